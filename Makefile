@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# XRDS outside the kernel tree. "make help" lists the targets.
+
+# The kernel to build for: KDIR= names a headers or build directory. Default:
+# the running kernel's, or else the newest Debian headers (6.1 preferred).
+KDIR ?= $(firstword \
+	$(wildcard /lib/modules/$(shell uname -r)/build) \
+	$(shell ls -d /usr/src/linux-headers-6.1.*-amd64 2>/dev/null | sort -rV) \
+	$(shell ls -d /usr/src/linux-headers-*-amd64 2>/dev/null | sort -rV))
+KREL := $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
+	"$(KDIR)/include/generated/utsrelease.h" 2>/dev/null)
+
+# Objects never land among the sources: each kernel has a directory with links
+# to the sources, so that builds for several kernels do not meet.
+B ?= $(CURDIR)/build/$(KREL)
+CHECKER := selftests/check
+VM := python3 selftests/vm/vm
+DEPS := selftests/vm/deps.sh
+
+all: modules
+
+help:
+	@echo '  make              build xrds.ko and xrds_ib.ko (KDIR=, W=1)'
+	@echo '  make install      install them, with a modprobe.d file'
+	@echo '  make demo         two virtual nodes exchange datagrams over RDMA'
+	@echo '  make test         unit, loopback and two-node tests (T=name runs'
+	@echo '                    one, KERNEL=6.1|6.12|debug|7.2, V=1 shows more)'
+	@echo '  make test-all     the same on every kernel, debug kernel included'
+	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
+	@echo '  make shell        boot nodes and type commands (NODES=2)'
+	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
+	@echo '  make style sparse doc unit     the checks, one by one'
+	@echo '  make ci           all checks and tests that CI runs'
+	@echo '  make clean'
+
+modules: mirror
+	@tools/probe/probe "$(KDIR)" "$(B)"
+	@flock "$(B)/lock" $(MAKE) --no-print-directory -C "$(KDIR)" M="$(B)" modules
+
+mirror:
+	@test -n "$(KREL)" || { echo "No kernel headers in '$(KDIR)':" \
+		"apt install linux-headers-amd64, or give KDIR=." >&2; exit 1; }
+	@mkdir -p "$(B)"
+	@find "$(B)" -xtype l -delete
+	@cp -rsf "$(CURDIR)/Kbuild" "$(CURDIR)/net" "$(CURDIR)/include" "$(B)"
+
+install: modules
+	$(MAKE) -C "$(KDIR)" M="$(B)" INSTALL_MOD_DIR=extra modules_install
+	install -D -m 644 tools/modprobe.d/xrds.conf \
+		"$(DESTDIR)/etc/modprobe.d/xrds.conf"
+
+clean:
+	rm -rf build
+	for dir in selftests/prog selftests/unit tools; do \
+		test ! -f $$dir/Makefile || $(MAKE) -C $$dir clean; done
+
+# ------------------------------------------------------------------- tests
+
+demo test test-all soak shell debug-kernel test-the-tests:
+	@$(DEPS) rig
+	@$(VM) $@ $(if $(T),-t '$(T)') $(if $(KERNEL),-k '$(KERNEL)') \
+		$(if $(V),-v) $(if $(NODES),-n $(NODES))
+
+unit:
+	@$(DEPS) build
+	@$(VM) unit
+
+# ------------------------------------------------------------------ checks
+
+style sparse doc clang-check:
+	@$(DEPS) check
+	@$(CHECKER)/$@
+
+ci:
+	@$(DEPS) rig check
+	@$(VM) ci
+
+.PHONY: all help modules mirror install clean demo test test-all soak shell \
+	debug-kernel test-the-tests unit style sparse doc clang-check ci
