@@ -989,6 +989,45 @@ int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask)
 }
 
 /**
+ * xrds_wire_reject_encode() - write the private data of a refusal
+ * @buf:	XRDS_WIRE_REJECT_BYTES, of any alignment
+ * @reason:	why the request is refused
+ *
+ * In the byte order of the machine, which is how classic nodes read it.
+ *
+ * Context: any.
+ * Return: bytes written.
+ */
+__u32 xrds_wire_reject_encode(void *buf, enum xrds_wire_reject reason)
+{
+	__u32 v = reason;
+
+	memcpy(buf, &v, sizeof(v));
+	return sizeof(v);
+}
+
+/**
+ * xrds_wire_reject_decode() - read the private data of a refusal
+ * @buf:	private data of the event, of any alignment; may be NULL if
+ *		@bytes is 0
+ * @bytes:	its length
+ *
+ * Context: any.
+ * Return: the reason, in whatever byte order it came; XRDS_REJECT_NONE if
+ * there is none or it is not known.
+ */
+enum xrds_wire_reject xrds_wire_reject_decode(const void *buf, __u32 bytes)
+{
+	const __u8 *p = buf;
+	__u8 v;
+
+	if (bytes < XRDS_WIRE_REJECT_BYTES || p[1] || p[2] || (p[0] && p[3]))
+		return XRDS_REJECT_NONE;
+	v = p[0] | p[3];
+	return v <= XRDS_REJECT_CROSSED ? v : XRDS_REJECT_NONE;
+}
+
+/**
  * xrds_wire_strerror() - what an error means, for the log
  * @err:	the error
  *

@@ -335,12 +335,23 @@ struct xrds_wire_priv {
 	__u32	credits;
 };
 
+/* Why a request was refused, in the private data of the refusal */
+enum xrds_wire_reject {
+	XRDS_REJECT_NONE	= 0,	/* no reason was given */
+	XRDS_REJECT_VERSION	= 1,	/* All; classic nodes: any reason */
+	XRDS_REJECT_CROSSED	= 2,	/* XRDS: another request has won */
+};
+
+enum { XRDS_WIRE_REJECT_BYTES = 4 };
+
 __u32 xrds_wire_priv_encode(void *buf, const struct xrds_wire_priv *priv,
 			    int v6);
 enum xrds_wire_err xrds_wire_priv_decode(struct xrds_wire_priv *priv,
 					 const void *buf, __u32 bytes, int v6);
 int xrds_wire_version(const struct xrds_wire_priv *priv, __u16 mask);
 int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask);
+__u32 xrds_wire_reject_encode(void *buf, enum xrds_wire_reject reason);
+enum xrds_wire_reject xrds_wire_reject_decode(const void *buf, __u32 bytes);
 const char *xrds_wire_strerror(enum xrds_wire_err err);
 
 #endif /* _XRDS_WIRE_H */
