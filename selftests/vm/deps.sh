@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# deps.sh GROUP...: install the Debian packages of these groups that are
+# missing. Silent and quick when there is nothing to do.
+#
+#   build  compiler and headers of the default kernel
+#   rig    build, and what boots nodes
+#   check  build, and what the style, sparse and doc checks call
+set -eu
+
+build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
+rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd"
+check="$build python3 sparse shellcheck codespell mandoc xz-utils"
+
+wanted=
+for group in "$@"; do
+	case $group in
+	build) wanted="$wanted $build" ;;
+	rig) wanted="$wanted $rig" ;;
+	check) wanted="$wanted $check" ;;
+	*) wanted="$wanted $group" ;;	# a package by name
+	esac
+done
+
+missing=
+for package in $wanted; do
+	case " $missing " in *" $package "*) continue ;; esac
+	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || :)
+	[ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+	echo "Missing packages, and only root can install them:$missing" >&2
+	exit 1
+fi
+
+echo "# installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+get() {
+	# shellcheck disable=SC2086
+	apt-get install -q -y --no-install-recommends $missing > "$log" 2>&1
+}
+get || { apt-get update -q > /dev/null 2>&1 || :; get; } || {
+	tail -n 20 "$log" >&2
+	exit 1
+}

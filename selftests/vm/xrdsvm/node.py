@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A node as tests see it: run commands on it, and do evil things to it."""
+
+import re
+import shlex
+import signal
+import threading
+import time
+from pathlib import Path
+
+from . import qemu
+from .host import RigError
+from .kernels import Kernel
+
+BOOT_SECONDS = 180
+DEVICE_COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+
+# A line of the console that fails the test in which it appears.
+BAD = re.compile(
+    r"WARNING:|BUG:|\bOops\b|kernel BUG|Kernel panic|general protection fault|"
+    r"possible circular locking|possible recursive locking|"
+    r"inconsistent lock state|possible irq lock inversion|"
+    r"suspicious RCU usage|held lock freed|lock held when returning|"
+    r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|"
+    r"rcu: INFO: .* detected|refcount_t|KASAN|UBSAN|kmemleak: \d+ new|"
+    r"unregister_netdevice: waiting|Objects remaining in|list_(add|del) corr|"
+    r"NETDEV WATCHDOG|workqueue lockup|ODEBUG|unbalanced|Call Trace:")
+
+
+class Failed(AssertionError):
+    """A test's verdict: what should have happened did not."""
+
+
+class NodeDied(Failed):
+    """The node went away (panic, or QEMU ended) under a command."""
+
+
+class Result:
+    """How a command ended."""
+
+    def __init__(self, command: str, code: int, out: str) -> None:
+        self.command = command
+        self.code = code
+        self.out = out
+
+    def __str__(self) -> str:
+        return self.out.strip()
+
+
+class Proc:
+    """A command that runs on a node."""
+
+    def __init__(self, node: "Node", ident: int, command: str) -> None:
+        self.node = node
+        self.command = command
+        self._id = ident
+        self._out = bytearray()
+        self._code: int | None = None
+        self._dead = False
+        self._changed = node._changed
+
+    @property
+    def out(self) -> str:
+        """What it has written so far, stdout and stderr together."""
+        with self._changed:
+            return self._out.decode(errors="replace")
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        return self._code
+
+    def wait(self, timeout: float = 60, check: bool = True) -> Result:
+        """Its end within the time; else it is killed and the test fails."""
+        if not self._until(lambda: self._code is not None, timeout):
+            self._fail_late(timeout)
+        result = Result(self.command, self._code, self.out)
+        if check and result.code:
+            raise Failed(f"{self.node}: exit {result.code}: {self.command}\n"
+                         f"{_tail(result.out)}")
+        return result
+
+    def expect(self, pattern: str, timeout: float = 60) -> re.Match:
+        """Wait until its output matches a regular expression."""
+        found = None
+
+        def seen() -> bool:
+            nonlocal found
+            found = re.search(pattern, self.out, re.MULTILINE)
+            return found is not None or self._code is not None
+
+        self._until(seen, timeout)
+        if not found:
+            raise Failed(f"{self.node}: no '{pattern}' from: {self.command}\n"
+                         f"{_tail(self.out)}")
+        return found
+
+    def kill(self, signum: int = signal.SIGKILL) -> None:
+        """Signal it and all that it started."""
+        self.node._send(f"kill {self._id} {int(signum)}\n".encode())
+
+    def _until(self, condition, timeout: float) -> bool:
+        limit = timeout * self.node.kernel.slow
+        with self._changed:
+            done = self._changed.wait_for(
+                lambda: condition() or self._dead, limit)
+        if self._dead and not condition():
+            raise NodeDied(f"{self.node} died during: {self.command}\n"
+                           f"{self.node.last_words()}")
+        return done
+
+    def _fail_late(self, timeout: float) -> None:
+        self.kill()
+        raise Failed(f"{self.node}: still running after {timeout:g} s: "
+                     f"{self.command}\n{_tail(self.out)}")
+
+
+class Node:
+    """A virtual machine with eth0, rxe0 and an agent; see README.md."""
+
+    def __init__(self, number: int, kernel: Kernel, initrd: Path,
+                 logs: Path, switch, total: int) -> None:
+        self.number = number
+        self.kernel = kernel
+        self.ip = f"10.0.0.{number}"
+        self.ip6 = f"fd00::{number}"
+        self.console = logs / f"node{number}.console"
+        self.transcript = logs / f"node{number}.transcript"
+        self.machine: qemu.Machine | None = None
+        self._initrd = initrd
+        self._switch = switch
+        self._environment = f"NODE={number} NODES={total}"
+        self._procs: dict[int, Proc] = {}
+        self._next = 0
+        self._changed = threading.Condition(threading.RLock())
+        self._ready = False
+        self._gone = True
+        self._scanned = 0
+        self._boots = 0
+
+    def __str__(self) -> str:
+        return f"node{self.number}"
+
+    # ------------------------------------------------------------ commands
+
+    def start(self, command: str) -> Proc:
+        """Start a shell command (bash) and come back at once."""
+        with self._changed:
+            self._next += 1
+            proc = Proc(self, self._next, command)
+            self._procs[self._next] = proc
+            self._log(f"\n[{self._next}] $ {command}\n")
+            if self._gone:
+                proc._dead = True
+                return proc
+        text = command.encode()
+        self._send(b"run %d %d\n" % (proc._id, len(text)) + text)
+        return proc
+
+    def run(self, command: str, timeout: float = 60,
+            check: bool = True) -> Result:
+        """Run a shell command to its end; a failure fails the test."""
+        return self.start(command).wait(timeout, check)
+
+    def wait_for(self, command: str, timeout: float = 30) -> None:
+        """Wait until a command succeeds."""
+        loop = f"until {{ {command}; }} > /dev/null 2>&1; do sleep 0.1; done"
+        proc = self.start(loop)
+        try:
+            proc.wait(timeout)
+        except NodeDied:
+            raise
+        except Failed as error:
+            state = self.run(command, check=False)
+            raise Failed(f"{self}: not within {timeout:g} s: {command}\n"
+                         f"{_tail(state.out)}") from error
+
+    def read(self, path: str) -> str:
+        """A file of the node."""
+        return self.run(f"cat {shlex.quote(path)}").out
+
+    def write(self, path: str, text: str) -> None:
+        self.run(f"printf %s {shlex.quote(text)} > {shlex.quote(path)}")
+
+    def hw_counters(self) -> dict[str, int]:
+        """The RDMA device's counters: the proof of what went over the wire."""
+        out = self.run(f"cd {DEVICE_COUNTERS} && grep -H . *").out
+        return {name: int(value) for name, value in
+                (line.split(":") for line in out.split())}
+
+    def modules(self) -> set[str]:
+        """The names of loaded modules."""
+        return {line.split()[0] for line in
+                self.read("/proc/modules").splitlines()}
+
+    # -------------------------------------------------------------- faults
+
+    def kill(self) -> None:
+        """The node vanishes, as by a power cut."""
+        self._switch.cut(self.number)
+        self._stop()
+
+    def reboot(self) -> None:
+        """Kill it and boot it anew (no modules of ours are loaded then)."""
+        self.kill()
+        self.boot()
+        self.wait_booted()
+
+    def pause(self) -> None:
+        """Stop its clock and processors; frames to it are lost."""
+        self.machine.qmp("stop")
+
+    def resume(self) -> None:
+        self.machine.qmp("cont")
+
+    def link(self, up: bool) -> None:
+        """Plug the cable in or out: the node notices."""
+        self.machine.qmp("set_link", name="net0", up=up)
+
+    def cut(self) -> None:
+        """Lose all frames from and to it: nobody notices."""
+        self._switch.cut(self.number)
+
+    def join(self) -> None:
+        """End cut()."""
+        self._switch.join(self.number)
+
+    def loss(self, percent: float) -> None:
+        """Lose this share of the frames sent to it."""
+        self._switch.loss(self.number, percent)
+
+    # ------------------------------------------------------------ life
+
+    def boot(self) -> None:
+        """Start the machine; wait_booted() when its network is needed."""
+        self._boots += 1
+        self.console.touch()
+        before = self.console.read_bytes()
+        if before:
+            self.console.with_suffix(".console.old").write_bytes(before)
+        self._scanned = 0
+        self._switch.drain(self.number)
+        self._switch.join(self.number)
+        self._ready, self._gone = False, False
+        self.machine = qemu.Machine(self.kernel, self._initrd, self.console,
+                                    self._environment,
+                                    self._switch.port(self.number))
+        threading.Thread(target=self._listen, args=(self.machine,),
+                         daemon=True).start()
+
+    def wait_booted(self) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ready or self._gone,
+                                   BOOT_SECONDS * self.kernel.slow)
+        if not self._ready:
+            raise RigError(f"{self} did not boot\n{self.last_words()}")
+
+    def alive(self) -> bool:
+        return not self._gone
+
+    def shutdown(self) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        if self.machine:
+            self.machine.close()
+        with self._changed:
+            self._changed.wait_for(lambda: self._gone, timeout=5)
+
+    # ------------------------------------------------------------- console
+
+    def complaints(self) -> list[str]:
+        """Lines since the last call in which the kernel complains."""
+        data = self.console.read_bytes() if self.console.exists() else b""
+        fresh, self._scanned = data[self._scanned:], len(data)
+        return [line.strip() for line in
+                fresh.decode(errors="replace").splitlines()
+                if BAD.search(line)]
+
+    def last_words(self, count: int = 20) -> str:
+        """Its console log from the first complaint on, or just the end."""
+        if not self.console.exists():
+            return ""
+        lines = self.console.read_text(errors="replace").splitlines()
+        for number, line in enumerate(lines):
+            if BAD.search(line):
+                return "\n".join(lines[max(0, number - 3):number + count])
+        return "\n".join(lines[-count:])
+
+    # ------------------------------------------------------------- channel
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self.machine.agent.sendall(data)
+        except OSError:
+            pass            # it died: the listener says so to those who wait
+
+    def _listen(self, machine: qemu.Machine) -> None:
+        try:
+            with machine.agent.makefile("rb") as channel:
+                while line := channel.readline():
+                    self._take(line.split(), channel)
+        except (OSError, ValueError):
+            pass
+        with self._changed:
+            if machine is self.machine:
+                self._gone = True
+                for proc in self._procs.values():
+                    proc._dead = proc._code is None
+                self._procs.clear()
+                self._changed.notify_all()
+
+    def _take(self, words: list[bytes], channel) -> None:
+        kind = words[0]
+        data = channel.read(int(words[2])) if kind == b"out" else b""
+        with self._changed:
+            if kind == b"hello":
+                self._ready = True
+            elif kind == b"out":
+                self._procs[int(words[1])]._out += data
+                self._log(data.decode(errors="replace"))
+            elif kind == b"exit":
+                proc = self._procs.pop(int(words[1]))
+                proc._code = int(words[2])
+                self._log(f"[{proc._id}] exit {proc._code}\n")
+            self._changed.notify_all()
+
+    def _log(self, text: str) -> None:
+        with open(self.transcript, "a", encoding="utf-8") as handle:
+            handle.write(text)
+
+
+def _tail(text: str, count: int = 15) -> str:
+    return "\n".join(text.rstrip().splitlines()[-count:])
+
+
+def stopwatch():
+    """A function that tells the seconds since now."""
+    begin = time.monotonic()
+    return lambda: time.monotonic() - begin

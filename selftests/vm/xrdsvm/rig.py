@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Nodes and the wire between them: what a test is given."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from . import host, image
+from .host import BUILD, RigError, make, note
+from .kernels import Kernel
+from .node import Failed, Node, stopwatch
+
+SOCKET_BUFFER = 1 << 20
+
+
+class Skip(Exception):
+    """A test can not say anything here, and why."""
+
+
+class Switch:
+    """The Ethernet between the nodes (netswitch.c)."""
+
+    def __init__(self, count: int) -> None:
+        self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+                       for _ in range(count)]
+        for end in (s for pair in self._pairs for s in pair):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
+        fds = [inner.fileno() for inner, _ in self._pairs]
+        self._process = host.spawn([image.netswitch(), *fds], pass_fds=fds,
+                                   stdin=subprocess.PIPE, text=True)
+
+    def port(self, number: int) -> tuple[int, str]:
+        """A node's end: descriptor and MAC address."""
+        return self._pairs[number - 1][1].fileno(), f"52:54:00:78:72:0{number}"
+
+    def drain(self, number: int) -> None:
+        """Throw away what lies in front of a node that is not running."""
+        outer = self._pairs[number - 1][1]
+        try:
+            while True:
+                outer.recv(1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            pass
+
+    def cut(self, number: int) -> None:
+        self._tell(f"cut {number}")
+
+    def join(self, number: int) -> None:
+        self._tell(f"join {number}")
+
+    def loss(self, number: int, percent: float) -> None:
+        self._tell(f"loss {number} {round(percent * 10000)}")
+
+    def _tell(self, line: str) -> None:
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise RigError(f"the switch is gone: {error}") from error
+
+    def close(self) -> None:
+        host.reap(self._process)
+        self._process.stdin.close()
+        for end in (s for pair in self._pairs for s in pair):
+            end.close()
+
+
+class Rig:
+    """Booted nodes. Tests get one: rig.nodes, or rig.a, rig.b, ..."""
+
+    def __init__(self, kernel: Kernel, count: int, modules: list[Path]) -> None:
+        BUILD.mkdir(exist_ok=True)
+        self.kernel = kernel
+        self.directory = Path(tempfile.mkdtemp(prefix="run.", dir=BUILD))
+        self.switch = Switch(count)
+        initrd = image.build(kernel, modules, self.directory)
+        self.nodes = [Node(n, kernel, initrd, self.directory, self.switch,
+                           count) for n in range(1, count + 1)]
+        self.boot_seconds = 0.0
+
+    def __enter__(self) -> "Rig":
+        elapsed = stopwatch()
+        try:
+            for node in self.nodes:
+                node.boot()
+            for node in self.nodes:
+                node.wait_booted()
+        except BaseException:
+            self.close()
+            raise
+        self.boot_seconds = elapsed()
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all nodes and forget their logs (the runner copied them)."""
+        for node in self.nodes:
+            node.shutdown()
+        self.switch.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def a(self) -> Node:
+        return self.nodes[0]
+
+    @property
+    def b(self) -> Node:
+        return self.nodes[1]
+
+    @staticmethod
+    def check(condition, why: str) -> None:
+        """Fail the test unless the condition holds."""
+        if not condition:
+            raise Failed(why)
+
+    @staticmethod
+    def skip(why: str) -> None:
+        raise Skip(why)
+
+    @staticmethod
+    def diag(text: str) -> None:
+        """A line of explanation in the test's output."""
+        note(text)
+
+
+def build_modules(kernel: Kernel) -> list[Path]:
+    """Build XRDS for a kernel; its modules."""
+    make("-s", "-C", host.TOP, "modules", f"KDIR={kernel.kdir}")
+    built = BUILD / kernel.release / "net/xrds"
+    return sorted(built.glob("*.ko"))
