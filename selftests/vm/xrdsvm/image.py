@@ -25,7 +25,7 @@ LOADED = ("virtio_pci", "virtio_console", "virtio_net", "crc32_generic",
 CARRIED = ("crc32c_generic", "rdma_cm", "rdma_ucm", "ib_uverbs", "rds",
            "rds_rdma", "rds_tcp", "veth", "dummy", "sch_netem", "sch_tbf",
            "sch_prio", "cls_u32", "siw")
-PROGRAMS = ("bash", "ip", "ss", "tc", "rdma", "kmod")
+PROGRAMS = ("bash", "ip", "ss", "tc", "rdma", "kmod", "timeout")
 KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
@@ -43,7 +43,7 @@ def build(kernel: Kernel, modules: list[Path], where: Path) -> Path:
 def _base(kernel: Kernel) -> Path:
     """The directory with base.cpio and the same modules as a tree."""
     seed = hashlib.sha256(kernel.vmlinuz.read_bytes())
-    for name in ("init", "agent.c", "xrdsvm/image.py", "xrdsvm/cpio.py"):
+    for name in ("init", "unload", "agent.c", "xrdsvm/image.py", "xrdsvm/cpio.py"):
         seed.update((VM / name).read_bytes())
     for name in (*PROGRAMS, "busybox"):
         seed.update(host.find_program(name).read_bytes())
@@ -66,6 +66,7 @@ def _make_base(kernel: Kernel, tree: Path) -> Archive:
         archive.directory(name)
     archive.device("dev/console", 5, 1)
     archive.file("init", VM / "init")
+    archive.file("sbin/unload", VM / "unload")
     archive.file("sbin/agent", _own_programs() / "agent")
     archive.text("etc/passwd", "root:x:0:0:root:/root:/bin/bash\n"
                                "nobody:x:65534:65534:nobody:/tmp:/bin/bash\n")

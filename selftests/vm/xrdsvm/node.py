@@ -34,6 +34,10 @@ class Failed(AssertionError):
 class NodeDied(Failed):
     """The node went away (panic, or QEMU ended) under a command."""
 
+    def __init__(self, node: "Node", what: str) -> None:
+        super().__init__(f"{what}\n{node.last_words()}")
+        self.node = node
+
 
 class Result:
     """How a command ended."""
@@ -105,8 +109,8 @@ class Proc:
             done = self._changed.wait_for(
                 lambda: condition() or self._dead, limit)
         if self._dead and not condition():
-            raise NodeDied(f"{self.node} died during: {self.command}\n"
-                           f"{self.node.last_words()}")
+            raise NodeDied(self.node,
+                           f"{self.node} died during: {self.command}")
         return done
 
     def _fail_late(self, timeout: float) -> None:
@@ -136,7 +140,8 @@ class Node:
         self._ready = False
         self._gone = True
         self._scanned = 0
-        self._boots = 0
+        self.killed = False     # by a test, on purpose
+        self.tainted = False    # not fit for another test
 
     def __str__(self) -> str:
         return f"node{self.number}"
@@ -197,6 +202,7 @@ class Node:
 
     def kill(self) -> None:
         """The node vanishes, as by a power cut."""
+        self.killed = True
         self._switch.cut(self.number)
         self._stop()
 
@@ -229,11 +235,29 @@ class Node:
         """Lose this share of the frames sent to it."""
         self._switch.loss(self.number, percent)
 
+    def heal(self) -> None:
+        """Undo every fault above, and end what still runs."""
+        self.resume()
+        self.link(True)
+        self.join()
+        self.loss(0)
+        with self._changed:
+            running = list(self._procs.values())
+        for proc in running:
+            proc.kill()
+        for proc in running:
+            proc.wait(timeout=10, check=False)
+        self.run("tc qdisc del dev eth0 root 2> /dev/null || :; "
+                 "tc qdisc del dev eth0 ingress 2> /dev/null || :; "
+                 "ip link set eth0 up; "
+                 "rdma link show rxe0/1 > /dev/null 2>&1 || "
+                 "rdma link add rxe0 type rxe netdev eth0")
+
     # ------------------------------------------------------------ life
 
     def boot(self) -> None:
         """Start the machine; wait_booted() when its network is needed."""
-        self._boots += 1
+        self.killed = self.tainted = False
         self.console.touch()
         before = self.console.read_bytes()
         if before:

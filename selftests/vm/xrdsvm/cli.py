@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands behind the Makefile's targets."""
+
+import argparse
+import os
+import sys
+
+from . import debugkernel, demo, host, kernels, tests
+from .host import BUILD, RigError, make, note
+from .rig import Rig, build_modules
+from .tap import Point, Report
+from .node import Failed
+
+STATIC_CHECKS = ("build", "sparse", "style", "doc")
+SOAK_MSGS = "1000000"
+
+
+def main() -> int:
+    host.setup()
+    args = _parse()
+    try:
+        return COMMANDS[args.command](args)
+    except RigError as error:
+        print(f"Bail out! {error}", flush=True)
+        return 2
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="vm", description=__doc__)
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("-t", "--test", help="only tests of this name")
+    parser.add_argument("-k", "--kernel", default="6.1",
+                        help=f"one of {', '.join(kernels.NAMES)}")
+    parser.add_argument("-n", "--nodes", type=int, default=2)
+    parser.add_argument("-m", "--modules", default="xrds_ib",
+                        help="what 'shell' loads")
+    parser.add_argument("-v", "--verbose", action="store_true",
+                        help="show what ran on the nodes")
+    return parser.parse_args()
+
+
+def _chosen(pattern: str | None) -> list[tests.Test]:
+    found = tests.find()
+    if pattern:
+        found = [t for t in found if t.matches(pattern)]
+    return found
+
+
+def cmd_test(args) -> int:
+    """Unit tests, then everything on one kernel (or -k a,b for several)."""
+    report = Report()
+    if not args.test or args.test == "unit":
+        tests.unit(report)
+    chosen = _chosen(args.test)
+    if args.test and not chosen and args.test != "unit":
+        raise RigError(f"no test is called '{args.test}'")
+    for name in args.kernel.split(","):
+        tests.run(kernels.find(name), chosen, report, args.verbose)
+    return report.end()
+
+
+def cmd_test_all(args) -> int:
+    args.kernel = ",".join(kernels.NAMES)
+    return cmd_test(args)
+
+
+def cmd_unit(_args) -> int:
+    report = Report()
+    tests.unit(report)
+    return report.end()
+
+
+def cmd_soak(args) -> int:
+    os.environ.setdefault("SOAK_MSGS", SOAK_MSGS)
+    args.test = args.test or "soak"
+    return cmd_test(args)
+
+
+def cmd_ci(args) -> int:
+    """The static checks, then the tests; one score."""
+    report = Report()
+    for check in STATIC_CHECKS:
+        _static(check, report)
+    tests.unit(report)
+    for name in args.kernel.split(","):
+        tests.run(kernels.find(name), tests.find(), report, args.verbose)
+    return report.end()
+
+
+def _static(check: str, report: Report) -> None:
+    elapsed = tests.stopwatch()
+    try:
+        if check == "build":
+            kernel = kernels.find("6.1")
+            out = make("-s", "-C", host.TOP, "modules", "W=1",
+                       f"KDIR={kernel.kdir}", f"B={BUILD}/w1")
+            ours = [line for line in out.splitlines() if "warning:" in line]
+            point = Point("", not ours, why="\n".join(ours))
+        else:
+            make("-s", "-C", host.TOP, check)
+            point = Point("", True)
+    except RigError as error:
+        point = Point("", False, why=str(error))
+    report.add(f"check/{check}", point, elapsed())
+
+
+def cmd_demo(args) -> int:
+    return demo.run(kernels.find(args.kernel))
+
+
+def cmd_shell(args) -> int:
+    """Boot nodes and run lines from stdin: "1 dmesg" on node 1, or on all."""
+    kernel = kernels.find(args.kernel)
+    tests.build_programs()
+    with Rig(kernel, args.nodes, build_modules(kernel)) as rig:
+        for node in rig.nodes:
+            node.run(f"modprobe -a {args.modules}")
+        note(f"{args.nodes} node(s) up: \"1 COMMAND\" runs on node 1, "
+             "COMMAND on all; end with Ctrl-D")
+        for line in sys.stdin:
+            _shell_line(rig, line.strip())
+    return 0
+
+
+def _shell_line(rig: Rig, line: str) -> None:
+    first, _, rest = line.partition(" ")
+    chosen = rig.nodes
+    if first.isdigit() and 1 <= int(first) <= len(rig.nodes):
+        chosen, line = [rig.nodes[int(first) - 1]], rest
+    if not line:
+        return
+    for node, proc in [(n, n.start(line)) for n in chosen]:
+        try:
+            done = proc.wait(timeout=600, check=False)
+            print(f"[{node}] exit {done.code}\n{done.out}", flush=True)
+        except Failed as error:
+            print(f"[{node}] {error}", flush=True)
+
+
+def cmd_debug_kernel(_args) -> int:
+    debugkernel.build()
+    return 0
+
+
+COMMANDS = {
+    "test": cmd_test,
+    "test-all": cmd_test_all,
+    "unit": cmd_unit,
+    "soak": cmd_soak,
+    "ci": cmd_ci,
+    "demo": cmd_demo,
+    "shell": cmd_shell,
+    "debug-kernel": cmd_debug_kernel,
+}

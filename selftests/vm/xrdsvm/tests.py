@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Finds the tests, and runs each between two module unloads.
+
+selftests/loop/NAME.sh runs inside one node and speaks TAP. In
+selftests/rxe/NAME.py each function test_WHAT(rig) is a test that runs on the
+host and directs the nodes. README.md tells how to write one.
+"""
+
+import fnmatch
+import importlib.util
+import math
+import re
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import tap
+from .host import BUILD, TOP, RigError, make, note
+from .kernels import Kernel
+from .node import Failed, Node, NodeDied, stopwatch
+from .rig import Rig, Skip, build_modules
+from .tap import Point, Report
+
+LOOP = TOP / "selftests/loop"
+RXE = TOP / "selftests/rxe"
+LOGS = BUILD / "logs"
+OURS = ("xrds_ib", "xrds")
+UNLOAD_SECONDS = 300      # kmemleak scans are slow
+
+
+@dataclass
+class Test:
+    """One test: what it needs, and how to run it on a rig."""
+    name: str
+    run: Callable[[Rig], list[Point]]
+    nodes: int = 1
+    timeout: float = 120
+    modules: tuple[str, ...] = ()
+    fresh: bool = False
+    kernels: tuple[str, ...] = ()       # empty: all
+
+    def matches(self, pattern: str) -> bool:
+        """By full name, file name, function name, or a glob for these."""
+        tier, _, rest = self.name.partition("/")
+        stem, _, function = rest.partition(".")
+        return any(fnmatch.fnmatch(text, pattern) for text in
+                   (self.name, tier, rest, stem, function,
+                    f"{tier}/{stem}") if text)
+
+
+# ------------------------------------------------------------------ finding
+
+
+def find() -> list[Test]:
+    """All tests, those for few nodes first."""
+    tests = [_shell_test(p) for p in sorted(LOOP.glob("*.sh"))]
+    for path in sorted(RXE.glob("*.py")):
+        tests += _python_tests(path)
+    return sorted(tests, key=lambda t: t.nodes)
+
+
+def _shell_test(path: Path) -> Test:
+    head = dict(re.findall(r"^# (nodes|timeout|modules|fresh|kernels): *(.*)$",
+                           path.read_text(encoding="utf-8"), re.MULTILINE))
+    guest = f"/xrds/selftests/loop/{path.name}"
+    timeout = float(head.get("timeout", 120))
+
+    def run(rig: Rig) -> list[Point]:
+        done = rig.a.run(f"cd /tmp && bash {guest}", timeout, check=False)
+        return tap.parse(done.out, done.code)
+
+    return Test(f"loop/{path.stem}", run, int(head.get("nodes", 1)), timeout,
+                tuple(head.get("modules", "xrds").split()),
+                head.get("fresh", "no") in ("yes", "true", "1"),
+                tuple(head.get("kernels", "").split()))
+
+
+def _python_tests(path: Path) -> list[Test]:
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(f"rxe_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise RigError(f"{path}: {error!r}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    names = [n for n in vars(module) if n.startswith("test_")]
+    return [_python_test(path.stem, module, name) for name in names]
+
+
+def _python_test(stem: str, module, name: str) -> Test:
+    function = getattr(module, name)
+
+    def option(key: str, default):
+        """Of the function, or else of the whole file."""
+        return getattr(function, key, getattr(module, key.upper(), default))
+
+    def run(rig: Rig) -> list[Point]:
+        function(rig)
+        return [Point("", True)]
+
+    what = name.removeprefix("test_")
+    title = f"rxe/{stem}" if what == stem else f"rxe/{stem}.{what}"
+    return Test(title, run, option("nodes", 2), option("timeout", 120),
+                tuple(option("modules", "xrds_ib").split()),
+                option("fresh", False), tuple(option("kernels", "").split()))
+
+
+# ------------------------------------------------------------------ running
+
+
+def run(kernel: Kernel, tests: list[Test], report: Report,
+        verbose: bool = False) -> None:
+    """Run tests on one kernel; nodes are booted once per node count."""
+    tests = [t for t in tests if not t.kernels or kernel.name in t.kernels]
+    if not tests:
+        return
+    note(f"kernel {kernel.release}: building")
+    modules = build_modules(kernel)
+    build_programs()
+    elapsed = stopwatch()
+    for count in sorted({t.nodes for t in tests}):
+        with Rig(kernel, count, modules) as rig:
+            note(f"kernel {kernel.release}: {count} node(s) up in "
+                 f"{rig.boot_seconds:.1f} s")
+            for test in tests:
+                if test.nodes == count:
+                    _Trial(test, rig, report, verbose).run()
+    note(f"kernel {kernel.release}: tests took {elapsed():.0f} s")
+
+
+def build_programs() -> None:
+    """The test programs that run on the nodes."""
+    if (TOP / "selftests/prog/Makefile").exists():
+        make("-s", "-C", TOP / "selftests/prog")
+
+
+class _Trial:
+    """One run of one test, from clean nodes to clean nodes."""
+
+    def __init__(self, test: Test, rig: Rig, report: Report,
+                 verbose: bool) -> None:
+        self.test = test
+        self.rig = rig
+        self.report = report
+        self.verbose = verbose
+        # "KERNEL debug" and "KERNEL 6.1" results must not look alike
+        self.title = test.name if rig.kernel.name == "6.1" \
+            else f"{test.name}@{rig.kernel.name}"
+        self.logs = LOGS / self.title.replace("/", "-")
+        self.mourned: set[Node] = set()     # whose death has been reported
+
+    def run(self) -> None:
+        elapsed = stopwatch()
+        shutil.rmtree(self.logs, ignore_errors=True)
+        points = self._guard(self._prepare)
+        if not points:
+            points = self._guard(self._body)
+            points += self._guard(self._clean)
+        points += self._complaints()
+        seconds = elapsed()
+        if not all(p.passed for p in points) or self.verbose:
+            points[-1].why += f"\nlogs: {self._keep_logs()}"
+        for point in points:
+            self.report.add(self.title, point,
+                            seconds if len(points) == 1 else None)
+        if self.verbose:
+            self._show()
+
+    def _guard(self, step) -> list[Point]:
+        """The verdicts of a step; what it raises is one."""
+        try:
+            return step() or []
+        except Skip as reason:
+            return [Point("", True, skipped=str(reason))]
+        except NodeDied as error:
+            self.mourned.add(error.node)
+            return [Point("", False, why=_where(error) + str(error))]
+        except (Failed, RigError) as error:
+            return [Point("", False, why=_where(error) + str(error))]
+        except Exception:       # a mistake in the test: fail it, go on
+            return [Point("", False, why=traceback.format_exc())]
+
+    # --------------------------------------------------------------- steps
+
+    def _prepare(self) -> None:
+        down = [n for n in self.rig.nodes if self.test.fresh or not n.alive()
+                or n.tainted]
+        for node in down:
+            node.kill()
+            node.boot()
+        for node in down:
+            node.wait_booted()
+        for node in self.rig.nodes:
+            node.transcript.write_text("")
+            if self.test.modules:
+                node.run(f"modprobe -a {' '.join(self.test.modules)}")
+
+    def _body(self) -> list[Point]:
+        limit = self.test.timeout * self.rig.kernel.slow
+
+        def late(_signum, _frame):
+            raise Failed(f"not finished after {limit:g} s")
+
+        before = signal.signal(signal.SIGALRM, late)
+        signal.alarm(math.ceil(limit))
+        try:
+            return self.test.run(self.rig)
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
+
+    def _clean(self) -> list[Point]:
+        """Undo faults, end leftovers, unload: nothing may hold a reference."""
+        points = []
+        for node in self.rig.nodes:
+            points += self._guard(lambda node=node: self._clean_node(node))
+        return points
+
+    def _clean_node(self, node: Node) -> None:
+        if not node.alive():
+            if not node.killed and node not in self.mourned:
+                raise NodeDied(node, f"{node} died")
+            return
+        node.tainted = True     # until proven clean
+        node.heal()
+        names = " ".join(dict.fromkeys((*OURS, *self.test.modules)))
+        node.run(f"unload {names}", UNLOAD_SECONDS)
+        node.tainted = False
+
+    def _complaints(self) -> list[Point]:
+        points = []
+        for node in self.rig.nodes:
+            if (lines := node.complaints()) and node not in self.mourned:
+                node.tainted = True
+                points.append(Point(f"{node}'s kernel log", False,
+                                    why="\n".join(lines[:8])))
+        return points
+
+    # ---------------------------------------------------------------- logs
+
+    def _keep_logs(self) -> str:
+        self.logs.mkdir(parents=True, exist_ok=True)
+        for node in self.rig.nodes:
+            for path in node.console.parent.glob(f"{node}.*"):
+                shutil.copy(path, self.logs)
+        return str(self.logs.relative_to(TOP))
+
+    def _show(self) -> None:
+        for node in self.rig.nodes:
+            for line in node.transcript.read_text(errors="replace").splitlines():
+                note(f"  {node}| {line}")
+
+
+def _where(error: Exception) -> str:
+    """The line of the test that failed."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).is_relative_to(RXE):
+            return f"{Path(frame.filename).name}:{frame.lineno}: {frame.line}\n"
+    return ""
+
+
+# --------------------------------------------------------------- unit tests
+
+
+def unit(report: Report) -> None:
+    """The user-space tests: selftests/unit's own make targets, as tests."""
+    place = TOP / "selftests/unit"
+    if not (place / "Makefile").exists():
+        return
+    for target in ("check", "fuzz-smoke"):
+        elapsed = stopwatch()
+        try:
+            out, code = make("-s", "-C", place, target), 0
+        except RigError as error:
+            out, code = str(error), 1
+        points = tap.parse(out, code)
+        if points[-1].name == "verdict" and not code:
+            points[-1] = Point("", True)        # it does not speak TAP
+        if code:
+            LOGS.mkdir(parents=True, exist_ok=True)
+            (LOGS / f"unit-{target}").write_text(out)
+            points[-1].why += f"\n{out}\nlogs: build/logs/unit-{target}"
+        for point in points:
+            report.add(f"unit/{target}", point,
+                       elapsed() if len(points) == 1 else None)
