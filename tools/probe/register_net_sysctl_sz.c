@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* register_net_sysctl_sz() (since 6.6): tables have a length, not an end. */
+#include <net/net_namespace.h>
+
+void *probe(struct net *net, struct ctl_table *table)
+{
+	return register_net_sysctl_sz(net, "net/probe", table, 1);
+}
