@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Fuzz target of the wire format (libFuzzer).
+ *
+ * The input goes to every decoder as it is, and a second time with the
+ * checksum of the header made right, which a fuzzer cannot guess. After that
+ * it is read as a stream of fragments: two bytes of payload length and a
+ * header each. What a decoder accepts must keep the invariants; the
+ * sanitizers watch that nothing beyond the input is read.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "wire.h"
+
+#define RECORD_BYTES	(2 + XRDS_WIRE_HDR_BYTES)
+
+static const int versions[] = {
+	XRDS_VER_3_1, XRDS_VER_4_0, XRDS_VER_4_1, XRDS_VER_XRDS
+};
+
+int LLVMFuzzerTestOneInput(const __u8 *data, size_t size);
+
+static void must(int cond)
+{
+	if (!cond)
+		__builtin_trap();
+}
+
+static void seal(__u8 *hdr)
+{
+	__u32 sum = 0;
+	int i;
+
+	hdr[30] = 0;
+	hdr[31] = 0;
+	for (i = 0; i < XRDS_WIRE_HDR_BYTES; i += 2)
+		sum += hdr[i] << 8 | hdr[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	hdr[30] = ~sum >> 8;
+	hdr[31] = ~sum;
+}
+
+static int same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b)
+{
+	return a->seq == b->seq && a->ack == b->ack && a->len == b->len &&
+	       a->sport == b->sport && a->dport == b->dport &&
+	       a->tag == b->tag && a->frag == b->frag &&
+	       a->flags == b->flags && a->credit == b->credit &&
+	       a->has == b->has && a->sport_idx == b->sport_idx &&
+	       a->npaths == b->npaths && a->gen_num == b->gen_num &&
+	       a->rdma_rkey == b->rdma_rkey && a->dest_rkey == b->dest_rkey &&
+	       a->dest_off == b->dest_off && a->rdma_bytes == b->rdma_bytes &&
+	       a->rdma_dir == b->rdma_dir && a->kind == b->kind &&
+	       a->eos_reason == b->eos_reason;
+}
+
+static void fuzz_header(const __u8 *data, __u32 size)
+{
+	struct xrds_wire_msg msg, again;
+	struct xrds_hdr hdr;
+	int err, v;
+
+	for (v = 0; v < 4; v++) {
+		int ver = versions[v];
+
+		err = xrds_wire_hdr_decode(&msg, data, size, ver);
+		must(err >= 0 && err < XRDS_WIRE_NR_ERRORS);
+		if (err)
+			continue;
+		must(size >= XRDS_WIRE_HDR_BYTES);
+		must(msg.len <= XRDS_WIRE_MAX_MSG_BYTES);
+		must(msg.credit <= XRDS_WIRE_MAX_CREDIT);
+		must(msg.kind <= XRDS_KIND_CONG_MAP);
+		must(ver == XRDS_VER_XRDS ||
+		     !(msg.tag || msg.frag || msg.credit));
+		must(ver == XRDS_VER_XRDS || !(msg.flags & ~0x27));
+		must(msg.kind != XRDS_KIND_CTL ||
+		     msg.len == size - XRDS_WIRE_HDR_BYTES);
+		must(xrds_wire_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);
+
+		xrds_wire_hdr_encode(&hdr, &msg);
+		must(!xrds_wire_hdr_decode(&again, &hdr, size, ver));
+		must(same(&msg, &again));
+	}
+}
+
+static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
+{
+	struct xrds_wire_reasm r = { };
+	__u8 hdr[XRDS_WIRE_HDR_BYTES];
+	struct xrds_wire_msg msg;
+
+	for (; size >= RECORD_BYTES; data += RECORD_BYTES,
+				     size -= RECORD_BYTES) {
+		__u32 payload = data[0] << 8 | data[1];
+		int err, done = -1;
+
+		memcpy(hdr, data + 2, sizeof(hdr));
+		seal(hdr);
+		if (xrds_wire_hdr_decode(&msg, hdr, sizeof(hdr) + payload, ver))
+			continue;
+		if (msg.kind == XRDS_KIND_ACK || msg.kind == XRDS_KIND_CTL)
+			continue;
+		err = xrds_wire_reasm_add(&r, &msg, payload, max, ver, &done);
+		must(err == XRDS_WIRE_OK || err == XRDS_WIRE_FRAG ||
+		     err == XRDS_WIRE_FRAG_LEN || err == XRDS_WIRE_FRAG_HDR);
+		must(done == 0 || (done == 1 && !err));
+		must(done == 0 || r.got == msg.len);
+		must(err ? !r.busy : r.busy == !done);
+		must(!r.busy || r.got < r.first.len);
+		must(!r.busy || r.got >= r.next * 4096U);
+		must(err || payload <= max || ver != XRDS_VER_XRDS);
+		must(err || payload <= 4096 || ver == XRDS_VER_XRDS);
+	}
+}
+
+static void fuzz_hello(const __u8 *data, __u32 size)
+{
+	struct xrds_wire_hello hello;
+	__u8 buf[XRDS_WIRE_HELLO_BYTES];
+
+	if (xrds_wire_hello_decode(&hello, data, size))
+		return;
+	must(size == XRDS_WIRE_HELLO_BYTES);
+	must(hello.frag_bytes >= 16384 && hello.frag_bytes <= 65536);
+	must(hello.credits && hello.credits <= 32767);
+	must(hello.tags && hello.inc && hello.revision);
+	xrds_wire_hello_encode(buf, &hello);
+	must(hello.revision > 1 || !memcmp(buf, data, size));
+}
+
+static void fuzz_cong(const __u8 *data, __u32 size)
+{
+	struct xrds_wire_cong cong;
+	__u8 *buf;
+	__u32 i;
+
+	if (xrds_wire_cong_decode(&cong, data, size))
+		return;
+	must(size == xrds_wire_cong_bytes(cong.count));
+	must(cong.count <= XRDS_WIRE_CONG_MAX_ENTRIES);
+	buf = malloc(size);
+	xrds_wire_cong_begin(buf, cong.full, cong.count);
+	for (i = 0; i < cong.count; i++) {
+		__u8 congested;
+		__u16 port;
+
+		xrds_wire_cong_entry(&cong, i, &port, &congested);
+		must(port && congested <= 1);
+		xrds_wire_cong_put(buf, i, port, congested);
+	}
+	must(!memcmp(buf, data, size));
+	free(buf);
+}
+
+static void fuzz_priv(const __u8 *data, __u32 size, int v6)
+{
+	struct xrds_wire_priv priv, again;
+	__u8 buf[XRDS_WIRE_PRIV_V6_BYTES];
+	__u32 bytes;
+	int ver;
+
+	xrds_wire_reject_decode(data, size);
+	if (xrds_wire_priv_decode(&priv, data, size, v6))
+		return;
+	bytes = xrds_wire_priv_encode(buf, &priv, v6);
+	must(bytes <= size && bytes <= sizeof(buf));
+	must(!xrds_wire_priv_decode(&again, buf, bytes, v6));
+	must(!memcmp(&priv.saddr, &again.saddr, 16));
+	must(!memcmp(&priv.daddr, &again.daddr, 16));
+	must(priv.ack == again.ack && priv.mask == again.mask);
+	ver = xrds_wire_version(&priv, XRDS_WIRE_MASK);
+	must(!ver || ver == XRDS_VER_3_1 || ver == XRDS_VER_4_0 ||
+	     ver == XRDS_VER_4_1 || ver == XRDS_VER_XRDS);
+	ver = xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK);
+	must(!ver || ver == XRDS_VER(priv.major, priv.minor));
+}
+
+int LLVMFuzzerTestOneInput(const __u8 *data, size_t size)
+{
+	__u8 *copy;
+	int v;
+
+	fuzz_header(data, size);
+	if (size >= XRDS_WIRE_HDR_BYTES) {
+		copy = malloc(size);
+		memcpy(copy, data, size);
+		seal(copy);
+		fuzz_header(copy, size);
+		free(copy);
+	}
+	for (v = 0; v < 4; v++) {
+		fuzz_stream(data, size, versions[v], 16384 - 48);
+		fuzz_stream(data, size, versions[v], 65536 - 48);
+	}
+	fuzz_hello(data, size);
+	fuzz_cong(data, size);
+	fuzz_priv(data, size, 0);
+	fuzz_priv(data, size, 1);
+	return 0;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Writes inputs for the fuzz target to begin with: one of each thing that is
+ * valid. Usage: seeds DIRECTORY
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "wire.h"
+
+static const char *directory;
+
+static void save(const char *name, const void *buf, size_t bytes)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "wb");
+	if (!file || fwrite(buf, 1, bytes, file) != bytes || fclose(file)) {
+		perror(path);
+		exit(EXIT_FAILURE);
+	}
+}
+
+static void save_msg(const char *name, const struct xrds_wire_msg *msg,
+		     const void *payload)
+{
+	__u8 buf[sizeof(struct xrds_hdr) + XRDS_WIRE_CONG_MAP_BYTES] = { };
+	struct xrds_hdr hdr;
+
+	xrds_wire_hdr_encode(&hdr, msg);
+	memcpy(buf, &hdr, sizeof(hdr));
+	if (payload)
+		memcpy(buf + sizeof(hdr), payload, msg->len);
+	save(name, buf, sizeof(hdr) + (payload ? msg->len : 0));
+}
+
+static void headers(void)
+{
+	struct xrds_wire_msg msg = {
+		.seq = 1, .len = 5, .sport = 1000, .dport = 2000,
+	};
+
+	save_msg("data", &msg, "hello");
+	msg.has = XRDS_HAS_RDMA | XRDS_HAS_RDMA_BYTES | XRDS_HAS_SPORT_IDX;
+	msg.flags = XRDS_F_EXT_EXTENSION | XRDS_F_ACK_REQUIRED;
+	save_msg("rdma", &msg, "hello");
+	msg.has = XRDS_HAS_RDMA_DEST | XRDS_HAS_GEN_NUM;
+	save_msg("rdma-dest", &msg, "hello");
+	msg = (struct xrds_wire_msg){
+		.seq = 1, .sport = 1, .has = XRDS_HAS_NPATHS | XRDS_HAS_GEN_NUM,
+	};
+	save_msg("ping", &msg, NULL);
+	msg.sport = 0;
+	msg.dport = 1;
+	save_msg("pong", &msg, NULL);
+	msg = (struct xrds_wire_msg){ .ack = 9, .credit = 5 };
+	save_msg("ack", &msg, NULL);
+	msg = (struct xrds_wire_msg){
+		.seq = 3, .sport = 1000, .dport = 2000, .flags = XRDS_F_EOS,
+		.has = XRDS_HAS_EOS, .eos_reason = 2,
+	};
+	save_msg("eos", &msg, NULL);
+	msg = (struct xrds_wire_msg){
+		.len = XRDS_WIRE_CONG_MAP_BYTES, .flags = XRDS_F_CONG_BITMAP,
+	};
+	save_msg("map-classic", &msg, NULL);
+}
+
+static void control(void)
+{
+	const struct xrds_wire_hello hello = {
+		.revision = 1, .frag_bytes = 65536, .credits = 64, .tags = 2,
+		.inc = 7, .peer_inc = 8, .ack = 9,
+	};
+	struct xrds_wire_msg msg = { .flags = XRDS_F_CONTROL };
+	__u8 buf[XRDS_WIRE_CONG_MAP_BYTES] = { };
+
+	msg.dport = XRDS_CTL_HELLO;
+	msg.len = XRDS_WIRE_HELLO_BYTES;
+	xrds_wire_hello_encode(buf, &hello);
+	save_msg("ctl-hello", &msg, buf);
+	save("hello", buf, msg.len);
+
+	msg.dport = XRDS_CTL_CONG;
+	msg.len = xrds_wire_cong_bytes(2);
+	xrds_wire_cong_begin(buf, 1, 2);
+	xrds_wire_cong_put(buf, 0, 1000, 1);
+	xrds_wire_cong_put(buf, 1, 2000, 0);
+	save_msg("ctl-cong", &msg, buf);
+	save("cong", buf, msg.len);
+
+	msg.dport = XRDS_CTL_BYE;
+	msg.len = 0;
+	save_msg("ctl-bye", &msg, NULL);
+}
+
+/* Three fragments in the form that the fuzz target reads. */
+static void stream(const char *name, __u32 payload, __u16 step)
+{
+	__u8 buf[3 * (2 + sizeof(struct xrds_hdr))];
+	struct xrds_wire_msg msg = {
+		.seq = 4, .len = 2 * payload + 100, .sport = 1, .dport = 2,
+	};
+	struct xrds_hdr hdr;
+	__u8 *p = buf;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		__u32 bytes = i < 2 ? payload : 100;
+
+		p[0] = bytes >> 8;
+		p[1] = bytes;
+		xrds_wire_hdr_encode(&hdr, &msg);
+		memcpy(p + 2, &hdr, sizeof(hdr));
+		p += 2 + sizeof(hdr);
+		msg.frag += step;
+	}
+	save(name, buf, sizeof(buf));
+}
+
+static void private_data(void)
+{
+	struct xrds_wire_priv priv = {
+		.major = 4, .minor = 1, .mask = XRDS_WIRE_MASK, .ack = 5,
+	};
+	__u8 buf[XRDS_WIRE_PRIV_V6_BYTES];
+
+	priv.saddr.s6_addr[0] = 0xfe;
+	priv.saddr.s6_addr[15] = 1;
+	priv.daddr.s6_addr[0] = 0xfe;
+	priv.daddr.s6_addr[15] = 2;
+	save("priv-v6", buf, xrds_wire_priv_encode(buf, &priv, 1));
+	save("priv-v4", buf, xrds_wire_priv_encode(buf, &priv, 0));
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s directory\n", argv[0]);
+		return EXIT_FAILURE;
+	}
+	directory = argv[1];
+	headers();
+	control();
+	stream("stream-classic", 4096, 0);
+	stream("stream-xrds", 16384 - 48, 1);
+	private_data();
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Unit tests of the wire format: fragments and how they become messages.
+ */
+#include "unit.h"
+
+#define MAX_PAYLOAD	(XRDS_WIRE_MIN_FRAG_BYTES - XRDS_WIRE_HDR_BYTES)
+
+static const struct xrds_wire_msg first_msg = {
+	.seq = 10, .ack = 3, .len = 10000, .sport = 5, .dport = 6,
+	.kind = XRDS_KIND_DATA,
+};
+
+static int add(struct xrds_wire_reasm *r, const struct xrds_wire_msg *msg,
+	       __u32 payload, int ver, int *done)
+{
+	int err;
+
+	*done = -1;
+	err = unit_note(xrds_wire_reasm_add(r, msg, payload, MAX_PAYLOAD, ver,
+					    done));
+	CHECK(*done == 0 || *done == 1);
+	if (err) {
+		CHECK(!*done);
+		CHECK(!r->busy);
+	} else {
+		CHECK(*done == !r->busy);
+		CHECK(r->got <= r->first.len);
+		CHECK(!*done || r->got == r->first.len);
+	}
+	return err;
+}
+
+static void single(void)
+{
+	struct xrds_wire_reasm r = { };
+	struct xrds_wire_msg msg = first_msg;
+	int done;
+
+	for (msg.len = 0; msg.len <= 4096; msg.len++) {
+		msg.seq++;
+		CHECK(!add(&r, &msg, msg.len, XRDS_VER_3_1, &done) && done);
+		CHECK(unit_same(&r.first, &msg));
+		CHECK(!add(&r, &msg, msg.len, XRDS_VER_XRDS, &done) && done);
+		CHECK(unit_same(&r.first, &msg));
+	}
+	msg.len = MAX_PAYLOAD;
+	CHECK(!add(&r, &msg, msg.len, XRDS_VER_XRDS, &done) && done);
+	msg.len++;
+	CHECK(add(&r, &msg, msg.len, XRDS_VER_XRDS, &done) ==
+	      XRDS_WIRE_FRAG_LEN);
+	msg.len = 4097;
+	CHECK(add(&r, &msg, msg.len, XRDS_VER_4_1, &done) ==
+	      XRDS_WIRE_FRAG_LEN);
+}
+
+static void classic(void)
+{
+	static const __u32 lens[] = {
+		4097, 8191, 8192, 8193, 65536, 1048575, 1048576
+	};
+	struct xrds_wire_reasm r = { };
+	struct xrds_wire_msg msg = first_msg;
+	unsigned int i;
+	__u32 at;
+	int done;
+
+	for (i = 0; i < ARRAY_SIZE(lens); i++) {
+		msg.len = lens[i];
+		msg.flags = 0;
+		for (at = 0; at < msg.len; at += 4096) {
+			__u32 rest = msg.len - at;
+
+			/* not in classic headers, so not looked at */
+			msg.tag = 0;
+			msg.frag = 0;
+			CHECK(!add(&r, &msg, rest < 4096 ? rest : 4096,
+				   XRDS_VER_4_1, &done));
+			CHECK(done == (rest <= 4096));
+			CHECK(done || r.got == at + 4096);
+			msg.ack++;
+		}
+	}
+}
+
+static void classic_lengths(void)
+{
+	static const __u32 bad[] = { 0, 1, 4095, 4097, 8192, 0xffffffff };
+	unsigned int i;
+	int done;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct xrds_wire_reasm r = { };
+
+		CHECK(add(&r, &first_msg, bad[i], XRDS_VER_3_1, &done) ==
+		      XRDS_WIRE_FRAG_LEN);
+		CHECK(!add(&r, &first_msg, 4096, XRDS_VER_3_1, &done));
+		CHECK(add(&r, &first_msg, bad[i], XRDS_VER_3_1, &done) ==
+		      XRDS_WIRE_FRAG_LEN);
+	}
+	/* the last fragment: 10000 - 2 * 4096 = 1808 */
+	for (i = 0; i <= 4097; i++) {
+		struct xrds_wire_reasm r = { };
+
+		CHECK(!add(&r, &first_msg, 4096, XRDS_VER_3_1, &done));
+		CHECK(!add(&r, &first_msg, 4096, XRDS_VER_3_1, &done));
+		CHECK(!add(&r, &first_msg, i, XRDS_VER_3_1, &done) ==
+		      (i == 1808));
+		CHECK(done == (i == 1808));
+	}
+}
+
+/* Any split that keeps the rules makes a message. */
+static void random_splits(void)
+{
+	int i, done;
+
+	for (i = 0; i < 20000; i++) {
+		struct xrds_wire_reasm r = { };
+		struct xrds_wire_msg msg = first_msg;
+		__u32 got = 0;
+
+		msg.len = unit_below(XRDS_WIRE_MAX_MSG_BYTES + 1);
+		msg.tag = unit_random();
+		do {
+			__u32 n = 4096 + unit_below(MAX_PAYLOAD - 4096 + 1);
+
+			if (n > msg.len - got)
+				n = msg.len - got;
+			CHECK(!add(&r, &msg, n, XRDS_VER_XRDS, &done));
+			got += n;
+			CHECK(r.got == got);
+			CHECK(done == (got == msg.len));
+			msg.frag++;
+			msg.credit = unit_below(100);
+			msg.ack += unit_below(3);
+			msg.flags = unit_random() & (XRDS_F_ACK_REQUIRED |
+						     XRDS_F_RETRANSMITTED);
+		} while (!done);
+		CHECK(r.first.frag == 0 && r.first.ack == first_msg.ack);
+		CHECK(msg.frag <= 257);
+	}
+}
+
+static void xrds_lengths(void)
+{
+	static const __u32 bad[] = {
+		0, 1, 4095, 10001, MAX_PAYLOAD + 1, 0xffffffff
+	};
+	struct xrds_wire_reasm r = { };
+	struct xrds_wire_msg msg;
+	unsigned int i;
+	int done;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		msg = first_msg;
+		CHECK(add(&r, &msg, bad[i], XRDS_VER_XRDS, &done) ==
+		      XRDS_WIRE_FRAG_LEN);
+		CHECK(!add(&r, &msg, 5000, XRDS_VER_XRDS, &done));
+		msg.frag = 1;
+		CHECK(add(&r, &msg, bad[i], XRDS_VER_XRDS, &done) ==
+		      XRDS_WIRE_FRAG_LEN);
+	}
+	/* an empty message has no room for anything */
+	msg = first_msg;
+	msg.len = 0;
+	CHECK(add(&r, &msg, 1, XRDS_VER_XRDS, &done) == XRDS_WIRE_FRAG_LEN);
+}
+
+static void order(void)
+{
+	static const __u16 bad[] = { 0, 2, 3, 0xffff };
+	struct xrds_wire_reasm r = { };
+	struct xrds_wire_msg msg;
+	unsigned int i;
+	int done;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		msg = first_msg;
+		CHECK(!add(&r, &msg, 4096, XRDS_VER_XRDS, &done));
+		msg.frag = bad[i];
+		CHECK(add(&r, &msg, 4096, XRDS_VER_XRDS, &done) ==
+		      XRDS_WIRE_FRAG);
+	}
+	/* a message does not begin in its middle */
+	msg = first_msg;
+	msg.frag = 1;
+	CHECK(add(&r, &msg, 4096, XRDS_VER_XRDS, &done) == XRDS_WIRE_FRAG);
+}
+
+static void headers(void)
+{
+	int i, v, done;
+
+	for (v = 0; v < 2; v++) {
+		int ver = v ? XRDS_VER_XRDS : XRDS_VER_4_1;
+
+		for (i = 0; i < 10; i++) {
+			struct xrds_wire_reasm r = { };
+			struct xrds_wire_msg msg = first_msg;
+			int want = XRDS_WIRE_FRAG_HDR;
+
+			CHECK(!add(&r, &msg, 4096, ver, &done));
+			msg.frag = v;
+			msg.seq += i == 0;
+			msg.len -= i == 1;
+			msg.sport += i == 2;
+			msg.dport += i == 3;
+			msg.tag += i == 4;
+			if (i == 5)
+				msg.flags = XRDS_F_EXT_EXTENSION;
+			if (i == 6)
+				msg.kind = XRDS_KIND_PING;
+			if (i == 7) {
+				msg.flags = XRDS_F_ACK_REQUIRED |
+					    XRDS_F_RETRANSMITTED;
+				want = XRDS_WIRE_OK;
+			}
+			if (i == 8) {
+				msg.ack += 5;
+				msg.credit = 9;
+				want = XRDS_WIRE_OK;
+			}
+			if (i == 9)
+				want = XRDS_WIRE_OK;
+			CHECK((int)add(&r, &msg, 4096, ver, &done) == want);
+		}
+	}
+}
+
+/* After an error, and between the fragments of another tag. */
+static void independent(void)
+{
+	struct xrds_wire_msg big = first_msg, small = first_msg;
+	struct xrds_wire_reasm r[2] = { };
+	int done;
+
+	big.tag = 1;
+	small.len = 7;
+	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && !done);
+	for (small.seq = 11; small.seq < 20; small.seq++)
+		CHECK(!add(&r[0], &small, 7, XRDS_VER_XRDS, &done) && done);
+	big.frag = 1;
+	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && done);
+
+	CHECK(add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) == XRDS_WIRE_FRAG);
+	big.frag = 0;
+	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && !done);
+	big.frag = 1;
+	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && done);
+}
+
+const struct unit_test unit_reasm_tests[] = {
+	{ single, "messages of one fragment" },
+	{ classic, "classic messages of several fragments" },
+	{ classic_lengths, "classic fragments have one length" },
+	{ random_splits, "random splits of random messages" },
+	{ xrds_lengths, "fragments too long or too short" },
+	{ order, "fragments out of order" },
+	{ headers, "fragments of different messages" },
+	{ independent, "messages of different tags, and after an error" },
+	{ }
+};
