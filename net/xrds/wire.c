@@ -47,7 +47,8 @@ struct hello_layout {
 	__be16	credits;
 	__be16	tags;
 	__u8	lane;
-	__u8	zero[3];
+	__u8	epoch;
+	__u8	zero[2];
 	__be64	inc;
 	__be64	peer_inc;
 	__be64	ack;
@@ -100,8 +101,7 @@ static inline __u64 csum_add(__u64 sum, const void *p)
 	return sum + (v & 0xffffffff) + (v >> 32);
 }
 
-/*
- * One's complement sum of a header in 16-bit words (RFC 1071). The sum does
+/* One's complement sum of a header in 16-bit words (RFC 1071). The sum does
  * not depend on the byte order of the machine as long as it is stored as it
  * was computed, so nothing is swapped here.
  */
@@ -136,8 +136,7 @@ static void hdr_seal(struct xrds_hdr *hdr)
 
 /* -------------------------------------------------------------- headers */
 
-/*
- * Length of the body of each extension, 0 for what is none, and its bit in
+/* Length of the body of each extension, 0 for what is none, and its bit in
  * xrds_wire_msg.has, 0 if its content is of no interest.
  */
 static const struct {
@@ -154,8 +153,7 @@ static const struct {
 	[XRDS_EXT_EOS]		= { 4, XRDS_HAS_EOS },
 };
 
-/*
- * The order in which extensions are written. Receivers stop at the first type
+/* The order in which extensions are written. Receivers stop at the first type
  * they do not know, so what every version understands goes first.
  */
 static const __u8 ext_order[] = {
@@ -454,8 +452,7 @@ static enum xrds_wire_err portless_check(struct xrds_wire_msg *msg, int strict)
 	return msg->has ? XRDS_WIRE_EXT : XRDS_WIRE_OK;
 }
 
-/*
- * A sequenced message. A ping may have a payload: programs can send one to
+/* A sequenced message. A ping may have a payload: programs can send one to
  * port 0, and that must not cost others their connection.
  */
 static inline enum xrds_wire_err data_check(struct xrds_wire_msg *msg,
@@ -642,6 +639,7 @@ void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello)
 		.credits	= __cpu_to_be16(hello->credits),
 		.tags		= __cpu_to_be16(hello->tags),
 		.lane		= hello->lane,
+		.epoch		= hello->epoch,
 		.inc		= __cpu_to_be64(hello->inc),
 		.peer_inc	= __cpu_to_be64(hello->peer_inc),
 		.ack		= __cpu_to_be64(hello->ack),
@@ -678,6 +676,7 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 	hello->credits = __be16_to_cpu(h.credits);
 	hello->tags = __be16_to_cpu(h.tags);
 	hello->lane = h.lane;
+	hello->epoch = h.epoch;
 	hello->inc = __be64_to_cpu(h.inc);
 	hello->peer_inc = __be64_to_cpu(h.peer_inc);
 	hello->ack = __be64_to_cpu(h.ack);
@@ -685,7 +684,7 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 	if (hello->revision < XRDS_HELLO_REVISION)
 		return XRDS_WIRE_HELLO;
 	if (hello->revision == XRDS_HELLO_REVISION &&
-	    (h.flags || h.zero[0] || h.zero[1] || h.zero[2] || h.reserved))
+	    (h.flags || h.zero[0] || h.zero[1] || h.reserved))
 		return XRDS_WIRE_HELLO;
 	if (hello->frag_bytes < XRDS_WIRE_MIN_FRAG_BYTES ||
 	    hello->frag_bytes > XRDS_WIRE_MAX_FRAG_BYTES ||

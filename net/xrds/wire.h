@@ -57,9 +57,9 @@ enum {
 };
 
 /* Minor-version mask in the CM private data */
-#define XRDS_WIRE_MASK_4_0	(1 << 0)
-#define XRDS_WIRE_MASK_4_1	(1 << 1)
-#define XRDS_WIRE_MASK_XRDS	(1 << 8)
+#define XRDS_WIRE_MASK_4_0	0x0001
+#define XRDS_WIRE_MASK_4_1	0x0002
+#define XRDS_WIRE_MASK_XRDS	0x0100
 #define XRDS_WIRE_MASK		(XRDS_WIRE_MASK_4_0 | XRDS_WIRE_MASK_4_1 | \
 				 XRDS_WIRE_MASK_XRDS)
 
@@ -125,33 +125,10 @@ enum xrds_ctl_type {
 	XRDS_CTL_KEEPALIVE	= 6,	/* no payload; carries ack and credit */
 };
 
-/*
- * Why input from the wire was refused. X(symbol, name, text): the counter is
+/* Why input from the wire was refused. X(symbol, name, text): the counter is
  * called "wire_" followed by the name, the text goes to the log line.
  */
-#define XRDS_WIRE_ERRORS(X) \
-	X(OK,		ok,		"no error") \
-	X(SHORT,	short,		"shorter than a header") \
-	X(CSUM,		csum,		"bad header checksum") \
-	X(LEN,		len,		"message length out of range") \
-	X(FLAGS,	flags,		"flags not defined or not together") \
-	X(PORT,		port,		"port not allowed") \
-	X(EXT,		ext,		"malformed extension header") \
-	X(SEQ,		seq,		"sequence number out of range") \
-	X(ACK,		ack,		"acknowledges what was never sent") \
-	X(FRAG,		frag,		"fragment out of order") \
-	X(FRAG_LEN,	frag_len,	"fragment length does not fit message") \
-	X(FRAG_HDR,	frag_hdr,	"fragment header differs from first") \
-	X(TAG,		tag,		"message tag out of range") \
-	X(CREDIT,	credit,		"credit overflow or overrun") \
-	X(CTL_TYPE,	ctl_type,	"unknown control message") \
-	X(CTL_LEN,	ctl_len,	"control message of wrong length") \
-	X(CTL_STATE,	ctl_state,	"control message at the wrong time") \
-	X(HELLO,	hello,		"clear-to-send out of range") \
-	X(CONG,		cong,		"malformed congestion update") \
-	X(PRIV_LEN,	priv_len,	"private data of wrong length") \
-	X(PRIV_ADDR,	priv_addr,	"private data names another address") \
-	X(PRIV_VERSION,	priv_version,	"no common protocol version")
+@@XRDS_WIRE_ERRORS@@
 
 enum xrds_wire_err {
 #define X(sym, name, text) XRDS_WIRE_##sym,
@@ -265,6 +242,8 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
  * @credits:	receive buffers granted
  * @tags:	messages it can receive interleaved, at least 1
  * @lane:	number of this connection between the two nodes
+ * @epoch:	the sender's epoch after this connection came up, see
+ *		struct xrds_wire_priv
  * @inc:	incarnation of the sender's connection; not 0
  * @peer_inc:	incarnation of the receiver that @ack belongs to; 0: none known
  * @ack:	last sequence number received from @peer_inc; 0 without it
@@ -276,6 +255,7 @@ struct xrds_wire_hello {
 	__u16	credits;
 	__u16	tags;
 	__u8	lane;
+	__u8	epoch;
 	__u64	inc;
 	__u64	peer_inc;
 	__u64	ack;
