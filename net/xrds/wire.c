@@ -1036,8 +1036,8 @@ enum xrds_wire_reject xrds_wire_reject_decode(const void *buf, __u32 bytes)
 const char *xrds_wire_strerror(enum xrds_wire_err err)
 {
 	static const char * const text[] = {
-#define X(sym, name, text) text,
-		XRDS_WIRE_ERRORS(X)
+#define X(sym, name, text) text
+#include "list_wire_errors.h"
 #undef X
 	};
 

@@ -125,14 +125,10 @@ enum xrds_ctl_type {
 	XRDS_CTL_KEEPALIVE	= 6,	/* no payload; carries ack and credit */
 };
 
-/* Why input from the wire was refused. X(symbol, name, text): the counter is
- * called "wire_" followed by the name, the text goes to the log line.
- */
-@@XRDS_WIRE_ERRORS@@
-
+/* Why input from the wire was refused */
 enum xrds_wire_err {
-#define X(sym, name, text) XRDS_WIRE_##sym,
-	XRDS_WIRE_ERRORS(X)
+#define X(sym, name, text) XRDS_WIRE_##sym
+#include "list_wire_errors.h"
 #undef X
 	XRDS_WIRE_NR_ERRORS
 };

@@ -1,0 +1,795 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * XRDS core: objects, and the functions that files share.
+ *
+ * The sections stand in the order in which a message meets the files:
+ * af_xrds, addr, send, dest, conn, xmit, transport, recv, cong, and what all
+ * of them use. No RDMA type is known here.
+ *
+ * Locks, outermost first. A lock may be taken while holding those above it,
+ * never the other way round; two locks of one level are never nested.
+ *
+ *   L1  lock_sock(sk)              bind state, options          process
+ *   L2  conn->tx_lock              posting order, conn->ep,     process, BH
+ *                                  sequence numbers
+ *   L3  conn->lock                 send queue, in flight, acks  process, BH
+ *   L4  xs->lock                   destinations, their space    process, BH
+ *   L5  sk_receive_queue.lock,     leaves                       process, BH
+ *       xn->lock, xn->cong_lock
+ *
+ * A connection's state is written by its work item only. Nothing of ours is
+ * held while rdma_cm is called, nor taken in a way that could wait for it.
+ *
+ * tx_lock is a spin lock, not a mutex, so that a completion which returns
+ * credits or send slots can post what waits for them at once: handing that to
+ * a work item would cost a quarter of a round trip on soft-RoCE.
+ */
+#ifndef _XRDS_H
+#define _XRDS_H
+
+#include <linux/bvec.h>
+#include <linux/in6.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/net.h>
+#include <linux/refcount.h>
+#include <linux/rhashtable.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <net/ipv6.h>
+#include <net/sock.h>
+
+#include "compat.h"
+#include "wire.h"
+#include <linux/xrds.h>
+
+struct xrds_conn;
+struct xrds_dest;
+struct xrds_msg;
+struct xrds_net;
+struct xrds_sock;
+struct xrds_transport;
+
+/* ------------------------------------------------------------ counters */
+
+enum xrds_counter {
+#define X(sym, name) XRDS_C_##sym
+#include "list_counters.h"
+#undef X
+	/* one per enum xrds_wire_err, in its order */
+	XRDS_C_WIRE,
+	XRDS_C_NR = XRDS_C_WIRE + XRDS_WIRE_NR_ERRORS,
+};
+
+struct xrds_counters {
+	u64	v[XRDS_C_NR];
+};
+
+/**
+ * struct xrds_extra_counters - counters that a transport adds to the dump
+ * @node:	xrds_counters_register()
+ * @nr:		how many there are
+ * @names:	their names
+ * @sum:	fills in @nr values for the namespace
+ */
+struct xrds_extra_counters {
+	struct list_head node;
+	unsigned int nr;
+	const char * const *names;
+	void (*sum)(struct net *net, u64 *values);
+};
+
+/* ------------------------------------------------------- per namespace */
+
+enum { XRDS_SYSCTL_DIRS = 3 };
+
+/**
+ * struct xrds_net - all state of one network namespace
+ * @net:	the namespace; no reference, pernet exit comes first
+ * @binds:	bound sockets by (address, port, scope)
+ * @conns:	connections by struct xrds_conn_key
+ * @dests:	destinations by struct xrds_dest_key
+ * @counters:	per-CPU counters
+ * @lock:	guards @socks, @conn_list and @lingering
+ * @socks:	all sockets, for dumps
+ * @conn_list:	all connections, RCU readers
+ * @lingering:	closed sockets that still deliver, oldest first
+ * @linger_work: gives up on them at their deadline
+ * @nr_conns:	connections not yet freed
+ * @nr_socks:	sockets not yet destroyed, closed ones included
+ * @nr_dests:	destinations not yet freed
+ * @nr_msgs:	messages not yet freed
+ * @gone:	woken when @nr_conns or @nr_socks falls
+ * @cong_lock:	guards @cong_socks
+ * @cong_socks:	sockets that are congested
+ * @exiting:	the namespace or the module is going away
+ * @sysctl:	registrations of the directories of knobs
+ * @reconnect_min_ms: first delay between attempts, milliseconds
+ * @reconnect_max_ms: bound of the growing delay, milliseconds
+ * @max_unacked_packets: messages received before an acknowledgment is sent
+ * @max_unacked_bytes: bytes received before an acknowledgment is sent
+ * @ping_enable: answer messages to port 0
+ * @linger_ms:	how long a closed socket delivers, milliseconds
+ * @sock_max_dests: destinations one socket may hold queues for
+ * @connect_timeout_ms: bound of one attempt to connect, milliseconds
+ * @loop_delay_ms: loopback: delay of each message
+ * @loop_loss_permille: loopback: chance that a message is lost, which resets
+ *		the connection as on a reliable QP
+ * @loop_bounce_ms: loopback: period of forced connection resets
+ */
+struct xrds_net {
+	struct net *net;
+	struct rhashtable binds;
+	struct rhashtable conns;
+	struct rhashtable dests;
+	struct xrds_counters __percpu *counters;
+	spinlock_t lock;		/* lists of this namespace */
+	struct list_head socks;
+	struct list_head conn_list;
+	struct list_head lingering;
+	struct delayed_work linger_work;
+	atomic_t nr_conns;
+	atomic_t nr_socks;
+	atomic_t nr_dests;
+	atomic_t nr_msgs;
+	wait_queue_head_t gone;
+	spinlock_t cong_lock;		/* cong_socks */
+	struct list_head cong_socks;
+	bool exiting;
+
+	struct ctl_table_header *sysctl[XRDS_SYSCTL_DIRS];
+	unsigned int reconnect_min_ms;
+	unsigned int reconnect_max_ms;
+	unsigned int max_unacked_packets;
+	unsigned int max_unacked_bytes;
+	unsigned int ping_enable;
+	unsigned int linger_ms;
+	unsigned int sock_max_dests;
+	unsigned int connect_timeout_ms;
+	unsigned int loop_delay_ms;
+	unsigned int loop_loss_permille;
+	unsigned int loop_bounce_ms;
+};
+
+struct xrds_net *xrds_net(const struct net *net);
+
+static inline void xrds_count(struct xrds_net *xn, enum xrds_counter c)
+{
+	this_cpu_inc(xn->counters->v[c]);
+}
+
+static inline void xrds_count_add(struct xrds_net *xn, enum xrds_counter c,
+				  u64 n)
+{
+	this_cpu_add(xn->counters->v[c], n);
+}
+
+/* sysctl.c */
+int xrds_sysctl_net_init(struct xrds_net *xn);
+void xrds_sysctl_net_exit(struct xrds_net *xn);
+
+/* stats.c */
+void xrds_counters_register(struct xrds_extra_counters *extra);
+void xrds_counters_unregister(struct xrds_extra_counters *extra);
+int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
+			 int __user *optlen);
+
+/* -------------------------------------------------------------- addr.c */
+
+/**
+ * struct xrds_addr - a parsed socket address
+ * @addr:	address, IPv4 mapped
+ * @scope:	interface index of a link-local address, else 0
+ * @port:	port, host byte order
+ */
+struct xrds_addr {
+	struct in6_addr addr;
+	u32	scope;
+	u16	port;
+};
+
+/**
+ * struct xrds_bind_key - key of the bind table
+ * @addr:	address, IPv4 mapped
+ * @scope:	interface index of a link-local address, else 0
+ * @port:	port, host byte order; 32 bits wide so that there is no padding
+ */
+struct xrds_bind_key {
+	struct in6_addr addr;
+	u32	scope;
+	u32	port;
+};
+
+int xrds_addr_parse(struct xrds_addr *out, const void *sa, int len);
+int xrds_addr_check_dest(const struct xrds_addr *a);
+int xrds_addr_build(const struct xrds_addr *a, struct sockaddr_storage *ss);
+bool xrds_addr_is_loopback(const struct in6_addr *addr);
+
+int xrds_bind_init(struct xrds_net *xn);
+void xrds_bind_exit(struct xrds_net *xn);
+int xrds_bind_add(struct xrds_sock *xs, const struct xrds_addr *a);
+void xrds_bind_del(struct xrds_sock *xs);
+struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
+				   const struct in6_addr *addr, u32 scope,
+				   u16 port);
+
+/* ----------------------------------------------------------- af_xrds.c */
+
+/**
+ * struct xrds_sock - one AF_RDS socket
+ * @sk:		must be first
+ * @xn:		namespace state
+ * @xn_node:	in xn->socks; xn->lock
+ * @bind_node:	in xn->binds while bound
+ * @bind:	bound address and port; written once under lock_sock before
+ *		@bound is set
+ * @bound:	@bind is valid; store-release after, load-acquire before it
+ * @peer:	default destination of connect(); lock_sock
+ * @connected:	@peer is valid; lock_sock
+ * @trans:	transport that owns the bound address, with a module
+ *		reference; written as @bind
+ * @tos:	type of service of connections this socket uses; lock_sock
+ * @lock:	L4, see the head of this file
+ * @dests:	destinations of this socket; @lock
+ * @idle_dests:	those of them with nothing queued, oldest first; @lock
+ * @nr_dests:	length of @dests; @lock
+ * @nr_refused:	destinations that refused the last send; @lock
+ * @nr_ready:	those of them that would accept it now; @lock
+ * @queued_bytes: payload accepted and not yet acknowledged; @lock
+ * @queued_msgs: the same in messages; @lock
+ * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
+ * @drained:	woken when @queued_msgs falls to 0 after close
+ * @linger_node: in xn->lingering after close; xn->lock
+ * @linger_end:	jiffies when a closed socket gives up
+ * @rcv_bytes:	payload charged in sk_receive_queue; its lock
+ * @congested:	over the receive limit and not yet drained to half of it;
+ *		sk_receive_queue.lock
+ * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
+ * @recverr:	RDS_RECVERR; lock_sock
+ * @cong_monitor: RDS_CONG_MONITOR; lock_sock
+ * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
+ * @cong_news:	a destination that refused us for congestion is clear again
+ *		and no poll has reported it yet; @lock
+ */
+struct xrds_sock {
+	struct sock sk;
+	struct xrds_net *xn;
+	struct list_head xn_node;
+	struct rhash_head bind_node;
+	struct xrds_bind_key bind;
+	bool bound;
+	struct xrds_addr peer;
+	bool connected;
+	const struct xrds_transport *trans;
+	u8 tos;
+
+	spinlock_t lock;		/* L4 */
+	struct list_head dests;
+	struct list_head idle_dests;
+	u32 nr_dests;
+	u32 nr_refused;
+	u32 nr_ready;
+	u64 queued_bytes;
+	u64 queued_msgs;
+	u32 dest_sndbuf;
+	wait_queue_head_t drained;
+	struct list_head linger_node;
+	unsigned long linger_end;
+
+	u64 rcv_bytes;
+	bool congested;
+	struct list_head cong_node;
+
+	bool recverr;
+	bool cong_monitor;
+	bool cong_eagain;
+	bool cong_news;
+};
+
+void xrds_sock_drained(struct xrds_sock *xs);
+
+static inline struct xrds_sock *xrds_sk(const struct sock *sk)
+{
+	return (struct xrds_sock *)sk;
+}
+
+/* The payload bytes asked for: the core stores twice that */
+static inline u32 xrds_sk_rcvbuf(const struct xrds_sock *xs)
+{
+	return READ_ONCE(xs->sk.sk_rcvbuf) / 2;
+}
+
+static inline u32 xrds_sk_sndbuf(const struct xrds_sock *xs)
+{
+	return READ_ONCE(xs->sk.sk_sndbuf) / 2;
+}
+
+static inline bool xrds_sk_bound(const struct xrds_sock *xs)
+{
+	/* pairs with the store-release in xrds_bind() */
+	return smp_load_acquire(&xs->bound);
+}
+
+/* -------------------------------------------------------------- send.c */
+
+/* What a message costs at least, in the send space of its destination and in
+ * the receive buffer: empty messages need memory too.
+ */
+enum { XRDS_MSG_MIN_CHARGE_BYTES = 128 };
+
+static inline u32 xrds_msg_charge(u32 len)
+{
+	return max_t(u32, len, XRDS_MSG_MIN_CHARGE_BYTES);
+}
+
+/**
+ * struct xrds_msg - a message on its way out
+ * @ref:	one for the list it is on, one per posting
+ * @node:	on exactly one of conn->sendq and conn->inflight; conn->lock
+ * @xn:		namespace, for accounting
+ * @dest:	where its space is charged, with a reference; NULL for messages
+ *		of the kernel itself
+ * @peer_inc:	incarnation of the peer it was accepted for; 0: any
+ * @seq:	sequence number; 0 until first transmission; conn->tx_lock
+ * @len:	payload, bytes
+ * @sport:	source port
+ * @dport:	destination port
+ * @flags:	XRDS_F_* of its header; conn->tx_lock
+ * @posted:	was handed to the transport at least once; conn->tx_lock
+ * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
+ * @skb:	loopback: the receiver's view, made when the message was
+ * @nr_bv:	entries of @bv
+ * @bv:		payload; each holds a page reference
+ */
+struct xrds_msg {
+	refcount_t ref;
+	struct list_head node;
+	struct xrds_net *xn;
+	struct xrds_dest *dest;
+	u64 peer_inc;
+	u64 seq;
+	u32 len;
+	u16 sport;
+	u16 dport;
+	u8 flags;
+	bool posted;
+	u32 eos_reason;
+	struct sk_buff *skb;
+	unsigned int nr_bv;
+	struct bio_vec bv[];
+};
+
+int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
+				gfp_t gfp);
+void xrds_msg_put(struct xrds_msg *msg);
+
+static inline void xrds_msg_get(struct xrds_msg *msg)
+{
+	refcount_inc(&msg->ref);
+}
+
+/* -------------------------------------------------------------- dest.c */
+
+/**
+ * struct xrds_dest_key - key of the table of destinations
+ * @xs:		the sending socket
+ * @addr:	address, IPv4 mapped
+ * @scope:	interface index of a link-local address, else 0
+ * @port:	port; 32 bits wide so that there is no padding
+ */
+struct xrds_dest_key {
+	struct xrds_sock *xs;
+	struct in6_addr addr;
+	u32 scope;
+	u32 port;
+};
+
+/**
+ * struct xrds_dest - what one socket has under way to one destination
+ * @node:	in xn->dests while @linked
+ * @key:	which; key.xs holds a reference on the socket
+ * @rcu:	for the lookup
+ * @ref:	the table's, each message's, each caller's
+ * @xs_node:	in xs->dests while @linked; xs->lock
+ * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
+ * @cong_node:	in cong_conn->cong_waiters after a refusal for congestion;
+ *		both that connection's lock and xs->lock
+ * @cong_conn:	connection whose list that is; guarded the same way
+ * @linked:	still found by lookups; xs->lock
+ * @conn:	connection to the node, with a reference; xs->lock; replaced
+ *		when it was found dead
+ * @space:	senders blocked in sendmsg() wait here for space and for the
+ *		end of congestion
+ * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
+ * @charged:	space in use, see xrds_msg_charge(); xs->lock; bytes
+ * @queued_bytes: payload accepted and not acknowledged; xs->lock
+ * @queued_msgs: the same in messages; xs->lock
+ * @acked_msgs:	acknowledged so far; xs->lock
+ * @last_progress_ns: CLOCK_MONOTONIC of the last acknowledgment; xs->lock
+ * @want:	charge of the send that was refused last; xs->lock; bytes
+ * @refused:	the last send was refused; xs->lock
+ * @ready:	refused, and would be accepted now; xs->lock
+ * @cong_refused: it was refused for congestion; xs->lock
+ */
+struct xrds_dest {
+	struct rhash_head node;
+	struct xrds_dest_key key;
+	struct rcu_head rcu;
+	refcount_t ref;
+	struct list_head xs_node;
+	struct list_head idle_node;
+	struct list_head cong_node;
+	struct xrds_conn *cong_conn;
+	bool linked;
+	struct xrds_conn *conn;
+	wait_queue_head_t space;
+	u32 sndbuf;
+	u32 want;
+	u64 charged;
+	u64 queued_bytes;
+	u64 queued_msgs;
+	u64 acked_msgs;
+	u64 last_progress_ns;
+	bool refused;
+	bool ready;
+	bool cong_refused;
+};
+
+int xrds_dest_init(struct xrds_net *xn);
+void xrds_dest_exit(struct xrds_net *xn);
+struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
+				    const struct xrds_addr *to);
+struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
+				 const struct xrds_addr *to);
+void xrds_dest_put(struct xrds_dest *dest);
+int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
+		      long timeo);
+struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
+void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
+		    bool acked);
+void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
+bool xrds_dest_ack_wanted(struct xrds_dest *dest);
+void xrds_dest_close_all(struct xrds_sock *xs);
+int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
+int xrds_dest_set_sndbuf(struct xrds_sock *xs,
+			 const struct xrds_dest_sndbuf *arg);
+int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
+
+/* -------------------------------------------------------------- conn.c */
+
+/* States of a connection. Only its work item writes them.
+ *
+ *   DOWN -> RESOLVING -> CONNECTING -> WAIT_CTS -> UP -> CLOSING -> DOWN
+ *
+ * A request that is accepted goes from DOWN to CONNECTING. Every error leads
+ * to DOWN, from where a new attempt starts when something is queued. DEAD is
+ * final: the table no longer has the connection.
+ */
+enum xrds_state {
+#define X(sym, text) XRDS_ST_##sym
+#include "list_states.h"
+#undef X
+	XRDS_ST_NR
+};
+
+enum xrds_event {
+#define X(sym, text) XRDS_EV_##sym
+#include "list_events.h"
+#undef X
+	XRDS_EV_NR
+};
+
+/**
+ * struct xrds_conn_key - which connection
+ * @laddr:	local address, IPv4 mapped
+ * @faddr:	foreign address, IPv4 mapped
+ * @scope:	interface index of link-local addresses, else 0
+ * @tos:	type of service
+ * @lane:	number among the connections of the pair
+ * @loop:	served by the loopback transport
+ * @zero:	no padding in a key
+ */
+struct xrds_conn_key {
+	struct in6_addr laddr;
+	struct in6_addr faddr;
+	u32	scope;
+	u8	tos;
+	u8	lane;
+	u8	loop;
+	u8	zero;
+};
+
+/**
+ * struct xrds_request - a peer's request that waits for the worker
+ * @epoch:	of struct xrds_wire_priv
+ *
+ * Transports embed it as the first member of their own structure.
+ */
+struct xrds_request {
+	u8 epoch;
+};
+
+enum {
+	XRDS_CONG_PENDING	= 32,	/* ports of one delta update */
+	XRDS_CTL_INLINE_BYTES	= 208,	/* largest payload of xmit_ctl() */
+};
+
+/**
+ * struct xrds_conn - the reliable connection between two nodes
+ * @node:	in xn->conns until dead
+ * @key:	which
+ * @xn:		namespace
+ * @list:	in xn->conn_list; xn->lock, RCU readers
+ * @ref:	the table's, one for pending work, and each user's
+ * @rcu:	for lookups
+ * @trans:	transport
+ * @work:	the state worker; the only writer of @state
+ * @state:	enum xrds_state
+ * @deadline:	jiffies when @state times out, 0: never; worker
+ * @backoff_ms:	delay after the next failure; worker
+ * @epoch:	times it came up, see struct xrds_wire_priv; worker
+ * @dialled:	this side sent the request; worker
+ * @failed:	the last attempt failed; worker
+ * @crossed:	a request was refused as crossing since it came up; worker
+ * @inc:	our incarnation; random, never 0, constant
+ * @events:	bit mask of enum xrds_event; @lock
+ * @ep_gen:	generation of the endpoint; events of earlier ones are
+ *		ignored; @lock
+ * @error:	reason of XRDS_EV_ERROR, negative errno; @lock
+ * @pending:	request that waits for the worker, owned by the transport;
+ *		@lock
+ * @hello:	the peer's clear-to-send; written by the receive path before
+ *		XRDS_EV_CTS, read by the worker after it
+ * @tx_lock:	L2
+ * @ep:		the transport's endpoint, NULL without; @tx_lock
+ * @tx_open:	messages may be posted; @tx_lock
+ * @tx_seq:	last sequence number given out; @tx_lock
+ * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
+ *		flag, set by the receive path
+ * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
+ * @lock:	L3
+ * @sendq:	not handed to the transport, oldest first; @lock
+ * @inflight:	handed over and not acknowledged, by sequence; @lock
+ * @acked:	highest acknowledgment taken; @lock
+ * @kmsgs:	messages of the kernel itself in @sendq and @inflight; @lock
+ * @tx_peer_inc: incarnation of the peer that @inflight was sent to, 0: none
+ *		yet; @tx_lock
+ * @tx_unasked:	messages sent since one asked for an acknowledgment; @tx_lock
+ * @ctl_msg:	a control message too large for xmit_ctl() that waits for
+ *		room; @tx_lock
+ * @peer_inc:	incarnation that @rx_next belongs to, 0: none yet; written by
+ *		the receive path
+ * @rx_next:	next sequence number expected; receive path
+ * @rx_unacked_msgs: received since the last acknowledgment; receive path
+ * @rx_unacked_bytes: the same in bytes
+ * @ack_work:	sends an acknowledgment that found no data to ride on
+ * @cong:	congested ports of the peer, as values; its own lock
+ * @cong_waiters: destinations that were refused for them; @lock
+ * @cong_ports:	our ports whose state must be told; @lock
+ * @cong_nr:	entries of @cong_ports; @lock
+ * @cong_full:	all state must be told; @lock
+ * @cong_rx:	congestion updates that wait for the worker
+ * @connected_ns: CLOCK_MONOTONIC when it last came up
+ */
+struct xrds_conn {
+	struct rhash_head node;
+	struct xrds_conn_key key;
+	struct xrds_net *xn;
+	struct list_head list;
+	refcount_t ref;
+	struct rcu_head rcu;
+	const struct xrds_transport *trans;
+
+	struct delayed_work work;
+	enum xrds_state state;
+	unsigned long deadline;
+	unsigned int backoff_ms;
+	u8 epoch;
+	bool dialled;
+	bool failed;
+	bool crossed;
+	u64 inc;
+
+	/* tx */
+	spinlock_t tx_lock;		/* L2 */
+	void *ep;
+	bool tx_open;
+	u64 tx_seq;
+	u64 tx_ack_sent;
+	u64 tx_peer_inc;
+	u32 tx_unasked;
+	unsigned long tx_ack_due;
+	struct xrds_msg *ctl_msg;
+
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* L3 */
+	u32 events;
+	u32 ep_gen;
+	int error;
+	struct xrds_request *pending;
+	struct list_head sendq;
+	struct list_head inflight;
+	u64 acked;
+	u32 kmsgs;
+	struct list_head cong_waiters;
+	u16 cong_ports[XRDS_CONG_PENDING];
+	u8 cong_nr;
+	bool cong_full;
+
+	/* rx */
+	struct xrds_wire_hello hello ____cacheline_aligned_in_smp;
+	u64 peer_inc;
+	u64 rx_next;
+	u32 rx_unacked_msgs;
+	u32 rx_unacked_bytes;
+	struct delayed_work ack_work;
+	struct xarray cong;
+	struct sk_buff_head cong_rx;
+	u64 connected_ns;
+};
+
+int xrds_conn_init(void);
+void xrds_conn_exit(void);
+int xrds_conn_net_init(struct xrds_net *xn);
+void xrds_conn_net_exit(struct xrds_net *xn);
+struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn,
+				    const struct xrds_conn_key *key,
+				    const struct xrds_transport *trans,
+				    gfp_t gfp);
+void xrds_conn_get(struct xrds_conn *conn);
+void xrds_conn_put(struct xrds_conn *conn);
+void xrds_conn_event(struct xrds_conn *conn, enum xrds_event ev);
+void xrds_conn_ep_event(struct xrds_conn *conn, u32 gen, enum xrds_event ev,
+			int error);
+void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
+bool xrds_conn_request(struct xrds_conn *conn, struct xrds_request *req);
+struct xrds_request *xrds_conn_take_pending(struct xrds_conn *conn);
+void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
+		     const struct xrds_wire_hello *hello);
+void xrds_conn_fill_hello(struct xrds_conn *conn,
+			  struct xrds_wire_hello *hello);
+void xrds_conn_destroy_all(struct xrds_net *xn,
+			   const struct xrds_transport *trans);
+void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
+			  enum xrds_wire_err err);
+const char *xrds_state_name(enum xrds_state state);
+
+/* -------------------------------------------------------------- xmit.c */
+
+int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
+void xrds_xmit_pump(struct xrds_conn *conn);
+int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
+void xrds_xmit_need_ack(struct xrds_conn *conn);
+u64 xrds_xmit_ack_value(struct xrds_conn *conn);
+int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
+void xrds_xmit_close(struct xrds_conn *conn);
+void xrds_xmit_drop_all(struct xrds_conn *conn);
+void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to);
+bool xrds_xmit_wanted(const struct xrds_conn *conn);
+u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
+
+/* ----------------------------------------------------------- transport */
+
+/* xrds_transport.caps */
+#define XRDS_CAP_RDMA		1	/* RDMA ops and memory regions */
+
+/**
+ * struct xrds_transport - what carries messages between two nodes
+ * @name:	name in dumps and log lines
+ * @owner:	module
+ * @type:	RDS_TRANS_*
+ * @caps:	XRDS_CAP_*
+ * @node:	list of transports
+ * @local:	is the address one of this transport's in the namespace?
+ *		Returns 0 or -EADDRNOTAVAIL. Context: process.
+ * @dial:	start an attempt: make an endpoint, resolve the address. Later
+ *		steps are announced by XRDS_EV_RESOLVED.
+ *		Returns 0 or a negative errno.
+ * @advance:	a step of resolving is done. Returns -EINPROGRESS while steps
+ *		remain, 0 when the request was sent, else a negative errno.
+ * @accept:	take the pending request (xrds_conn_take_pending()), make an
+ *		endpoint for it and reply. Returns 0 or a negative errno.
+ * @refuse:	reject and free a pending request.
+ * @start:	the endpoint is established: post receive buffers, send the
+ *		clear-to-send. Returns 0 or a negative errno.
+ * @stop:	take conn->ep away (under tx_lock), disconnect, wait until the
+ *		device has returned all buffers, free it. Bounded; does
+ *		nothing without endpoint.
+ * @prepare:	process context, may sleep: make what xmit() will need for the
+ *		message. Optional. Returns 0 or a negative errno.
+ * @xmit:	post a whole message; msg->seq and msg->flags are set. Called
+ *		with tx_lock held and conn->tx_open. Takes its own reference
+ *		on the message for as long as it needs it. Returns 0; -EAGAIN
+ *		when it lacks slots or credits, in which case it calls
+ *		xrds_xmit_pump() once they come; any other error breaks the
+ *		connection.
+ * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
+ *		an acknowledgment (type 0). Called as xmit(), same returns.
+ *
+ * dial, advance, accept, start, stop run in the connection's work item and
+ * may sleep, but wait for nothing that is not bounded.
+ */
+struct xrds_transport {
+	const char *name;
+	struct module *owner;
+	u32 type;
+	u32 caps;
+	struct list_head node;
+
+	int (*local)(struct net *net, const struct in6_addr *addr, u32 scope);
+	int (*dial)(struct xrds_conn *conn);
+	int (*advance)(struct xrds_conn *conn);
+	int (*accept)(struct xrds_conn *conn);
+	void (*refuse)(struct xrds_conn *conn, struct xrds_request *req);
+	int (*start)(struct xrds_conn *conn);
+	void (*stop)(struct xrds_conn *conn);
+	int (*prepare)(struct xrds_conn *conn, struct xrds_msg *msg);
+	int (*xmit)(struct xrds_conn *conn, struct xrds_msg *msg);
+	int (*xmit_ctl)(struct xrds_conn *conn, u8 type, const void *data,
+			u32 len);
+};
+
+/* transport.c */
+void xrds_transport_register(struct xrds_transport *trans);
+void xrds_transport_unregister(struct xrds_transport *trans);
+const struct xrds_transport *xrds_transport_for(struct net *net,
+						const struct in6_addr *addr,
+						u32 scope);
+
+/* loop.c */
+extern struct xrds_transport xrds_loop_transport;
+
+/* -------------------------------------------------------------- recv.c */
+
+/**
+ * struct xrds_skb_cb - what a queued message remembers
+ * @saddr:	source address, IPv4 mapped
+ * @scope:	its scope
+ * @len:	payload, bytes
+ * @charge:	what it costs of the receive buffer, bytes
+ * @sport:	source port
+ * @flags:	XRDS_F_EOS
+ * @eos_reason:	with XRDS_F_EOS
+ */
+struct xrds_skb_cb {
+	struct in6_addr saddr;
+	u32 scope;
+	u32 len;
+	u32 charge;
+	u16 sport;
+	u8 flags;
+	u8 eos_reason;
+};
+
+static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct xrds_skb_cb) >
+		     sizeof_field(struct sk_buff, cb));
+	return (struct xrds_skb_cb *)skb->cb;
+}
+
+void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		   struct sk_buff *skb);
+void xrds_recv_ack_work(struct work_struct *work);
+int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
+		 int flags);
+void xrds_recv_purge(struct xrds_sock *xs);
+int xrds_recv_inq(struct xrds_sock *xs);
+
+/* -------------------------------------------------------------- cong.c */
+
+bool xrds_cong_blocked(struct xrds_conn *conn, u16 port);
+bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_dest *dest);
+void xrds_cong_unwait(struct xrds_dest *dest);
+void xrds_cong_local(struct xrds_sock *xs, bool congested);
+void xrds_cong_recv(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		    struct sk_buff *skb);
+void xrds_cong_work(struct xrds_conn *conn);
+void xrds_cong_open(struct xrds_conn *conn);
+void xrds_cong_close(struct xrds_conn *conn);
+int xrds_cong_xmit(struct xrds_conn *conn);
+
+#endif /* _XRDS_H */
