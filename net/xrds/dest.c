@@ -1,0 +1,732 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Destinations: what one socket has under way to one (address, port).
+ *
+ * Send space belongs to a destination, so that one which makes no progress
+ * takes nothing from another. A destination is made by the first send to it,
+ * found through one table per namespace (an idle socket costs nothing), and
+ * lives while a message refers to it. Those with nothing queued are kept, to
+ * remember settings and counters, until the socket closes or needs their
+ * place; their number is bounded by net.xrds.sock_max_dests.
+ *
+ * Refusal. A send that finds no space, or a congested destination, marks the
+ * destination refused and remembers what it wanted. When the space it wanted
+ * is there, with some to spare, and congestion is over, the destination
+ * becomes ready: senders that sleep on it are woken, and the socket polls as
+ * writable. So a program that polls and sends again succeeds; it never spins.
+ *
+ * Everything here is guarded by xs->lock (L4). After close the destination
+ * goes when its last message does.
+ */
+#include <linux/jhash.h>
+#include <linux/sched/signal.h>
+
+#include "xrds.h"
+
+static const struct rhashtable_params xrds_dest_params = {
+	.key_len	= sizeof(struct xrds_dest_key),
+	.key_offset	= offsetof(struct xrds_dest, key),
+	.head_offset	= offsetof(struct xrds_dest, node),
+	.automatic_shrinking = true,
+};
+
+/**
+ * xrds_dest_init - make a namespace's table of destinations
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_dest_init(struct xrds_net *xn)
+{
+	return rhashtable_init(&xn->dests, &xrds_dest_params);
+}
+
+/**
+ * xrds_dest_exit - free a namespace's table of destinations
+ * @xn: namespace without sockets
+ *
+ * Context: process.
+ */
+void xrds_dest_exit(struct xrds_net *xn)
+{
+	rhashtable_destroy(&xn->dests);
+}
+
+/**
+ * xrds_dest_put - drop a reference on a destination
+ * @dest: destination
+ *
+ * The last one drops the destination's references on its connection and its
+ * socket.
+ *
+ * Context: any, without L3 or L4.
+ */
+void xrds_dest_put(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	if (!refcount_dec_and_test(&dest->ref))
+		return;
+
+	atomic_dec(&xs->xn->nr_dests);
+	if (dest->conn)
+		xrds_conn_put(dest->conn);
+	sock_put(&xs->sk);
+	kfree_rcu(dest, rcu);
+}
+
+/* Take a destination out of the table; the caller drops the table's ref. */
+static void xrds_dest_unlink(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	dest->linked = false;
+	rhashtable_remove_fast(&xs->xn->dests, &dest->node, xrds_dest_params);
+	list_del_init(&dest->xs_node);
+	list_del_init(&dest->idle_node);
+	xs->nr_dests--;
+	if (dest->refused)
+		xs->nr_refused--;
+	if (dest->ready)
+		xs->nr_ready--;
+	dest->refused = false;
+	dest->ready = false;
+}
+
+/**
+ * xrds_dest_find - look a destination up
+ * @xs: socket
+ * @to: address and port
+ *
+ * Context: any.
+ * Return: the destination with a reference, or NULL.
+ */
+struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
+				 const struct xrds_addr *to)
+{
+	struct xrds_dest_key key = {
+		.xs	= xs,
+		.addr	= to->addr,
+		.scope	= to->scope,
+		.port	= to->port,
+	};
+	struct xrds_dest *dest;
+
+	rcu_read_lock();
+	dest = rhashtable_lookup(&xs->xn->dests, &key, xrds_dest_params);
+	if (dest && !refcount_inc_not_zero(&dest->ref))
+		dest = NULL;
+	rcu_read_unlock();
+	return dest;
+}
+
+/* What an unlinked destination still holds, beside its references. */
+static void xrds_dest_release(struct xrds_dest *dest)
+{
+	/* Nobody waits on it again: sends look at dest->linked before, and a
+	 * closed socket has none under way.
+	 */
+	xrds_cong_unwait(dest);
+	xrds_dest_put(dest);
+}
+
+/* Make room for one more. Only a destination that has nothing queued and no
+ * state a program could miss may go.
+ */
+static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
+{
+	struct xrds_dest *dest;
+
+	lockdep_assert_held(&xs->lock);
+
+	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
+		if (dest->sndbuf || dest->refused)
+			continue;
+		xrds_dest_unlink(dest);
+		return dest;
+	}
+	return NULL;
+}
+
+static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
+					 const struct xrds_addr *to)
+{
+	struct xrds_dest *dest;
+
+	dest = kzalloc(sizeof(*dest), GFP_KERNEL_ACCOUNT);
+	if (!dest)
+		return NULL;
+
+	dest->key.xs = xs;
+	dest->key.addr = to->addr;
+	dest->key.scope = to->scope;
+	dest->key.port = to->port;
+	/* the table's reference and the caller's */
+	refcount_set(&dest->ref, 2);
+	INIT_LIST_HEAD(&dest->xs_node);
+	INIT_LIST_HEAD(&dest->idle_node);
+	INIT_LIST_HEAD(&dest->cong_node);
+	init_waitqueue_head(&dest->space);
+	sock_hold(&xs->sk);
+	atomic_inc(&xs->xn->nr_dests);
+	return dest;
+}
+
+/**
+ * xrds_dest_get_for - find or make a destination
+ * @xs: bound socket
+ * @to: address and port
+ *
+ * Context: process, may sleep.
+ * Return: the destination with a reference, or ERR_PTR(): -ENOMEM, -ENFILE
+ * when the socket has too many that hold queues.
+ */
+struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
+				    const struct xrds_addr *to)
+{
+	struct xrds_dest *dest, *old, *evicted = NULL;
+
+	dest = xrds_dest_find(xs, to);
+	if (dest)
+		return dest;
+
+	dest = xrds_dest_alloc(xs, to);
+	if (!dest)
+		return ERR_PTR(-ENOMEM);
+
+	spin_lock_bh(&xs->lock);
+	if (xs->nr_dests >= READ_ONCE(xs->xn->sock_max_dests)) {
+		evicted = xrds_dest_evict(xs);
+		if (!evicted) {
+			old = ERR_PTR(-ENFILE);
+			goto out;
+		}
+	}
+	old = rhashtable_lookup_get_insert_fast(&xs->xn->dests, &dest->node,
+						xrds_dest_params);
+	if (!old) {
+		dest->linked = true;
+		list_add_tail(&dest->xs_node, &xs->dests);
+		list_add_tail(&dest->idle_node, &xs->idle_dests);
+		xs->nr_dests++;
+	} else if (!IS_ERR(old)) {
+		/* cannot be zero: the table's reference goes under xs->lock */
+		refcount_inc(&old->ref);
+	} else if (PTR_ERR(old) != -ENOMEM) {
+		old = ERR_PTR(-ENOMEM);
+	}
+out:
+	spin_unlock_bh(&xs->lock);
+
+	if (evicted)
+		xrds_dest_release(evicted);
+	if (!old)
+		return dest;
+	xrds_dest_put(dest);
+	xrds_dest_put(dest);
+	return old;
+}
+
+/**
+ * xrds_dest_conn - the connection that carries messages to a destination
+ * @dest: destination of a bound socket
+ *
+ * Makes the connection when there is none, or when the one in use has ended.
+ *
+ * Context: process, may sleep.
+ * Return: the connection with a reference, or ERR_PTR(): -ENOMEM,
+ * -EHOSTUNREACH when the socket's transport has no path to it.
+ */
+struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	const struct xrds_transport *trans = xs->trans;
+	struct xrds_conn *conn, *old;
+	struct xrds_conn_key key;
+
+	spin_lock_bh(&xs->lock);
+	conn = dest->conn;
+	if (conn && READ_ONCE(conn->state) != XRDS_ST_DEAD) {
+		xrds_conn_get(conn);
+		spin_unlock_bh(&xs->lock);
+		return conn;
+	}
+	spin_unlock_bh(&xs->lock);
+
+	memset(&key, 0, sizeof(key));
+	key.laddr = xs->bind.addr;
+	key.faddr = dest->key.addr;
+	key.scope = dest->key.scope ?: xs->bind.scope;
+	key.tos = xs->tos;
+	if (ipv6_addr_equal(&key.laddr, &key.faddr)) {
+		trans = &xrds_loop_transport;
+	} else if (xrds_addr_is_loopback(&key.laddr) !=
+		   xrds_addr_is_loopback(&key.faddr)) {
+		return ERR_PTR(-EHOSTUNREACH);
+	}
+	key.loop = trans == &xrds_loop_transport;
+
+	conn = xrds_conn_get_for(xs->xn, &key, trans, GFP_KERNEL);
+	if (IS_ERR(conn))
+		return conn;
+
+	/* The old one is dead, so nobody begins to wait on it any more, and
+	 * its own end wakes who still does. Only an empty place is filled: of
+	 * two senders that come here the second uses what the first put.
+	 */
+	spin_lock_bh(&xs->lock);
+	old = dest->conn;
+	if (!old || READ_ONCE(old->state) == XRDS_ST_DEAD) {
+		xrds_conn_get(conn);
+		dest->conn = conn;
+	} else {
+		swap(conn, old);
+		xrds_conn_get(conn);
+	}
+	spin_unlock_bh(&xs->lock);
+	if (old)
+		xrds_conn_put(old);
+	return conn;
+}
+
+static u32 xrds_dest_sndbuf(const struct xrds_dest *dest)
+{
+	const struct xrds_sock *xs = dest->key.xs;
+
+	return READ_ONCE(dest->sndbuf) ?: READ_ONCE(xs->dest_sndbuf) ?:
+	       xrds_sk_sndbuf(xs);
+}
+
+/* An empty destination takes any message, whatever its space. */
+static bool xrds_dest_fits(const struct xrds_dest *dest, u32 charge)
+{
+	return !dest->charged ||
+	       dest->charged + charge <= xrds_dest_sndbuf(dest);
+}
+
+static void xrds_dest_set_ready(struct xrds_dest *dest, bool ready)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (dest->ready == ready)
+		return;
+	WRITE_ONCE(dest->ready, ready);
+	if (ready)
+		xs->nr_ready++;
+	else
+		xs->nr_ready--;
+}
+
+static void xrds_dest_set_refused(struct xrds_dest *dest, bool refused)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (!refused || dest->cong_refused)
+		xrds_dest_set_ready(dest, false);
+	if (dest->refused == refused)
+		return;
+	WRITE_ONCE(dest->refused, refused);
+	if (refused)
+		xs->nr_refused++;
+	else
+		xs->nr_refused--;
+}
+
+/* Would the send that was refused be accepted now? Beside room for it, half
+ * of the space must be free: a wake-up for each acknowledgment would cost
+ * more than the messages do.
+ */
+static bool xrds_dest_recheck(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (!dest->refused || dest->ready || dest->cong_refused)
+		return false;
+	if (dest->charged && (!xrds_dest_fits(dest, dest->want) ||
+			      dest->charged > xrds_dest_sndbuf(dest) / 2))
+		return false;
+	xrds_dest_set_ready(dest, true);
+	return true;
+}
+
+/* Wake who waits for this destination: in sendmsg(), or the socket's poll. */
+static void xrds_dest_wake(struct xrds_dest *dest)
+{
+	struct sock *sk = &dest->key.xs->sk;
+	struct socket_wq *wq;
+
+	/* sleepers queue themselves before they look at dest->ready */
+	wake_up_interruptible(&dest->space);
+
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
+					   EPOLLWRBAND);
+	sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
+	rcu_read_unlock();
+}
+
+/* One attempt. Returns 0, -EAGAIN: no space, -ENOBUFS: congested, -ESTALE:
+ * the destination was evicted after the caller had found it.
+ */
+static int xrds_dest_try_reserve(struct xrds_dest *dest,
+				 struct xrds_conn *conn, u32 len)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	u32 charge = xrds_msg_charge(len);
+	bool blocked = xrds_cong_blocked(conn, dest->key.port);
+	int ret = 0;
+
+	spin_lock_bh(&xs->lock);
+	if (!dest->linked) {
+		ret = -ESTALE;
+	} else if (!blocked && xrds_dest_fits(dest, charge)) {
+		dest->cong_refused = false;
+		xrds_dest_set_refused(dest, false);
+		dest->charged += charge;
+		dest->queued_bytes += len;
+		dest->queued_msgs++;
+		xs->queued_bytes += len;
+		xs->queued_msgs++;
+		list_del_init(&dest->idle_node);
+	} else {
+		dest->want = charge;
+		dest->cong_refused = blocked;
+		xrds_dest_set_ready(dest, false);
+		xrds_dest_set_refused(dest, true);
+		ret = blocked ? -ENOBUFS : -EAGAIN;
+	}
+	spin_unlock_bh(&xs->lock);
+
+	/* The destination may have become uncongested meanwhile, without
+	 * knowing that we wait: then there is nothing to wait for.
+	 */
+	if (ret == -ENOBUFS && !xrds_cong_wait(conn, dest))
+		xrds_dest_uncongested(dest, false);
+	return ret;
+}
+
+/* Is it worth to try again? Lockless; the attempt takes the lock. */
+static bool xrds_dest_retry(const struct xrds_dest *dest)
+{
+	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused);
+}
+
+/**
+ * xrds_dest_reserve - set space aside for one message
+ * @dest: destination
+ * @conn: its connection
+ * @len: payload, bytes
+ * @timeo: how long to wait, jiffies; 0 does not wait
+ *
+ * The space stays reserved until xrds_dest_done(). Nothing was copied yet
+ * when this refuses.
+ *
+ * Context: process, may sleep unless @timeo is 0.
+ * Return: 0; -EAGAIN no space, -ENOBUFS congested (both only without
+ * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -ESTALE when the
+ * destination must be looked up again.
+ */
+int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
+		      long timeo)
+{
+	struct xrds_net *xn = dest->key.xs->xn;
+	long bound = timeo;
+	int ret;
+
+	for (;;) {
+		ret = xrds_dest_try_reserve(dest, conn, len);
+		if (!ret || ret == -ESTALE)
+			return ret;
+		if (!timeo)
+			break;
+		xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_BLOCKED :
+						 XRDS_C_SEND_QUEUE_FULL);
+		timeo = wait_event_interruptible_timeout(dest->space,
+							 xrds_dest_retry(dest),
+							 timeo);
+		if (timeo < 0)
+			return sock_intr_errno(bound);
+	}
+
+	if (bound)
+		return -ETIMEDOUT;
+	xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_ERROR :
+					 XRDS_C_SEND_QUEUE_FULL);
+	return ret;
+}
+
+/**
+ * xrds_dest_done - messages of a destination need their space no more
+ * @dest: destination; the caller keeps its reference
+ * @msgs: how many
+ * @bytes: their payload
+ * @charge: their charge
+ * @acked: the peer has them; else they were dropped
+ *
+ * Context: any, without L4.
+ */
+void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
+		    bool acked)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	bool wake, gone = false, drained;
+
+	spin_lock_bh(&xs->lock);
+	dest->charged -= charge;
+	dest->queued_bytes -= bytes;
+	dest->queued_msgs -= msgs;
+	xs->queued_bytes -= bytes;
+	xs->queued_msgs -= msgs;
+	if (acked) {
+		dest->acked_msgs += msgs;
+		dest->last_progress_ns = ktime_get_ns();
+	}
+	wake = xrds_dest_recheck(dest);
+	if (!dest->queued_msgs && dest->linked) {
+		if (sock_flag(&xs->sk, SOCK_DEAD)) {
+			xrds_dest_unlink(dest);
+			gone = true;
+		} else {
+			list_add_tail(&dest->idle_node, &xs->idle_dests);
+		}
+	}
+	drained = !xs->queued_msgs && sock_flag(&xs->sk, SOCK_DEAD);
+	spin_unlock_bh(&xs->lock);
+
+	if (wake)
+		xrds_dest_wake(dest);
+	if (drained)
+		xrds_sock_drained(xs);
+	if (gone)
+		xrds_dest_release(dest);
+}
+
+/**
+ * xrds_dest_uncongested - a destination that refused is no longer congested
+ * @dest: destination
+ * @waiting: it is on a list of waiters, whose lock the caller holds, and
+ *	leaves it
+ *
+ * Context: any; conn->lock may be held.
+ */
+void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	bool wake = false;
+
+	spin_lock_bh(&xs->lock);
+	if (waiting) {
+		list_del_init(&dest->cong_node);
+		dest->cong_conn = NULL;
+	}
+	if (dest->cong_refused) {
+		dest->cong_refused = false;
+		xs->cong_news = true;
+		wake = xrds_dest_recheck(dest);
+	}
+	spin_unlock_bh(&xs->lock);
+
+	if (wake)
+		xrds_dest_wake(dest);
+}
+
+/**
+ * xrds_dest_ack_wanted - should the next message ask for acknowledgment?
+ * @dest: destination
+ *
+ * When more than half of the space is in use the sender may soon need it.
+ *
+ * Context: any. The lockless reads only decide how early the peer answers.
+ * Return: whether it should.
+ */
+bool xrds_dest_ack_wanted(struct xrds_dest *dest)
+{
+	return READ_ONCE(dest->charged) > xrds_dest_sndbuf(dest) / 2;
+}
+
+/**
+ * xrds_dest_close_all - the socket is closed
+ * @xs: socket, SOCK_DEAD is set
+ *
+ * Drops the destinations with nothing queued; the others go with their last
+ * message.
+ *
+ * Context: process.
+ */
+void xrds_dest_close_all(struct xrds_sock *xs)
+{
+	struct xrds_dest *dest, *tmp;
+	LIST_HEAD(gone);
+
+	spin_lock_bh(&xs->lock);
+	list_for_each_entry_safe(dest, tmp, &xs->dests, xs_node) {
+		if (dest->queued_msgs)
+			continue;
+		xrds_dest_unlink(dest);
+		list_add(&dest->xs_node, &gone);
+	}
+	spin_unlock_bh(&xs->lock);
+
+	list_for_each_entry_safe(dest, tmp, &gone, xs_node) {
+		list_del_init(&dest->xs_node);
+		xrds_dest_release(dest);
+	}
+}
+
+/**
+ * xrds_dest_set_sndbuf - XRDS_DEST_SNDBUF
+ * @xs: socket
+ * @arg: the option's argument
+ *
+ * Context: process, socket locked.
+ * Return: 0, -EINVAL, -ENOTCONN for a destination of an unbound socket, and
+ * the errors of xrds_dest_get_for().
+ */
+int xrds_dest_set_sndbuf(struct xrds_sock *xs,
+			 const struct xrds_dest_sndbuf *arg)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+	bool wake;
+	int ret;
+
+	if (arg->reserved)
+		return -EINVAL;
+	if (arg->dest.ss_family == AF_UNSPEC) {
+		WRITE_ONCE(xs->dest_sndbuf, arg->bytes);
+		return 0;
+	}
+	ret = xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest));
+	if (ret || xrds_addr_check_dest(&to))
+		return -EINVAL;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+
+	dest = xrds_dest_get_for(xs, &to);
+	if (IS_ERR(dest))
+		return PTR_ERR(dest);
+	spin_lock_bh(&xs->lock);
+	WRITE_ONCE(dest->sndbuf, arg->bytes);
+	wake = xrds_dest_recheck(dest);
+	spin_unlock_bh(&xs->lock);
+	if (wake)
+		xrds_dest_wake(dest);
+	xrds_dest_put(dest);
+	return 0;
+}
+
+/**
+ * xrds_dest_get_sndbuf - XRDS_DEST_SNDBUF
+ * @xs: socket
+ * @arg: in: dest; out: the rest
+ *
+ * Context: process.
+ * Return: 0 or -EINVAL.
+ */
+int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+
+	arg->bytes = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
+	arg->reserved = 0;
+	if (arg->dest.ss_family == AF_UNSPEC)
+		return 0;
+	if (xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest)))
+		return -EINVAL;
+	dest = xrds_dest_find(xs, &to);
+	if (dest) {
+		arg->bytes = xrds_dest_sndbuf(dest);
+		xrds_dest_put(dest);
+	}
+	return 0;
+}
+
+static void xrds_dest_fill_status(struct xrds_dest *dest,
+				  struct xrds_dest_status *st,
+				  struct xrds_conn **conn)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	st->sndbuf = xrds_dest_sndbuf(dest);
+	spin_lock_bh(&xs->lock);
+	st->queued_bytes = dest->queued_bytes;
+	st->queued_msgs = dest->queued_msgs;
+	st->acked_msgs = dest->acked_msgs;
+	st->last_progress_ns = dest->last_progress_ns;
+	if (dest->refused && !dest->ready)
+		st->flags |= XRDS_DEST_BLOCKED;
+	*conn = dest->conn;
+	if (*conn)
+		xrds_conn_get(*conn);
+	spin_unlock_bh(&xs->lock);
+}
+
+static u32 xrds_dest_conn_state(const struct xrds_conn *conn)
+{
+	switch (READ_ONCE(conn->state)) {
+	case XRDS_ST_UP:
+		return XRDS_DEST_UP;
+	case XRDS_ST_RESOLVING:
+	case XRDS_ST_CONNECTING:
+	case XRDS_ST_WAIT_CTS:
+		return READ_ONCE(conn->failed) ? XRDS_DEST_ERROR :
+						 XRDS_DEST_CONNECTING;
+	case XRDS_ST_DOWN:
+		return READ_ONCE(conn->failed) ? XRDS_DEST_ERROR :
+						 XRDS_DEST_IDLE;
+	default:
+		return XRDS_DEST_IDLE;
+	}
+}
+
+/**
+ * xrds_dest_status - XRDS_DEST_STATUS
+ * @xs: socket
+ * @st: in: dest; out: everything else
+ *
+ * A destination that was never used is idle and empty.
+ *
+ * Context: process.
+ * Return: 0, -EINVAL, -ENOTCONN.
+ */
+int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
+{
+	struct xrds_conn *conn = NULL;
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+
+	if (xrds_addr_parse(&to, &st->dest, sizeof(st->dest)) ||
+	    xrds_addr_check_dest(&to))
+		return -EINVAL;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+
+	memset_startat(st, 0, state);
+	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
+
+	dest = xrds_dest_find(xs, &to);
+	if (!dest)
+		return 0;
+	xrds_dest_fill_status(dest, st, &conn);
+	if (conn) {
+		st->state = xrds_dest_conn_state(conn);
+		st->inflight_bytes = xrds_xmit_inflight(conn, dest);
+		if (xrds_cong_blocked(conn, to.port))
+			st->flags |= XRDS_DEST_CONGESTED;
+		xrds_conn_put(conn);
+	}
+	xrds_dest_put(dest);
+	return 0;
+}
