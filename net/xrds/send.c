@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * sendmsg(): from a program's call to a message on a connection's queue.
+ *
+ * The order matters. Flags, address and control messages are judged first;
+ * then the destination's space is reserved, waiting for it if that was asked;
+ * only then is memory allocated and the payload copied, with no lock held.
+ * After that nothing can fail but the copy itself, and the message goes to
+ * its connection (xmit.c), where it stays until the peer has acknowledged it.
+ *
+ * A message owns page references in bio_vecs. Small payloads share pages
+ * through the task's page fragment; large ones take high-order pages as long
+ * as these are cheap to get. All of it is charged to the memory cgroup of the
+ * sender.
+ */
+#include <linux/mm.h>
+#include <linux/uio.h>
+
+#include "xrds.h"
+
+enum {
+	/* payloads up to this come from the shared page fragment */
+	XRDS_MSG_FRAG_BYTES	= 4096,
+	XRDS_MSG_MAX_ORDER	= 3,
+};
+
+#define XRDS_SEND_FLAGS	(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | \
+			 MSG_CMSG_COMPAT | MSG_BATCH)
+
+/**
+ * xrds_msg_alloc - make a message without payload memory
+ * @xn: namespace
+ * @nr_bv: room for this many bio_vecs
+ * @gfp: allocation flags
+ *
+ * Context: as @gfp says.
+ * Return: the message with one reference, or NULL.
+ */
+struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
+				gfp_t gfp)
+{
+	struct xrds_msg *msg;
+
+	msg = kzalloc(struct_size(msg, bv, nr_bv), gfp);
+	if (!msg)
+		return NULL;
+	refcount_set(&msg->ref, 1);
+	INIT_LIST_HEAD(&msg->node);
+	msg->xn = xn;
+	atomic_inc(&xn->nr_msgs);
+	return msg;
+}
+
+/**
+ * xrds_msg_put - drop a reference on a message
+ * @msg: message
+ *
+ * Context: any, without L3 or L4.
+ */
+void xrds_msg_put(struct xrds_msg *msg)
+{
+	unsigned int i;
+
+	if (!refcount_dec_and_test(&msg->ref))
+		return;
+
+	for (i = 0; i < msg->nr_bv; i++)
+		put_page(msg->bv[i].bv_page);
+	kfree_skb(msg->skb);
+	if (msg->dest)
+		xrds_dest_put(msg->dest);
+	atomic_dec(&msg->xn->nr_msgs);
+	kfree(msg);
+}
+
+/* Pages of the highest order that does not exceed the need and is cheap. */
+static struct page *xrds_msg_page(u32 len, u32 *bytes)
+{
+	int order = min_t(int, get_order(len), XRDS_MSG_MAX_ORDER);
+	gfp_t gfp = GFP_KERNEL_ACCOUNT;
+	struct page *page;
+
+	/* not more than asked: 1 MiB is 32 x 32 KiB, 40 KiB is 32 + 8 */
+	while (order && (PAGE_SIZE << order) > PAGE_ALIGN(len))
+		order--;
+	for (; order; order--) {
+		page = alloc_pages((gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_COMP |
+				   __GFP_NOWARN | __GFP_NORETRY, order);
+		if (page)
+			goto out;
+	}
+	page = alloc_page(gfp);
+out:
+	*bytes = PAGE_SIZE << order;
+	return page;
+}
+
+static int xrds_msg_copy_small(struct xrds_msg *msg, struct iov_iter *from)
+{
+	struct page_frag *pfrag = &current->task_frag;
+	struct bio_vec *bv = &msg->bv[0];
+
+	if (!skb_page_frag_refill(msg->len, pfrag, GFP_KERNEL_ACCOUNT))
+		return -ENOMEM;
+	/* refill promises room for msg->len, which is at most a page */
+	if (copy_page_from_iter(pfrag->page, pfrag->offset, msg->len,
+				from) != msg->len)
+		return -EFAULT;
+	get_page(pfrag->page);
+	bv->bv_page = pfrag->page;
+	bv->bv_offset = pfrag->offset;
+	bv->bv_len = msg->len;
+	msg->nr_bv = 1;
+	/* keep the next message's payload aligned */
+	pfrag->offset += min_t(u32, ALIGN(msg->len, SMP_CACHE_BYTES),
+			       pfrag->size - pfrag->offset);
+	return 0;
+}
+
+static int xrds_msg_copy_large(struct xrds_msg *msg, struct iov_iter *from)
+{
+	u32 left = msg->len, bytes, n;
+	struct bio_vec *bv;
+	struct page *page;
+
+	while (left) {
+		page = xrds_msg_page(left, &bytes);
+		if (!page)
+			return -ENOMEM;
+		n = min(left, bytes);
+		bv = &msg->bv[msg->nr_bv++];
+		bv->bv_page = page;
+		bv->bv_offset = 0;
+		bv->bv_len = n;
+		if (copy_page_from_iter(page, 0, n, from) != n)
+			return -EFAULT;
+		left -= n;
+	}
+	return 0;
+}
+
+static struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn,
+					   struct msghdr *m, u32 len)
+{
+	bool small = len <= XRDS_MSG_FRAG_BYTES;
+	struct xrds_msg *msg;
+	int ret = 0;
+
+	msg = xrds_msg_alloc(xn, small ? !!len : DIV_ROUND_UP(len, PAGE_SIZE),
+			     GFP_KERNEL_ACCOUNT);
+	if (!msg)
+		return ERR_PTR(-ENOMEM);
+	msg->len = len;
+	if (len)
+		ret = small ? xrds_msg_copy_small(msg, &m->msg_iter) :
+			      xrds_msg_copy_large(msg, &m->msg_iter);
+	if (ret) {
+		xrds_msg_put(msg);
+		return ERR_PTR(ret);
+	}
+	xrds_count_add(xn, XRDS_C_COPY_FROM_USER, len);
+	return msg;
+}
+
+/* Nothing that a control message can ask for is there yet. */
+static int xrds_send_cmsgs(struct msghdr *m)
+{
+	struct cmsghdr *cmsg;
+
+	for_each_cmsghdr(cmsg, m) {
+		if (!CMSG_OK(m, cmsg))
+			return -EINVAL;
+		if (cmsg->cmsg_level != SOL_RDS)
+			continue;
+		switch (cmsg->cmsg_type) {
+		case RDS_CMSG_RDMA_ARGS:
+		case RDS_CMSG_RDMA_DEST:
+		case RDS_CMSG_RDMA_MAP:
+		case RDS_CMSG_ATOMIC_FADD:
+		case RDS_CMSG_ATOMIC_CSWP:
+		case RDS_CMSG_MASKED_ATOMIC_FADD:
+		case RDS_CMSG_MASKED_ATOMIC_CSWP:
+		case RDS_CMSG_ZCOPY_COOKIE:
+		case XRDS_CMSG_RDMA_ID:
+		case XRDS_CMSG_BARRIER:
+			return -EOPNOTSUPP;
+		default:
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Where to: the address of the call, else that of connect(). */
+static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
+			  struct xrds_addr *to)
+{
+	int ret = 0;
+
+	if (m->msg_name && m->msg_namelen) {
+		ret = xrds_addr_parse(to, m->msg_name, m->msg_namelen);
+		if (ret || xrds_addr_check_dest(to))
+			return -EINVAL;
+	} else {
+		lock_sock(&xs->sk);
+		if (xs->connected)
+			*to = xs->peer;
+		else
+			ret = -ENOTCONN;
+		release_sock(&xs->sk);
+		if (ret)
+			return ret;
+	}
+
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	if (ipv6_addr_v4mapped(&to->addr) !=
+	    ipv6_addr_v4mapped(&xs->bind.addr))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* Space is reserved: make the message and queue it. A connection that ended
+ * meanwhile, which it does only with nothing queued, is replaced.
+ */
+static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
+			 struct xrds_conn *conn, struct msghdr *m, u32 len)
+{
+	struct xrds_msg *msg;
+	int ret;
+
+	msg = xrds_msg_from_user(xs->xn, m, len);
+	if (IS_ERR(msg)) {
+		xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
+		return PTR_ERR(msg);
+	}
+	msg->sport = xs->bind.port;
+	msg->dport = dest->key.port;
+	msg->dest = dest;
+	refcount_inc(&dest->ref);
+
+	xrds_conn_get(conn);
+	for (;;) {
+		ret = conn->trans->prepare ? conn->trans->prepare(conn, msg) :
+					     0;
+		if (!ret)
+			ret = xrds_xmit_queue(conn, msg, true);
+		xrds_conn_put(conn);
+		if (ret != -ESTALE)
+			break;
+		conn = xrds_dest_conn(dest);
+		if (IS_ERR(conn)) {
+			ret = PTR_ERR(conn);
+			break;
+		}
+	}
+	if (ret) {
+		xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
+		xrds_msg_put(msg);
+		return ret;
+	}
+	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
+	return len;
+}
+
+static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
+			struct msghdr *m, u32 len, long timeo)
+{
+	struct xrds_conn *conn;
+	struct xrds_dest *dest;
+	int ret;
+
+	do {
+		dest = xrds_dest_get_for(xs, to);
+		if (IS_ERR(dest))
+			return PTR_ERR(dest);
+		conn = xrds_dest_conn(dest);
+		if (IS_ERR(conn)) {
+			xrds_dest_put(dest);
+			return PTR_ERR(conn);
+		}
+		ret = xrds_dest_reserve(dest, conn, len, timeo);
+		if (!ret)
+			ret = xrds_send_one(xs, dest, conn, m, len);
+		xrds_conn_put(conn);
+		xrds_dest_put(dest);
+	} while (ret == -ESTALE);
+	return ret;
+}
+
+/**
+ * xrds_sendmsg - proto_ops.sendmsg
+ * @sock: socket
+ * @m: message
+ * @len: payload, bytes
+ *
+ * Context: process, may sleep unless MSG_DONTWAIT.
+ * Return: @len, or a negative errno, see xrds(7).
+ */
+int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	struct xrds_addr to;
+	int ret;
+
+	if (m->msg_flags & ~XRDS_SEND_FLAGS)
+		return -EOPNOTSUPP;
+	if (len > XRDS_WIRE_MAX_MSG_BYTES)
+		return -EMSGSIZE;
+	ret = xrds_send_addr(xs, m, &to);
+	if (!ret)
+		ret = xrds_send_cmsgs(m);
+	if (ret)
+		return ret;
+
+	ret = xrds_send_to(xs, &to, m, len,
+			   sock_sndtimeo(&xs->sk,
+					 m->msg_flags & MSG_DONTWAIT));
+	if (ret == -ENOBUFS && READ_ONCE(xs->cong_eagain))
+		ret = -EAGAIN;
+	return ret;
+}
