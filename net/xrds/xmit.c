@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Transmission: a connection's send queue, what is in flight, and what is
+ * acknowledged.
+ *
+ *   xrds_xmit_queue -> sendq -> pump -> inflight -> acknowledged -> freed
+ *                        ^                 |
+ *                        +--- reconnect ---+
+ *
+ * A message is on exactly one of the two lists. It gets its sequence number
+ * when it is first handed to the transport and keeps it when it is sent again,
+ * so the receiver can tell duplicates. It leaves by a cumulative
+ * acknowledgment of the peer's kernel, by cancellation, or with the
+ * connection.
+ *
+ * The pump runs in whoever has a reason: sendmsg(), a completion that brought
+ * back credits or slots, the worker after the connection came up. tx_lock
+ * makes it one at a time and keeps the order.
+ *
+ * A message moves to inflight before the transport sees it: the peer's answer
+ * may be processed on another CPU before xmit() returns.
+ */
+#include "xrds.h"
+
+enum {
+	/* messages one call of the pump posts before it leaves it to the work */
+	XRDS_PUMP_BATCH		= 256,
+	/* messages after which the peer is asked to acknowledge */
+	XRDS_ASK_ACK_MSGS	= 64,
+};
+
+/* Messages that end together, summed up so that each lock is taken once. */
+struct xrds_done {
+	struct xrds_dest *dest;
+	u64 bytes;
+	u64 charge;
+	u32 msgs;
+	bool acked;
+};
+
+static void xrds_done_flush(struct xrds_done *done)
+{
+	if (!done->dest)
+		return;
+	xrds_dest_done(done->dest, done->msgs, done->bytes, done->charge,
+		       done->acked);
+	xrds_dest_put(done->dest);
+	memset(done, 0, offsetof(struct xrds_done, acked));
+}
+
+/* End the messages on a list; drops the list's references. */
+static u32 xrds_done_list(struct list_head *list, bool acked)
+{
+	struct xrds_done done = { .acked = acked };
+	struct xrds_msg *msg, *tmp;
+	u32 n = 0;
+
+	list_for_each_entry_safe(msg, tmp, list, node) {
+		list_del_init(&msg->node);
+		n++;
+		if (msg->dest) {
+			if (done.dest != msg->dest) {
+				xrds_done_flush(&done);
+				done.dest = msg->dest;
+				refcount_inc(&done.dest->ref);
+			}
+			done.msgs++;
+			done.bytes += msg->len;
+			done.charge += xrds_msg_charge(msg->len);
+		}
+		xrds_msg_put(msg);
+	}
+	xrds_done_flush(&done);
+	return n;
+}
+
+/* Move to a list of messages that end; the caller ends them unlocked. */
+static void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
+			  struct list_head *list)
+{
+	lockdep_assert_held(&conn->lock);
+
+	if (!msg->dest)
+		conn->kmsgs--;
+	list_move_tail(&msg->node, list);
+}
+
+static void xrds_xmit_wake_flush(struct xrds_net *xn)
+{
+	/* only unload and namespace exit sleep there */
+	if (wq_has_sleeper(&xn->gone))
+		wake_up_all(&xn->gone);
+}
+
+/**
+ * xrds_xmit_wanted - does a connection have messages to deliver?
+ * @conn: connection
+ *
+ * Context: any, conn->lock held.
+ * Return: whether it has.
+ */
+bool xrds_xmit_wanted(const struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return !list_empty(&conn->sendq) || !list_empty(&conn->inflight);
+}
+
+/**
+ * xrds_xmit_queue - give a message to its connection
+ * @conn: connection
+ * @msg: message; on success the queue owns the caller's reference
+ * @pump: post it at once where possible; false where tx_lock may be held
+ *
+ * Context: any, without L2, L3, L4 (L2 allowed without @pump).
+ * Return: 0, -ESTALE when the connection is dead.
+ */
+int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
+{
+	enum xrds_state state;
+
+	msg->peer_inc = READ_ONCE(conn->tx_peer_inc);
+
+	spin_lock_bh(&conn->lock);
+	state = conn->state;
+	if (state == XRDS_ST_DEAD) {
+		spin_unlock_bh(&conn->lock);
+		return -ESTALE;
+	}
+	list_add_tail(&msg->node, &conn->sendq);
+	if (!msg->dest)
+		conn->kmsgs++;
+	spin_unlock_bh(&conn->lock);
+
+	/* see xrds_conn_down(): it sees the message, or we saw DOWN */
+	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
+	    (state == XRDS_ST_UP && !pump))
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	else if (READ_ONCE(conn->tx_open))
+		xrds_xmit_pump(conn);
+	return 0;
+}
+
+/* Take the next message and move it to inflight; with a reference. */
+static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	spin_lock(&conn->lock);
+	msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
+	if (msg) {
+		xrds_msg_get(msg);
+		if (!msg->seq)
+			msg->seq = ++conn->tx_seq;
+		list_move_tail(&msg->node, &conn->inflight);
+	}
+	spin_unlock(&conn->lock);
+	return msg;
+}
+
+/* The transport could not take it: back to the head of the queue. */
+static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	spin_lock(&conn->lock);
+	/* a peer that acknowledges what it never got, or a cancellation */
+	if (!list_empty(&msg->node))
+		list_move(&msg->node, &conn->sendq);
+	spin_unlock(&conn->lock);
+}
+
+static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	u8 ask = 0;
+	int ret;
+
+	if (++conn->tx_unasked >= XRDS_ASK_ACK_MSGS ||
+	    (msg->dest && xrds_dest_ack_wanted(msg->dest)))
+		ask = XRDS_F_ACK_REQUIRED;
+	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
+	msg->flags |= ask;
+	if (msg->posted)
+		msg->flags |= XRDS_F_RETRANSMITTED;
+
+	ret = conn->trans->xmit(conn, msg);
+	if (ret)
+		return ret;
+
+	if (ask) {
+		conn->tx_unasked = 0;
+		xrds_count(conn->xn, XRDS_C_SEND_ACK_REQUIRED);
+	}
+	if (msg->posted)
+		xrds_count(conn->xn, XRDS_C_SEND_RETRANSMIT);
+	msg->posted = true;
+	return 0;
+}
+
+/* Acknowledge what no data has acknowledged on its way. */
+static int xrds_xmit_ack(struct xrds_conn *conn)
+{
+	int ret = 0;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!test_and_clear_bit(0, &conn->tx_ack_due))
+		return 0;
+	if (conn->tx_ack_sent == READ_ONCE(conn->rx_next) - 1)
+		return 0;
+	ret = conn->trans->xmit_ctl(conn, 0, NULL, 0);
+	if (ret)
+		set_bit(0, &conn->tx_ack_due);
+	else
+		xrds_count(conn->xn, XRDS_C_SEND_ACK_ONLY);
+	return ret;
+}
+
+static int xrds_xmit_ctl_msg(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg = conn->ctl_msg;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!msg)
+		return 0;
+	ret = conn->trans->xmit(conn, msg);
+	if (ret)
+		return ret;
+	conn->ctl_msg = NULL;
+	xrds_msg_put(msg);
+	return 0;
+}
+
+/* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
+static int xrds_xmit_some(struct xrds_conn *conn)
+{
+	int batch = XRDS_PUMP_BATCH;
+	struct xrds_msg *msg;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	ret = xrds_xmit_ctl_msg(conn);
+	if (!ret)
+		ret = xrds_cong_xmit(conn);
+	if (ret)
+		return ret;
+
+	while (batch--) {
+		msg = xrds_xmit_next(conn);
+		if (!msg)
+			return xrds_xmit_ack(conn);
+		ret = xrds_xmit_one(conn, msg);
+		if (ret)
+			xrds_xmit_putback(conn, msg);
+		xrds_msg_put(msg);
+		if (ret)
+			return ret;
+	}
+	return -EBUSY;
+}
+
+/**
+ * xrds_xmit_pump - post what waits, as far as the transport takes it
+ * @conn: connection
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_xmit_pump(struct xrds_conn *conn)
+{
+	int ret = 0;
+	u32 gen;
+
+	spin_lock_bh(&conn->tx_lock);
+	/* constant while there is an endpoint */
+	gen = READ_ONCE(conn->ep_gen);
+	if (conn->tx_open)
+		ret = xrds_xmit_some(conn);
+	spin_unlock_bh(&conn->tx_lock);
+
+	if (ret == -EBUSY)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	else if (ret && ret != -EAGAIN)
+		xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, ret);
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_pump);
+
+/**
+ * xrds_xmit_need_ack - the peer waits for an acknowledgment
+ * @conn: connection
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_xmit_need_ack(struct xrds_conn *conn)
+{
+	if (!test_and_set_bit(0, &conn->tx_ack_due))
+		xrds_xmit_pump(conn);
+}
+
+/**
+ * xrds_xmit_ack_value - what to put into the header that is sent now
+ * @conn: connection
+ *
+ * Context: any, tx_lock held.
+ * Return: the acknowledgment.
+ */
+u64 xrds_xmit_ack_value(struct xrds_conn *conn)
+{
+	u64 ack = READ_ONCE(conn->rx_next) - 1;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (conn->tx_ack_sent != ack) {
+		conn->tx_ack_sent = ack;
+		/* see xrds_recv_ack() */
+		WRITE_ONCE(conn->rx_unacked_msgs, 0);
+		WRITE_ONCE(conn->rx_unacked_bytes, 0);
+	}
+	return ack;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_ack_value);
+
+/**
+ * xrds_xmit_acked - the peer has received messages
+ * @conn: connection
+ * @ack: up to this one
+ *
+ * Context: any, without L3 or L4.
+ * Return: 0, -EPROTO when it acknowledges what was never sent.
+ */
+int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
+{
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(acked);
+	bool last;
+	u32 n;
+
+	/* The common header brings nothing new. Until the connection is open
+	 * the numbers may be those of an incarnation that is gone;
+	 * xrds_xmit_open() takes the peer's word from its clear-to-send.
+	 */
+	if (ack <= READ_ONCE(conn->acked) || !READ_ONCE(conn->tx_open))
+		return 0;
+	if (ack > READ_ONCE(conn->tx_seq))
+		return -EPROTO;
+
+	spin_lock_bh(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+		if (msg->seq > ack)
+			break;
+		xrds_xmit_end(conn, msg, &acked);
+	}
+	if (ack > conn->acked)
+		WRITE_ONCE(conn->acked, ack);
+	last = !xrds_xmit_wanted(conn);
+	spin_unlock_bh(&conn->lock);
+
+	n = xrds_done_list(&acked, true);
+	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED, n);
+	if (last)
+		xrds_xmit_wake_flush(conn->xn);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_acked);
+
+/* What the peer that is there now must not get: it has lost the state of the
+ * one the message was meant for, which may have had it.
+ */
+static bool xrds_xmit_stale(const struct xrds_conn *conn,
+			    const struct xrds_wire_hello *h,
+			    const struct xrds_msg *msg)
+{
+	if (h->inc == conn->tx_peer_inc)
+		return false;
+	return msg->posted || (msg->peer_inc && msg->peer_inc != h->inc);
+}
+
+/**
+ * xrds_xmit_open - the peer is ready: data may flow
+ * @conn: connection
+ * @h: the peer's clear-to-send
+ *
+ * Takes what it acknowledges, drops what was meant for an earlier
+ * incarnation, and puts what remains in flight back to the head of the queue.
+ *
+ * Context: the connection's work.
+ * Return: 0, -EPROTO when the clear-to-send contradicts what was before.
+ */
+int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
+{
+	bool same = h->inc == conn->tx_peer_inc;
+	u64 ack = h->peer_inc == conn->inc ? h->ack : 0;
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(acked);
+	LIST_HEAD(stale);
+	LIST_HEAD(again);
+
+	/* the same peer knows us, and takes back nothing */
+	if (ack > conn->tx_seq ||
+	    (same && (h->peer_inc != conn->inc || ack < conn->acked)))
+		return -EPROTO;
+
+	spin_lock_bh(&conn->tx_lock);
+	spin_lock(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+		if (msg->seq <= ack)
+			xrds_xmit_end(conn, msg, &acked);
+		else if (xrds_xmit_stale(conn, h, msg))
+			xrds_xmit_end(conn, msg, &stale);
+		else
+			list_move_tail(&msg->node, &again);
+	}
+	if (!same)
+		list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
+			if (xrds_xmit_stale(conn, h, msg))
+				xrds_xmit_end(conn, msg, &stale);
+	list_splice(&again, &conn->sendq);
+	WRITE_ONCE(conn->acked, ack);
+	spin_unlock(&conn->lock);
+	WRITE_ONCE(conn->tx_peer_inc, h->inc);
+	conn->tx_ack_sent = 0;
+	conn->tx_unasked = 0;
+	WRITE_ONCE(conn->tx_open, true);
+	spin_unlock_bh(&conn->tx_lock);
+
+	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED,
+		       xrds_done_list(&acked, true));
+	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_STALE_PEER,
+		       xrds_done_list(&stale, false));
+	return 0;
+}
+
+/**
+ * xrds_xmit_close - nothing may be posted any more
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ */
+void xrds_xmit_close(struct xrds_conn *conn)
+{
+	struct xrds_msg *ctl;
+
+	spin_lock_bh(&conn->tx_lock);
+	WRITE_ONCE(conn->tx_open, false);
+	ctl = conn->ctl_msg;
+	conn->ctl_msg = NULL;
+	clear_bit(0, &conn->tx_ack_due);
+	spin_unlock_bh(&conn->tx_lock);
+	if (ctl)
+		xrds_msg_put(ctl);
+}
+
+/**
+ * xrds_xmit_drop_all - end all messages of a dead connection
+ * @conn: connection
+ *
+ * Context: the connection's work, after it was made dead.
+ */
+void xrds_xmit_drop_all(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(drop);
+
+	spin_lock_bh(&conn->lock);
+	list_splice_tail_init(&conn->sendq, &conn->inflight);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
+		xrds_xmit_end(conn, msg, &drop);
+	spin_unlock_bh(&conn->lock);
+
+	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_CONN_DEAD,
+		       xrds_done_list(&drop, false));
+}
+
+/* Does the message belong to this socket, and go there? */
+static bool xrds_xmit_match(const struct xrds_msg *msg,
+			    const struct xrds_sock *xs,
+			    const struct xrds_addr *to)
+{
+	const struct xrds_dest_key *key;
+
+	if (!msg->dest || msg->dest->key.xs != xs)
+		return false;
+	key = &msg->dest->key;
+	return !to || (key->port == to->port && key->scope == to->scope &&
+		       ipv6_addr_equal(&key->addr, &to->addr));
+}
+
+static void xrds_xmit_cancel_conn(struct xrds_conn *conn, struct xrds_sock *xs,
+				  const struct xrds_addr *to,
+				  struct list_head *drop)
+{
+	struct xrds_msg *msg, *tmp;
+
+	spin_lock_bh(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
+		if (xrds_xmit_match(msg, xs, to))
+			xrds_xmit_end(conn, msg, drop);
+	list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
+		if (xrds_xmit_match(msg, xs, to))
+			xrds_xmit_end(conn, msg, drop);
+	spin_unlock_bh(&conn->lock);
+}
+
+/**
+ * xrds_xmit_cancel - drop what a socket has queued
+ * @xs: socket
+ * @to: only to this destination; NULL: to all
+ *
+ * What the device has been given already may still arrive, but is not sent
+ * again.
+ *
+ * Context: process.
+ */
+void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to)
+{
+	struct xrds_net *xn = xs->xn;
+	struct xrds_conn *conn;
+	LIST_HEAD(drop);
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+		if (ipv6_addr_equal(&conn->key.laddr, &xs->bind.addr))
+			xrds_xmit_cancel_conn(conn, xs, to, &drop);
+	}
+	rcu_read_unlock();
+
+	xrds_count_add(xn, XRDS_C_SEND_DROP_CLOSED,
+		       xrds_done_list(&drop, false));
+}
+
+/**
+ * xrds_xmit_inflight - how much of a destination's queue was transmitted
+ * @conn: its connection
+ * @dest: destination
+ *
+ * Context: process; walks what is in flight, for dumps only.
+ * Return: payload bytes.
+ */
+u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest)
+{
+	struct xrds_msg *msg;
+	u64 bytes = 0;
+
+	spin_lock_bh(&conn->lock);
+	list_for_each_entry(msg, &conn->inflight, node)
+		if (msg->dest == dest)
+			bytes += msg->len;
+	spin_unlock_bh(&conn->lock);
+	return bytes;
+}
