@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receiving: from a whole message in the transport's hands to recvmsg().
+ *
+ * A transport hands every message over once it is complete, one at a time for
+ * each connection. Sequence numbers tell duplicates, which a retransmission
+ * after a reconnect may bring, from new messages; a number is taken as
+ * received, and so acknowledged, only after the message is in the socket's
+ * queue. Acknowledgments ride on data that flows back; without any, one is
+ * sent after a number of messages or bytes, when the sender asks, or after
+ * XRDS_ACK_DELAY_MS.
+ *
+ * The queue is the socket's sk_receive_queue. Its lock guards the charge
+ * (payload bytes) and the congested mark, see cong.c: the mark is set when
+ * the charge exceeds SO_RCVBUF and cleared when half of it is drained.
+ * Nothing that arrives is refused for want of room, senders are stopped
+ * instead.
+ */
+#include <linux/uio.h>
+#include <linux/errqueue.h>
+
+#include "xrds.h"
+
+enum {
+	XRDS_ACK_DELAY_MS	= 20,
+	/* answers to pings that may wait in one connection's queue */
+	XRDS_MAX_PONGS		= 64,
+};
+
+/* Who this connection's peer talks to, and who it is, seen from here. */
+static const struct in6_addr *xrds_recv_daddr(const struct xrds_conn *conn)
+{
+	return conn->key.loop ? &conn->key.faddr : &conn->key.laddr;
+}
+
+static const struct in6_addr *xrds_recv_saddr(const struct xrds_conn *conn)
+{
+	return conn->key.loop ? &conn->key.laddr : &conn->key.faddr;
+}
+
+/* The connection that carries answers: the same one, but over loopback that
+ * of the other direction. With a reference, or ERR_PTR().
+ */
+static struct xrds_conn *xrds_recv_reverse(struct xrds_conn *conn)
+{
+	struct xrds_conn_key key = conn->key;
+
+	if (!conn->key.loop || ipv6_addr_equal(&key.laddr, &key.faddr)) {
+		xrds_conn_get(conn);
+		return conn;
+	}
+	key.laddr = conn->key.faddr;
+	key.faddr = conn->key.laddr;
+	return xrds_conn_get_for(conn->xn, &key, conn->trans, GFP_ATOMIC);
+}
+
+/* Answer a message to port 0. The answer is made in softirq context: when
+ * there is no memory, or too many wait already, the ping goes unanswered.
+ */
+static void xrds_recv_ping(struct xrds_conn *conn, u16 port)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_msg *msg;
+
+	xrds_count(xn, XRDS_C_RECV_PING);
+	if (!port || !READ_ONCE(xn->ping_enable))
+		return;
+	conn = xrds_recv_reverse(conn);
+	if (IS_ERR(conn))
+		return;
+	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS)
+		goto out;
+
+	msg = xrds_msg_alloc(xn, 0, GFP_ATOMIC | __GFP_NOWARN);
+	if (!msg)
+		goto out;
+	msg->dport = port;
+	/* over loopback we are inside the pump already: leave it to the work */
+	if ((conn->trans->prepare && conn->trans->prepare(conn, msg)) ||
+	    xrds_xmit_queue(conn, msg, !conn->key.loop))
+		xrds_msg_put(msg);
+	else
+		xrds_count(xn, XRDS_C_SEND_PONG);
+out:
+	xrds_conn_put(conn);
+}
+
+/* Queue a message on a socket, or say why not. Consumes the skb. */
+static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
+					   struct sk_buff *skb)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	bool congested = false;
+
+	spin_lock_bh(&queue->lock);
+	if (sock_flag(&xs->sk, SOCK_DEAD)) {
+		spin_unlock_bh(&queue->lock);
+		kfree_skb(skb);
+		return XRDS_C_RECV_DROP_DEAD_SOCK;
+	}
+	skb_set_owner_r(skb, &xs->sk);
+	__skb_queue_tail(queue, skb);
+	xs->rcv_bytes += xrds_skb(skb)->charge;
+	if (xs->rcv_bytes > xrds_sk_rcvbuf(xs) && !xs->congested) {
+		WRITE_ONCE(xs->congested, true);
+		congested = true;
+	}
+	spin_unlock_bh(&queue->lock);
+
+	if (congested)
+		xrds_cong_local(xs, true);
+	xs->sk.sk_data_ready(&xs->sk);
+	return XRDS_C_RECV_DELIVERED;
+}
+
+static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
+					   const struct xrds_wire_msg *wm,
+					   struct sk_buff *skb)
+{
+	struct xrds_skb_cb *cb = xrds_skb(skb);
+	enum xrds_counter result;
+	struct xrds_sock *xs;
+
+	memset(cb, 0, sizeof(*cb));
+	cb->saddr = *xrds_recv_saddr(conn);
+	cb->scope = conn->key.scope;
+	cb->len = wm->len;
+	cb->charge = xrds_msg_charge(wm->len);
+	cb->sport = wm->sport;
+
+	/* freed sockets stay valid until the end of the grace period */
+	rcu_read_lock();
+	xs = xrds_bind_lookup(conn->xn, xrds_recv_daddr(conn),
+			      conn->key.scope, wm->dport);
+	if (xs) {
+		result = xrds_recv_enqueue(xs, skb);
+	} else {
+		kfree_skb(skb);
+		result = XRDS_C_RECV_DROP_NO_SOCK;
+	}
+	rcu_read_unlock();
+	return result;
+}
+
+/* Does this message call for an acknowledgment, now or later? */
+static void xrds_recv_ack(struct xrds_conn *conn,
+			  const struct xrds_wire_msg *wm)
+{
+	struct xrds_net *xn = conn->xn;
+	u32 msgs = READ_ONCE(conn->rx_unacked_msgs) + 1;
+	u32 bytes = READ_ONCE(conn->rx_unacked_bytes) + wm->len;
+
+	/* Written here and reset, without a lock, by who sends an
+	 * acknowledgment: a lost update only shifts when the next is sent.
+	 */
+	WRITE_ONCE(conn->rx_unacked_msgs, msgs);
+	WRITE_ONCE(conn->rx_unacked_bytes, bytes);
+
+	if (wm->flags & XRDS_F_ACK_REQUIRED) {
+		xrds_count(xn, XRDS_C_RECV_ACK_REQUIRED);
+	} else if (msgs < READ_ONCE(xn->max_unacked_packets) &&
+		 bytes < READ_ONCE(xn->max_unacked_bytes)) {
+		if (!delayed_work_pending(&conn->ack_work))
+			xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
+		return;
+	}
+	xrds_xmit_need_ack(conn);
+}
+
+/**
+ * xrds_recv_ack_work - send the acknowledgment that found no data to ride on
+ * @work: ack_work of a connection
+ *
+ * Context: process.
+ */
+void xrds_recv_ack_work(struct work_struct *work)
+{
+	struct xrds_conn *conn = container_of(to_delayed_work(work),
+					      struct xrds_conn, ack_work);
+
+	xrds_xmit_need_ack(conn);
+}
+
+/**
+ * xrds_recv_msg - a whole message has arrived
+ * @conn: connection
+ * @wm: its decoded header
+ * @skb: its payload; consumed
+ *
+ * Calls for one connection never overlap: each endpoint has one completion
+ * queue, and a new endpoint is made after the old one was drained.
+ *
+ * Context: BH, or process with BH disabled.
+ */
+void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		   struct sk_buff *skb)
+{
+	struct xrds_net *xn = conn->xn;
+
+	if (wm->seq < conn->rx_next) {
+		xrds_count(xn, XRDS_C_RECV_DROP_DUP_SEQ);
+		kfree_skb(skb);
+		/* who retransmits has missed our acknowledgment */
+		if (!conn->key.loop)
+			xrds_xmit_need_ack(conn);
+		return;
+	}
+
+	if (wm->flags & XRDS_F_EOS) {
+		kfree_skb(skb);
+	} else if (!wm->dport) {
+		kfree_skb(skb);
+		xrds_recv_ping(conn, wm->sport);
+	} else {
+		xrds_count(xn, xrds_recv_deliver(conn, wm, skb));
+	}
+
+	/* read by xrds_xmit_ack_value(): only now is the message received */
+	WRITE_ONCE(conn->rx_next, wm->seq + 1);
+	if (!conn->key.loop)
+		xrds_recv_ack(conn, wm);
+}
+
+/* Take the charge of a message back; tells whether congestion has ended. */
+static bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
+{
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
+	if (!xs->congested || xs->rcv_bytes > xrds_sk_rcvbuf(xs) / 2)
+		return false;
+	WRITE_ONCE(xs->congested, false);
+	return true;
+}
+
+/* The next message, with a reference; taken off the queue unless peeked. */
+static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	bool cleared = false;
+	struct sk_buff *skb;
+
+	spin_lock_bh(&queue->lock);
+	skb = skb_peek(queue);
+	if (skb && peek) {
+		refcount_inc(&skb->users);
+	} else if (skb) {
+		__skb_unlink(skb, queue);
+		cleared = xrds_recv_uncharge(xs, skb);
+	}
+	spin_unlock_bh(&queue->lock);
+
+	if (cleared)
+		xrds_cong_local(xs, false);
+	return skb;
+}
+
+/* A message that could not be copied out goes back to where it was. */
+static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+
+	spin_lock_bh(&queue->lock);
+	__skb_queue_head(queue, skb);
+	xs->rcv_bytes += xrds_skb(skb)->charge;
+	spin_unlock_bh(&queue->lock);
+	/* another reader may have gone to sleep meanwhile */
+	xs->sk.sk_data_ready(&xs->sk);
+}
+
+/* Sleep until there may be something. Returns 0 or a negative errno. */
+static int xrds_recv_wait(struct sock *sk, long *timeo)
+{
+	DEFINE_WAIT(wait);
+	int ret = 0;
+
+	prepare_to_wait_exclusive(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
+	if (skb_queue_empty_lockless(&sk->sk_receive_queue)) {
+		if (signal_pending(current))
+			ret = sock_intr_errno(*timeo);
+		else if (!*timeo)
+			ret = -ETIMEDOUT;
+		else
+			*timeo = schedule_timeout(*timeo);
+	}
+	finish_wait(sk_sleep(sk), &wait);
+	return ret;
+}
+
+static int xrds_recv_copy(struct sk_buff *skb, struct msghdr *m, size_t size)
+{
+	const struct xrds_skb_cb *cb = xrds_skb(skb);
+	struct xrds_addr from = {
+		.addr	= cb->saddr,
+		.scope	= cb->scope,
+		.port	= cb->sport,
+	};
+	size_t n = min_t(size_t, size, cb->len);
+
+	if (n && skb_copy_datagram_msg(skb, 0, m, n))
+		return -EFAULT;
+	if (m->msg_name)
+		m->msg_namelen = xrds_addr_build(&from, m->msg_name);
+	if (n < cb->len)
+		m->msg_flags |= MSG_TRUNC;
+	return n;
+}
+
+/**
+ * xrds_recvmsg - proto_ops.recvmsg
+ * @sock: socket
+ * @m: where to
+ * @size: room for payload, bytes
+ * @flags: MSG_*
+ *
+ * A message whose payload cannot be copied stays in the queue.
+ *
+ * Context: process, may sleep unless MSG_DONTWAIT.
+ * Return: bytes copied, with MSG_TRUNC the whole length, or a negative errno.
+ */
+int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
+		 int flags)
+{
+	struct sock *sk = sock->sk;
+	struct xrds_sock *xs = xrds_sk(sk);
+	bool peek = flags & MSG_PEEK;
+	struct sk_buff *skb;
+	long timeo, bound;
+	int ret;
+
+	if (flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	if (flags & MSG_ERRQUEUE)
+		return sock_recv_errqueue(sk, m, size, SOL_IP, IP_RECVERR);
+
+	bound = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	timeo = bound;
+	for (;;) {
+		ret = sock_error(sk);
+		if (ret)
+			return ret;
+		skb = xrds_recv_dequeue(xs, peek);
+		if (skb)
+			break;
+		if (!bound)
+			return -EAGAIN;
+		ret = xrds_recv_wait(sk, &timeo);
+		if (ret)
+			return ret;
+	}
+
+	ret = xrds_recv_copy(skb, m, size);
+	if (ret < 0 && !peek) {
+		xrds_recv_requeue(xs, skb);
+		return ret;
+	}
+	if (ret >= 0) {
+		xrds_count_add(xs->xn, XRDS_C_COPY_TO_USER, ret);
+		if (flags & MSG_TRUNC)
+			ret = xrds_skb(skb)->len;
+	}
+	kfree_skb(skb);
+	return ret;
+}
+
+/**
+ * xrds_recv_purge - drop what a closed socket has not read
+ * @xs: socket, SOCK_DEAD is set and it is unbound
+ *
+ * Context: process.
+ */
+void xrds_recv_purge(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct sk_buff_head drop;
+	bool cleared;
+
+	__skb_queue_head_init(&drop);
+	spin_lock_bh(&queue->lock);
+	skb_queue_splice_init(queue, &drop);
+	xs->rcv_bytes = 0;
+	cleared = xs->congested;
+	WRITE_ONCE(xs->congested, false);
+	spin_unlock_bh(&queue->lock);
+
+	__skb_queue_purge(&drop);
+	if (cleared)
+		xrds_cong_local(xs, false);
+}
+
+/**
+ * xrds_recv_inq - SIOCINQ
+ * @xs: socket
+ *
+ * Context: process.
+ * Return: payload bytes that wait to be read.
+ */
+int xrds_recv_inq(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct sk_buff *skb;
+	u64 bytes = 0;
+
+	spin_lock_bh(&queue->lock);
+	skb_queue_walk(queue, skb)
+		bytes += xrds_skb(skb)->len;
+	spin_unlock_bh(&queue->lock);
+	return min_t(u64, bytes, INT_MAX);
+}
