@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The loopback transport: sender and receiver on one node.
+ *
+ * A message goes straight from the sender's queue into the receiver's, its
+ * pages with it: the skb that the receiver will get is built in sendmsg(),
+ * where memory may be waited for, and refers to the same pages. The
+ * connection passes the same states, sequence numbers and limits as one over
+ * the wire; its endpoint is its own peer.
+ *
+ * It is also the test bed. Three knobs under net.xrds.loop make the transport
+ * slow (delay_ms), lossy (loss_permille: a message is lost, which resets the
+ * connection, as on a reliable QP) or unstable (bounce_ms: a reset at that
+ * period). With any of them on, messages take a queue and a work item.
+ *
+ * Deliveries of one connection never overlap: they run under conn->tx_lock,
+ * directly from xmit or from the work.
+ */
+#include <linux/random.h>
+
+#include "xrds.h"
+
+/**
+ * struct xrds_loop_ep - one life of a loopback connection
+ * @conn:	connection; stop() ends us before it goes
+ * @gen:	conn->ep_gen
+ * @broken:	a loss has happened: nothing is delivered any more
+ * @queue:	messages under way, oldest first; conn->tx_lock
+ * @work:	delivers from @queue
+ * @bounce:	forces a reset
+ */
+struct xrds_loop_ep {
+	struct xrds_conn *conn;
+	u32 gen;
+	bool broken;
+	struct list_head queue;
+	struct delayed_work work;
+	struct delayed_work bounce;
+};
+
+/**
+ * struct xrds_loop_item - a message under way
+ * @node:	in ep->queue
+ * @msg:	with a reference
+ * @due:	jiffies when it arrives
+ */
+struct xrds_loop_item {
+	struct list_head node;
+	struct xrds_msg *msg;
+	unsigned long due;
+};
+
+static int xrds_loop_local(struct net *net, const struct in6_addr *addr,
+			   u32 scope)
+{
+	return xrds_addr_is_loopback(addr) ? 0 : -EADDRNOTAVAIL;
+}
+
+static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_wire_msg wm = {
+		.seq	= msg->seq,
+		.len	= msg->len,
+		.sport	= msg->sport,
+		.dport	= msg->dport,
+		.flags	= msg->flags,
+	};
+	struct sk_buff *skb = msg->skb;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	/* what is delivered is acknowledged at once, so it comes here once */
+	msg->skb = NULL;
+	xrds_recv_msg(conn, &wm, skb);
+	xrds_xmit_acked(conn, msg->seq);
+}
+
+static void xrds_loop_item_free(struct xrds_loop_item *item)
+{
+	list_del(&item->node);
+	xrds_msg_put(item->msg);
+	kfree(item);
+}
+
+static void xrds_loop_work(struct work_struct *work)
+{
+	struct xrds_loop_ep *ep = container_of(to_delayed_work(work),
+					       struct xrds_loop_ep, work);
+	struct xrds_conn *conn = ep->conn;
+	struct xrds_loop_item *item, *tmp;
+	unsigned long now = jiffies;
+
+	spin_lock_bh(&conn->tx_lock);
+	list_for_each_entry_safe(item, tmp, &ep->queue, node) {
+		if (ep->broken || !conn->tx_open)
+			break;
+		if (time_after(item->due, now)) {
+			queue_delayed_work(system_wq, &ep->work,
+					   item->due - now);
+			break;
+		}
+		xrds_loop_deliver(conn, item->msg);
+		xrds_loop_item_free(item);
+	}
+	spin_unlock_bh(&conn->tx_lock);
+}
+
+static void xrds_loop_bounce(struct work_struct *work)
+{
+	struct xrds_loop_ep *ep = container_of(to_delayed_work(work),
+					       struct xrds_loop_ep, bounce);
+
+	xrds_count(ep->conn->xn, XRDS_C_LOOP_BOUNCED);
+	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ERROR, -ECONNRESET);
+}
+
+static int xrds_loop_dial(struct xrds_conn *conn)
+{
+	struct xrds_loop_ep *ep;
+
+	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
+	if (!ep)
+		return -ENOMEM;
+	ep->conn = conn;
+	ep->gen = conn->ep_gen;
+	INIT_LIST_HEAD(&ep->queue);
+	INIT_DELAYED_WORK(&ep->work, xrds_loop_work);
+	INIT_DELAYED_WORK(&ep->bounce, xrds_loop_bounce);
+
+	spin_lock_bh(&conn->tx_lock);
+	conn->ep = ep;
+	spin_unlock_bh(&conn->tx_lock);
+	xrds_conn_ep_event(conn, ep->gen, XRDS_EV_RESOLVED, 0);
+	return 0;
+}
+
+static int xrds_loop_advance(struct xrds_conn *conn)
+{
+	xrds_conn_ep_event(conn, conn->ep_gen, XRDS_EV_ESTABLISHED, 0);
+	return 0;
+}
+
+/* There is no peer that could ask. */
+static int xrds_loop_accept(struct xrds_conn *conn)
+{
+	return -EOPNOTSUPP;
+}
+
+static void xrds_loop_refuse(struct xrds_conn *conn, struct xrds_request *req)
+{
+}
+
+static int xrds_loop_start(struct xrds_conn *conn)
+{
+	unsigned int bounce_ms = READ_ONCE(conn->xn->loop_bounce_ms);
+	struct xrds_loop_ep *ep = conn->ep;
+	struct xrds_wire_hello hello;
+
+	xrds_conn_fill_hello(conn, &hello);
+	/* we are our peer: it has received what we have */
+	hello.peer_inc = conn->peer_inc ? conn->inc : 0;
+	xrds_conn_hello(conn, ep->gen, &hello);
+	if (bounce_ms)
+		queue_delayed_work(system_wq, &ep->bounce,
+				   msecs_to_jiffies(bounce_ms));
+	return 0;
+}
+
+static void xrds_loop_stop(struct xrds_conn *conn)
+{
+	struct xrds_loop_item *item, *tmp;
+	struct xrds_loop_ep *ep;
+
+	/* make_dead: xmit finds no endpoint, the core has closed already */
+	spin_lock_bh(&conn->tx_lock);
+	ep = conn->ep;
+	conn->ep = NULL;
+	spin_unlock_bh(&conn->tx_lock);
+	if (!ep)
+		return;
+
+	/* drain; the works do not queue each other */
+	cancel_delayed_work_sync(&ep->bounce);
+	cancel_delayed_work_sync(&ep->work);
+
+	/* nobody else has a pointer */
+	list_for_each_entry_safe(item, tmp, &ep->queue, node)
+		xrds_loop_item_free(item);
+	kfree(ep);
+}
+
+/* Add the message's pages to an skb, as many as it takes. */
+static void xrds_loop_add_frags(struct sk_buff *skb,
+				const struct xrds_msg *msg, unsigned int *i)
+{
+	while (*i < msg->nr_bv &&
+	       skb_shinfo(skb)->nr_frags < MAX_SKB_FRAGS) {
+		const struct bio_vec *bv = &msg->bv[(*i)++];
+
+		get_page(bv->bv_page);
+		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, bv->bv_page,
+				bv->bv_offset, bv->bv_len,
+				SKB_DATA_ALIGN(bv->bv_len));
+	}
+}
+
+/* Make the receiver's skb. More pages than one skb takes go to further ones
+ * on its frag_list.
+ */
+static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	/* the answer to a ping is made in softirq context, and is empty */
+	gfp_t gfp = msg->dest ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC | __GFP_NOWARN;
+	struct sk_buff *head, *skb, **next;
+	unsigned int i = 0;
+
+	head = alloc_skb(0, gfp);
+	if (!head)
+		return -ENOMEM;
+	xrds_loop_add_frags(head, msg, &i);
+	next = &skb_shinfo(head)->frag_list;
+	while (i < msg->nr_bv) {
+		skb = alloc_skb(0, gfp);
+		if (!skb) {
+			kfree_skb(head);
+			return -ENOMEM;
+		}
+		xrds_loop_add_frags(skb, msg, &i);
+		head->len += skb->len;
+		head->data_len += skb->len;
+		head->truesize += skb->truesize;
+		*next = skb;
+		next = &skb->next;
+	}
+	kfree_skb(msg->skb);
+	msg->skb = head;
+	return 0;
+}
+
+static int xrds_loop_queue(struct xrds_loop_ep *ep, struct xrds_msg *msg,
+			   unsigned int delay_ms)
+{
+	struct xrds_loop_item *item;
+
+	/* only with a knob on; -ENOMEM resets the connection, nothing is lost */
+	item = kmalloc(sizeof(*item), GFP_ATOMIC);
+	if (!item)
+		return -ENOMEM;
+	item->msg = msg;
+	item->due = jiffies + msecs_to_jiffies(delay_ms);
+	xrds_msg_get(msg);
+	list_add_tail(&item->node, &ep->queue);
+	queue_delayed_work(system_wq, &ep->work, msecs_to_jiffies(delay_ms));
+	return 0;
+}
+
+static int xrds_loop_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_net *xn = conn->xn;
+	unsigned int loss = READ_ONCE(xn->loop_loss_permille);
+	unsigned int delay_ms = READ_ONCE(xn->loop_delay_ms);
+	struct xrds_loop_ep *ep = conn->ep;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (unlikely(loss) && reciprocal_scale(get_random_u32(), 1000) < loss) {
+		ep->broken = true;
+		xrds_count(xn, XRDS_C_LOOP_LOST);
+		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_ERROR, -ECONNRESET);
+	}
+	if (unlikely(ep->broken))
+		return 0;
+	if (unlikely(delay_ms || !list_empty(&ep->queue)))
+		return xrds_loop_queue(ep, msg, delay_ms);
+	xrds_loop_deliver(conn, msg);
+	return 0;
+}
+
+/* Neither acknowledgments nor congestion updates travel over loopback. */
+static int xrds_loop_xmit_ctl(struct xrds_conn *conn, u8 type,
+			      const void *data, u32 len)
+{
+	return 0;
+}
+
+struct xrds_transport xrds_loop_transport = {
+	.name		= "loop",
+	.owner		= THIS_MODULE,
+	.type		= RDS_TRANS_NONE,
+	.local		= xrds_loop_local,
+	.dial		= xrds_loop_dial,
+	.advance	= xrds_loop_advance,
+	.accept		= xrds_loop_accept,
+	.refuse		= xrds_loop_refuse,
+	.start		= xrds_loop_start,
+	.stop		= xrds_loop_stop,
+	.prepare	= xrds_loop_prepare,
+	.xmit		= xrds_loop_xmit,
+	.xmit_ctl	= xrds_loop_xmit_ctl,
+};

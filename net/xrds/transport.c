@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The list of transports. Loopback is always there; others come and go with
+ * their modules. A bound socket holds a reference on the module of its
+ * transport, so a transport goes only when no socket is bound to one of its
+ * addresses; connections that closed sockets have left are ended then.
+ */
+#include <linux/module.h>
+#include <net/net_namespace.h>
+
+#include "xrds.h"
+
+static DECLARE_RWSEM(xrds_transport_lock);
+static LIST_HEAD(xrds_transports);
+
+/**
+ * xrds_transport_register - offer a transport
+ * @trans: transport; must stay until xrds_transport_unregister()
+ *
+ * Context: process.
+ */
+void xrds_transport_register(struct xrds_transport *trans)
+{
+	down_write(&xrds_transport_lock);
+	list_add_tail(&trans->node, &xrds_transports);
+	up_write(&xrds_transport_lock);
+}
+EXPORT_SYMBOL_GPL(xrds_transport_register);
+
+/**
+ * xrds_transport_unregister - withdraw a transport and end its connections
+ * @trans: transport without bound sockets
+ *
+ * Context: process, may sleep; the module is on its way out.
+ */
+void xrds_transport_unregister(struct xrds_transport *trans)
+{
+	struct net *net;
+
+	down_write(&xrds_transport_lock);
+	list_del(&trans->node);
+	up_write(&xrds_transport_lock);
+
+	down_read(&net_rwsem);
+	for_each_net(net)
+		xrds_conn_destroy_all(xrds_net(net), trans);
+	up_read(&net_rwsem);
+}
+EXPORT_SYMBOL_GPL(xrds_transport_unregister);
+
+/**
+ * xrds_transport_for - which transport owns a local address?
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface of a link-local address, else 0
+ *
+ * Context: process, may sleep.
+ * Return: the transport with a reference on its module, or NULL.
+ */
+const struct xrds_transport *xrds_transport_for(struct net *net,
+						const struct in6_addr *addr,
+						u32 scope)
+{
+	const struct xrds_transport *found = NULL;
+	struct xrds_transport *trans;
+
+	down_read(&xrds_transport_lock);
+	list_for_each_entry(trans, &xrds_transports, node) {
+		if (trans->local(net, addr, scope))
+			continue;
+		if (try_module_get(trans->owner)) {
+			found = trans;
+			break;
+		}
+	}
+	up_read(&xrds_transport_lock);
+	return found;
+}
