@@ -1,0 +1,734 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The socket family: life of a socket, the calls that are not send or
+ * receive, namespaces, and the module.
+ *
+ * A socket is made by socket(), bound once, and closed. Binding decides the
+ * transport, by the address. Closing takes the socket out of the bind table,
+ * drops what it has not read, and leaves what it has sent: its connections go
+ * on delivering, for net.xrds.linger_ms at most, and every message refers to
+ * the socket through its destination. SO_LINGER waits for that, or with a
+ * time of zero drops the messages.
+ *
+ * A closed socket does not pin the module: unloading ends what lingers, after
+ * a short time for it to get out.
+ */
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/sockios.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <asm/ioctls.h>
+
+#include "xrds.h"
+
+static unsigned int xrds_net_id;
+
+/**
+ * xrds_net - our state of a network namespace
+ * @net: namespace
+ *
+ * Context: any.
+ * Return: the state; valid as long as the namespace and the module.
+ */
+struct xrds_net *xrds_net(const struct net *net)
+{
+	return net_generic(net, xrds_net_id);
+}
+EXPORT_SYMBOL_GPL(xrds_net);
+
+/* No owner: the file that refers to the socket pins the module through
+ * proto_ops, and a closed socket shall not.
+ */
+static struct proto xrds_proto = {
+	.name		= "XRDS",
+	.obj_size	= sizeof(struct xrds_sock),
+};
+
+/* ---------------------------------------------------------------- close */
+
+/**
+ * xrds_sock_drained - a closed socket has nothing left to deliver
+ * @xs: socket; the caller has a reference
+ *
+ * Context: any, without L4, L5.
+ */
+void xrds_sock_drained(struct xrds_sock *xs)
+{
+	struct xrds_net *xn = xs->xn;
+	bool was;
+
+	spin_lock_bh(&xn->lock);
+	was = !list_empty(&xs->linger_node);
+	list_del_init(&xs->linger_node);
+	spin_unlock_bh(&xn->lock);
+
+	wake_up_all(&xs->drained);
+	if (was)
+		sock_put(&xs->sk);
+}
+
+static bool xrds_sock_is_drained(struct xrds_sock *xs)
+{
+	bool drained;
+
+	spin_lock_bh(&xs->lock);
+	drained = !xs->queued_msgs;
+	spin_unlock_bh(&xs->lock);
+	return drained;
+}
+
+/* Put a closed socket on the list of those that still deliver. */
+static void xrds_sock_linger(struct xrds_sock *xs)
+{
+	unsigned long wait = msecs_to_jiffies(READ_ONCE(xs->xn->linger_ms));
+	struct xrds_net *xn = xs->xn;
+
+	sock_hold(&xs->sk);
+	spin_lock_bh(&xn->lock);
+	xs->linger_end = jiffies + wait;
+	list_add_tail(&xs->linger_node, &xn->lingering);
+	spin_unlock_bh(&xn->lock);
+	queue_delayed_work(system_wq, &xn->linger_work, wait);
+
+	/* the last message may have gone before we were on the list */
+	if (xrds_sock_is_drained(xs))
+		xrds_sock_drained(xs);
+}
+
+/* The first on the list if its time is over, else NULL and when that is. */
+static struct xrds_sock *xrds_linger_expired(struct xrds_net *xn,
+					     unsigned long *wait)
+{
+	unsigned long now = jiffies;
+	struct xrds_sock *xs;
+
+	*wait = 0;
+	spin_lock_bh(&xn->lock);
+	xs = list_first_entry_or_null(&xn->lingering, struct xrds_sock,
+				      linger_node);
+	if (xs && time_before(now, xs->linger_end)) {
+		*wait = xs->linger_end - now;
+		xs = NULL;
+	}
+	if (xs)
+		list_del_init(&xs->linger_node);
+	spin_unlock_bh(&xn->lock);
+	return xs;
+}
+
+static void xrds_linger_work(struct work_struct *work)
+{
+	struct xrds_net *xn = container_of(to_delayed_work(work),
+					   struct xrds_net, linger_work);
+	struct xrds_sock *xs;
+	unsigned long wait;
+
+	while ((xs = xrds_linger_expired(xn, &wait))) {
+		xrds_xmit_cancel(xs, NULL);
+		sock_put(&xs->sk);
+		cond_resched();
+	}
+	if (wait)
+		queue_delayed_work(system_wq, &xn->linger_work, wait);
+}
+
+/* SO_LINGER: wait until everything is acknowledged, or abort. */
+static void xrds_sock_close_wait(struct xrds_sock *xs)
+{
+	struct sock *sk = &xs->sk;
+
+	if (!sock_flag(sk, SOCK_LINGER))
+		return;
+	if (!sk->sk_lingertime)
+		xrds_xmit_cancel(xs, NULL);
+	else if (!(current->flags & PF_EXITING))
+		wait_event_interruptible_timeout(xs->drained,
+						 xrds_sock_is_drained(xs),
+						 sk->sk_lingertime);
+}
+
+static int xrds_release(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	struct xrds_sock *xs;
+	struct xrds_net *xn;
+
+	if (!sk)
+		return 0;
+	xs = xrds_sk(sk);
+	xn = xs->xn;
+
+	sock_orphan(sk);
+	sock->sk = NULL;
+
+	spin_lock_bh(&xn->lock);
+	list_del_init(&xs->xn_node);
+	spin_unlock_bh(&xn->lock);
+
+	if (xs->bound) {
+		xrds_bind_del(xs);
+		xrds_recv_purge(xs);
+		xrds_dest_close_all(xs);
+		xrds_sock_close_wait(xs);
+		xrds_sock_linger(xs);
+		module_put(xs->trans->owner);
+	}
+	sock_put(sk);
+	return 0;
+}
+
+/* The last reference is gone, and a grace period over. */
+static void xrds_sock_destruct(struct sock *sk)
+{
+	struct xrds_net *xn = xrds_sk(sk)->xn;
+
+	__skb_queue_purge(&sk->sk_receive_queue);
+	__skb_queue_purge(&sk->sk_error_queue);
+	if (atomic_dec_and_test(&xn->nr_socks))
+		wake_up_all(&xn->gone);
+}
+
+/* ----------------------------------------------------- bind and connect */
+
+static int xrds_bind(struct socket *sock, struct sockaddr *uaddr, int len)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	const struct xrds_transport *trans;
+	struct xrds_addr a;
+	int ret;
+
+	if (xrds_addr_parse(&a, uaddr, len) || xrds_addr_check_dest(&a))
+		return -EINVAL;
+
+	lock_sock(&xs->sk);
+	ret = -EINVAL;
+	if (xs->bound)
+		goto out;
+
+	trans = xrds_transport_for(sock_net(&xs->sk), &a.addr, a.scope);
+	ret = -EADDRNOTAVAIL;
+	if (!trans)
+		goto out;
+
+	/* lookups may find us from the insertion on: no rollback after it */
+	xs->trans = trans;
+	ret = xrds_bind_add(xs, &a);
+	if (ret)
+		module_put(trans->owner);
+	else
+		/* pairs with the load-acquire in xrds_sk_bound() */
+		smp_store_release(&xs->bound, true);
+out:
+	release_sock(&xs->sk);
+	return ret;
+}
+
+static int xrds_connect(struct socket *sock, struct sockaddr *uaddr, int len,
+			int flags)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	struct xrds_addr a;
+	int ret;
+
+	if (len < (int)sizeof(uaddr->sa_family))
+		return -EINVAL;
+
+	if (uaddr->sa_family == AF_UNSPEC) {
+		lock_sock(&xs->sk);
+		xs->connected = false;
+		release_sock(&xs->sk);
+		return 0;
+	}
+
+	ret = xrds_addr_parse(&a, uaddr, len);
+	if (!ret)
+		ret = xrds_addr_check_dest(&a);
+	if (ret)
+		return ret;
+
+	lock_sock(&xs->sk);
+	xs->peer = a;
+	xs->connected = true;
+	release_sock(&xs->sk);
+	return 0;
+}
+
+static int xrds_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	struct sockaddr_storage ss;
+	struct xrds_addr a = {};
+	int len;
+
+	lock_sock(&xs->sk);
+	if (peer) {
+		if (!xs->connected) {
+			release_sock(&xs->sk);
+			return -ENOTCONN;
+		}
+		a = xs->peer;
+	} else if (xs->bound) {
+		a.addr = xs->bind.addr;
+		a.scope = xs->bind.scope;
+		a.port = xs->bind.port;
+	}
+	release_sock(&xs->sk);
+
+	if (ipv6_addr_any(&a.addr))
+		ipv6_addr_set_v4mapped(htonl(INADDR_ANY), &a.addr);
+	len = xrds_addr_build(&a, &ss);
+	memcpy(uaddr, &ss, len);
+	return len;
+}
+
+/* ------------------------------------------------------- poll and ioctl */
+
+static __poll_t xrds_poll(struct file *file, struct socket *sock,
+			  poll_table *wait)
+{
+	struct sock *sk = sock->sk;
+	struct xrds_sock *xs = xrds_sk(sk);
+	__poll_t mask = 0;
+
+	sock_poll_wait(file, sock, wait);
+
+	if (!skb_queue_empty_lockless(&sk->sk_receive_queue))
+		mask |= EPOLLIN | EPOLLRDNORM;
+
+	spin_lock_bh(&xs->lock);
+	if (!xs->nr_refused || xs->nr_ready)
+		mask |= EPOLLOUT | EPOLLWRNORM;
+	if (xs->cong_news) {
+		mask |= EPOLLIN | EPOLLWRBAND;
+		xs->cong_news = false;
+	}
+	spin_unlock_bh(&xs->lock);
+
+	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
+		mask |= EPOLLERR;
+	return mask;
+}
+
+static int xrds_ioctl_outq(struct xrds_sock *xs, int __user *arg)
+{
+	u64 bytes;
+
+	spin_lock_bh(&xs->lock);
+	bytes = xs->queued_bytes;
+	spin_unlock_bh(&xs->lock);
+	return put_user((int)min_t(u64, bytes, INT_MAX), arg);
+}
+
+static int xrds_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	void __user *argp = (void __user *)arg;
+
+	switch (cmd) {
+	case SIOCINQ:
+		return put_user(xrds_recv_inq(xs), (int __user *)argp);
+	case SIOCOUTQ:
+		return xrds_ioctl_outq(xs, argp);
+	case SIOCRDSGETTOS:
+		return put_user(READ_ONCE(xs->tos), (rds_tos_t __user *)argp);
+	case SIOCRDSSETTOS:
+	case SIOCXRDSBARRIER:
+		return -EOPNOTSUPP;
+	default:
+		return -ENOIOCTLCMD;
+	}
+}
+
+/* -------------------------------------------------------------- options */
+
+static int xrds_set_bool(struct xrds_sock *xs, bool *field, sockptr_t optval,
+			 unsigned int optlen)
+{
+	int value;
+
+	if (optlen < sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, optval, sizeof(value)))
+		return -EFAULT;
+	lock_sock(&xs->sk);
+	WRITE_ONCE(*field, !!value);
+	release_sock(&xs->sk);
+	return 0;
+}
+
+static int xrds_set_dest_sndbuf(struct xrds_sock *xs, sockptr_t optval,
+				unsigned int optlen)
+{
+	struct xrds_dest_sndbuf arg;
+	int ret;
+
+	if (optlen != sizeof(arg))
+		return -EINVAL;
+	if (copy_from_sockptr(&arg, optval, sizeof(arg)))
+		return -EFAULT;
+	lock_sock(&xs->sk);
+	ret = xrds_dest_set_sndbuf(xs, &arg);
+	release_sock(&xs->sk);
+	return ret;
+}
+
+/* No address: to all destinations. */
+static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
+			       unsigned int optlen)
+{
+	struct sockaddr_storage ss;
+	struct xrds_addr to;
+
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	if (!optlen) {
+		xrds_xmit_cancel(xs, NULL);
+		return 0;
+	}
+	if (optlen < sizeof(struct sockaddr_in) || optlen > sizeof(ss))
+		return -EINVAL;
+	if (copy_from_sockptr(&ss, optval, optlen))
+		return -EFAULT;
+	if (xrds_addr_parse(&to, &ss, optlen))
+		return -EINVAL;
+	xrds_xmit_cancel(xs, &to);
+	return 0;
+}
+
+static int xrds_set_transport(struct xrds_sock *xs, sockptr_t optval,
+			      unsigned int optlen)
+{
+	int type;
+
+	if (xrds_sk_bound(xs))
+		return -EOPNOTSUPP;
+	if (optlen != sizeof(type))
+		return -EINVAL;
+	if (copy_from_sockptr(&type, optval, sizeof(type)))
+		return -EFAULT;
+	/* the bound address decides; asking for what it decides is fine */
+	return type == RDS_TRANS_IB ? 0 : -ENOPROTOOPT;
+}
+
+static int xrds_setsockopt(struct socket *sock, int level, int optname,
+			   sockptr_t optval, unsigned int optlen)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+
+	if (level != SOL_RDS)
+		return -ENOPROTOOPT;
+
+	switch (optname) {
+	case RDS_CANCEL_SENT_TO:
+		return xrds_cancel_sent_to(xs, optval, optlen);
+	case RDS_RECVERR:
+		return xrds_set_bool(xs, &xs->recverr, optval, optlen);
+	case RDS_CONG_MONITOR:
+		return xrds_set_bool(xs, &xs->cong_monitor, optval, optlen);
+	case XRDS_CONG_EAGAIN:
+		return xrds_set_bool(xs, &xs->cong_eagain, optval, optlen);
+	case SO_RDS_TRANSPORT:
+		return xrds_set_transport(xs, optval, optlen);
+	case XRDS_DEST_SNDBUF:
+		return xrds_set_dest_sndbuf(xs, optval, optlen);
+	case RDS_GET_MR:
+	case RDS_GET_MR_FOR_DEST:
+	case RDS_FREE_MR:
+	case SO_RDS_MSG_RXPATH_LATENCY:
+	case XRDS_REPLY_RESERVE:
+	case XRDS_REPLY_RELEASE:
+		return -EOPNOTSUPP;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static int xrds_get_int(int value, char __user *optval, int __user *optlen,
+			int len)
+{
+	if (len < (int)sizeof(value))
+		return -EINVAL;
+	if (put_user(value, (int __user *)optval) ||
+	    put_user((int)sizeof(value), optlen))
+		return -EFAULT;
+	return 0;
+}
+
+static int xrds_get_dest_sndbuf(struct xrds_sock *xs, char __user *optval,
+				int __user *optlen, int len)
+{
+	struct xrds_dest_sndbuf arg;
+	int ret;
+
+	if (len < (int)sizeof(arg))
+		return -EINVAL;
+	if (copy_from_user(&arg, optval, sizeof(arg)))
+		return -EFAULT;
+	ret = xrds_dest_get_sndbuf(xs, &arg);
+	if (ret)
+		return ret;
+	if (copy_to_user(optval, &arg, sizeof(arg)) ||
+	    put_user((int)sizeof(arg), optlen))
+		return -EFAULT;
+	return 0;
+}
+
+static int xrds_get_dest_status(struct xrds_sock *xs, char __user *optval,
+				int __user *optlen, int len)
+{
+	struct xrds_dest_status st;
+	int ret;
+
+	if (len < (int)sizeof(st))
+		return -EINVAL;
+	if (copy_from_user(&st, optval, sizeof(st)))
+		return -EFAULT;
+	ret = xrds_dest_status(xs, &st);
+	if (ret)
+		return ret;
+	if (copy_to_user(optval, &st, sizeof(st)) ||
+	    put_user((int)sizeof(st), optlen))
+		return -EFAULT;
+	return 0;
+}
+
+static int xrds_getsockopt(struct socket *sock, int level, int optname,
+			   char __user *optval, int __user *optlen)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	int len;
+
+	if (level != SOL_RDS)
+		return -ENOPROTOOPT;
+	if (optname >= RDS_INFO_FIRST && optname <= RDS_INFO_LAST)
+		return xrds_info_getsockopt(&xs->sk, optname, optval, optlen);
+	if (get_user(len, optlen))
+		return -EFAULT;
+	if (len < 0)
+		return -EINVAL;
+
+	switch (optname) {
+	case RDS_RECVERR:
+		return xrds_get_int(READ_ONCE(xs->recverr), optval, optlen,
+				    len);
+	case RDS_CONG_MONITOR:
+		return xrds_get_int(READ_ONCE(xs->cong_monitor), optval,
+				    optlen, len);
+	case XRDS_CONG_EAGAIN:
+		return xrds_get_int(READ_ONCE(xs->cong_eagain), optval, optlen,
+				    len);
+	case SO_RDS_TRANSPORT:
+		return xrds_get_int(xrds_sk_bound(xs) ? xs->trans->type :
+							RDS_TRANS_NONE,
+				    optval, optlen, len);
+	case XRDS_DEST_SNDBUF:
+		return xrds_get_dest_sndbuf(xs, optval, optlen, len);
+	case XRDS_DEST_STATUS:
+		return xrds_get_dest_status(xs, optval, optlen, len);
+	case XRDS_REPLY_RESERVE:
+		return -EOPNOTSUPP;
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static const struct proto_ops xrds_proto_ops = {
+	.family		= AF_RDS,
+	.owner		= THIS_MODULE,
+	.release	= xrds_release,
+	.bind		= xrds_bind,
+	.connect	= xrds_connect,
+	.socketpair	= sock_no_socketpair,
+	.accept		= sock_no_accept,
+	.getname	= xrds_getname,
+	.poll		= xrds_poll,
+	.ioctl		= xrds_ioctl,
+	.gettstamp	= sock_gettstamp,
+	.listen		= sock_no_listen,
+	.shutdown	= sock_no_shutdown,
+	.setsockopt	= xrds_setsockopt,
+	.getsockopt	= xrds_getsockopt,
+	.sendmsg	= xrds_sendmsg,
+	.recvmsg	= xrds_recvmsg,
+	.mmap		= sock_no_mmap,
+};
+
+/* --------------------------------------------------------------- socket */
+
+static int xrds_create(struct net *net, struct socket *sock, int protocol,
+		       int kern)
+{
+	struct xrds_net *xn = xrds_net(net);
+	struct xrds_sock *xs;
+	struct sock *sk;
+
+	if (sock->type != SOCK_SEQPACKET || protocol)
+		return -ESOCKTNOSUPPORT;
+
+	sk = sk_alloc(net, AF_RDS, GFP_KERNEL, &xrds_proto, kern);
+	if (!sk)
+		return -ENOMEM;
+
+	sock_init_data(sock, sk);
+	sock->ops = &xrds_proto_ops;
+	sk->sk_protocol = protocol;
+	sk->sk_destruct = xrds_sock_destruct;
+	/* lookups through the bind table and the destinations use RCU */
+	sock_set_flag(sk, SOCK_RCU_FREE);
+
+	xs = xrds_sk(sk);
+	xs->xn = xn;
+	spin_lock_init(&xs->lock);
+	INIT_LIST_HEAD(&xs->xn_node);
+	INIT_LIST_HEAD(&xs->dests);
+	INIT_LIST_HEAD(&xs->idle_dests);
+	INIT_LIST_HEAD(&xs->linger_node);
+	INIT_LIST_HEAD(&xs->cong_node);
+	init_waitqueue_head(&xs->drained);
+	atomic_inc(&xn->nr_socks);
+
+	spin_lock_bh(&xn->lock);
+	list_add_tail(&xs->xn_node, &xn->socks);
+	spin_unlock_bh(&xn->lock);
+	return 0;
+}
+
+static const struct net_proto_family xrds_family = {
+	.family		= AF_RDS,
+	.create		= xrds_create,
+	.owner		= THIS_MODULE,
+};
+
+/* ------------------------------------------------------------ namespace */
+
+static int __net_init xrds_net_init(struct net *net)
+{
+	struct xrds_net *xn = xrds_net(net);
+	int ret;
+
+	xn->net = net;
+	spin_lock_init(&xn->lock);
+	spin_lock_init(&xn->cong_lock);
+	INIT_LIST_HEAD(&xn->socks);
+	INIT_LIST_HEAD(&xn->lingering);
+	INIT_LIST_HEAD(&xn->cong_socks);
+	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
+	init_waitqueue_head(&xn->gone);
+
+	xn->counters = alloc_percpu(struct xrds_counters);
+	if (!xn->counters)
+		return -ENOMEM;
+	ret = xrds_bind_init(xn);
+	if (ret)
+		goto err_counters;
+	ret = xrds_dest_init(xn);
+	if (ret)
+		goto err_bind;
+	ret = xrds_conn_net_init(xn);
+	if (ret)
+		goto err_dest;
+	ret = xrds_sysctl_net_init(xn);
+	if (ret)
+		goto err_conn;
+	return 0;
+
+err_conn:
+	xrds_conn_net_exit(xn);
+err_dest:
+	xrds_dest_exit(xn);
+err_bind:
+	xrds_bind_exit(xn);
+err_counters:
+	free_percpu(xn->counters);
+	return ret;
+}
+
+static void __net_exit xrds_net_exit(struct net *net)
+{
+	struct xrds_net *xn = xrds_net(net);
+
+	xrds_sysctl_net_exit(xn);
+	/* ends all connections, and with them what closed sockets have left */
+	xrds_conn_net_exit(xn);
+	cancel_delayed_work_sync(&xn->linger_work);
+	xrds_dest_exit(xn);
+	xrds_bind_exit(xn);
+	free_percpu(xn->counters);
+}
+
+static struct pernet_operations xrds_pernet_ops = {
+	.init	= xrds_net_init,
+	.exit	= xrds_net_exit,
+	.id	= &xrds_net_id,
+	.size	= sizeof(struct xrds_net),
+};
+
+/* --------------------------------------------------------------- module */
+
+/* Somebody else has the family: say who, and what to do about it. */
+static void __init xrds_tell_owner(void)
+{
+	const char *name = "another module";
+	struct socket *sock;
+
+	if (!sock_create_kern(&init_net, AF_RDS, SOCK_SEQPACKET, 0, &sock)) {
+		name = module_name(sock->ops->owner);
+		pr_err("xrds: PF_RDS is held by module %s: close its sockets, then 'modprobe -r rds_rdma rds_tcp %s'\n",
+		       name, name);
+		sock_release(sock);
+		return;
+	}
+	pr_err("xrds: PF_RDS is held by %s\n", name);
+}
+
+static int __init xrds_init(void)
+{
+	int ret;
+
+	ret = xrds_conn_init();
+	if (ret)
+		return ret;
+	ret = proto_register(&xrds_proto, 1);
+	if (ret)
+		goto err_conn;
+	ret = register_pernet_subsys(&xrds_pernet_ops);
+	if (ret)
+		goto err_proto;
+	xrds_transport_register(&xrds_loop_transport);
+	ret = sock_register(&xrds_family);
+	if (ret) {
+		if (ret == -EEXIST)
+			xrds_tell_owner();
+		goto err_pernet;
+	}
+	return 0;
+
+err_pernet:
+	xrds_transport_unregister(&xrds_loop_transport);
+	unregister_pernet_subsys(&xrds_pernet_ops);
+err_proto:
+	proto_unregister(&xrds_proto);
+err_conn:
+	xrds_conn_exit();
+	return ret;
+}
+
+static void __exit xrds_exit(void)
+{
+	sock_unregister(AF_RDS);
+	xrds_transport_unregister(&xrds_loop_transport);
+	unregister_pernet_subsys(&xrds_pernet_ops);
+	/* sockets and destinations are freed after a grace period */
+	rcu_barrier();
+	proto_unregister(&xrds_proto);
+	xrds_conn_exit();
+}
+
+module_init(xrds_init);
+module_exit(xrds_exit);
+
+MODULE_DESCRIPTION("Reliable Datagram Sockets");
+MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1");
+MODULE_ALIAS_NETPROTO(PF_RDS);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The only place that knows that kernels differ. Each XRDS_HAVE_ symbol is
+ * found by compiling a snippet (tools/probe/) against the kernel's headers;
+ * the code elsewhere reads like the newest supported kernel's.
+ */
+#ifndef _XRDS_COMPAT_H
+#define _XRDS_COMPAT_H
+
+#include <net/net_namespace.h>
+
+#include "xrds-probes.h"
+
+#if !XRDS_HAVE_REGISTER_NET_SYSCTL_SZ
+/* the table must have an empty entry at its end */
+static inline struct ctl_table_header *
+register_net_sysctl_sz(struct net *net, const char *path,
+		       struct ctl_table *table, size_t size)
+{
+	return register_net_sysctl(net, path, table);
+}
+#endif
+
+#endif /* _XRDS_COMPAT_H */
