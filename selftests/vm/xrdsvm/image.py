@@ -128,6 +128,7 @@ def _dependencies(kernel: Kernel, name: str) -> list[Path] | None:
 
 def _payload(kernel: Kernel, base: Path, modules: list[Path]) -> bytes:
     archive = Archive()
+    archive.program("bin/demo", _own_programs() / "demo")
     if modules:
         _add_own_modules(archive, kernel, base, modules)
     for part in ("lib", "loop", "rxe"):
