@@ -11,7 +11,7 @@ set -eu
 
 build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
 rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd"
-check="$build python3 sparse shellcheck codespell mandoc xz-utils"
+check="$build git python3 sparse shellcheck codespell mandoc xz-utils"
 
 wanted=
 for group in "$@"; do

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Nodes and the wire between them: what a test is given."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -71,9 +72,8 @@ class Rig:
     """Booted nodes. Tests get one: rig.nodes, or rig.a, rig.b, ..."""
 
     def __init__(self, kernel: Kernel, count: int, modules: list[Path]) -> None:
-        BUILD.mkdir(exist_ok=True)
         self.kernel = kernel
-        self.directory = Path(tempfile.mkdtemp(prefix="run.", dir=BUILD))
+        self.directory = _run_directory()
         self.switch = Switch(count)
         initrd = image.build(kernel, modules, self.directory)
         self.nodes = [Node(n, kernel, initrd, self.directory, self.switch,
@@ -125,6 +125,15 @@ class Rig:
     def diag(text: str) -> None:
         """A line of explanation in the test's output."""
         note(text)
+
+
+def _run_directory() -> Path:
+    """A directory of this run; those of runs that were killed go."""
+    BUILD.mkdir(exist_ok=True)
+    for old in BUILD.glob("run.*"):
+        if not Path(f"/proc/{old.name.split('.')[1]}").exists():
+            shutil.rmtree(old, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"run.{os.getpid()}.", dir=BUILD))
 
 
 def build_modules(kernel: Kernel) -> list[Path]:
