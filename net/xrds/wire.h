@@ -293,9 +293,10 @@ void xrds_wire_map_set(void *map, __u16 port);
  * @minor:	see @major
  * @mask:	minor versions of major 4 the sender speaks
  * @tos:	type of service
- * @epoch:	how many connections of this pair the dialling side has seen
- *		come up, modulo 256; tells a REQ that crossed an established
- *		connection from one that replaces it. Reserved byte of mainline.
+ * @epoch:	how often the sender's connection has come up, modulo 256, from
+ *		a random number on; tells a REQ that crossed an established
+ *		connection from one that replaces it (XRDS). Reserved byte of
+ *		mainline.
  * @ack:	last sequence received (classic modes)
  * @credits:	0
  */
