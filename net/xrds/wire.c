@@ -25,6 +25,7 @@
  * the fuzz target build this file in user space as it is. It must never
  * believe a length that it has not compared with the bytes that arrived.
  */
+#include <linux/export.h>
 #include <linux/string.h>
 #include <asm/byteorder.h>
 #include "wire.h"
@@ -321,6 +322,7 @@ __u32 xrds_wire_ext_bytes(__u8 has)
 	}
 	return bytes;
 }
+EXPORT_SYMBOL_GPL(xrds_wire_ext_bytes);
 
 /**
  * xrds_wire_hdr_encode() - write a header, checksum included
@@ -348,6 +350,7 @@ void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg)
 		ext_encode(hdr->ext, msg);
 	hdr_seal(hdr);
 }
+EXPORT_SYMBOL_GPL(xrds_wire_hdr_encode);
 
 /**
  * xrds_wire_hdr_update() - change what differs from one SEND to the next
@@ -372,6 +375,7 @@ void xrds_wire_hdr_update(struct xrds_hdr *hdr, __u64 ack, __u8 credit,
 	hdr->frag = __cpu_to_be16(frag);
 	hdr_seal(hdr);
 }
+EXPORT_SYMBOL_GPL(xrds_wire_hdr_update);
 
 /* Length that a control message must announce */
 static int ctl_len_valid(__u16 type, __u32 len)
@@ -547,6 +551,7 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 	msg->frag = __be16_to_cpu(hdr.frag);
 	return xrds_check(msg, bytes - sizeof(hdr));
 }
+EXPORT_SYMBOL_GPL(xrds_wire_hdr_decode);
 
 /* ----------------------------------------------------------- reassembly */
 
@@ -620,6 +625,7 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 	*done = !r->busy;
 	return XRDS_WIRE_OK;
 }
+EXPORT_SYMBOL_GPL(xrds_wire_reasm_add);
 
 /* ---------------------------------------------------------------- hello */
 
@@ -647,6 +653,7 @@ void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello)
 
 	memcpy(buf, &h, sizeof(h));
 }
+EXPORT_SYMBOL_GPL(xrds_wire_hello_encode);
 
 /**
  * xrds_wire_hello_decode() - read and validate a clear-to-send
@@ -699,6 +706,7 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 		return XRDS_WIRE_HELLO;
 	return XRDS_WIRE_OK;
 }
+EXPORT_SYMBOL_GPL(xrds_wire_hello_decode);
 
 /* ----------------------------------------------------------- congestion */
 
@@ -893,6 +901,7 @@ __u32 xrds_wire_priv_encode(void *buf, const struct xrds_wire_priv *priv,
 	memcpy(p + 2 * size, &tail, sizeof(tail));
 	return 2 * size + sizeof(tail);
 }
+EXPORT_SYMBOL_GPL(xrds_wire_priv_encode);
 
 /**
  * xrds_wire_priv_decode() - read and validate private data
@@ -937,6 +946,7 @@ enum xrds_wire_err xrds_wire_priv_decode(struct xrds_wire_priv *priv,
 		return XRDS_WIRE_PRIV_ADDR;
 	return XRDS_WIRE_OK;
 }
+EXPORT_SYMBOL_GPL(xrds_wire_priv_decode);
 
 /**
  * xrds_wire_version() - version to answer a request with
@@ -962,6 +972,7 @@ int xrds_wire_version(const struct xrds_wire_priv *priv, __u16 mask)
 		return XRDS_VER_4_0;
 	return 0;
 }
+EXPORT_SYMBOL_GPL(xrds_wire_version);
 
 /**
  * xrds_wire_version_chosen() - version that a reply settles on
@@ -986,6 +997,7 @@ int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask)
 		return 0;
 	}
 }
+EXPORT_SYMBOL_GPL(xrds_wire_version_chosen);
 
 /**
  * xrds_wire_reject_encode() - write the private data of a refusal
@@ -1004,6 +1016,7 @@ __u32 xrds_wire_reject_encode(void *buf, enum xrds_wire_reject reason)
 	memcpy(buf, &v, sizeof(v));
 	return sizeof(v);
 }
+EXPORT_SYMBOL_GPL(xrds_wire_reject_encode);
 
 /**
  * xrds_wire_reject_decode() - read the private data of a refusal
@@ -1025,6 +1038,7 @@ enum xrds_wire_reject xrds_wire_reject_decode(const void *buf, __u32 bytes)
 	v = p[0] | p[3];
 	return v <= XRDS_REJECT_CROSSED ? v : XRDS_REJECT_NONE;
 }
+EXPORT_SYMBOL_GPL(xrds_wire_reject_decode);
 
 /**
  * xrds_wire_strerror() - what an error means, for the log
@@ -1045,3 +1059,4 @@ const char *xrds_wire_strerror(enum xrds_wire_err err)
 		return "unknown error";
 	return text[err];
 }
+EXPORT_SYMBOL_GPL(xrds_wire_strerror);

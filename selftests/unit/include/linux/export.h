@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* User-space stand-in: what wire.c takes from the kernel's header. */
+#ifndef _UNIT_LINUX_EXPORT_H
+#define _UNIT_LINUX_EXPORT_H
+
+#define EXPORT_SYMBOL_GPL(symbol)	extern int unit_exported_##symbol
+
+#endif /* _UNIT_LINUX_EXPORT_H */
