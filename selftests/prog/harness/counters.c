@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Counters: ours by RDS_INFO_COUNTERS, the RDMA device's from sysfs, and a
+ * few that /proc has.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "tap.h"
+
+/*
+ * The call answers ENOSPC with the length it needs; on success it returns the
+ * size of one element.
+ */
+struct counters counters_read(void)
+{
+	struct counters c = { 0 };
+	int fd = rds_socket();
+	socklen_t len = 0;
+	int ret;
+
+	ret = getsockopt(fd, SOL_RDS, RDS_INFO_COUNTERS, NULL, &len);
+	while (ret < 0 && errno == ENOSPC) {
+		c.all = realloc(c.all, len);
+		ret = getsockopt(fd, SOL_RDS, RDS_INFO_COUNTERS, c.all, &len);
+	}
+	must(ret);
+	if (ret != sizeof(*c.all))
+		tap_fail("RDS_INFO_COUNTERS returned %d, not %zu", ret,
+			 sizeof(*c.all));
+	c.nr = len / sizeof(*c.all);
+	close(fd);
+	return c;
+}
+
+void counters_free(struct counters *c)
+{
+	free(c->all);
+	c->all = NULL;
+	c->nr = 0;
+}
+
+long long counters_get(const struct counters *c, const char *name)
+{
+	for (size_t i = 0; i < c->nr; i++)
+		if (!strncmp((const char *)c->all[i].name, name,
+			     sizeof(c->all[i].name)))
+			return c->all[i].value;
+	return -1;
+}
+
+void counters_print(const struct counters *c)
+{
+	for (size_t i = 0; i < c->nr; i++)
+		if (c->all[i].value)
+			tap_diag("%.32s %llu", c->all[i].name,
+				 c->all[i].value);
+}
+
+long long counter_now(const char *name)
+{
+	struct counters c = counters_read();
+	long long value = counters_get(&c, name);
+
+	counters_free(&c);
+	if (value < 0)
+		tap_fail("no counter %s", name);
+	return value;
+}
+
+static long long read_number(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	long long value = -1;
+
+	if (!file)
+		return -1;
+	if (fscanf(file, "%lld", &value) != 1)
+		value = -1;
+	fclose(file);
+	return value;
+}
+
+long long hw_counter(const char *device, const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path),
+		 "/sys/class/infiniband/%s/ports/1/hw_counters/%s", device,
+		 name);
+	return read_number(path);
+}
+
+long long module_refs(const char *module)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/module/%s/refcnt", module);
+	return read_number(path);
+}
+
+long long protocol_sockets(void)
+{
+	FILE *file = fopen("/proc/net/protocols", "r");
+	long long size, sockets, found = -1;
+	char line[256], name[64];
+
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%63s %lld %lld", name, &size, &sockets) == 3 &&
+		    !strcmp(name, "XRDS"))
+			found = sockets;
+	fclose(file);
+	return found;
+}
+
+struct reach {
+	const char *name;
+	long long least;
+};
+
+static bool reached(void *arg)
+{
+	const struct reach *r = arg;
+
+	return counter_now(r->name) >= r->least;
+}
+
+bool counter_reaches(const char *name, long long least, int ms)
+{
+	struct reach r = { name, least };
+
+	return tap_wait(reached, &r, ms);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A thread that sleeps in poll() and counts.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+#include "waker.h"
+
+/* The value of a line of the thread's status, or its first letter */
+static long status_field(int tid, const char *field, char *letter)
+{
+	char path[64], line[256];
+	long value = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file)) {
+		if (strncmp(line, field, strlen(field)))
+			continue;
+		if (letter)
+			value = sscanf(line + strlen(field), " %c", letter);
+		else
+			sscanf(line + strlen(field), "%ld", &value);
+		break;
+	}
+	fclose(file);
+	return value;
+}
+
+static void *poll_thread(void *arg)
+{
+	struct waker *w = arg;
+	struct pollfd pfds[] = {
+		{ .fd = w->fd, .events = w->events },
+		{ .fd = w->stop_fd, .events = POLLIN },
+	};
+
+	WRITE_ONCE(w->tid, gettid());
+	if (poll(pfds, 2, -1) < 0)
+		tap_fail("poll: %s", tap_errno_name(errno));
+	if (pfds[0].revents) {
+		w->seen = pfds[0].revents;
+		WRITE_ONCE(w->returns, 1);
+	}
+	return NULL;
+}
+
+/* Asleep, and in poll(): the thread waits for nothing else */
+static bool asleep(void *arg)
+{
+	const struct waker *w = arg;
+	char state = 0;
+
+	if (READ_ONCE(w->returns))
+		return true;
+	return READ_ONCE(w->tid) && status_field(w->tid, "State:", &state) == 1 &&
+	       state == 'S';
+}
+
+void waker_start(struct waker *w, int fd, short events)
+{
+	memset(w, 0, sizeof(*w));
+	w->fd = fd;
+	w->events = events;
+	w->stop_fd = must(eventfd(0, EFD_CLOEXEC));
+	errno = pthread_create(&w->thread, NULL, poll_thread, w);
+	if (errno)
+		tap_fail("pthread_create: %s", tap_errno_name(errno));
+	must_wait(asleep, w, WAIT_MS);
+}
+
+long waker_sleeps(const struct waker *w)
+{
+	return status_field(w->tid, "voluntary_ctxt_switches:", NULL);
+}
+
+void waker_stop(struct waker *w)
+{
+	u64 one = 1;
+
+	must(write(w->stop_fd, &one, sizeof(one)));
+	pthread_join(w->thread, NULL);
+	close(w->stop_fd);
+}
