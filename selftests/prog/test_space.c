@@ -1,0 +1,730 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Send space, receive limit and congestion: what refuses a message, for how
+ * long a sender waits, and that destinations do not take from each other.
+ *
+ * A destination without progress is made with the loopback's delay: nothing
+ * is acknowledged before it has passed. A congested one is a socket that
+ * nobody reads.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	CHUNK		= 4096,
+	SPACE		= 64 * 1024,
+	MAX_CHUNKS	= 4096,		/* more than any limit here allows */
+	TIMEOUT_MS	= 300,
+	EARLY_MS	= 20,		/* rounding of timers */
+	LATE_MS		= 3000,		/* of a loaded machine */
+	OVER_BYTES	= 1024 * 1024,	/* accepted though on the way */
+	SMALL_DESTS	= 4,
+};
+
+static char chunk[CHUNK];
+
+/* Sends without waiting until refused; how many bytes were accepted */
+static long fill(int fd, const union addr *to, size_t len, int *error)
+{
+	for (int i = 0; i < MAX_CHUNKS; i++) {
+		if (rds_send(fd, chunk, len, MSG_DONTWAIT, to) < 0) {
+			*error = errno;
+			return i * (long)len;
+		}
+	}
+	tap_fail("%d messages of %zu bytes and no end", MAX_CHUNKS, len);
+}
+
+/* Sends until refused for congestion; some fit in while the news travels. */
+static void congest(int fd, const union addr *to)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+	long sent = 0;
+
+	while (tap_now_ms() < end) {
+		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
+			sent += CHUNK;
+		else if (errno == EAGAIN)	/* full, until acknowledged */
+			poll_one(fd, POLLOUT, 100);
+		else
+			break;
+	}
+	if (errno != ENOBUFS)
+		tap_fail("not congested after %ld bytes: %s", sent,
+			 tap_errno_name(errno));
+}
+
+static int drain(int fd)
+{
+	static char data[MSG_MAX_BYTES];
+	int n = 0;
+
+	while (rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL) >= 0)
+		n++;
+	return n;
+}
+
+/* Reads until the sender may go on: more may come while we read. */
+static void drain_until_writable(int tx, int rx)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+
+	do {
+		drain(rx);
+		if (tap_now_ms() > end)
+			tap_fail("drained, and the sender is still blocked");
+	} while (!(poll_one(tx, POLLOUT, 10) & POLLOUT));
+}
+
+/* A receiver with a small buffer, and a sender */
+static void congested_pair(int *tx, int *rx, union addr *to)
+{
+	*tx = rds_bound(NULL);
+	*rx = rds_bound(to);
+	rds_set_int(*rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rds_set_int(*tx, SOL_SOCKET, SO_SNDBUF, SPACE);
+}
+
+/* ------------------------------------------------------------------ space */
+
+static void full(void)
+{
+	int fd = rds_bound(NULL), rx, error;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	check_range(fill(fd, &to, CHUNK, &error), SPACE - CHUNK, SPACE + CHUNK);
+	check_eq(error, EAGAIN);
+	check_err(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), EAGAIN);
+	rds_nonblock(fd);
+	check_err(rds_send(fd, chunk, CHUNK, 0, &to), EAGAIN);
+	close(fd);
+	close(rx);
+}
+
+static void default_space(void)
+{
+	int fd = rds_bound(NULL), rx, error, space;
+	union addr to;
+
+	rx = rds_bound(&to);
+	space = rds_get_int(fd, SOL_SOCKET, SO_SNDBUF) / 2;
+	stall_loop();
+	check_range(fill(fd, &to, CHUNK, &error), space - CHUNK, space + CHUNK);
+	check_eq(error, EAGAIN);
+	close(fd);
+	close(rx);
+}
+
+static void partition(void)
+{
+	static const int nr = SMALL_DESTS;
+	int fd = rds_bound(NULL), rx[SMALL_DESTS], error;
+	union addr to[SMALL_DESTS];
+
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	for (int i = 0; i < nr; i++) {
+		tap_context("destination %d", i);
+		rx[i] = rds_bound(&to[i]);
+		check_range(fill(fd, &to[i], CHUNK, &error), SPACE - CHUNK,
+			    SPACE + CHUNK);
+		check_eq(error, EAGAIN);
+	}
+	for (int i = 0; i < nr; i++)
+		close(rx[i]);
+	close(fd);
+}
+
+static void one_always(void)
+{
+	void *data = calloc(1, MSG_MAX_BYTES);
+	int fd = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	check_ret(rds_send(fd, data, MSG_MAX_BYTES, MSG_DONTWAIT, &to),
+		  MSG_MAX_BYTES);
+	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), EAGAIN);
+	close(fd);
+	close(rx);
+}
+
+static void empty_messages(void)
+{
+	int fd = rds_bound(NULL), rx, error = 0, n;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	for (n = 0; n < SPACE; n++) {
+		if (rds_send(fd, NULL, 0, MSG_DONTWAIT, &to) < 0) {
+			error = errno;
+			break;
+		}
+	}
+	check_eq(error, EAGAIN);
+	check(n > 1 && n < SPACE);
+	close(fd);
+	close(rx);
+}
+
+static void dest_sndbuf(void)
+{
+	struct xrds_dest_sndbuf arg = { .bytes = 4 * SPACE };
+	int fd = rds_bound(NULL), rx, other, error;
+	union addr to, to_other;
+
+	rx = rds_bound(&to);
+	other = rds_bound(&to_other);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	memcpy(&arg.dest, &to, sizeof(to));
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg, sizeof(arg)));
+	stall_loop();
+	check_range(fill(fd, &to, CHUNK, &error), 4 * SPACE - CHUNK,
+		    4 * SPACE + CHUNK);
+	check_eq(error, EAGAIN);
+	check_range(fill(fd, &to_other, CHUNK, &error), SPACE - CHUNK,
+		    SPACE + CHUNK);
+	check_eq(error, EAGAIN);
+	close(fd);
+	close(rx);
+	close(other);
+}
+
+static void dest_sndbuf_default(void)
+{
+	struct xrds_dest_sndbuf arg = { .bytes = 2 * SPACE };
+	int fd = rds_bound(NULL), rx, error;
+	union addr to;
+
+	rx = rds_bound(&to);
+	arg.dest.ss_family = AF_UNSPEC;
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg, sizeof(arg)));
+	stall_loop();
+	check_range(fill(fd, &to, CHUNK, &error), 2 * SPACE - CHUNK,
+		    2 * SPACE + CHUNK);
+	check_eq(error, EAGAIN);
+	close(fd);
+	close(rx);
+}
+
+static void max_dests(void)
+{
+	int fd = rds_bound(NULL), rx[SMALL_DESTS + 1];
+	union addr to[SMALL_DESTS + 1];
+
+	for (int i = 0; i <= SMALL_DESTS; i++)
+		rx[i] = rds_bound(&to[i]);
+	knob("net/xrds/sock_max_dests", SMALL_DESTS);
+	stall_loop();
+	for (int i = 0; i < SMALL_DESTS; i++)
+		check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &to[i]), 1);
+	check_err(rds_send(fd, "x", 1, MSG_DONTWAIT, &to[SMALL_DESTS]), ENFILE);
+	check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &to[0]), 1);
+	for (int i = 0; i <= SMALL_DESTS; i++)
+		close(rx[i]);
+	close(fd);
+}
+
+struct sender {
+	int fd;
+	union addr to;
+	ssize_t ret;
+	int error;
+};
+
+static bool accepted(void *arg)
+{
+	struct sender *s = arg;
+
+	s->ret = rds_send(s->fd, "x", 1, MSG_DONTWAIT, &s->to);
+	if (s->ret < 0)
+		check_eq(errno, ENFILE);
+	return s->ret > 0;
+}
+
+static void idle_dests(void)
+{
+	struct sender s = { .fd = rds_bound(NULL) };
+	char byte;
+	int rx;
+
+	knob("net/xrds/sock_max_dests", SMALL_DESTS);
+	for (int i = 0; i < 4 * SMALL_DESTS; i++) {
+		tap_context("destination %d", i);
+		rx = rds_bound(&s.to);
+		/* the one before may not be acknowledged yet */
+		must_wait(accepted, &s, WAIT_MS);
+		check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
+		close(rx);
+	}
+	close(s.fd);
+}
+
+/* ----------------------------------------------------------------- status */
+
+static void status_counts(void)
+{
+	struct xrds_dest_status st;
+	int fd = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	for (int i = 0; i < 3; i++)
+		check_ret(rds_send(fd, chunk, 1000, MSG_DONTWAIT, &to), 1000);
+	must(dest_status(fd, &to, &st));
+	check_eq(st.sndbuf, SPACE);
+	check_eq(st.queued_msgs, 3);
+	check_eq(st.queued_bytes, 3000);
+	check_range(st.inflight_bytes, 0, 3000);
+	check_eq(st.acked_msgs, 0);
+	check_eq(st.last_progress_ns, 0);
+	check_eq(st.reserved_bytes, 0);
+	check_eq(st.rdma_issued, 0);
+	check_eq(st.rdma_completed, 0);
+	check_eq(st.flags, 0);
+	check_range(st.state, XRDS_DEST_CONNECTING, XRDS_DEST_UP);
+	close(fd);
+	close(rx);
+}
+
+struct acked {
+	int fd;
+	const union addr *to;
+	u64 msgs;
+};
+
+static bool all_acked(void *arg)
+{
+	const struct acked *a = arg;
+	struct xrds_dest_status st;
+
+	must(dest_status(a->fd, a->to, &st));
+	return st.acked_msgs >= a->msgs;
+}
+
+static void status_acked(void)
+{
+	struct xrds_dest_status st;
+	struct acked acked;
+	union addr to;
+	int fd = rds_bound(NULL), rx;
+
+	rx = rds_bound(&to);
+	for (int i = 0; i < 3; i++)
+		check_ret(rds_send(fd, chunk, 1000, 0, &to), 1000);
+	acked = (struct acked){ fd, &to, 3 };
+	/* acknowledged by the kernel: nobody reads */
+	must_wait(all_acked, &acked, WAIT_MS);
+	must(dest_status(fd, &to, &st));
+	check_eq(st.acked_msgs, 3);
+	check_eq(st.queued_msgs, 0);
+	check_eq(st.queued_bytes, 0);
+	check_eq(st.inflight_bytes, 0);
+	check_eq(st.state, XRDS_DEST_UP);
+	check_range(st.last_progress_ns / 1000000,
+		    tap_now_ms() - tap_ms(WAIT_MS), tap_now_ms());
+	close(fd);
+	close(rx);
+}
+
+static void status_blocked(void)
+{
+	struct xrds_dest_status st;
+	union addr to;
+	int tx, rx;
+
+	congested_pair(&tx, &rx, &to);
+	congest(tx, &to);
+	must(dest_status(tx, &to, &st));
+	check_eq(st.flags & (XRDS_DEST_CONGESTED | XRDS_DEST_BLOCKED),
+		 XRDS_DEST_CONGESTED | XRDS_DEST_BLOCKED);
+	drain_until_writable(tx, rx);
+	must(dest_status(tx, &to, &st));
+	check_eq(st.flags & XRDS_DEST_BLOCKED, 0);
+	close(tx);
+	close(rx);
+}
+
+/* ------------------------------------------------------------- congestion */
+
+static void congested(void)
+{
+	union addr to;
+	int tx, rx;
+
+	congested_pair(&tx, &rx, &to);
+	congest(tx, &to);
+	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), ENOBUFS);
+	check_err(rds_send(tx, NULL, 0, MSG_DONTWAIT, &to), ENOBUFS);
+	close(tx);
+	close(rx);
+}
+
+static void cong_eagain(void)
+{
+	union addr to;
+	int tx, rx;
+
+	congested_pair(&tx, &rx, &to);
+	congest(tx, &to);
+	rds_set_int(tx, SOL_RDS, XRDS_CONG_EAGAIN, 1);
+	check_eq(rds_get_int(tx, SOL_RDS, XRDS_CONG_EAGAIN), 1);
+	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), EAGAIN);
+	rds_set_int(tx, SOL_RDS, XRDS_CONG_EAGAIN, 0);
+	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), ENOBUFS);
+	close(tx);
+	close(rx);
+}
+
+static void self_congested(void)
+{
+	union addr self;
+	int fd = rds_bound(&self);
+
+	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, SPACE);
+	congest(fd, &self);
+	drain_until_writable(fd, fd);
+	rds_timeout(fd, SO_SNDTIMEO, tap_ms(WAIT_MS));
+	check_ret(rds_send(fd, chunk, 1, 0, &self), 1);
+	close(fd);
+}
+
+static void receive_limit(void)
+{
+	long long bytes = 0, end;
+	union addr to;
+	ssize_t ret;
+	int tx, rx;
+
+	congested_pair(&tx, &rx, &to);
+	end = tap_now_ms() + 1000;
+	while (tap_now_ms() < end) {
+		ret = rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to);
+		if (ret > 0)
+			bytes += ret;
+		else
+			poll_one(tx, POLLOUT, 50);
+	}
+	/* the limit, what was on its way, what the sender may have queued */
+	check_range(bytes, SPACE, 2 * SPACE + OVER_BYTES);
+	check_range(drain(rx) * (long long)CHUNK, SPACE, SPACE + OVER_BYTES);
+	close(tx);
+	close(rx);
+}
+
+static void half_drained(void)
+{
+	static char data[CHUNK];
+	int got = 0, tx, rx, events = 0;
+	union addr to;
+
+	congested_pair(&tx, &rx, &to);
+	congest(tx, &to);
+	while (!events && rds_recv(rx, data, CHUNK, MSG_DONTWAIT, NULL) > 0) {
+		got++;
+		/* not before half of the limit is left */
+		events = poll_one(tx, POLLOUT, 5);
+	}
+	events = events ? events : poll_one(tx, POLLOUT, tap_ms(WAIT_MS));
+	check(events & POLLOUT);
+	check_range(got * CHUNK, SPACE / 2 - CHUNK, MAX_CHUNKS * CHUNK);
+	close(tx);
+	close(rx);
+}
+
+static void bystander(void)
+{
+	int tx, rx, live;
+	union addr to, to_live;
+	char byte;
+
+	congested_pair(&tx, &rx, &to);
+	live = rds_bound(&to_live);
+	congest(tx, &to);
+	for (int i = 0; i < 1000; i++) {
+		check_ret(rds_send(tx, "x", 1, 0, &to_live), 1);
+		check_ret(rds_recv_within(live, &byte, 1, WAIT_MS, NULL), 1);
+	}
+	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), ENOBUFS);
+	close(tx);
+	close(rx);
+	close(live);
+}
+
+static void nothing_lost(void)
+{
+	union addr to;
+	int tx, rx;
+	u64 sent = 0, got = 0, number;
+	char data[CHUNK] = "";
+
+	congested_pair(&tx, &rx, &to);
+	for (int round = 0; round < 20; round++) {
+		for (;;) {
+			memcpy(data, &sent, sizeof(sent));
+			if (rds_send(tx, data, CHUNK, MSG_DONTWAIT, &to) < 0)
+				break;
+			sent++;
+		}
+		for (int i = 0; i < 5 + round; i++) {
+			if (rds_recv(rx, data, CHUNK, MSG_DONTWAIT, NULL) < 0)
+				break;
+			memcpy(&number, data, sizeof(number));
+			if (number != got)
+				tap_fail("message %llu, not %llu", number, got);
+			got++;
+		}
+	}
+	for (; got < sent; got++) {
+		must(rds_recv_within(rx, data, CHUNK, WAIT_MS, NULL));
+		memcpy(&number, data, sizeof(number));
+		if (number != got)
+			tap_fail("message %llu, not %llu", number, got);
+	}
+	check_err(rds_recv(rx, data, CHUNK, MSG_DONTWAIT, NULL), EAGAIN);
+	close(tx);
+	close(rx);
+}
+
+/* --------------------------------------------------------------- timeouts */
+
+static void full_timeout(void)
+{
+	int fd = rds_bound(NULL), rx, error;
+	long long start;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	rds_timeout(fd, SO_SNDTIMEO, TIMEOUT_MS);
+	stall_loop();
+	fill(fd, &to, CHUNK, &error);
+	start = tap_now_ms();
+	check_err(rds_send(fd, chunk, CHUNK, 0, &to), ETIMEDOUT);
+	check_range(tap_now_ms() - start, TIMEOUT_MS - EARLY_MS,
+		    TIMEOUT_MS + tap_ms(LATE_MS));
+	close(fd);
+	close(rx);
+}
+
+static void cong_timeout(void)
+{
+	long long start;
+	union addr to;
+	int tx, rx;
+
+	congested_pair(&tx, &rx, &to);
+	congest(tx, &to);
+	rds_timeout(tx, SO_SNDTIMEO, TIMEOUT_MS);
+	start = tap_now_ms();
+	check_err(rds_send(tx, chunk, CHUNK, 0, &to), ETIMEDOUT);
+	check_range(tap_now_ms() - start, TIMEOUT_MS - EARLY_MS,
+		    TIMEOUT_MS + tap_ms(LATE_MS));
+	close(tx);
+	close(rx);
+}
+
+static void dontwait(void)
+{
+	union addr to;
+	int tx, rx;
+
+	/* a blocking wait would end the case by its time limit */
+	congested_pair(&tx, &rx, &to);
+	congest(tx, &to);
+	for (int i = 0; i < 100; i++)
+		check_err(rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to),
+			  ENOBUFS);
+	close(tx);
+	close(rx);
+}
+
+static void *send_thread(void *arg)
+{
+	struct sender *s = arg;
+
+	s->ret = rds_send(s->fd, chunk, CHUNK, 0, &s->to);
+	s->error = errno;
+	return NULL;
+}
+
+static void full_wakes(void)
+{
+	struct sender s = { .fd = rds_bound(NULL) };
+	int rx, error;
+	pthread_t thread;
+
+	rx = rds_bound(&s.to);
+	rds_set_int(s.fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	knob("net/xrds/loop/delay_ms", 300);
+	fill(s.fd, &s.to, CHUNK, &error);
+	check_eq(error, EAGAIN);
+	pthread_create(&thread, NULL, send_thread, &s);
+	pthread_join(thread, NULL);
+	check_eq(s.ret, CHUNK);
+	close(s.fd);
+	close(rx);
+}
+
+static void cong_wakes(void)
+{
+	struct sender s = { 0 };
+	pthread_t thread;
+	int rx;
+
+	congested_pair(&s.fd, &rx, &s.to);
+	congest(s.fd, &s.to);
+	pthread_create(&thread, NULL, send_thread, &s);
+	/* whether it sleeps already or not: it must get through */
+	while (pthread_tryjoin_np(thread, NULL))
+		if (!drain(rx))
+			poll_one(rx, POLLIN, 10);
+	check_eq(s.ret, CHUNK);
+	close(s.fd);
+	close(rx);
+}
+
+static void cong_receiver_closes(void)
+{
+	struct sender s = { 0 };
+	pthread_t thread;
+	int rx;
+
+	congested_pair(&s.fd, &rx, &s.to);
+	congest(s.fd, &s.to);
+	pthread_create(&thread, NULL, send_thread, &s);
+	close(rx);
+	pthread_join(thread, NULL);
+	check_eq(s.ret, CHUNK);
+	close(s.fd);
+}
+
+/* ---------------------------------------------------------------- signals */
+
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+static void interrupt_after(int ms, int flags)
+{
+	struct sigaction action = { .sa_handler = on_signal,
+				    .sa_flags = flags };
+	/* again and again: the first may come before the call */
+	struct itimerval timer = { .it_value.tv_usec = ms * 1000,
+				   .it_interval.tv_usec = ms * 1000 };
+
+	must(sigaction(SIGALRM, &action, NULL));
+	must(setitimer(ITIMER_REAL, &timer, NULL));
+}
+
+static void signal_full(void)
+{
+	int fd = rds_bound(NULL), rx, error;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	fill(fd, &to, CHUNK, &error);
+	interrupt_after(TIMEOUT_MS, 0);
+	check_err(rds_send(fd, chunk, CHUNK, 0, &to), EINTR);
+	close(fd);
+	close(rx);
+}
+
+static void signal_congested(void)
+{
+	union addr to;
+	int tx, rx;
+
+	congested_pair(&tx, &rx, &to);
+	congest(tx, &to);
+	interrupt_after(TIMEOUT_MS, 0);
+	check_err(rds_send(tx, chunk, CHUNK, 0, &to), EINTR);
+	/* with a timeout a restart would wait too long: never restarted */
+	rds_timeout(tx, SO_SNDTIMEO, tap_ms(WAIT_MS));
+	interrupt_after(TIMEOUT_MS, SA_RESTART);
+	check_err(rds_send(tx, chunk, CHUNK, 0, &to), EINTR);
+	close(tx);
+	close(rx);
+}
+
+static const struct tap_case cases[] = {
+	{ "full", "a destination without progress takes its space, then EAGAIN",
+	  full, TAP_EACH_FAMILY, 0 },
+	{ "default_space", "the space is SO_SNDBUF's value by default",
+	  default_space, 0, 0 },
+	{ "partition", "each destination has all of its space", partition,
+	  TAP_EACH_FAMILY, 0 },
+	{ "one_always", "an empty destination accepts 1 MiB, then nothing",
+	  one_always, 0, 0 },
+	{ "empty_messages", "empty messages are not without bound",
+	  empty_messages, 0, 0 },
+	{ "dest_sndbuf", "XRDS_DEST_SNDBUF sets one destination's space",
+	  dest_sndbuf, TAP_EACH_FAMILY, 0 },
+	{ "dest_sndbuf_default", "XRDS_DEST_SNDBUF sets everyone's space",
+	  dest_sndbuf_default, 0, 0 },
+	{ "max_dests", "queues for more than sock_max_dests: ENFILE",
+	  max_dests, 0, 0 },
+	{ "idle_dests", "destinations without a queue do not count", idle_dests,
+	  0, 0 },
+	{ "status_counts", "XRDS_DEST_STATUS counts what is queued",
+	  status_counts, TAP_EACH_FAMILY, 0 },
+	{ "status_acked", "XRDS_DEST_STATUS counts what was acknowledged",
+	  status_acked, TAP_EACH_FAMILY, 0 },
+	{ "status_blocked", "XRDS_DEST_STATUS tells congestion and its end",
+	  status_blocked, TAP_EACH_FAMILY, 0 },
+	{ "congested", "a receiver over SO_RCVBUF refuses: ENOBUFS", congested,
+	  TAP_EACH_FAMILY, 0 },
+	{ "cong_eagain", "XRDS_CONG_EAGAIN makes that EAGAIN", cong_eagain,
+	  0, 0 },
+	{ "self_congested", "a socket congests itself and recovers",
+	  self_congested, 0, 0 },
+	{ "receive_limit", "SO_RCVBUF bounds what a receiver is given",
+	  receive_limit, TAP_EACH_FAMILY, 0 },
+	{ "half_drained", "congestion ends at half of the limit", half_drained,
+	  0, 0 },
+	{ "bystander", "a congested destination does not hold up another",
+	  bystander, TAP_EACH_FAMILY, 60 },
+	{ "nothing_lost", "what was accepted arrives, in order, despite limits",
+	  nothing_lost, TAP_EACH_FAMILY, 60 },
+	{ "full_timeout", "SO_SNDTIMEO bounds the wait for space: ETIMEDOUT",
+	  full_timeout, TAP_EACH_FAMILY, 0 },
+	{ "cong_timeout", "SO_SNDTIMEO bounds the wait for congestion",
+	  cong_timeout, TAP_EACH_FAMILY, 0 },
+	{ "dontwait", "MSG_DONTWAIT does not wait for congestion", dontwait,
+	  0, 0 },
+	{ "full_wakes", "a sender that waits for space gets it", full_wakes,
+	  TAP_EACH_FAMILY, 0 },
+	{ "cong_wakes", "a sender that waits for congestion gets through",
+	  cong_wakes, TAP_EACH_FAMILY, 0 },
+	{ "cong_receiver_closes", "a closed receiver does not block for ever",
+	  cong_receiver_closes, TAP_EACH_FAMILY, 0 },
+	{ "signal_full", "a signal ends the wait for space: EINTR", signal_full,
+	  0, 0 },
+	{ "signal_congested", "a signal ends the wait for congestion: EINTR",
+	  signal_congested, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
