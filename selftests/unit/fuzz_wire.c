@@ -90,13 +90,13 @@ static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
 	struct xrds_wire_reasm r = { };
 	__u8 hdr[XRDS_WIRE_HDR_BYTES];
 	struct xrds_wire_msg msg;
+	__u32 at;
 
-	for (; size >= RECORD_BYTES; data += RECORD_BYTES,
-				     size -= RECORD_BYTES) {
-		__u32 payload = data[0] << 8 | data[1];
+	for (at = 0; at + RECORD_BYTES <= size; at += RECORD_BYTES) {
+		__u32 payload = data[at] << 8 | data[at + 1];
 		int err, done = -1;
 
-		memcpy(hdr, data + 2, sizeof(hdr));
+		memcpy(hdr, data + at + 2, sizeof(hdr));
 		seal(hdr);
 		if (xrds_wire_hdr_decode(&msg, hdr, sizeof(hdr) + payload, ver))
 			continue;
