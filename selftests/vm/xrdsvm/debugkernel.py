@@ -1,41 +1,163 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The kernel with KASAN, lockdep and kmemleak."""
+"""The kernel with KASAN, lockdep and kmemleak.
 
+Built from Debian's kernel source and debug.config, once per machine and
+configuration; or unpacked from a tarball that XRDS_DEBUG_KERNEL_TAR names.
+Either way it is a directory with bzImage, modules/ (lib/modules/RELEASE) and
+build/ (what KDIR= takes).
+"""
+
+import hashlib
 import os
+import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
-from .host import CACHE, RigError, call, note
-from .kernels import Kernel, publish
+from . import host
+from .host import CACHE, VM, RigError, call, note
+from .kernels import Kernel, download, publish
+from .node import stopwatch
 
 HOME = CACHE / "debug-kernel"
-MEMORY = 2048
+CONFIG = VM / "debug.config"
+SOURCE = "linux-source-6.1"
+PACKAGES = ("bc", "bison", "flex", "gcc", "libc6-dev", "libelf-dev", "make",
+            "perl", "python3", "xz-utils", "kmod")
+MEMORY = 2048           # MiB a node
+LOCALVERSION = "LOCALVERSION=-xrds-debug"
 SLOW = 4.0
+NOTE_SECONDS = 60       # between lines of progress
+OBJECTS = 2900          # about as many are compiled
 
 
 def find() -> Kernel:
-    """The debug kernel: built before, or from XRDS_DEBUG_KERNEL_TAR."""
-    if not HOME.exists():
-        tarball = os.environ.get("XRDS_DEBUG_KERNEL_TAR")
-        if not tarball:
-            raise RigError("no debug kernel here: make debug-kernel builds it")
-        _unpack(Path(tarball))
-    release = next((HOME / "modules/lib/modules").iterdir()).name
-    return Kernel("debug", release, HOME / "build", HOME / "bzImage",
-                  HOME / "modules", append="pci=noacpi", memory=MEMORY,
-                  slow=SLOW)
+    """The debug kernel: built before, or from the tarball."""
+    home = _built()
+    if not home.exists():
+        home = _from_tarball()
+    release = next((home / "modules/lib/modules").iterdir()).name
+    return Kernel("debug", release, home / "build", home / "bzImage",
+                  home / "modules", append="pci=noacpi", memory=MEMORY,
+                  slow=SLOW, kmemleak=True)
 
 
-def _unpack(tarball: Path) -> None:
-    note(f"unpacking {tarball.name}")
-    HOME.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=HOME.parent) as tmp:
-        tree = Path(tmp) / "tree"
-        tree.mkdir()
-        call("tar", "-C", tree, "-xf", tarball.resolve())
-        publish(tree, HOME)
+def available() -> bool:
+    """Whether find() works without a build."""
+    return _built().exists() or bool(os.environ.get("XRDS_DEBUG_KERNEL_TAR"))
+
+
+def _built() -> Path:
+    return HOME / hashlib.sha256(CONFIG.read_bytes()).hexdigest()[:16]
+
+
+def _from_tarball() -> Path:
+    name = os.environ.get("XRDS_DEBUG_KERNEL_TAR")
+    if not name:
+        raise RigError("no debug kernel here: make debug-kernel builds it")
+    tarball = Path(name).resolve()
+    state = tarball.stat()
+    home = HOME / f"tar-{state.st_size}-{int(state.st_mtime)}"
+    if not home.exists():
+        note(f"unpacking {tarball.name}")
+        HOME.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=HOME) as tmp:
+            tree = Path(tmp) / "tree"
+            tree.mkdir()
+            call("tar", "-C", tree, "-xf", tarball)
+            publish(tree, home)
+    return home
+
+
+# ------------------------------------------------------------------- build
 
 
 def build() -> None:
-    """Build it from Debian's kernel source."""
-    raise RigError("not written yet")
+    """Build it from Debian's kernel source, unless that has been done."""
+    if _built().exists():
+        note("the debug kernel has been built already")
+        return
+    call(VM / "deps.sh", *PACKAGES, timeout=900)
+    HOME.mkdir(parents=True, exist_ok=True)
+    elapsed = stopwatch()
+    with tempfile.TemporaryDirectory(dir=HOME) as tmp:
+        source = _source(Path(tmp))
+        _configure(source)
+        _compile(source)
+        tree = Path(tmp) / "tree"
+        _collect(source, tree)
+        publish(tree, _built())
+    note(f"debug kernel built in {elapsed() / 60:.0f} minutes")
+
+
+def _source(where: Path) -> Path:
+    tarball = Path(f"/usr/src/{SOURCE}.tar.xz")
+    if not tarball.exists():
+        note(f"fetching {SOURCE}")
+        download(SOURCE, where)
+        deb = next(where.glob("*.deb"))
+        call("dpkg", "-x", deb, where / "deb")
+        tarball = where / "deb" / str(tarball).lstrip("/")
+    note("unpacking the kernel source")
+    call("tar", "-C", where, "-xf", tarball)
+    return where / SOURCE
+
+
+def _configure(source: Path) -> None:
+    host.make("-s", "-C", source, f"KCONFIG_ALLCONFIG={CONFIG}", "allnoconfig")
+    result = set((source / ".config").read_text().splitlines())
+    lost = [line for line in CONFIG.read_text().splitlines()
+            if line.startswith(("CONFIG_", "# CONFIG_")) and line not in result]
+    if lost:
+        raise RigError("not possible with this source: " + ", ".join(lost))
+
+
+def _compile(source: Path) -> None:
+    """Compile at low priority, with a line of progress now and then."""
+    log = source / "build.log"
+    elapsed = stopwatch()
+    told = compiled = 0
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    command = ["nice", "make", f"-j{os.cpu_count()}", "-C", source,
+               LOCALVERSION, "bzImage", "modules"]
+    child = host.spawn(command, stdout=subprocess.PIPE,
+                       stderr=subprocess.STDOUT, text=True, env=env)
+    with open(log, "w", encoding="utf-8") as handle:
+        for line in child.stdout:
+            handle.write(line)
+            compiled += line.lstrip().startswith(("CC", "AS"))
+            if elapsed() - told > NOTE_SECONDS:
+                told = elapsed()
+                note(f"debug kernel: {compiled} of about {OBJECTS} objects, "
+                     f"{told / 60:.0f} min")
+    if child.wait():
+        raise RigError("the debug kernel does not build\n"
+                       + "\n".join(log.read_text().splitlines()[-15:]))
+    host.reap(child)
+
+
+def _collect(source: Path, tree: Path) -> None:
+    """Keep the image, the modules, and what builds modules outside."""
+    tree.mkdir()
+    shutil.copy(source / "arch/x86/boot/bzImage", tree / "bzImage")
+    host.make("-s", "-C", source, f"INSTALL_MOD_PATH={tree / 'modules'}",
+              LOCALVERSION, "modules_install")
+    for link in (tree / "modules/lib/modules").glob("*/*"):
+        if link.is_symlink():
+            link.unlink()
+    for path in _for_modules(source):
+        copy = tree / "build" / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy, follow_symlinks=False)
+
+
+def _for_modules(source: Path) -> list[Path]:
+    """The files that kbuild needs for a module outside the tree."""
+    found = [source / name for name in
+             ("Makefile", ".config", "Module.symvers", "tools/objtool/objtool",
+              "arch/x86/Kbuild")]
+    found += (source / "arch/x86").glob("Makefile*")
+    for name in ("include", "scripts", "arch/x86/include"):
+        found += (source / name).rglob("*")
+    return [p for p in found
+            if p.is_symlink() or (p.is_file() and p.suffix != ".o")]

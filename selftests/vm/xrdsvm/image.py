@@ -27,6 +27,7 @@ CARRIED = ("crc32c_generic", "rdma_cm", "rdma_ucm", "ib_uverbs", "rds",
            "sch_prio", "cls_u32", "siw")
 PROGRAMS = ("bash", "ip", "ss", "tc", "rdma", "kmod", "timeout")
 KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
+ON_NODES = ("unload", "leaks")      # scripts of the rig for the nodes
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
 
@@ -43,7 +44,7 @@ def build(kernel: Kernel, modules: list[Path], where: Path) -> Path:
 def _base(kernel: Kernel) -> Path:
     """The directory with base.cpio and the same modules as a tree."""
     seed = hashlib.sha256(kernel.vmlinuz.read_bytes())
-    for name in ("init", "unload", "agent.c", "xrdsvm/image.py", "xrdsvm/cpio.py"):
+    for name in ("init", *ON_NODES, "agent.c", "xrdsvm/image.py", "xrdsvm/cpio.py"):
         seed.update((VM / name).read_bytes())
     for name in (*PROGRAMS, "busybox"):
         seed.update(host.find_program(name).read_bytes())
@@ -66,7 +67,8 @@ def _make_base(kernel: Kernel, tree: Path) -> Archive:
         archive.directory(name)
     archive.device("dev/console", 5, 1)
     archive.file("init", VM / "init")
-    archive.file("sbin/unload", VM / "unload")
+    for name in ON_NODES:
+        archive.file(f"sbin/{name}", VM / name)
     archive.file("sbin/agent", _own_programs() / "agent")
     archive.text("etc/passwd", "root:x:0:0:root:/root:/bin/bash\n"
                                "nobody:x:65534:65534:nobody:/tmp:/bin/bash\n")

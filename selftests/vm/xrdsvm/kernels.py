@@ -30,6 +30,7 @@ class Kernel:
     append: str = ""        # extra kernel command line
     memory: int = 512       # MiB a node
     slow: float = 1.0       # factor on time limits
+    kmemleak: bool = False  # it can say what leaked
 
     @property
     def modules(self) -> Path:

@@ -29,7 +29,8 @@ LOOP = TOP / "selftests/loop"
 RXE = TOP / "selftests/rxe"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
-UNLOAD_SECONDS = 300      # kmemleak scans are slow
+UNLOAD_SECONDS = 60
+SCAN_SECONDS = 120
 
 
 @dataclass
@@ -131,7 +132,22 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
             for test in tests:
                 if test.nodes == count:
                     _Trial(test, rig, report, verbose).run()
+            if kernel.kmemleak:
+                _leaks(rig, report)
     note(f"kernel {kernel.release}: tests took {elapsed():.0f} s")
+
+
+def _leaks(rig: Rig, report: Report) -> None:
+    """What the tests of these nodes have leaked, by kmemleak."""
+    scans = [(n, n.start("leaks")) for n in rig.nodes if n.alive()]
+    for node, scan in scans:
+        elapsed = stopwatch()
+        try:
+            found = scan.wait(SCAN_SECONDS).out
+        except Failed as error:
+            found = str(error)
+        report.add(f"kmemleak/{node} of {len(rig.nodes)}",
+                   Point("", not found, why=found), elapsed())
 
 
 def build_programs() -> None:
