@@ -161,6 +161,7 @@ static int xrds_release(struct socket *sock)
 
 	sock_orphan(sk);
 	sock->sk = NULL;
+	sock_prot_inuse_add(sock_net(sk), &xrds_proto, -1);
 
 	spin_lock_bh(&xn->lock);
 	list_del_init(&xs->xn_node);
@@ -588,6 +589,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	init_waitqueue_head(&xs->drained);
 	atomic_inc(&xn->nr_socks);
 
+	sock_prot_inuse_add(net, &xrds_proto, 1);
 	spin_lock_bh(&xn->lock);
 	list_add_tail(&xs->xn_node, &xn->socks);
 	spin_unlock_bh(&xn->lock);

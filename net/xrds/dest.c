@@ -673,22 +673,19 @@ static void xrds_dest_fill_status(struct xrds_dest *dest,
 	spin_unlock_bh(&xs->lock);
 }
 
-static u32 xrds_dest_conn_state(const struct xrds_conn *conn)
+/* Something queued means that a connection is being made, or soon will be. */
+static u32 xrds_dest_conn_state(const struct xrds_conn *conn, bool queued)
 {
-	switch (READ_ONCE(conn->state)) {
-	case XRDS_ST_UP:
+	enum xrds_state state = READ_ONCE(conn->state);
+
+	if (state == XRDS_ST_UP)
 		return XRDS_DEST_UP;
-	case XRDS_ST_RESOLVING:
-	case XRDS_ST_CONNECTING:
-	case XRDS_ST_WAIT_CTS:
-		return READ_ONCE(conn->failed) ? XRDS_DEST_ERROR :
-						 XRDS_DEST_CONNECTING;
-	case XRDS_ST_DOWN:
-		return READ_ONCE(conn->failed) ? XRDS_DEST_ERROR :
-						 XRDS_DEST_IDLE;
-	default:
-		return XRDS_DEST_IDLE;
-	}
+	if (READ_ONCE(conn->failed))
+		return XRDS_DEST_ERROR;
+	if (queued || state == XRDS_ST_RESOLVING ||
+	    state == XRDS_ST_CONNECTING || state == XRDS_ST_WAIT_CTS)
+		return XRDS_DEST_CONNECTING;
+	return XRDS_DEST_IDLE;
 }
 
 /**
@@ -721,7 +718,7 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 		return 0;
 	xrds_dest_fill_status(dest, st, &conn);
 	if (conn) {
-		st->state = xrds_dest_conn_state(conn);
+		st->state = xrds_dest_conn_state(conn, st->queued_msgs);
 		st->inflight_bytes = xrds_xmit_inflight(conn, dest);
 		if (xrds_cong_blocked(conn, to.port))
 			st->flags |= XRDS_DEST_CONGESTED;
