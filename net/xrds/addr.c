@@ -71,6 +71,8 @@ int xrds_addr_parse(struct xrds_addr *out, const void *sa, int len)
 		return -EAFNOSUPPORT;
 	}
 }
+EXPORT_SYMBOL_GPL(xrds_addr_build);
+EXPORT_SYMBOL_GPL(xrds_addr_parse);
 
 /**
  * xrds_addr_check_dest - can messages be sent to this address?

@@ -220,6 +220,7 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	if (!conn->key.loop)
 		xrds_recv_ack(conn, wm);
 }
+EXPORT_SYMBOL_GPL(xrds_recv_msg);
 
 /* Take the charge of a message back; tells whether congestion has ended. */
 static bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)

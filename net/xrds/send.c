@@ -72,6 +72,7 @@ void xrds_msg_put(struct xrds_msg *msg)
 	atomic_dec(&msg->xn->nr_msgs);
 	kfree(msg);
 }
+EXPORT_SYMBOL_GPL(xrds_msg_put);
 
 /* Pages of the highest order that does not exceed the need and is cheap. */
 static struct page *xrds_msg_page(u32 len, u32 *bytes)

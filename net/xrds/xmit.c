@@ -298,6 +298,7 @@ void xrds_xmit_need_ack(struct xrds_conn *conn)
 	if (!test_and_set_bit(0, &conn->tx_ack_due))
 		xrds_xmit_pump(conn);
 }
+EXPORT_SYMBOL_GPL(xrds_xmit_need_ack);
 
 /**
  * xrds_xmit_ack_value - what to put into the header that is sent now
