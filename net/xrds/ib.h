@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * XRDS over RDMA: objects of the transport, and the functions its files share.
+ *
+ * A connection (struct xrds_conn) is the core's and outlives any number of
+ * queue pairs. One life of one queue pair is an endpoint; it is never reset,
+ * always thrown away and replaced. Endpoints of a device share its receive
+ * queue, if the device can, else each has one of its own.
+ *
+ *   ib.c       module, namespaces, sysctls, counters, operations table
+ *   ib_dev.c   devices: come, go, what endpoints share
+ *   ib_cm.c    connection manager, both sides
+ *   ib_ep.c    life of an endpoint
+ *   ib_send.c  send slots, fragments, credits spent and granted
+ *   ib_rq.c    receive queue: buffers posted, refilled
+ *   ib_recv.c  completions: credits, reassembly, control messages
+ *
+ * Locks. The connection manager's handler mutex is outermost: handlers record
+ * an event and leave, and none of the locks below is held while rdma_cm is
+ * called. conn->tx_lock (L2 of xrds.h) guards all that an endpoint sends.
+ * Beside it:
+ *
+ *   xrds_ib_devs_lock   mutex; list of devices
+ *   ibdev->rq_lock      mutex; ibdev->rq
+ *   rq->ep_lock         mutex; rq->eps; tx_lock is taken inside
+ *   ibdev->lock         spin; ibdev->eps; conn->lock is taken inside
+ *   rq->lock            spin; buffers; leaf
+ */
+#ifndef _XRDS_IB_H
+#define _XRDS_IB_H
+
+#include <linux/completion.h>
+#include <linux/mutex.h>
+#include <net/netns/generic.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#include "xrds.h"
+
+struct xrds_ib_dev;
+struct xrds_ib_ep;
+struct xrds_ib_rq;
+
+/* ------------------------------------------------------------- ib.c */
+
+enum xrds_ib_counter {
+#define X(sym, name) XRDS_IB_C_##sym
+#include "list_ib_counters.h"
+#undef X
+	XRDS_IB_C_NR
+};
+
+struct xrds_ib_counters {
+	u64	v[XRDS_IB_C_NR];
+};
+
+/**
+ * struct xrds_ib_net - the transport's state of one network namespace
+ * @net:	the namespace
+ * @listen:	listeners for IPv4 and IPv6, NULL where there is none
+ * @counters:	per-CPU counters
+ * @half_open:	requests and accepted endpoints whose peer has not said hello
+ * @ctl_rds:	sysctls under net/rds/ib
+ * @ctl_xrds:	sysctls under net/xrds/ib
+ * @max_send_wr: send work requests of an endpoint
+ * @max_recv_wr: most receive buffers of a shared receive queue
+ * @max_unsignaled_wr: send work requests without a signal in a row
+ * @recv_window: receive buffers granted to one peer
+ * @retry_count: retransmissions before a peer counts as dead
+ * @ack_timeout: exponent of the time before the first retransmission, which
+ *		is 4.096 us * 2 ^ @ack_timeout
+ * @max_half_open: bound of @half_open
+ */
+struct xrds_ib_net {
+	struct net *net;
+	struct rdma_cm_id *listen[2];
+	struct xrds_ib_counters __percpu *counters;
+	atomic_t half_open;
+
+	struct ctl_table_header *ctl_rds;
+	struct ctl_table_header *ctl_xrds;
+	unsigned int max_send_wr;
+	unsigned int max_recv_wr;
+	unsigned int max_unsignaled_wr;
+	unsigned int recv_window;
+	unsigned int retry_count;
+	unsigned int ack_timeout;
+	unsigned int max_half_open;
+};
+
+extern struct xrds_transport xrds_ib_transport;
+extern struct workqueue_struct *xrds_ib_wq;
+struct xrds_ib_net *xrds_ib_net(const struct net *net);
+
+static inline void xrds_ib_count(struct xrds_ib_net *xin,
+				 enum xrds_ib_counter c)
+{
+	this_cpu_inc(xin->counters->v[c]);
+}
+
+static inline void xrds_ib_count_add(struct xrds_ib_net *xin,
+				     enum xrds_ib_counter c, u64 n)
+{
+	this_cpu_add(xin->counters->v[c], n);
+}
+
+/* ---------------------------------------------------------- ib_dev.c */
+
+/**
+ * struct xrds_ib_dev - an RDMA device
+ * @node:	in the list of devices until removal; xrds_ib_devs_lock
+ * @dev:	the device
+ * @pd:		protection domain of all queue pairs
+ * @ref:	one until removal, one for each endpoint and receive queue
+ * @gone:	completed when @ref is zero
+ * @lock:	guards @eps and @removed
+ * @eps:	endpoints, to be told of removal
+ * @removed:	removal has begun; also read under @rq_lock
+ * @rq_lock:	guards @rq
+ * @rq:		shared receive queue for new endpoints, NULL until needed
+ * @shared:	the device has shared receive queues and they are wanted
+ */
+struct xrds_ib_dev {
+	struct list_head node;
+	struct ib_device *dev;
+	struct ib_pd *pd;
+	refcount_t ref;
+	struct completion gone;
+	spinlock_t lock;		/* eps, removed */
+	struct list_head eps;
+	bool removed;
+	struct mutex rq_lock;		/* rq */
+	struct xrds_ib_rq *rq;
+	bool shared;
+};
+
+int xrds_ib_dev_init(void);
+void xrds_ib_dev_exit(void);
+struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev);
+void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev);
+void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
+int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
+void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
+struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
+				  u32 window);
+void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq);
+
+/* ----------------------------------------------------------- ib_rq.c */
+
+enum {
+	/* receive work requests of one call to the device */
+	XRDS_IB_POST_BATCH	= 16,
+	/* endpoints that may have lost a buffer before the queue is replaced */
+	XRDS_IB_MAX_LOST	= 32,
+};
+
+/**
+ * struct xrds_ib_buf - a receive buffer
+ * @cqe:	completion
+ * @wr:		work request
+ * @sge:	of @wr
+ * @node:	in rq->ready, or rq->empty, or neither while posted; rq->lock
+ * @all:	in rq->bufs
+ * @rq:		receive queue
+ * @page:	memory, mapped for the device; NULL when handed up
+ * @dma:	its address
+ * @skb:	set aside so that handing @page up cannot fail; NULL when used
+ */
+struct xrds_ib_buf {
+	struct ib_cqe cqe;
+	struct ib_recv_wr wr;
+	struct ib_sge sge;
+	struct list_head node;
+	struct list_head all;
+	struct xrds_ib_rq *rq;
+	struct page *page;
+	u64 dma;
+	struct sk_buff *skb;
+};
+
+/**
+ * struct xrds_ib_rq - a queue of receive buffers
+ * @ref:	one for each endpoint, one for ibdev->rq
+ * @ibdev:	device, with a reference
+ * @srq:	shared receive queue, or NULL
+ * @qp:		the queue pair it belongs to, if not shared; set before the
+ *		first buffer is posted
+ * @buf_bytes:	size of a buffer
+ * @order:	the same as page order
+ * @max_bufs:	most that the device's queue takes
+ * @refill:	makes buffers ready again that were handed up
+ * @window:	buffers wanted for each of @nr_users
+ * @ep_lock:	guards @eps, @nr_users and @nr_lost
+ * @eps:	endpoints that receive from it
+ * @nr_users:	those of them that have granted credits
+ * @nr_lost:	endpoints that may have taken a buffer with them
+ * @withheld:	credits were not granted for want of buffers; see
+ *		xrds_ib_rq_room()
+ * @armed:	the device will tell when it runs low; whoever clears it tells
+ *		the refill
+ * @lock:	guards what follows
+ * @bufs:	all buffers, posted ones included
+ * @ready:	buffers that can be posted
+ * @empty:	buffers without page or skb
+ * @nr_ready:	length of @ready
+ * @nr_posted:	posted and not completed; also read without @lock, where a
+ *		value that was right a moment ago will do
+ * @target:	as many shall be posted; also read without @lock
+ * @stopped:	nothing is posted any more
+ */
+struct xrds_ib_rq {
+	refcount_t ref;
+	struct xrds_ib_dev *ibdev;
+	struct ib_srq *srq;
+	struct ib_qp *qp;
+	u32 buf_bytes;
+	unsigned int order;
+	u32 max_bufs;
+	u32 window;
+	struct delayed_work refill;
+
+	struct mutex ep_lock;		/* eps, nr_users, nr_lost */
+	struct list_head eps;
+	u32 nr_users;
+	u32 nr_lost;
+	bool withheld;
+	bool armed;
+
+	spinlock_t lock;		/* what follows */
+	struct list_head bufs;
+	struct list_head ready;
+	struct list_head empty;
+	u32 nr_ready;
+	u32 nr_posted;
+	u32 target;
+	bool stopped;
+};
+
+struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
+				     u32 max_bufs, u32 window);
+void xrds_ib_rq_hold(struct xrds_ib_rq *rq);
+void xrds_ib_rq_put(struct xrds_ib_rq *rq);
+void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
+u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window);
+struct page *xrds_ib_rq_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+
+/* ----------------------------------------------------------- ib_cm.c */
+
+enum {
+	/* gather entries of a send: the header and two pieces of payload */
+	XRDS_IB_SGE		= 3,
+	XRDS_IB_HDR_BYTES	= 64,	/* room for a header in its array */
+	XRDS_IB_CTL_SLOTS	= 4,	/* control messages with payload */
+	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
+	XRDS_IB_HELLO_BYTES	= 128,	/* the buffer that takes the hello */
+	XRDS_IB_MAX_CREDITS	= 32767,
+	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads under way */
+	/* a queue pair that completes nothing for so long is stuck */
+	XRDS_IB_STALL_MS	= 5000,
+};
+
+/* What an active endpoint waits for; written by the worker */
+enum xrds_ib_step {
+	XRDS_IB_STEP_ADDR,	/* address is being resolved */
+	XRDS_IB_STEP_ROUTE,	/* route is being resolved */
+	XRDS_IB_STEP_CONNECT,	/* request or reply is sent */
+};
+
+/* Bits of ep->once: what is done once, whoever comes first */
+enum {
+	XRDS_IB_FAILED,		/* a reason to end was reported */
+	XRDS_IB_HALF_OPEN,	/* counted in xin->half_open */
+};
+
+/**
+ * struct xrds_ib_slot - one send work request
+ * @cqe:	completion; of this slot and those before it
+ * @wr:		work request
+ * @sge:	of @wr; the first is the header, the others are mapped payload
+ * @msg:	message that ends with this fragment, with a reference, or NULL
+ * @ctl:	number of the control buffer in use, or -1
+ */
+struct xrds_ib_slot {
+	struct ib_cqe cqe;
+	struct ib_send_wr wr;
+	struct ib_sge sge[XRDS_IB_SGE];
+	struct xrds_msg *msg;
+	s8 ctl;
+};
+
+/**
+ * struct xrds_ib_part - a message of which some fragments are posted
+ * @msg:	with a reference; NULL: none
+ * @hdr:	header of its fragments
+ * @left:	payload not posted, bytes
+ * @bv:		index of the first bio_vec not wholly posted
+ * @bv_off:	bytes of it that are
+ * @frag:	index of the next fragment
+ */
+struct xrds_ib_part {
+	struct xrds_msg *msg;
+	struct xrds_hdr hdr;
+	u32 left;
+	u32 bv;
+	u32 bv_off;
+	u16 frag;
+};
+
+/**
+ * struct xrds_ib_tx - what an endpoint sends; all under conn->tx_lock
+ * @slots:	ring of @nr
+ * @nr:		slots
+ * @head:	next to use
+ * @tail:	oldest in use
+ * @used:	in use
+ * @run:	posted since the last signalled one
+ * @nr_signaled: of those in use
+ * @max_run:	sysctl max_unsignaled_wr when it was made
+ * @ctl_used:	bit mask of control buffers in use
+ * @hdrs:	headers, then control buffers
+ * @hdrs_dma:	their address
+ * @hdrs_bytes:	their size
+ * @credits:	SENDs that the peer has granted and that are not used
+ * @granted:	SENDs granted to the peer, ever
+ * @window:	most of them outstanding
+ * @payload:	most payload of a fragment, bytes
+ * @part:	message that waits for slots or credits in mid-way
+ * @blocked:	the core was told to come again
+ * @broken:	a call to the device failed
+ * @closed:	BYE_ACK was sent, nothing may follow it
+ * @bye_sent:	BYE was sent
+ * @progress:	jiffies when something completed last, or when the first
+ *		signalled one was posted since
+ */
+struct xrds_ib_tx {
+	struct xrds_ib_slot *slots;
+	u16 nr;
+	u16 head;
+	u16 tail;
+	u16 used;
+	u16 run;
+	u16 nr_signaled;
+	u16 max_run;
+	u8 ctl_used;
+	void *hdrs;
+	u64 hdrs_dma;
+	u32 hdrs_bytes;
+	u32 credits;
+	u32 granted;
+	u32 window;
+	u32 payload;
+	struct xrds_ib_part part;
+	bool blocked;
+	bool broken;
+	bool closed;
+	bool bye_sent;
+	unsigned long progress;
+};
+
+/**
+ * struct xrds_ib_rx - what an endpoint receives; completions only, which its
+ *	completion queue serialises
+ * @received:	SENDs that used a credit, ever; also read by senders
+ * @max_payload: most payload of a fragment, bytes
+ * @reasm:	progress of the message that is being received
+ * @head:	its payload so far
+ * @last:	@head or the last skb of its frag_list
+ * @hello:	the peer's hello has come
+ * @bye:	the peer's BYE has come
+ * @bye_ack:	the peer's BYE_ACK has come
+ * @failed:	the peer broke the protocol: nothing more is taken from it
+ * @hello_cqe:	completion of the buffer for the hello
+ * @hello_buf:	own receive queue only: takes the first message
+ * @hello_dma:	its address
+ */
+struct xrds_ib_rx {
+	u32 received;
+	u32 max_payload;
+	struct xrds_wire_reasm reasm;
+	struct sk_buff *head;
+	struct sk_buff *last;
+	bool hello;
+	bool bye;
+	bool bye_ack;
+	bool failed;
+	struct ib_cqe hello_cqe;
+	void *hello_buf;
+	u64 hello_dma;
+};
+
+/**
+ * struct xrds_ib_ep - one life of one queue pair
+ * @conn:	connection, with a reference
+ * @xin:	namespace
+ * @gen:	conn->ep_gen when it was made
+ * @id:		identifier of the connection manager
+ * @step:	what it waits for; worker
+ * @passive:	the peer has dialled
+ * @version:	XRDS_VER_*, 0 until agreed
+ * @once:	bits, see above
+ * @dead:	being torn down: completions only give their buffers back
+ * @ibdev:	device, with a reference; NULL until it is known
+ * @dev_node:	in ibdev->eps; ibdev->lock
+ * @cq:		completion queue of sends and receives
+ * @qp:		queue pair, same as id->qp
+ * @rq:		receive queue, with a reference
+ * @rq_node:	in rq->eps; rq->ep_lock
+ * @granting:	counted in rq->nr_users; rq->ep_lock
+ * @watch:	finds a queue pair that is stuck
+ * @tx:		see there
+ * @rx:		see there
+ */
+struct xrds_ib_ep {
+	struct xrds_conn *conn;
+	struct xrds_ib_net *xin;
+	u32 gen;
+	struct rdma_cm_id *id;
+	enum xrds_ib_step step;
+	bool passive;
+	int version;
+	unsigned long once;
+	bool dead;
+	struct xrds_ib_dev *ibdev;
+	struct list_head dev_node;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct xrds_ib_rq *rq;
+	struct list_head rq_node;
+	bool granting;
+	struct delayed_work watch;
+	struct xrds_ib_tx tx;
+	struct xrds_ib_rx rx ____cacheline_aligned_in_smp;
+};
+
+static inline bool xrds_ib_ep_xrds(const struct xrds_ib_ep *ep)
+{
+	return ep->version == XRDS_VER_XRDS;
+}
+
+int xrds_ib_listen(struct xrds_ib_net *xin);
+void xrds_ib_unlisten(struct xrds_ib_net *xin);
+int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);
+int xrds_ib_dial(struct xrds_conn *conn);
+int xrds_ib_advance(struct xrds_conn *conn);
+int xrds_ib_accept(struct xrds_conn *conn);
+void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *req);
+int xrds_ib_start(struct xrds_conn *conn);
+
+/* ----------------------------------------------------------- ib_ep.c */
+
+struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn);
+int xrds_ib_ep_setup(struct xrds_ib_ep *ep);
+void xrds_ib_ep_publish(struct xrds_ib_ep *ep);
+void xrds_ib_ep_destroy(struct xrds_ib_ep *ep);
+void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error);
+void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err);
+void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep);
+int xrds_ib_wc_errno(const struct ib_wc *wc);
+void xrds_ib_stop(struct xrds_conn *conn);
+
+/* --------------------------------------------------------- ib_send.c */
+
+int xrds_ib_send_init(struct xrds_ib_ep *ep);
+void xrds_ib_send_free(struct xrds_ib_ep *ep);
+int xrds_ib_send_hello(struct xrds_ib_ep *ep);
+void xrds_ib_send_open(struct xrds_ib_ep *ep,
+		       const struct xrds_wire_hello *hello);
+bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits);
+void xrds_ib_send_update(struct xrds_ib_ep *ep);
+int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg);
+int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
+		     u32 len);
+
+/* --------------------------------------------------------- ib_recv.c */
+
+int xrds_ib_recv_init(struct xrds_ib_ep *ep);
+int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep);
+void xrds_ib_recv_free(struct xrds_ib_ep *ep);
+void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+
+#endif /* _XRDS_IB_H */
