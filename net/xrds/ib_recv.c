@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receiving: from a completion to a whole message.
+ *
+ * Every SEND of the peer takes one buffer and brings one completion: a header
+ * and perhaps payload. In the order of this file: the header is decoded; it
+ * must be a hello if it is the first, and use a credit if it is not; credits
+ * and acknowledgment take effect; a control message is acted upon, a fragment
+ * joins the message it belongs to; a message that is complete goes up. Last of
+ * all the buffer goes back to its queue, and only then is its credit free to
+ * be granted again.
+ *
+ * All completions of an endpoint come through one completion queue, polled by
+ * one CPU at a time, so that ep->rx needs no lock. After the endpoint was made
+ * dead a second poller helps to drain the queue, see ib_ep.c; then completions
+ * do nothing but return their buffers, which is safe on any CPU.
+ *
+ * Whatever the peer sends that is not as Documentation/xrds-wire.rst says ends
+ * the endpoint: the first violation is reported, everything behind it ignored.
+ * Of a completion that reports an error only wr_cqe, status and vendor_err are
+ * valid. What a peer can make this side hold is bounded by the credits that it
+ * was granted and by one message of 1 MiB for each connection.
+ */
+#include "ib.h"
+
+enum {
+	/* payloads up to this are copied, and the buffer stays */
+	XRDS_IB_COPY_BYTES	= 2048,
+};
+
+static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* -------------------------------------------------------------- payload */
+
+/* Add the page of a buffer to an skb that has room for it. */
+static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
+			    struct xrds_ib_buf *buf, u32 len)
+{
+	struct page *page = xrds_ib_rq_unmap(ep->rq, buf);
+
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
+			XRDS_WIRE_HDR_BYTES, len, ep->rq->buf_bytes);
+}
+
+static struct sk_buff *xrds_ib_skb_reserved(struct xrds_ib_buf *buf)
+{
+	struct sk_buff *skb = buf->skb;
+
+	buf->skb = NULL;
+	return skb;
+}
+
+/* The payload of a buffer in an skb of its own; cannot fail. */
+static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
+					struct xrds_ib_buf *buf, u32 len)
+{
+	const void *data = page_address(buf->page) + XRDS_WIRE_HDR_BYTES;
+	struct sk_buff *skb;
+
+	if (len <= XRDS_IB_COPY_BYTES) {
+		skb = alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN);
+		if (skb) {
+			skb_put_data(skb, data, len);
+			xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPIED);
+			return skb;
+		}
+		xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPY_NO_MEM);
+	}
+	skb = xrds_ib_skb_reserved(buf);
+	if (len)
+		xrds_ib_skb_add(ep, skb, buf, len);
+	return skb;
+}
+
+/* Append the payload of a buffer to the message in ep->rx; cannot fail. */
+static void xrds_ib_skb_append(struct xrds_ib_ep *ep, struct xrds_ib_buf *buf,
+			       u32 len)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+	struct sk_buff *head = rx->head;
+	struct sk_buff *last = rx->last;
+	u32 truesize = last->truesize;
+
+	if (skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS) {
+		last = xrds_ib_skb_reserved(buf);
+		if (rx->last == head)
+			skb_shinfo(head)->frag_list = last;
+		else
+			rx->last->next = last;
+		rx->last = last;
+		truesize = 0;
+	}
+	xrds_ib_skb_add(ep, last, buf, len);
+	if (last == head)
+		return;
+	head->len += len;
+	head->data_len += len;
+	head->truesize += last->truesize - truesize;
+}
+
+/* -------------------------------------------------------------- control */
+
+static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
+					     const void *payload, u32 len)
+{
+	struct xrds_wire_hello hello;
+	enum xrds_wire_err err;
+
+	err = xrds_wire_hello_decode(&hello, payload, len);
+	if (err)
+		return err;
+	ep->rx.max_payload = min(hello.frag_bytes, ep->rq->buf_bytes) -
+			     XRDS_WIRE_HDR_BYTES;
+	ep->rx.hello = true;
+	xrds_ib_ep_not_half_open(ep);
+	xrds_ib_send_open(ep, &hello);
+	xrds_conn_hello(ep->conn, ep->gen, &hello);
+	return XRDS_WIRE_OK;
+}
+
+/* Everything but the hello */
+static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
+					   const struct xrds_wire_msg *wm,
+					   struct xrds_ib_buf *buf)
+{
+	struct xrds_conn *conn = ep->conn;
+
+	switch (wm->dport) {
+	case XRDS_CTL_CONG:
+	case XRDS_CTL_CONG_MAP:
+		xrds_cong_recv(conn, wm, xrds_ib_skb_from(ep, buf, wm->len));
+		return XRDS_WIRE_OK;
+	case XRDS_CTL_BYE:
+		if (ep->rx.bye)
+			return XRDS_WIRE_CTL_STATE;
+		ep->rx.bye = true;
+		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_BYE, 0);
+		return XRDS_WIRE_OK;
+	case XRDS_CTL_BYE_ACK:
+		if (!READ_ONCE(ep->tx.bye_sent) || ep->rx.bye_ack)
+			return XRDS_WIRE_CTL_STATE;
+		ep->rx.bye_ack = true;
+		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_BYE_ACK, 0);
+		return XRDS_WIRE_OK;
+	case XRDS_CTL_KEEPALIVE:
+		if (wm->flags & XRDS_F_ACK_REQUIRED)
+			xrds_xmit_need_ack(conn);
+		return XRDS_WIRE_OK;
+	default:
+		/* a second hello; the decoder lets nothing else through */
+		return XRDS_WIRE_CTL_STATE;
+	}
+}
+
+/* ------------------------------------------------------------ fragments */
+
+static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
+{
+	kfree_skb(ep->rx.head);
+	ep->rx.head = NULL;
+	ep->rx.last = NULL;
+}
+
+static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
+					    const struct xrds_wire_msg *wm,
+					    struct xrds_ib_buf *buf, u32 len)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+	enum xrds_wire_err err;
+	struct sk_buff *skb;
+	int done;
+
+	/* messages that were begun are finished before either of these */
+	if (rx->bye || rx->bye_ack)
+		return XRDS_WIRE_CTL_STATE;
+	if (wm->tag)
+		return XRDS_WIRE_TAG;
+	err = xrds_wire_reasm_add(&rx->reasm, wm, len, rx->max_payload,
+				  ep->version, &done);
+	if (err)
+		return err;
+
+	if (rx->head) {
+		xrds_ib_skb_append(ep, buf, len);
+	} else {
+		rx->head = xrds_ib_skb_from(ep, buf, len);
+		rx->last = rx->head;
+	}
+	if (!done)
+		return XRDS_WIRE_OK;
+
+	skb = rx->head;
+	rx->head = NULL;
+	rx->last = NULL;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
+	xrds_recv_msg(ep->conn, &rx->reasm.first, skb);
+	return XRDS_WIRE_OK;
+}
+
+/* A header behind the hello, in XRDS mode */
+static enum xrds_wire_err xrds_ib_recv_credit(struct xrds_ib_ep *ep,
+					      const struct xrds_wire_msg *wm)
+{
+	/* what the device has in its queue was posted, and granted, before */
+	if (READ_ONCE(ep->tx.granted) == ep->rx.received)
+		return XRDS_WIRE_CREDIT;
+	if (!wm->credit)
+		return XRDS_WIRE_OK;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_CREDIT_UPDATES);
+	return xrds_ib_send_credits(ep, wm->credit) ? XRDS_WIRE_OK :
+						      XRDS_WIRE_CREDIT;
+}
+
+static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
+					   struct xrds_ib_buf *buf, u32 bytes)
+{
+	const void *data = page_address(buf->page);
+	struct xrds_wire_msg wm;
+	enum xrds_wire_err err;
+	u32 len;
+
+	err = xrds_wire_hdr_decode(&wm, data, bytes, ep->version);
+	if (err)
+		return err;
+	len = bytes - XRDS_WIRE_HDR_BYTES;
+
+	if (xrds_ib_ep_xrds(ep)) {
+		if (!ep->rx.hello && wm.kind == XRDS_KIND_CTL &&
+		    wm.dport == XRDS_CTL_HELLO)
+			return xrds_ib_recv_hello(ep, data +
+						  XRDS_WIRE_HDR_BYTES, len);
+		if (!ep->rx.hello)
+			return XRDS_WIRE_CTL_STATE;
+		err = xrds_ib_recv_credit(ep, &wm);
+		if (err)
+			return err;
+	}
+	if (xrds_xmit_acked(ep->conn, wm.ack))
+		return XRDS_WIRE_ACK;
+
+	switch (wm.kind) {
+	case XRDS_KIND_ACK:
+		return XRDS_WIRE_OK;
+	case XRDS_KIND_CTL:
+		return xrds_ib_recv_ctl(ep, &wm, buf);
+	default:
+		return xrds_ib_recv_frag(ep, &wm, buf, len);
+	}
+}
+
+/* ---------------------------------------------------------- completions */
+
+static void xrds_ib_recv_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc)
+{
+	if (READ_ONCE(ep->dead))
+		return;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_COMP_ERROR);
+	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+}
+
+/* Does the endpoint still take what comes? */
+static bool xrds_ib_recv_wanted(struct xrds_ib_ep *ep)
+{
+	if (!READ_ONCE(ep->dead) && !ep->rx.failed)
+		return true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_DROP_DEAD);
+	return false;
+}
+
+static void xrds_ib_recv_violation(struct xrds_ib_ep *ep,
+				   enum xrds_wire_err err)
+{
+	ep->rx.failed = true;
+	xrds_ib_recv_drop(ep);
+	xrds_ib_ep_wire_error(ep, err);
+}
+
+/**
+ * xrds_ib_recv_done - a receive buffer has completed
+ * @cq: completion queue of the endpoint
+ * @wc: completion
+ *
+ * Context: completions.
+ */
+void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_buf *buf = container_of(wc->wr_cqe, struct xrds_ib_buf,
+					       cqe);
+	struct xrds_ib_ep *ep = cq->cq_context;
+	enum xrds_wire_err err;
+	bool hello;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		xrds_ib_recv_failed(ep, wc);
+		xrds_ib_rq_return(buf->rq, buf);
+		return;
+	}
+	if (!xrds_ib_recv_wanted(ep)) {
+		xrds_ib_rq_return(buf->rq, buf);
+		return;
+	}
+
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_FRAGS);
+	ib_dma_sync_single_for_cpu(ep->ibdev->dev, buf->dma, wc->byte_len,
+				   DMA_FROM_DEVICE);
+	hello = !ep->rx.hello;
+	err = xrds_ib_recv_one(ep, buf, wc->byte_len);
+	if (buf->page)
+		ib_dma_sync_single_for_device(ep->ibdev->dev, buf->dma,
+					      wc->byte_len, DMA_FROM_DEVICE);
+	xrds_ib_rq_return(buf->rq, buf);
+	if (err) {
+		xrds_ib_recv_violation(ep, err);
+		return;
+	}
+	/* after the buffer went back: only now may its credit be granted */
+	if (!hello)
+		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
+	xrds_ib_send_update(ep);
+}
+
+/* The one buffer that an own receive queue has before the hello */
+static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_ep *ep = cq->cq_context;
+	struct xrds_ib_rx *rx = &ep->rx;
+	enum xrds_wire_err err;
+	struct xrds_wire_msg wm;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		xrds_ib_recv_failed(ep, wc);
+		return;
+	}
+	if (!xrds_ib_recv_wanted(ep))
+		return;
+
+	ib_dma_sync_single_for_cpu(ep->ibdev->dev, rx->hello_dma,
+				   XRDS_IB_HELLO_BYTES, DMA_FROM_DEVICE);
+	err = xrds_wire_hdr_decode(&wm, rx->hello_buf, wc->byte_len,
+				   ep->version);
+	if (!err && (wm.kind != XRDS_KIND_CTL || wm.dport != XRDS_CTL_HELLO))
+		err = XRDS_WIRE_CTL_STATE;
+	if (!err)
+		err = xrds_ib_recv_hello(ep,
+					 rx->hello_buf + XRDS_WIRE_HDR_BYTES,
+					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
+	if (err)
+		xrds_ib_recv_violation(ep, err);
+}
+
+/* ------------------------------------------------------------- lifetime */
+
+/**
+ * xrds_ib_recv_init - the buffer for the peer's hello
+ * @ep: endpoint with a receive queue of its own
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_ib_recv_init(struct xrds_ib_ep *ep)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	struct xrds_ib_rx *rx = &ep->rx;
+	void *buf;
+
+	buf = kmalloc(XRDS_IB_HELLO_BYTES, GFP_KERNEL);
+	if (!buf)
+		return -ENOMEM;
+	rx->hello_dma = ib_dma_map_single(dev, buf, XRDS_IB_HELLO_BYTES,
+					  DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(dev, rx->hello_dma)) {
+		kfree(buf);
+		return -ENOMEM;
+	}
+	rx->hello_buf = buf;
+	rx->hello_cqe.done = xrds_ib_recv_hello_done;
+	return 0;
+}
+
+/**
+ * xrds_ib_recv_post_hello - post the buffer for the peer's hello
+ * @ep: endpoint with a queue pair and a receive queue of its own
+ *
+ * Context: process, before the peer knows the queue pair.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep)
+{
+	struct ib_sge sge = {
+		.addr	= ep->rx.hello_dma,
+		.length	= XRDS_IB_HELLO_BYTES,
+		.lkey	= ep->ibdev->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe	 = &ep->rx.hello_cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	return ib_post_recv(ep->qp, &wr, NULL);
+}
+
+/**
+ * xrds_ib_recv_free - what was received and is not complete
+ * @ep: endpoint without queue pair and completion queue
+ *
+ * Context: process.
+ */
+void xrds_ib_recv_free(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+
+	xrds_ib_recv_drop(ep);
+	if (!rx->hello_buf)
+		return;
+	ib_dma_unmap_single(ep->ibdev->dev, rx->hello_dma,
+			    XRDS_IB_HELLO_BYTES, DMA_FROM_DEVICE);
+	kfree(rx->hello_buf);
+}

@@ -1,0 +1,745 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sending: from a message to work requests, and back when they complete.
+ *
+ * An endpoint has a ring of send slots, one for each work request. A message
+ * becomes one fragment or more, each with a header of its own in front; all
+ * that slots and credits allow go to the device in one call. The rest of a
+ * message waits in tx->part, and the core's next message behind it, until a
+ * completion brings slots or the peer brings credits; whoever brings them
+ * posts what waits. So a message is either not taken at all, or will be sent
+ * as a whole unless the endpoint ends.
+ *
+ * Everything is reserved before anything is posted: slot, credit, mapping.
+ * What can fail after that is the call to the device. Then those work requests
+ * that it took will complete when the queue pair is drained, the others are
+ * undone, and the endpoint is of no further use.
+ *
+ * Signals. The last fragment of a message is signalled, and so is the last one
+ * of a call, every max_unsignaled_wr-th, and one posted while no other signal
+ * is under way: whatever was posted, a completion will come that brings it
+ * back. Completions come in order, so that of one slot retires all before it,
+ * whether it reports success or not. The references on a message are dropped
+ * with its last fragment.
+ *
+ * Credits. Each SEND but the hello uses one that the peer has granted, and
+ * each header returns what this side can grant. The last credit is kept for a
+ * header that grants some: otherwise two sides without credits could both
+ * have some to give and no way to say so. When nothing else goes to the peer
+ * and it has used a quarter of its window, a header goes on its own.
+ *
+ * A queue pair can get stuck: soft-RoCE's requester stops for good when a
+ * packet finds no route while others wait for their acknowledgment, and no
+ * completion comes, not even with an error. The watch finds a queue whose
+ * signalled work requests make no progress and ends the endpoint.
+ *
+ * All of it runs under conn->tx_lock, in the context of whoever sends, or of
+ * completions. It must never wait, and never allocate.
+ */
+#include "ib.h"
+
+static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* Credits that can be granted now */
+static u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
+{
+	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
+	u32 room = xrds_ib_rq_room(ep->rq, ep->tx.window);
+
+	return room > outstanding ? room - outstanding : 0;
+}
+
+/* ---------------------------------------------------------------- slots */
+
+/* Is there a slot and a credit for one more SEND that grants @grant? */
+static bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->used == tx->nr) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
+		return false;
+	}
+	if (!xrds_ib_ep_xrds(ep) || tx->credits > 1 || (tx->credits && grant))
+		return true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
+	return false;
+}
+
+static u32 xrds_ib_slot_index(const struct xrds_ib_tx *tx,
+			      const struct xrds_ib_slot *slot)
+{
+	return slot - tx->slots;
+}
+
+/* The caller has seen that there is one. */
+static struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx)
+{
+	struct xrds_ib_slot *slot = &tx->slots[tx->head];
+
+	tx->used++;
+	tx->head = tx->head + 1 == tx->nr ? 0 : tx->head + 1;
+	slot->wr.next = NULL;
+	slot->wr.send_flags = 0;
+	slot->wr.num_sge = 1;
+	slot->msg = NULL;
+	slot->ctl = -1;
+	return slot;
+}
+
+static void xrds_ib_slot_signal(struct xrds_ib_ep *ep,
+				struct xrds_ib_slot *slot)
+{
+	slot->wr.send_flags |= IB_SEND_SIGNALED;
+	if (!ep->tx.nr_signaled++)
+		ep->tx.progress = jiffies;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SIGNALED);
+}
+
+/* Nothing in the slot is needed any more, but a message that ends there. */
+static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	int i;
+
+	for (i = 1; i < slot->wr.num_sge; i++)
+		ib_dma_unmap_page(dev, slot->sge[i].addr, slot->sge[i].length,
+				  DMA_TO_DEVICE);
+	if (slot->ctl >= 0)
+		ep->tx.ctl_used &= ~BIT(slot->ctl);
+	if (slot->wr.send_flags & IB_SEND_SIGNALED)
+		ep->tx.nr_signaled--;
+	ep->tx.used--;
+}
+
+/* Completed: this slot and all before it. */
+static void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
+				const struct xrds_ib_slot *until)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 n = (xrds_ib_slot_index(tx, until) + tx->nr - tx->tail) % tx->nr + 1;
+	struct xrds_ib_slot *slot;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	/* a completion of what a later one has retired already */
+	if (n > tx->used)
+		return;
+	tx->progress = jiffies;
+	while (n--) {
+		slot = &tx->slots[tx->tail];
+		tx->tail = tx->tail + 1 == tx->nr ? 0 : tx->tail + 1;
+		xrds_ib_slot_free(ep, slot);
+		if (slot->msg)
+			xrds_msg_put(slot->msg);
+	}
+}
+
+/* Not taken by the device: this slot and all behind it. */
+static void xrds_ib_slot_untake(struct xrds_ib_ep *ep,
+				struct xrds_ib_slot *from)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_ib_slot *slot;
+
+	do {
+		tx->head = (tx->head ?: tx->nr) - 1;
+		slot = &tx->slots[tx->head];
+		xrds_ib_slot_free(ep, slot);
+		/* its earlier fragments may be under way: keep it until then */
+		if (slot->msg)
+			tx->part.msg = slot->msg;
+	} while (slot != from);
+	tx->broken = true;
+}
+
+/* Hand a chain of slots to the device, from @first to the last one taken. */
+static int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first)
+{
+	const struct ib_send_wr *bad = &first->wr;
+	int ret;
+
+	ret = ib_post_send(ep->qp, &first->wr, &bad);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_POST_ERROR);
+		xrds_ib_slot_untake(ep, container_of(bad, struct xrds_ib_slot,
+						     wr));
+	}
+	if (!delayed_work_pending(&ep->watch))
+		queue_delayed_work(xrds_ib_wq, &ep->watch, HZ);
+	return ret;
+}
+
+/* ------------------------------------------------------------ fragments */
+
+/* Map the next piece of payload, as much as one fragment carries. */
+static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+{
+	struct xrds_ib_part *part = &ep->tx.part;
+	u32 room = min(ep->tx.payload, part->left);
+	struct ib_device *dev = ep->ibdev->dev;
+
+	while (room && slot->wr.num_sge < XRDS_IB_SGE) {
+		const struct bio_vec *bv = &part->msg->bv[part->bv];
+		u32 n = min(bv->bv_len - part->bv_off, room);
+		struct ib_sge *sge;
+		u64 dma;
+
+		dma = ib_dma_map_page(dev, bv->bv_page,
+				      bv->bv_offset + part->bv_off, n,
+				      DMA_TO_DEVICE);
+		if (ib_dma_mapping_error(dev, dma)) {
+			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
+			return -ENOMEM;
+		}
+		sge = &slot->sge[slot->wr.num_sge++];
+		sge->addr = dma;
+		sge->length = n;
+
+		room -= n;
+		part->left -= n;
+		part->bv_off += n;
+		if (part->bv_off == bv->bv_len) {
+			part->bv++;
+			part->bv_off = 0;
+		}
+	}
+	return 0;
+}
+
+static void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+			      u32 *offset)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	*offset = slot->ctl >= 0 ?
+		  tx->nr * XRDS_IB_HDR_BYTES + slot->ctl * XRDS_IB_CTL_BYTES :
+		  xrds_ib_slot_index(tx, slot) * XRDS_IB_HDR_BYTES;
+	return tx->hdrs + *offset;
+}
+
+/* The header is written: let the device see it. */
+static void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+			      u32 offset, u32 bytes)
+{
+	slot->sge[0].addr = ep->tx.hdrs_dma + offset;
+	slot->sge[0].length = bytes;
+	ib_dma_sync_single_for_device(ep->ibdev->dev, slot->sge[0].addr, bytes,
+				      DMA_TO_DEVICE);
+}
+
+/* Use one credit, return as many as one header can. */
+static u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
+{
+	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
+
+	if (!xrds_ib_ep_xrds(ep))
+		return 0;
+	*grant -= n;
+	ep->tx.credits--;
+	WRITE_ONCE(ep->tx.granted, ep->tx.granted + n);
+	return n;
+}
+
+static void xrds_ib_part_begin(struct xrds_ib_ep *ep, struct xrds_msg *msg)
+{
+	struct xrds_ib_part *part = &ep->tx.part;
+	struct xrds_wire_msg wm = {
+		.seq	= msg->seq,
+		.len	= msg->len,
+		.sport	= msg->sport,
+		.dport	= msg->dport,
+		.flags	= msg->flags,
+	};
+
+	if (msg->flags & XRDS_F_EOS) {
+		wm.has = XRDS_HAS_EOS;
+		wm.eos_reason = msg->eos_reason;
+	}
+	xrds_wire_hdr_encode(&part->hdr, &wm);
+	xrds_msg_get(msg);
+	part->msg = msg;
+	part->left = msg->len;
+	part->bv = 0;
+	part->bv_off = 0;
+	part->frag = 0;
+}
+
+/* Fill one slot with the next fragment. */
+static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+			     u64 ack, u32 *grant)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_ib_part *part = &tx->part;
+	struct xrds_hdr *hdr;
+	u32 offset;
+	int ret;
+
+	ret = xrds_ib_frag_map(ep, slot);
+	if (ret)
+		return ret;
+
+	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	*hdr = part->hdr;
+	xrds_wire_hdr_update(hdr, ack, xrds_ib_spend(ep, grant), 0,
+			     xrds_ib_ep_xrds(ep) ? part->frag++ : 0);
+	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
+
+	if (!part->left) {
+		slot->msg = part->msg;
+		part->msg = NULL;
+		slot->wr.send_flags |= IB_SEND_SOLICITED;
+		xrds_ib_slot_signal(ep, slot);
+		tx->run = 0;
+	} else if (++tx->run >= tx->max_run) {
+		xrds_ib_slot_signal(ep, slot);
+		tx->run = 0;
+	}
+	return 0;
+}
+
+/* Post what slots and credits allow of the message in mid-way. The caller has
+ * seen that it is one fragment at least.
+ */
+static int xrds_ib_part_post(struct xrds_ib_ep *ep, u32 grant)
+{
+	struct xrds_ib_slot *first = NULL, *last = NULL, *slot;
+	u64 ack = xrds_xmit_ack_value(ep->conn);
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 n = 0;
+	int ret;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	while (tx->part.msg && xrds_ib_can_send(ep, grant)) {
+		slot = xrds_ib_slot_take(tx);
+		if (last)
+			last->wr.next = &slot->wr;
+		else
+			first = slot;
+		last = slot;
+		ret = xrds_ib_frag_fill(ep, slot, ack, &grant);
+		if (ret) {
+			xrds_ib_slot_untake(ep, first);
+			return ret;
+		}
+		n++;
+	}
+	/* see "Signals" above: one whose message goes on later */
+	if (!(last->wr.send_flags & IB_SEND_SIGNALED)) {
+		xrds_ib_slot_signal(ep, last);
+		tx->run = 0;
+	}
+	xrds_ib_count_add(ep->xin, XRDS_IB_C_TX_FRAGS, n);
+	return xrds_ib_slot_post(ep, first);
+}
+
+/* ------------------------------------------------------------- control */
+
+/* Writes header and payload; the caller has seen that there is a buffer. */
+static void xrds_ib_ctl_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+			     const struct xrds_wire_msg *wm, const void *data)
+{
+	u32 offset;
+	void *hdr;
+
+	if (wm->len) {
+		slot->ctl = ffz(ep->tx.ctl_used);
+		ep->tx.ctl_used |= BIT(slot->ctl);
+	}
+	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	xrds_wire_hdr_encode(hdr, wm);
+	if (wm->len)
+		memcpy(hdr + XRDS_WIRE_HDR_BYTES, data, wm->len);
+	xrds_ib_slot_sync(ep, slot, offset, XRDS_WIRE_HDR_BYTES + wm->len);
+}
+
+static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
+			    const void *data)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_ib_slot *slot;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	slot = xrds_ib_slot_take(tx);
+	xrds_ib_ctl_fill(ep, slot, wm, data);
+	if (++tx->run >= tx->max_run || !tx->nr_signaled ||
+	    tx->used > tx->nr / 2) {
+		xrds_ib_slot_signal(ep, slot);
+		tx->run = 0;
+	}
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
+	return xrds_ib_slot_post(ep, slot);
+}
+
+/* Acknowledgment or control message that uses a credit */
+static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
+			    u32 len)
+{
+	u32 grant = xrds_ib_grantable(ep);
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_wire_msg wm = {
+		.len	= len,
+		.dport	= type,
+		.flags	= type ? XRDS_F_CONTROL : 0,
+	};
+
+	if (!xrds_ib_can_send(ep, grant))
+		return -EAGAIN;
+	if (len && tx->ctl_used == BIT(XRDS_IB_CTL_SLOTS) - 1) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL_FULL);
+		return -EAGAIN;
+	}
+
+	switch (type) {
+	case XRDS_CTL_KEEPALIVE:
+		wm.flags |= XRDS_F_ACK_REQUIRED;
+		break;
+	case XRDS_CTL_BYE:
+		tx->bye_sent = true;
+		break;
+	case XRDS_CTL_BYE_ACK:
+		tx->closed = true;
+		break;
+	}
+	wm.ack = xrds_xmit_ack_value(ep->conn);
+	wm.credit = xrds_ib_spend(ep, &grant);
+	return xrds_ib_ctl_post(ep, &wm, data);
+}
+
+/**
+ * xrds_ib_xmit_ctl - post a control message or an acknowledgment
+ * @conn: connection with an endpoint that is up
+ * @type: enum xrds_ctl_type; 0: acknowledgment
+ * @data: payload
+ * @len: its length, at most XRDS_CTL_INLINE_BYTES
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: 0; -EAGAIN without slot or credit, then xrds_xmit_pump() follows;
+ * other negative errno: the endpoint is broken.
+ */
+int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
+		     u32 len)
+{
+	struct xrds_ib_ep *ep = conn->ep;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+	BUILD_BUG_ON(XRDS_WIRE_HDR_BYTES + XRDS_CTL_INLINE_BYTES >
+		     XRDS_IB_CTL_BYTES);
+
+	if (ep->tx.broken)
+		return -ENOTCONN;
+	ret = ep->tx.closed ? -EAGAIN : xrds_ib_ctl_send(ep, type, data, len);
+	if (ret == -EAGAIN)
+		ep->tx.blocked = true;
+	return ret;
+}
+
+/**
+ * xrds_ib_send_hello - tell the peer that it may send
+ * @ep: endpoint whose receive buffers are posted
+ *
+ * Context: the connection's work.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_send_hello(struct xrds_ib_ep *ep)
+{
+	struct xrds_conn *conn = ep->conn;
+	u8 data[XRDS_WIRE_HELLO_BYTES];
+	struct xrds_wire_hello hello;
+	struct xrds_wire_msg wm = {
+		.len	= sizeof(data),
+		.dport	= XRDS_CTL_HELLO,
+		.flags	= XRDS_F_CONTROL,
+	};
+	u32 room;
+	int ret;
+
+	xrds_conn_fill_hello(conn, &hello);
+	hello.frag_bytes = ep->rq->buf_bytes;
+	hello.tags = 1;
+
+	spin_lock_bh(&conn->tx_lock);
+	/* one at least: the rest follows when the queue has been filled */
+	room = max(xrds_ib_rq_room(ep->rq, ep->tx.window), 1U);
+	WRITE_ONCE(ep->tx.granted, room);
+	hello.credits = room;
+	xrds_wire_hello_encode(data, &hello);
+	ret = xrds_ib_ctl_post(ep, &wm, data);
+	spin_unlock_bh(&conn->tx_lock);
+	return ret;
+}
+
+/**
+ * xrds_ib_send_update - grant the peer credits that wait, if they are many
+ * @ep: endpoint
+ *
+ * Context: any, without conn->tx_lock.
+ */
+void xrds_ib_send_update(struct xrds_ib_ep *ep)
+{
+	u32 outstanding = READ_ONCE(ep->tx.granted) -
+			  READ_ONCE(ep->rx.received);
+	struct xrds_conn *conn = ep->conn;
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 enough = max(tx->window / 4, 1U);
+	int ret = 0;
+
+	/* a guess, to keep the lock out of the common case */
+	if (outstanding + enough > tx->window)
+		return;
+
+	spin_lock_bh(&conn->tx_lock);
+	if (conn->ep == ep && tx->granted && !tx->broken && !tx->closed &&
+	    xrds_ib_grantable(ep) >= enough) {
+		ret = xrds_ib_ctl_send(ep, 0, NULL, 0);
+		if (!ret)
+			xrds_ib_count(ep->xin, XRDS_IB_C_TX_CREDIT_UPDATES);
+	}
+	spin_unlock_bh(&conn->tx_lock);
+	/* without a slot: the completion that brings one tries again */
+	if (ret && ret != -EAGAIN)
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+}
+
+/* ------------------------------------------------------------- messages */
+
+/**
+ * xrds_ib_xmit - post a message
+ * @conn: connection with an endpoint that is up
+ * @msg: message; a reference is taken until it is sent or the endpoint ends
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: 0, the message was taken; -EAGAIN without slot or credit, then
+ * xrds_xmit_pump() follows; other negative errno: the endpoint is broken.
+ */
+int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_ib_ep *ep = conn->ep;
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 grant;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (tx->broken)
+		return -ENOTCONN;
+	grant = xrds_ib_grantable(ep);
+	if (tx->part.msg || tx->bye_sent || tx->closed ||
+	    !xrds_ib_can_send(ep, grant)) {
+		tx->blocked = true;
+		return -EAGAIN;
+	}
+	xrds_ib_part_begin(ep, msg);
+	return xrds_ib_part_post(ep, grant);
+}
+
+/* Slots or credits have come: go on with the message in mid-way. Returns 1 if
+ * the core waits for room and there is some, 0, or a negative errno.
+ */
+static int xrds_ib_send_more(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 grant;
+	int ret;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	/* the endpoint is being taken down, or is about to be */
+	if (ep->conn->ep != ep || tx->broken)
+		return 0;
+	if (!tx->part.msg && !tx->blocked)
+		return 0;
+	grant = xrds_ib_grantable(ep);
+	if (!xrds_ib_can_send(ep, grant))
+		return 0;
+	if (tx->part.msg) {
+		ret = xrds_ib_part_post(ep, grant);
+		if (ret || tx->part.msg || !tx->blocked)
+			return ret;
+	}
+	tx->blocked = false;
+	return 1;
+}
+
+/* What is to be done without the lock after xrds_ib_send_more() */
+static void xrds_ib_send_after(struct xrds_ib_ep *ep, int more)
+{
+	if (more > 0)
+		xrds_xmit_pump(ep->conn);
+	else if (more < 0)
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, more);
+}
+
+/**
+ * xrds_ib_send_open - the peer's hello has come
+ * @ep: endpoint
+ * @hello: its content
+ *
+ * Context: completions.
+ */
+void xrds_ib_send_open(struct xrds_ib_ep *ep,
+		       const struct xrds_wire_hello *hello)
+{
+	spin_lock_bh(&ep->conn->tx_lock);
+	ep->tx.credits = hello->credits;
+	ep->tx.payload = min(hello->frag_bytes, ep->rq->buf_bytes) -
+			 XRDS_WIRE_HDR_BYTES;
+	spin_unlock_bh(&ep->conn->tx_lock);
+}
+
+/**
+ * xrds_ib_send_credits - the peer has granted credits
+ * @ep: endpoint
+ * @credits: how many
+ *
+ * Context: completions, without conn->tx_lock.
+ * Return: false when there are more than there may be.
+ */
+bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	int more;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	if (tx->credits + credits > XRDS_IB_MAX_CREDITS) {
+		spin_unlock_bh(&ep->conn->tx_lock);
+		return false;
+	}
+	tx->credits += credits;
+	more = xrds_ib_send_more(ep);
+	spin_unlock_bh(&ep->conn->tx_lock);
+	xrds_ib_send_after(ep, more);
+	return true;
+}
+
+/* Context: completions, or the drain of a dead endpoint */
+static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_slot *slot = container_of(wc->wr_cqe,
+						 struct xrds_ib_slot, cqe);
+	struct xrds_ib_ep *ep = cq->cq_context;
+	int more = 0;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	xrds_ib_slot_retire(ep, slot);
+	if (wc->status == IB_WC_SUCCESS)
+		more = xrds_ib_send_more(ep);
+	else
+		ep->tx.broken = true;
+	spin_unlock_bh(&ep->conn->tx_lock);
+
+	if (wc->status != IB_WC_SUCCESS) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_COMP_ERROR);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+		return;
+	}
+	xrds_ib_send_after(ep, more);
+	xrds_ib_send_update(ep);
+}
+
+/* Looks once a second at a queue that is not empty. */
+static void xrds_ib_send_watch(struct work_struct *work)
+{
+	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
+					     struct xrds_ib_ep, watch);
+	struct xrds_ib_tx *tx = &ep->tx;
+	unsigned long limit = msecs_to_jiffies(XRDS_IB_STALL_MS);
+	bool busy, stalled;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	busy = tx->nr_signaled && !tx->broken;
+	stalled = busy && time_after(jiffies, tx->progress + limit);
+	spin_unlock_bh(&ep->conn->tx_lock);
+
+	if (stalled) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_STALLED);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ETIMEDOUT);
+	} else if (busy) {
+		queue_delayed_work(xrds_ib_wq, &ep->watch, HZ);
+	}
+}
+
+/* ------------------------------------------------------------- lifetime */
+
+/**
+ * xrds_ib_send_init - make what an endpoint needs to send
+ * @ep: endpoint whose device is known
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM; xrds_ib_send_free() undoes it in either case.
+ */
+int xrds_ib_send_init(struct xrds_ib_ep *ep)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	struct xrds_ib_net *xin = ep->xin;
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 lkey = ep->ibdev->pd->local_dma_lkey;
+	u32 i, j;
+
+	INIT_DELAYED_WORK(&ep->watch, xrds_ib_send_watch);
+	/* one work request more than slots: the drain's */
+	tx->nr = min_t(u32, READ_ONCE(xin->max_send_wr),
+		       dev->attrs.max_qp_wr - 1);
+	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
+			    tx->nr / 2);
+	tx->window = READ_ONCE(xin->recv_window);
+	tx->payload = XRDS_WIRE_CLASSIC_PAYLOAD;
+	tx->slots = kvcalloc(tx->nr, sizeof(*tx->slots), GFP_KERNEL);
+	if (!tx->slots)
+		return -ENOMEM;
+
+	tx->hdrs_bytes = tx->nr * XRDS_IB_HDR_BYTES +
+			 XRDS_IB_CTL_SLOTS * XRDS_IB_CTL_BYTES;
+	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes, GFP_KERNEL | __GFP_ZERO);
+	if (!tx->hdrs)
+		return -ENOMEM;
+	tx->hdrs_dma = ib_dma_map_single(dev, tx->hdrs, tx->hdrs_bytes,
+					 DMA_TO_DEVICE);
+	if (ib_dma_mapping_error(dev, tx->hdrs_dma)) {
+		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
+		tx->hdrs = NULL;
+		return -ENOMEM;
+	}
+
+	for (i = 0; i < tx->nr; i++) {
+		struct xrds_ib_slot *slot = &tx->slots[i];
+
+		slot->cqe.done = xrds_ib_send_done;
+		slot->wr.wr_cqe = &slot->cqe;
+		slot->wr.opcode = IB_WR_SEND;
+		slot->wr.sg_list = slot->sge;
+		for (j = 0; j < XRDS_IB_SGE; j++)
+			slot->sge[j].lkey = lkey;
+	}
+	return 0;
+}
+
+/**
+ * xrds_ib_send_free - give back what an endpoint had to send
+ * @ep: endpoint without queue pair and completion queue
+ *
+ * Context: process.
+ */
+void xrds_ib_send_free(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 last;
+
+	/* sent without signal, or never completed by the device */
+	spin_lock_bh(&ep->conn->tx_lock);
+	last = (tx->head ?: tx->nr) - 1;
+	if (tx->used)
+		xrds_ib_slot_retire(ep, &tx->slots[last]);
+	spin_unlock_bh(&ep->conn->tx_lock);
+	if (tx->part.msg)
+		xrds_msg_put(tx->part.msg);
+
+	if (tx->hdrs) {
+		ib_dma_unmap_single(ep->ibdev->dev, tx->hdrs_dma,
+				    tx->hdrs_bytes, DMA_TO_DEVICE);
+		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
+	}
+	kvfree(tx->slots);
+}
