@@ -1,0 +1,735 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connection manager, both sides.
+ *
+ *   dial:    rdma_resolve_addr -> rdma_resolve_route -> queue pair,
+ *            rdma_connect -> reply -> established
+ *   accept:  request -> queue pair, rdma_accept -> established
+ *   then:    start posts receive buffers and sends the hello
+ *
+ * Each step is taken by the connection's work item. A handler of the
+ * connection manager runs with the manager's mutex held, so it does nothing
+ * but record an event and leave. The one exception is a request: somebody has
+ * to find out whose connection it is for. It is judged in the handler (length
+ * and addresses of its private data, version, how many are half open), and
+ * then waits as conn->pending for the worker, which accepts or refuses it.
+ *
+ * A request that waits has a handler of its own, since the peer may withdraw
+ * it or the device may go. The worker takes the identifier over while it holds
+ * the manager's mutex, so an event goes either to the old handler, and the
+ * worker finds the request withdrawn, or to the endpoint's.
+ *
+ * Private data says which versions a node speaks, see xrds-wire.rst. Only XRDS
+ * mode carries data here; a classic node is refused in both directions with a
+ * line in the log. The version is the endpoint's, and what follows from it
+ * (hello, credits, fragment size) asks the endpoint.
+ *
+ * Identifiers hold a reference on their namespace, so a listener would keep a
+ * namespace from ever ending, and RDMA devices that are not in the first one
+ * are rare on the kernels this is for: it listens and owns addresses there
+ * only.
+ */
+#include <rdma/ib_cm.h>
+
+#include "ib.h"
+
+enum {
+	XRDS_IB_BACKLOG		= 128,
+};
+
+/**
+ * struct xrds_ib_req - a request that waits for the connection's work
+ * @base:	must be first
+ * @id:		its identifier
+ * @xin:	namespace; counted in its half_open
+ * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
+ * @version:	XRDS_VER_*
+ * @responder:	RDMA reads of the peer that may be under way
+ * @initiator:	RDMA reads of this side that may be under way
+ */
+struct xrds_ib_req {
+	struct xrds_request base;
+	struct rdma_cm_id *id;
+	struct xrds_ib_net *xin;
+	bool withdrawn;
+	int version;
+	u8 responder;
+	u8 initiator;
+};
+
+static bool xrds_ib_v6(const struct xrds_conn_key *key)
+{
+	return !ipv6_addr_v4mapped(&key->laddr);
+}
+
+static u16 xrds_ib_port(bool v6)
+{
+	return v6 ? XRDS_WIRE_PORT_V6 : XRDS_WIRE_PORT_V4;
+}
+
+/* -------------------------------------------------- endpoint's handler */
+
+static void xrds_ib_log_refused(struct xrds_ib_ep *ep, const char *why)
+{
+	net_info_ratelimited("xrds: %pI6c: connection refused: %s\n",
+			     &ep->conn->key.faddr, why);
+}
+
+/* The reply to our request: is it from who we dialled, in XRDS mode? */
+static int xrds_ib_replied(struct xrds_ib_ep *ep,
+			   const struct rdma_conn_param *param)
+{
+	const struct xrds_conn_key *key = &ep->conn->key;
+	struct xrds_wire_priv priv;
+	enum xrds_wire_err err;
+
+	err = xrds_wire_priv_decode(&priv, param->private_data,
+				    param->private_data_len, xrds_ib_v6(key));
+	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
+		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
+		err = XRDS_WIRE_PRIV_ADDR;
+	if (!err && !xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK))
+		err = XRDS_WIRE_PRIV_VERSION;
+	if (err) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_BAD_PRIV);
+		xrds_ib_ep_wire_error(ep, err);
+		return -EPROTO;
+	}
+	if (xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK) != XRDS_VER_XRDS) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_NO_VERSION);
+		xrds_ib_log_refused(ep, "the peer does not speak XRDS");
+		return -ECONNREFUSED;
+	}
+	return 0;
+}
+
+static void xrds_ib_established(struct xrds_ib_ep *ep,
+				const struct rdma_conn_param *param)
+{
+	int ret = ep->passive ? 0 : xrds_ib_replied(ep, param);
+
+	if (ret)
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+	else
+		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
+}
+
+static void xrds_ib_rejected(struct xrds_ib_ep *ep,
+			     const struct rdma_cm_event *event)
+{
+	enum xrds_wire_reject reason = XRDS_REJECT_NONE;
+	const struct rdma_conn_param *param = &event->param.conn;
+
+	if (event->status == IB_CM_REJ_CONSUMER_DEFINED)
+		reason = xrds_wire_reject_decode(param->private_data,
+						 param->private_data_len);
+	switch (reason) {
+	case XRDS_REJECT_CROSSED:
+		/* the peer's own request is on its way */
+		break;
+	case XRDS_REJECT_VERSION:
+		xrds_ib_log_refused(ep, "no common protocol version");
+		break;
+	default:
+		/* the first in a row, like other failures, see conn.c */
+		if (!READ_ONCE(ep->conn->failed))
+			xrds_ib_log_refused(ep, rdma_reject_msg(ep->id,
+								event->status));
+		break;
+	}
+	xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_REJECTED);
+	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNREFUSED);
+}
+
+/* Context: process, handler mutex of @id held; must not wait for the worker */
+static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct xrds_ib_ep *ep = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_RESOLVED, 0);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		xrds_ib_established(ep, &event->param.conn);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		xrds_ib_rejected(ep, event);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EADDRNOTAVAIL);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNABORTED);
+		break;
+	default:
+		break;
+	}
+	/* the worker destroys the identifier */
+	return 0;
+}
+
+/* -------------------------------------------------------------- dialling */
+
+static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
+{
+	const struct xrds_conn_key *key = &ep->conn->key;
+	struct xrds_addr local = {
+		.addr	= key->laddr,
+		.scope	= key->scope,
+	};
+	struct xrds_addr peer = {
+		.addr	= key->faddr,
+		.scope	= key->scope,
+		.port	= xrds_ib_port(xrds_ib_v6(key)),
+	};
+	struct sockaddr_storage src, dst;
+
+	xrds_addr_build(&local, &src);
+	xrds_addr_build(&peer, &dst);
+	ep->step = XRDS_IB_STEP_ADDR;
+	return rdma_resolve_addr(ep->id, (struct sockaddr *)&src,
+				 (struct sockaddr *)&dst,
+				 READ_ONCE(ep->conn->xn->connect_timeout_ms));
+}
+
+/**
+ * xrds_ib_dial - start an attempt to connect
+ * @conn: connection without endpoint
+ *
+ * Context: the connection's work.
+ * Return: 0, XRDS_EV_RESOLVED or XRDS_EV_ERROR follows; or a negative errno.
+ */
+int xrds_ib_dial(struct xrds_conn *conn)
+{
+	struct xrds_ib_ep *ep;
+	struct rdma_cm_id *id;
+	int ret;
+
+	ep = xrds_ib_ep_alloc(conn);
+	if (!ep)
+		return -ENOMEM;
+	id = rdma_create_id(conn->xn->net, xrds_ib_ep_event, ep, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id)) {
+		xrds_ib_ep_destroy(ep);
+		return PTR_ERR(id);
+	}
+	ep->id = id;
+	rdma_set_service_type(id, conn->key.tos);
+	xrds_ib_ep_publish(ep);
+
+	ret = xrds_ib_resolve_addr(ep);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		xrds_ib_ep_destroy(ep);
+	}
+	return ret;
+}
+
+static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
+			      struct xrds_wire_priv *priv)
+{
+	const struct xrds_conn *conn = ep->conn;
+
+	*priv = (struct xrds_wire_priv) {
+		.saddr	= conn->key.laddr,
+		.daddr	= conn->key.faddr,
+		.mask	= XRDS_WIRE_MASK,
+		.tos	= conn->key.tos,
+		.epoch	= conn->epoch,
+	};
+}
+
+/* Infinite patience (7) with a receiver that is not ready is right only
+ * toward a shared queue, which grants more than it has posted.
+ */
+static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
+			       struct rdma_conn_param *param)
+{
+	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
+
+	*param = (struct rdma_conn_param) {
+		.responder_resources = min_t(u32, XRDS_IB_RD_ATOMIC,
+					     max(attrs->max_qp_rd_atom, 0)),
+		.initiator_depth = min_t(u32, XRDS_IB_RD_ATOMIC,
+					 max(attrs->max_qp_init_rd_atom, 0)),
+		.retry_count = READ_ONCE(ep->xin->retry_count),
+		.rnr_retry_count = ep->rq->srq ? 7 : 6,
+	};
+}
+
+static int xrds_ib_connect(struct xrds_ib_ep *ep)
+{
+	u8 data[XRDS_WIRE_PRIV_V6_BYTES];
+	struct rdma_conn_param param;
+	struct xrds_wire_priv priv;
+	int ret;
+
+	ret = xrds_ib_ep_setup(ep);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_SETUP_ERROR);
+		return ret;
+	}
+	xrds_ib_fill_priv(ep, &priv);
+	priv.major = 4;
+	priv.minor = 1;
+	xrds_ib_fill_param(ep, &param);
+	param.private_data = data;
+	param.private_data_len =
+		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+
+	ep->step = XRDS_IB_STEP_CONNECT;
+	return rdma_connect(ep->id, &param);
+}
+
+/**
+ * xrds_ib_advance - a step of resolving is done
+ * @conn: connection that dials
+ *
+ * Context: the connection's work.
+ * Return: -EINPROGRESS while steps remain, 0 when the request was sent, or
+ * another negative errno.
+ */
+int xrds_ib_advance(struct xrds_conn *conn)
+{
+	int timeout = READ_ONCE(conn->xn->connect_timeout_ms);
+	struct xrds_ib_ep *ep = conn->ep;
+	int ret;
+
+	switch (ep->step) {
+	case XRDS_IB_STEP_ADDR:
+		ep->step = XRDS_IB_STEP_ROUTE;
+		ret = rdma_resolve_route(ep->id, timeout);
+		return ret ?: -EINPROGRESS;
+	case XRDS_IB_STEP_ROUTE:
+		return xrds_ib_connect(ep);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* ------------------------------------------------------------- requests */
+
+static void xrds_ib_req_free(struct xrds_ib_req *req)
+{
+	atomic_dec(&req->xin->half_open);
+	kfree(req);
+}
+
+/* Handler of a request that waits: it can only become void. */
+static int xrds_ib_req_event(struct rdma_cm_id *id,
+			     struct rdma_cm_event *event)
+{
+	struct xrds_ib_req *req = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		req->withdrawn = true;
+		break;
+	default:
+		break;
+	}
+	/* the worker, which was told of the request, destroys it */
+	return 0;
+}
+
+static void xrds_ib_reject(struct rdma_cm_id *id, enum xrds_wire_reject reason)
+{
+	u8 data[XRDS_WIRE_REJECT_BYTES];
+
+	rdma_reject(id, data, xrds_wire_reject_encode(data, reason),
+		    IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+/* The addresses that the connection manager has found out */
+static void xrds_ib_req_key(const struct rdma_cm_id *id,
+			    struct xrds_conn_key *key)
+{
+	const struct rdma_addr *route = &id->route.addr;
+	struct xrds_addr addr;
+
+	memset(key, 0, sizeof(*key));
+	/* always one of the two families */
+	if (!xrds_addr_parse(&addr, &route->src_addr, sizeof(route->src_addr)))
+		key->laddr = addr.addr;
+	if (!xrds_addr_parse(&addr, &route->dst_addr, sizeof(route->dst_addr)))
+		key->faddr = addr.addr;
+	if (ipv6_addr_type(&key->faddr) & IPV6_ADDR_LINKLOCAL)
+		key->scope = route->dev_addr.bound_dev_if;
+}
+
+/* Returns what is wrong with a request, or XRDS_WIRE_OK. */
+static enum xrds_wire_err xrds_ib_req_check(const struct rdma_conn_param *param,
+					    const struct xrds_conn_key *key,
+					    struct xrds_wire_priv *priv)
+{
+	enum xrds_wire_err err;
+
+	err = xrds_wire_priv_decode(priv, param->private_data,
+				    param->private_data_len, xrds_ib_v6(key));
+	if (err)
+		return err;
+	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
+	    !ipv6_addr_equal(&priv->daddr, &key->laddr))
+		return XRDS_WIRE_PRIV_ADDR;
+	if (xrds_wire_version(priv, XRDS_WIRE_MASK) != XRDS_VER_XRDS)
+		return XRDS_WIRE_PRIV_VERSION;
+	return XRDS_WIRE_OK;
+}
+
+/* Let the request wait at its connection. */
+static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
+			     const struct rdma_conn_param *param,
+			     const struct xrds_conn_key *key, u8 epoch)
+{
+	struct xrds_ib_req *req;
+	struct xrds_conn *conn;
+	int ret = -EALREADY;
+
+	if (atomic_inc_return(&xin->half_open) >
+	    READ_ONCE(xin->max_half_open)) {
+		atomic_dec(&xin->half_open);
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_HALF_OPEN);
+		return -EBUSY;
+	}
+	req = kzalloc(sizeof(*req), GFP_KERNEL);
+	if (!req) {
+		atomic_dec(&xin->half_open);
+		goto err_count;
+	}
+	req->base.epoch = epoch;
+	req->id = id;
+	req->xin = xin;
+	req->version = XRDS_VER_XRDS;
+	req->responder = param->responder_resources;
+	req->initiator = param->initiator_depth;
+
+	conn = xrds_conn_get_for(xrds_net(xin->net), key, &xrds_ib_transport,
+				 GFP_KERNEL);
+	if (IS_ERR_OR_NULL(conn)) {
+		xrds_ib_req_free(req);
+		goto err_count;
+	}
+	/* before the worker can see it */
+	id->context = req;
+	id->event_handler = xrds_ib_req_event;
+	if (xrds_conn_request(conn, &req->base)) {
+		ret = 0;
+	} else {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_RACED);
+		xrds_ib_req_free(req);
+	}
+	xrds_conn_put(conn);
+	return ret;
+
+err_count:
+	xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
+	return -ENOMEM;
+}
+
+static int xrds_ib_request(struct rdma_cm_id *id,
+			   const struct rdma_conn_param *param)
+{
+	struct xrds_ib_net *xin = id->context;
+	struct xrds_wire_priv priv;
+	struct xrds_conn_key key;
+	enum xrds_wire_err err;
+	int ret;
+
+	xrds_ib_count(xin, XRDS_IB_C_CONNECT_REQUESTS);
+	xrds_ib_req_key(id, &key);
+	err = xrds_ib_req_check(param, &key, &priv);
+	if (err) {
+		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
+				   XRDS_IB_C_CONNECT_NO_VERSION :
+				   XRDS_IB_C_CONNECT_BAD_PRIV);
+		net_warn_ratelimited("xrds: %pI6c: request refused: %s\n",
+				     &key.faddr, xrds_wire_strerror(err));
+		xrds_ib_reject(id, XRDS_REJECT_VERSION);
+		return -EPROTO;
+	}
+	key.tos = priv.tos;
+	ret = xrds_ib_req_queue(xin, id, param, &key, priv.epoch);
+	if (ret) {
+		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
+				     &key.faddr, ret);
+		xrds_ib_reject(id, XRDS_REJECT_CROSSED);
+	}
+	/* other than 0 has the identifier destroyed */
+	return ret;
+}
+
+/* Context: process, handler mutexes of listener and @id held */
+static int xrds_ib_listen_event(struct rdma_cm_id *id,
+				struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return xrds_ib_request(id, &event->param.conn);
+	return 0;
+}
+
+/* ------------------------------------------------------------- accepting */
+
+/* Make the request's identifier the endpoint's. */
+static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_req *req)
+{
+	struct rdma_cm_id *id = req->id;
+	int ret = 0;
+
+	rdma_lock_handler(id);
+	if (req->withdrawn)
+		ret = -ECONNRESET;
+	id->context = ep;
+	id->event_handler = xrds_ib_ep_event;
+	rdma_unlock_handler(id);
+	ep->id = id;
+	return ret;
+}
+
+static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
+{
+	u8 data[XRDS_WIRE_PRIV_V6_BYTES];
+	struct rdma_conn_param param;
+	struct xrds_wire_priv priv;
+	int ret;
+
+	xrds_ib_fill_priv(ep, &priv);
+	priv.major = ep->version >> 8;
+	priv.minor = ep->version & 0xff;
+	xrds_ib_fill_param(ep, &param);
+	param.responder_resources = min(param.responder_resources,
+					req->responder);
+	param.initiator_depth = min(param.initiator_depth, req->initiator);
+	param.private_data = data;
+	param.private_data_len =
+		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+
+	ep->step = XRDS_IB_STEP_CONNECT;
+	rdma_lock_handler(ep->id);
+	ret = rdma_accept(ep->id, &param);
+	rdma_unlock_handler(ep->id);
+	return ret;
+}
+
+/**
+ * xrds_ib_accept - accept the request that waits
+ * @conn: connection without endpoint
+ *
+ * Context: the connection's work.
+ * Return: 0, XRDS_EV_ESTABLISHED or XRDS_EV_ERROR follows; or a negative
+ * errno, then the request is refused.
+ */
+int xrds_ib_accept(struct xrds_conn *conn)
+{
+	struct xrds_request *base = xrds_conn_take_pending(conn);
+	struct xrds_ib_req *req;
+	struct xrds_ib_ep *ep;
+	int ret;
+
+	if (!base)
+		return -ENOENT;
+	req = container_of(base, struct xrds_ib_req, base);
+	ep = xrds_ib_ep_alloc(conn);
+	if (!ep) {
+		xrds_ib_refuse(conn, base);
+		return -ENOMEM;
+	}
+	ep->passive = true;
+	ep->version = req->version;
+	/* the endpoint is half open in the request's place */
+	atomic_inc(&req->xin->half_open);
+	set_bit(XRDS_IB_HALF_OPEN, &ep->once);
+
+	ret = xrds_ib_take_over(ep, req);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_WITHDRAWN);
+		goto out;
+	}
+	ret = xrds_ib_ep_setup(ep);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_SETUP_ERROR);
+		goto out;
+	}
+	xrds_ib_ep_publish(ep);
+	ret = xrds_ib_reply(ep, req);
+out:
+	xrds_ib_req_free(req);
+	/* to destroy an identifier that was not accepted refuses the request */
+	if (ret)
+		xrds_ib_ep_destroy(ep);
+	return ret;
+}
+
+/**
+ * xrds_ib_refuse - refuse a request
+ * @conn: connection
+ * @base: request, which is freed
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *base)
+{
+	struct xrds_ib_req *req = container_of(base, struct xrds_ib_req, base);
+
+	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
+	xrds_ib_reject(req->id, XRDS_REJECT_CROSSED);
+	/* waits for a handler that uses the request */
+	rdma_destroy_id(req->id);
+	xrds_ib_req_free(req);
+}
+
+/**
+ * xrds_ib_start - the connection is established: let the peer send
+ * @conn: connection with an endpoint
+ *
+ * Context: the connection's work.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_start(struct xrds_conn *conn)
+{
+	struct xrds_ib_ep *ep = conn->ep;
+	int ret;
+
+	/* The peer's hello may have overtaken the last message of the
+	 * connection manager, or that one may be lost: tell the manager.
+	 */
+	if (ep->passive)
+		rdma_notify(ep->id, IB_EVENT_COMM_EST);
+	ret = xrds_ib_rq_grow(ep->rq, ep);
+	return ret ?: xrds_ib_send_hello(ep);
+}
+
+/* ------------------------------------------------------------- listening */
+
+static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
+{
+	struct sockaddr_storage ss = {};
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ss;
+	struct sockaddr_in *sin = (struct sockaddr_in *)&ss;
+	struct rdma_cm_id *id;
+	int ret = 0;
+
+	if (v6) {
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons(xrds_ib_port(v6));
+	} else {
+		sin->sin_family = AF_INET;
+		sin->sin_port = htons(xrds_ib_port(v6));
+	}
+
+	id = rdma_create_id(xin->net, xrds_ib_listen_event, xin, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return id;
+	if (v6)
+		ret = rdma_set_afonly(id, 1);
+	if (!ret)
+		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
+	if (!ret)
+		ret = rdma_listen(id, XRDS_IB_BACKLOG);
+	if (!ret)
+		return id;
+	rdma_destroy_id(id);
+	return ERR_PTR(ret);
+}
+
+/**
+ * xrds_ib_listen - listen for requests
+ * @xin: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno. That there is no IPv6 is no error.
+ */
+int xrds_ib_listen(struct xrds_ib_net *xin)
+{
+	struct rdma_cm_id *id;
+
+	if (!net_eq(xin->net, &init_net))
+		return 0;
+	id = xrds_ib_listen_one(xin, false);
+	if (IS_ERR(id)) {
+		pr_err("xrds_ib: cannot listen on RDMA port %d: error %ld; is another RDS loaded?\n",
+		       XRDS_WIRE_PORT_V4, PTR_ERR(id));
+		return PTR_ERR(id);
+	}
+	xin->listen[0] = id;
+	id = xrds_ib_listen_one(xin, true);
+	if (!IS_ERR(id))
+		xin->listen[1] = id;
+	return 0;
+}
+
+/**
+ * xrds_ib_unlisten - take no more requests
+ * @xin: namespace
+ *
+ * Context: process; when it returns no request is being looked at.
+ */
+void xrds_ib_unlisten(struct xrds_ib_net *xin)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(xin->listen); i++) {
+		if (xin->listen[i])
+			rdma_destroy_id(xin->listen[i]);
+		xin->listen[i] = NULL;
+	}
+}
+
+static int xrds_ib_local_event(struct rdma_cm_id *id,
+			       struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+/**
+ * xrds_ib_local - does an RDMA device own an address?
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process.
+ * Return: 0 or -EADDRNOTAVAIL.
+ */
+int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_addr local = { .addr = *addr, .scope = scope };
+	struct xrds_ib_dev *ibdev = NULL;
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+
+	if (!net_eq(net, &init_net))
+		return -EADDRNOTAVAIL;
+	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return -EADDRNOTAVAIL;
+	xrds_addr_build(&local, &ss);
+	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device)
+		ibdev = xrds_ib_dev_get(id->device);
+	rdma_destroy_id(id);
+	if (!ibdev)
+		return -EADDRNOTAVAIL;
+	xrds_ib_dev_put(ibdev);
+	return 0;
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Endpoints: one life of one queue pair.
+ *
+ *   alloc -> setup -> publish -> (hello both ways, traffic) -> destroy
+ *
+ * An endpoint is made by its connection's work item, when it dials or accepts,
+ * and destroyed by it. It reports what happens to it as events of the
+ * connection, with the generation it was made for, and never changes state
+ * itself. It has references on its connection, on its device as soon as that
+ * is known, and on its receive queue.
+ *
+ * conn->ep refers to it while the core may send through it. Others that find
+ * it are: the handler of the connection manager (id->context), the completion
+ * queue (cq->cq_context), the device's list, the receive queue's list, and its
+ * own watch. Destruction goes in three steps:
+ *
+ * make_dead: conn->ep is cleared under tx_lock, so nobody posts any more;
+ * ep->dead is set, so completions only return their buffers; it leaves the two
+ * lists, each under the lock that their readers hold while they use it.
+ *
+ * drain: the watch is cancelled. The queue pair goes to the error state, from
+ * where everything that is posted completes. ib_drain_sq() waits for a marker
+ * at the end of the send queue, ib_drain_rq() for one in the receive queue if
+ * it is the endpoint's own. With a shared receive queue there is no marker:
+ * buffers that wait stay with the queue, and of what this queue pair took,
+ * the completions are in the completion queue before the marker of the send
+ * queue, or follow within the time the queue pair takes to be destroyed, or
+ * are lost, see ib_rq.c. ib_drain_qp() is not used, because on newer kernels
+ * it waits for the event "last work request reached", which some drivers
+ * never send, for a minute. The completion queue is emptied first: a peer that
+ * has overrun it must not keep the markers from finding a place.
+ *
+ * destroy: the queue pair goes, then what it has still completed is read,
+ * then the completion queue goes, which waits for its poller. No completion
+ * refers to the endpoint from then on, and slots, headers, partly received
+ * messages can be freed. Last the identifier is destroyed, which waits for its
+ * handler.
+ *
+ * None of these steps needs the peer, and none waits for anything but the
+ * device: a dead peer, or a device that is being removed, does not hold it up.
+ */
+#include "ib.h"
+
+/* ----------------------------------------------------------- reporting */
+
+/**
+ * xrds_ib_ep_fail - report that an endpoint must end
+ * @ep: endpoint
+ * @ev: XRDS_EV_ERROR or XRDS_EV_REMOVED
+ * @error: reason, negative errno
+ *
+ * The first error counts.
+ *
+ * Context: any, without conn->lock.
+ */
+void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
+{
+	if (ev == XRDS_EV_ERROR &&
+	    (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED,
+						     &ep->once)))
+		return;
+	xrds_conn_ep_event(ep->conn, ep->gen, ev, error);
+}
+
+/**
+ * xrds_ib_ep_wire_error - report that the peer broke the protocol
+ * @ep: endpoint
+ * @err: how
+ *
+ * Context: any, without conn->lock.
+ */
+void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err)
+{
+	if (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED, &ep->once))
+		return;
+	xrds_conn_wire_error(ep->conn, ep->gen, err);
+}
+
+/**
+ * xrds_ib_ep_not_half_open - the peer has said hello, or never will
+ * @ep: endpoint
+ *
+ * Context: any.
+ */
+void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep)
+{
+	if (test_and_clear_bit(XRDS_IB_HALF_OPEN, &ep->once))
+		atomic_dec(&ep->xin->half_open);
+}
+
+/**
+ * xrds_ib_wc_errno - what a failed completion means
+ * @wc: completion
+ *
+ * Context: any.
+ * Return: negative errno.
+ */
+int xrds_ib_wc_errno(const struct ib_wc *wc)
+{
+	switch (wc->status) {
+	case IB_WC_RETRY_EXC_ERR:
+	case IB_WC_RESP_TIMEOUT_ERR:
+		return -ETIMEDOUT;
+	case IB_WC_WR_FLUSH_ERR:
+		return -ECONNRESET;
+	case IB_WC_RNR_RETRY_EXC_ERR:
+		return -ENOBUFS;
+	case IB_WC_REM_INV_REQ_ERR:
+	case IB_WC_REM_ACCESS_ERR:
+	case IB_WC_REM_OP_ERR:
+	case IB_WC_REM_ABORT_ERR:
+		return -EREMOTEIO;
+	default:
+		return -EIO;
+	}
+}
+
+/* Asynchronous event of the queue pair. Context: any. */
+static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
+{
+	struct xrds_ib_ep *ep = context;
+
+	switch (event->event) {
+	case IB_EVENT_QP_FATAL:
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		xrds_ib_count(ep->xin, XRDS_IB_C_EP_QP_EVENT);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EIO);
+		break;
+	default:
+		/* That the peer's first message came before the connection
+		 * manager's is handled by xrds_ib_start(); see above for the
+		 * last work request.
+		 */
+		break;
+	}
+}
+
+/* ---------------------------------------------------------------- setup */
+
+/**
+ * xrds_ib_ep_alloc - make an endpoint
+ * @conn: connection that dials or accepts
+ *
+ * Context: the connection's work.
+ * Return: the endpoint, without anything yet, or NULL.
+ */
+struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
+{
+	struct xrds_ib_ep *ep;
+
+	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
+	if (!ep)
+		return NULL;
+	xrds_conn_get(conn);
+	ep->conn = conn;
+	ep->xin = xrds_ib_net(conn->xn->net);
+	/* changes only when the connection's work stops an endpoint */
+	ep->gen = READ_ONCE(conn->ep_gen);
+	/* what a peer's first message is taken for until its reply is seen */
+	ep->version = XRDS_VER_XRDS;
+	INIT_LIST_HEAD(&ep->dev_node);
+	INIT_LIST_HEAD(&ep->rq_node);
+	xrds_ib_count(ep->xin, XRDS_IB_C_EP_CREATED);
+	return ep;
+}
+
+/* A queue of its own posts nothing but the buffer for the hello. */
+static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
+{
+	u32 max = READ_ONCE(ep->xin->max_recv_wr);
+	struct xrds_ib_dev *ibdev = ep->ibdev;
+	u32 window = ep->tx.window;
+	struct xrds_ib_rq *rq;
+	int ret;
+
+	rq = ibdev->shared ? xrds_ib_dev_rq(ibdev, max, window) :
+			     xrds_ib_rq_create(ibdev, false, window, window);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	ep->rq = rq;
+	if (!rq->srq) {
+		ret = xrds_ib_recv_init(ep);
+		if (ret)
+			return ret;
+	}
+	xrds_ib_rq_attach(rq, ep);
+	return 0;
+}
+
+static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct ib_qp_init_attr attr = {
+		.event_handler	= xrds_ib_ep_qp_event,
+		.qp_context	= ep,
+		.srq		= ep->rq->srq,
+		.sq_sig_type	= IB_SIGNAL_REQ_WR,
+		.qp_type	= IB_QPT_RC,
+		/* one more for the drain's marker */
+		.cap.max_send_wr  = tx->nr + 1,
+		.cap.max_send_sge = XRDS_IB_SGE,
+	};
+	u32 nr_recv = tx->window;
+	struct ib_cq *cq;
+	int ret;
+
+	if (!ep->rq->srq) {
+		/* the hello's, and the drain's marker */
+		nr_recv += 2;
+		attr.cap.max_recv_wr = nr_recv;
+		attr.cap.max_recv_sge = 1;
+	}
+
+	/* all that can be posted, and granted, completes without overrun */
+	cq = ib_alloc_cq_any(dev, ep, attr.cap.max_send_wr + nr_recv + 1,
+			     IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	ep->cq = cq;
+	attr.send_cq = cq;
+	attr.recv_cq = cq;
+
+	ret = rdma_create_qp(ep->id, ep->ibdev->pd, &attr);
+	if (ret)
+		return ret;
+	ep->qp = ep->id->qp;
+	if (ep->rq->srq)
+		return 0;
+	ep->rq->qp = ep->qp;
+	return xrds_ib_recv_post_hello(ep);
+}
+
+/**
+ * xrds_ib_ep_setup - give an endpoint a queue pair
+ * @ep: endpoint whose identifier is bound to a device
+ *
+ * Context: the connection's work.
+ * Return: 0 or a negative errno; xrds_ib_ep_destroy() undoes it in either
+ * case.
+ */
+int xrds_ib_ep_setup(struct xrds_ib_ep *ep)
+{
+	int ret;
+
+	ep->ibdev = xrds_ib_dev_get(ep->id->device);
+	if (!ep->ibdev)
+		return -ENODEV;
+	ret = xrds_ib_send_init(ep);
+	if (!ret)
+		ret = xrds_ib_dev_add_ep(ep->ibdev, ep);
+	if (!ret)
+		ret = xrds_ib_ep_setup_rq(ep);
+	if (!ret)
+		ret = xrds_ib_ep_setup_qp(ep);
+	if (ret)
+		return ret;
+
+	/* these take effect when the peer's half is known */
+	ret = rdma_set_ack_timeout(ep->id, READ_ONCE(ep->xin->ack_timeout));
+	if (!ret)
+		ret = rdma_set_min_rnr_timer(ep->id, IB_RNR_TIMER_000_64);
+	return ret;
+}
+
+/**
+ * xrds_ib_ep_publish - let the core find an endpoint
+ * @ep: endpoint
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_ep_publish(struct xrds_ib_ep *ep)
+{
+	spin_lock_bh(&ep->conn->tx_lock);
+	ep->conn->ep = ep;
+	spin_unlock_bh(&ep->conn->tx_lock);
+}
+
+/* ------------------------------------------------------------- teardown */
+
+static void xrds_ib_ep_make_dead(struct xrds_ib_ep *ep)
+{
+	struct xrds_conn *conn = ep->conn;
+
+	WRITE_ONCE(ep->dead, true);
+	spin_lock_bh(&conn->tx_lock);
+	if (conn->ep == ep)
+		conn->ep = NULL;
+	spin_unlock_bh(&conn->tx_lock);
+
+	if (ep->ibdev)
+		xrds_ib_dev_del_ep(ep->ibdev, ep);
+	if (ep->rq)
+		xrds_ib_rq_detach(ep->rq, ep);
+}
+
+static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
+{
+	/* beside the softirq that polls it: completions of the dead may */
+	ib_process_cq_direct(ep->cq, ep->cq->cqe);
+}
+
+static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
+{
+	cancel_delayed_work_sync(&ep->watch);
+	rdma_disconnect(ep->id);
+	xrds_ib_ep_reap(ep);
+	ib_drain_sq(ep->qp);
+	if (!ep->rq->srq)
+		ib_drain_rq(ep->qp);
+}
+
+/* What the peer had begun to send may have taken a buffer with it. */
+static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
+{
+	return ep->rx.hello && !ep->rx.bye && !ep->rx.bye_ack;
+}
+
+/**
+ * xrds_ib_ep_destroy - end an endpoint, however far it has come
+ * @ep: endpoint
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
+{
+	struct xrds_conn *conn = ep->conn;
+
+	xrds_ib_ep_make_dead(ep);
+
+	if (ep->qp) {
+		xrds_ib_ep_drain(ep);
+		rdma_destroy_qp(ep->id);
+	}
+	if (ep->cq) {
+		xrds_ib_ep_reap(ep);
+		ib_free_cq(ep->cq);
+	}
+	/* no completion runs, and none will */
+	if (ep->ibdev) {
+		xrds_ib_send_free(ep);
+		xrds_ib_recv_free(ep);
+	}
+	if (ep->rq) {
+		if (xrds_ib_ep_lossy(ep))
+			xrds_ib_rq_lost(ep->rq);
+		xrds_ib_rq_put(ep->rq);
+	}
+	/* no handler runs behind this, and none will */
+	if (ep->id)
+		rdma_destroy_id(ep->id);
+	xrds_ib_ep_not_half_open(ep);
+	if (ep->ibdev)
+		xrds_ib_dev_put(ep->ibdev);
+
+	xrds_ib_count(ep->xin, XRDS_IB_C_EP_FREED);
+	kfree(ep);
+	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_ib_stop - end the endpoint of a connection, if it has one
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_stop(struct xrds_conn *conn)
+{
+	/* only the connection's work changes it */
+	if (conn->ep)
+		xrds_ib_ep_destroy(conn->ep);
+}
