@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * XRDS over RDMA: the module.
+ *
+ * What it registers, in this order: the devices (ib_dev.c), per namespace its
+ * counters, sysctls and listeners, and at last the transport, by which the
+ * core starts to use it. Unloading goes the other way round. The core holds a
+ * reference on the module for every bound socket that uses the transport, so
+ * what is there to end by then are connections without sockets: each
+ * namespace lets go of its listeners, so that nothing new comes, and has its
+ * connections destroyed, which waits for them. After that no endpoint exists
+ * and the devices can be forgotten.
+ */
+#include <linux/module.h>
+#include <linux/sysctl.h>
+
+#include "ib.h"
+
+static unsigned int xrds_ib_net_id;
+struct workqueue_struct *xrds_ib_wq;
+
+/**
+ * xrds_ib_net - the transport's state of a namespace
+ * @net: namespace
+ *
+ * Context: any.
+ * Return: the state; it lives as long as the namespace and the module.
+ */
+struct xrds_ib_net *xrds_ib_net(const struct net *net)
+{
+	return net_generic(net, xrds_ib_net_id);
+}
+
+/* ------------------------------------------------------------- counters */
+
+static const char * const xrds_ib_counter_names[] = {
+#define X(sym, name) #name
+#include "list_ib_counters.h"
+#undef X
+};
+
+static void xrds_ib_counters_sum(struct net *net, u64 *values)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(net);
+	int cpu, i;
+
+	memset(values, 0, sizeof(struct xrds_ib_counters));
+	for_each_possible_cpu(cpu) {
+		for (i = 0; i < XRDS_IB_C_NR; i++)
+			values[i] += per_cpu_ptr(xin->counters, cpu)->v[i];
+	}
+}
+
+static struct xrds_extra_counters xrds_ib_counters = {
+	.nr	= XRDS_IB_C_NR,
+	.names	= xrds_ib_counter_names,
+	.sum	= xrds_ib_counters_sum,
+};
+
+/* -------------------------------------------------------------- sysctls */
+
+enum {
+	XRDS_IB_MIN_SEND_WR		= 16,
+	XRDS_IB_MAX_SEND_WR		= 4096,
+	XRDS_IB_MIN_RECV_WR		= 64,
+	XRDS_IB_MAX_RECV_WR		= 16384,
+	XRDS_IB_MAX_UNSIGNALED_WR	= 64,
+	XRDS_IB_MIN_WINDOW		= 8,
+	XRDS_IB_MAX_WINDOW		= 1024,
+	XRDS_IB_MAX_RETRY_COUNT		= 6,	/* 7 is for ever on most devices */
+	XRDS_IB_MIN_ACK_TIMEOUT		= 12,	/* 17 ms */
+	XRDS_IB_MAX_ACK_TIMEOUT		= 20,	/* 4.3 s */
+	XRDS_IB_MAX_HALF_OPEN		= 65536,
+};
+
+#define XRDS_IB_SYSCTL(_name, _field, _min, _max)			\
+	{								\
+		.procname	= _name,				\
+		.data		= (void *)offsetof(struct xrds_ib_net, _field), \
+		.maxlen		= sizeof(unsigned int),			\
+		.mode		= 0644,					\
+		.proc_handler	= proc_douintvec_minmax,		\
+		.extra1		= &(unsigned int){ _min },		\
+		.extra2		= &(unsigned int){ _max },		\
+	}
+
+/* Names that mainline has; .data is an offset until a namespace copies it. */
+static const struct ctl_table xrds_ib_table_rds[] = {
+	XRDS_IB_SYSCTL("max_send_wr", max_send_wr,
+		       XRDS_IB_MIN_SEND_WR, XRDS_IB_MAX_SEND_WR),
+	XRDS_IB_SYSCTL("max_recv_wr", max_recv_wr,
+		       XRDS_IB_MIN_RECV_WR, XRDS_IB_MAX_RECV_WR),
+	XRDS_IB_SYSCTL("max_unsignaled_wr", max_unsignaled_wr,
+		       1, XRDS_IB_MAX_UNSIGNALED_WR),
+};
+
+static const struct ctl_table xrds_ib_table_xrds[] = {
+	XRDS_IB_SYSCTL("max_unsignaled_wr", max_unsignaled_wr,
+		       1, XRDS_IB_MAX_UNSIGNALED_WR),
+	XRDS_IB_SYSCTL("recv_window", recv_window,
+		       XRDS_IB_MIN_WINDOW, XRDS_IB_MAX_WINDOW),
+	XRDS_IB_SYSCTL("retry_count", retry_count,
+		       0, XRDS_IB_MAX_RETRY_COUNT),
+	XRDS_IB_SYSCTL("ack_timeout", ack_timeout,
+		       XRDS_IB_MIN_ACK_TIMEOUT, XRDS_IB_MAX_ACK_TIMEOUT),
+	XRDS_IB_SYSCTL("max_half_open", max_half_open,
+		       1, XRDS_IB_MAX_HALF_OPEN),
+};
+
+static struct ctl_table_header *
+xrds_ib_sysctl_register(struct xrds_ib_net *xin, const char *path,
+			const struct ctl_table *from, size_t nr)
+{
+	struct ctl_table_header *header;
+	struct ctl_table *table;
+	size_t i;
+
+	/* kernels before 6.6 want an empty entry at the end */
+	table = kcalloc(nr + 1, sizeof(*table), GFP_KERNEL);
+	if (!table)
+		return NULL;
+	for (i = 0; i < nr; i++) {
+		table[i] = from[i];
+		table[i].data = (char *)xin + (uintptr_t)from[i].data;
+	}
+	header = register_net_sysctl_sz(xin->net, path, table, nr);
+	if (!header)
+		kfree(table);
+	return header;
+}
+
+static void xrds_ib_sysctl_unregister(struct ctl_table_header *header)
+{
+	const struct ctl_table *table = header->ctl_table_arg;
+
+	unregister_net_sysctl_table(header);
+	kfree(table);
+}
+
+static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
+{
+	xin->max_send_wr = 126;
+	xin->max_recv_wr = 1024;
+	xin->max_unsignaled_wr = 16;
+	xin->recv_window = 64;
+	xin->retry_count = 6;
+	xin->ack_timeout = 16;
+	xin->max_half_open = 1024;
+
+	xin->ctl_rds = xrds_ib_sysctl_register(xin, "net/rds/ib",
+					       xrds_ib_table_rds,
+					       ARRAY_SIZE(xrds_ib_table_rds));
+	if (!xin->ctl_rds)
+		return -ENOMEM;
+	xin->ctl_xrds = xrds_ib_sysctl_register(xin, "net/xrds/ib",
+						xrds_ib_table_xrds,
+						ARRAY_SIZE(xrds_ib_table_xrds));
+	if (!xin->ctl_xrds) {
+		xrds_ib_sysctl_unregister(xin->ctl_rds);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void xrds_ib_sysctl_exit(struct xrds_ib_net *xin)
+{
+	xrds_ib_sysctl_unregister(xin->ctl_xrds);
+	xrds_ib_sysctl_unregister(xin->ctl_rds);
+}
+
+/* ------------------------------------------------------------ namespace */
+
+static int __net_init xrds_ib_net_init(struct net *net)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(net);
+	int ret;
+
+	xin->net = net;
+	xin->counters = alloc_percpu(struct xrds_ib_counters);
+	if (!xin->counters)
+		return -ENOMEM;
+	ret = xrds_ib_sysctl_init(xin);
+	if (ret)
+		goto err_counters;
+	ret = xrds_ib_listen(xin);
+	if (ret)
+		goto err_sysctl;
+	return 0;
+
+err_sysctl:
+	xrds_ib_sysctl_exit(xin);
+err_counters:
+	free_percpu(xin->counters);
+	return ret;
+}
+
+static void __net_exit xrds_ib_net_exit(struct net *net)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(net);
+
+	xrds_ib_unlisten(xin);
+	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
+	xrds_ib_sysctl_exit(xin);
+	free_percpu(xin->counters);
+}
+
+static struct pernet_operations xrds_ib_net_ops = {
+	.init	= xrds_ib_net_init,
+	.exit	= xrds_ib_net_exit,
+	.id	= &xrds_ib_net_id,
+	.size	= sizeof(struct xrds_ib_net),
+};
+
+/* --------------------------------------------------------------- module */
+
+struct xrds_transport xrds_ib_transport = {
+	.name		= "infiniband",
+	.owner		= THIS_MODULE,
+	.type		= RDS_TRANS_IB,
+	.local		= xrds_ib_local,
+	.dial		= xrds_ib_dial,
+	.advance	= xrds_ib_advance,
+	.accept		= xrds_ib_accept,
+	.refuse		= xrds_ib_refuse,
+	.start		= xrds_ib_start,
+	.stop		= xrds_ib_stop,
+	.xmit		= xrds_ib_xmit,
+	.xmit_ctl	= xrds_ib_xmit_ctl,
+};
+
+static int __init xrds_ib_init(void)
+{
+	int ret;
+
+	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_names) != XRDS_IB_C_NR);
+
+	xrds_ib_wq = alloc_workqueue("xrds_ib", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!xrds_ib_wq)
+		return -ENOMEM;
+	ret = xrds_ib_dev_init();
+	if (ret)
+		goto err_wq;
+	ret = register_pernet_subsys(&xrds_ib_net_ops);
+	if (ret)
+		goto err_dev;
+	xrds_transport_register(&xrds_ib_transport);
+	xrds_counters_register(&xrds_ib_counters);
+	return 0;
+
+err_dev:
+	xrds_ib_dev_exit();
+err_wq:
+	destroy_workqueue(xrds_ib_wq);
+	return ret;
+}
+
+static void __exit xrds_ib_exit(void)
+{
+	xrds_counters_unregister(&xrds_ib_counters);
+	xrds_transport_unregister(&xrds_ib_transport);
+	unregister_pernet_subsys(&xrds_ib_net_ops);
+	xrds_ib_dev_exit();
+	destroy_workqueue(xrds_ib_wq);
+}
+
+module_init(xrds_ib_init);
+module_exit(xrds_ib_exit);
+
+MODULE_DESCRIPTION("XRDS: reliable datagram sockets over RDMA");
+MODULE_LICENSE("GPL");
