@@ -2,7 +2,8 @@
 """The kernels that tests run on: where headers, image and modules come from.
 
 Debian's kernels are downloaded to the cache and unpacked there, never
-installed. The debug kernel is our own build (debugkernel.py).
+installed. The debug kernel is our own build (debugkernel.py), 7.2 is sid's
+(sidkernel.py).
 """
 
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 from . import host
 from .host import CACHE, RigError, call, note
 
-NAMES = ("6.1", "6.12", "debug")
+NAMES = ("6.1", "6.12", "7.2", "debug")
 HEADERS = {"6.1": "linux-headers-amd64", "6.12": "linux-headers-6.12-amd64"}
 
 
@@ -31,6 +32,7 @@ class Kernel:
     memory: int = 512       # MiB a node
     slow: float = 1.0       # factor on time limits
     kmemleak: bool = False  # it can say what leaked
+    root: Path | None = None    # where headers and compiler are, by chroot
 
     @property
     def modules(self) -> Path:
@@ -44,6 +46,9 @@ def find(name: str) -> Kernel:
     if name == "debug":
         from . import debugkernel
         return debugkernel.find()
+    if name == "7.2":
+        from . import sidkernel
+        return sidkernel.find(name)
     raise RigError(f"unknown kernel '{name}': one of {', '.join(NAMES)}")
 
 

@@ -138,6 +138,12 @@ def _run_directory() -> Path:
 
 def build_modules(kernel: Kernel) -> list[Path]:
     """Build XRDS for a kernel; its modules."""
-    make("-s", "-C", host.TOP, "modules", f"KDIR={kernel.kdir}")
     built = BUILD / kernel.release / "net/xrds"
+    command = ("-s", "-C", host.TOP, "modules", f"KDIR={kernel.kdir}",
+               f"KREL={kernel.release}")
+    if kernel.root:
+        from . import sidkernel
+        sidkernel.run_in(kernel.root, "make", f"-j{os.cpu_count()}", *command)
+    else:
+        make(*command)
     return sorted(built.glob("*.ko"))
