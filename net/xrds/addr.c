@@ -71,7 +71,6 @@ int xrds_addr_parse(struct xrds_addr *out, const void *sa, int len)
 		return -EAFNOSUPPORT;
 	}
 }
-EXPORT_SYMBOL_GPL(xrds_addr_build);
 EXPORT_SYMBOL_GPL(xrds_addr_parse);
 
 /**
@@ -132,6 +131,7 @@ int xrds_addr_build(const struct xrds_addr *a, struct sockaddr_storage *ss)
 	sin6->sin6_scope_id = a->scope;
 	return sizeof(*sin6);
 }
+EXPORT_SYMBOL_GPL(xrds_addr_build);
 
 /**
  * xrds_addr_is_loopback - is it 127.0.0.0/8 or ::1?

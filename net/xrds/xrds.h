@@ -655,6 +655,12 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 			   const struct xrds_transport *trans);
 void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
 			  enum xrds_wire_err err);
+void xrds_conn_unhash(struct xrds_conn *conn);
+void xrds_conn_arm(struct xrds_conn *conn);
+
+/* ------------------------------------------------------------- state.c */
+
+void xrds_state_work(struct work_struct *work);
 const char *xrds_state_name(enum xrds_state state);
 
 /* -------------------------------------------------------------- xmit.c */
