@@ -187,7 +187,7 @@ static bool xrds_ib_buf_fill(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	if (buf->page)
 		return true;
 
-	page = alloc_pages_node(dev_to_node(dev->dma_device),
+	page = alloc_pages_node(ibdev_to_node(dev),
 				GFP_KERNEL | __GFP_COMP | __GFP_NOWARN,
 				rq->order);
 	if (!page)
