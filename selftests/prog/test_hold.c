@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For scripts: test_hold LOCAL [REMOTE COUNT [PORT]]
+ *
+ * Holds a bound socket open until it is killed, with COUNT messages of 4 KiB
+ * queued to a port of REMOTE (or as many as fit). Says "holding N" when it
+ * has them. With 0 for COUNT it goes on sending, and waits in sendmsg().
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	BYTES	= 4096,
+	PORT	= 4999,
+};
+
+int main(int argc, char **argv)
+{
+	int count = argc > 3 ? atoi(argv[3]) : -1, n = 0, fd;
+	static char data[BYTES];
+	union addr to;
+
+	if (argc < 2 || argc == 3)
+		tap_fail("usage: test_hold LOCAL [REMOTE COUNT [PORT]]");
+	fd = rds_bound_to(argv[1], 0, NULL);
+	if (count >= 0)
+		to = addr_of(argv[2], argc > 4 ? atoi(argv[4]) : PORT);
+	for (; n < count || !count; n++)
+		if (rds_send(fd, data, sizeof(data), MSG_DONTWAIT, &to) < 0)
+			break;
+	printf("holding %d\n", n);
+	fflush(stdout);
+	while (!count)
+		rds_send(fd, data, sizeof(data), 0, &to);
+	for (;;)
+		pause();
+}
