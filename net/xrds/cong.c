@@ -150,6 +150,7 @@ static void xrds_cong_wake(struct xrds_conn *conn, bool all)
 
 /* --------------------------------------------------------- local side */
 
+/* Note that the state of a port must be told; who sends is told elsewhere. */
 static void xrds_cong_mark(struct xrds_conn *conn, u16 port)
 {
 	unsigned int i;
@@ -168,9 +169,6 @@ static void xrds_cong_mark(struct xrds_conn *conn, u16 port)
 	}
 out:
 	spin_unlock_bh(&conn->lock);
-	xrds_count(conn->xn, XRDS_C_CONG_UPDATE_QUEUED);
-	if (READ_ONCE(conn->state) == XRDS_ST_UP)
-		xrds_conn_event(conn, XRDS_EV_WANT);
 }
 
 /**
@@ -201,10 +199,14 @@ void xrds_cong_local(struct xrds_sock *xs, bool congested)
 		if (conn->key.scope != xs->bind.scope ||
 		    !ipv6_addr_equal(local, &xs->bind.addr))
 			continue;
-		if (!conn->key.loop)
+		if (!conn->key.loop) {
+			xrds_count(xn, XRDS_C_CONG_UPDATE_QUEUED);
 			xrds_cong_mark(conn, xs->bind.port);
-		else if (!congested)
+			if (READ_ONCE(conn->state) == XRDS_ST_UP)
+				xrds_conn_event(conn, XRDS_EV_WANT);
+		} else if (!congested) {
 			xrds_cong_wake(conn, false);
+		}
 	}
 	rcu_read_unlock();
 }
@@ -244,6 +246,7 @@ int xrds_cong_xmit(struct xrds_conn *conn)
 							ports[i]));
 	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_CONG, buf,
 				    xrds_wire_cong_bytes(nr));
+	/* the transport pumps again once it can take it */
 	if (ret)
 		for (i = 0; i < nr; i++)
 			xrds_cong_mark(conn, ports[i]);
