@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * xrds-ping: is the node there, and how far away?
+ *
+ * An empty message to port 0 of a node is answered by its kernel, from its
+ * port 0, with an empty message. No program has to run there, and the answer
+ * proves the whole path: address resolution, connection, both directions.
+ *
+ * Messages are reliable: a ping is never lost, only late, and it is answered
+ * once the node can be reached again. So that a late answer is not taken for
+ * that of a later ping, each unanswered ping has a socket of its own; when
+ * all of them wait, no new ping is sent.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/xrds.h>
+
+#ifndef AF_RDS
+#define AF_RDS 21
+#endif
+
+enum {
+	SLOTS		= 64,		/* unanswered pings at a time */
+	EXIT_SILENT	= 1,		/* not all were answered */
+	EXIT_ERROR	= 2,
+};
+
+#define NSEC_PER_SEC	1000000000ll
+#define NSEC_PER_MSEC	1000000ll
+
+/* One socket, and the ping that waits on it */
+struct slot {
+	bool waiting;
+	unsigned long seq;
+	long long sent_ns;
+};
+
+static struct {
+	const char *source;
+	unsigned long count;		/* 0: no end */
+	long long interval_ns;
+	long long deadline_ns;		/* 0: none */
+	bool quiet;
+} opt = { .interval_ns = NSEC_PER_SEC };
+
+static struct sockaddr_storage to, from;
+static socklen_t addr_len;
+static char to_text[NI_MAXHOST], from_text[NI_MAXHOST];
+
+static struct pollfd pfds[SLOTS];
+static struct slot slots[SLOTS];
+static int nr_slots;
+
+static struct {
+	unsigned long sent, received;
+	double min, max, sum, sum2;	/* milliseconds */
+} stats;
+
+static int stopped;		/* by a signal */
+
+static void __attribute__((noreturn)) die(const char *what, int error)
+{
+	fprintf(stderr, "xrds-ping: %s: %s\n", what, strerror(error));
+	exit(EXIT_ERROR);
+}
+
+static long long now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	__atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
+}
+
+/* --------------------------------------------------------------- addresses */
+
+static void resolve(const char *name, int family, struct sockaddr_storage *ss,
+		    char *text)
+{
+	struct addrinfo hints = {
+		.ai_family = family,
+		.ai_socktype = SOCK_DGRAM,
+	};
+	struct addrinfo *found;
+	int ret;
+
+	ret = getaddrinfo(name, NULL, &hints, &found);
+	if (ret) {
+		fprintf(stderr, "xrds-ping: %s: %s\n", name,
+			ret == EAI_SYSTEM ? strerror(errno) :
+			gai_strerror(ret));
+		exit(EXIT_ERROR);
+	}
+	memcpy(ss, found->ai_addr, found->ai_addrlen);
+	addr_len = found->ai_addrlen;
+	freeaddrinfo(found);
+	getnameinfo((struct sockaddr *)ss, addr_len, text, NI_MAXHOST, NULL, 0,
+		    NI_NUMERICHOST);
+}
+
+/* The address from which the kernel would send UDP to the node */
+static void choose_source(void)
+{
+	struct sockaddr_storage dest = to;
+	socklen_t len = sizeof(from);
+	int fd;
+
+	/* any port will do: nothing is sent */
+	if (dest.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&dest)->sin6_port = htons(9);
+	else
+		((struct sockaddr_in *)&dest)->sin_port = htons(9);
+	fd = socket(dest.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		die("socket", errno);
+	if (connect(fd, (struct sockaddr *)&dest, addr_len))
+		die(to_text, errno);
+	if (getsockname(fd, (struct sockaddr *)&from, &len))
+		die("getsockname", errno);
+	close(fd);
+	if (from.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&from)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)&from)->sin_port = 0;
+	getnameinfo((struct sockaddr *)&from, addr_len, from_text, NI_MAXHOST,
+		    NULL, 0, NI_NUMERICHOST);
+}
+
+/* ----------------------------------------------------------------- sockets */
+
+static void open_failed(int error)
+{
+	if (error == EAFNOSUPPORT) {
+		fprintf(stderr, "xrds-ping: no AF_RDS: modprobe xrds_ib\n");
+		exit(EXIT_ERROR);
+	}
+	die("socket", error);
+}
+
+static int open_slot(void)
+{
+	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+			0);
+
+	if (fd < 0)
+		open_failed(errno);
+	if (bind(fd, (struct sockaddr *)&from, addr_len)) {
+		int error = errno;
+
+		fprintf(stderr, "xrds-ping: cannot bind %s: %s%s\n", from_text,
+			strerror(error), error == EADDRNOTAVAIL ?
+			" (no RDMA device has this address)" : "");
+		exit(EXIT_ERROR);
+	}
+	return fd;
+}
+
+/* A socket with nothing outstanding, or NULL */
+static struct slot *free_slot(void)
+{
+	for (int i = 0; i < nr_slots; i++)
+		if (!slots[i].waiting)
+			return &slots[i];
+	if (nr_slots == SLOTS)
+		return NULL;
+	pfds[nr_slots].fd = open_slot();
+	pfds[nr_slots].events = POLLIN;
+	return &slots[nr_slots++];
+}
+
+/* ------------------------------------------------------------------- pings */
+
+static void send_ping(void)
+{
+	struct slot *slot = free_slot();
+	int fd;
+
+	if (!slot)
+		return;
+	fd = pfds[slot - slots].fd;
+	slot->sent_ns = now_ns();
+	if (sendto(fd, NULL, 0, MSG_NOSIGNAL, (struct sockaddr *)&to,
+		   addr_len) < 0) {
+		if (errno == EAGAIN || errno == ENOBUFS)
+			return;
+		die(to_text, errno);
+	}
+	slot->waiting = true;
+	slot->seq = ++stats.sent;
+}
+
+static bool from_port_0(const struct sockaddr_storage *ss)
+{
+	if (ss->ss_family == AF_INET6)
+		return !((struct sockaddr_in6 *)ss)->sin6_port;
+	return !((struct sockaddr_in *)ss)->sin_port;
+}
+
+static void take_answer(struct slot *slot, long long now)
+{
+	double ms = (double)(now - slot->sent_ns) / NSEC_PER_MSEC;
+
+	slot->waiting = false;
+	stats.received++;
+	stats.sum += ms;
+	stats.sum2 += ms * ms;
+	if (stats.received == 1 || ms < stats.min)
+		stats.min = ms;
+	if (ms > stats.max)
+		stats.max = ms;
+	if (opt.quiet)
+		return;
+	printf("answer from %s: seq=%lu time=%.3f ms\n", to_text, slot->seq,
+	       ms);
+	fflush(stdout);
+}
+
+static void read_answers(void)
+{
+	struct sockaddr_storage peer;
+	socklen_t len;
+	char byte;
+
+	for (int i = 0; i < nr_slots; i++) {
+		if (!pfds[i].revents)
+			continue;
+		len = sizeof(peer);
+		if (recvfrom(pfds[i].fd, &byte, 1, 0, (struct sockaddr *)&peer,
+			     &len) < 0) {
+			if (errno == EAGAIN || errno == EINTR)
+				continue;
+			die("receive", errno);
+		}
+		if (slots[i].waiting && from_port_0(&peer))
+			take_answer(&slots[i], now_ns());
+	}
+}
+
+static bool finished(long long now, long long end)
+{
+	return __atomic_load_n(&stopped, __ATOMIC_RELAXED) ||
+	       (end && now >= end) || (opt.count && stats.received >= opt.count);
+}
+
+static void ping_loop(void)
+{
+	long long now = now_ns(), next = now, wake, end;
+	struct timespec ts;
+
+	end = opt.deadline_ns ? now + opt.deadline_ns : 0;
+	while (!finished(now, end)) {
+		if (now >= next && (!opt.count || stats.sent < opt.count)) {
+			send_ping();
+			next += opt.interval_ns;
+			if (next < now)
+				next = now;
+		}
+		wake = opt.count && stats.sent >= opt.count ?
+		       now + NSEC_PER_SEC : next;
+		if (end && wake > end)
+			wake = end;
+		now = now_ns();
+		wake = wake > now ? wake - now : 0;
+		ts.tv_sec = wake / NSEC_PER_SEC;
+		ts.tv_nsec = wake % NSEC_PER_SEC;
+		if (ppoll(pfds, nr_slots, &ts, NULL) > 0)
+			read_answers();
+		now = now_ns();
+	}
+}
+
+static int print_statistics(long long start)
+{
+	double mean, variance;
+
+	printf("--- %s: %lu sent, %lu answered, %lld ms\n", to_text,
+	       stats.sent, stats.received, (now_ns() - start) / NSEC_PER_MSEC);
+	if (!stats.received)
+		return EXIT_SILENT;
+	mean = stats.sum / stats.received;
+	variance = stats.sum2 / stats.received - mean * mean;
+	printf("round trip min/mean/max/deviation: %.3f/%.3f/%.3f/%.3f ms\n",
+	       stats.min, mean, stats.max,
+	       variance > 0 ? sqrt(variance) : 0.0);
+	return stats.received < stats.sent ? EXIT_SILENT : 0;
+}
+
+/* --------------------------------------------------------------- arguments */
+
+static void __attribute__((noreturn)) help(int code)
+{
+	fprintf(code ? stderr : stdout,
+		"usage: xrds-ping [OPTION]... HOST\n"
+		"Sends empty messages to port 0 of a node, whose kernel answers.\n"
+		"  -c COUNT     stop after so many answers\n"
+		"  -i SECONDS   between two pings [1]\n"
+		"  -I ADDRESS   send from this address\n"
+		"  -w SECONDS   stop after this time, whatever came\n"
+		"  -q           print the statistics only\n"
+		"  -4, -6       IPv4 or IPv6 only\n"
+		"  -h, --help   print this\n"
+		"Exit status: 0 all were answered, 1 some were not, 2 an error.\n");
+	exit(code);
+}
+
+static long long seconds_arg(const char *text, const char *what)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0) || value > 1e6) {
+		fprintf(stderr, "xrds-ping: %s: '%s' is not a time\n", what,
+			text);
+		exit(EXIT_ERROR);
+	}
+	return value * NSEC_PER_SEC;
+}
+
+static unsigned long count_arg(const char *text)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end || !value || *text == '-') {
+		fprintf(stderr, "xrds-ping: '%s' is not a count\n", text);
+		exit(EXIT_ERROR);
+	}
+	return value;
+}
+
+static int parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int family = AF_UNSPEC, c;
+
+	while ((c = getopt_long(argc, argv, "c:i:I:w:qh46", options,
+				NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			opt.count = count_arg(optarg);
+			break;
+		case 'i':
+			opt.interval_ns = seconds_arg(optarg, "-i");
+			break;
+		case 'I':
+			opt.source = optarg;
+			break;
+		case 'w':
+			opt.deadline_ns = seconds_arg(optarg, "-w");
+			break;
+		case 'q':
+			opt.quiet = true;
+			break;
+		case '4':
+			family = AF_INET;
+			break;
+		case '6':
+			family = AF_INET6;
+			break;
+		default:
+			help(c == 'h' ? 0 : EXIT_ERROR);
+		}
+	}
+	if (optind != argc - 1)
+		help(EXIT_ERROR);
+	return family;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	int family = parse(argc, argv);
+	long long start;
+
+	resolve(argv[optind], family, &to, to_text);
+	if (opt.source)
+		resolve(opt.source, to.ss_family, &from, from_text);
+	else
+		choose_source();
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	printf("ping %s (%s) from %s\n", argv[optind], to_text, from_text);
+	fflush(stdout);
+	start = now_ns();
+	ping_loop();
+	return print_statistics(start);
+}
