@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For two-node tests: test_blocked LOCAL REMOTE PORT
+ *
+ * A sender against a receiver that does not read (test_sink): it must be
+ * refused for congestion, stay refused without spinning, and get through soon
+ * after the receiver reads. Says "blocked" when it waits, "released" at the
+ * end. Its exit status is the verdict.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	BYTES		= 8192,
+	LIMIT_MS	= 30000,
+	QUIET_MS	= 500,
+	TIMEOUT_MS	= 300,
+};
+
+static char data[BYTES];
+
+static long congest(int fd, const union addr *to)
+{
+	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
+	long sent = 0;
+
+	while (tap_now_ms() < end) {
+		if (rds_send(fd, data, BYTES, MSG_DONTWAIT, to) > 0)
+			sent += BYTES;
+		else if (errno == EAGAIN)	/* until acknowledged */
+			poll_one(fd, POLLOUT, 100);
+		else
+			break;
+	}
+	if (errno != ENOBUFS)
+		tap_fail("not congested after %ld bytes: %s", sent,
+			 tap_errno_name(errno));
+	return sent;
+}
+
+int main(int argc, char **argv)
+{
+	long long start;
+	union addr to;
+	int fd;
+
+	if (argc != 4)
+		tap_fail("usage: test_blocked LOCAL REMOTE PORT");
+	fd = rds_bound_to(argv[1], 0, NULL);
+	to = addr_of(argv[2], atoi(argv[3]));
+	printf("refused after %ld bytes\n", congest(fd, &to));
+	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), ENOBUFS);
+	check_eq(poll_one(fd, POLLOUT, QUIET_MS), 0);
+	rds_timeout(fd, SO_SNDTIMEO, TIMEOUT_MS);
+	start = tap_now_ms();
+	check_err(rds_send(fd, data, 1, 0, &to), ETIMEDOUT);
+	check_range(tap_now_ms() - start, TIMEOUT_MS - 20, LIMIT_MS);
+	printf("blocked\n");
+	fflush(stdout);
+	check_eq(poll_one(fd, POLLOUT, tap_ms(LIMIT_MS)), POLLOUT);
+	check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &to), 1);
+	printf("released\n");
+	tap_child_exit();
+}
