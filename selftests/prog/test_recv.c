@@ -232,7 +232,7 @@ static void scatter(void)
 
 /* ------------------------------------------------------------------ names */
 
-static void name(void)
+static void source_name(void)
 {
 	unsigned char raw[sizeof(union addr)];
 	char data[8];
@@ -438,8 +438,8 @@ static const struct tap_case cases[] = {
 	  flags_out, 0, 0 },
 	{ "scatter", "a message is spread over all buffers, no byte further",
 	  scatter, 0, 0 },
-	{ "name", "msg_name is the source, exact in content and length", name,
-	  TAP_EACH_FAMILY, 0 },
+	{ "name", "msg_name is the source, exact in content and length",
+	  source_name, TAP_EACH_FAMILY, 0 },
 	{ "name_short", "a short name buffer is filled and no byte more",
 	  name_short, TAP_EACH_FAMILY, 0 },
 	{ "name_none", "the source is optional", name_none, 0, 0 },
