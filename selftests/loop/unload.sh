@@ -6,8 +6,6 @@
 # nodes: 1
 # timeout: 240
 # modules: xrds
-#
-# shellcheck disable=SC2317	# functions are called through check
 
 . "$(dirname "$0")/../lib/lib.sh"
 
