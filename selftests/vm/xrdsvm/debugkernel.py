@@ -28,7 +28,6 @@ MEMORY = 2048           # MiB a node
 LOCALVERSION = "LOCALVERSION=-xrds-debug"
 SLOW = 4.0
 NOTE_SECONDS = 60       # between lines of progress
-OBJECTS = 2900          # about as many are compiled
 
 
 def find() -> Kernel:
@@ -77,6 +76,7 @@ def build() -> None:
     if _built().exists():
         note("the debug kernel has been built already")
         return
+    note("building the debug kernel: half an hour on two idle processors")
     call(VM / "deps.sh", *PACKAGES, timeout=900)
     HOME.mkdir(parents=True, exist_ok=True)
     elapsed = stopwatch()
@@ -128,7 +128,7 @@ def _compile(source: Path) -> None:
             compiled += line.lstrip().startswith(("CC", "AS"))
             if elapsed() - told > NOTE_SECONDS:
                 told = elapsed()
-                note(f"debug kernel: {compiled} of about {OBJECTS} objects, "
+                note(f"debug kernel: {compiled} files compiled, "
                      f"{told / 60:.0f} min")
     if child.wait():
         raise RigError("the debug kernel does not build\n"

@@ -62,9 +62,9 @@ def spawn(args, **kwargs) -> subprocess.Popen:
 
 
 def reap(child: subprocess.Popen) -> None:
-    """End a process of spawn() for good."""
+    """End a process of spawn() for good, and all that it started."""
     if child.poll() is None:
-        child.kill()
+        os.killpg(child.pid, signal.SIGKILL)
     child.wait()
     if child in _children:
         _children.remove(child)

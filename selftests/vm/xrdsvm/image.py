@@ -157,7 +157,8 @@ def _add_own_modules(archive: Archive, kernel: Kernel, base: Path,
         shutil.copytree(base / place, tree)
         (tree / "extra").mkdir()
         for module in modules:
-            shutil.copy(module, tree / "extra")
+            call("strip", "--strip-debug", "-o",
+                 tree / "extra" / module.name, module)
         call(host.find_program("depmod"), "-b", tmp, kernel.release)
         archive.tree(f"{place}/extra", tree / "extra")
         for path in tree.glob("modules.*"):
