@@ -47,7 +47,7 @@ static double now_ms(void)
 	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
 }
 
-static struct sockaddr_storage address(const char *text, uint16_t port)
+static struct sockaddr_storage parse(const char *text, uint16_t port)
 {
 	struct sockaddr_storage ss = {};
 	struct sockaddr_in6 *sin6 = (void *)&ss;
@@ -73,7 +73,7 @@ static socklen_t length(const struct sockaddr_storage *ss)
 
 static int open_socket(const char *local, uint16_t port, int timeout_s)
 {
-	struct sockaddr_storage ss = address(local, port);
+	struct sockaddr_storage ss = parse(local, port);
 	struct timeval tv = { .tv_sec = timeout_s };
 	int bytes = BUFFER_BYTES;
 	int fd = socket(AF_RDS, SOCK_SEQPACKET, 0);
@@ -91,7 +91,7 @@ static int open_socket(const char *local, uint16_t port, int timeout_s)
 
 static int ping(const char *local, const char *remote, int count)
 {
-	struct sockaddr_storage ss = address(remote, 0);
+	struct sockaddr_storage ss = parse(remote, 0);
 	int fd = open_socket(local, 0, PING_TIMEOUT_S);
 	double min = 1e9, max = 0, sum = 0, first = 0;
 
@@ -129,7 +129,7 @@ static void fill(uint8_t *data, size_t bytes, uint32_t sequence)
 static int send_all(const char *local, const char *remote)
 {
 	static uint8_t data[MAX_BYTES];
-	struct sockaddr_storage ss = address(remote, PORT);
+	struct sockaddr_storage ss = parse(remote, PORT);
 	int fd = open_socket(local, 0, TIMEOUT_S);
 	uint32_t sequence = 0;
 
