@@ -259,6 +259,7 @@ static void __exit xrds_ib_exit(void)
 	xrds_counters_unregister(&xrds_ib_counters);
 	xrds_transport_unregister(&xrds_ib_transport);
 	unregister_pernet_subsys(&xrds_ib_net_ops);
+	xrds_ib_id_exit();
 	xrds_ib_dev_exit();
 	destroy_workqueue(xrds_ib_wq);
 }

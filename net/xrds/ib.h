@@ -10,6 +10,7 @@
  *   ib.c       module, namespaces, sysctls, counters, operations table
  *   ib_dev.c   devices: come, go, what endpoints share
  *   ib_cm.c    connection manager, both sides
+ *   ib_id.c    end of an identifier of the connection manager
  *   ib_ep.c    life of an endpoint
  *   ib_send.c  send slots, fragments, credits spent and granted
  *   ib_rq.c    receive queue: buffers posted, refilled
@@ -449,6 +450,12 @@ int xrds_ib_advance(struct xrds_conn *conn);
 int xrds_ib_accept(struct xrds_conn *conn);
 void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *req);
 int xrds_ib_start(struct xrds_conn *conn);
+
+/* ----------------------------------------------------------- ib_id.c */
+
+bool xrds_ib_id_up(const struct rdma_cm_id *id);
+void xrds_ib_id_destroy(struct rdma_cm_id *id);
+void xrds_ib_id_exit(void);
 
 /* ----------------------------------------------------------- ib_ep.c */
 

@@ -592,9 +592,10 @@ void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *base)
 	struct xrds_ib_req *req = container_of(base, struct xrds_ib_req, base);
 
 	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
-	xrds_ib_reject(req->id, XRDS_REJECT_CROSSED);
+	if (xrds_ib_id_up(req->id))
+		xrds_ib_reject(req->id, XRDS_REJECT_CROSSED);
 	/* waits for a handler that uses the request */
-	rdma_destroy_id(req->id);
+	xrds_ib_id_destroy(req->id);
 	xrds_ib_req_free(req);
 }
 

@@ -34,8 +34,8 @@
  * destroy: the queue pair goes, then what it has still completed is read,
  * then the completion queue goes, which waits for its poller. No completion
  * refers to the endpoint from then on, and slots, headers, partly received
- * messages can be freed. Last the identifier is destroyed, which waits for its
- * handler.
+ * messages can be freed. Last goes the identifier, see ib_id.c, which waits for
+ * its handler.
  *
  * None of these steps needs the peer, and none waits for anything but the
  * device: a dead peer, or a device that is being removed, does not hold it up.
@@ -304,8 +304,13 @@ static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
 
 static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
 	cancel_delayed_work_sync(&ep->watch);
-	rdma_disconnect(ep->id);
+	if (xrds_ib_id_up(ep->id))
+		rdma_disconnect(ep->id);
+	/* what that does first, and the drain again: no harm */
+	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
 	xrds_ib_ep_reap(ep);
 	ib_drain_sq(ep->qp);
 	if (!ep->rq->srq)
@@ -350,7 +355,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	/* no handler runs behind this, and none will */
 	if (ep->id)
-		rdma_destroy_id(ep->id);
+		xrds_ib_id_destroy(ep->id);
 	xrds_ib_ep_not_half_open(ep);
 	if (ep->ibdev)
 		xrds_ib_dev_put(ep->ibdev);

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How identifiers of the connection manager end.
+ *
+ * To destroy one that is connected sends a message to the peer, through the
+ * special queue pair that all connections of the port share. On soft-RoCE a
+ * message that finds no route, because the network interface is down, moves
+ * that queue pair to the error state, out of which nothing brings it until the
+ * device is made anew: it receives no request and no reply any more. That is
+ * just the moment when endpoints end, as theirs find no route either.
+ *
+ * So while the interface is down nothing is said to the peer. The endpoint
+ * goes as always, its queue pair and all that belongs to it; only the
+ * identifier is kept, with a handler of its own that does nothing, and is
+ * destroyed when the interface is up again. If the device is removed before,
+ * the handler leaves the identifier to the connection manager.
+ *
+ * An interface may also lose the address for good. Such identifiers stay until
+ * the device is removed, but no more of them than XRDS_IB_MAX_BURIED.
+ */
+#include <linux/netdevice.h>
+#include <rdma/ib_cache.h>
+
+#include "ib.h"
+
+enum {
+	XRDS_IB_MAX_BURIED	= 1024,
+	/* how often the interface is looked at */
+	XRDS_IB_EXHUME_MS	= 200,
+};
+
+/**
+ * struct xrds_ib_grave - an identifier that waits for its interface
+ * @node:	in xrds_ib_graves
+ * @id:		identifier; its context is this
+ */
+struct xrds_ib_grave {
+	struct list_head node;
+	struct rdma_cm_id *id;
+};
+
+static DEFINE_SPINLOCK(xrds_ib_graves_lock);
+static LIST_HEAD(xrds_ib_graves);
+static unsigned int xrds_ib_nr_graves;
+
+static void xrds_ib_exhume(struct work_struct *work);
+static DECLARE_DELAYED_WORK(xrds_ib_exhume_work, xrds_ib_exhume);
+
+/**
+ * xrds_ib_id_up - can something be said to an identifier's peer?
+ * @id: identifier, bound to a device or not
+ *
+ * Context: any.
+ * Return: false while the network interface is down, or without the address.
+ */
+bool xrds_ib_id_up(const struct rdma_cm_id *id)
+{
+	const struct ib_gid_attr *attr = id->route.addr.dev_addr.sgid_attr;
+	const struct net_device *ndev;
+	bool up;
+
+	if (!id->device || !attr ||
+	    !rdma_protocol_roce(id->device, id->port_num))
+		return true;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	up = !IS_ERR(ndev) && (READ_ONCE(ndev->flags) & IFF_UP);
+	rcu_read_unlock();
+	return up;
+}
+
+/* The oldest grave, or the oldest whose interface is up; off the list. */
+static struct xrds_ib_grave *xrds_ib_grave_next(bool up)
+{
+	struct xrds_ib_grave *grave, *found = NULL;
+
+	spin_lock(&xrds_ib_graves_lock);
+	list_for_each_entry(grave, &xrds_ib_graves, node) {
+		if (up && !xrds_ib_id_up(grave->id))
+			continue;
+		found = grave;
+		list_del_init(&grave->node);
+		xrds_ib_nr_graves--;
+		break;
+	}
+	spin_unlock(&xrds_ib_graves_lock);
+	return found;
+}
+
+/* Destroying waits for the handler, after which nobody knows the grave. */
+static void xrds_ib_grave_close(struct xrds_ib_grave *grave)
+{
+	rdma_destroy_id(grave->id);
+	kfree(grave);
+}
+
+static void xrds_ib_exhume(struct work_struct *work)
+{
+	struct xrds_ib_grave *grave;
+	bool more;
+
+	while ((grave = xrds_ib_grave_next(true)))
+		xrds_ib_grave_close(grave);
+
+	spin_lock(&xrds_ib_graves_lock);
+	more = !list_empty(&xrds_ib_graves);
+	spin_unlock(&xrds_ib_graves_lock);
+	if (more)
+		queue_delayed_work(xrds_ib_wq, &xrds_ib_exhume_work,
+				   msecs_to_jiffies(XRDS_IB_EXHUME_MS));
+}
+
+/* Handler of what is buried. Returning 1 has the manager destroy it. */
+static int xrds_ib_grave_event(struct rdma_cm_id *id,
+			       struct rdma_cm_event *event)
+{
+	struct xrds_ib_grave *grave = id->context;
+	bool ours;
+
+	if (event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
+	spin_lock(&xrds_ib_graves_lock);
+	ours = !list_empty(&grave->node);
+	if (ours) {
+		list_del_init(&grave->node);
+		xrds_ib_nr_graves--;
+	}
+	spin_unlock(&xrds_ib_graves_lock);
+	/* else somebody waits for this handler to destroy it */
+	if (!ours)
+		return 0;
+	kfree(grave);
+	return 1;
+}
+
+static bool xrds_ib_bury(struct rdma_cm_id *id)
+{
+	struct xrds_ib_grave *grave, *oldest = NULL;
+
+	grave = kzalloc(sizeof(*grave), GFP_KERNEL);
+	if (!grave)
+		return false;
+	grave->id = id;
+
+	rdma_lock_handler(id);
+	id->context = grave;
+	id->event_handler = xrds_ib_grave_event;
+	spin_lock(&xrds_ib_graves_lock);
+	list_add_tail(&grave->node, &xrds_ib_graves);
+	xrds_ib_nr_graves++;
+	spin_unlock(&xrds_ib_graves_lock);
+	rdma_unlock_handler(id);
+
+	if (READ_ONCE(xrds_ib_nr_graves) > XRDS_IB_MAX_BURIED)
+		oldest = xrds_ib_grave_next(false);
+	if (oldest)
+		xrds_ib_grave_close(oldest);
+	queue_delayed_work(xrds_ib_wq, &xrds_ib_exhume_work,
+			   msecs_to_jiffies(XRDS_IB_EXHUME_MS));
+	return true;
+}
+
+/**
+ * xrds_ib_id_destroy - destroy an identifier, now or when its interface is up
+ * @id: identifier without queue pair
+ *
+ * Its handler does not run behind this, and its context is not used any more.
+ *
+ * Context: process, not a handler.
+ */
+void xrds_ib_id_destroy(struct rdma_cm_id *id)
+{
+	if (xrds_ib_id_up(id) || !xrds_ib_bury(id))
+		rdma_destroy_id(id);
+}
+
+/**
+ * xrds_ib_id_exit - destroy all identifiers that wait
+ *
+ * Context: process, when no endpoint is left.
+ */
+void xrds_ib_id_exit(void)
+{
+	struct xrds_ib_grave *grave;
+
+	cancel_delayed_work_sync(&xrds_ib_exhume_work);
+	while ((grave = xrds_ib_grave_next(false)))
+		xrds_ib_grave_close(grave);
+}
