@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A receiver that does not read stops its senders, across the wire."""
+
+import signal
+
+import traffic
+
+TIMEOUT = 120
+
+
+def _blocked(rig, here, there, port):
+    sink = rig.b.start(f"test_sink {there} {port} 65536")
+    sink.expect("ready")
+    sender = rig.a.start(f"test_blocked {here} {there} {port}")
+    sender.expect("blocked")
+    return sink, sender
+
+
+def _released(sink, sender):
+    sink.kill(signal.SIGUSR1)
+    sink.expect("reading")
+    sender.expect("released")
+    sender.wait()
+
+
+def test_blocked(rig):
+    """Refused, asleep, and released once the receiver reads."""
+    _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4100))
+
+
+def test_blocked_ipv6(rig):
+    """The same over IPv6."""
+    _released(*_blocked(rig, rig.a.ip6, rig.b.ip6, 4100))
+
+
+def test_bystanders(rig):
+    """Meanwhile others' traffic between the same nodes goes on."""
+    pair = _blocked(rig, rig.a.ip, rig.b.ip, 4101)
+    traffic.run(rig, 3000, seed=31)
+    _released(*pair)
+
+
+def test_reconnect(rig):
+    """The state survives the connection: neither lost nor stuck."""
+    pair = _blocked(rig, rig.a.ip, rig.b.ip, 4102)
+    rig.b.link(False)
+    rig.b.wait_for("ip link show dev eth0 | grep -q NO-CARRIER")
+    rig.b.link(True)
+    traffic.run(rig, 1000, seed=32)
+    _released(*pair)
+
+
+def test_receiver_dies(rig):
+    """The news that its port is free again reaches the sender."""
+    sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4103)
+    sink.kill()
+    sender.expect("released")
+    sender.wait()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Messages of all sizes cross the wire, over IPv4 and IPv6."""
+
+import re
+
+import traffic
+
+TIMEOUT = 180
+FRAGMENT = 16384
+HEADER = 48
+EDGES = sorted({base + delta
+                for base in (4096, FRAGMENT, 2 * FRAGMENT, 4 * FRAGMENT)
+                for delta in (-HEADER - 1, -HEADER, -HEADER + 1, -1, 0, 1)} |
+               {0, 1, HEADER - 1, HEADER, HEADER + 1, (1 << 20) - 1, 1 << 20})
+DIGEST = re.compile(r"(\d+) bytes, digest (\w+), ")
+
+
+def _sizes(rig, here, there) -> None:
+    sizes = ",".join(map(str, EDGES))
+    before = [n.hw_counters() for n in rig.nodes]
+    receiver = rig.b.start(f"xrds_msg recv --bind {there} "
+                           f"--count {len(EDGES)}")
+    receiver.expect("listening")
+    sent = rig.a.run(f"xrds_msg send --bind {here} --to {there} "
+                     f"--sizes {sizes}", timeout=90)
+    got = receiver.wait(timeout=60)
+    sent_digests, got_digests = (DIGEST.findall(r.out) for r in (sent, got))
+    rig.check(len(sent_digests) == len(EDGES), f"sent:\n{sent.out}")
+    rig.check(sent_digests == got_digests, f"sent:\n{sent.out}\n"
+              f"received:\n{got.out}")
+    for node, old in zip(rig.nodes, before):
+        traffic.check_carried(rig, node,
+                              traffic.grown(old, node.hw_counters()), 100)
+
+
+def test_sizes(rig):
+    """At the edges of fragments and packets, 0 and 1 MiB included."""
+    _sizes(rig, rig.a.ip, rig.b.ip)
+
+
+def test_sizes_ipv6(rig):
+    """The same over IPv6."""
+    _sizes(rig, rig.a.ip6, rig.b.ip6)
+
+
+def test_stream(rig):
+    """Both ways at once, all sizes mixed."""
+    traffic.run(rig, 5000, seed=21)
+
+
+def test_stream_ipv6(rig):
+    """The same over IPv6."""
+    traffic.run(rig, 5000, seed=22, ipv6=True)
+
+
+def test_families_at_once(rig):
+    """IPv4 and IPv6 between the same nodes do not disturb each other."""
+    streams = [traffic.Stream(rig, 2000, seed=23),
+               traffic.Stream(rig, 2000, seed=24, ipv6=True, port=7000)]
+    for stream in streams:
+        stream.end(100)
+
+
+def test_small_buffers(rig):
+    """Limits and congestion on the wire: nothing is lost or stuck."""
+    traffic.run(rig, 2000, seed=25, extra="-b 16384 -B 16384")
+
+
+def test_same_node(rig):
+    """A node talks to its own address."""
+    for address in (rig.a.ip, rig.a.ip6):
+        rig.a.run(f"test_stream -l {address} -c 2000", timeout=60)
+
+
+def test_calls(rig):
+    """The calls behave on the address of an RDMA device as on loopback."""
+    for address in (rig.a.ip, rig.a.ip6):
+        rig.a.run(f"test_send -a {address}", timeout=90)
+        rig.a.run(f"test_socket -a {address}", timeout=90)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A node that is gone holds up nobody but those who want it."""
+
+import time
+
+import traffic
+
+TIMEOUT = 180
+KILL_MS = 1000
+NOBODY = "10.0.0.99"
+
+
+def _kill_holder(rig, remote: str, count: int) -> None:
+    """A process with messages for the dead node ends promptly if killed."""
+    limit = int(KILL_MS * rig.kernel.slow)
+    out = rig.a.run(
+        f"test_hold {rig.a.ip} {remote} {count} > hold.log & pid=$!; "
+        "until grep -q holding hold.log; do sleep 0.05; done; "
+        "cat hold.log; start=${EPOCHREALTIME/./}; kill -9 $pid; "
+        "wait $pid 2> /dev/null; "
+        "echo took $(((${EPOCHREALTIME/./} - start) / 1000))").out
+    took = int(out.split()[-1])
+    rig.check(took < limit, f"{took} ms to end\n{out}")
+    rig.check("holding 0" not in out, f"nothing was queued\n{out}")
+
+
+def test_kill_never_there(rig):
+    """To a node that never existed; queued, and waiting in sendmsg()."""
+    for count in (10, 0):
+        _kill_holder(rig, NOBODY, count)
+
+
+def test_kill_cut_off(rig):
+    """To a node that was connected and vanished."""
+    traffic.run(rig, 200)
+    rig.b.cut()
+    for count in (10, 0):
+        _kill_holder(rig, rig.b.ip, count)
+    rig.b.join()
+    traffic.run(rig, 200, seed=2)
+
+
+def test_partition(rig):
+    """Messages to a dead node take nothing from those to a live one."""
+    holder = rig.a.start(f"test_hold {rig.a.ip} {NOBODY} 0")
+    holder.expect("holding")
+    begin = time.monotonic()
+    traffic.run(rig, 2000, seed=3)
+    rig.diag(f"2000 messages beside a dead node: "
+             f"{time.monotonic() - begin:.1f} s")
+    rig.check(holder.code is None, "the holder ended")
+
+
+def test_cut_and_join(rig):
+    """Frames vanish for a while, several times, in the midst of a stream."""
+    stream = traffic.Stream(rig, 20000, seed=4, stall=100)
+    stream.flowing()
+    for pause in (0.5, 3, 6):
+        rig.check(stream.running(), "it was over before the last cut")
+        rig.b.cut()
+        time.sleep(pause)
+        rig.b.join()
+        time.sleep(1)
+    stream.end(150)
+
+
+def test_pause(rig):
+    """The peer stands still for a while."""
+    stream = traffic.Stream(rig, 20000, seed=5, stall=100)
+    stream.flowing()
+    rig.b.pause()
+    time.sleep(5)
+    rig.b.resume()
+    stream.end(150)
+
+
+def test_link_down(rig):
+    """The link is down longer than retries last."""
+    stream = traffic.Stream(rig, 20000, seed=6, stall=100)
+    stream.flowing()
+    rig.a.link(False)
+    time.sleep(10)
+    rig.a.link(True)
+    stream.end(150)
+
+
+def test_device_gone(rig):
+    """The RDMA device is removed under traffic and comes back."""
+    stream = traffic.Stream(rig, 20000, seed=7, stall=100)
+    stream.flowing()
+    rig.a.run("rdma link delete rxe0", timeout=30)
+    rig.a.run("rdma link add rxe0 type rxe netdev eth0")
+    stream.end(150)

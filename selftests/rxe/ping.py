@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""xrds-ping: the kernel of a node answers, and errors are clear."""
+
+import re
+
+TIMEOUT = 90
+STATISTICS = re.compile(r"(\d+) sent, (\d+) answered")
+
+
+def _ping(rig, target: str, options: str = "") -> None:
+    out = rig.a.run(f"xrds-ping -c 5 -i 0.2 -w 30 {options} {target}",
+                    timeout=40).out
+    rig.check(STATISTICS.search(out).groups() == ("5", "5"), out)
+    rig.check(out.count("answer from") == 5, out)
+
+
+def test_ping(rig):
+    """Both families, and the node itself."""
+    for target in (rig.b.ip, rig.b.ip6, rig.a.ip, rig.a.ip6):
+        _ping(rig, target)
+    _ping(rig, rig.b.ip, f"-I {rig.a.ip}")
+
+
+def test_flood(rig):
+    """As fast as answers come."""
+    out = rig.a.run(f"xrds-ping -q -c 2000 -i 0 -w 60 {rig.b.ip}",
+                    timeout=70).out
+    rig.check("answer from" not in out, out)
+
+
+def test_no_answer(rig):
+    """A node that is not there: no answer, no hang, exit status 1."""
+    done = rig.a.run("xrds-ping -c 3 -i 0.2 -w 3 10.0.0.99", check=False)
+    rig.check(done.code == 1, f"exit {done.code}\n{done.out}")
+    rig.check(" 0 answered" in done.out, done.out)
+
+
+def test_errors(rig):
+    """Mistakes are named, with exit status 2."""
+    for options, words in (("-I 10.0.0.77 10.0.0.2", "no RDMA device has"),
+                           ("", "usage"), ("-c 0 10.0.0.2", "count"),
+                           ("-I 10.0.0.1 fd00::2", "10.0.0.1")):
+        done = rig.a.run(f"xrds-ping {options}", check=False)
+        rig.check(done.code == 2, f"{options}: exit {done.code}\n{done.out}")
+        rig.check(words in done.out, f"{options}: {done.out}")
+    rig.check(rig.a.run("xrds-ping --help").out.startswith("usage"), "help")

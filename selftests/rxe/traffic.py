@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Streams between two nodes (test_stream), for tests; has no test itself."""
+
+import re
+
+from xrdsvm.node import Failed, Node, Proc
+
+SUMMARY = re.compile(r"^stream: (.*)$", re.MULTILINE)
+RNR = ("rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err")
+
+
+class Stream:
+    """Both ways between two nodes; every message is checked at both ends."""
+
+    def __init__(self, rig, count: int, *, seed=1, sockets=4, stall=60,
+                 ipv6=False, port=5000, extra="") -> None:
+        def side(role: str, here: Node, there: Node) -> Proc:
+            local, remote = ((here.ip6, there.ip6) if ipv6 else
+                             (here.ip, there.ip))
+            # the test's own limit is the first to strike on slow kernels
+            limit = int(stall * rig.kernel.slow)
+            return here.start(f"test_stream -R {role} -l {local} -r {remote} "
+                              f"-c {count} -S {seed} -s {sockets} "
+                              f"-i {limit} -p {port} {extra}")
+
+        self.procs = [side("a", rig.a, rig.b), side("b", rig.b, rig.a)]
+
+    def flowing(self) -> None:
+        """Wait until data has arrived on both sides."""
+        for proc in self.procs:
+            proc.expect("data flows")
+
+    def running(self) -> bool:
+        return any(p.code is None for p in self.procs)
+
+    def failed(self) -> bool:
+        return any(p.code for p in self.procs)
+
+    def end(self, timeout: float) -> list[dict[str, str]]:
+        """Both summaries; the test fails if a message was not right."""
+        results = [p.wait(timeout, check=False) for p in self.procs]
+        bad = [f"{p.node}: exit {r.code}\n{_tail(r.out)}"
+               for p, r in zip(self.procs, results) if r.code]
+        if bad:
+            raise Failed("\n".join(bad))
+        return [summary(r.out) for r in results]
+
+
+def summary(out: str) -> dict[str, str]:
+    found = SUMMARY.search(out)
+    if not found:
+        raise Failed(f"no summary\n{_tail(out)}")
+    return dict(word.split("=") for word in found.group(1).split())
+
+
+def _tail(out: str, count: int = 60) -> str:
+    return "\n".join(out.splitlines()[-count:])
+
+
+def run(rig, count: int, timeout: float = 100, **options):
+    return Stream(rig, count, **options).end(timeout)
+
+
+def grown(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    return {name: after[name] - before[name] for name in after}
+
+
+def check_carried(rig, node: Node, delta: dict[str, int], least: int) -> None:
+    """RDMA carried it: the device's own counters say so."""
+    for name in ("sent_pkts", "rcvd_pkts"):
+        rig.check(delta[name] >= least,
+                  f"{node}: {name} grew by {delta[name]}, not by {least}")
+
+
+def check_no_rnr(rig, node: Node, delta: dict[str, int]) -> None:
+    for name in RNR:
+        rig.check(delta[name] == 0, f"{node}: {name} grew by {delta[name]}")

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The modules are refused to go while in use, and go at any other time."""
+
+import traffic
+
+TIMEOUT = 240
+
+
+def _check_refused(rig, node, module: str) -> None:
+    done = node.run(f"rmmod {module}", check=False)
+    rig.check(done.code and "in use" in done.out.lower(),
+              f"{node}: rmmod {module}: exit {done.code}: {done.out}")
+
+
+def test_refused_under_load(rig):
+    """Under traffic: refused, the traffic goes on, and later it works."""
+    stream = traffic.Stream(rig, 20000, seed=1)
+    stream.flowing()
+    for _ in range(5):
+        for node in rig.nodes:
+            _check_refused(rig, node, "xrds_ib")
+            _check_refused(rig, node, "xrds")
+    rig.check(stream.running(), "it was over before the last attempt")
+    stream.end(150)
+    for node in rig.nodes:
+        node.run("modprobe -r xrds_ib && modprobe -r xrds", timeout=30)
+        rig.check(not node.modules() & {"xrds", "xrds_ib"},
+                  f"{node}: still there")
+
+
+def test_after_traffic(rig):
+    """Right after traffic, while the peer is connected; again and again."""
+    for number in range(5):
+        traffic.run(rig, 200, seed=number)
+        rig.a.run("modprobe -r xrds_ib xrds", timeout=30)
+        rig.a.run("modprobe xrds_ib")
+        traffic.run(rig, 200, seed=number + 100, port=6000)
+        rig.b.run("modprobe -r xrds_ib xrds", timeout=30)
+        rig.b.run("modprobe xrds_ib")
+
+
+def test_both_at_once(rig):
+    """Both ends of a connection at the same moment."""
+    for number in range(5):
+        traffic.run(rig, 200, seed=number)
+        procs = [n.start("modprobe -r xrds_ib xrds") for n in rig.nodes]
+        for proc in procs:
+            proc.wait(30)
+        for node in rig.nodes:
+            node.run("modprobe xrds_ib")
+    traffic.run(rig, 200)
+
+
+def test_dead_processes_queue(rig):
+    """With messages of a killed process for a node that is not there."""
+    for _ in range(3):
+        holder = rig.a.start(f"test_hold {rig.a.ip} 10.0.0.99 10")
+        holder.expect("holding")
+        holder.kill()
+        holder.wait(check=False)
+        rig.a.wait_for("modprobe -r xrds_ib xrds", 30)
+        rig.a.run("modprobe xrds_ib")
+
+
+def test_peer_unloads(rig):
+    """The peer's modules go and come under a socket that stays open here."""
+    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 5 5000")
+    holder.expect("holding")
+    rig.b.run("modprobe -r xrds_ib xrds", timeout=30)
+    rig.b.run("modprobe xrds_ib")
+    traffic.run(rig, 500, port=6000)
+    rig.check(holder.code is None, "the holder ended")
