@@ -25,7 +25,7 @@ LOADED = ("virtio_pci", "virtio_console", "virtio_net", "crc32_generic",
 CARRIED = ("crc32c_generic", "rdma_cm", "rdma_ucm", "ib_uverbs", "rds",
            "rds_rdma", "rds_tcp", "veth", "dummy", "sch_netem", "sch_tbf",
            "sch_prio", "cls_u32", "siw")
-PROGRAMS = ("bash", "ip", "ss", "tc", "rdma", "kmod", "timeout")
+PROGRAMS = ("bash", "date", "ip", "kmod", "rdma", "ss", "tc", "timeout")
 KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
 ON_NODES = ("unload", "leaks")      # scripts of the rig for the nodes
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
