@@ -17,6 +17,7 @@ B ?= $(CURDIR)/build/$(KREL)
 CHECKER := selftests/check
 VM := python3 selftests/vm/vm
 DEPS := selftests/vm/deps.sh
+MODPROBE_D := /etc/modprobe.d
 
 all: modules
 
@@ -25,7 +26,7 @@ help:
 	@echo '  make install      install them, with a modprobe.d file'
 	@echo '  make demo         two virtual nodes exchange datagrams over RDMA'
 	@echo '  make test         unit, loopback and two-node tests (T=name runs'
-	@echo '                    one, KERNEL=6.1|6.12|debug|7.2, V=1 shows more)'
+	@echo '                    one, KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
 	@echo '  make test-all     the same on every kernel, debug kernel included'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
 	@echo '  make shell        boot nodes and type commands (NODES=2)'
@@ -46,9 +47,11 @@ mirror:
 	@cp -rsf "$(CURDIR)/Kbuild" "$(CURDIR)/net" "$(CURDIR)/include" "$(B)"
 
 install: modules
-	$(MAKE) -C "$(KDIR)" M="$(B)" INSTALL_MOD_DIR=extra modules_install
-	install -D -m 644 tools/modprobe.d/xrds.conf \
-		"$(DESTDIR)/etc/modprobe.d/xrds.conf"
+	$(MAKE) -C "$(KDIR)" M="$(B)" INSTALL_MOD_DIR=extra \
+		$(if $(DESTDIR),INSTALL_MOD_PATH="$(DESTDIR)") modules_install
+	install -d "$(DESTDIR)$(MODPROBE_D)"
+	printf '%s\n' '# Both serve AF_RDS: a socket must not load the in-tree one.' \
+		'blacklist rds' > "$(DESTDIR)$(MODPROBE_D)/xrds.conf"
 
 clean:
 	rm -rf build
@@ -57,7 +60,7 @@ clean:
 
 # ------------------------------------------------------------------- tests
 
-demo test test-all soak shell debug-kernel test-the-tests:
+demo test test-all soak shell debug-kernel:
 	@$(DEPS) rig
 	@$(VM) $@ $(if $(T),-t '$(T)') $(if $(KERNEL),-k '$(KERNEL)') \
 		$(if $(V),-v) $(if $(NODES),-n $(NODES))
@@ -68,7 +71,7 @@ unit:
 
 # ------------------------------------------------------------------ checks
 
-style sparse doc clang-check:
+style sparse doc:
 	@$(DEPS) check
 	@$(CHECKER)/$@
 
@@ -77,4 +80,4 @@ ci:
 	@$(VM) ci
 
 .PHONY: all help modules mirror install clean demo test test-all soak shell \
-	debug-kernel test-the-tests unit style sparse doc clang-check ci
+	debug-kernel unit style sparse doc ci
