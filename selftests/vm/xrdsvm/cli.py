@@ -54,9 +54,17 @@ def cmd_test(args) -> int:
     chosen = _chosen(args.test)
     if args.test and not chosen and args.test != "unit":
         raise RigError(f"no test is called '{args.test}'")
-    for name in args.kernel.split(","):
-        tests.run(kernels.find(name), chosen, report, args.verbose)
+    _on_kernels(args, chosen, report)
     return report.end()
+
+
+def _on_kernels(args, chosen: list[tests.Test], report: Report) -> None:
+    """One kernel that can not be had or built for does not end the others."""
+    for name in args.kernel.split(","):
+        try:
+            tests.run(kernels.find(name), chosen, report, args.verbose)
+        except RigError as error:
+            report.add(f"kernel/{name}", Point("", False, why=str(error)))
 
 
 def cmd_test_all(args) -> int:
@@ -82,8 +90,7 @@ def cmd_ci(args) -> int:
     for check in STATIC_CHECKS:
         _static(check, report)
     tests.unit(report)
-    for name in args.kernel.split(","):
-        tests.run(kernels.find(name), tests.find(), report, args.verbose)
+    _on_kernels(args, tests.find(), report)
     return report.end()
 
 
