@@ -60,13 +60,19 @@ clean:
 
 # ------------------------------------------------------------------- tests
 
-demo test test-all soak shell debug-kernel:
+RUN = $(VM) $@ $(if $(T),-t '$(T)') $(if $(KERNEL),-k '$(KERNEL)') \
+	$(if $(V),-v) $(if $(NODES),-n $(NODES))
+
+test test-all:
+	@$(DEPS) rig $(if $(T),,unit)
+	@$(RUN)
+
+demo soak shell debug-kernel:
 	@$(DEPS) rig
-	@$(VM) $@ $(if $(T),-t '$(T)') $(if $(KERNEL),-k '$(KERNEL)') \
-		$(if $(V),-v) $(if $(NODES),-n $(NODES))
+	@$(RUN)
 
 unit:
-	@$(DEPS) build
+	@$(DEPS) unit
 	@$(VM) unit
 
 # ------------------------------------------------------------------ checks
@@ -76,7 +82,7 @@ style sparse doc:
 	@$(CHECKER)/$@
 
 ci:
-	@$(DEPS) rig check
+	@$(DEPS) rig unit check
 	@$(VM) ci
 
 .PHONY: all help modules mirror install clean demo test test-all soak shell \

@@ -5,11 +5,13 @@
 # missing. Silent and quick when there is nothing to do.
 #
 #   build  compiler and headers of the default kernel
+#   unit   build, and what the unit tests and the fuzz target are built with
 #   rig    build, and what boots nodes
 #   check  build, and what the style, sparse and doc checks call
 set -eu
 
 build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
+unit="$build python3 g++ clang libclang-rt-14-dev"
 rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd"
 check="$build git python3 sparse shellcheck codespell mandoc xz-utils"
 
@@ -17,6 +19,7 @@ wanted=
 for group in "$@"; do
 	case $group in
 	build) wanted="$wanted $build" ;;
+	unit) wanted="$wanted $unit" ;;
 	rig) wanted="$wanted $rig" ;;
 	check) wanted="$wanted $check" ;;
 	*) wanted="$wanted $group" ;;	# a package by name

@@ -86,11 +86,28 @@ def setup() -> None:
         signal.signal(signum, _interrupted)
 
 
+def _clean_environment() -> dict[str, str]:
+    """The environment without what a make above us put into it."""
+    return {k: v for k, v in os.environ.items()
+            if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
+
+
 def make(*args, timeout=1800) -> str:
-    """Call make without what a make above us put into the environment."""
-    env = {k: v for k, v in os.environ.items()
-           if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
-    return call("make", f"-j{os.cpu_count()}", *args, timeout=timeout, env=env)
+    """Call make; its output, or RigError."""
+    return call("make", f"-j{os.cpu_count()}", *args, timeout=timeout,
+                env=_clean_environment())
+
+
+def try_make(*args, timeout=1800) -> tuple[str, int]:
+    """Call make; all of its output, and its exit status."""
+    try:
+        done = subprocess.run(
+            ["make", *map(str, args)], timeout=timeout, text=True, check=False,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env=_clean_environment())
+    except subprocess.TimeoutExpired:
+        return f"not finished after {timeout} s", 124
+    return done.stdout, done.returncode
 
 
 def find_program(name: str) -> Path:

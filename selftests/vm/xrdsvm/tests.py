@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import tap
-from .host import BUILD, TOP, RigError, make, note
+from .host import BUILD, TOP, RigError, make, note, try_make
 from .kernels import Kernel
 from .node import Failed, Node, NodeDied, stopwatch
 from .rig import Rig, Skip, build_modules
@@ -291,17 +291,14 @@ def unit(report: Report) -> None:
         return
     for target in ("check", "fuzz-smoke"):
         elapsed = stopwatch()
-        try:
-            out, code = make("-s", "-C", place, target), 0
-        except RigError as error:
-            out, code = str(error), 1
+        out, code = try_make("-s", "-C", place, target)
         points = tap.parse(out, code)
         if points[-1].name == "verdict" and not code:
             points[-1] = Point("", True)        # it does not speak TAP
         if code:
             LOGS.mkdir(parents=True, exist_ok=True)
             (LOGS / f"unit-{target}").write_text(out)
-            points[-1].why += f"\n{out}\nlogs: build/logs/unit-{target}"
+            points[-1].why += f"\nlogs: build/logs/unit-{target}"
         for point in points:
             report.add(f"unit/{target}", point,
                        elapsed() if len(points) == 1 else None)
