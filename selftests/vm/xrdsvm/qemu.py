@@ -21,6 +21,7 @@ APPEND = ("console=ttyS0 panic=-1 mitigations=off nokaslr no_timer_check "
           "tsc=reliable panic_on_warn=1 oops=panic softlockup_panic=1 "
           "hung_task_panic=1 sysctl.kernel.hung_task_timeout_secs=60 "
           "sysctl.kernel.watchdog_thresh=30 random.trust_cpu=on "
+          "rcupdate.rcu_cpu_stall_timeout=60 "
           "net.ifnames=0 quiet loglevel=5")
 KVM_PROOF_SECONDS = 20
 QMP_SECONDS = 20
