@@ -265,8 +265,7 @@ static void xrds_ib_rq_arm(struct xrds_ib_rq *rq)
 	if (!rq->srq || !attr.srq_limit || xchg(&rq->armed, true))
 		return;
 	/* some devices cannot; completions tell as well, a little later */
-	if (ib_modify_srq(rq->srq, &attr, IB_SRQ_LIMIT))
-		return;
+	ib_modify_srq(rq->srq, &attr, IB_SRQ_LIMIT);
 }
 
 static bool xrds_ib_rq_fill(struct xrds_ib_rq *rq)

@@ -397,7 +397,8 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 		wm.flags |= XRDS_F_ACK_REQUIRED;
 		break;
 	case XRDS_CTL_BYE:
-		tx->bye_sent = true;
+		/* the receive path looks at it when a BYE_ACK comes */
+		WRITE_ONCE(tx->bye_sent, true);
 		break;
 	case XRDS_CTL_BYE_ACK:
 		tx->closed = true;
