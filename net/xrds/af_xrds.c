@@ -192,7 +192,8 @@ static void xrds_sock_destruct(struct sock *sk)
 
 /* ----------------------------------------------------- bind and connect */
 
-static int xrds_bind(struct socket *sock, struct sockaddr *uaddr, int len)
+static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
+		     int len)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
 	const struct xrds_transport *trans;
@@ -225,8 +226,8 @@ out:
 	return ret;
 }
 
-static int xrds_connect(struct socket *sock, struct sockaddr *uaddr, int len,
-			int flags)
+static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
+			int len, int flags)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
 	struct xrds_addr a;
@@ -610,6 +611,7 @@ static int __net_init xrds_net_init(struct net *net)
 	int ret;
 
 	xn->net = net;
+	xn->born = jiffies;
 	spin_lock_init(&xn->lock);
 	spin_lock_init(&xn->cong_lock);
 	INIT_LIST_HEAD(&xn->socks);

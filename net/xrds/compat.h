@@ -7,9 +7,14 @@
 #ifndef _XRDS_COMPAT_H
 #define _XRDS_COMPAT_H
 
+#include <linux/socket.h>
 #include <net/net_namespace.h>
 
 #include "xrds-probes.h"
+
+#if !XRDS_HAVE_SOCKADDR_UNSIZED
+#define sockaddr_unsized sockaddr
+#endif
 
 #if !XRDS_HAVE_REGISTER_NET_SYSCTL_SZ
 /* the table must have an empty entry at its end */

@@ -4,5 +4,5 @@
 
 void *probe(struct net *net, struct ctl_table *table)
 {
-	return register_net_sysctl_sz(net, "net/probe", table, 1);
+	return register_net_sysctl_sz(net, "net/xrds", table, 1);
 }
