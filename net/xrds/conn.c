@@ -320,6 +320,8 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	hello->inc = conn->inc;
 	hello->peer_inc = conn->peer_inc;
 	hello->ack = conn->rx_next - 1;
+	hello->age_ms = min_t(u64, jiffies_to_msecs(jiffies - conn->xn->born),
+			      U32_MAX);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_fill_hello);
 

@@ -17,7 +17,7 @@
 #include "xrds.h"
 
 /* a connection that lasted this long reconnects without delay */
-enum { XRDS_CONN_STABLE_MS = 1000 };
+#define XRDS_CONN_STABLE	HZ
 
 /* What an event does. KEEP leaves it pending until the state changes. */
 enum xrds_action {
@@ -228,12 +228,11 @@ static void xrds_state_down(struct xrds_conn *conn, bool failed)
 
 static void xrds_state_fail(struct xrds_conn *conn, int error)
 {
-	u64 up_ms = 0;
+	bool stable = false;
 
 	if (conn->state == XRDS_ST_UP) {
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
-		up_ms = div_u64(ktime_get_ns() - conn->connected_ns,
-				NSEC_PER_MSEC);
+		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
 	/* the first failure of a row is worth a line, each retry is not */
 	if (!conn->failed && error != -ECONNREFUSED)
@@ -241,7 +240,7 @@ static void xrds_state_fail(struct xrds_conn *conn, int error)
 				     &conn->key.faddr,
 				     xrds_state_name(conn->state), error);
 	xrds_state_stop(conn);
-	if (up_ms >= XRDS_CONN_STABLE_MS)
+	if (stable)
 		conn->backoff_ms = 0;
 	xrds_state_down(conn, true);
 }
@@ -393,7 +392,7 @@ static void xrds_state_open(struct xrds_conn *conn)
 		return;
 	}
 	xrds_count(conn->xn, XRDS_C_CONN_UP);
-	conn->connected_ns = ktime_get_ns();
+	conn->up_at = jiffies;
 	WRITE_ONCE(conn->failed, false);
 	xrds_state_set(conn, XRDS_ST_UP, 0);
 	xrds_cong_open(conn);

@@ -53,7 +53,8 @@ struct hello_layout {
 	__be64	inc;
 	__be64	peer_inc;
 	__be64	ack;
-	__be64	reserved;
+	__be32	age_ms;
+	__be32	reserved;
 };
 
 static_assert(sizeof(struct hello_layout) == XRDS_WIRE_HELLO_BYTES);
@@ -649,6 +650,7 @@ void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello)
 		.inc		= __cpu_to_be64(hello->inc),
 		.peer_inc	= __cpu_to_be64(hello->peer_inc),
 		.ack		= __cpu_to_be64(hello->ack),
+		.age_ms		= __cpu_to_be32(hello->age_ms),
 	};
 
 	memcpy(buf, &h, sizeof(h));
@@ -687,6 +689,7 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 	hello->inc = __be64_to_cpu(h.inc);
 	hello->peer_inc = __be64_to_cpu(h.peer_inc);
 	hello->ack = __be64_to_cpu(h.ack);
+	hello->age_ms = __be32_to_cpu(h.age_ms);
 
 	if (hello->revision < XRDS_HELLO_REVISION)
 		return XRDS_WIRE_HELLO;

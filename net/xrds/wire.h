@@ -255,6 +255,7 @@ struct xrds_wire_hello {
 	__u64	inc;
 	__u64	peer_inc;
 	__u64	ack;
+	__u32	age_ms;
 };
 
 enum { XRDS_HELLO_REVISION = 1 };

@@ -27,7 +27,12 @@ enum {
 	XRDS_PUMP_BATCH		= 256,
 	/* messages after which the peer is asked to acknowledge */
 	XRDS_ASK_ACK_MSGS	= 64,
+	/* ages of peers above this are not told apart */
+	XRDS_MAX_AGE_MS		= 3600 * 1000,
 };
+
+/* what a hello may need to arrive, and the grain of its clocks */
+#define XRDS_AGE_SLACK	(HZ / 10)
 
 /* Messages that end together, summed up so that each lock is taken once. */
 struct xrds_done {
@@ -119,7 +124,7 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 {
 	enum xrds_state state;
 
-	msg->peer_inc = READ_ONCE(conn->tx_peer_inc);
+	msg->accepted = jiffies;
 
 	spin_lock_bh(&conn->lock);
 	state = conn->state;
@@ -366,16 +371,39 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 }
 EXPORT_SYMBOL_GPL(xrds_xmit_acked);
 
-/* What the peer that is there now must not get: it has lost the state of the
- * one the message was meant for, which may have had it.
+/**
+ * struct xrds_peer - what a clear-to-send says about an unknown incarnation
+ * @restarted:	the peer's sockets are not those of the last connection
+ * @born:	jiffies when the peer can have had the first socket
  */
-static bool xrds_xmit_stale(const struct xrds_conn *conn,
-			    const struct xrds_wire_hello *h,
+struct xrds_peer {
+	bool restarted;
+	unsigned long born;
+};
+
+static void xrds_xmit_judge_peer(const struct xrds_conn *conn,
+				 const struct xrds_wire_hello *h,
+				 struct xrds_peer *peer)
+{
+	/* beyond that nobody asks, and jiffies stay comparable */
+	u32 age_ms = min_t(u32, h->age_ms, XRDS_MAX_AGE_MS);
+
+	peer->born = jiffies - msecs_to_jiffies(age_ms);
+	peer->restarted = time_after(peer->born,
+				     conn->up_at + XRDS_AGE_SLACK);
+}
+
+/* What a peer of another incarnation must not get: what was meant for sockets
+ * that are gone, and what it may have received before it forgot about us. A
+ * ping is for whoever is there.
+ */
+static bool xrds_xmit_stale(const struct xrds_peer *peer,
 			    const struct xrds_msg *msg)
 {
-	if (h->inc == conn->tx_peer_inc)
+	if (!msg->dport)
 		return false;
-	return msg->posted || (msg->peer_inc && msg->peer_inc != h->inc);
+	return peer->restarted ? time_before(msg->accepted, peer->born) :
+				 msg->posted;
 }
 
 /**
@@ -391,31 +419,35 @@ static bool xrds_xmit_stale(const struct xrds_conn *conn,
  */
 int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
-	bool same = h->inc == conn->tx_peer_inc;
+	/* without an earlier one nothing can be stale */
+	bool same = !conn->tx_peer_inc || h->inc == conn->tx_peer_inc;
 	u64 ack = h->peer_inc == conn->inc ? h->ack : 0;
 	struct xrds_msg *msg, *tmp;
+	struct xrds_peer peer;
 	LIST_HEAD(acked);
 	LIST_HEAD(stale);
 	LIST_HEAD(again);
 
 	/* the same peer knows us, and takes back nothing */
 	if (ack > conn->tx_seq ||
-	    (same && (h->peer_inc != conn->inc || ack < conn->acked)))
+	    (h->inc == conn->tx_peer_inc &&
+	     (h->peer_inc != conn->inc || ack < conn->acked)))
 		return -EPROTO;
 
+	xrds_xmit_judge_peer(conn, h, &peer);
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
 		if (msg->seq <= ack)
 			xrds_xmit_end(conn, msg, &acked);
-		else if (xrds_xmit_stale(conn, h, msg))
+		else if (!same && xrds_xmit_stale(&peer, msg))
 			xrds_xmit_end(conn, msg, &stale);
 		else
 			list_move_tail(&msg->node, &again);
 	}
 	if (!same)
 		list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
-			if (xrds_xmit_stale(conn, h, msg))
+			if (xrds_xmit_stale(&peer, msg))
 				xrds_xmit_end(conn, msg, &stale);
 	list_splice(&again, &conn->sendq);
 	WRITE_ONCE(conn->acked, ack);

@@ -89,6 +89,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
 /**
  * struct xrds_net - all state of one network namespace
  * @net:	the namespace; no reference, pernet exit comes first
+ * @born:	jiffies when it was made: no socket is older
  * @binds:	bound sockets by (address, port, scope)
  * @conns:	connections by struct xrds_conn_key
  * @dests:	destinations by struct xrds_dest_key
@@ -122,6 +123,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  */
 struct xrds_net {
 	struct net *net;
+	unsigned long born;
 	struct rhashtable binds;
 	struct rhashtable conns;
 	struct rhashtable dests;
@@ -332,7 +334,7 @@ static inline u32 xrds_msg_charge(u32 len)
  * @xn:		namespace, for accounting
  * @dest:	where its space is charged, with a reference; NULL for messages
  *		of the kernel itself
- * @peer_inc:	incarnation of the peer it was accepted for; 0: any
+ * @accepted:	jiffies when it was queued
  * @seq:	sequence number; 0 until first transmission; conn->tx_lock
  * @len:	payload, bytes
  * @sport:	source port
@@ -349,7 +351,7 @@ struct xrds_msg {
 	struct list_head node;
 	struct xrds_net *xn;
 	struct xrds_dest *dest;
-	u64 peer_inc;
+	unsigned long accepted;
 	u64 seq;
 	u32 len;
 	u16 sport;
@@ -573,7 +575,7 @@ enum {
  * @cong_nr:	entries of @cong_ports; @lock
  * @cong_full:	all state must be told; @lock
  * @cong_rx:	congestion updates that wait for the worker
- * @connected_ns: CLOCK_MONOTONIC when it last came up
+ * @up_at:	jiffies when it last came up; worker
  */
 struct xrds_conn {
 	struct rhash_head node;
@@ -628,7 +630,7 @@ struct xrds_conn {
 	struct delayed_work ack_work;
 	struct xarray cong;
 	struct sk_buff_head cong_rx;
-	u64 connected_ns;
+	unsigned long up_at;
 };
 
 int xrds_conn_init(void);
