@@ -260,7 +260,7 @@ enum {
 	XRDS_IB_HELLO_BYTES	= 128,	/* the buffer that takes the hello */
 	XRDS_IB_MAX_CREDITS	= 32767,
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads under way */
-	/* a queue pair that completes nothing for so long is stuck */
+	/* a queue pair that completes nothing for so long at least is stuck */
 	XRDS_IB_STALL_MS	= 5000,
 };
 
@@ -336,6 +336,7 @@ struct xrds_ib_part {
  * @bye_sent:	BYE was sent
  * @progress:	jiffies when something completed last, or when the first
  *		signalled one was posted since
+ * @stall:	jiffies without progress after which it is stuck
  */
 struct xrds_ib_tx {
 	struct xrds_ib_slot *slots;
@@ -360,6 +361,7 @@ struct xrds_ib_tx {
 	bool closed;
 	bool bye_sent;
 	unsigned long progress;
+	unsigned long stall;
 };
 
 /**

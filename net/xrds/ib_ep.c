@@ -180,6 +180,8 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ep->rq = rq;
+	/* not more than the whole queue, which may be older than the sysctl */
+	ep->tx.window = min(window, rq->max_bufs);
 	if (!rq->srq) {
 		ret = xrds_ib_recv_init(ep);
 		if (ret)

@@ -646,12 +646,11 @@ static void xrds_ib_send_watch(struct work_struct *work)
 	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
 					     struct xrds_ib_ep, watch);
 	struct xrds_ib_tx *tx = &ep->tx;
-	unsigned long limit = msecs_to_jiffies(XRDS_IB_STALL_MS);
 	bool busy, stalled;
 
 	spin_lock_bh(&ep->conn->tx_lock);
 	busy = tx->nr_signaled && !tx->broken;
-	stalled = busy && time_after(jiffies, tx->progress + limit);
+	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
 	spin_unlock_bh(&ep->conn->tx_lock);
 
 	if (stalled) {
@@ -663,6 +662,16 @@ static void xrds_ib_send_watch(struct work_struct *work)
 }
 
 /* ------------------------------------------------------------- lifetime */
+
+/* The device reports a dead peer before that, if it reports it at all. */
+static unsigned long xrds_ib_send_stall(const struct xrds_ib_net *xin)
+{
+	u64 retry_ns = 4096ULL << READ_ONCE(xin->ack_timeout);
+	u64 all_ns = retry_ns * (READ_ONCE(xin->retry_count) + 1);
+
+	return max(nsecs_to_jiffies(2 * all_ns),
+		   msecs_to_jiffies(XRDS_IB_STALL_MS));
+}
 
 /**
  * xrds_ib_send_init - make what an endpoint needs to send
@@ -685,6 +694,7 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 		       dev->attrs.max_qp_wr - 1);
 	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
 			    tx->nr / 2);
+	tx->stall = xrds_ib_send_stall(xin);
 	tx->window = READ_ONCE(xin->recv_window);
 	tx->payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 	tx->slots = kvcalloc(tx->nr, sizeof(*tx->slots), GFP_KERNEL);
