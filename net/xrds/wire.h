@@ -243,6 +243,7 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
  * @inc:	incarnation of the sender's connection; not 0
  * @peer_inc:	incarnation of the receiver that @ack belongs to; 0: none known
  * @ack:	last sequence number received from @peer_inc; 0 without it
+ * @age_ms:	how long there can have been sockets at the sender, milliseconds
  */
 struct xrds_wire_hello {
 	__u16	revision;
