@@ -30,6 +30,9 @@ def test_kill_never_there(rig):
         _kill_holder(rig, NOBODY, count)
 
 
+test_kill_never_there.leaves = "messages"
+
+
 def test_kill_cut_off(rig):
     """To a node that was connected and vanished."""
     traffic.run(rig, 200)
@@ -49,6 +52,9 @@ def test_partition(rig):
     rig.diag(f"2000 messages beside a dead node: "
              f"{time.monotonic() - begin:.1f} s")
     rig.check(holder.code is None, "the holder ended")
+
+
+test_partition.leaves = "messages"
 
 
 def test_cut_and_join(rig):

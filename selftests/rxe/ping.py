@@ -35,6 +35,9 @@ def test_no_answer(rig):
     rig.check(" 0 answered" in done.out, done.out)
 
 
+test_no_answer.leaves = "messages"
+
+
 def test_errors(rig):
     """Mistakes are named, with exit status 2."""
     for options, words in (("-I 10.0.0.77 10.0.0.2", "no RDMA device has"),

@@ -27,7 +27,7 @@ CARRIED = ("crc32c_generic", "rdma_cm", "rdma_ucm", "ib_uverbs", "rds",
            "sch_prio", "cls_u32", "siw")
 PROGRAMS = ("bash", "date", "ip", "kmod", "rdma", "ss", "tc", "timeout")
 KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
-ON_NODES = ("unload", "leaks")      # scripts of the rig for the nodes
+ON_NODES = ("unload", "leaks", "settled")   # scripts of the rig for nodes
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
 

@@ -29,7 +29,10 @@ LOOP = TOP / "selftests/loop"
 RXE = TOP / "selftests/rxe"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
+HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
+           "debug")
 UNLOAD_SECONDS = 60
+SETTLE_SECONDS = 10
 SCAN_SECONDS = 120
 
 
@@ -43,6 +46,8 @@ class Test:
     modules: tuple[str, ...] = ()
     fresh: bool = False
     kernels: tuple[str, ...] = ()       # empty: all
+    leaves: str = ""        # what may be left: "messages"
+    debug: str = ""         # "slow": too slow for the debug tier of CI
 
     def matches(self, pattern: str) -> bool:
         """By full name, file name, function name, or a glob for these."""
@@ -65,7 +70,7 @@ def find() -> list[Test]:
 
 
 def _shell_test(path: Path) -> Test:
-    head = dict(re.findall(r"^# (nodes|timeout|modules|fresh|kernels): *(.*)$",
+    head = dict(re.findall(rf"^# ({'|'.join(HEADERS)}): *(.*)$",
                            path.read_text(encoding="utf-8"), re.MULTILINE))
     guest = f"/xrds/selftests/loop/{path.name}"
     timeout = float(head.get("timeout", 120))
@@ -77,7 +82,8 @@ def _shell_test(path: Path) -> Test:
     return Test(f"loop/{path.stem}", run, int(head.get("nodes", 1)), timeout,
                 tuple(head.get("modules", "xrds").split()),
                 head.get("fresh", "no") in ("yes", "true", "1"),
-                tuple(head.get("kernels", "").split()))
+                tuple(head.get("kernels", "").split()),
+                head.get("leaves", ""), head.get("debug", ""))
 
 
 def _python_tests(path: Path) -> list[Test]:
@@ -109,7 +115,8 @@ def _python_test(stem: str, module, name: str) -> Test:
     title = f"rxe/{stem}" if what == stem else f"rxe/{stem}.{what}"
     return Test(title, run, option("nodes", 2), option("timeout", 120),
                 tuple(option("modules", "xrds_ib").split()),
-                option("fresh", False), tuple(option("kernels", "").split()))
+                option("fresh", False), tuple(option("kernels", "").split()),
+                option("leaves", ""), option("debug", ""))
 
 
 # ------------------------------------------------------------------ running
@@ -129,12 +136,17 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
         with Rig(kernel, count, modules) as rig:
             note(f"kernel {kernel.release}: {count} node(s) up in "
                  f"{rig.boot_seconds:.1f} s")
-            for test in tests:
-                if test.nodes == count:
-                    _Trial(test, rig, report, verbose).run()
+            watch = stopwatch()
+            mine = [t for t in tests if t.nodes == count]
+            for test in mine:
+                _Trial(test, rig, report, verbose).run()
+            note(f"kernel {kernel.release}: {count} node(s), {len(mine)} "
+                 f"test(s): {rig.boot_seconds + watch():.0f} s from boot to "
+                 "verdict")
             if kernel.kmemleak:
                 _leaks(rig, report)
-    note(f"kernel {kernel.release}: tests took {elapsed():.0f} s")
+    note(f"kernel {kernel.release}: tier of {len(tests)} test(s) took "
+         f"{elapsed():.0f} s")
 
 
 def _leaks(rig: Rig, report: Report) -> None:
@@ -232,19 +244,27 @@ class _Trial:
             signal.signal(signal.SIGALRM, before)
 
     def _clean(self) -> list[Point]:
-        """Undo faults, end leftovers, unload: nothing may hold a reference."""
+        """Undo faults, end leftovers, unload: nothing may be left."""
         points = []
-        for node in self.rig.nodes:
-            points += self._guard(lambda node=node: self._clean_node(node))
+        for step in (self._heal_node, self._clean_node):
+            for node in self.rig.nodes:
+                points += self._guard(lambda: step(node))
         return points
+
+    @staticmethod
+    def _heal_node(node: Node) -> None:
+        if node.alive():
+            node.tainted = True     # until proven clean
+            node.heal()
 
     def _clean_node(self, node: Node) -> None:
         if not node.alive():
             if not node.killed and node not in self.mourned:
                 raise NodeDied(node, f"{node} died")
             return
-        node.tainted = True     # until proven clean
-        node.heal()
+        if self.test.leaves != "messages":
+            limit = round(SETTLE_SECONDS * node.kernel.slow)
+            node.run(f"settled {limit}", 2 * SETTLE_SECONDS)
         names = " ".join(dict.fromkeys((*OURS, *self.test.modules)))
         node.run(f"unload {names}", UNLOAD_SECONDS)
         node.tainted = False
