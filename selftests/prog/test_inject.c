@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Every system call with its first, second, third, ... allocation or copy
+ * failing, until a run has nothing left to fail: an error that a program can
+ * understand, and the same call works afterwards. The debug kernel's
+ * /proc/self/fail-nth does it, for this task alone; what a worker does for the
+ * call is the business of loop/faultinject and rxe/inject.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "pattern.h"
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	MAX_NTH		= 4000,	/* far more than any call needs */
+	DENSE		= 48,	/* every failure up to here, then some */
+	STRIDE		= 13,
+	SETTLE_MS	= 10000,
+	CASE_S		= 300,
+};
+
+static const int sizes[] = { 0, 1, 4096, 16385, 65536, MSG_MAX_BYTES };
+
+static char out[MSG_MAX_BYTES], in[MSG_MAX_BYTES];
+
+/* What a call works on; made anew for each run */
+static struct {
+	int fd, peer;
+	size_t len;		/* of a message */
+	int option, optlen;
+	union addr to;
+	char optval[65536];
+} on;
+
+/* ----------------------------------------------------------- fail-nth */
+
+static int nth_fd = -1;
+
+static void nth_open(void)
+{
+	nth_fd = must(open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC));
+	/* a page fault must not be what fails */
+	must(mlockall(MCL_CURRENT | MCL_FUTURE));
+}
+
+static void nth_set(int nth)
+{
+	char text[16];
+	int len = snprintf(text, sizeof(text), "%d", nth);
+
+	must(pwrite(nth_fd, text, len, 0));
+}
+
+/* Whether it struck since nth_set(); it will not any more. */
+static bool nth_end(void)
+{
+	char text[16] = "";
+	bool struck;
+
+	/* this copy may be the one that fails: then nothing did before */
+	struck = pread(nth_fd, text, sizeof(text) - 1, 0) > 0 && !atoi(text);
+	while (pwrite(nth_fd, "0", 1, 0) < 0)
+		;
+	return struck;
+}
+
+/* --------------------------------------------------------------- a call */
+
+struct call {
+	void (*prepare)(void);
+	int (*call)(void);	/* -1 and errno */
+	void (*proof)(void);	/* it has worked; NULL: nothing to see */
+	void (*finish)(void);
+	int also;		/* an errno beyond those of check_errno() */
+};
+
+static void check_errno(int error, int also)
+{
+	check(error == ENOMEM || error == ENOBUFS || error == EAGAIN ||
+	      error == EFAULT || (also && error == also));
+}
+
+static bool run_once(const struct call *c, int nth)
+{
+	int ret, error;
+	bool struck;
+
+	c->prepare();
+	nth_set(nth);
+	ret = c->call();
+	error = errno;
+	struck = nth_end();
+	if (ret < 0) {
+		tap_context("failure %d: %s", nth, tap_errno_name(error));
+		check(struck);
+		check_errno(error, c->also);
+		check(c->call() >= 0);
+	}
+	if (c->proof)
+		c->proof();
+	c->finish();
+	return struck;
+}
+
+/* How often it has struck. */
+static int run(const struct call *c)
+{
+	int nth, runs = 0;
+
+	for (nth = 1; nth < MAX_NTH; nth += nth < DENSE ? 1 : STRIDE) {
+		runs++;
+		tap_context("failure %d", nth);
+		if (!run_once(c, nth))
+			break;
+	}
+	tap_context("%s", "");
+	tap_note("%d runs, none left to fail from %d on", runs, nth);
+	check(nth < MAX_NTH);
+	return runs - 1;
+}
+
+static bool settled(void *arg)
+{
+	struct counters c = counters_read();
+	/* one is what counts */
+	bool ok = counters_get(&c, "obj_socks") == 1 &&
+		!counters_get(&c, "obj_dests") &&
+		!counters_get(&c, "obj_msgs");
+
+	if (!ok && arg)
+		counters_print(&c);
+	counters_free(&c);
+	return ok;
+}
+
+static void check_settled(void)
+{
+	if (!check(tap_wait(settled, NULL, SETTLE_MS)))
+		settled((void *)1);
+}
+
+static void close_all(void)
+{
+	if (on.fd >= 0)
+		close(on.fd);
+	if (on.peer >= 0)
+		close(on.peer);
+	on.fd = -1;
+	on.peer = -1;
+}
+
+/* ---------------------------------------------- socket, bind, connect, close */
+
+static void none(void)
+{
+	on.fd = -1;
+	on.peer = -1;
+}
+
+static void unbound(void)
+{
+	none();
+	on.fd = rds_socket();
+}
+
+static void bound(void)
+{
+	none();
+	on.fd = rds_bound(NULL);
+}
+
+static void pair(void)
+{
+	on.fd = rds_bound(NULL);
+	on.peer = rds_bound(&on.to);
+}
+
+static int do_socket(void)
+{
+	on.fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	return on.fd;
+}
+
+static int do_bind(void)
+{
+	union addr a = addr_of(tap_host, 0);
+
+	return bind(on.fd, &a.sa, addr_len(&a));
+}
+
+static int do_connect(void)
+{
+	return connect(on.fd, &on.to.sa, addr_len(&on.to));
+}
+
+static int do_getname(void)
+{
+	union addr a;
+	socklen_t len = sizeof(a);
+
+	return getsockname(on.fd, &a.sa, &len);
+}
+
+static int do_close(void)
+{
+	close(on.fd);
+	on.fd = -1;
+	return 0;
+}
+
+static void test_socket(void)
+{
+	struct call c = { none, do_socket, NULL, close_all, 0 };
+
+	nth_open();
+	/* the socket layer's word for no memory */
+	c.also = ENFILE;
+	check(run(&c) > 0);
+	check_settled();
+}
+
+static void test_bind(void)
+{
+	nth_open();
+	run(&(struct call){ unbound, do_bind, NULL, close_all, 0 });
+	check_settled();
+}
+
+static void test_connect(void)
+{
+	nth_open();
+	run(&(struct call){ pair, do_connect, NULL, close_all, 0 });
+	run(&(struct call){ bound, do_getname, NULL, close_all, 0 });
+	check_settled();
+}
+
+/* ------------------------------------------------------- send and receive */
+
+static int do_send(void)
+{
+	int ret = rds_send(on.fd, out, on.len, 0, &on.to);
+
+	if (ret >= 0)
+		check_eq(ret, on.len);
+	return ret;
+}
+
+static int do_recv(void)
+{
+	int ret = rds_recv(on.peer, in, sizeof(in), 0, NULL);
+
+	if (ret >= 0)
+		check(ret == (int)on.len && !memcmp(in, out, on.len));
+	return ret;
+}
+
+/* It has arrived, and once only: a mark sent after it is the next. */
+static void arrived(void)
+{
+	char mark[2];
+
+	rds_timeout(on.peer, SO_RCVTIMEO, WAIT_MS);
+	check(do_recv() >= 0);
+	check_ret(rds_send(on.fd, "m", 1, 0, &on.to), 1);
+	check_ret(rds_recv_within(on.peer, mark, sizeof(mark), WAIT_MS, NULL),
+		  1);
+}
+
+/* Each run has an address of its own, so no connection yet. */
+static void cold_pair(void)
+{
+	static int last;
+	char host[32];
+
+	last = last % 250 + 1;
+	snprintf(host, sizeof(host), "127.0.1.%d", last);
+	on.fd = rds_bound_to(host, 0, NULL);
+	on.peer = rds_bound_to(host, 0, &on.to);
+}
+
+/* The connection is there, and a destination, and memory for neither. */
+static void warm_pair(void)
+{
+	pair();
+	must(rds_send(on.fd, "w", 1, 0, &on.to));
+	must(rds_recv_within(on.peer, in, sizeof(in), WAIT_MS, NULL));
+}
+
+static void waiting_pair(void)
+{
+	pair();
+	must(rds_send(on.fd, out, on.len, 0, &on.to));
+	must(poll_one(on.peer, POLLIN, WAIT_MS));
+}
+
+static void each_size(const struct call *c)
+{
+	nth_open();
+	pattern_init(1);
+	pattern_fill(out, sizeof(out), &(struct pattern_key){ 1, 2, 3 });
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		on.len = sizes[i];
+		tap_note("%d bytes", sizes[i]);
+		check(run(c) > 0);
+	}
+	check_settled();
+}
+
+static void test_send_first(void)
+{
+	each_size(&(struct call){ cold_pair, do_send, arrived, close_all, 0 });
+}
+
+static void test_send(void)
+{
+	each_size(&(struct call){ warm_pair, do_send, arrived, close_all, 0 });
+}
+
+/* An error takes no message away: the next call has it. */
+static void test_recv(void)
+{
+	each_size(&(struct call){ waiting_pair, do_recv, NULL, close_all, 0 });
+}
+
+static void test_close(void)
+{
+	on.len = 1;
+	nth_open();
+	run(&(struct call){ bound, do_close, NULL, close_all, 0 });
+	run(&(struct call){ warm_pair, do_close, NULL, close_all, 0 });
+	run(&(struct call){ waiting_pair, do_close, NULL, close_all, 0 });
+	check_settled();
+}
+
+/* ------------------------------------------------------------------ options */
+
+static int do_set(void)
+{
+	return setsockopt(on.fd, SOL_RDS, on.option, on.optval, on.optlen);
+}
+
+static int do_get(void)
+{
+	socklen_t len = on.optlen;
+
+	return getsockopt(on.fd, SOL_RDS, on.option, on.optval, &len);
+}
+
+static void set_option(int option, const void *value, size_t len)
+{
+	on.option = option;
+	on.optlen = len;
+	memcpy(on.optval, value, len);
+	tap_note("set %d", option);
+	run(&(struct call){ warm_pair, do_set, NULL, close_all, 0 });
+}
+
+static void test_setsockopt(void)
+{
+	struct xrds_dest_sndbuf sndbuf = { .bytes = 65536 };
+	union addr to = addr_of(tap_host, 4000);
+	int one = 1;
+
+	nth_open();
+	memcpy(&sndbuf.dest, &to, sizeof(to));
+	set_option(RDS_RECVERR, &one, sizeof(one));
+	set_option(RDS_CONG_MONITOR, &one, sizeof(one));
+	set_option(XRDS_CONG_EAGAIN, &one, sizeof(one));
+	set_option(XRDS_DEST_SNDBUF, &sndbuf, sizeof(sndbuf));
+	set_option(RDS_CANCEL_SENT_TO, &to, sizeof(to.in));
+	check_settled();
+}
+
+static void get_option(int option, const union addr *to, size_t len)
+{
+	on.option = option;
+	on.optlen = len;
+	if (to)
+		memcpy(on.optval, to, sizeof(*to));
+	tap_note("get %d", option);
+	run(&(struct call){ warm_pair, do_get, NULL, close_all, 0 });
+}
+
+static void test_getsockopt(void)
+{
+	union addr to = addr_of(tap_host, 4000);
+
+	nth_open();
+	get_option(RDS_RECVERR, NULL, sizeof(int));
+	get_option(RDS_CONG_MONITOR, NULL, sizeof(int));
+	get_option(XRDS_CONG_EAGAIN, NULL, sizeof(int));
+	get_option(SO_RDS_TRANSPORT, NULL, sizeof(int));
+	get_option(XRDS_DEST_SNDBUF, &to, sizeof(struct xrds_dest_sndbuf));
+	get_option(XRDS_DEST_STATUS, &to, sizeof(struct xrds_dest_status));
+	get_option(RDS_INFO_COUNTERS, NULL, sizeof(on.optval));
+	check_settled();
+}
+
+static const struct tap_case cases[] = {
+	{ "socket", "socket()", test_socket, 0, CASE_S },
+	{ "bind", "bind()", test_bind, 0, CASE_S },
+	{ "connect", "connect() and getsockname()", test_connect, 0, CASE_S },
+	{ "send_first", "sendmsg() that starts a connection", test_send_first,
+	  0, CASE_S },
+	{ "send", "sendmsg() on a connection", test_send, 0, CASE_S },
+	{ "recv", "recvmsg(): an error takes no message away", test_recv, 0,
+	  CASE_S },
+	{ "setsockopt", "each option", test_setsockopt, 0, CASE_S },
+	{ "getsockopt", "each option, and the counters", test_getsockopt, 0,
+	  CASE_S },
+	{ "close", "close(), with and without traffic", test_close, 0, CASE_S },
+};
+
+int main(int argc, char **argv)
+{
+	if (access("/proc/thread-self/fail-nth", W_OK)) {
+		puts("1..0 # SKIP this kernel injects no faults");
+		return 0;
+	}
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
