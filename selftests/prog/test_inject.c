@@ -309,7 +309,8 @@ static void each_size(const struct call *c)
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		on.len = sizes[i];
 		tap_note("%d bytes", sizes[i]);
-		check(run(c) > 0);
+		/* an empty message may need nothing */
+		check(run(c) > 0 || !on.len);
 	}
 	check_settled();
 }
