@@ -138,21 +138,22 @@ static void hdr_seal(struct xrds_hdr *hdr)
 
 /* -------------------------------------------------------------- headers */
 
-/* Length of the body of each extension, 0 for what is none, and its bit in
+/* Length of each extension, type and body, 0 for what is none, and its bit in
  * xrds_wire_msg.has, 0 if its content is of no interest.
  */
 static const struct {
-	__u8	body;
+	__u8	bytes;
 	__u8	has;
-} ext_types[XRDS_EXT_EOS + 1] = {
-	[XRDS_EXT_VERSION]	= { 4, 0 },
-	[XRDS_EXT_RDMA]		= { 4, XRDS_HAS_RDMA },
-	[XRDS_EXT_RDMA_DEST]	= { 8, XRDS_HAS_RDMA_DEST },
-	[XRDS_EXT_RDMA_BYTES]	= { 8, XRDS_HAS_RDMA_BYTES },
-	[XRDS_EXT_NPATHS]	= { 2, XRDS_HAS_NPATHS },
-	[XRDS_EXT_GEN_NUM]	= { 4, XRDS_HAS_GEN_NUM },
-	[XRDS_EXT_SPORT_IDX]	= { 1, XRDS_HAS_SPORT_IDX },
-	[XRDS_EXT_EOS]		= { 4, XRDS_HAS_EOS },
+} ext_types[XRDS_EXT_SILENT + 1] = {
+	[XRDS_EXT_VERSION]	= { 1 + 4, 0 },
+	[XRDS_EXT_RDMA]		= { 1 + 4, XRDS_HAS_RDMA },
+	[XRDS_EXT_RDMA_DEST]	= { 1 + 8, XRDS_HAS_RDMA_DEST },
+	[XRDS_EXT_RDMA_BYTES]	= { 1 + 8, XRDS_HAS_RDMA_BYTES },
+	[XRDS_EXT_NPATHS]	= { 1 + 2, XRDS_HAS_NPATHS },
+	[XRDS_EXT_GEN_NUM]	= { 1 + 4, XRDS_HAS_GEN_NUM },
+	[XRDS_EXT_SPORT_IDX]	= { 1 + 1, XRDS_HAS_SPORT_IDX },
+	[XRDS_EXT_EOS]		= { 1 + 4, XRDS_HAS_EOS },
+	[XRDS_EXT_SILENT]	= { 1, XRDS_HAS_SILENT },
 };
 
 /* The order in which extensions are written. Receivers stop at the first type
@@ -162,6 +163,7 @@ static const __u8 ext_order[] = {
 	XRDS_EXT_RDMA,
 	XRDS_EXT_RDMA_DEST,
 	XRDS_EXT_EOS,
+	XRDS_EXT_SILENT,
 	XRDS_EXT_NPATHS,
 	XRDS_EXT_GEN_NUM,
 	XRDS_EXT_SPORT_IDX,
@@ -265,7 +267,7 @@ static void ext_encode(__u8 *ext, const struct xrds_wire_msg *msg)
 	__u32 pos = 0;
 
 	for (type = ext_order; *type != XRDS_EXT_NONE; type++) {
-		__u32 need = 1 + ext_types[*type].body;
+		__u32 need = ext_types[*type].bytes;
 
 		if (!(msg->has & ext_types[*type].has))
 			continue;
@@ -283,23 +285,24 @@ static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
 	__u32 pos = 0;
 
 	while (pos < XRDS_WIRE_EXT_BYTES && ext[pos] != XRDS_EXT_NONE) {
-		__u8 type = ext[pos++];
-		__u8 body = type <= XRDS_EXT_EOS ? ext_types[type].body : 0;
+		__u8 type = ext[pos];
+		__u8 bytes = type <= XRDS_EXT_SILENT ? ext_types[type].bytes :
+						       0;
 
-		/* no version but XRDS mode has ever sent an end of stream */
-		if (!strict && type == XRDS_EXT_EOS)
-			body = 0;
-		if (!body)
+		/* no version but XRDS mode has ever sent these */
+		if (!strict && type >= XRDS_EXT_EOS)
+			bytes = 0;
+		if (!bytes)
 			return strict ? XRDS_WIRE_EXT : XRDS_WIRE_OK;
-		if (body > XRDS_WIRE_EXT_BYTES - pos)
+		if (bytes > XRDS_WIRE_EXT_BYTES - pos)
 			return XRDS_WIRE_EXT;
 		/* some senders add one again when they send again */
 		if (strict && (msg->has & ext_types[type].has))
 			return XRDS_WIRE_EXT;
 
-		ext_get(msg, ext + pos, type);
+		ext_get(msg, ext + pos + 1, type);
 		msg->has |= ext_types[type].has;
-		pos += body;
+		pos += bytes;
 	}
 	return XRDS_WIRE_OK;
 }
@@ -319,7 +322,7 @@ __u32 xrds_wire_ext_bytes(__u8 has)
 
 	for (type = ext_order; *type != XRDS_EXT_NONE; type++) {
 		if (has & ext_types[*type].has)
-			bytes += 1 + ext_types[*type].body;
+			bytes += ext_types[*type].bytes;
 	}
 	return bytes;
 }
@@ -497,6 +500,8 @@ static enum xrds_wire_err xrds_check(struct xrds_wire_msg *msg, __u32 payload)
 	if (msg->flags & ~FLAGS_DATA)
 		return XRDS_WIRE_FLAGS;
 	if (msg->has & XRDS_HAS_EOS)
+		return XRDS_WIRE_EXT;
+	if (msg->has & XRDS_HAS_SILENT && (msg->len || !msg->sport))
 		return XRDS_WIRE_EXT;
 	return data_check(msg, 1);
 }

@@ -113,6 +113,7 @@ enum xrds_ext_type {
 	XRDS_EXT_GEN_NUM	= 6,	/* All: 4 */
 	XRDS_EXT_SPORT_IDX	= 8,	/* All: 1 */
 	XRDS_EXT_EOS		= 16,	/* XRDS: reason 4 */
+	XRDS_EXT_SILENT		= 17,	/* XRDS: no body */
 };
 
 /* Control messages: flags has XRDS_F_CONTROL, dport the type, sport 0 */
@@ -141,6 +142,7 @@ enum xrds_wire_err {
 #define XRDS_HAS_GEN_NUM	0x10
 #define XRDS_HAS_SPORT_IDX	0x20
 #define XRDS_HAS_EOS		0x40
+#define XRDS_HAS_SILENT		0x80	/* not to be delivered */
 
 /* xrds_wire_msg.rdma_dir: what the op in front of the message was */
 #define XRDS_RDMA_DIR_WRITE	0x01

@@ -48,6 +48,10 @@ static void headers(void)
 	save_msg("rdma", &msg, "hello");
 	msg.has = XRDS_HAS_RDMA_DEST | XRDS_HAS_GEN_NUM;
 	save_msg("rdma-dest", &msg, "hello");
+	msg.has = XRDS_HAS_RDMA | XRDS_HAS_SILENT;
+	msg.flags = 0;
+	msg.len = 0;
+	save_msg("silent", &msg, NULL);
 	msg = (struct xrds_wire_msg){
 		.seq = 1, .sport = 1, .has = XRDS_HAS_NPATHS | XRDS_HAS_GEN_NUM,
 	};

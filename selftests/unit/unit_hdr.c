@@ -44,6 +44,20 @@ static const __u8 rdma_bytes[XRDS_WIRE_HDR_BYTES] = {
 	0x00, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00,
 };
 
+static const struct xrds_wire_msg silent_msg = {
+	.seq = 7, .ack = 6, .sport = 4000, .dport = 4001,
+	.has = XRDS_HAS_RDMA | XRDS_HAS_SILENT, .rdma_rkey = 0xdeadbeef,
+	.kind = XRDS_KIND_DATA,
+};
+
+static const __u8 silent_bytes[XRDS_WIRE_HDR_BYTES] = {
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x07,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x06,
+	0x00, 0x00, 0x00, 0x00, 0x0f, 0xa0, 0x0f, 0xa1,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x41, 0x03,
+	0x02, 0xde, 0xad, 0xbe, 0xef, 0x11,
+};
+
 static const struct xrds_wire_msg eos_msg = {
 	.seq = 9, .ack = 8, .sport = 4000, .dport = 4001,
 	.flags = XRDS_F_EOS, .credit = 1, .has = XRDS_HAS_EOS,
@@ -102,6 +116,7 @@ static void known_answers(void)
 {
 	known(&data_msg, data_bytes);
 	known(&rdma_msg, rdma_bytes);
+	known(&silent_msg, silent_bytes);
 	known(&eos_msg, eos_bytes);
 	known(&keepalive_msg, keepalive_bytes);
 }
@@ -544,19 +559,44 @@ static void eos_rules(void)
 	CHECK(!unit_try(&eos_msg, 0, XRDS_VER_4_1));
 }
 
+static void silent_rules(void)
+{
+	struct xrds_wire_msg msg = silent_msg;
+
+	CHECK(!unit_try(&msg, 0, XRDS_VER_XRDS));
+	msg.len = 1;
+	CHECK(unit_try(&msg, 1, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
+	/* whatever port a program has sent it to */
+	msg = silent_msg;
+	msg.dport = 0;
+	CHECK(!unit_try(&msg, 0, XRDS_VER_XRDS));
+	/* a pong, an acknowledgment, a control message */
+	msg = silent_msg;
+	msg.sport = 0;
+	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
+	msg.seq = 0;
+	msg.dport = 0;
+	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
+	msg = keepalive_msg;
+	msg.has = XRDS_HAS_SILENT;
+	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
+	/* classic peers do not know it */
+	CHECK(!unit_try(&silent_msg, 0, XRDS_VER_4_1));
+}
+
 /* One extension of every type at every place in the list. */
 static void ext_places(void)
 {
-	static const int body[256] = {
-		[1] = 4, [2] = 4, [3] = 8, [4] = 8, [5] = 2, [6] = 4, [8] = 1,
-		[16] = 4,
+	static const int bytes[256] = {
+		[1] = 5, [2] = 5, [3] = 9, [4] = 9, [5] = 3, [6] = 5, [8] = 2,
+		[16] = 5, [17] = 1,
 	};
 	struct xrds_wire_msg out;
 	int type, pos, i;
 
 	for (type = 1; type < 256; type++) {
 		for (pos = 0; pos < 16; pos += 5) {
-			int fits = pos + 1 + body[type] <= 16;
+			int fits = pos + bytes[type] <= 16;
 			__u8 hdr[XRDS_WIRE_HDR_BYTES];
 			int classic, strict;
 
@@ -568,10 +608,14 @@ static void ext_places(void)
 			unit_seal(hdr);
 			classic = unit_decode(&out, hdr, 48, XRDS_VER_4_1);
 			strict = unit_decode(&out, hdr, 48, XRDS_VER_XRDS);
-			if (!body[type]) {
+			if (!bytes[type]) {
 				CHECK(!classic);
 				CHECK(strict == XRDS_WIRE_EXT);
 			} else if (type == XRDS_EXT_EOS) {
+				CHECK(!classic);
+				CHECK(strict == XRDS_WIRE_EXT);
+			} else if (type == XRDS_EXT_SILENT) {
+				/* and the message has a payload */
 				CHECK(!classic);
 				CHECK(strict == XRDS_WIRE_EXT);
 			} else if (fits) {
@@ -635,19 +679,22 @@ static void ext_space(void)
 				  XRDS_HAS_SPORT_IDX) == 16);
 	CHECK(xrds_wire_ext_bytes(XRDS_HAS_RDMA | XRDS_HAS_RDMA_DEST |
 				  XRDS_HAS_SPORT_IDX) == 16);
-	CHECK(xrds_wire_ext_bytes(0x7f) == 5 + 9 + 9 + 3 + 5 + 2 + 5);
+	CHECK(xrds_wire_ext_bytes(XRDS_HAS_RDMA | XRDS_HAS_RDMA_DEST |
+				  XRDS_HAS_SILENT) == 15);
+	CHECK(xrds_wire_ext_bytes(0xff) == 5 + 9 + 9 + 3 + 5 + 2 + 5 + 1);
 	for (has = 0; has < 256; has++) {
 		struct xrds_wire_msg msg = data_msg;
 		struct xrds_wire_msg out;
 		struct xrds_hdr hdr;
 
+		msg.len = 0;
 		msg.has = has & ~XRDS_HAS_EOS;
 		xrds_wire_hdr_encode(&hdr, &msg);
 		CHECK(!unit_decode(&out, &hdr, sizeof(hdr), XRDS_VER_XRDS));
 		CHECK(!(out.has & ~msg.has));
 		CHECK(xrds_wire_ext_bytes(out.has) <= XRDS_WIRE_EXT_BYTES);
 		if (xrds_wire_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES)
-			CHECK(out.has == (msg.has & 0x7f));
+			CHECK(out.has == msg.has);
 	}
 }
 
@@ -698,6 +745,7 @@ const struct unit_test unit_hdr_tests[] = {
 	{ credits, "credits of one header" },
 	{ control_rules, "control messages" },
 	{ eos_rules, "end of stream" },
+	{ silent_rules, "messages that are not delivered" },
 	{ ext_places, "every extension type at every place" },
 	{ ext_lists, "lists of extensions" },
 	{ ext_space, "extensions never outgrow the header" },
