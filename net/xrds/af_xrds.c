@@ -693,9 +693,12 @@ static int __init xrds_init(void)
 	ret = xrds_conn_init();
 	if (ret)
 		return ret;
-	ret = proto_register(&xrds_proto, 1);
+	ret = xrds_pin_init();
 	if (ret)
 		goto err_conn;
+	ret = proto_register(&xrds_proto, 1);
+	if (ret)
+		goto err_pin;
 	ret = register_pernet_subsys(&xrds_pernet_ops);
 	if (ret)
 		goto err_proto;
@@ -713,6 +716,8 @@ err_pernet:
 	unregister_pernet_subsys(&xrds_pernet_ops);
 err_proto:
 	proto_unregister(&xrds_proto);
+err_pin:
+	xrds_pin_exit();
 err_conn:
 	xrds_conn_exit();
 	return ret;
@@ -726,6 +731,7 @@ static void __exit xrds_exit(void)
 	/* sockets and destinations are freed after a grace period */
 	rcu_barrier();
 	proto_unregister(&xrds_proto);
+	xrds_pin_exit();
 	xrds_conn_exit();
 }
 

@@ -461,6 +461,37 @@ int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 			 const struct xrds_dest_sndbuf *arg);
 int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
+/* --------------------------------------------------------------- pin.c */
+
+/**
+ * struct xrds_pin - pinned memory of a process
+ * @pages:	pages
+ * @nr_pages:	how many; charged to @mm
+ * @bv:		the bytes in them
+ * @nr_bv:	how many pieces
+ * @bytes:	sum of all
+ * @write:	pinned for writing
+ * @mm:		whose memory it is
+ * @work:	gives it back
+ */
+struct xrds_pin {
+	struct page **pages;
+	unsigned int nr_pages;
+	struct bio_vec *bv;
+	unsigned int nr_bv;
+	u64 bytes;
+	bool write;
+	struct mm_struct *mm;
+	struct work_struct work;
+};
+
+extern struct workqueue_struct *xrds_pin_wq;
+int xrds_pin_init(void);
+void xrds_pin_exit(void);
+struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
+			       u64 max_bytes, bool write);
+void xrds_pin_free(struct xrds_pin *pin);
+
 /* -------------------------------------------------------------- conn.c */
 
 /* States of a connection. Only its work item writes them.

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * User memory that a device may touch: pinned, charged, given back.
+ *
+ * One object holds the pages of one or more ranges of a process, as bio_vecs
+ * with the exact bytes asked for. They are charged against RLIMIT_MEMLOCK of
+ * the process, and stay so after it has exited, until the last user is done.
+ *
+ * Giving pages back may sleep, and the last user may be a completion: it is
+ * done by a work item.
+ */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/mm.h>
+
+#include "xrds.h"
+
+struct workqueue_struct *xrds_pin_wq;
+
+static void xrds_pin_work(struct work_struct *work)
+{
+	struct xrds_pin *pin = container_of(work, struct xrds_pin, work);
+
+	unpin_user_pages_dirty_lock(pin->pages, pin->nr_pages, pin->write);
+	account_locked_vm(pin->mm, pin->nr_pages, false);
+	mmdrop(pin->mm);
+	kvfree(pin->pages);
+	kvfree(pin->bv);
+	kfree(pin);
+}
+
+/**
+ * xrds_pin_free - give pinned memory back
+ * @pin: pinned memory that nobody touches any more; NULL does nothing
+ *
+ * Context: any.
+ */
+void xrds_pin_free(struct xrds_pin *pin)
+{
+	if (pin)
+		queue_work(xrds_pin_wq, &pin->work);
+}
+
+/* Pages that a range touches; 0 when it is empty or wraps. */
+static u64 xrds_pin_pages(const struct rds_iovec *vec)
+{
+	u64 end;
+
+	if (!vec->bytes || check_add_overflow(vec->addr, vec->bytes, &end))
+		return 0;
+	return ((end - 1) >> PAGE_SHIFT) - (vec->addr >> PAGE_SHIFT) + 1;
+}
+
+/* Pin pages for a device that only reads them. Pages of a private mapping that
+ * nobody has written to yet are shared with others: the program's next store
+ * would get it a page of its own, which the device does not see. So they are
+ * pinned as if to be written, if the program may read them. Where that is not
+ * possible the mapping is not private, and its pages stay the same.
+ */
+static int xrds_pin_read(unsigned long start, int nr, struct page **pages)
+{
+	int n;
+
+	if (fault_in_readable((const char __user *)start,
+			      (size_t)nr << PAGE_SHIFT))
+		return -EFAULT;
+	n = pin_user_pages_fast(start, nr, FOLL_LONGTERM | FOLL_WRITE |
+				FOLL_FORCE, pages);
+	return n > 0 ? n : pin_user_pages_fast(start, nr, FOLL_LONGTERM, pages);
+}
+
+/* Pin one range and describe it; what was pinned is in @pin in any case. */
+static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
+{
+	struct page **pages = pin->pages + pin->nr_pages;
+	int want = xrds_pin_pages(vec), got = 0, n, i;
+	u32 offset = offset_in_page(vec->addr);
+	u64 left = vec->bytes;
+	unsigned long start;
+	u32 bytes;
+
+	while (got < want) {
+		start = (vec->addr & PAGE_MASK) + ((u64)got << PAGE_SHIFT);
+		n = pin->write ?
+		    pin_user_pages_fast(start, want - got, FOLL_LONGTERM |
+					FOLL_WRITE, pages + got) :
+		    xrds_pin_read(start, want - got, pages + got);
+		if (n <= 0)
+			break;
+		got += n;
+	}
+	pin->nr_pages += got;
+	if (got < want)
+		return -EFAULT;
+
+	for (i = 0; i < want; i++) {
+		bytes = min_t(u64, left, PAGE_SIZE - offset);
+		pin->bv[pin->nr_bv].bv_page = pages[i];
+		pin->bv[pin->nr_bv].bv_offset = offset;
+		pin->bv[pin->nr_bv++].bv_len = bytes;
+		left -= bytes;
+		offset = 0;
+	}
+	pin->bytes += vec->bytes;
+	return 0;
+}
+
+/**
+ * xrds_pin_user - pin ranges of the calling process
+ * @vec: the ranges
+ * @nr: how many, at least one
+ * @max_bytes: most that all together may be
+ * @write: the memory will be written to
+ *
+ * Context: process, may sleep; no lock of ours held.
+ * Return: the memory, or ERR_PTR(): -EINVAL for an empty range, -EMSGSIZE,
+ * -EFAULT, -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, -EPERM when
+ * that is zero.
+ */
+struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
+			       u64 max_bytes, bool write)
+{
+	u64 pages = 0, bytes = 0, n;
+	struct xrds_pin *pin;
+	unsigned int i;
+	int ret;
+
+	if (!can_do_mlock())
+		return ERR_PTR(-EPERM);
+	for (i = 0; i < nr; i++) {
+		n = xrds_pin_pages(&vec[i]);
+		if (!n)
+			return ERR_PTR(-EINVAL);
+		pages += n;
+		if (check_add_overflow(bytes, vec[i].bytes, &bytes) ||
+		    bytes > max_bytes)
+			return ERR_PTR(-EMSGSIZE);
+	}
+
+	pin = kzalloc(sizeof(*pin), GFP_KERNEL_ACCOUNT);
+	if (!pin)
+		return ERR_PTR(-ENOMEM);
+	INIT_WORK(&pin->work, xrds_pin_work);
+	pin->write = write;
+	pin->pages = kvmalloc_array(pages, sizeof(*pin->pages),
+				    GFP_KERNEL_ACCOUNT);
+	pin->bv = kvmalloc_array(pages, sizeof(*pin->bv), GFP_KERNEL_ACCOUNT);
+	ret = -ENOMEM;
+	if (!pin->pages || !pin->bv)
+		goto err_free;
+	ret = account_locked_vm(current->mm, pages, true);
+	if (ret)
+		goto err_free;
+
+	for (i = 0; i < nr && !ret; i++)
+		ret = xrds_pin_range(pin, &vec[i]);
+	if (ret)
+		goto err_unpin;
+	pin->mm = current->mm;
+	mmgrab(pin->mm);
+	return pin;
+
+err_unpin:
+	unpin_user_pages(pin->pages, pin->nr_pages);
+	account_locked_vm(current->mm, pages, false);
+err_free:
+	kvfree(pin->bv);
+	kvfree(pin->pages);
+	kfree(pin);
+	return ERR_PTR(ret);
+}
+
+/**
+ * xrds_pin_init - module init
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_pin_init(void)
+{
+	xrds_pin_wq = alloc_workqueue("xrds_pin", WQ_UNBOUND, 0);
+	return xrds_pin_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * xrds_pin_exit - module exit
+ *
+ * Context: process; nothing is pinned, or about to be given back, after this.
+ */
+void xrds_pin_exit(void)
+{
+	destroy_workqueue(xrds_pin_wq);
+}
