@@ -170,6 +170,8 @@ static int xrds_release(struct socket *sock)
 	if (xs->bound) {
 		xrds_bind_del(xs);
 		xrds_recv_purge(xs);
+		xrds_notices_purge(xs);
+		xrds_mr_free_all(xs);
 		xrds_dest_close_all(xs);
 		xrds_sock_close_wait(xs);
 		xrds_sock_linger(xs);
@@ -184,6 +186,7 @@ static void xrds_sock_destruct(struct sock *sk)
 {
 	struct xrds_net *xn = xrds_sk(sk)->xn;
 
+	xrds_node_free_all(xrds_sk(sk));
 	__skb_queue_purge(&sk->sk_receive_queue);
 	__skb_queue_purge(&sk->sk_error_queue);
 	if (atomic_dec_and_test(&xn->nr_socks))
@@ -297,6 +300,7 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 
 	if (!skb_queue_empty_lockless(&sk->sk_receive_queue))
 		mask |= EPOLLIN | EPOLLRDNORM;
+	mask |= xrds_notices_pending(xs);
 
 	spin_lock_bh(&xs->lock);
 	if (!xs->nr_refused || xs->nr_ready)
@@ -322,6 +326,21 @@ static int xrds_ioctl_outq(struct xrds_sock *xs, int __user *arg)
 	return put_user((int)min_t(u64, bytes, INT_MAX), arg);
 }
 
+static int xrds_ioctl_barrier(struct socket *sock, void __user *arg)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	struct xrds_barrier b;
+	int ret;
+
+	if (copy_from_user(&b, arg, sizeof(b)))
+		return -EFAULT;
+	ret = xrds_barrier(xs, &b, sock->file->f_flags & O_NONBLOCK);
+	if ((!ret || ret == -EAGAIN || ret == -ETIMEDOUT) &&
+	    copy_to_user(arg, &b, sizeof(b)))
+		return -EFAULT;
+	return ret;
+}
+
 static int xrds_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
@@ -334,8 +353,9 @@ static int xrds_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 		return xrds_ioctl_outq(xs, argp);
 	case SIOCRDSGETTOS:
 		return put_user(READ_ONCE(xs->tos), (rds_tos_t __user *)argp);
-	case SIOCRDSSETTOS:
 	case SIOCXRDSBARRIER:
+		return xrds_ioctl_barrier(sock, argp);
+	case SIOCRDSSETTOS:
 		return -EOPNOTSUPP;
 	default:
 		return -ENOIOCTLCMD;
@@ -398,6 +418,55 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	return 0;
 }
 
+static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
+		       unsigned int optlen)
+{
+	struct rds_get_mr_args args;
+	u64 cookie;
+
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	if (optlen != sizeof(args))
+		return -EINVAL;
+	if (copy_from_sockptr(&args, optval, sizeof(args)))
+		return -EFAULT;
+	return xrds_mr_create(xs, &args, &cookie);
+}
+
+/* Keys serve every peer: the destination says nothing that is needed. */
+static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
+				unsigned int optlen)
+{
+	struct rds_get_mr_for_dest_args args;
+	struct rds_get_mr_args plain;
+	u64 cookie;
+
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	if (optlen != sizeof(args))
+		return -EINVAL;
+	if (copy_from_sockptr(&args, optval, sizeof(args)))
+		return -EFAULT;
+	plain.vec = args.vec;
+	plain.cookie_addr = args.cookie_addr;
+	plain.flags = args.flags;
+	return xrds_mr_create(xs, &plain, &cookie);
+}
+
+static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
+			unsigned int optlen)
+{
+	struct rds_free_mr_args args;
+
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	if (optlen != sizeof(args))
+		return -EINVAL;
+	if (copy_from_sockptr(&args, optval, sizeof(args)))
+		return -EFAULT;
+	return xrds_mr_free(xs, &args);
+}
+
 static int xrds_set_transport(struct xrds_sock *xs, sockptr_t optval,
 			      unsigned int optlen)
 {
@@ -435,8 +504,11 @@ static int xrds_setsockopt(struct socket *sock, int level, int optname,
 	case XRDS_DEST_SNDBUF:
 		return xrds_set_dest_sndbuf(xs, optval, optlen);
 	case RDS_GET_MR:
+		return xrds_get_mr(xs, optval, optlen);
 	case RDS_GET_MR_FOR_DEST:
+		return xrds_get_mr_for_dest(xs, optval, optlen);
 	case RDS_FREE_MR:
+		return xrds_free_mr(xs, optval, optlen);
 	case SO_RDS_MSG_RXPATH_LATENCY:
 	case XRDS_REPLY_RESERVE:
 	case XRDS_REPLY_RELEASE:
@@ -587,6 +659,10 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->idle_dests);
 	INIT_LIST_HEAD(&xs->linger_node);
 	INIT_LIST_HEAD(&xs->cong_node);
+	INIT_LIST_HEAD(&xs->nodes);
+	INIT_LIST_HEAD(&xs->events);
+	INIT_LIST_HEAD(&xs->notices);
+	INIT_LIST_HEAD(&xs->mrs);
 	init_waitqueue_head(&xs->drained);
 	atomic_inc(&xn->nr_socks);
 
@@ -629,9 +705,15 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_dest_init(xn);
 	if (ret)
 		goto err_bind;
-	ret = xrds_conn_net_init(xn);
+	ret = xrds_node_init(xn);
 	if (ret)
 		goto err_dest;
+	ret = xrds_mr_init(xn);
+	if (ret)
+		goto err_node;
+	ret = xrds_conn_net_init(xn);
+	if (ret)
+		goto err_mr;
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
 		goto err_conn;
@@ -639,6 +721,10 @@ static int __net_init xrds_net_init(struct net *net)
 
 err_conn:
 	xrds_conn_net_exit(xn);
+err_mr:
+	xrds_mr_exit(xn);
+err_node:
+	xrds_node_exit(xn);
 err_dest:
 	xrds_dest_exit(xn);
 err_bind:
@@ -656,6 +742,10 @@ static void __net_exit xrds_net_exit(struct net *net)
 	/* ends all connections, and with them what closed sockets have left */
 	xrds_conn_net_exit(xn);
 	cancel_delayed_work_sync(&xn->linger_work);
+	/* regions that were used, memory that goes back */
+	flush_workqueue(xrds_pin_wq);
+	xrds_mr_exit(xn);
+	xrds_node_exit(xn);
 	xrds_dest_exit(xn);
 	xrds_bind_exit(xn);
 	free_percpu(xn->counters);

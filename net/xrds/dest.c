@@ -712,6 +712,7 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 
 	memset_startat(st, 0, state);
 	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
+	xrds_node_marks(xs, &to, &st->rdma_issued, &st->rdma_completed);
 
 	dest = xrds_dest_find(xs, &to);
 	if (!dest)

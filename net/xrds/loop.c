@@ -64,14 +64,35 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
 		.sport	= msg->sport,
 		.dport	= msg->dport,
 		.flags	= msg->flags,
+		.has	= msg->has,
+		.rdma_rkey = msg->rdma_rkey,
+		.dest_rkey = msg->dest_rkey,
+		.dest_off = msg->dest_off,
 	};
 	struct sk_buff *skb = msg->skb;
+	struct xrds_rop *rop = msg->rop;
+	bool deliver = true;
 
 	lockdep_assert_held(&conn->tx_lock);
 
+	if (rop) {
+		s32 status = xrds_loop_rdma(conn, rop);
+
+		deliver = !status && (msg->len || !rop->silent);
+		if (!status && !deliver)
+			xrds_mr_used(conn->xn, &conn->key.faddr, rop->rkey);
+		xrds_rop_done(rop, status);
+	}
+
 	/* what is delivered is acknowledged at once, so it comes here once */
 	msg->skb = NULL;
-	xrds_recv_msg(conn, &wm, skb);
+	if (deliver) {
+		xrds_recv_msg(conn, &wm, skb);
+	} else {
+		kfree_skb(skb);
+		/* received all the same: the next clear-to-send says so */
+		WRITE_ONCE(conn->rx_next, msg->seq + 1);
+	}
 	xrds_xmit_acked(conn, msg->seq);
 }
 
@@ -80,6 +101,13 @@ static void xrds_loop_item_free(struct xrds_loop_item *item)
 	list_del(&item->node);
 	xrds_msg_put(item->msg);
 	kfree(item);
+}
+
+/* The message is lost; an op is not repeated, so it ends. */
+static void xrds_loop_lose(struct xrds_msg *msg)
+{
+	if (msg->rop)
+		xrds_rop_done(msg->rop, RDS_RDMA_DROPPED);
 }
 
 static void xrds_loop_work(struct work_struct *work)
@@ -184,8 +212,10 @@ static void xrds_loop_stop(struct xrds_conn *conn)
 	cancel_delayed_work_sync(&ep->work);
 
 	/* nobody else has a pointer */
-	list_for_each_entry_safe(item, tmp, &ep->queue, node)
+	list_for_each_entry_safe(item, tmp, &ep->queue, node) {
+		xrds_loop_lose(item->msg);
 		xrds_loop_item_free(item);
+	}
 	kfree(ep);
 }
 
@@ -244,8 +274,10 @@ static int xrds_loop_queue(struct xrds_loop_ep *ep, struct xrds_msg *msg,
 
 	/* only with a knob on; -ENOMEM resets the connection, nothing is lost */
 	item = kmalloc(sizeof(*item), GFP_ATOMIC);
-	if (!item)
+	if (!item) {
+		xrds_loop_lose(msg);
 		return -ENOMEM;
+	}
 	item->msg = msg;
 	item->due = jiffies + msecs_to_jiffies(delay_ms);
 	xrds_msg_get(msg);
@@ -268,8 +300,10 @@ static int xrds_loop_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 		xrds_count(xn, XRDS_C_LOOP_LOST);
 		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_ERROR, -ECONNRESET);
 	}
-	if (unlikely(ep->broken))
+	if (unlikely(ep->broken)) {
+		xrds_loop_lose(msg);
 		return 0;
+	}
 	if (unlikely(delay_ms || !list_empty(&ep->queue)))
 		return xrds_loop_queue(ep, msg, delay_ms);
 	xrds_loop_deliver(conn, msg);
@@ -287,6 +321,7 @@ struct xrds_transport xrds_loop_transport = {
 	.name		= "loop",
 	.owner		= THIS_MODULE,
 	.type		= RDS_TRANS_NONE,
+	.caps		= XRDS_CAP_RDMA,
 	.local		= xrds_loop_local,
 	.dial		= xrds_loop_dial,
 	.advance	= xrds_loop_advance,
@@ -297,4 +332,6 @@ struct xrds_transport xrds_loop_transport = {
 	.prepare	= xrds_loop_prepare,
 	.xmit		= xrds_loop_xmit,
 	.xmit_ctl	= xrds_loop_xmit_ctl,
+	.mr_reg		= xrds_loop_mr_reg,
+	.mr_unreg	= xrds_loop_mr_unreg,
 };

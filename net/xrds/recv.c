@@ -127,6 +127,8 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	cb->len = wm->len;
 	cb->charge = xrds_msg_charge(wm->len);
 	cb->sport = wm->sport;
+	if (wm->has & XRDS_HAS_RDMA_DEST)
+		cb->cookie = (u64)wm->dest_off << 32 | wm->dest_rkey;
 
 	/* freed sockets stay valid until the end of the grace period */
 	rcu_read_lock();
@@ -206,7 +208,10 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		return;
 	}
 
-	if (wm->flags & XRDS_F_EOS) {
+	if (wm->has & XRDS_HAS_RDMA)
+		xrds_mr_used(xn, xrds_recv_daddr(conn), wm->rdma_rkey);
+
+	if (wm->flags & XRDS_F_EOS || wm->has & XRDS_HAS_SILENT) {
 		kfree_skb(skb);
 	} else if (!wm->dport) {
 		kfree_skb(skb);
@@ -270,13 +275,14 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 }
 
 /* Sleep until there may be something. Returns 0 or a negative errno. */
-static int xrds_recv_wait(struct sock *sk, long *timeo)
+static int xrds_recv_wait(struct sock *sk, bool notices, long *timeo)
 {
 	DEFINE_WAIT(wait);
 	int ret = 0;
 
 	prepare_to_wait_exclusive(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
-	if (skb_queue_empty_lockless(&sk->sk_receive_queue)) {
+	if (skb_queue_empty_lockless(&sk->sk_receive_queue) &&
+	    !(notices && xrds_notices_pending(xrds_sk(sk)))) {
 		if (signal_pending(current))
 			ret = sock_intr_errno(*timeo);
 		else if (!*timeo)
@@ -290,7 +296,7 @@ static int xrds_recv_wait(struct sock *sk, long *timeo)
 
 static int xrds_recv_copy(struct sk_buff *skb, struct msghdr *m, size_t size)
 {
-	const struct xrds_skb_cb *cb = xrds_skb(skb);
+	struct xrds_skb_cb *cb = xrds_skb(skb);
 	struct xrds_addr from = {
 		.addr	= cb->saddr,
 		.scope	= cb->scope,
@@ -304,6 +310,9 @@ static int xrds_recv_copy(struct sk_buff *skb, struct msghdr *m, size_t size)
 		m->msg_namelen = xrds_addr_build(&from, m->msg_name);
 	if (n < cb->len)
 		m->msg_flags |= MSG_TRUNC;
+	if (cb->cookie && put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_DEST,
+				   sizeof(cb->cookie), &cb->cookie))
+		return -EFAULT;
 	return n;
 }
 
@@ -340,12 +349,22 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 		ret = sock_error(sk);
 		if (ret)
 			return ret;
+		/* Notices come alone; without room for them data comes first.
+		 * They cannot be peeked at.
+		 */
+		if (!peek && xrds_notices_pending(xs)) {
+			ret = xrds_notices_read(xs, m);
+			if (ret)
+				return min(ret, 0);
+		}
 		skb = xrds_recv_dequeue(xs, peek);
 		if (skb)
 			break;
+		if (m->msg_flags & MSG_CTRUNC)
+			return 0;
 		if (!bound)
 			return -EAGAIN;
-		ret = xrds_recv_wait(sk, &timeo);
+		ret = xrds_recv_wait(sk, !peek, &timeo);
 		if (ret)
 			return ret;
 	}

@@ -67,6 +67,8 @@ void xrds_msg_put(struct xrds_msg *msg)
 	for (i = 0; i < msg->nr_bv; i++)
 		put_page(msg->bv[i].bv_page);
 	kfree_skb(msg->skb);
+	if (msg->rop)
+		xrds_rop_put(msg->rop);
 	if (msg->dest)
 		xrds_dest_put(msg->dest);
 	atomic_dec(&msg->xn->nr_msgs);
@@ -163,33 +165,141 @@ static struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn,
 	return msg;
 }
 
-/* Nothing that a control message can ask for is there yet. */
-static int xrds_send_cmsgs(struct msghdr *m)
+/**
+ * struct xrds_send_args - what the control messages of one call ask for
+ * @rop:	op, with a reference
+ * @id_addr:	where the program wants its identifier, or 0
+ * @barrier:	barrier to arm
+ * @has_id:	@id_addr was given
+ * @has_barrier: @barrier was given
+ * @has_cookie:	@cookie goes with the message
+ * @mapped:	@cookie is of a region that this call has made
+ * @cookie:	key and offset of memory offered to the receiver
+ */
+struct xrds_send_args {
+	struct xrds_rop *rop;
+	u64 id_addr;
+	struct xrds_barrier barrier;
+	bool has_id;
+	bool has_barrier;
+	bool has_cookie;
+	bool mapped;
+	u64 cookie;
+};
+
+static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
+			     size_t len, struct xrds_send_args *args)
+{
+	bool atomic = cmsg->cmsg_type != RDS_CMSG_RDMA_ARGS;
+	struct xrds_rop *rop;
+
+	if (args->rop || args->has_cookie ||
+	    len != (atomic ? sizeof(struct rds_atomic_args) :
+			     sizeof(struct rds_rdma_args)))
+		return -EINVAL;
+	rop = atomic ? xrds_rop_from_atomic(xs, CMSG_DATA(cmsg),
+					    cmsg->cmsg_type) :
+		       xrds_rop_from_args(xs, CMSG_DATA(cmsg));
+	if (IS_ERR(rop))
+		return PTR_ERR(rop);
+	args->rop = rop;
+	return 0;
+}
+
+static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
+				 size_t len, struct xrds_send_args *args)
+{
+	int ret;
+
+	if (args->rop || args->has_cookie)
+		return -EINVAL;
+	if (cmsg->cmsg_type == RDS_CMSG_RDMA_DEST) {
+		if (len != sizeof(args->cookie))
+			return -EINVAL;
+		memcpy(&args->cookie, CMSG_DATA(cmsg), sizeof(args->cookie));
+	} else {
+		if (len != sizeof(struct rds_get_mr_args))
+			return -EINVAL;
+		ret = xrds_mr_create(xs, CMSG_DATA(cmsg), &args->cookie);
+		if (ret)
+			return ret;
+		args->mapped = true;
+	}
+	args->has_cookie = true;
+	return 0;
+}
+
+static int xrds_send_cmsg_barrier(struct cmsghdr *cmsg, size_t len,
+				  struct xrds_send_args *args)
+{
+	if (args->has_barrier || len != sizeof(args->barrier))
+		return -EINVAL;
+	memcpy(&args->barrier, CMSG_DATA(cmsg), sizeof(args->barrier));
+	if (args->barrier.flags & ~XRDS_BARRIER_NONBLOCK)
+		return -EINVAL;
+	args->has_barrier = true;
+	return 0;
+}
+
+static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
+			  struct xrds_send_args *args)
+{
+	size_t len = cmsg->cmsg_len - CMSG_LEN(0);
+
+	switch (cmsg->cmsg_type) {
+	case RDS_CMSG_RDMA_ARGS:
+	case RDS_CMSG_ATOMIC_FADD:
+	case RDS_CMSG_ATOMIC_CSWP:
+	case RDS_CMSG_MASKED_ATOMIC_FADD:
+	case RDS_CMSG_MASKED_ATOMIC_CSWP:
+		return xrds_send_cmsg_op(xs, cmsg, len, args);
+	case RDS_CMSG_RDMA_DEST:
+	case RDS_CMSG_RDMA_MAP:
+		return xrds_send_cmsg_cookie(xs, cmsg, len, args);
+	case XRDS_CMSG_RDMA_ID:
+		if (args->has_id || len != sizeof(args->id_addr))
+			return -EINVAL;
+		memcpy(&args->id_addr, CMSG_DATA(cmsg), sizeof(args->id_addr));
+		args->has_id = true;
+		return 0;
+	case XRDS_CMSG_BARRIER:
+		return xrds_send_cmsg_barrier(cmsg, len, args);
+	case RDS_CMSG_ZCOPY_COOKIE:
+		return -EOPNOTSUPP;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Without an op there is no identifier, and no barrier for "this op". */
+static int xrds_send_cmsgs(struct xrds_sock *xs, struct msghdr *m,
+			   struct xrds_send_args *args)
 {
 	struct cmsghdr *cmsg;
+	int ret;
 
 	for_each_cmsghdr(cmsg, m) {
 		if (!CMSG_OK(m, cmsg))
 			return -EINVAL;
 		if (cmsg->cmsg_level != SOL_RDS)
 			continue;
-		switch (cmsg->cmsg_type) {
-		case RDS_CMSG_RDMA_ARGS:
-		case RDS_CMSG_RDMA_DEST:
-		case RDS_CMSG_RDMA_MAP:
-		case RDS_CMSG_ATOMIC_FADD:
-		case RDS_CMSG_ATOMIC_CSWP:
-		case RDS_CMSG_MASKED_ATOMIC_FADD:
-		case RDS_CMSG_MASKED_ATOMIC_CSWP:
-		case RDS_CMSG_ZCOPY_COOKIE:
-		case XRDS_CMSG_RDMA_ID:
-		case XRDS_CMSG_BARRIER:
-			return -EOPNOTSUPP;
-		default:
-			return -EINVAL;
-		}
+		ret = xrds_send_cmsg(xs, cmsg, args);
+		if (ret)
+			return ret;
 	}
+	if (!args->rop && (args->has_id ||
+			   (args->has_barrier && !args->barrier.rdma_id)))
+		return -EINVAL;
 	return 0;
+}
+
+/* The call has failed: nothing of what it has prepared stays. */
+static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
+{
+	struct rds_free_mr_args free = { .cookie = args->cookie };
+
+	if (args->mapped)
+		xrds_mr_free(xs, &free);
 }
 
 /* Where to: the address of the call, else that of connect(). */
@@ -221,24 +331,13 @@ static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
 	return 0;
 }
 
-/* Space is reserved: make the message and queue it. A connection that ended
- * meanwhile, which it does only with nothing queued, is replaced.
+/* Queue a message. A connection that ended meanwhile, which it does only with
+ * nothing queued, is replaced.
  */
-static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
-			 struct xrds_conn *conn, struct msghdr *m, u32 len)
+static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
+			   struct xrds_msg *msg)
 {
-	struct xrds_msg *msg;
 	int ret;
-
-	msg = xrds_msg_from_user(xs->xn, m, len);
-	if (IS_ERR(msg)) {
-		xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
-		return PTR_ERR(msg);
-	}
-	msg->sport = xs->bind.port;
-	msg->dport = dest->key.port;
-	msg->dest = dest;
-	refcount_inc(&dest->ref);
 
 	xrds_conn_get(conn);
 	for (;;) {
@@ -248,24 +347,134 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 			ret = xrds_xmit_queue(conn, msg, true);
 		xrds_conn_put(conn);
 		if (ret != -ESTALE)
-			break;
+			return ret;
 		conn = xrds_dest_conn(dest);
-		if (IS_ERR(conn)) {
-			ret = PTR_ERR(conn);
-			break;
+		if (IS_ERR(conn))
+			return PTR_ERR(conn);
+	}
+}
+
+/* The node that the barrier is about; NULL and 0: there is none to arm. */
+static int xrds_send_barrier_node(struct xrds_sock *xs,
+				  const struct xrds_send_args *args,
+				  struct xrds_node *to,
+				  struct xrds_node **node)
+{
+	const struct xrds_barrier *b = &args->barrier;
+	struct xrds_addr addr;
+	u64 issued;
+
+	*node = NULL;
+	if (!args->has_barrier)
+		return 0;
+	*node = to;
+	if (b->dest.ss_family != AF_UNSPEC) {
+		if (xrds_addr_parse(&addr, &b->dest, sizeof(b->dest)))
+			return -EINVAL;
+		*node = xrds_node_find(xs, &addr);
+	}
+	if (!*node || (!b->rdma_id && *node != to))
+		return -EINVAL;
+	issued = READ_ONCE((*node)->issued) + (args->rop && *node == to);
+	return b->rdma_id > issued ? -EINVAL : 0;
+}
+
+/* An op gets its identifier and is queued in one go, so that the order of
+ * identifiers is that of the queue: the socket's lock keeps other ops out.
+ * The program learns the identifier before the op exists. A fault while it is
+ * told refuses the op, and the identifier goes to the next.
+ */
+static int xrds_send_queue_op(struct xrds_sock *xs, struct xrds_dest *dest,
+			      struct xrds_conn *conn, struct xrds_msg *msg,
+			      const struct xrds_send_args *args)
+{
+	struct xrds_addr to = { .addr = dest->key.addr,
+				.scope = dest->key.scope };
+	struct xrds_node *node, *armed;
+	u64 id = 0;
+	int ret;
+
+	lock_sock(&xs->sk);
+	node = args->rop ? xrds_node_get_for(xs, &to) :
+			   xrds_node_find(xs, &to);
+	ret = PTR_ERR_OR_ZERO(node);
+	if (!ret)
+		ret = xrds_send_barrier_node(xs, args, node, &armed);
+	if (ret)
+		goto out;
+	if (args->rop) {
+		args->rop->to = node;
+		id = node->issued + 1;
+		if (args->has_id) {
+			args->rop->id_asked = true;
+			ret = put_user(id, (u64 __user *)
+				       u64_to_user_ptr(args->id_addr));
+			if (ret)
+				goto out;
 		}
 	}
+	ret = xrds_send_queue(dest, conn, msg);
+	if (!ret && armed)
+		xrds_node_arm(xs, armed, args->barrier.rdma_id ?: id);
+out:
+	release_sock(&xs->sk);
+	return ret;
+}
+
+static void xrds_send_fill(struct xrds_msg *msg,
+			   const struct xrds_send_args *args)
+{
+	if (args->has_cookie) {
+		msg->has |= XRDS_HAS_RDMA_DEST;
+		msg->dest_rkey = (u32)args->cookie;
+		msg->dest_off = args->cookie >> 32;
+	}
+	if (args->rop) {
+		refcount_inc(&args->rop->ref);
+		msg->rop = args->rop;
+		msg->has |= XRDS_HAS_RDMA;
+		msg->rdma_rkey = args->rop->rkey;
+	}
+}
+
+/* Space is reserved: make the message and queue it. */
+static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
+			 struct xrds_conn *conn, struct msghdr *m, u32 len,
+			 const struct xrds_send_args *args)
+{
+	struct xrds_msg *msg;
+	int ret;
+
+	msg = xrds_msg_from_user(xs->xn, m, len);
+	if (IS_ERR(msg)) {
+		ret = PTR_ERR(msg);
+		goto err_space;
+	}
+	msg->sport = xs->bind.port;
+	msg->dport = dest->key.port;
+	msg->dest = dest;
+	refcount_inc(&dest->ref);
+	xrds_send_fill(msg, args);
+
+	if (args->rop || args->has_barrier)
+		ret = xrds_send_queue_op(xs, dest, conn, msg, args);
+	else
+		ret = xrds_send_queue(dest, conn, msg);
 	if (ret) {
-		xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
 		xrds_msg_put(msg);
-		return ret;
+		goto err_space;
 	}
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
 	return len;
+
+err_space:
+	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
+	return ret;
 }
 
 static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
-			struct msghdr *m, u32 len, long timeo)
+			struct msghdr *m, u32 len, long timeo,
+			const struct xrds_send_args *args)
 {
 	struct xrds_conn *conn;
 	struct xrds_dest *dest;
@@ -282,7 +491,7 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 		}
 		ret = xrds_dest_reserve(dest, conn, len, timeo);
 		if (!ret)
-			ret = xrds_send_one(xs, dest, conn, m, len);
+			ret = xrds_send_one(xs, dest, conn, m, len, args);
 		xrds_conn_put(conn);
 		xrds_dest_put(dest);
 	} while (ret == -ESTALE);
@@ -301,6 +510,7 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
+	struct xrds_send_args args = {};
 	struct xrds_addr to;
 	int ret;
 
@@ -309,14 +519,21 @@ int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	if (len > XRDS_WIRE_MAX_MSG_BYTES)
 		return -EMSGSIZE;
 	ret = xrds_send_addr(xs, m, &to);
-	if (!ret)
-		ret = xrds_send_cmsgs(m);
 	if (ret)
 		return ret;
 
-	ret = xrds_send_to(xs, &to, m, len,
-			   sock_sndtimeo(&xs->sk,
-					 m->msg_flags & MSG_DONTWAIT));
+	/* the usual message has none, and a pile of zeros to pass over */
+	if (m->msg_controllen)
+		ret = xrds_send_cmsgs(xs, m, &args);
+	if (!ret)
+		ret = xrds_send_to(xs, &to, m, len,
+				   sock_sndtimeo(&xs->sk, m->msg_flags &
+							  MSG_DONTWAIT),
+				   &args);
+	if (ret < 0)
+		xrds_send_undo(xs, &args);
+	if (args.rop)
+		xrds_rop_put(args.rop);
 	if (ret == -ENOBUFS && READ_ONCE(xs->cong_eagain))
 		ret = -EAGAIN;
 	return ret;

@@ -185,6 +185,7 @@ static void xrds_state_stop(struct xrds_conn *conn)
 	conn->trans->stop(conn);
 	cancel_delayed_work_sync(&conn->ack_work);
 	xrds_cong_close(conn);
+	xrds_xmit_drop_ops(conn, false);
 
 	spin_lock_bh(&conn->lock);
 	conn->ep_gen++;
@@ -240,6 +241,9 @@ static void xrds_state_fail(struct xrds_conn *conn, int error)
 				     &conn->key.faddr,
 				     xrds_state_name(conn->state), error);
 	xrds_state_stop(conn);
+	/* ops are not for later; only a crossed request is no loss */
+	if (error != -EALREADY)
+		xrds_xmit_drop_ops(conn, true);
 	if (stable)
 		conn->backoff_ms = 0;
 	xrds_state_down(conn, true);

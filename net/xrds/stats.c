@@ -87,6 +87,8 @@ static unsigned int xrds_info_objects(struct xrds_net *xn,
 		{ "obj_dests", &xn->nr_dests },
 		{ "obj_conns", &xn->nr_conns },
 		{ "obj_msgs", &xn->nr_msgs },
+		{ "obj_rops", &xn->nr_rops },
+		{ "obj_mrs", &xn->nr_mrs },
 	};
 	unsigned int i;
 

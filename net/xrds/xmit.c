@@ -53,8 +53,10 @@ static void xrds_done_flush(struct xrds_done *done)
 	memset(done, 0, offsetof(struct xrds_done, acked));
 }
 
-/* End the messages on a list; drops the list's references. */
-static u32 xrds_done_list(struct list_head *list, bool acked)
+/* End the messages on a list; drops the list's references. An op that the
+ * transport never had ends here, with @status; the transport ends the others.
+ */
+static u32 xrds_done_list(struct list_head *list, bool acked, s32 status)
 {
 	struct xrds_done done = { .acked = acked };
 	struct xrds_msg *msg, *tmp;
@@ -63,6 +65,8 @@ static u32 xrds_done_list(struct list_head *list, bool acked)
 	list_for_each_entry_safe(msg, tmp, list, node) {
 		list_del_init(&msg->node);
 		n++;
+		if (msg->rop && !msg->posted)
+			xrds_rop_done(msg->rop, status);
 		if (msg->dest) {
 			if (done.dest != msg->dest) {
 				xrds_done_flush(&done);
@@ -133,6 +137,8 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 		return -ESTALE;
 	}
 	list_add_tail(&msg->node, &conn->sendq);
+	if (msg->rop)
+		xrds_rop_issue(msg->rop);
 	if (!msg->dest)
 		conn->kmsgs++;
 	spin_unlock_bh(&conn->lock);
@@ -177,6 +183,7 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg)
 
 static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg)
 {
+	bool again;
 	u8 ask = 0;
 	int ret;
 
@@ -188,17 +195,23 @@ static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (msg->posted)
 		msg->flags |= XRDS_F_RETRANSMITTED;
 
+	again = msg->posted;
+	/* from here on the transport ends the op */
+	msg->posted = true;
 	ret = conn->trans->xmit(conn, msg);
-	if (ret)
+	if (ret) {
+		/* -EAGAIN: not taken, as if nothing had been tried */
+		if (ret == -EAGAIN)
+			msg->posted = again;
 		return ret;
+	}
 
 	if (ask) {
 		conn->tx_unasked = 0;
 		xrds_count(conn->xn, XRDS_C_SEND_ACK_REQUIRED);
 	}
-	if (msg->posted)
+	if (again)
 		xrds_count(conn->xn, XRDS_C_SEND_RETRANSMIT);
-	msg->posted = true;
 	return 0;
 }
 
@@ -363,7 +376,7 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 	last = !xrds_xmit_wanted(conn);
 	spin_unlock_bh(&conn->lock);
 
-	n = xrds_done_list(&acked, true);
+	n = xrds_done_list(&acked, true, RDS_RDMA_DROPPED);
 	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED, n);
 	if (last)
 		xrds_xmit_wake_flush(conn->xn);
@@ -459,9 +472,10 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	spin_unlock_bh(&conn->tx_lock);
 
 	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED,
-		       xrds_done_list(&acked, true));
+		       xrds_done_list(&acked, true, RDS_RDMA_DROPPED));
 	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_STALE_PEER,
-		       xrds_done_list(&stale, false));
+		       xrds_done_list(&stale, false,
+				      RDS_RDMA_DROPPED));
 	return 0;
 }
 
@@ -486,6 +500,35 @@ void xrds_xmit_close(struct xrds_conn *conn)
 }
 
 /**
+ * xrds_xmit_drop_ops - an endpoint has ended: so have its ops
+ * @conn: connection without endpoint
+ * @unposted: the connection was lost, so ops that still wait end, too
+ *
+ * Messages without op stay, and will be sent again. An op is never repeated,
+ * and its immediate message goes with it.
+ *
+ * Context: the connection's work.
+ */
+void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
+{
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(drop);
+
+	spin_lock_bh(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
+		if (msg->rop && (msg->posted || unposted))
+			xrds_xmit_end(conn, msg, &drop);
+	if (unposted)
+		list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
+			if (msg->rop)
+				xrds_xmit_end(conn, msg, &drop);
+	spin_unlock_bh(&conn->lock);
+
+	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_OP,
+		       xrds_done_list(&drop, false, RDS_RDMA_DROPPED));
+}
+
+/**
  * xrds_xmit_drop_all - end all messages of a dead connection
  * @conn: connection
  *
@@ -503,7 +546,7 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->lock);
 
 	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_CONN_DEAD,
-		       xrds_done_list(&drop, false));
+		       xrds_done_list(&drop, false, RDS_RDMA_DROPPED));
 }
 
 /* Does the message belong to this socket, and go there? */
@@ -560,7 +603,7 @@ void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to)
 	rcu_read_unlock();
 
 	xrds_count_add(xn, XRDS_C_SEND_DROP_CLOSED,
-		       xrds_done_list(&drop, false));
+		       xrds_done_list(&drop, false, RDS_RDMA_CANCELED));
 }
 
 /**

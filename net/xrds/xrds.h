@@ -48,8 +48,10 @@
 
 struct xrds_conn;
 struct xrds_dest;
+struct xrds_mr;
 struct xrds_msg;
 struct xrds_net;
+struct xrds_rop;
 struct xrds_sock;
 struct xrds_transport;
 
@@ -93,6 +95,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @binds:	bound sockets by (address, port, scope)
  * @conns:	connections by struct xrds_conn_key
  * @dests:	destinations by struct xrds_dest_key
+ * @nodes:	nodes that RDMA ops went to, by struct xrds_node_key
+ * @mrs:	memory regions by struct xrds_mr_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list and @lingering
  * @socks:	all sockets, for dumps
@@ -103,6 +107,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @nr_socks:	sockets not yet destroyed, closed ones included
  * @nr_dests:	destinations not yet freed
  * @nr_msgs:	messages not yet freed
+ * @nr_rops:	RDMA ops not yet freed
+ * @nr_mrs:	memory regions not yet freed
  * @gone:	woken when @nr_conns or @nr_socks falls
  * @cong_lock:	guards @cong_socks
  * @cong_socks:	sockets that are congested
@@ -127,6 +133,8 @@ struct xrds_net {
 	struct rhashtable binds;
 	struct rhashtable conns;
 	struct rhashtable dests;
+	struct rhashtable nodes;
+	struct rhashtable mrs;
 	struct xrds_counters __percpu *counters;
 	spinlock_t lock;		/* lists of this namespace */
 	struct list_head socks;
@@ -137,6 +145,8 @@ struct xrds_net {
 	atomic_t nr_socks;
 	atomic_t nr_dests;
 	atomic_t nr_msgs;
+	atomic_t nr_rops;
+	atomic_t nr_mrs;
 	wait_queue_head_t gone;
 	spinlock_t cong_lock;		/* cong_socks */
 	struct list_head cong_socks;
@@ -243,6 +253,12 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @queued_bytes: payload accepted and not yet acknowledged; @lock
  * @queued_msgs: the same in messages; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
+ * @nodes:	nodes that RDMA ops went to; @lock
+ * @nr_nodes:	length of @nodes; @lock
+ * @nr_armed:	nodes at which a barrier is armed; @lock
+ * @events:	nodes at which what was waited for has come about; @lock
+ * @notices:	ops whose end the program has not read yet; @lock
+ * @mrs:	memory regions; @lock
  * @drained:	woken when @queued_msgs falls to 0 after close
  * @linger_node: in xn->lingering after close; xn->lock
  * @linger_end:	jiffies when a closed socket gives up
@@ -277,6 +293,12 @@ struct xrds_sock {
 	u64 queued_bytes;
 	u64 queued_msgs;
 	u32 dest_sndbuf;
+	struct list_head nodes;
+	u32 nr_nodes;
+	u32 nr_armed;
+	struct list_head events;
+	struct list_head notices;
+	struct list_head mrs;
 	wait_queue_head_t drained;
 	struct list_head linger_node;
 	unsigned long linger_end;
@@ -340,6 +362,12 @@ static inline u32 xrds_msg_charge(u32 len)
  * @sport:	source port
  * @dport:	destination port
  * @flags:	XRDS_F_* of its header; conn->tx_lock
+ * @has:	XRDS_HAS_RDMA, XRDS_HAS_RDMA_DEST: which keys its header has
+ * @rdma_rkey:	see struct xrds_wire_msg
+ * @dest_rkey:	see struct xrds_wire_msg
+ * @dest_off:	see struct xrds_wire_msg
+ * @rop:	op in front of it, with a reference; ends at the transport once
+ *		@posted is set
  * @posted:	was handed to the transport at least once; conn->tx_lock
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
  * @skb:	loopback: the receiver's view, made when the message was
@@ -357,8 +385,13 @@ struct xrds_msg {
 	u16 sport;
 	u16 dport;
 	u8 flags;
+	u8 has;
 	bool posted;
 	u32 eos_reason;
+	u32 rdma_rkey;
+	u32 dest_rkey;
+	u32 dest_off;
+	struct xrds_rop *rop;
 	struct sk_buff *skb;
 	unsigned int nr_bv;
 	struct bio_vec bv[];
@@ -491,6 +524,207 @@ void xrds_pin_exit(void);
 struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
 			       u64 max_bytes, bool write);
 void xrds_pin_free(struct xrds_pin *pin);
+
+/* ---------------------------------------------------------------- mr.c */
+
+#define XRDS_MR_FLAGS	(RDS_RDMA_READWRITE | RDS_RDMA_INVALIDATE | \
+			 RDS_RDMA_USE_ONCE | RDS_RDMA_DONTWAIT)
+
+enum { XRDS_MR_MAX_BYTES = 1 << 30 };
+
+/**
+ * struct xrds_mr_key - key of the table of memory regions
+ * @addr:	address the owner is bound to
+ * @rkey:	key that peers use
+ */
+struct xrds_mr_key {
+	struct in6_addr addr;
+	u32 rkey;
+};
+
+/**
+ * struct xrds_mr - a memory region
+ * @node:	in xn->mrs while @linked
+ * @key:	which
+ * @xn:		namespace
+ * @xs:		owner; no reference, closing it ends the region
+ * @xs_node:	in xs->mrs while @linked; xs->lock
+ * @linked:	found by lookups; xs->lock
+ * @ref:	the table's, and those of accesses over loopback
+ * @rcu:	for lookups
+ * @work:	ends a region that was used
+ * @trans:	transport it is registered with
+ * @pin:	memory
+ * @offset:	where in the key's address space the memory begins
+ * @write:	peers may write
+ * @use_once:	ends when it was used
+ * @lock:	loopback: guards access and @dead
+ * @dead:	loopback: the key is void; @lock
+ * @priv:	the transport's
+ */
+struct xrds_mr {
+	struct rhash_head node;
+	struct xrds_mr_key key;
+	struct xrds_net *xn;
+	struct xrds_sock *xs;
+	struct list_head xs_node;
+	bool linked;
+	refcount_t ref;
+	struct rcu_head rcu;
+	struct work_struct work;
+	const struct xrds_transport *trans;
+	struct xrds_pin *pin;
+	u32 offset;
+	bool write;
+	bool use_once;
+	spinlock_t lock;		/* access over loopback, dead */
+	bool dead;
+	void *priv;
+};
+
+int xrds_mr_init(struct xrds_net *xn);
+void xrds_mr_exit(struct xrds_net *xn);
+struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
+			     u32 rkey);
+void xrds_mr_put(struct xrds_mr *mr);
+void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey);
+int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
+		   u64 *cookie);
+int xrds_mr_free(struct xrds_sock *xs, const struct rds_free_mr_args *args);
+void xrds_mr_free_all(struct xrds_sock *xs);
+
+/* -------------------------------------------------------------- rdma.c */
+
+#define XRDS_ROP_FLAGS	(RDS_RDMA_READWRITE | RDS_RDMA_FENCE | \
+			 RDS_RDMA_INVALIDATE | RDS_RDMA_USE_ONCE | \
+			 RDS_RDMA_DONTWAIT | RDS_RDMA_NOTIFY_ME | \
+			 RDS_RDMA_SILENT)
+
+enum { XRDS_ROP_MAX_BYTES = 1 << 30 };
+
+enum xrds_rop_op {
+	XRDS_ROP_READ,		/* from the peer's memory into ours */
+	XRDS_ROP_WRITE,		/* from ours into the peer's */
+	XRDS_ROP_FADD,		/* fetch and add, at the peer's */
+	XRDS_ROP_CSWP,		/* compare and swap, at the peer's */
+};
+
+/**
+ * struct xrds_node_key - key of the table of nodes
+ * @xs:		socket
+ * @addr:	address, IPv4 mapped
+ * @scope:	interface index of a link-local address, else 0
+ * @zero:	no padding in a key
+ */
+struct xrds_node_key {
+	struct xrds_sock *xs;
+	struct in6_addr addr;
+	u32 scope;
+	u32 zero;
+};
+
+/**
+ * struct xrds_node - RDMA ops of one socket toward one node
+ * @node:	in xn->nodes
+ * @key:	which; lives as long as the socket
+ * @rcu:	for lookups
+ * @xs_node:	in xs->nodes; xs->lock
+ * @ops:	ops that have not left, by identifier; xs->lock
+ * @issued:	last identifier given out; xs->lock
+ * @completed:	high-water mark; written under xs->lock
+ * @armed:	identifier a barrier is armed for, 0: none; xs->lock
+ * @event_node:	in xs->events; xs->lock
+ * @wait:	barriers that block
+ */
+struct xrds_node {
+	struct rhash_head node;
+	struct xrds_node_key key;
+	struct rcu_head rcu;
+	struct list_head xs_node;
+	struct list_head ops;
+	u64 issued;
+	u64 completed;
+	u64 armed;
+	struct list_head event_node;
+	wait_queue_head_t wait;
+};
+
+/**
+ * struct xrds_rop - an RDMA op or atomic
+ * @node:	in to->ops, from its issue until it leaves; xs->lock
+ * @notice_node: in xs->notices; xs->lock
+ * @ref:	the message's, the FIFO's, the notice's
+ * @xs:		socket, with a reference
+ * @to:		node it goes to
+ * @trans:	transport
+ * @pin:	local memory
+ * @id:		identifier; 0 until issued; xs->lock
+ * @token:	the program's name for it
+ * @raddr:	remote address
+ * @rkey:	remote key
+ * @op:		enum xrds_rop_op
+ * @masked:	an atomic with masks
+ * @notify:	the program wants a notice
+ * @silent:	an immediate message without payload is not delivered
+ * @fence:	the immediate message waits for the op
+ * @id_asked:	the program was told the identifier
+ * @done:	has ended; xs->lock
+ * @status:	how; before that what the transport knows of a failure
+ * @compare_add: operand of an atomic
+ * @swap:	operand of an atomic
+ * @compare_mask: mask of an atomic
+ * @swap_mask:	mask of an atomic
+ * @priv:	the transport's
+ */
+struct xrds_rop {
+	struct list_head node;
+	struct list_head notice_node;
+	refcount_t ref;
+	struct xrds_sock *xs;
+	struct xrds_node *to;
+	const struct xrds_transport *trans;
+	struct xrds_pin *pin;
+	u64 id;
+	u64 token;
+	u64 raddr;
+	u32 rkey;
+	u8 op;
+	bool masked;
+	bool notify;
+	bool silent;
+	bool fence;
+	bool id_asked;
+	bool done;
+	s32 status;
+	u64 compare_add;
+	u64 swap;
+	u64 compare_mask;
+	u64 swap_mask;
+	void *priv;
+};
+
+int xrds_node_init(struct xrds_net *xn);
+void xrds_node_exit(struct xrds_net *xn);
+struct xrds_node *xrds_node_find(struct xrds_sock *xs,
+				 const struct xrds_addr *to);
+void xrds_node_marks(struct xrds_sock *xs, const struct xrds_addr *to,
+		     u64 *issued, u64 *completed);
+struct xrds_node *xrds_node_get_for(struct xrds_sock *xs,
+				    const struct xrds_addr *to);
+void xrds_node_arm(struct xrds_sock *xs, struct xrds_node *node, u64 id);
+void xrds_node_free_all(struct xrds_sock *xs);
+struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
+				    const struct rds_rdma_args *args);
+struct xrds_rop *xrds_rop_from_atomic(struct xrds_sock *xs,
+				      const struct rds_atomic_args *args,
+				      int type);
+void xrds_rop_issue(struct xrds_rop *rop);
+void xrds_rop_done(struct xrds_rop *rop, s32 status);
+void xrds_rop_put(struct xrds_rop *rop);
+int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock);
+__poll_t xrds_notices_pending(struct xrds_sock *xs);
+int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
+void xrds_notices_purge(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- conn.c */
 
@@ -705,6 +939,7 @@ void xrds_xmit_need_ack(struct xrds_conn *conn);
 u64 xrds_xmit_ack_value(struct xrds_conn *conn);
 int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_xmit_close(struct xrds_conn *conn);
+void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted);
 void xrds_xmit_drop_all(struct xrds_conn *conn);
 void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to);
 bool xrds_xmit_wanted(const struct xrds_conn *conn);
@@ -744,7 +979,14 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  *		on the message for as long as it needs it. Returns 0; -EAGAIN
  *		when it lacks slots or credits, in which case it calls
  *		xrds_xmit_pump() once they come; any other error breaks the
- *		connection.
+ *		connection. Unless it answers -EAGAIN it ends msg->rop, by
+ *		xrds_rop_done() exactly once, not later than in @stop.
+ * @mr_reg:	register mr->pin for the access asked for; sets mr->key.rkey and
+ *		mr->offset. Process context, may sleep. Returns 0 or a negative
+ *		errno. This and the next two only with XRDS_CAP_RDMA.
+ * @mr_unreg:	make the key void; when it returns no peer touches the memory.
+ *		Process context, may sleep.
+ * @rop_free:	free what prepare() made for an op. Any context. Optional.
  * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
  *		an acknowledgment (type 0). Called as xmit(), same returns.
  *
@@ -769,6 +1011,9 @@ struct xrds_transport {
 	int (*xmit)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit_ctl)(struct xrds_conn *conn, u8 type, const void *data,
 			u32 len);
+	int (*mr_reg)(struct xrds_mr *mr);
+	void (*mr_unreg)(struct xrds_mr *mr);
+	void (*rop_free)(struct xrds_rop *rop);
 };
 
 /* transport.c */
@@ -781,6 +1026,11 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
 /* loop.c */
 extern struct xrds_transport xrds_loop_transport;
 
+/* loop_rdma.c */
+int xrds_loop_mr_reg(struct xrds_mr *mr);
+void xrds_loop_mr_unreg(struct xrds_mr *mr);
+s32 xrds_loop_rdma(struct xrds_conn *conn, const struct xrds_rop *rop);
+
 /* -------------------------------------------------------------- recv.c */
 
 /**
@@ -792,6 +1042,7 @@ extern struct xrds_transport xrds_loop_transport;
  * @sport:	source port
  * @flags:	XRDS_F_EOS
  * @eos_reason:	with XRDS_F_EOS
+ * @cookie:	RDMA cookie that came with it; 0: none
  */
 struct xrds_skb_cb {
 	struct in6_addr saddr;
@@ -801,6 +1052,7 @@ struct xrds_skb_cb {
 	u16 sport;
 	u8 flags;
 	u8 eos_reason;
+	u64 cookie;
 };
 
 static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)

@@ -113,59 +113,14 @@ static void other_cmsgs(void)
 
 static void not_yet_options(void)
 {
-	struct rds_get_mr_args mr = { 0 };
-	struct rds_get_mr_for_dest_args mr_dest = { 0 };
-	struct rds_free_mr_args free_mr = { 0 };
 	struct sockaddr_storage release = { .ss_family = AF_INET };
 	int fd = rds_bound(NULL);
 	u32 reserve = 4096;
 
-	check_err(setsockopt(fd, SOL_RDS, RDS_GET_MR, &mr, sizeof(mr)),
-		  EOPNOTSUPP);
-	check_err(setsockopt(fd, SOL_RDS, RDS_GET_MR_FOR_DEST, &mr_dest,
-			     sizeof(mr_dest)), EOPNOTSUPP);
-	check_err(setsockopt(fd, SOL_RDS, RDS_FREE_MR, &free_mr,
-			     sizeof(free_mr)), EOPNOTSUPP);
 	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &reserve,
 			     sizeof(reserve)), EOPNOTSUPP);
 	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &release,
 			     sizeof(release)), EOPNOTSUPP);
-	close(fd);
-}
-
-static void not_yet_cmsgs(void)
-{
-	static const struct { int type; size_t len; } cmsgs[] = {
-		{ RDS_CMSG_RDMA_ARGS, sizeof(struct rds_rdma_args) },
-		{ RDS_CMSG_RDMA_DEST, sizeof(rds_rdma_cookie_t) },
-		{ RDS_CMSG_RDMA_MAP, sizeof(struct rds_get_mr_args) },
-		{ RDS_CMSG_ATOMIC_FADD, sizeof(struct rds_atomic_args) },
-		{ RDS_CMSG_ATOMIC_CSWP, sizeof(struct rds_atomic_args) },
-		{ RDS_CMSG_MASKED_ATOMIC_FADD, sizeof(struct rds_atomic_args) },
-		{ RDS_CMSG_MASKED_ATOMIC_CSWP, sizeof(struct rds_atomic_args) },
-		{ XRDS_CMSG_RDMA_ID, sizeof(u64) },
-		{ XRDS_CMSG_BARRIER, sizeof(struct xrds_barrier) },
-	};
-	char data[BIG] = "";
-	union addr self;
-	int fd = rds_bound(&self);
-
-	for (size_t i = 0; i < ARRAY_SIZE(cmsgs); i++) {
-		tap_context("cmsg %d", cmsgs[i].type);
-		check_err(rds_send_cmsg(fd, &self, cmsgs[i].type, data,
-					cmsgs[i].len), EOPNOTSUPP);
-	}
-	tap_context("nothing was sent");
-	check_eq(poll_one(fd, POLLIN, 0), 0);
-	close(fd);
-}
-
-static void not_yet_ioctl(void)
-{
-	struct xrds_barrier barrier = { 0 };
-	int fd = rds_bound(NULL);
-
-	check_err(ioctl(fd, SIOCXRDSBARRIER, &barrier), EOPNOTSUPP);
 	close(fd);
 }
 
@@ -479,10 +434,6 @@ static const struct tap_case cases[] = {
 	  other_cmsgs, 0, 0 },
 	{ "not_yet_options", "options without an implementation: EOPNOTSUPP",
 	  not_yet_options, 0, 0 },
-	{ "not_yet_cmsgs", "control messages without one: EOPNOTSUPP",
-	  not_yet_cmsgs, 0, 0 },
-	{ "not_yet_ioctl", "the barrier without one: EOPNOTSUPP",
-	  not_yet_ioctl, 0, 0 },
 	{ "unknown_ioctls", "unknown ioctls: ENOTTY", unknown_ioctls, 0, 0 },
 	{ "set_sizes", "short options to set: EINVAL", set_sizes, 0, 0 },
 	{ "get_sizes", "short buffers to get: EINVAL; exact length otherwise",
