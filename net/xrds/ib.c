@@ -217,6 +217,7 @@ struct xrds_transport xrds_ib_transport = {
 	.name		= "infiniband",
 	.owner		= THIS_MODULE,
 	.type		= RDS_TRANS_IB,
+	.caps		= XRDS_CAP_RDMA,
 	.local		= xrds_ib_local,
 	.dial		= xrds_ib_dial,
 	.advance	= xrds_ib_advance,
@@ -224,8 +225,12 @@ struct xrds_transport xrds_ib_transport = {
 	.refuse		= xrds_ib_refuse,
 	.start		= xrds_ib_start,
 	.stop		= xrds_ib_stop,
+	.prepare	= xrds_ib_prepare,
 	.xmit		= xrds_ib_xmit,
 	.xmit_ctl	= xrds_ib_xmit_ctl,
+	.mr_reg		= xrds_ib_mr_reg,
+	.mr_unreg	= xrds_ib_mr_unreg,
+	.rop_free	= xrds_ib_rop_free,
 };
 
 static int __init xrds_ib_init(void)

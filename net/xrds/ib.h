@@ -12,9 +12,13 @@
  *   ib_cm.c    connection manager, both sides
  *   ib_id.c    end of an identifier of the connection manager
  *   ib_ep.c    life of an endpoint
- *   ib_send.c  send slots, fragments, credits spent and granted
+ *   ib_slot.c  send slots, and the watch over them
+ *   ib_send.c  fragments, control messages, credits spent and granted
+ *   ib_rdma.c  RDMA ops in front of messages
  *   ib_rq.c    receive queue: buffers posted, refilled
  *   ib_recv.c  completions: credits, reassembly, control messages
+ *   ib_regq.c  registration queue: makes keys and makes them void
+ *   ib_mr.c    memory regions, and the pool of objects for them
  *
  * Locks. The connection manager's handler mutex is outermost: handlers record
  * an event and leave, and none of the locks below is held while rdma_cm is
@@ -23,15 +27,21 @@
  *
  *   xrds_ib_devs_lock   mutex; list of devices
  *   ibdev->rq_lock      mutex; ibdev->rq
+ *   m->lock             mutex of a memory region; what it has of its device
+ *   regq->sem           registration queue: readers post, a writer replaces;
+ *                       taken inside m->lock
  *   rq->ep_lock         mutex; rq->eps; tx_lock is taken inside
  *   ibdev->lock         spin; ibdev->eps; conn->lock is taken inside
  *   rq->lock            spin; buffers; leaf
+ *   pool->lock          spin; free objects for memory regions; leaf
  */
 #ifndef _XRDS_IB_H
 #define _XRDS_IB_H
 
 #include <linux/completion.h>
 #include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/semaphore.h>
 #include <net/netns/generic.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
@@ -105,6 +115,68 @@ static inline void xrds_ib_count_add(struct xrds_ib_net *xin,
 	this_cpu_add(xin->counters->v[c], n);
 }
 
+/* --------------------------------------------------------- ib_regq.c */
+
+/**
+ * struct xrds_ib_regq - registration queue of a device
+ * @sem:	readers post, a writer makes the queue pair or destroys it
+ * @slots:	work requests that may be posted
+ * @cq:		completion queue, or NULL; @sem
+ * @qp:		queue pair, connected to itself, or NULL; @sem
+ * @broken:	it has failed and must be replaced; set by readers
+ */
+struct xrds_ib_regq {
+	struct rw_semaphore sem;
+	struct semaphore slots;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	bool broken;
+};
+
+/**
+ * struct xrds_ib_regwr - a work request for the registration queue
+ * @cqe:	completion
+ * @done:	completed with it
+ * @status:	its result
+ * @wr:		IB_WR_LOCAL_INV
+ * @reg:	IB_WR_REG_MR
+ */
+struct xrds_ib_regwr {
+	struct ib_cqe cqe;
+	struct completion done;
+	enum ib_wc_status status;
+	union {
+		struct ib_send_wr wr;
+		struct ib_reg_wr reg;
+	};
+};
+
+void xrds_ib_regq_init(struct xrds_ib_regq *regq);
+void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
+int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
+
+/* ----------------------------------------------------------- ib_mr.c */
+
+/**
+ * struct xrds_ib_pool - objects for memory regions that are free
+ * @lock:	guards the rest
+ * @free:	the objects, longest unused first
+ * @nr:		how many
+ * @pages:	how many pages they can hold together
+ */
+struct xrds_ib_pool {
+	spinlock_t lock;		/* free, nr, pages */
+	struct list_head free;
+	u32 nr;
+	u32 pages;
+};
+
+void xrds_ib_pool_init(struct xrds_ib_pool *pool);
+void xrds_ib_pool_exit(struct xrds_ib_pool *pool);
+int xrds_ib_mr_reg(struct xrds_mr *mr);
+void xrds_ib_mr_unreg(struct xrds_mr *mr);
+void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);
+
 /* ---------------------------------------------------------- ib_dev.c */
 
 /**
@@ -112,14 +184,18 @@ static inline void xrds_ib_count_add(struct xrds_ib_net *xin,
  * @node:	in the list of devices until removal; xrds_ib_devs_lock
  * @dev:	the device
  * @pd:		protection domain of all queue pairs
- * @ref:	one until removal, one for each endpoint and receive queue
+ * @ref:	one until removal, one for each endpoint, receive queue and
+ *		memory region
  * @gone:	completed when @ref is zero
- * @lock:	guards @eps and @removed
+ * @lock:	guards @eps, @mrs and @removed
  * @eps:	endpoints, to be told of removal
+ * @mrs:	memory regions, ended by removal
  * @removed:	removal has begun; also read under @rq_lock
  * @rq_lock:	guards @rq
  * @rq:		shared receive queue for new endpoints, NULL until needed
  * @shared:	the device has shared receive queues and they are wanted
+ * @regq:	registration queue
+ * @pool:	objects for memory regions that are free
  */
 struct xrds_ib_dev {
 	struct list_head node;
@@ -127,17 +203,22 @@ struct xrds_ib_dev {
 	struct ib_pd *pd;
 	refcount_t ref;
 	struct completion gone;
-	spinlock_t lock;		/* eps, removed */
+	spinlock_t lock;		/* eps, mrs, removed */
 	struct list_head eps;
+	struct list_head mrs;
 	bool removed;
 	struct mutex rq_lock;		/* rq */
 	struct xrds_ib_rq *rq;
 	bool shared;
+	struct xrds_ib_regq regq;
+	struct xrds_ib_pool pool;
 };
 
 int xrds_ib_dev_init(void);
 void xrds_ib_dev_exit(void);
 struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev);
+struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
+				    const struct in6_addr *addr, u32 scope);
 void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
@@ -254,12 +335,15 @@ void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
 enum {
 	/* gather entries of a send: the header and two pieces of payload */
 	XRDS_IB_SGE		= 3,
+	/* scatter entries of an op: what fills two units of a send queue */
+	XRDS_IB_OP_SGE		= 6,
 	XRDS_IB_HDR_BYTES	= 64,	/* room for a header in its array */
 	XRDS_IB_CTL_SLOTS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	XRDS_IB_HELLO_BYTES	= 128,	/* the buffer that takes the hello */
 	XRDS_IB_MAX_CREDITS	= 32767,
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads under way */
+	XRDS_IB_EXTRA_SEND_WR	= 2,	/* a nudge, and the drain's marker */
 	/* a queue pair that completes nothing for so long at least is stuck */
 	XRDS_IB_STALL_MS	= 5000,
 };
@@ -281,26 +365,40 @@ enum {
  * struct xrds_ib_slot - one send work request
  * @cqe:	completion; of this slot and those before it
  * @wr:		work request
- * @sge:	of @wr; the first is the header, the others are mapped payload
+ * @rdma:	the same of a read or write
+ * @atomic:	the same of an atomic
+ * @sge:	of a SEND; the first is the header, the others mapped payload
+ * @rop:	op that this is part of, kept by its message behind it; NULL
+ *		for a SEND
  * @msg:	message that ends with this fragment, with a reference, or NULL
  * @ctl:	number of the control buffer in use, or -1
  */
 struct xrds_ib_slot {
 	struct ib_cqe cqe;
-	struct ib_send_wr wr;
+	union {
+		struct ib_send_wr wr;
+		struct ib_rdma_wr rdma;
+		struct ib_atomic_wr atomic;
+	};
 	struct ib_sge sge[XRDS_IB_SGE];
+	struct xrds_rop *rop;
 	struct xrds_msg *msg;
 	s8 ctl;
 };
 
+static_assert(!offsetof(struct ib_rdma_wr, wr));
+static_assert(!offsetof(struct ib_atomic_wr, wr));
+
 /**
- * struct xrds_ib_part - a message of which some fragments are posted
+ * struct xrds_ib_part - a message of which some is posted: its op first, then
+ *	its fragments
  * @msg:	with a reference; NULL: none
  * @hdr:	header of its fragments
  * @left:	payload not posted, bytes
  * @bv:		index of the first bio_vec not wholly posted
  * @bv_off:	bytes of it that are
  * @frag:	index of the next fragment
+ * @fence:	the first fragment waits for the op
  */
 struct xrds_ib_part {
 	struct xrds_msg *msg;
@@ -309,6 +407,7 @@ struct xrds_ib_part {
 	u32 bv;
 	u32 bv_off;
 	u16 frag;
+	bool fence;
 };
 
 /**
@@ -321,6 +420,8 @@ struct xrds_ib_part {
  * @run:	posted since the last signalled one
  * @nr_signaled: of those in use
  * @max_run:	sysctl max_unsignaled_wr when it was made
+ * @op_sge:	most scatter entries of a write
+ * @read_sge:	most scatter entries of a read
  * @ctl_used:	bit mask of control buffers in use
  * @hdrs:	headers, then control buffers
  * @hdrs_dma:	their address
@@ -337,6 +438,9 @@ struct xrds_ib_part {
  * @progress:	jiffies when something completed last, or when the first
  *		signalled one was posted since
  * @stall:	jiffies without progress after which it is stuck
+ * @nudging:	@nudge is posted
+ * @nudge:	makes the device look at the queue
+ * @nudge_cqe:	its completion
  */
 struct xrds_ib_tx {
 	struct xrds_ib_slot *slots;
@@ -347,6 +451,8 @@ struct xrds_ib_tx {
 	u16 run;
 	u16 nr_signaled;
 	u16 max_run;
+	u8 op_sge;
+	u8 read_sge;
 	u8 ctl_used;
 	void *hdrs;
 	u64 hdrs_dma;
@@ -362,6 +468,9 @@ struct xrds_ib_tx {
 	bool bye_sent;
 	unsigned long progress;
 	unsigned long stall;
+	bool nudging;
+	struct ib_rdma_wr nudge;
+	struct ib_cqe nudge_cqe;
 };
 
 /**
@@ -446,6 +555,8 @@ static inline bool xrds_ib_ep_xrds(const struct xrds_ib_ep *ep)
 
 int xrds_ib_listen(struct xrds_ib_net *xin);
 void xrds_ib_unlisten(struct xrds_ib_net *xin);
+struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
+				      const struct in6_addr *addr, u32 scope);
 int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);
 int xrds_ib_dial(struct xrds_conn *conn);
 int xrds_ib_advance(struct xrds_conn *conn);
@@ -471,10 +582,26 @@ void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep);
 int xrds_ib_wc_errno(const struct ib_wc *wc);
 void xrds_ib_stop(struct xrds_conn *conn);
 
+/* --------------------------------------------------------- ib_slot.c */
+
+struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx);
+void xrds_ib_slot_signal(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
+void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
+			 const struct xrds_ib_slot *until,
+			 struct list_head *ended);
+void xrds_ib_slot_untake(struct xrds_ib_ep *ep, struct xrds_ib_slot *from);
+int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first);
+void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+		       u32 *offset);
+void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+		       u32 offset, u32 bytes);
+int xrds_ib_slots_init(struct xrds_ib_ep *ep,
+		       void (*done)(struct ib_cq *cq, struct ib_wc *wc));
+void xrds_ib_slots_free(struct xrds_ib_ep *ep);
+
 /* --------------------------------------------------------- ib_send.c */
 
 int xrds_ib_send_init(struct xrds_ib_ep *ep);
-void xrds_ib_send_free(struct xrds_ib_ep *ep);
 int xrds_ib_send_hello(struct xrds_ib_ep *ep);
 void xrds_ib_send_open(struct xrds_ib_ep *ep,
 		       const struct xrds_wire_hello *hello);
@@ -483,6 +610,23 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep);
 int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg);
 int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len);
+
+/* --------------------------------------------------------- ib_rdma.c */
+
+int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_ib_rop_free(struct xrds_rop *rop);
+bool xrds_ib_op_left(const struct xrds_msg *msg);
+bool xrds_ib_op_fresh(const struct xrds_msg *msg);
+bool xrds_ib_op_fenced(const struct xrds_msg *msg);
+bool xrds_ib_op_refused(const struct xrds_msg *msg);
+int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+		    const struct xrds_msg *msg);
+void xrds_ib_op_unmap(struct xrds_ib_ep *ep, const struct xrds_ib_slot *slot);
+void xrds_ib_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg);
+void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
+		       const struct ib_wc *wc);
+void xrds_ib_op_collect(struct xrds_msg *msg, struct list_head *ended);
+void xrds_ib_op_end(struct list_head *ended, s32 status);
 
 /* --------------------------------------------------------- ib_recv.c */
 

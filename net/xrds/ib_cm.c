@@ -119,13 +119,15 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 {
 	enum xrds_wire_reject reason = XRDS_REJECT_NONE;
 	const struct rdma_conn_param *param = &event->param.conn;
+	int error = -ECONNREFUSED;
 
 	if (event->status == IB_CM_REJ_CONSUMER_DEFINED)
 		reason = xrds_wire_reject_decode(param->private_data,
 						 param->private_data_len);
 	switch (reason) {
 	case XRDS_REJECT_CROSSED:
-		/* the peer's own request is on its way */
+		/* the peer's own request is on its way, and no loss */
+		error = -EALREADY;
 		break;
 	case XRDS_REJECT_VERSION:
 		xrds_ib_log_refused(ep, "no common protocol version");
@@ -138,7 +140,7 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		break;
 	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_REJECTED);
-	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNREFUSED);
+	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, error);
 }
 
 /* Context: process, handler mutex of @id held; must not wait for the worker */
@@ -473,7 +475,8 @@ static int xrds_ib_request(struct rdma_cm_id *id,
 	if (ret) {
 		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
 				     &key.faddr, ret);
-		xrds_ib_reject(id, XRDS_REJECT_CROSSED);
+		xrds_ib_reject(id, ret == -EALREADY ? XRDS_REJECT_CROSSED :
+						      XRDS_REJECT_NONE);
 	}
 	/* other than 0 has the identifier destroyed */
 	return ret;
@@ -704,6 +707,36 @@ static int xrds_ib_local_event(struct rdma_cm_id *id,
 }
 
 /**
+ * xrds_ib_bound_dev - the device that an address is bound to
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process, may sleep.
+ * Return: the device with a reference, or NULL.
+ */
+struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
+				      const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_addr local = { .addr = *addr, .scope = scope };
+	struct xrds_ib_dev *ibdev = NULL;
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+
+	if (!net_eq(net, &init_net))
+		return NULL;
+	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return NULL;
+	xrds_addr_build(&local, &ss);
+	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device)
+		ibdev = xrds_ib_dev_get(id->device);
+	rdma_destroy_id(id);
+	return ibdev;
+}
+
+/**
  * xrds_ib_local - does an RDMA device own an address?
  * @net: namespace
  * @addr: address, IPv4 mapped
@@ -714,21 +747,8 @@ static int xrds_ib_local_event(struct rdma_cm_id *id,
  */
 int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
 {
-	struct xrds_addr local = { .addr = *addr, .scope = scope };
-	struct xrds_ib_dev *ibdev = NULL;
-	struct sockaddr_storage ss;
-	struct rdma_cm_id *id;
+	struct xrds_ib_dev *ibdev = xrds_ib_bound_dev(net, addr, scope);
 
-	if (!net_eq(net, &init_net))
-		return -EADDRNOTAVAIL;
-	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
-			    IB_QPT_RC);
-	if (IS_ERR(id))
-		return -EADDRNOTAVAIL;
-	xrds_addr_build(&local, &ss);
-	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device)
-		ibdev = xrds_ib_dev_get(id->device);
-	rdma_destroy_id(id);
 	if (!ibdev)
 		return -EADDRNOTAVAIL;
 	xrds_ib_dev_put(ibdev);

@@ -6,14 +6,17 @@
  * takes it away. It has what endpoints share: the protection domain and the
  * shared receive queue. The queue is made when the first endpoint asks for it
  * and replaced when too many endpoints may have lost a buffer in it, see
- * ib_rq.c; endpoints of the old one keep it until they end.
+ * ib_rq.c; endpoints of the old one keep it until they end. And it has what
+ * memory regions need, see ib_mr.c.
  *
  * Removal. make_dead: the device leaves the list, so no endpoint finds it any
  * more; those that have it get XRDS_EV_REMOVED. Drain: their connections'
  * work items tear them down, each drops its reference, receive queues drop
- * theirs when their last endpoint has gone; the driver's thread waits here for
- * all of them. That wait is as long as the slowest drain of a queue pair,
- * which is bounded. Destroy: nothing refers to the device.
+ * theirs when their last endpoint has gone. Memory regions are ended here, and
+ * their owners find nothing left to end. The driver's thread waits for all of
+ * them. That wait is as long as the slowest drain of a queue pair, or the last
+ * answer of the registration queue, which are bounded. Destroy: nothing refers
+ * to the device.
  *
  * rdma_cm waits in the same way for identifiers that are bound to the device.
  * It registered before this module, so its turn comes after ours, when the
@@ -22,6 +25,7 @@
  * here; the connection fails and destroys it.
  */
 #include <linux/moduleparam.h>
+#include <rdma/ib_cache.h>
 
 #include "ib.h"
 
@@ -58,6 +62,9 @@ static int xrds_ib_dev_add(struct ib_device *dev)
 	init_completion(&ibdev->gone);
 	spin_lock_init(&ibdev->lock);
 	INIT_LIST_HEAD(&ibdev->eps);
+	INIT_LIST_HEAD(&ibdev->mrs);
+	xrds_ib_regq_init(&ibdev->regq);
+	xrds_ib_pool_init(&ibdev->pool);
 	mutex_init(&ibdev->rq_lock);
 	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
 			dev->attrs.max_srq_wr > 0 &&
@@ -103,10 +110,13 @@ static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
 		xrds_ib_rq_put(rq);
 
 	/* drain */
+	xrds_ib_mr_remove_all(ibdev);
 	xrds_ib_dev_put(ibdev);
 	wait_for_completion(&ibdev->gone);
 
 	/* destroy: the last reference has gone, and no new one can come */
+	xrds_ib_regq_exit(&ibdev->regq);
+	xrds_ib_pool_exit(&ibdev->pool);
 	ib_dealloc_pd(ibdev->pd);
 	kfree(ibdev);
 }
@@ -139,6 +149,52 @@ struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
 	}
 	mutex_unlock(&xrds_ib_devs_lock);
 	return found;
+}
+
+/* On RoCE, addresses of a device are in its table of identifiers. */
+static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct in6_addr *addr)
+{
+	struct xrds_ib_dev *ibdev, *found = NULL;
+	const struct ib_gid_attr *attr;
+	union ib_gid gid;
+
+	BUILD_BUG_ON(sizeof(gid) != sizeof(*addr));
+	memcpy(&gid, addr, sizeof(gid));
+	mutex_lock(&xrds_ib_devs_lock);
+	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+		attr = rdma_find_gid(ibdev->dev, &gid,
+				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+		if (IS_ERR(attr))
+			continue;
+		rdma_put_gid_attr(attr);
+		refcount_inc(&ibdev->ref);
+		found = ibdev;
+		break;
+	}
+	mutex_unlock(&xrds_ib_devs_lock);
+	return found;
+}
+
+/**
+ * xrds_ib_dev_for - the device that owns an address
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process, may sleep.
+ * Return: the device with a reference, or NULL.
+ */
+struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
+				    const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_ib_dev *ibdev = NULL;
+
+	if (!net_eq(net, &init_net))
+		return NULL;
+	/* the cheap way, where it is not ambiguous */
+	if (!scope)
+		ibdev = xrds_ib_dev_by_gid(addr);
+	return ibdev ?: xrds_ib_bound_dev(net, addr, scope);
 }
 
 /**

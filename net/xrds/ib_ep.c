@@ -201,9 +201,8 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		.srq		= ep->rq->srq,
 		.sq_sig_type	= IB_SIGNAL_REQ_WR,
 		.qp_type	= IB_QPT_RC,
-		/* one more for the drain's marker */
-		.cap.max_send_wr  = tx->nr + 1,
-		.cap.max_send_sge = XRDS_IB_SGE,
+		.cap.max_send_wr  = tx->nr + XRDS_IB_EXTRA_SEND_WR,
+		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
 	};
 	u32 nr_recv = tx->window;
 	struct ib_cq *cq;
@@ -347,7 +346,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	/* no completion runs, and none will */
 	if (ep->ibdev) {
-		xrds_ib_send_free(ep);
+		xrds_ib_slots_free(ep);
 		xrds_ib_recv_free(ep);
 	}
 	if (ep->rq) {

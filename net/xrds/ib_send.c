@@ -2,10 +2,11 @@
 /*
  * Sending: from a message to work requests, and back when they complete.
  *
- * An endpoint has a ring of send slots, one for each work request. A message
- * becomes one fragment or more, each with a header of its own in front; all
- * that slots and credits allow go to the device in one call. The rest of a
- * message waits in tx->part, and the core's next message behind it, until a
+ * Each work request takes a slot of the endpoint's ring (ib_slot.c). A message
+ * becomes one fragment or more, each with a header of its own in front; the
+ * work requests of its op (ib_rdma.c), if it has one, go before them. All that
+ * slots and credits allow go to the device in one call. The rest of a message
+ * waits in tx->part, and the core's next message behind it, until a
  * completion brings slots or the peer brings credits; whoever brings them
  * posts what waits. So a message is either not taken at all, or will be sent
  * as a whole unless the endpoint ends.
@@ -13,14 +14,13 @@
  * Everything is reserved before anything is posted: slot, credit, mapping.
  * What can fail after that is the call to the device. Then those work requests
  * that it took will complete when the queue pair is drained, the others are
- * undone, and the endpoint is of no further use.
+ * undone, and the endpoint is of no further use; unless it has taken nothing of
+ * an op, which then fails alone.
  *
- * Signals. The last fragment of a message is signalled, and so is the last one
+ * The last fragment of a message is signalled, and so is the last work request
  * of a call, every max_unsignaled_wr-th, and one posted while no other signal
- * is under way: whatever was posted, a completion will come that brings it
- * back. Completions come in order, so that of one slot retires all before it,
- * whether it reports success or not. The references on a message are dropped
- * with its last fragment.
+ * is under way: whatever was posted, a completion will come that brings its
+ * slot back.
  *
  * Credits. Each SEND but the hello uses one that the peer has granted, and
  * each header returns what this side can grant. The last credit is kept for a
@@ -28,17 +28,10 @@
  * have some to give and no way to say so. When nothing else goes to the peer
  * and it has used a quarter of its window, a header goes on its own.
  *
- * A queue pair can get stuck: soft-RoCE's requester stops for good when a
- * packet finds no route while others wait for their acknowledgment, and no
- * completion comes, not even with an error. The watch finds a queue whose
- * signalled work requests make no progress and ends the endpoint.
- *
  * All of it runs under conn->tx_lock, in the context of whoever sends, or of
  * completions. It must never wait, and never allocate.
  */
 #include "ib.h"
-
-static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* Credits that can be granted now */
 static u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
@@ -48,8 +41,6 @@ static u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
 
 	return room > outstanding ? room - outstanding : 0;
 }
-
-/* ---------------------------------------------------------------- slots */
 
 /* Is there a slot and a credit for one more SEND that grants @grant? */
 static bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
@@ -64,110 +55,6 @@ static bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
 		return true;
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
 	return false;
-}
-
-static u32 xrds_ib_slot_index(const struct xrds_ib_tx *tx,
-			      const struct xrds_ib_slot *slot)
-{
-	return slot - tx->slots;
-}
-
-/* The caller has seen that there is one. */
-static struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx)
-{
-	struct xrds_ib_slot *slot = &tx->slots[tx->head];
-
-	tx->used++;
-	tx->head = tx->head + 1 == tx->nr ? 0 : tx->head + 1;
-	slot->wr.next = NULL;
-	slot->wr.send_flags = 0;
-	slot->wr.num_sge = 1;
-	slot->msg = NULL;
-	slot->ctl = -1;
-	return slot;
-}
-
-static void xrds_ib_slot_signal(struct xrds_ib_ep *ep,
-				struct xrds_ib_slot *slot)
-{
-	slot->wr.send_flags |= IB_SEND_SIGNALED;
-	if (!ep->tx.nr_signaled++)
-		ep->tx.progress = jiffies;
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SIGNALED);
-}
-
-/* Nothing in the slot is needed any more, but a message that ends there. */
-static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
-{
-	struct ib_device *dev = ep->ibdev->dev;
-	int i;
-
-	for (i = 1; i < slot->wr.num_sge; i++)
-		ib_dma_unmap_page(dev, slot->sge[i].addr, slot->sge[i].length,
-				  DMA_TO_DEVICE);
-	if (slot->ctl >= 0)
-		ep->tx.ctl_used &= ~BIT(slot->ctl);
-	if (slot->wr.send_flags & IB_SEND_SIGNALED)
-		ep->tx.nr_signaled--;
-	ep->tx.used--;
-}
-
-/* Completed: this slot and all before it. */
-static void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
-				const struct xrds_ib_slot *until)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	u32 n = (xrds_ib_slot_index(tx, until) + tx->nr - tx->tail) % tx->nr + 1;
-	struct xrds_ib_slot *slot;
-
-	lockdep_assert_held(&ep->conn->tx_lock);
-
-	/* a completion of what a later one has retired already */
-	if (n > tx->used)
-		return;
-	tx->progress = jiffies;
-	while (n--) {
-		slot = &tx->slots[tx->tail];
-		tx->tail = tx->tail + 1 == tx->nr ? 0 : tx->tail + 1;
-		xrds_ib_slot_free(ep, slot);
-		if (slot->msg)
-			xrds_msg_put(slot->msg);
-	}
-}
-
-/* Not taken by the device: this slot and all behind it. */
-static void xrds_ib_slot_untake(struct xrds_ib_ep *ep,
-				struct xrds_ib_slot *from)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_slot *slot;
-
-	do {
-		tx->head = (tx->head ?: tx->nr) - 1;
-		slot = &tx->slots[tx->head];
-		xrds_ib_slot_free(ep, slot);
-		/* its earlier fragments may be under way: keep it until then */
-		if (slot->msg)
-			tx->part.msg = slot->msg;
-	} while (slot != from);
-	tx->broken = true;
-}
-
-/* Hand a chain of slots to the device, from @first to the last one taken. */
-static int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first)
-{
-	const struct ib_send_wr *bad = &first->wr;
-	int ret;
-
-	ret = ib_post_send(ep->qp, &first->wr, &bad);
-	if (ret) {
-		xrds_ib_count(ep->xin, XRDS_IB_C_TX_POST_ERROR);
-		xrds_ib_slot_untake(ep, container_of(bad, struct xrds_ib_slot,
-						     wr));
-	}
-	if (!delayed_work_pending(&ep->watch))
-		queue_delayed_work(xrds_ib_wq, &ep->watch, HZ);
-	return ret;
 }
 
 /* ------------------------------------------------------------ fragments */
@@ -207,27 +94,6 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 	return 0;
 }
 
-static void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-			      u32 *offset)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-
-	*offset = slot->ctl >= 0 ?
-		  tx->nr * XRDS_IB_HDR_BYTES + slot->ctl * XRDS_IB_CTL_BYTES :
-		  xrds_ib_slot_index(tx, slot) * XRDS_IB_HDR_BYTES;
-	return tx->hdrs + *offset;
-}
-
-/* The header is written: let the device see it. */
-static void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-			      u32 offset, u32 bytes)
-{
-	slot->sge[0].addr = ep->tx.hdrs_dma + offset;
-	slot->sge[0].length = bytes;
-	ib_dma_sync_single_for_device(ep->ibdev->dev, slot->sge[0].addr, bytes,
-				      DMA_TO_DEVICE);
-}
-
 /* Use one credit, return as many as one header can. */
 static u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
 {
@@ -241,33 +107,49 @@ static u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
 	return n;
 }
 
-static void xrds_ib_part_begin(struct xrds_ib_ep *ep, struct xrds_msg *msg)
+/* What the fragments of a message begin with; an op that was refused takes
+ * the payload with it.
+ */
+static void xrds_ib_part_rewind(struct xrds_ib_part *part)
 {
-	struct xrds_ib_part *part = &ep->tx.part;
+	const struct xrds_msg *msg = part->msg;
+	bool refused = xrds_ib_op_refused(msg);
 	struct xrds_wire_msg wm = {
-		.seq	= msg->seq,
-		.len	= msg->len,
-		.sport	= msg->sport,
-		.dport	= msg->dport,
-		.flags	= msg->flags,
+		.seq		= msg->seq,
+		.len		= refused ? 0 : msg->len,
+		.sport		= msg->sport,
+		.dport		= msg->dport,
+		.flags		= msg->flags,
+		.has		= refused ? 0 : msg->has,
+		.rdma_rkey	= msg->rdma_rkey,
+		.dest_rkey	= msg->dest_rkey,
+		.dest_off	= msg->dest_off,
 	};
 
 	if (msg->flags & XRDS_F_EOS) {
-		wm.has = XRDS_HAS_EOS;
+		wm.has |= XRDS_HAS_EOS;
 		wm.eos_reason = msg->eos_reason;
 	}
+	if (refused || (msg->rop && msg->rop->silent && !msg->len))
+		wm.has |= XRDS_HAS_SILENT;
 	xrds_wire_hdr_encode(&part->hdr, &wm);
-	xrds_msg_get(msg);
-	part->msg = msg;
-	part->left = msg->len;
+	part->left = wm.len;
 	part->bv = 0;
 	part->bv_off = 0;
 	part->frag = 0;
+	part->fence = xrds_ib_op_fenced(msg);
+}
+
+static void xrds_ib_part_begin(struct xrds_ib_ep *ep, struct xrds_msg *msg)
+{
+	xrds_msg_get(msg);
+	ep->tx.part.msg = msg;
+	xrds_ib_part_rewind(&ep->tx.part);
 }
 
 /* Fill one slot with the next fragment. */
 static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-			     u64 ack, u32 *grant)
+			     u32 *grant)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	struct xrds_ib_part *part = &tx->part;
@@ -281,57 +163,96 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 
 	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
 	*hdr = part->hdr;
-	xrds_wire_hdr_update(hdr, ack, xrds_ib_spend(ep, grant), 0,
+	xrds_wire_hdr_update(hdr, xrds_xmit_ack_value(ep->conn),
+			     xrds_ib_spend(ep, grant), 0,
 			     xrds_ib_ep_xrds(ep) ? part->frag++ : 0);
 	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
 
+	if (part->fence)
+		slot->wr.send_flags |= IB_SEND_FENCE;
+	part->fence = false;
 	if (!part->left) {
 		slot->msg = part->msg;
 		part->msg = NULL;
 		slot->wr.send_flags |= IB_SEND_SOLICITED;
-		xrds_ib_slot_signal(ep, slot);
-		tx->run = 0;
-	} else if (++tx->run >= tx->max_run) {
-		xrds_ib_slot_signal(ep, slot);
-		tx->run = 0;
 	}
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);
 	return 0;
 }
 
-/* Post what slots and credits allow of the message in mid-way. The caller has
- * seen that it is one fragment at least.
- */
-static int xrds_ib_part_post(struct xrds_ib_ep *ep, u32 grant)
+/* Is there what the next work request of the message in mid-way needs? */
+static bool xrds_ib_part_ready(struct xrds_ib_ep *ep, u32 grant)
 {
-	struct xrds_ib_slot *first = NULL, *last = NULL, *slot;
-	u64 ack = xrds_xmit_ack_value(ep->conn);
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 n = 0;
+
+	if (!xrds_ib_op_left(tx->part.msg))
+		return xrds_ib_can_send(ep, grant);
+	if (tx->used < tx->nr)
+		return true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
+	return false;
+}
+
+/* Fill slots with what can be posted now, chained from @first on; NULL if
+ * nothing can.
+ */
+static int xrds_ib_part_chain(struct xrds_ib_ep *ep, u32 grant,
+			      struct xrds_ib_slot **first)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_ib_slot *last = NULL, *slot;
 	int ret;
 
-	lockdep_assert_held(&ep->conn->tx_lock);
-
-	while (tx->part.msg && xrds_ib_can_send(ep, grant)) {
+	*first = NULL;
+	while (tx->part.msg && xrds_ib_part_ready(ep, grant)) {
 		slot = xrds_ib_slot_take(tx);
 		if (last)
 			last->wr.next = &slot->wr;
 		else
-			first = slot;
+			*first = slot;
 		last = slot;
-		ret = xrds_ib_frag_fill(ep, slot, ack, &grant);
+		ret = xrds_ib_op_left(tx->part.msg) ?
+		      xrds_ib_op_fill(ep, slot, tx->part.msg) :
+		      xrds_ib_frag_fill(ep, slot, &grant);
 		if (ret) {
-			xrds_ib_slot_untake(ep, first);
+			xrds_ib_slot_untake(ep, *first);
+			tx->broken = true;
 			return ret;
 		}
-		n++;
+		if (slot->msg || ++tx->run >= tx->max_run)
+			xrds_ib_slot_signal(ep, slot);
 	}
-	/* see "Signals" above: one whose message goes on later */
-	if (!(last->wr.send_flags & IB_SEND_SIGNALED)) {
+	/* one whose message goes on later */
+	if (last)
 		xrds_ib_slot_signal(ep, last);
-		tx->run = 0;
-	}
-	xrds_ib_count_add(ep->xin, XRDS_IB_C_TX_FRAGS, n);
-	return xrds_ib_slot_post(ep, first);
+	return 0;
+}
+
+/* Post what slots and credits allow of the message in mid-way. */
+static int xrds_ib_part_post(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	bool fresh = xrds_ib_op_fresh(tx->part.msg);
+	u32 credits = tx->credits, granted = tx->granted;
+	u16 head = tx->head;
+	struct xrds_ib_slot *first;
+	int ret;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	ret = xrds_ib_part_chain(ep, xrds_ib_grantable(ep), &first);
+	if (!ret && first)
+		ret = xrds_ib_slot_post(ep, first);
+	if (!ret || !fresh || tx->head != head)
+		return ret;
+
+	/* The device has nothing of the op, so it fails alone. */
+	tx->broken = false;
+	tx->credits = credits;
+	WRITE_ONCE(tx->granted, granted);
+	xrds_ib_op_refuse(ep, tx->part.msg);
+	xrds_ib_part_rewind(&tx->part);
+	return xrds_ib_part_post(ep);
 }
 
 /* ------------------------------------------------------------- control */
@@ -365,10 +286,8 @@ static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
 	slot = xrds_ib_slot_take(tx);
 	xrds_ib_ctl_fill(ep, slot, wm, data);
 	if (++tx->run >= tx->max_run || !tx->nr_signaled ||
-	    tx->used > tx->nr / 2) {
+	    tx->used > tx->nr / 2)
 		xrds_ib_slot_signal(ep, slot);
-		tx->run = 0;
-	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
 	return xrds_ib_slot_post(ep, slot);
 }
@@ -514,26 +433,27 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep)
  *
  * Context: any, conn->tx_lock held.
  * Return: 0, the message was taken; -EAGAIN without slot or credit, then
- * xrds_xmit_pump() follows; other negative errno: the endpoint is broken.
+ * xrds_xmit_pump() follows, or when the endpoint is about to end; other
+ * negative errno: the endpoint is broken. Unless it is -EAGAIN, the op of the
+ * message ends with its completion or with the endpoint.
  */
 int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_ib_ep *ep = conn->ep;
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 grant;
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	if (tx->broken)
-		return -ENOTCONN;
-	grant = xrds_ib_grantable(ep);
-	if (tx->part.msg || tx->bye_sent || tx->closed ||
-	    !xrds_ib_can_send(ep, grant)) {
+	/* who broke it has reported it, and an op that is not taken here ends
+	 * with those that wait
+	 */
+	if (tx->broken || tx->part.msg || tx->bye_sent || tx->closed ||
+	    !xrds_ib_can_send(ep, xrds_ib_grantable(ep))) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
 	xrds_ib_part_begin(ep, msg);
-	return xrds_ib_part_post(ep, grant);
+	return xrds_ib_part_post(ep);
 }
 
 /* Slots or credits have come: go on with the message in mid-way. Returns 1 if
@@ -542,7 +462,6 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 static int xrds_ib_send_more(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 grant;
 	int ret;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
@@ -550,16 +469,13 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep)
 	/* the endpoint is being taken down, or is about to be */
 	if (ep->conn->ep != ep || tx->broken)
 		return 0;
-	if (!tx->part.msg && !tx->blocked)
-		return 0;
-	grant = xrds_ib_grantable(ep);
-	if (!xrds_ib_can_send(ep, grant))
-		return 0;
 	if (tx->part.msg) {
-		ret = xrds_ib_part_post(ep, grant);
-		if (ret || tx->part.msg || !tx->blocked)
+		ret = xrds_ib_part_post(ep);
+		if (ret || tx->part.msg)
 			return ret;
 	}
+	if (!tx->blocked || !xrds_ib_can_send(ep, xrds_ib_grantable(ep)))
+		return 0;
 	tx->blocked = false;
 	return 1;
 }
@@ -621,15 +537,20 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct xrds_ib_slot *slot = container_of(wc->wr_cqe,
 						 struct xrds_ib_slot, cqe);
 	struct xrds_ib_ep *ep = cq->cq_context;
+	LIST_HEAD(ended);
 	int more = 0;
 
 	spin_lock_bh(&ep->conn->tx_lock);
-	xrds_ib_slot_retire(ep, slot);
-	if (wc->status == IB_WC_SUCCESS)
+	if (wc->status == IB_WC_SUCCESS) {
+		xrds_ib_slot_retire(ep, slot, &ended);
 		more = xrds_ib_send_more(ep);
-	else
+	} else {
 		ep->tx.broken = true;
+		if (slot->rop)
+			xrds_ib_op_failed(ep, slot->rop, wc);
+	}
 	spin_unlock_bh(&ep->conn->tx_lock);
+	xrds_ib_op_end(&ended, RDS_RDMA_SUCCESS);
 
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_COMP_ERROR);
@@ -640,117 +561,16 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	xrds_ib_send_update(ep);
 }
 
-/* Looks once a second at a queue that is not empty. */
-static void xrds_ib_send_watch(struct work_struct *work)
-{
-	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
-					     struct xrds_ib_ep, watch);
-	struct xrds_ib_tx *tx = &ep->tx;
-	bool busy, stalled;
-
-	spin_lock_bh(&ep->conn->tx_lock);
-	busy = tx->nr_signaled && !tx->broken;
-	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
-	spin_unlock_bh(&ep->conn->tx_lock);
-
-	if (stalled) {
-		xrds_ib_count(ep->xin, XRDS_IB_C_TX_STALLED);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ETIMEDOUT);
-	} else if (busy) {
-		queue_delayed_work(xrds_ib_wq, &ep->watch, HZ);
-	}
-}
-
-/* ------------------------------------------------------------- lifetime */
-
-/* The device reports a dead peer before that, if it reports it at all. */
-static unsigned long xrds_ib_send_stall(const struct xrds_ib_net *xin)
-{
-	u64 retry_ns = 4096ULL << READ_ONCE(xin->ack_timeout);
-	u64 all_ns = retry_ns * (READ_ONCE(xin->retry_count) + 1);
-
-	return max(nsecs_to_jiffies(2 * all_ns),
-		   msecs_to_jiffies(XRDS_IB_STALL_MS));
-}
-
 /**
  * xrds_ib_send_init - make what an endpoint needs to send
  * @ep: endpoint whose device is known
  *
  * Context: process.
- * Return: 0 or -ENOMEM; xrds_ib_send_free() undoes it in either case.
+ * Return: 0 or -ENOMEM; xrds_ib_slots_free() undoes it in either case.
  */
 int xrds_ib_send_init(struct xrds_ib_ep *ep)
 {
-	struct ib_device *dev = ep->ibdev->dev;
-	struct xrds_ib_net *xin = ep->xin;
-	struct xrds_ib_tx *tx = &ep->tx;
-	u32 lkey = ep->ibdev->pd->local_dma_lkey;
-	u32 i, j;
-
-	INIT_DELAYED_WORK(&ep->watch, xrds_ib_send_watch);
-	/* one work request more than slots: the drain's */
-	tx->nr = min_t(u32, READ_ONCE(xin->max_send_wr),
-		       dev->attrs.max_qp_wr - 1);
-	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
-			    tx->nr / 2);
-	tx->stall = xrds_ib_send_stall(xin);
-	tx->window = READ_ONCE(xin->recv_window);
-	tx->payload = XRDS_WIRE_CLASSIC_PAYLOAD;
-	tx->slots = kvcalloc(tx->nr, sizeof(*tx->slots), GFP_KERNEL);
-	if (!tx->slots)
-		return -ENOMEM;
-
-	tx->hdrs_bytes = tx->nr * XRDS_IB_HDR_BYTES +
-			 XRDS_IB_CTL_SLOTS * XRDS_IB_CTL_BYTES;
-	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes, GFP_KERNEL | __GFP_ZERO);
-	if (!tx->hdrs)
-		return -ENOMEM;
-	tx->hdrs_dma = ib_dma_map_single(dev, tx->hdrs, tx->hdrs_bytes,
-					 DMA_TO_DEVICE);
-	if (ib_dma_mapping_error(dev, tx->hdrs_dma)) {
-		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
-		tx->hdrs = NULL;
-		return -ENOMEM;
-	}
-
-	for (i = 0; i < tx->nr; i++) {
-		struct xrds_ib_slot *slot = &tx->slots[i];
-
-		slot->cqe.done = xrds_ib_send_done;
-		slot->wr.wr_cqe = &slot->cqe;
-		slot->wr.opcode = IB_WR_SEND;
-		slot->wr.sg_list = slot->sge;
-		for (j = 0; j < XRDS_IB_SGE; j++)
-			slot->sge[j].lkey = lkey;
-	}
-	return 0;
-}
-
-/**
- * xrds_ib_send_free - give back what an endpoint had to send
- * @ep: endpoint without queue pair and completion queue
- *
- * Context: process.
- */
-void xrds_ib_send_free(struct xrds_ib_ep *ep)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	u32 last;
-
-	/* sent without signal, or never completed by the device */
-	spin_lock_bh(&ep->conn->tx_lock);
-	last = (tx->head ?: tx->nr) - 1;
-	if (tx->used)
-		xrds_ib_slot_retire(ep, &tx->slots[last]);
-	spin_unlock_bh(&ep->conn->tx_lock);
-	if (tx->part.msg)
-		xrds_msg_put(tx->part.msg);
-
-	if (tx->hdrs) {
-		ib_dma_unmap_single(ep->ibdev->dev, tx->hdrs_dma,
-				    tx->hdrs_bytes, DMA_TO_DEVICE);
-		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
-	}
-	kvfree(tx->slots);
+	ep->tx.window = READ_ONCE(ep->xin->recv_window);
+	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
+	return xrds_ib_slots_init(ep, xrds_ib_send_done);
 }
