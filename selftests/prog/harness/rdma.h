@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Memory regions, RDMA ops, notices and barriers for tests.
+ *
+ * A target is a socket and memory that it offers; what a test knows of it is
+ * an address, a key and the content. An op is described by a struct op, sent
+ * by op_send(), and ends with a notice or at a barrier.
+ */
+#ifndef _XRDS_TEST_RDMA_H
+#define _XRDS_TEST_RDMA_H
+
+#include <stdint.h>
+
+#include "sock.h"
+#include "types.h"
+
+enum {
+	PAGE_BYTES	= 4096,
+	KILL_MS		= 1000,		/* a killed process ends within */
+};
+
+/* ----------------------------------------------------------------- memory */
+
+/* Pages of zeros that nobody shares; never freed unless by munmap() */
+char *pages(size_t bytes);
+/* Fills memory with bytes that depend on the seed and the position */
+void stamp(void *mem, size_t bytes, u64 seed);
+bool stamped(const void *mem, size_t bytes, u64 seed);
+bool filled(const void *mem, size_t bytes, char with);
+/* The end of a page with this protection; behind it is one without access */
+char *before_wall(int prot);
+/* VmLck of this process, kB: where pinned memory is charged */
+long locked_kb(void);
+/* Waits until it is at most this, which a work item sees to */
+void check_locked_falls(long kb);
+
+/* ---------------------------------------------------------------- regions */
+
+/* The calls, with errno as they leave it */
+int mr_get(int fd, void *mem, u64 bytes, u64 flags, u64 *cookie);
+int mr_get_for(int fd, const union addr *dest, void *mem, u64 bytes, u64 flags,
+	       u64 *cookie);
+int mr_free(int fd, u64 cookie);
+
+/**
+ * struct target - a socket that offers memory
+ * @fd:		bound to tap_host
+ * @addr:	its address
+ * @mem:	the memory, of whole pages, each byte 0
+ * @bytes:	how much of it is registered, from @mem on
+ * @cookie:	key and offset
+ */
+struct target {
+	int fd;
+	union addr addr;
+	char *mem;
+	size_t bytes;
+	u64 cookie;
+};
+
+void target_open(struct target *t, size_t bytes, u64 flags);
+void target_close(struct target *t);
+
+/* -------------------------------------------------------------------- ops */
+
+/* Control messages of one sendmsg() */
+struct ctl {
+	size_t len;
+	char data[2048] __aligned(8);
+};
+
+/* Any length is allowed, to see what the kernel makes of it */
+void ctl_add(struct ctl *ctl, int type, const void *data, size_t len);
+ssize_t ctl_send(int fd, const union addr *to, const struct ctl *ctl,
+		 const void *payload, size_t len, int flags);
+
+/**
+ * struct op - an RDMA op or atomic
+ * @type:	RDS_CMSG_RDMA_ARGS or an atomic's
+ * @rdma:	its arguments; without local_vec_addr @vec is meant
+ * @atomic:	those of an atomic
+ * @vec:	a single local buffer
+ * @id:		where the identifier goes; NULL: not asked for
+ * @barrier:	to arm, or NULL
+ * @payload:	of the immediate message
+ * @len:	its length
+ * @msg_flags:	MSG_*
+ */
+struct op {
+	int type;
+	union {
+		struct rds_rdma_args rdma;
+		struct rds_atomic_args atomic;
+	};
+	struct rds_iovec vec;
+	u64 *id;
+	const struct xrds_barrier *barrier;
+	const void *payload;
+	size_t len;
+	int msg_flags;
+};
+
+/* Between local memory and @offset bytes into the target; flags as in uapi */
+struct op op_write(const struct target *t, u64 offset, const void *mem,
+		   u64 bytes);
+struct op op_read(const struct target *t, u64 offset, void *mem, u64 bytes);
+/* On the word at @offset of the target; its old value goes to *old */
+struct op op_fadd(const struct target *t, u64 offset, u64 add, u64 *old);
+struct op op_cswp(const struct target *t, u64 offset, u64 compare, u64 swap,
+		  u64 *old);
+/* The flags and the token, wherever they are */
+void op_set(struct op *op, u64 flags, u64 token);
+/* sendmsg(): the length of the payload, or -1 and errno */
+ssize_t op_send(int fd, const union addr *to, struct op *op);
+/* Sends with RDS_RDMA_NOTIFY_ME and waits: the status, or -1 if none came */
+int op_run(int fd, const union addr *to, struct op *op);
+
+/* ------------------------------------------------- notices and barriers */
+
+enum {
+	MAX_STATUS	= 64,
+	MAX_EVENTS	= 8,
+};
+
+/**
+ * struct got - what one recvmsg() returned
+ * @ret:	its value
+ * @flags:	msg_flags
+ * @nr_status:	RDS_CMSG_RDMA_STATUS
+ * @nr_events:	XRDS_CMSG_BARRIER
+ * @has_cookie:	RDS_CMSG_RDMA_DEST
+ * @other:	control messages that are none of these
+ * @data:	payload
+ */
+struct got {
+	ssize_t ret;
+	int flags;
+	int nr_status;
+	struct rds_rdma_notify status[MAX_STATUS];
+	int nr_events;
+	struct xrds_barrier_event events[MAX_EVENTS];
+	bool has_cookie;
+	u64 cookie;
+	int other;
+	char data[64];
+};
+
+/* recvmsg() without waiting, with this much control space */
+ssize_t got_now(int fd, struct got *got, size_t control);
+/* With plenty of it, waiting; -1 with ETIMEDOUT */
+ssize_t got_within(int fd, struct got *got, int ms);
+/* Nothing more to read comes within a short time */
+void check_quiet(int fd);
+
+/* SIOCXRDSBARRIER; b gets what the kernel fills in */
+int barrier(int fd, const union addr *dest, u64 id, u32 flags, u32 timeout_ms,
+	    struct xrds_barrier *b);
+/* The high-water mark toward a node, and the last identifier */
+u64 mark(int fd, const union addr *dest);
+u64 issued(int fd, const union addr *dest);
+
+/* Skips the case unless the address under test is one of the loopback */
+void loop_only(void);
+/* From now on ops (of loopback) take this long */
+void slow_ops(int ms);
+
+/* Runs @busy in a process, which writes a byte to its argument when it is
+ * ready, then kills that: it ends promptly.
+ */
+void kill_busy(void (*busy)(int ready));
+
+#endif /* _XRDS_TEST_RDMA_H */

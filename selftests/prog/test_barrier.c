@@ -1,0 +1,687 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Identifiers of RDMA ops, and the barrier: by ioctl, blocking and not, by a
+ * control message of sendmsg(), with poll() and recvmsg().
+ *
+ * The loopback's delay makes ops that are under way for a known time.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "rdma.h"
+#include "tap.h"
+#include "waker.h"
+
+enum {
+	SMALL		= 64,
+	DELAY_MS	= 300,
+	SHORT_MS	= 100,		/* shorter than the delay */
+	EARLY_MS	= 20,		/* rounding of timers */
+	LATE_MS		= 3000,		/* of a loaded machine */
+	NODES		= 3,
+};
+
+#define WRITABLE RDS_RDMA_READWRITE
+#define EVENT (POLLIN | POLLRDBAND)
+
+static char small[SMALL];
+
+/* Sends an op that asks for its identifier, and returns that */
+static u64 issue(int fd, const struct target *t)
+{
+	struct op op = op_write(t, 0, small, sizeof(small));
+	u64 id = 0;
+
+	op.id = &id;
+	must(op_send(fd, &t->addr, &op));
+	return id;
+}
+
+/* A target at another address of this node */
+static void target_at(struct target *t, const char *host)
+{
+	const char *home = tap_host;
+
+	tap_host = host;
+	target_open(t, PAGE_BYTES, WRITABLE);
+	tap_host = home;
+}
+
+/* ------------------------------------------------------------- identifiers */
+
+static void ids(void)
+{
+	int a = rds_bound(NULL), b = rds_bound(NULL);
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	check_eq(issued(a, &t.addr), 0);
+	for (u64 i = 1; i <= 20; i++)
+		check_eq(issue(a, &t), i);
+	/* another socket counts for itself */
+	check_eq(issue(b, &t), 1);
+	check_eq(issue(a, &t), 21);
+	check_eq(issued(a, &t.addr), 21);
+	check_eq(issued(b, &t.addr), 1);
+	target_close(&t);
+	close(a);
+	close(b);
+}
+
+/* Toward each node on its own; the port is of no meaning */
+static void ids_nodes(void)
+{
+	int fd = rds_bound(NULL), other;
+	struct target t, far;
+	union addr port;
+
+	loop_only();
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	target_at(&far, "127.0.0.2");
+	for (u64 i = 1; i <= 5; i++) {
+		check_eq(issue(fd, &t), 2 * i - 1);
+		check_eq(issue(fd, &far), i);
+		port = t.addr;
+		other = rds_bound(&t.addr);
+		check_eq(issue(fd, &t), 2 * i);
+		close(other);
+		t.addr = port;
+	}
+	check_eq(issued(fd, &t.addr), 10);
+	check_eq(issued(fd, &far.addr), 5);
+	addr_set_port(&port, 1);
+	check_eq(issued(fd, &port), 10);
+	target_close(&t);
+	target_close(&far);
+	close(fd);
+}
+
+/* Ops that nobody asked an identifier of, and messages without op */
+static void ids_mixed(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	check_eq(issue(fd, &t), 1);
+	must(rds_send(fd, "x", 1, 0, &t.addr));
+	op = op_write(&t, 0, small, sizeof(small));
+	must(op_send(fd, &t.addr, &op));
+	check_eq(issue(fd, &t), 3);
+	/* one that fails is one, too */
+	op = op_write(&t, PAGE_BYTES, small, 1);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
+	check_eq(issue(fd, &t), 5);
+	target_close(&t);
+	close(fd);
+}
+
+/* Who cannot be told does not get one; it goes to the next op */
+static void id_pointer(void)
+{
+	char *wall = before_wall(PROT_READ | PROT_WRITE);
+	void *bad[] = { (char *)8, wall, wall - 4,
+			before_wall(PROT_READ) - PAGE_BYTES,
+			(char *)0xffffffff81000000ul, (char *)(1ul << 63) };
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+	long locked;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	check_eq(issue(fd, &t), 1);
+	locked = locked_kb();
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		tap_context("pointer %p", bad[i]);
+		op = op_write(&t, 0, "w", 1);
+		op.id = (u64 *)bad[i];
+		check_err(op_send(fd, &t.addr, &op), EFAULT);
+		check_eq(issued(fd, &t.addr), 1);
+	}
+	tap_context("afterwards");
+	check_eq(issue(fd, &t), 2);
+	check_locked_falls(locked);
+	check(t.mem[0] != 'w');
+	target_close(&t);
+	close(fd);
+}
+
+static void in_status(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_dest_status st;
+	struct xrds_barrier b;
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(DELAY_MS);
+	for (u64 i = 1; i <= 3; i++)
+		check_eq(issue(fd, &t), i);
+	must(dest_status(fd, &t.addr, &st));
+	check_eq(st.rdma_issued, 3);
+	check_eq(st.rdma_completed, 0);
+	must(barrier(fd, &t.addr, 3, 0, 0, &b));
+	must(dest_status(fd, &t.addr, &st));
+	check_eq(st.rdma_issued, 3);
+	check_eq(st.rdma_completed, 3);
+	target_close(&t);
+	close(fd);
+}
+
+/* ---------------------------------------------------------------- the call */
+
+static void query(void)
+{
+	union addr nowhere = addr_of(tap_host, 4000);
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+
+	tap_context("nothing was ever sent");
+	check_ret(barrier(fd, &nowhere, 0, 0, 0, &b), 0);
+	check_eq(b.issued, 0);
+	check_eq(b.completed, 0);
+	check_err(barrier(fd, &nowhere, 1, 0, 0, &b), EINVAL);
+
+	tap_context("under way");
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(DELAY_MS);
+	issue(fd, &t);
+	issue(fd, &t);
+	check_ret(barrier(fd, &t.addr, 0, 0, 0, &b), 0);
+	check_eq(b.issued, 2);
+	check_eq(b.completed, 0);
+	check_ret(barrier(fd, &t.addr, 0, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
+
+	tap_context("done");
+	check_ret(barrier(fd, &t.addr, 2, 0, 0, &b), 0);
+	check_eq(b.issued, 2);
+	check_eq(b.completed, 2);
+	check_ret(barrier(fd, &t.addr, 1, 0, 0, &b), 0);
+	check_eq(b.completed, 2);
+	check_ret(barrier(fd, &t.addr, 2, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
+	/* a query has armed nothing, and what it answered is no event */
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+static void wrong(void)
+{
+	int fd = rds_bound(NULL), unbound = rds_socket();
+	union addr none = { 0 };
+	struct xrds_barrier b;
+	struct target t;
+	char *wall;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	issue(fd, &t);
+	check_err(barrier(fd, &t.addr, 2, 0, 0, &b), EINVAL);
+	check_err(barrier(fd, &t.addr, ~0ull, 0, 0, &b), EINVAL);
+	/* filled in by 0, EAGAIN and ETIMEDOUT only */
+	check_eq(b.issued, ~0ull);
+	for (int bit = 1; bit < 32; bit++) {
+		tap_context("flag %d", bit);
+		check_err(barrier(fd, &t.addr, 1, 1u << bit, 0, &b), EINVAL);
+		check_err(barrier(fd, &t.addr, 0, 1u << bit | 1, 0, &b),
+			  EINVAL);
+	}
+	tap_context("no node");
+	check_err(barrier(fd, &none, 0, 0, 0, &b), EINVAL);
+	none.sa.sa_family = AF_UNIX;
+	check_err(barrier(fd, &none, 1, 0, 0, &b), EINVAL);
+	tap_context("unbound");
+	check_err(barrier(unbound, &t.addr, 0, 0, 0, &b), ENOTCONN);
+	check_err(barrier(unbound, &t.addr, 1, 0, 0, &b), ENOTCONN);
+
+	tap_context("pointer");
+	wall = before_wall(PROT_READ | PROT_WRITE);
+	check_err(ioctl(fd, SIOCXRDSBARRIER, 8), EFAULT);
+	check_err(ioctl(fd, SIOCXRDSBARRIER, wall), EFAULT);
+	check_err(ioctl(fd, SIOCXRDSBARRIER, wall - sizeof(b) + 1), EFAULT);
+	memset(&b, 0, sizeof(b));
+	memcpy(&b.dest, &t.addr, sizeof(t.addr));
+	memcpy(wall - sizeof(b), &b, sizeof(b));
+	check_ret(ioctl(fd, SIOCXRDSBARRIER, wall - sizeof(b)), 0);
+	must(mprotect(wall - PAGE_BYTES, PAGE_BYTES, PROT_READ));
+	check_err(ioctl(fd, SIOCXRDSBARRIER, wall - sizeof(b)), EFAULT);
+	target_close(&t);
+	close(unbound);
+	close(fd);
+}
+
+static void blocking(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+	long long start;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(DELAY_MS);
+	start = tap_now_ms();
+	for (int i = 0; i < 3; i++)
+		issue(fd, &t);
+	check_ret(barrier(fd, &t.addr, 2, 0, 0, &b), 0);
+	check_range(tap_now_ms() - start, tap_ms(DELAY_MS) - EARLY_MS,
+		    tap_ms(DELAY_MS + LATE_MS));
+	check_range(b.completed, 2, 3);
+	check_eq(b.issued, 3);
+	check(filled(t.mem, sizeof(small), 0));
+	check_ret(barrier(fd, &t.addr, 3, 0, 0, &b), 0);
+	target_close(&t);
+	close(fd);
+}
+
+/* A barrier covers all earlier ops, those that fail among them */
+static void covers_failed(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	for (int i = 0; i < 10; i++) {
+		op = op_write(&t, i % 2 * PAGE_BYTES, small, 1);
+		op_set(&op, RDS_RDMA_SILENT, 0);
+		must(op_send(fd, &t.addr, &op));
+	}
+	check_ret(barrier(fd, &t.addr, 10, 0, tap_ms(WAIT_MS), &b), 0);
+	check_eq(b.completed, 10);
+	target_close(&t);
+	close(fd);
+}
+
+static void timeouts(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+	long long start;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(DELAY_MS + LATE_MS);
+	issue(fd, &t);
+	start = tap_now_ms();
+	check_err(barrier(fd, &t.addr, 1, 0, SHORT_MS, &b), ETIMEDOUT);
+	check_range(tap_now_ms() - start, SHORT_MS - EARLY_MS,
+		    SHORT_MS + LATE_MS);
+	check_eq(b.completed, 0);
+	check_eq(b.issued, 1);
+	tap_context("SO_RCVTIMEO");
+	rds_timeout(fd, SO_RCVTIMEO, SHORT_MS);
+	start = tap_now_ms();
+	check_err(barrier(fd, &t.addr, 1, 0, 0, &b), ETIMEDOUT);
+	check_range(tap_now_ms() - start, SHORT_MS - EARLY_MS,
+		    SHORT_MS + LATE_MS);
+	check_eq(b.completed, 0);
+	check_eq(b.issued, 1);
+	tap_context("timeout_ms has precedence");
+	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
+	check_eq(b.completed, 1);
+	target_close(&t);
+	close(fd);
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+static void interrupted(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct itimerval once = { .it_value.tv_usec = SHORT_MS * 1000 };
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(DELAY_MS + LATE_MS);
+	issue(fd, &t);
+	for (int restart = 0; restart < 2; restart++) {
+		tap_context("%s SA_RESTART", restart ? "with" : "without");
+		action.sa_flags = restart ? SA_RESTART : 0;
+		must(sigaction(SIGALRM, &action, NULL));
+		must(setitimer(ITIMER_REAL, &once, NULL));
+		check_err(barrier(fd, &t.addr, 1, 0, 0, &b), EINTR);
+	}
+	tap_context("afterwards");
+	check_eq(mark(fd, &t.addr), 0);
+	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
+	target_close(&t);
+	close(fd);
+}
+
+/* ------------------------------------------------------------ arm and poll */
+
+/* The one event there is: of this node, with these numbers at least */
+static void read_event(int fd, const struct target *t, u64 completed)
+{
+	struct got got;
+	union addr dest;
+
+	check_ret(got_within(fd, &got, WAIT_MS), 0);
+	if (!check_eq(got.nr_events, 1))
+		return;
+	memcpy(&dest, &got.events[0].dest, sizeof(dest));
+	addr_set_port(&dest, addr_port(&t->addr));
+	check(addr_same(&dest, &t->addr));
+	check_range(got.events[0].completed, completed, got.events[0].issued);
+	check_eq(got.nr_status, 0);
+}
+
+static void armed(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	for (int by_file = 0; by_file < 2; by_file++) {
+		u64 last = 2 * (by_file + 1);
+
+		tap_context("%s", by_file ? "O_NONBLOCK" : "by flag");
+		slow_ops(DELAY_MS);
+		issue(fd, &t);
+		issue(fd, &t);
+		must(fcntl(fd, F_SETFL, by_file ? O_NONBLOCK : 0));
+		check_err(barrier(fd, &t.addr, last, by_file ? 0 :
+				  XRDS_BARRIER_NONBLOCK, 0, &b), EAGAIN);
+		check_eq(b.completed, last - 2);
+		check_eq(b.issued, last);
+		check_eq(poll_one(fd, EVENT, 0), 0);
+		check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+		/* level, until it is read */
+		check_eq(poll_one(fd, EVENT, 0), EVENT);
+		read_event(fd, &t, last);
+		check_eq(poll_one(fd, EVENT, 0), 0);
+		check_ret(barrier(fd, &t.addr, last, 0, 0, &b), 0);
+		check_eq(b.completed, last);
+	}
+	target_close(&t);
+	close(fd);
+}
+
+static void armed_wakes(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct waker w;
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(2 * DELAY_MS);
+	issue(fd, &t);
+	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
+		  EAGAIN);
+	waker_start(&w, fd, POLLRDBAND);
+	pthread_join(w.thread, NULL);
+	check_eq(w.seen, POLLRDBAND);
+	check_eq(mark(fd, &t.addr), 1);
+	target_close(&t);
+	close(fd);
+}
+
+/* A barrier call takes the event, too */
+static void cleared_by_call(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(SHORT_MS);
+	issue(fd, &t);
+	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
+		  EAGAIN);
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	check_ret(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+/* Only the barrier armed last counts */
+static void armed_again(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(DELAY_MS);
+	issue(fd, &t);
+	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
+		  EAGAIN);
+	slow_ops(2 * DELAY_MS);
+	issue(fd, &t);
+	check_err(barrier(fd, &t.addr, 2, XRDS_BARRIER_NONBLOCK, 0, &b),
+		  EAGAIN);
+	/* the first completes, and is not told */
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	read_event(fd, &t, 2);
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+static void armed_nodes(void)
+{
+	static const char * const hosts[NODES] = {
+		"127.0.0.2", "127.0.0.3", "127.0.0.4",
+	};
+	int fd = rds_bound(NULL), seen = 0;
+	struct target t[NODES];
+	struct xrds_barrier b;
+	struct got got;
+
+	loop_only();
+	for (int i = 0; i < NODES; i++)
+		target_at(&t[i], hosts[i]);
+	slow_ops(DELAY_MS);
+	for (int i = 0; i < NODES; i++) {
+		for (int j = 0; j <= i; j++)
+			issue(fd, &t[i]);
+		check_err(barrier(fd, &t[i].addr, i + 1, XRDS_BARRIER_NONBLOCK,
+				  0, &b), EAGAIN);
+	}
+	while (seen != (1 << NODES) - 1 && got_within(fd, &got, WAIT_MS) >= 0) {
+		for (int i = 0; i < got.nr_events; i++) {
+			union addr dest;
+			int node;
+
+			memcpy(&dest, &got.events[i].dest, sizeof(dest));
+			node = (ntohl(dest.in.sin_addr.s_addr) & 0xff) - 2;
+			if (!check_range(node, 0, NODES - 1))
+				continue;
+			check(!(seen & 1 << node));
+			seen |= 1 << node;
+			check_eq(got.events[i].completed, node + 1);
+			check_eq(got.events[i].issued, node + 1);
+		}
+	}
+	check_eq(seen, (1 << NODES) - 1);
+	check_quiet(fd);
+	for (int i = 0; i < NODES; i++)
+		target_close(&t[i]);
+	close(fd);
+}
+
+/* With nothing armed, each op whose identifier was asked for is an event */
+static void not_armed(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(SHORT_MS);
+	op = op_write(&t, 0, small, sizeof(small));
+	must(op_send(fd, &t.addr, &op));
+	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
+	check_quiet(fd);
+	issue(fd, &t);
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	read_event(fd, &t, 2);
+	issue(fd, &t);
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	check_eq(mark(fd, &t.addr), 3);
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+/* ----------------------------------------------------- armed by sendmsg() */
+
+static void by_message(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b = { 0 };
+	struct target t;
+	struct ctl ctl = { 0 };
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	slow_ops(SHORT_MS);
+	tap_context("this op");
+	op = op_write(&t, 0, small, sizeof(small));
+	op.barrier = &b;
+	must(op_send(fd, &t.addr, &op));
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	read_event(fd, &t, 1);
+
+	tap_context("this op, node named, with identifier");
+	memcpy(&b.dest, &t.addr, sizeof(t.addr));
+	b.rdma_id = 2;
+	b.flags = XRDS_BARRIER_NONBLOCK;
+	op = op_write(&t, 0, small, sizeof(small));
+	op.barrier = &b;
+	must(op_send(fd, &t.addr, &op));
+	read_event(fd, &t, 2);
+
+	tap_context("an earlier op, by a message without op");
+	issue(fd, &t);
+	b.rdma_id = 3;
+	ctl_add(&ctl, XRDS_CMSG_BARRIER, &b, sizeof(b));
+	must(ctl_send(fd, &t.addr, &ctl, "x", 1, 0));
+	read_event(fd, &t, 3);
+
+	tap_context("done already");
+	b.rdma_id = 1;
+	memset(&ctl, 0, sizeof(ctl));
+	ctl_add(&ctl, XRDS_CMSG_BARRIER, &b, sizeof(b));
+	must(ctl_send(fd, &t.addr, &ctl, "x", 1, 0));
+	read_event(fd, &t, 3);
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+static void by_message_wrong(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b = { .rdma_id = 3 };
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	op = op_write(&t, 0, small, sizeof(small));
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	op = op_write(&t, 0, small, sizeof(small));
+	op.barrier = &b;
+	/* this op would be 2 */
+	check_err(op_send(fd, &t.addr, &op), EINVAL);
+	b.rdma_id = 2;
+	b.flags = 2;
+	check_err(op_send(fd, &t.addr, &op), EINVAL);
+	b.flags = 0;
+	b.dest.ss_family = AF_UNIX;
+	check_err(op_send(fd, &t.addr, &op), EINVAL);
+	check_eq(issued(fd, &t.addr), 1);
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+/* An event without room for it stays, as one that cannot be copied does */
+static void event_stays(void)
+{
+	size_t one = CMSG_SPACE(sizeof(struct xrds_barrier_event));
+	struct msghdr msg = { .msg_controllen = one };
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct got got;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	issue(fd, &t);
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	for (int i = 0; i < 2; i++) {
+		check_ret(got_now(fd, &got, i ? one - 1 : 0), 0);
+		check_eq(got.nr_events, 0);
+		check(got.flags & MSG_CTRUNC);
+		check_eq(poll_one(fd, EVENT, 0), EVENT);
+	}
+	msg.msg_control = before_wall(PROT_READ) - PAGE_BYTES;
+	check_err(recvmsg(fd, &msg, MSG_DONTWAIT), EFAULT);
+	check_eq(poll_one(fd, EVENT, 0), EVENT);
+	check_ret(got_now(fd, &got, one), 0);
+	check_eq(got.nr_events, 1);
+	check(!(got.flags & MSG_CTRUNC));
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+static const struct tap_case cases[] = {
+	{ "ids", "from 1, by 1, for each socket", ids, TAP_EACH_FAMILY, 0 },
+	{ "ids_nodes", "and for each node, whatever the port", ids_nodes,
+	  0, 0 },
+	{ "ids_mixed", "ops that nobody asked about count, messages do not",
+	  ids_mixed, 0, 0 },
+	{ "id_pointer", "a bad pointer refuses the op and uses no identifier",
+	  id_pointer, 0, 0 },
+	{ "in_status", "XRDS_DEST_STATUS shows identifiers and mark",
+	  in_status, 0, 0 },
+	{ "query", "identifier 0 reports at once and arms nothing", query,
+	  TAP_EACH_FAMILY, 0 },
+	{ "wrong", "what the call refuses", wrong, 0, 0 },
+	{ "blocking", "it sleeps until the op has ended", blocking,
+	  TAP_EACH_FAMILY, 0 },
+	{ "covers_failed", "failed ops pass the mark as well", covers_failed,
+	  0, 0 },
+	{ "timeouts", "timeout_ms and SO_RCVTIMEO bound it", timeouts, 0, 60 },
+	{ "interrupted", "a signal ends it with EINTR", interrupted, 0, 60 },
+	{ "armed", "EAGAIN arms: poll reports, recvmsg tells", armed,
+	  TAP_EACH_FAMILY, 0 },
+	{ "armed_wakes", "a sleeping poll is woken", armed_wakes, 0, 0 },
+	{ "cleared_by_call", "a barrier call takes the event",
+	  cleared_by_call, 0, 0 },
+	{ "armed_again", "arming again replaces", armed_again, 0, 0 },
+	{ "armed_nodes", "several nodes at once, one event each", armed_nodes,
+	  0, 0 },
+	{ "not_armed", "unarmed, each op asked about is an event", not_armed,
+	  0, 0 },
+	{ "by_message", "a control message arms in the same call", by_message,
+	  TAP_EACH_FAMILY, 0 },
+	{ "by_message_wrong", "or refuses the op with the barrier",
+	  by_message_wrong, 0, 0 },
+	{ "event_stays", "an event without room for it stays", event_stays,
+	  0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}

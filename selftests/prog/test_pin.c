@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory of a program that devices use: what cannot be registered, what it is
+ * charged to, and what happens when the program unmaps it, forks, or dies
+ * while it is in use.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "rdma.h"
+#include "tap.h"
+
+enum {
+	NOBODY		= 65534,
+	LIMIT_PAGES	= 16,
+	SMALL		= 100,
+	IN_FLIGHT	= 100,		/* ops */
+	DELAY_MS	= 300,
+	TARGET_PORT	= 4000,
+};
+
+#define WRITABLE RDS_RDMA_READWRITE
+
+static char small[SMALL];
+
+static int try_write(int fd, const struct target *t)
+{
+	struct op op = op_write(t, 0, "w", 1);
+
+	return op_run(fd, &t->addr, &op);
+}
+
+/* --------------------------------------------------------- what is refused */
+
+static void refused(void)
+{
+	char *wall = before_wall(PROT_READ | PROT_WRITE);
+	char *read_only_page = before_wall(PROT_READ) - PAGE_BYTES;
+	char *none = before_wall(PROT_NONE) - PAGE_BYTES;
+	const struct {
+		const char *what;
+		void *mem;
+		u64 bytes, flags;
+		int error;
+	} bad[] = {
+		{ "no bytes", wall - 10, 0, 0, EINVAL },
+		{ "wraps", wall - 10, ~0ull - 8, 0, EINVAL },
+		{ "all there is", 0, ~0ull, 0, EMSGSIZE },
+		{ "4 GiB", wall - 10, 1ull << 32, 0, EMSGSIZE },
+		{ "unknown flag", wall - 10, 1, 1 << 7, EINVAL },
+		{ "high flag", wall - 10, 1, 1ull << 32, EINVAL },
+		{ "SILENT", wall - 10, 1, RDS_RDMA_SILENT, EINVAL },
+		{ "page zero", (void *)8, 1, 0, EFAULT },
+		{ "runs into a wall", wall - 10, 11, 0, EFAULT },
+		{ "begins in a wall", wall, 1, 0, EFAULT },
+		{ "no access", none, 1, 0, EFAULT },
+		{ "read-only, for writing", read_only_page, 1, WRITABLE,
+		  EFAULT },
+		{ "kernel", (void *)0xffffffff81000000ul, 1, 0, EFAULT },
+		{ "not canonical", (void *)(1ul << 63), 1, 0, EFAULT },
+	};
+	long before = locked_kb();
+	int fd = rds_bound(NULL);
+	u64 cookie;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		tap_context("%s", bad[i].what);
+		check_err(mr_get(fd, bad[i].mem, bad[i].bytes, bad[i].flags,
+				 &cookie), bad[i].error);
+	}
+	tap_context("nobody is told the cookie");
+	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)8), EFAULT);
+	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)wall), EFAULT);
+	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)none), EFAULT);
+	check_locked_falls(before);
+	tap_context("and what is right");
+	check_ret(mr_get(fd, wall - 10, 10, WRITABLE, &cookie), 0);
+	check_ret(mr_get(fd, read_only_page, 10, 0, &cookie), 0);
+	check_ret(mr_get(fd, read_only_page, 10, 0, NULL), 0);
+	close(fd);
+	check_locked_falls(before);
+}
+
+static void option_sizes(void)
+{
+	struct rds_get_mr_for_dest_args args = {
+		.vec = { (uintptr_t)small, 1 },
+	};
+	static const struct { int option; socklen_t len; } options[] = {
+		{ RDS_GET_MR, sizeof(struct rds_get_mr_args) },
+		{ RDS_GET_MR_FOR_DEST, sizeof(args) },
+		{ RDS_FREE_MR, sizeof(struct rds_free_mr_args) },
+	};
+	int fd = rds_bound(NULL), unbound = rds_socket();
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		int option = options[i].option;
+		socklen_t len = options[i].len;
+
+		tap_context("option %d", option);
+		check_err(setsockopt(fd, SOL_RDS, option, &args, len - 1),
+			  EINVAL);
+		check_err(setsockopt(fd, SOL_RDS, option, &args, 0), EINVAL);
+		check_err(setsockopt(fd, SOL_RDS, option, (void *)8, len),
+			  EFAULT);
+		check_err(setsockopt(unbound, SOL_RDS, option, &args, len),
+			  ENOTCONN);
+	}
+	close(unbound);
+	close(fd);
+}
+
+static void freed(void)
+{
+	int fd = rds_bound(NULL);
+	struct rds_free_mr_args args = { 0 };
+	u64 cookie = 0;
+
+	must(mr_get(fd, small, 1, 0, &cookie));
+	check_err(mr_free(fd, cookie + 1), EINVAL);
+	args.cookie = cookie;
+	args.flags = 1 << 7;
+	check_err(setsockopt(fd, SOL_RDS, RDS_FREE_MR, &args, sizeof(args)),
+		  EINVAL);
+	args.flags = RDS_RDMA_INVALIDATE;
+	check_ret(setsockopt(fd, SOL_RDS, RDS_FREE_MR, &args, sizeof(args)), 0);
+	check_err(mr_free(fd, cookie), EINVAL);
+	check_ret(mr_free(fd, 0), 0);
+	close(fd);
+}
+
+/* --------------------------------------------------------- RLIMIT_MEMLOCK */
+
+static void be_nobody(rlim_t limit)
+{
+	struct rlimit rlim = { limit, limit };
+
+	must(setrlimit(RLIMIT_MEMLOCK, &rlim));
+	must(setresgid(NOBODY, NOBODY, NOBODY));
+	must(setresuid(NOBODY, NOBODY, NOBODY));
+}
+
+static void memlock(void)
+{
+	u64 limit = LIMIT_PAGES * PAGE_BYTES, cookie;
+	char *mem = pages(4 * limit);
+	int fd = rds_bound(NULL);
+	struct target t = { 0 };
+	long before;
+	struct op op;
+
+	t.addr = rds_self(fd);
+	be_nobody(limit);
+	before = locked_kb();
+	check_eq(before, 0);
+	check_err(mr_get(fd, mem, limit + 1, WRITABLE, &cookie), ENOMEM);
+	check_err(mr_get(fd, mem, 4 * limit, WRITABLE, &cookie), ENOMEM);
+	op = op_read(&t, 0, mem, limit + 1);
+	check_err(op_send(fd, &t.addr, &op), ENOMEM);
+	check_eq(locked_kb(), before);
+
+	tap_context("to the last page");
+	check_ret(mr_get(fd, mem, limit, WRITABLE, &cookie), 0);
+	check_eq(locked_kb(), (long)limit / 1024);
+	check_err(mr_get(fd, mem + limit, 1, WRITABLE, &t.cookie), ENOMEM);
+	op = op_read(&t, 0, mem + limit, 1);
+	check_err(op_send(fd, &t.addr, &op), ENOMEM);
+	check_ret(mr_free(fd, cookie), 0);
+	check_locked_falls(before);
+
+	tap_context("and again");
+	check_ret(mr_get(fd, mem, limit, WRITABLE, &cookie), 0);
+	close(fd);
+	check_locked_falls(before);
+}
+
+static void memlock_none(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t = { .addr = rds_self(fd) };
+	struct op op;
+	u64 cookie;
+
+	be_nobody(0);
+	check_err(mr_get(fd, small, 1, WRITABLE, &cookie), EPERM);
+	op = op_write(&t, 0, small, 1);
+	check_err(op_send(fd, &t.addr, &op), EPERM);
+	check_eq(locked_kb(), 0);
+	close(fd);
+}
+
+/* Many registrations and ops leave nothing charged */
+static void memlock_returns(void)
+{
+	u64 limit = LIMIT_PAGES * PAGE_BYTES;
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	be_nobody(limit);
+	for (int i = 0; i < 20; i++) {
+		tap_context("round %d", i);
+		target_open(&t, limit / 2, WRITABLE);
+		op = op_write(&t, 0, small, sizeof(small));
+		check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+		if (i % 2)
+			check_ret(mr_free(t.fd, t.cookie), 0);
+		target_close(&t);
+		check_locked_falls(0);
+	}
+	close(fd);
+}
+
+/* ------------------------------------------------- regions and their owner */
+
+static void region_unmapped(void)
+{
+	long before = locked_kb();
+	int fd = rds_bound(NULL);
+	struct target t;
+	char *other;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	must(munmap(t.mem, PAGE_BYTES));
+	other = mmap(t.mem, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+		     MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	check(other == t.mem);
+	memset(other, 'o', PAGE_BYTES);
+	/* the region has the old page, whoever has the address now */
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	check(filled(other, PAGE_BYTES, 'o'));
+	check_ret(mr_free(t.fd, t.cookie), 0);
+	check_locked_falls(before);
+	target_close(&t);
+	close(fd);
+}
+
+/* The pages stay the parent's, whoever writes to them first */
+static void region_forked(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+	pid_t pid;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	memset(t.mem, 'p', PAGE_BYTES);
+	pid = must(fork());
+	if (!pid) {
+		t.mem[1] = 'c';
+		pause();
+	}
+	t.mem[2] = 'q';
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	check_eq(t.mem[0], 'w');
+	check_eq(t.mem[1], 'p');
+	op = op_read(&t, 0, small, 3);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(small, "wpq", 3));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	target_close(&t);
+	close(fd);
+}
+
+static struct target killed_target;
+
+static void busy_owner(int ready)
+{
+	struct target t;
+
+	t.fd = rds_bound_to(tap_host, TARGET_PORT, &t.addr);
+	t.mem = pages(PAGE_BYTES);
+	must(mr_get(t.fd, t.mem, PAGE_BYTES, WRITABLE, &t.cookie));
+	must(write(ready, &t.cookie, sizeof(t.cookie)));
+}
+
+/* The peer dies with our ops under way: each of them ends */
+static void owner_killed(void)
+{
+	struct target *t = &killed_target;
+	int fd = rds_bound(NULL), pipe_fd[2], status = -1;
+	struct got got;
+	struct op op;
+	int seen = 0;
+	pid_t pid;
+
+	must(pipe(pipe_fd));
+	pid = must(fork());
+	if (!pid) {
+		busy_owner(pipe_fd[1]);
+		for (;;)
+			pause();
+	}
+	must(read(pipe_fd[0], &t->cookie, sizeof(t->cookie)));
+	t->addr = addr_of(tap_host, TARGET_PORT);
+	slow_ops(DELAY_MS);
+	for (int i = 0; i < IN_FLIGHT; i++) {
+		op = op_write(t, 0, small, sizeof(small));
+		op_set(&op, RDS_RDMA_NOTIFY_ME, i);
+		must(op_send(fd, &t->addr, &op));
+	}
+	must(kill(pid, SIGKILL));
+	must(waitpid(pid, &status, 0));
+	while (seen < IN_FLIGHT && got_within(fd, &got, WAIT_MS) >= 0) {
+		for (int i = 0; i < got.nr_status; i++)
+			check_eq(got.status[i].status, RDS_RDMA_REMOTE_ERROR);
+		seen += got.nr_status;
+	}
+	check_eq(seen, IN_FLIGHT);
+	check_quiet(fd);
+	check_eq(mark(fd, &t->addr), IN_FLIGHT);
+	check_locked_falls(0);
+	close(fd);
+}
+
+/* ----------------------------------------------- ops and their own process */
+
+/* What a device writes goes to the page that was there, not to the address */
+static void op_unmapped(void)
+{
+	int fd = rds_bound(NULL);
+	char *mem = pages(PAGE_BYTES), *other;
+	struct target t;
+	struct xrds_barrier b;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	memset(t.mem, 't', PAGE_BYTES);
+	slow_ops(DELAY_MS);
+	op = op_read(&t, 0, mem, PAGE_BYTES);
+	must(op_send(fd, &t.addr, &op));
+	must(munmap(mem, PAGE_BYTES));
+	other = mmap(mem, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+		     MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	check(other == mem);
+	memset(other, 'o', PAGE_BYTES);
+	check_eq(mark(fd, &t.addr), 0);
+	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
+	check(filled(other, PAGE_BYTES, 'o'));
+	target_close(&t);
+	close(fd);
+	check_locked_falls(0);
+}
+
+static void op_source_unmapped(void)
+{
+	int fd = rds_bound(NULL);
+	char *mem = pages(PAGE_BYTES);
+	struct xrds_barrier b;
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	memset(mem, 'w', PAGE_BYTES);
+	slow_ops(DELAY_MS);
+	op = op_write(&t, 0, mem, PAGE_BYTES);
+	must(op_send(fd, &t.addr, &op));
+	must(munmap(mem, PAGE_BYTES));
+	check_eq(mark(fd, &t.addr), 0);
+	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
+	check(filled(t.mem, PAGE_BYTES, 'w'));
+	target_close(&t);
+	close(fd);
+	check_locked_falls(0);
+}
+
+/* Neither side's store after the fork moves the page from under the op */
+static void op_forked(void)
+{
+	int fd = rds_bound(NULL);
+	char *into = pages(PAGE_BYTES), *from = pages(PAGE_BYTES);
+	struct xrds_barrier b;
+	struct target t;
+	struct op op;
+	pid_t pid;
+
+	target_open(&t, 2 * PAGE_BYTES, WRITABLE);
+	memset(t.mem, 't', PAGE_BYTES);
+	memset(into, 0, PAGE_BYTES);
+	memset(from, 'p', PAGE_BYTES);
+	slow_ops(DELAY_MS);
+	op = op_read(&t, 0, into, PAGE_BYTES / 2);
+	must(op_send(fd, &t.addr, &op));
+	op = op_write(&t, PAGE_BYTES, from, PAGE_BYTES);
+	must(op_send(fd, &t.addr, &op));
+	pid = must(fork());
+	if (!pid) {
+		memset(into, 'c', PAGE_BYTES);
+		memset(from, 'c', PAGE_BYTES);
+		_exit(0);
+	}
+	must(waitpid(pid, NULL, 0));
+	into[PAGE_BYTES - 1] = 'x';
+	check_eq(mark(fd, &t.addr), 0);
+	check_ret(barrier(fd, &t.addr, 2, 0, tap_ms(WAIT_MS), &b), 0);
+	check(filled(into, PAGE_BYTES / 2, 't'));
+	check(filled(into + PAGE_BYTES / 2, PAGE_BYTES / 2 - 1, 0));
+	check(filled(t.mem + PAGE_BYTES, PAGE_BYTES, 'p'));
+	target_close(&t);
+	close(fd);
+}
+
+static void busy_ops(int ready)
+{
+	struct target *t = &killed_target;
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	struct op op;
+
+	for (int i = 0; i < IN_FLIGHT; i++) {
+		if (i % 2)
+			op = op_read(t, 0, mem, PAGE_BYTES);
+		else
+			op = op_write(t, 0, mem, PAGE_BYTES);
+		op_set(&op, i % 3 ? RDS_RDMA_NOTIFY_ME : 0, i);
+		must(op_send(fd, &t->addr, &op));
+	}
+	must(write(ready, "r", 1));
+}
+
+static void busy_barrier(int ready)
+{
+	struct xrds_barrier b;
+	struct target *t = &killed_target;
+	int fd = rds_bound(NULL);
+	struct op op = op_write(t, 0, small, sizeof(small));
+
+	must(op_send(fd, &t->addr, &op));
+	must(write(ready, "r", 1));
+	barrier(fd, &t->addr, 1, 0, 0, &b);
+}
+
+/* Ops of a process that is gone end, too, and nobody else is disturbed */
+static void op_process_killed(void)
+{
+	struct target *t = &killed_target;
+	long long before = counter_now("rdma_done");
+	int fd = rds_bound(NULL);
+
+	target_open(t, PAGE_BYTES, WRITABLE);
+	slow_ops(2 * DELAY_MS);
+	tap_context("ops under way");
+	kill_busy(busy_ops);
+	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
+	tap_context("in a barrier");
+	slow_ops(3 * KILL_MS);
+	kill_busy(busy_barrier);
+	tap_context("bystander");
+	knob("net/xrds/loop/delay_ms", 0);
+	check_eq(try_write(fd, t), RDS_RDMA_SUCCESS);
+	target_close(t);
+	close(fd);
+}
+
+static void closed(void)
+{
+	long long before = counter_now("rdma_done");
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	memset(t.mem, 't', PAGE_BYTES);
+	slow_ops(DELAY_MS);
+	for (int i = 0; i < IN_FLIGHT; i++) {
+		op = op_read(&t, 0, mem, PAGE_BYTES);
+		op_set(&op, RDS_RDMA_NOTIFY_ME, i);
+		must(op_send(fd, &t.addr, &op));
+	}
+	close(fd);
+	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
+	check(filled(mem, PAGE_BYTES, 't'));
+	target_close(&t);
+	check_locked_falls(0);
+}
+
+static const struct tap_case cases[] = {
+	{ "refused", "bad ranges, flags and pointers pin nothing", refused,
+	  0, 0 },
+	{ "option_sizes", "sizes, pointers, unbound sockets", option_sizes,
+	  0, 0 },
+	{ "freed", "RDS_FREE_MR: unknown, twice, flags", freed, 0, 0 },
+	{ "memlock", "an ordinary user pins up to RLIMIT_MEMLOCK", memlock,
+	  0, 0 },
+	{ "memlock_none", "and nothing if that is zero", memlock_none, 0, 0 },
+	{ "memlock_returns", "what ended is not charged", memlock_returns,
+	  0, 0 },
+	{ "region_unmapped", "memory unmapped by its owner stays pinned",
+	  region_unmapped, 0, 0 },
+	{ "region_forked", "fork leaves registered pages with the parent",
+	  region_forked, 0, 0 },
+	{ "owner_killed", "ops toward memory of a killed process end",
+	  owner_killed, TAP_EACH_FAMILY, 0 },
+	{ "op_unmapped", "munmap under a read: nobody else's page is written",
+	  op_unmapped, 0, 0 },
+	{ "op_source_unmapped", "munmap under a write: the old data arrive",
+	  op_source_unmapped, 0, 0 },
+	{ "op_forked", "fork under ops: each side keeps its own pages",
+	  op_forked, 0, 0 },
+	{ "op_process_killed", "a process with ops under way dies promptly",
+	  op_process_killed, TAP_EACH_FAMILY, 60 },
+	{ "closed", "ops of a closed socket end and unpin", closed, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RDMA reads and writes: local buffers, immediate messages, notices, and many
+ * of them at once.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "pattern.h"
+#include "rdma.h"
+#include "tap.h"
+
+enum {
+	SMALL		= 100,
+	VECTORS		= 1024,		/* UIO_MAXIOV */
+	FLOOD		= 10000,
+	SEED		= 20,
+};
+
+#define WRITABLE RDS_RDMA_READWRITE
+
+static char small[SMALL];
+
+/* ---------------------------------------------------------- local buffers */
+
+/* Many buffers of odd lengths at odd places; how many bytes they have */
+static size_t make_vector(struct rds_iovec *vec, size_t nr, char *mem,
+			  size_t room)
+{
+	struct prng prng = { .state = SEED + nr };
+	size_t at = 0, bytes = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		at += prng_below(&prng, 9);
+		vec[i].addr = (uintptr_t)mem + at;
+		vec[i].bytes = 1 + prng_below(&prng, i % 100 ? 150 : 9000);
+		at += vec[i].bytes;
+		bytes += vec[i].bytes;
+	}
+	if (at > room)
+		tap_fail("%zu buffers take %zu bytes", nr, at);
+	return bytes;
+}
+
+/* What the buffers hold, or are to hold, in one piece */
+static void gather(const struct rds_iovec *vec, size_t nr, char *to)
+{
+	for (size_t i = 0; i < nr; to += vec[i++].bytes)
+		memcpy(to, (void *)(uintptr_t)vec[i].addr, vec[i].bytes);
+}
+
+static void scatter(const struct rds_iovec *vec, size_t nr, const char *from)
+{
+	for (size_t i = 0; i < nr; from += vec[i++].bytes)
+		memcpy((void *)(uintptr_t)vec[i].addr, from, vec[i].bytes);
+}
+
+static void vector_one(int fd, size_t nr)
+{
+	static struct rds_iovec vec[VECTORS];
+	size_t room = 512 * 1024, bytes;
+	char *mem = pages(room), *want = pages(room), *flat = pages(room);
+	struct target t;
+	struct op op;
+
+	tap_context("%zu buffers", nr);
+	bytes = make_vector(vec, nr, mem, room);
+	target_open(&t, bytes, WRITABLE);
+
+	stamp(mem, room, nr);
+	gather(vec, nr, flat);
+	op = op_write(&t, 0, NULL, bytes);
+	op.rdma.local_vec_addr = (uintptr_t)vec;
+	op.rdma.nr_local = nr;
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(t.mem, flat, bytes));
+
+	/* the bytes between the buffers stay as they are */
+	stamp(t.mem, bytes, nr + 1);
+	memcpy(flat, mem, room);
+	scatter(vec, nr, t.mem);
+	memcpy(want, mem, room);
+	memcpy(mem, flat, room);
+	op = op_read(&t, 0, NULL, bytes);
+	op.rdma.local_vec_addr = (uintptr_t)vec;
+	op.rdma.nr_local = nr;
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(mem, want, room));
+	target_close(&t);
+	munmap(mem, room);
+	munmap(want, room);
+	munmap(flat, room);
+}
+
+static void vectors(void)
+{
+	static const size_t sizes[] = { 1, 2, 3, 16, 255, 512, 1023, VECTORS };
+	int fd = rds_bound(NULL);
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		vector_one(fd, sizes[i]);
+	close(fd);
+}
+
+/* The remote side may be larger than what is moved */
+static void shorter(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	op = op_write(&t, 10, "ab", 2);
+	op.rdma.remote_vec.bytes = 50;
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(t.mem + 9, "\0ab\0", 4));
+	target_close(&t);
+	close(fd);
+}
+
+/* A device reads read-only memory, and is not allowed to write to it */
+static void read_only_local(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	stamp(mem, PAGE_BYTES, 3);
+	must(mprotect(mem, PAGE_BYTES, PROT_READ));
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	op = op_write(&t, 0, mem, PAGE_BYTES);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(stamped(t.mem, PAGE_BYTES, 3));
+	op = op_read(&t, 0, mem, PAGE_BYTES);
+	check_err(op_send(fd, &t.addr, &op), EFAULT);
+	target_close(&t);
+	close(fd);
+}
+
+/* ------------------------------------------------------ immediate messages */
+
+static void immediate(void)
+{
+	static const struct {
+		const char *payload;
+		u64 flags;
+		bool delivered;
+	} ways[] = {
+		{ "payload", 0, true },
+		{ "payload", RDS_RDMA_SILENT, true },
+		{ "", 0, true },
+		{ "", RDS_RDMA_SILENT, false },
+		{ "last", 0, true },	/* shows that nothing came before */
+	};
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct got got;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		size_t len = strlen(ways[i].payload);
+
+		tap_context("'%s', flags %#llx", ways[i].payload,
+			    ways[i].flags);
+		memset(small, 'a' + i, sizeof(small));
+		op = op_write(&t, i * SMALL, small, sizeof(small));
+		op.payload = ways[i].payload;
+		op.len = len;
+		op_set(&op, ways[i].flags, 0);
+		check_ret(op_send(fd, &t.addr, &op), len);
+		if (!ways[i].delivered)
+			continue;
+		check_ret(got_within(t.fd, &got, WAIT_MS), len);
+		check(!memcmp(got.data, ways[i].payload, len));
+		/* what it announces is there */
+		check(filled(t.mem + i * SMALL, SMALL, 'a' + i));
+		check(!got.has_cookie && !got.other);
+	}
+	check_quiet(t.fd);
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+/* A failed op takes its immediate message with it, and nothing else */
+static void immediate_of_failed(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct got got;
+	struct op op;
+
+	target_open(&t, SMALL, WRITABLE);
+	op = op_write(&t, 1, small, SMALL);
+	op.payload = "lie";
+	op.len = 3;
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
+	must(rds_send(fd, "next", 4, 0, &t.addr));
+	check_ret(got_within(t.fd, &got, WAIT_MS), 4);
+	check(!memcmp(got.data, "next", 4));
+	check_quiet(t.fd);
+	target_close(&t);
+	close(fd);
+}
+
+static void flags_all(void)
+{
+	static const u64 flags[] = {
+		RDS_RDMA_FENCE, RDS_RDMA_INVALIDATE, RDS_RDMA_USE_ONCE,
+		RDS_RDMA_DONTWAIT, RDS_RDMA_NOTIFY_ME, RDS_RDMA_SILENT,
+	};
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+	struct got got;
+	struct op op;
+	u64 id = 0;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	for (int mask = 0; mask < 1 << ARRAY_SIZE(flags); mask++) {
+		u64 all = 0;
+
+		for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+			all |= mask & 1 << i ? flags[i] : 0;
+		tap_context("flags %#llx", all);
+		small[0] = mask;
+		op = op_write(&t, mask, small, 1);
+		op_set(&op, all, mask);
+		check_ret(op_send(fd, &t.addr, &op), 0);
+		check_ret(barrier(fd, &t.addr, ++id, 0, tap_ms(WAIT_MS), &b),
+			  0);
+		check_eq(t.mem[mask], mask);
+		if (!(all & RDS_RDMA_NOTIFY_ME))
+			continue;
+		check_ret(got_within(fd, &got, WAIT_MS), 0);
+		check_eq(got.nr_status, 1);
+		check_eq(got.status[0].user_token, mask);
+		check_eq(got.status[0].status, RDS_RDMA_SUCCESS);
+	}
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+/* ---------------------------------------------------------------- notices */
+
+/* A notice is given for what was asked for, and with RECVERR for failures */
+static void notices(void)
+{
+	int fd = rds_bound(NULL);
+	struct xrds_barrier b;
+	struct target t;
+	struct got got;
+	struct op op;
+	u64 id = 0;
+
+	target_open(&t, SMALL, WRITABLE);
+	for (int way = 0; way < 8; way++) {
+		bool fails = way & 1, notify = way & 2, recverr = way & 4;
+		u64 token = 0xfedcba9876543210ull + way;
+
+		tap_context("%s, %s, %s", fails ? "fails" : "succeeds",
+			    notify ? "NOTIFY_ME" : "-",
+			    recverr ? "RECVERR" : "-");
+		rds_set_int(fd, SOL_RDS, RDS_RECVERR, recverr);
+		op = op_write(&t, fails, small, SMALL);
+		op_set(&op, notify ? RDS_RDMA_NOTIFY_ME : 0, token);
+		check_ret(op_send(fd, &t.addr, &op), 0);
+		check_ret(barrier(fd, &t.addr, ++id, 0, tap_ms(WAIT_MS), &b),
+			  0);
+		if (!notify && !(fails && recverr)) {
+			check_quiet(fd);
+			continue;
+		}
+		check_ret(got_within(fd, &got, WAIT_MS), 0);
+		check_eq(got.nr_status, 1);
+		check_eq(got.status[0].user_token, token);
+		check_eq(got.status[0].status, fails ? RDS_RDMA_REMOTE_ERROR :
+						       RDS_RDMA_SUCCESS);
+		check_quiet(fd);
+	}
+	target_close(&t);
+	close(fd);
+}
+
+/* Sends a few ops that notify and waits for their end, not reading notices */
+static void leave_notices(int fd, struct target *t, int nr)
+{
+	struct xrds_barrier b;
+	struct op op;
+	u64 id = 0;
+
+	for (int i = 0; i < nr; i++) {
+		op = op_write(t, 0, small, SMALL);
+		op.id = &id;
+		op_set(&op, RDS_RDMA_NOTIFY_ME, i);
+		must(op_send(fd, &t->addr, &op));
+	}
+	must(barrier(fd, &t->addr, id, 0, tap_ms(WAIT_MS), &b));
+}
+
+/* No room, or a little of it: what does not fit stays, and says so */
+static void notices_stay(void)
+{
+	size_t one = CMSG_SPACE(sizeof(struct rds_rdma_notify));
+	const struct {
+		size_t control;
+		int nr;
+		bool more;
+	} reads[] = {
+		{ 0, 0, true }, { one - 1, 0, true }, { one, 1, true },
+		{ 2 * one, 2, true }, { 4 * one, 1, false },
+	};
+	int fd = rds_bound(NULL), next = 0;
+	struct target t;
+	struct got got;
+
+	target_open(&t, SMALL, WRITABLE);
+	leave_notices(fd, &t, 4);
+	for (size_t i = 0; i < ARRAY_SIZE(reads); i++) {
+		tap_context("%zu bytes of control space", reads[i].control);
+		check_ret(got_now(fd, &got, reads[i].control), 0);
+		check_eq(got.nr_status, reads[i].nr);
+		check_eq(!!(got.flags & MSG_CTRUNC), reads[i].more);
+		for (int j = 0; j < got.nr_status; j++)
+			check_eq(got.status[j].user_token, next++);
+	}
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
+/* Who has no room for notices still gets data */
+static void notices_pass_data(void)
+{
+	union addr self;
+	int fd = rds_bound(&self);
+	struct target t;
+	struct got got;
+
+	target_open(&t, SMALL, WRITABLE);
+	leave_notices(fd, &t, 1);
+	must(rds_send(fd, "data", 4, 0, &self));
+	must(rds_send(fd, "more", 4, 0, &self));
+	for (int i = 0; i < 2; i++) {
+		long long end = tap_now_ms() + tap_ms(WAIT_MS);
+
+		do
+			must(got_now(fd, &got, 0));
+		while (!got.ret && tap_now_ms() < end);
+		check_eq(got.ret, 4);
+		check(!memcmp(got.data, i ? "more" : "data", 4));
+		check(got.flags & MSG_CTRUNC);
+	}
+	check_ret(got_within(fd, &got, WAIT_MS), 0);
+	check_eq(got.nr_status, 1);
+	target_close(&t);
+	close(fd);
+}
+
+/* A notice that cannot be copied out is not lost */
+static void notices_bad_pointer(void)
+{
+	char *wall = before_wall(PROT_READ | PROT_WRITE), byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	void *bad[] = { (char *)8, wall, before_wall(PROT_READ) - PAGE_BYTES };
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct got got;
+
+	target_open(&t, SMALL, WRITABLE);
+	leave_notices(fd, &t, 3);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		tap_context("pointer %zu", i);
+		msg.msg_control = bad[i];
+		msg.msg_controllen = 1024;
+		check_err(recvmsg(fd, &msg, MSG_DONTWAIT), EFAULT);
+	}
+	tap_context("afterwards");
+	check_ret(got_within(fd, &got, tap_ms(WAIT_MS) / 10), 0);
+	check_eq(got.nr_status, 3);
+	target_close(&t);
+	close(fd);
+}
+
+/* --------------------------------------------------------------- many ops */
+
+struct bystander {
+	bool stop;
+	long sent;
+};
+
+/* Messages between two other sockets: each arrives, in order */
+static void *bystander_thread(void *arg)
+{
+	struct bystander *b = arg;
+	union addr to;
+	int rx = rds_bound(&to), tx = rds_bound(NULL);
+	long got;
+
+	while (!READ_ONCE(b->stop)) {
+		if (rds_send(tx, &b->sent, sizeof(b->sent), 0, &to) < 0 ||
+		    rds_recv_within(rx, &got, sizeof(got), WAIT_MS, NULL) < 0)
+			break;
+		check_eq(got, b->sent);
+		b->sent++;
+	}
+	check(READ_ONCE(b->stop));
+	close(tx);
+	close(rx);
+	return NULL;
+}
+
+/* Ops without payload that no wire message follows visibly, many at once */
+static void flood_run(u64 offset, u64 flags, int status)
+{
+	static bool seen[FLOOD];
+	int fd = rds_bound(NULL), sent = 0, done = 0;
+	struct bystander bystander = { 0 };
+	struct target t;
+	struct got got;
+	pthread_t thread;
+	struct op op;
+
+	target_open(&t, SMALL, WRITABLE);
+	memset(seen, 0, sizeof(seen));
+	pthread_create(&thread, NULL, bystander_thread, &bystander);
+	while (done < FLOOD) {
+		while (sent < FLOOD) {
+			op = op_write(&t, offset, small, SMALL);
+			op.msg_flags = MSG_DONTWAIT;
+			op_set(&op, flags, sent);
+			if (op_send(fd, &t.addr, &op) < 0)
+				break;
+			sent++;
+		}
+		if (got_within(fd, &got, WAIT_MS) < 0)
+			break;
+		done += got.nr_status;
+		for (int i = 0; i < got.nr_status; i++) {
+			check_eq(got.status[i].status, status);
+			check(!seen[got.status[i].user_token]);
+			seen[got.status[i].user_token] = true;
+		}
+	}
+	check_eq(sent, FLOOD);
+	check_eq(done, FLOOD);
+	check_quiet(fd);
+	check_eq(mark(fd, &t.addr), FLOOD);
+	WRITE_ONCE(bystander.stop, true);
+	pthread_join(thread, NULL);
+	check(bystander.sent > 0);
+	/* the target heard nothing of it */
+	check_quiet(t.fd);
+	target_close(&t);
+	close(fd);
+}
+
+static void flood(void)
+{
+	flood_run(0, RDS_RDMA_SILENT | RDS_RDMA_NOTIFY_ME, RDS_RDMA_SUCCESS);
+}
+
+static void flood_failing(void)
+{
+	flood_run(1, RDS_RDMA_SILENT | RDS_RDMA_NOTIFY_ME,
+		  RDS_RDMA_REMOTE_ERROR);
+}
+
+/* What an op without delivered message has left survives a reset */
+static void reset_after(bool fails)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct got got;
+	struct op op;
+
+	loop_only();
+	knob("net/xrds/loop/bounce_ms", tap_ms(100));
+	target_open(&t, SMALL, WRITABLE);
+	for (int i = 0; i < 3; i++) {
+		long long resets = counter_now("conn_reset");
+
+		tap_context("round %d", i);
+		op = op_write(&t, fails, small, SMALL);
+		op_set(&op, RDS_RDMA_SILENT, 0);
+		check_eq(op_run(fd, &t.addr, &op), fails ?
+			 RDS_RDMA_REMOTE_ERROR : RDS_RDMA_SUCCESS);
+		check(counter_reaches("conn_reset", resets + 1, WAIT_MS));
+		must(rds_send(fd, "x", 1, 0, &t.addr));
+		if (!check_ret(got_within(t.fd, &got, WAIT_MS), 1))
+			break;
+	}
+	target_close(&t);
+	close(fd);
+}
+
+static void reset_after_silent(void)
+{
+	reset_after(false);
+}
+
+static void reset_after_failed(void)
+{
+	reset_after(true);
+}
+
+static const struct tap_case cases[] = {
+	{ "vectors", "up to 1024 local buffers of odd lengths", vectors,
+	  TAP_EACH_FAMILY, 60 },
+	{ "shorter", "an op may move less than the remote range", shorter,
+	  0, 0 },
+	{ "read_only_local", "read-only memory is written from, not read to",
+	  read_only_local, 0, 0 },
+	{ "immediate", "what is delivered follows the op, unless SILENT",
+	  immediate, TAP_EACH_FAMILY, 0 },
+	{ "immediate_of_failed", "a failed op's message is not delivered",
+	  immediate_of_failed, TAP_EACH_FAMILY, 0 },
+	{ "flags_all", "each mixture of flags ends, with a notice if asked",
+	  flags_all, 0, 0 },
+	{ "notices", "NOTIFY_ME and RECVERR give exactly one notice", notices,
+	  TAP_EACH_FAMILY, 0 },
+	{ "notices_stay", "without room they stay and MSG_CTRUNC is set",
+	  notices_stay, 0, 0 },
+	{ "notices_pass_data", "and data is read nevertheless",
+	  notices_pass_data, 0, 0 },
+	{ "notices_bad_pointer", "a bad control pointer loses no notice",
+	  notices_bad_pointer, 0, 0 },
+	{ "flood", "10000 silent ops all notify, others are not disturbed",
+	  flood, TAP_EACH_FAMILY, 120 },
+	{ "flood_failing", "10000 that fail do, too", flood_failing, 0, 120 },
+	{ "reset_after_silent", "a reset after a silent op loses nothing",
+	  reset_after_silent, 0, 60 },
+	{ "reset_after_failed", "nor does one after a failed op",
+	  reset_after_failed, 0, 60 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}

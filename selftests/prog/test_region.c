@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory regions: how they are registered, which bytes and which access a key
+ * grants, and how they end.
+ *
+ * Each refusal is followed by a look at the memory: nothing of a refused op
+ * may show in it.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rdma.h"
+#include "tap.h"
+
+enum {
+	SMALL		= 100,
+	MIB		= 1 << 20,
+	STALE_ROUNDS	= 50,
+};
+
+#define WRITABLE RDS_RDMA_READWRITE
+
+static char small[SMALL];
+
+/* Writes one byte with a key: the status */
+static int try_write(int fd, const struct target *t)
+{
+	struct op op = op_write(t, 0, "w", 1);
+
+	return op_run(fd, &t->addr, &op);
+}
+
+/* ----------------------------------------------------------- registration */
+
+/* There is no connection: registering is a local matter */
+static void plain(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, sizeof(small), WRITABLE);
+	check_eq(t.cookie >> 32, 0);
+	stamp(small, sizeof(small), 1);
+	op = op_write(&t, 0, small, sizeof(small));
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(stamped(t.mem, sizeof(small), 1));
+	memset(small, 0, sizeof(small));
+	op = op_read(&t, 0, small, sizeof(small));
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(stamped(small, sizeof(small), 1));
+	check_ret(mr_free(t.fd, t.cookie), 0);
+	target_close(&t);
+	close(fd);
+}
+
+static void for_dest(void)
+{
+	union addr self;
+	int fd = rds_bound(&self);
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	must(mr_free(t.fd, t.cookie));
+	must(mr_get_for(t.fd, &self, t.mem, PAGE_BYTES, WRITABLE, &t.cookie));
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	check_eq(t.mem[0], 'w');
+	check_ret(mr_free(t.fd, t.cookie), 0);
+	target_close(&t);
+	close(fd);
+}
+
+/* The owner offers its memory in a message, the other side uses it */
+static void by_message(void)
+{
+	union addr self;
+	int fd = rds_bound(&self);
+	char *mem = pages(PAGE_BYTES);
+	u64 cookie = 0;
+	struct rds_get_mr_args args = {
+		.vec = { (uintptr_t)mem + 3, SMALL },
+		.cookie_addr = (uintptr_t)&cookie,
+		.flags = WRITABLE,
+	};
+	struct ctl ctl = { 0 };
+	struct target t = { 0 };
+	struct got got;
+
+	t.fd = rds_bound(&t.addr);
+	ctl_add(&ctl, RDS_CMSG_RDMA_MAP, &args, sizeof(args));
+	check_ret(ctl_send(t.fd, &self, &ctl, "here", 4, 0), 4);
+	check_ret(got_within(fd, &got, WAIT_MS), 4);
+	check(!memcmp(got.data, "here", 4));
+	check(got.has_cookie);
+	check_eq(got.cookie, cookie);
+	t.cookie = got.cookie;
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	check_eq(mem[3], 'w');
+
+	tap_context("a cookie that there is already");
+	memset(&ctl, 0, sizeof(ctl));
+	cookie = 0x123456789abcdef;
+	ctl_add(&ctl, RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
+	check_ret(ctl_send(t.fd, &self, &ctl, NULL, 0, 0), 0);
+	check_ret(got_within(fd, &got, WAIT_MS), 0);
+	check(got.has_cookie);
+	check_eq(got.cookie, cookie);
+	close(t.fd);
+	close(fd);
+}
+
+/* A message whose cookie cannot be copied out stays, with it */
+static void cookie_bad_pointer(void)
+{
+	struct msghdr msg = {
+		.msg_control = before_wall(PROT_READ) - PAGE_BYTES,
+		.msg_controllen = CMSG_SPACE(sizeof(u64)),
+	};
+	u64 cookie = 42;
+	struct ctl ctl = { 0 };
+	struct got got;
+	union addr self;
+	int fd = rds_bound(&self);
+
+	ctl_add(&ctl, RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
+	must(ctl_send(fd, &self, &ctl, "x", 1, 0));
+	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	check_err(recvmsg(fd, &msg, MSG_DONTWAIT), EFAULT);
+	check_ret(got_within(fd, &got, WAIT_MS), 1);
+	check_eq(got.cookie, cookie);
+	close(fd);
+}
+
+/* A send that fails takes its region along */
+static void map_undone(void)
+{
+	union addr to = addr_of(tap_host, 4000);
+	char *mem = pages(PAGE_BYTES);
+	struct rds_get_mr_args args = { .vec = { (uintptr_t)mem, PAGE_BYTES } };
+	long before = locked_kb();
+	int fd = rds_bound(NULL);
+	struct ctl ctl = { 0 };
+
+	ctl_add(&ctl, RDS_CMSG_RDMA_MAP, &args, sizeof(args));
+	check_err(ctl_send(fd, &to, &ctl, (char *)8, 1, 0), EFAULT);
+	ctl_add(&ctl, 99, &args, sizeof(args));
+	check_err(ctl_send(fd, &to, &ctl, "x", 1, 0), EINVAL);
+	check_locked_falls(before);
+	close(fd);
+}
+
+/* ----------------------------------------------------------------- bounds */
+
+/* All of a region of odd place and size, and what is around it */
+static void odd_one(int fd, size_t start, size_t bytes)
+{
+	size_t whole = (start + bytes + PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES;
+	char *local = pages(whole), *mem = pages(whole);
+	struct target t = { .mem = mem };
+	struct op op;
+
+	tap_context("%zu bytes at %zu", bytes, start);
+	t.fd = rds_bound(&t.addr);
+	must(mr_get(t.fd, mem + start, bytes, WRITABLE, &t.cookie));
+	stamp(local + start / 2, bytes, start + bytes);
+	op = op_write(&t, 0, local + start / 2, bytes);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(stamped(mem + start, bytes, start + bytes));
+	check(filled(mem, start, 0));
+	check(filled(mem + start + bytes, whole - start - bytes, 0));
+
+	memset(local, 0, whole);
+	op = op_read(&t, 0, local + 1, bytes);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(stamped(local + 1, bytes, start + bytes));
+	check(filled(local + 1 + bytes, whole - 1 - bytes, 0));
+	close(t.fd);
+	munmap(local, whole);
+	munmap(mem, whole);
+}
+
+static void odd(void)
+{
+	static const size_t starts[] = { 0, 1, 7, 2048, 4095 };
+	static const size_t sizes[] = { 1, 2, 63, 4095, 4096, 4097, 12289 };
+	int fd = rds_bound(NULL);
+
+	for (size_t i = 0; i < ARRAY_SIZE(starts); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(sizes); j++)
+			odd_one(fd, starts[i], sizes[j]);
+	close(fd);
+}
+
+/* A part of a region, anywhere in it */
+static void inside(void)
+{
+	static const size_t places[] = { 1, 99, 4094, 4096, 8191, 10000 };
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, 3 * PAGE_BYTES, WRITABLE);
+	stamp(small, sizeof(small), 5);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		size_t at = places[i];
+
+		tap_context("at %zu", at);
+		memset(t.mem, 0, t.bytes);
+		op = op_write(&t, at, small, sizeof(small));
+		check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+		check(stamped(t.mem + at, sizeof(small), 5));
+		check(filled(t.mem, at, 0));
+		check(filled(t.mem + at + SMALL, t.bytes - at - SMALL, 0));
+	}
+	target_close(&t);
+	close(fd);
+}
+
+static void outside_one(int fd, const struct target *t, u64 offset, u64 bytes)
+{
+	char *local = pages(bytes);
+	struct op op;
+
+	tap_context("%llu bytes at %llu, key offset %llu", bytes, offset,
+		    t->cookie >> 32);
+	memset(local, 'w', bytes);
+	op = op_write(t, offset, local, bytes);
+	check_eq(op_run(fd, &t->addr, &op), RDS_RDMA_REMOTE_ERROR);
+	check(filled(t->mem, 2 * PAGE_BYTES, 't'));
+	op = op_read(t, offset, local, bytes);
+	check_eq(op_run(fd, &t->addr, &op), RDS_RDMA_REMOTE_ERROR);
+	check(filled(local, bytes, 'w'));
+	munmap(local, bytes);
+}
+
+/* The region is bytes 500 to 5499 of two pages */
+static void outside(void)
+{
+	enum { START = 500, BYTES = 5000 };
+	struct target t = { .mem = pages(2 * PAGE_BYTES) };
+	int fd = rds_bound(NULL);
+	u64 cookie;
+
+	memset(t.mem, 't', 2 * PAGE_BYTES);
+	t.fd = rds_bound(&t.addr);
+	must(mr_get(t.fd, t.mem + START, BYTES, WRITABLE, &cookie));
+	t.cookie = cookie;
+	outside_one(fd, &t, 0, BYTES + 1);
+	outside_one(fd, &t, 1, BYTES);
+	outside_one(fd, &t, BYTES - 1, 2);
+	outside_one(fd, &t, BYTES, 1);
+	outside_one(fd, &t, BYTES + 1, 1);
+	outside_one(fd, &t, 1ull << 40, 1);
+	/* in front of it: by a cookie that the kernel has not made */
+	t.cookie = cookie - (1ull << 32);
+	outside_one(fd, &t, 0, 1);
+	outside_one(fd, &t, 0, BYTES + 1);
+	t.cookie = (u32)cookie;
+	outside_one(fd, &t, 0, 1);
+	tap_context("afterwards");
+	t.cookie = cookie;
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	close(t.fd);
+	close(fd);
+}
+
+static void large_one(int fd, size_t bytes)
+{
+	char *local = pages(bytes);
+	struct target t;
+	struct op op;
+
+	tap_context("%zu bytes", bytes);
+	target_open(&t, bytes, WRITABLE);
+	stamp(local, bytes, bytes);
+	op = op_write(&t, 0, local, bytes);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(t.mem, local, bytes));
+	memset(local, 0, bytes);
+	op = op_read(&t, 0, local, bytes);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(t.mem, local, bytes));
+	target_close(&t);
+	munmap(local, bytes);
+}
+
+static void large(void)
+{
+	int fd = rds_bound(NULL);
+
+	large_one(fd, 5 * PAGE_BYTES);
+	large_one(fd, MIB);
+	large_one(fd, 8 * MIB);
+	close(fd);
+}
+
+/* ------------------------------------------------------------------- keys */
+
+static void read_only(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	u64 old = 7;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, 0);
+	memset(t.mem, 't', PAGE_BYTES);
+	check_eq(try_write(fd, &t), RDS_RDMA_REMOTE_ERROR);
+	op = op_fadd(&t, 0, 1, &old);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
+	op = op_cswp(&t, 0, 0x7474747474747474, 0, &old);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
+	check_eq(old, 7);
+	check(filled(t.mem, PAGE_BYTES, 't'));
+	op = op_read(&t, 0, small, sizeof(small));
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(filled(small, sizeof(small), 't'));
+	target_close(&t);
+	close(fd);
+}
+
+/* What the owner stores after registering is what peers read */
+static void read_only_fresh(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	/* nobody has touched these pages before they are pinned */
+	t.fd = rds_bound(&t.addr);
+	t.bytes = 2 * PAGE_BYTES;
+	t.mem = pages(t.bytes);
+	must(mr_get(t.fd, t.mem, t.bytes, 0, &t.cookie));
+	stamp(t.mem, t.bytes, 9);
+	op = op_read(&t, PAGE_BYTES - 10, small, sizeof(small));
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(small, t.mem + PAGE_BYTES - 10, sizeof(small)));
+	target_close(&t);
+	close(fd);
+}
+
+static void wrong_key(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	u64 cookie;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	cookie = t.cookie;
+	for (int bit = 0; bit < 32; bit++) {
+		tap_context("bit %d of the key wrong", bit);
+		t.cookie = cookie ^ 1ull << bit;
+		check_eq(try_write(fd, &t), RDS_RDMA_REMOTE_ERROR);
+	}
+	tap_context("key 0");
+	t.cookie = 0;
+	check_eq(try_write(fd, &t), RDS_RDMA_REMOTE_ERROR);
+	tap_context("freed key");
+	t.cookie = cookie;
+	must(mr_free(t.fd, cookie));
+	check_eq(try_write(fd, &t), RDS_RDMA_REMOTE_ERROR);
+	check(filled(t.mem, PAGE_BYTES, 0));
+	target_close(&t);
+	close(fd);
+}
+
+/* A key is of an address, and of a socket */
+static void others_key(void)
+{
+	union addr there = addr_of("127.0.0.2", 4000);
+	int fd = rds_bound(NULL), other = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	loop_only();
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	op = op_write(&t, 0, "w", 1);
+	check_eq(op_run(fd, &there, &op), RDS_RDMA_REMOTE_ERROR);
+	check_eq(t.mem[0], 0);
+	check_err(mr_free(other, t.cookie), EINVAL);
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	check_eq(t.mem[0], 'w');
+	target_close(&t);
+	close(other);
+	close(fd);
+}
+
+static void use_once(void)
+{
+	static const u64 flags[] = { 0, RDS_RDMA_SILENT };
+	long before = locked_kb();
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		tap_context("op flags %#llx", flags[i]);
+		target_open(&t, PAGE_BYTES, WRITABLE | RDS_RDMA_USE_ONCE);
+		op = op_write(&t, 0, "1", 1);
+		op_set(&op, flags[i], 0);
+		check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+		check_eq(t.mem[0], '1');
+		op = op_write(&t, 0, "2", 1);
+		op_set(&op, flags[i], 0);
+		check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
+		check_eq(t.mem[0], '1');
+		check_err(mr_free(t.fd, t.cookie), EINVAL);
+		/* the pages are given back, with the socket open */
+		check_locked_falls(before);
+		target_close(&t);
+	}
+	close(fd);
+}
+
+static void closed(void)
+{
+	int fd = rds_bound(NULL);
+	long before = locked_kb();
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	t.mem[0] = 't';
+	close(t.fd);
+	check_eq(try_write(fd, &t), RDS_RDMA_REMOTE_ERROR);
+	check_eq(t.mem[0], 't');
+	check_locked_falls(before);
+	close(fd);
+}
+
+struct writer {
+	struct target *t;
+	bool stop;
+};
+
+static void *writer_thread(void *arg)
+{
+	struct writer *w = arg;
+	int fd = rds_bound(NULL);
+	struct op op;
+
+	while (!READ_ONCE(w->stop)) {
+		/* nobody reads messages there */
+		op = op_write(w->t, 0, "w", 1);
+		op_set(&op, RDS_RDMA_SILENT, 0);
+		op_run(fd, &w->t->addr, &op);
+	}
+	close(fd);
+	return NULL;
+}
+
+static bool written(void *arg)
+{
+	return READ_ONCE(*(char *)arg) == 'w';
+}
+
+/* The peer keeps writing: what is stored after FREE_MR has returned stays */
+static void free_under_writes(void)
+{
+	struct target t;
+	struct writer w = { .t = &t };
+	pthread_t thread;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	pthread_create(&thread, NULL, writer_thread, &w);
+	for (int i = 0; i < STALE_ROUNDS; i++) {
+		u64 cookie = t.cookie;
+
+		must_wait(written, t.mem, WAIT_MS);
+		check_ret(mr_free(t.fd, cookie), 0);
+		WRITE_ONCE(t.mem[0], 'f');
+		/* no condition to wait for: nothing is to happen */
+		usleep(i % 5 * 500);
+		check_eq(READ_ONCE(t.mem[0]), 'f');
+		must(mr_get(t.fd, t.mem, PAGE_BYTES, WRITABLE, &cookie));
+		WRITE_ONCE(t.cookie, cookie);
+	}
+	WRITE_ONCE(w.stop, true);
+	pthread_join(thread, NULL);
+	target_close(&t);
+}
+
+static const struct tap_case cases[] = {
+	{ "plain", "a region works before there is any connection", plain,
+	  TAP_EACH_FAMILY, 0 },
+	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
+	  TAP_EACH_FAMILY, 0 },
+	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",
+	  by_message, TAP_EACH_FAMILY, 0 },
+	{ "cookie_bad_pointer", "a cookie that cannot be copied is not lost",
+	  cookie_bad_pointer, 0, 0 },
+	{ "map_undone", "a failed send leaves no region", map_undone, 0, 0 },
+	{ "odd", "any start and length, exact to the byte", odd, 0, 60 },
+	{ "inside", "any part of a region", inside, TAP_EACH_FAMILY, 0 },
+	{ "outside", "one byte outside is refused and touches nothing",
+	  outside, 0, 0 },
+	{ "large", "20 KiB, 1 MiB and 8 MiB in one op", large, 0, 60 },
+	{ "read_only", "a read-only region is read but not written", read_only,
+	  TAP_EACH_FAMILY, 0 },
+	{ "read_only_fresh", "peers read what is stored after registering",
+	  read_only_fresh, 0, 0 },
+	{ "wrong_key", "unknown and freed keys are refused", wrong_key, 0, 0 },
+	{ "others_key", "a key is good at its address, freed by its socket",
+	  others_key, 0, 0 },
+	{ "use_once", "a region to be used once ends with its use", use_once,
+	  0, 0 },
+	{ "closed", "closing the socket ends its regions", closed, 0, 0 },
+	{ "free_under_writes", "after RDS_FREE_MR no peer touches the memory",
+	  free_under_writes, 0, 60 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
