@@ -5,8 +5,10 @@
  *   demo ping LOCAL REMOTE COUNT	messages to port 0, which the kernel answers
  *   demo recv LOCAL REMOTE		check what "send" sends
  *   demo send LOCAL REMOTE
+ *   demo offer LOCAL			memory for "use" (demo_rdma.c)
+ *   demo use LOCAL REMOTE		RDMA, until the other node dies
  *
- * Both ends know the plan, so the receiver compares every byte with what must
+ * Both ends of send and recv know the plan, so the receiver compares every byte with what must
  * come next: nothing may be missing, doubled, changed or out of order.
  */
 #define _GNU_SOURCE
@@ -21,11 +23,11 @@
 #include <sys/time.h>
 #include <time.h>
 
+#include "demo.h"
+
 enum {
-	PORT		= 4000,
 	BUFFER_BYTES	= 4 << 20,	/* send and receive buffer */
 	MAX_BYTES	= 1 << 20,
-	TIMEOUT_S	= 60,
 	PING_TIMEOUT_S	= 10,
 };
 
@@ -39,7 +41,7 @@ static const struct {
 
 #define PLAN_SIZE (sizeof(plan) / sizeof(plan[0]))
 
-static double now_ms(void)
+double now_ms(void)
 {
 	struct timespec ts;
 
@@ -47,7 +49,7 @@ static double now_ms(void)
 	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
 }
 
-static struct sockaddr_storage parse(const char *text, uint16_t port)
+struct sockaddr_storage parse(const char *text, uint16_t port)
 {
 	struct sockaddr_storage ss = {};
 	struct sockaddr_in6 *sin6 = (void *)&ss;
@@ -65,13 +67,13 @@ static struct sockaddr_storage parse(const char *text, uint16_t port)
 	return ss;
 }
 
-static socklen_t length(const struct sockaddr_storage *ss)
+socklen_t length(const struct sockaddr_storage *ss)
 {
 	return ss->ss_family == AF_INET ? sizeof(struct sockaddr_in) :
 					  sizeof(struct sockaddr_in6);
 }
 
-static int open_socket(const char *local, uint16_t port, int timeout_s)
+int open_socket(const char *local, uint16_t port, int timeout_s)
 {
 	struct sockaddr_storage ss = parse(local, port);
 	struct timeval tv = { .tv_sec = timeout_s };
@@ -192,5 +194,9 @@ int main(int argc, char **argv)
 		return receive_all(argv[2], argv[3]);
 	if (argc == 4 && !strcmp(argv[1], "send"))
 		return send_all(argv[2], argv[3]);
-	errx(2, "usage: demo ping|recv|send LOCAL REMOTE [COUNT]");
+	if (argc == 3 && !strcmp(argv[1], "offer"))
+		return offer_memory(argv[2]);
+	if (argc == 4 && !strcmp(argv[1], "use"))
+		return use_memory(argv[2], argv[3]);
+	errx(2, "usage: demo ping|recv|send|offer|use LOCAL [REMOTE [COUNT]]");
 }

@@ -2,6 +2,7 @@
 """make demo: two nodes talk, and a first-time reader sees that they do."""
 
 import os
+import time
 
 from . import qemu
 from .kernels import Kernel
@@ -48,6 +49,7 @@ def _show(rig: Rig) -> None:
     _ping(rig.a, rig.b)
     messages, volume = _messages(rig.a, rig.b)
     _proof(rig, before)
+    _rdma(rig.a, rig.b)
     print(f"\nOK: {messages} messages, {volume / 2**20:.1f} MiB: none lost, "
           "doubled, changed or out of order")
 
@@ -78,6 +80,24 @@ def _messages(a: Node, b: Node) -> tuple[int, int]:
     return messages, volume
 
 
+def _rdma(a: Node, b: Node) -> None:
+    """Ops on memory of the other node, until that dies of them."""
+    print(f"\nRDMA: {b} offers 1 MiB, {a} writes to it and reads from it, "
+          "and\nwaits for messages, send space and the barrier in one poll()")
+    b.start(f"demo offer {b.ip}").expect("ready")
+    user = a.start(f"demo use {a.ip} {b.ip}")
+    user.expect("writing", SECONDS)
+    b.kill()
+    died = time.monotonic()
+    lines = user.wait(SECONDS).out.splitlines()
+    seconds = time.monotonic() - died
+    for line in lines[:lines.index("compared")]:
+        print(f"  {line}")
+    print(f"  {b} has what was written, {a} has read the same: byte by byte\n"
+          f"  power of {b} cut, writes under way; {seconds:.1f} s later:\n"
+          f"  {lines[-1]}")
+
+
 def _human(size: int) -> str:
     for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size >= factor and size % factor == 0:
@@ -98,5 +118,5 @@ def _proof(rig: Rig, before: list[dict[str, int]]) -> None:
 
 
 def _unload(rig: Rig) -> None:
-    for node in rig.nodes:
+    for node in filter(Node.alive, rig.nodes):
         node.run(f"unload xrds_ib xrds {MODULES}")
