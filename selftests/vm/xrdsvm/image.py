@@ -6,6 +6,7 @@ goes into it. The payload (our modules, test programs, scripts) is appended to
 it: the kernel unpacks one archive after the other.
 """
 
+import functools
 import hashlib
 import os
 import shutil
@@ -91,6 +92,12 @@ def _own_programs() -> Path:
 def netswitch() -> Path:
     """The switch that joins the nodes, built for the host."""
     return _own_programs() / "netswitch"
+
+
+@functools.cache
+def tsc_khz() -> int:
+    """Frequency of the host's time stamp counter; 0: unknown."""
+    return int(call(_own_programs() / "tsc_khz"))
 
 
 def _add_programs(archive: Archive) -> None:

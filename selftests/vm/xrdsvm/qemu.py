@@ -64,7 +64,8 @@ class Machine:
                 "-nodefaults", "-no-user-config", "-display", "none",
                 "-no-reboot", "-kernel", str(kernel.vmlinuz),
                 "-initrd", str(initrd),
-                "-append", f"{APPEND} {kernel.append} {environment}",
+                "-append", f"{APPEND}{_clock(accel)} {kernel.append} "
+                           f"{environment}",
                 "-chardev", f"file,id=console,path={self.console}",
                 "-serial", "chardev:console", "-device", "virtio-serial-pci",
                 "-device", "virtserialport,chardev=agent,name=agent"]
@@ -100,6 +101,15 @@ class Machine:
         with contextlib.suppress(OSError):
             self._monitor.close()
         self._qmp.close()
+
+
+def _clock(accel: str) -> str:
+    """Under TCG a guest has the host's time stamp counter, and on a busy host
+    it cannot find out how fast that is.
+    """
+    from . import image
+    khz = image.tsc_khz() if accel == "tcg" else 0
+    return f" tsc_early_khz={khz}" if khz else ""
 
 
 _proven: str | None = None
