@@ -26,6 +26,9 @@ PACKAGES = ("bc", "bison", "flex", "gcc", "libc6-dev", "libelf-dev", "make",
             "perl", "python3", "xz-utils", "kmod")
 MEMORY = 2048           # MiB a node
 LOCALVERSION = "LOCALVERSION=-xrds-debug"
+# no5lvl: while the kernel patches itself at boot, KASAN takes an access in an
+# interrupt for a wild one if page tables have five levels.
+APPEND = "pci=noacpi no5lvl"
 SLOW = 4.0
 NOTE_SECONDS = 60       # between lines of progress
 
@@ -37,7 +40,7 @@ def find() -> Kernel:
         home = _from_tarball()
     release = next((home / "modules/lib/modules").iterdir()).name
     return Kernel("debug", release, home / "build", home / "bzImage",
-                  home / "modules", append="pci=noacpi", memory=MEMORY,
+                  home / "modules", append=APPEND, memory=MEMORY,
                   slow=SLOW, kmemleak=True)
 
 
@@ -55,6 +58,8 @@ def _from_tarball() -> Path:
     if not name:
         raise RigError("no debug kernel here: make debug-kernel builds it")
     tarball = Path(name).resolve()
+    if not tarball.exists():
+        raise RigError(f"XRDS_DEBUG_KERNEL_TAR: {tarball} does not exist")
     state = tarball.stat()
     home = HOME / f"tar-{state.st_size}-{int(state.st_mtime)}"
     if not home.exists():
