@@ -27,7 +27,10 @@ help:
 	@echo '  make demo         two virtual nodes exchange datagrams over RDMA'
 	@echo '  make test         unit, loopback and two-node tests (T=name runs'
 	@echo '                    one, KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
-	@echo '  make test-all     the same on every kernel, debug kernel included'
+	@echo '  make test-all     the same on every kernel, debug kernel included,'
+	@echo '                    and test-the-tests'
+	@echo '  make test-the-tests  does the debug kernel notice mistakes that'
+	@echo '                    are made on purpose (selftests/faults)?'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
 	@echo '  make shell        boot nodes and type commands (NODES=2)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
@@ -67,7 +70,7 @@ test test-all:
 	@$(DEPS) rig $(if $(T),,unit)
 	@$(RUN)
 
-demo soak shell debug-kernel:
+demo soak shell debug-kernel test-the-tests:
 	@$(DEPS) rig
 	@$(RUN)
 
@@ -86,4 +89,4 @@ ci:
 	@$(VM) ci
 
 .PHONY: all help modules mirror install clean demo test test-all soak shell \
-	debug-kernel unit style sparse doc ci
+	debug-kernel test-the-tests unit style sparse doc ci

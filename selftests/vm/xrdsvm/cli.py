@@ -5,7 +5,7 @@ import argparse
 import os
 import sys
 
-from . import debugkernel, demo, host, kernels, tests
+from . import debugkernel, demo, faults, host, kernels, tests
 from .host import RigError, make, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
@@ -49,13 +49,17 @@ def _chosen(pattern: str | None) -> list[tests.Test]:
 def cmd_test(args) -> int:
     """Unit tests, then everything on one kernel (or -k a,b for several)."""
     report = Report()
+    _tests(args, report)
+    return report.end()
+
+
+def _tests(args, report: Report) -> None:
     if not args.test or args.test == "unit":
         tests.unit(report)
     chosen = _chosen(args.test)
     if args.test and not chosen and args.test != "unit":
         raise RigError(f"no test is called '{args.test}'")
     _on_kernels(args, chosen, report)
-    return report.end()
 
 
 def _on_kernels(args, chosen: list[tests.Test], report: Report) -> None:
@@ -68,8 +72,27 @@ def _on_kernels(args, chosen: list[tests.Test], report: Report) -> None:
 
 
 def cmd_test_all(args) -> int:
+    """Everything on every kernel; and then whether it can fail at all."""
     args.kernel = ",".join(kernels.NAMES)
-    return cmd_test(args)
+    report = Report()
+    _tests(args, report)
+    if not args.test:
+        _faults(args, report)
+    return report.end()
+
+
+def cmd_test_the_tests(args) -> int:
+    """Mistakes made on purpose (or -t, one of them) must be noticed."""
+    report = Report()
+    _faults(args, report)
+    return report.end()
+
+
+def _faults(args, report: Report) -> None:
+    try:
+        faults.run(report, args.verbose, args.test or "*")
+    except RigError as error:
+        report.add("faults", Point("", False, why=str(error)))
 
 
 def cmd_unit(_args) -> int:
@@ -145,6 +168,7 @@ def cmd_debug_kernel(_args) -> int:
 COMMANDS = {
     "test": cmd_test,
     "test-all": cmd_test_all,
+    "test-the-tests": cmd_test_the_tests,
     "unit": cmd_unit,
     "soak": cmd_soak,
     "ci": cmd_ci,

@@ -136,10 +136,10 @@ def _run_directory() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"run.{os.getpid()}.", dir=BUILD))
 
 
-def build_modules(kernel: Kernel) -> list[Path]:
-    """Build XRDS for a kernel; its modules."""
-    built = BUILD / kernel.release / "net/xrds"
-    command = ("-s", "-C", host.TOP, "modules", f"KDIR={kernel.kdir}",
+def build_modules(kernel: Kernel, top: Path = host.TOP) -> list[Path]:
+    """Build XRDS for a kernel, from this tree or a copy; its modules."""
+    built = top / "build" / kernel.release / "net/xrds"
+    command = ("-s", "-C", top, "modules", f"KDIR={kernel.kdir}",
                f"KREL={kernel.release}")
     if kernel.root:
         from . import sidkernel

@@ -49,6 +49,9 @@ class Test:
     leaves: str = ""        # what may be left: "messages"
     debug: str = ""         # "slow": too slow for the debug tier of CI
 
+    def runs_on(self, kernel: Kernel) -> bool:
+        return not self.kernels or kernel.name in self.kernels
+
     def matches(self, pattern: str) -> bool:
         """By full name, file name, function name, or a glob for these."""
         tier, _, rest = self.name.partition("/")
@@ -123,13 +126,15 @@ def _python_test(stem: str, module, name: str) -> Test:
 
 
 def run(kernel: Kernel, tests: list[Test], report: Report,
-        verbose: bool = False) -> None:
-    """Run tests on one kernel; nodes are booted once per node count."""
-    tests = [t for t in tests if not t.kernels or kernel.name in t.kernels]
+        verbose: bool = False, top: Path = TOP) -> None:
+    """Run tests on one kernel; nodes are booted once per node count. The
+    modules are built from the tree at top.
+    """
+    tests = [t for t in tests if t.runs_on(kernel)]
     if not tests:
         return
     note(f"kernel {kernel.release}: building")
-    modules = build_modules(kernel)
+    modules = build_modules(kernel, top)
     build_programs()
     elapsed = stopwatch()
     for count in sorted({t.nodes for t in tests}):
