@@ -35,7 +35,7 @@ help:
 	@echo '  make shell        boot nodes and type commands (NODES=2)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
 	@echo '  make style sparse doc unit     the checks, one by one'
-	@echo '  make ci           all checks and tests that CI runs'
+	@echo '  make ci           all checks and tests that CI runs, in an hour'
 	@echo '  make clean'
 
 modules: mirror

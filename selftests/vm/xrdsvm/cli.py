@@ -5,13 +5,12 @@ import argparse
 import os
 import sys
 
-from . import debugkernel, demo, faults, host, kernels, tests
-from .host import RigError, make, note
+from . import ci, debugkernel, demo, faults, host, kernels, tests
+from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
 from .node import Failed
 
-STATIC_CHECKS = ("sparse", "style", "doc")    # sparse builds with W=1
 SOAK_MSGS = "1000000"
 
 
@@ -107,24 +106,8 @@ def cmd_soak(args) -> int:
     return cmd_test(args)
 
 
-def cmd_ci(args) -> int:
-    """The static checks, then the tests; one score."""
-    report = Report()
-    for check in STATIC_CHECKS:
-        _static(check, report)
-    tests.unit(report)
-    _on_kernels(args, tests.find(), report)
-    return report.end()
-
-
-def _static(check: str, report: Report) -> None:
-    elapsed = tests.stopwatch()
-    try:
-        make("-s", "-C", host.TOP, check)
-        point = Point("", True)
-    except RigError as error:
-        point = Point("", False, why=str(error))
-    report.add(f"check/{check}", point, elapsed())
+def cmd_ci(_args) -> int:
+    return ci.run()
 
 
 def cmd_demo(args) -> int:

@@ -55,6 +55,7 @@ class Report:
     def __init__(self) -> None:
         self.passed = self.failed = self.skipped = 0
         self.failures: list[str] = []
+        self.took: dict[str, float] = {}        # seconds of a whole test
         self._expect_all = os.environ.get("XRDS_EXPECT_ALL", "0") not in ("", "0")
 
     def add(self, name: str, point: Point, seconds: float | None = None) -> None:

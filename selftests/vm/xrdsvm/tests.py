@@ -29,8 +29,7 @@ LOOP = TOP / "selftests/loop"
 RXE = TOP / "selftests/rxe"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
-HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
-           "debug")
+HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves")
 UNLOAD_SECONDS = 60
 SETTLE_SECONDS = 10
 SCAN_SECONDS = 120
@@ -47,7 +46,6 @@ class Test:
     fresh: bool = False
     kernels: tuple[str, ...] = ()       # empty: all
     leaves: str = ""        # what may be left: "messages"
-    debug: str = ""         # "slow": too slow for the debug tier of CI
 
     def runs_on(self, kernel: Kernel) -> bool:
         return not self.kernels or kernel.name in self.kernels
@@ -86,7 +84,7 @@ def _shell_test(path: Path) -> Test:
                 tuple(head.get("modules", "xrds").split()),
                 head.get("fresh", "no") in ("yes", "true", "1"),
                 tuple(head.get("kernels", "").split()),
-                head.get("leaves", ""), head.get("debug", ""))
+                head.get("leaves", ""))
 
 
 def _python_tests(path: Path) -> list[Test]:
@@ -119,16 +117,18 @@ def _python_test(stem: str, module, name: str) -> Test:
     return Test(title, run, option("nodes", 2), option("timeout", 120),
                 tuple(option("modules", "xrds_ib").split()),
                 option("fresh", False), tuple(option("kernels", "").split()),
-                option("leaves", ""), option("debug", ""))
+                option("leaves", ""))
 
 
 # ------------------------------------------------------------------ running
 
 
 def run(kernel: Kernel, tests: list[Test], report: Report,
-        verbose: bool = False, top: Path = TOP) -> None:
+        verbose: bool = False, top: Path = TOP,
+        wanted: Callable[[Test], bool] = lambda _test: True) -> None:
     """Run tests on one kernel; nodes are booted once per node count. The
-    modules are built from the tree at top.
+    modules are built from the tree at top. Each test is asked for once more
+    when its turn has come.
     """
     tests = [t for t in tests if t.runs_on(kernel)]
     if not tests:
@@ -143,7 +143,7 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
                  f"{rig.boot_seconds:.1f} s")
             watch = stopwatch()
             mine = [t for t in tests if t.nodes == count]
-            for test in mine:
+            for test in filter(wanted, mine):
                 _Trial(test, rig, report, verbose).run()
             note(f"kernel {kernel.release}: {count} node(s), {len(mine)} "
                  f"test(s): {rig.boot_seconds + watch():.0f} s from boot to "
@@ -197,6 +197,7 @@ class _Trial:
             points += self._guard(self._clean)
         points += self._complaints()
         seconds = elapsed()
+        self.report.took[self.title] = seconds
         if not all(p.passed for p in points) or self.verbose:
             points[-1].why += f"\nlogs: {self._keep_logs()}"
         for point in points:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What CI does: all checks, all tests on 6.1, and of the debug tier what its
+time allows.
+
+An hour is all there is, on whatever machine. So the debug tier takes what is
+left: the cheapest tests first, by the time they took on 6.1 a moment ago and
+by how much slower the debug kernel turns out to be. What is left out is said,
+as a skipped verdict. Nothing is left out of "make test-all".
+"""
+
+import dataclasses
+import os
+import time
+
+from . import debugkernel, faults, host, kernels, tests
+from .host import RigError, make, note
+from .node import stopwatch
+from .tap import Point, Report
+from .tests import Test
+
+STATIC_CHECKS = ("sparse", "style", "doc")      # sparse builds with W=1
+BEGAN = float(os.environ.get("XRDS_CI_BEGAN") or time.time())
+SECONDS = 60 * 60       # from then on, for everything
+SLOWER = 3.0            # the debug kernel, until this run knows better
+EXTRA = 3               # seconds a test takes more: modules come and go
+PREPARE = 150           # seconds: build the modules, boot, look for leaks
+LONGEST = 300           # a test that hangs must not take all of the time
+FAULTS = 600            # seconds that the tests of the tests may take
+
+
+def run() -> int:
+    """One score for all of it."""
+    report = Report()
+    for check in STATIC_CHECKS:
+        _static(check, report)
+    tests.unit(report)
+    try:
+        tests.run(kernels.find("6.1"), tests.find(), report)
+    except RigError as error:
+        report.add("kernel/6.1", Point("", False, why=str(error)))
+    try:
+        _debug_tier(report)
+    except RigError as error:
+        report.add("kernel/debug", Point("", False, why=str(error)))
+    return report.end()
+
+
+def _static(check: str, report: Report) -> None:
+    elapsed = stopwatch()
+    try:
+        make("-s", "-C", host.TOP, check)
+        point = Point("", True)
+    except RigError as error:
+        point = Point("", False, why=str(error))
+    report.add(f"check/{check}", point, elapsed())
+
+
+class _Budget:
+    """Whether a test on the debug kernel fits into what is left."""
+
+    def __init__(self, report: Report) -> None:
+        self._end = BEGAN + SECONDS
+        self._took = report.took
+
+    def left(self) -> float:
+        return self._end - time.time()
+
+    def estimate(self, test: Test) -> float:
+        """Seconds; its limit, if it does not run on 6.1."""
+        before = self._took.get(test.name)
+        if before is None:
+            return test.timeout
+        return before * self._slower() + EXTRA
+
+    def _slower(self) -> float:
+        """Of those that have run on both; the first ones are few."""
+        both = [(seconds, self._took[f"{name}@debug"])
+                for name, seconds in self._took.items()
+                if f"{name}@debug" in self._took]
+        if len(both) < 3:
+            return SLOWER
+        return sum(d for _, d in both) / sum(s for s, _ in both)
+
+    def choose(self, found: list[Test]) -> list[Test]:
+        """The cheapest ones, as many as may fit."""
+        chosen, left = [], self.left()
+        for test in sorted(found, key=self.estimate):
+            if all(t.nodes != test.nodes for t in chosen):
+                left -= PREPARE
+            left -= self.estimate(test)
+            if left < 0:
+                break
+            chosen.append(test)
+        return chosen
+
+
+def _debug_tier(report: Report) -> None:
+    if not debugkernel.available():
+        _leave_out(report, "there is no debug kernel here, see make debug-kernel")
+        return
+    kernel = kernels.find("debug")
+    budget = _Budget(report)
+    found = [dataclasses.replace(t, timeout=min(t.timeout, LONGEST))
+             for t in tests.find() if t.runs_on(kernel)]
+    chosen = budget.choose(found)
+    note(f"debug tier: {budget.left() / 60:.0f} minutes are left, enough for "
+         f"{len(chosen)} of {len(found)} tests")
+    tests.run(kernel, chosen, report,
+              wanted=lambda t: budget.estimate(t) < budget.left())
+    rest = [t.name for t in found if f"{t.name}@debug" not in report.took]
+    if rest:
+        _leave_out(report, f"no time for {len(rest)} of {len(found)} tests: "
+                           + " ".join(rest))
+    elif budget.left() > FAULTS:
+        faults.run(report)
+    note(f"debug tier: {len(found) - len(rest)} of {len(found)} tests, "
+         f"{budget.left() / 60:.0f} minutes to spare")
+
+
+def _leave_out(report: Report, why: str) -> None:
+    report.add("debug tier", Point("", True, skipped=f"{why}; make test-all "
+                                                     "runs all of it"))
