@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "counters.h"
-#include "pattern.h"
 #include "rdma.h"
 #include "tap.h"
 
@@ -19,7 +18,6 @@ enum {
 	SMALL		= 100,
 	VECTORS		= 1024,		/* UIO_MAXIOV */
 	FLOOD		= 10000,
-	SEED		= 20,
 };
 
 #define WRITABLE RDS_RDMA_READWRITE
@@ -27,38 +25,6 @@ enum {
 static char small[SMALL];
 
 /* ---------------------------------------------------------- local buffers */
-
-/* Many buffers of odd lengths at odd places; how many bytes they have */
-static size_t make_vector(struct rds_iovec *vec, size_t nr, char *mem,
-			  size_t room)
-{
-	struct prng prng = { .state = SEED + nr };
-	size_t at = 0, bytes = 0;
-
-	for (size_t i = 0; i < nr; i++) {
-		at += prng_below(&prng, 9);
-		vec[i].addr = (uintptr_t)mem + at;
-		vec[i].bytes = 1 + prng_below(&prng, i % 100 ? 150 : 9000);
-		at += vec[i].bytes;
-		bytes += vec[i].bytes;
-	}
-	if (at > room)
-		tap_fail("%zu buffers take %zu bytes", nr, at);
-	return bytes;
-}
-
-/* What the buffers hold, or are to hold, in one piece */
-static void gather(const struct rds_iovec *vec, size_t nr, char *to)
-{
-	for (size_t i = 0; i < nr; to += vec[i++].bytes)
-		memcpy(to, (void *)(uintptr_t)vec[i].addr, vec[i].bytes);
-}
-
-static void scatter(const struct rds_iovec *vec, size_t nr, const char *from)
-{
-	for (size_t i = 0; i < nr; from += vec[i++].bytes)
-		memcpy((void *)(uintptr_t)vec[i].addr, from, vec[i].bytes);
-}
 
 static void vector_one(int fd, size_t nr)
 {
@@ -69,26 +35,24 @@ static void vector_one(int fd, size_t nr)
 	struct op op;
 
 	tap_context("%zu buffers", nr);
-	bytes = make_vector(vec, nr, mem, room);
+	bytes = vector_make(vec, nr, mem, room);
 	target_open(&t, bytes, WRITABLE);
 
 	stamp(mem, room, nr);
-	gather(vec, nr, flat);
+	vector_gather(vec, nr, flat);
 	op = op_write(&t, 0, NULL, bytes);
-	op.rdma.local_vec_addr = (uintptr_t)vec;
-	op.rdma.nr_local = nr;
+	op_vector(&op, vec, nr);
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
 	check(!memcmp(t.mem, flat, bytes));
 
 	/* the bytes between the buffers stay as they are */
 	stamp(t.mem, bytes, nr + 1);
 	memcpy(flat, mem, room);
-	scatter(vec, nr, t.mem);
+	vector_scatter(vec, nr, t.mem);
 	memcpy(want, mem, room);
 	memcpy(mem, flat, room);
 	op = op_read(&t, 0, NULL, bytes);
-	op.rdma.local_vec_addr = (uintptr_t)vec;
-	op.rdma.nr_local = nr;
+	op_vector(&op, vec, nr);
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
 	check(!memcmp(mem, want, room));
 	target_close(&t);

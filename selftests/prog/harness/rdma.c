@@ -102,6 +102,37 @@ void check_locked_falls(long kb)
 		check_eq(locked_kb(), kb);
 }
 
+/* ---------------------------------------------------------- local buffers */
+
+size_t vector_make(struct rds_iovec *vec, size_t nr, char *mem, size_t room)
+{
+	struct prng prng = { .state = nr + 20 };
+	size_t at = 0, bytes = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		at += prng_below(&prng, 9);
+		vec[i].addr = (uintptr_t)mem + at;
+		vec[i].bytes = 1 + prng_below(&prng, i % 100 ? 150 : 9000);
+		at += vec[i].bytes;
+		bytes += vec[i].bytes;
+	}
+	if (at > room)
+		tap_fail("%zu buffers take %zu bytes", nr, at);
+	return bytes;
+}
+
+void vector_gather(const struct rds_iovec *vec, size_t nr, char *to)
+{
+	for (size_t i = 0; i < nr; to += vec[i++].bytes)
+		memcpy(to, (void *)(uintptr_t)vec[i].addr, vec[i].bytes);
+}
+
+void vector_scatter(const struct rds_iovec *vec, size_t nr, const char *from)
+{
+	for (size_t i = 0; i < nr; from += vec[i++].bytes)
+		memcpy((void *)(uintptr_t)vec[i].addr, from, vec[i].bytes);
+}
+
 /* ---------------------------------------------------------------- regions */
 
 int mr_get(int fd, void *mem, u64 bytes, u64 flags, u64 *cookie)
@@ -248,6 +279,12 @@ void op_set(struct op *op, u64 flags, u64 token)
 	}
 }
 
+void op_vector(struct op *op, struct rds_iovec *vec, size_t nr)
+{
+	op->rdma.local_vec_addr = (uintptr_t)vec;
+	op->rdma.nr_local = nr;
+}
+
 ssize_t op_send(int fd, const union addr *to, struct op *op)
 {
 	struct ctl ctl = { 0 };
@@ -318,6 +355,8 @@ ssize_t got_now(int fd, struct got *got, size_t control)
 	char data[CONTROL_BYTES] __aligned(8);
 	struct iovec iov = { got->data, sizeof(got->data) };
 	struct msghdr msg = {
+		.msg_name = &got->from,
+		.msg_namelen = sizeof(got->from),
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control ? data : NULL,

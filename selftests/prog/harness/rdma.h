@@ -34,6 +34,16 @@ long locked_kb(void);
 /* Waits until it is at most this, which a work item sees to */
 void check_locked_falls(long kb);
 
+/* ---------------------------------------------------------- local buffers */
+
+/* Many buffers of odd lengths at odd places in @room bytes of memory; how many
+ * bytes they have
+ */
+size_t vector_make(struct rds_iovec *vec, size_t nr, char *mem, size_t room);
+/* What the buffers hold, or are to hold, in one piece */
+void vector_gather(const struct rds_iovec *vec, size_t nr, char *to);
+void vector_scatter(const struct rds_iovec *vec, size_t nr, const char *from);
+
 /* ---------------------------------------------------------------- regions */
 
 /* The calls, with errno as they leave it */
@@ -108,6 +118,8 @@ struct op op_read(const struct target *t, u64 offset, void *mem, u64 bytes);
 struct op op_fadd(const struct target *t, u64 offset, u64 add, u64 *old);
 struct op op_cswp(const struct target *t, u64 offset, u64 compare, u64 swap,
 		  u64 *old);
+/* The same with many local buffers, which stay the caller's */
+void op_vector(struct op *op, struct rds_iovec *vec, size_t nr);
 /* The flags and the token, wherever they are */
 void op_set(struct op *op, u64 flags, u64 token);
 /* sendmsg(): the length of the payload, or -1 and errno */
@@ -130,6 +142,7 @@ enum {
  * @nr_events:	XRDS_CMSG_BARRIER
  * @has_cookie:	RDS_CMSG_RDMA_DEST
  * @other:	control messages that are none of these
+ * @from:	who has sent the data
  * @data:	payload
  */
 struct got {
@@ -142,7 +155,8 @@ struct got {
 	bool has_cookie;
 	u64 cookie;
 	int other;
-	char data[64];
+	union addr from;
+	char data[64] __aligned(8);
 };
 
 /* recvmsg() without waiting, with this much control space */
