@@ -194,6 +194,7 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);
  * @rq_lock:	guards @rq
  * @rq:		shared receive queue for new endpoints, NULL until needed
  * @shared:	the device has shared receive queues and they are wanted
+ * @fences:	it can be trusted with fences
  * @regq:	registration queue
  * @pool:	objects for memory regions that are free
  */
@@ -210,6 +211,7 @@ struct xrds_ib_dev {
 	struct mutex rq_lock;		/* rq */
 	struct xrds_ib_rq *rq;
 	bool shared;
+	bool fences;
 	struct xrds_ib_regq regq;
 	struct xrds_ib_pool pool;
 };
@@ -399,6 +401,7 @@ static_assert(!offsetof(struct ib_atomic_wr, wr));
  * @bv_off:	bytes of it that are
  * @frag:	index of the next fragment
  * @fence:	the first fragment waits for the op
+ * @op_end:	where tx->retired will be when the device has done the op
  */
 struct xrds_ib_part {
 	struct xrds_msg *msg;
@@ -408,6 +411,7 @@ struct xrds_ib_part {
 	u32 bv_off;
 	u16 frag;
 	bool fence;
+	u32 op_end;
 };
 
 /**
@@ -417,6 +421,7 @@ struct xrds_ib_part {
  * @head:	next to use
  * @tail:	oldest in use
  * @used:	in use
+ * @retired:	retired, ever
  * @run:	posted since the last signalled one
  * @nr_signaled: of those in use
  * @max_run:	sysctl max_unsignaled_wr when it was made
@@ -448,6 +453,7 @@ struct xrds_ib_tx {
 	u16 head;
 	u16 tail;
 	u16 used;
+	u32 retired;
 	u16 run;
 	u16 nr_signaled;
 	u16 max_run;

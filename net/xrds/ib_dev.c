@@ -46,6 +46,17 @@ static bool xrds_ib_dev_usable(const struct ib_device *dev)
 	       dev->attrs.max_recv_sge >= 1;
 }
 
+/* Soft-RoCE counts the reads under way, and lets a fence wait until there are
+ * none. When it has lost a packet it begins again with the oldest work request
+ * that is not acknowledged; if that has a fence, and a read behind it was under
+ * way as well, the fence waits for a read that waits for the fence. No timer
+ * runs then, and no error comes.
+ */
+static bool xrds_ib_dev_fences(const struct ib_device *dev)
+{
+	return dev->ops.driver_id != RDMA_DRIVER_RXE;
+}
+
 static int xrds_ib_dev_add(struct ib_device *dev)
 {
 	struct xrds_ib_dev *ibdev;
@@ -70,6 +81,7 @@ static int xrds_ib_dev_add(struct ib_device *dev)
 			dev->attrs.max_srq_wr > 0 &&
 			dev->attrs.max_srq_sge > 0;
 
+	ibdev->fences = xrds_ib_dev_fences(dev);
 	ibdev->pd = ib_alloc_pd(dev, 0);
 	if (IS_ERR(ibdev->pd)) {
 		ret = PTR_ERR(ibdev->pd);

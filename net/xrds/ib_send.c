@@ -22,6 +22,9 @@
  * is under way: whatever was posted, a completion will come that brings its
  * slot back.
  *
+ * A message that must wait for its op has a fence, or on devices that cannot be
+ * trusted with it, see ib_dev.c, waits in tx->part until the op has completed.
+ *
  * Credits. Each SEND but the hello uses one that the peer has granted, and
  * each header returns what this side can grant. The last credit is kept for a
  * header that grants some: otherwise two sides without credits could both
@@ -144,6 +147,7 @@ static void xrds_ib_part_begin(struct xrds_ib_ep *ep, struct xrds_msg *msg)
 {
 	xrds_msg_get(msg);
 	ep->tx.part.msg = msg;
+	ep->tx.part.op_end = ep->tx.retired;
 	xrds_ib_part_rewind(&ep->tx.part);
 }
 
@@ -168,7 +172,7 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 			     xrds_ib_ep_xrds(ep) ? part->frag++ : 0);
 	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
 
-	if (part->fence)
+	if (part->fence && ep->ibdev->fences)
 		slot->wr.send_flags |= IB_SEND_FENCE;
 	part->fence = false;
 	if (!part->left) {
@@ -185,12 +189,31 @@ static bool xrds_ib_part_ready(struct xrds_ib_ep *ep, u32 grant)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 
+	if (xrds_ib_op_left(tx->part.msg)) {
+		if (tx->used < tx->nr)
+			return true;
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
+		return false;
+	}
+	/* the last of the op is signalled, as nothing followed it */
+	if (tx->part.fence && !ep->ibdev->fences &&
+	    (s32)(tx->retired - tx->part.op_end) < 0)
+		return false;
+	return xrds_ib_can_send(ep, grant);
+}
+
+/* Fill a slot with the next work request of the message in mid-way. */
+static int xrds_ib_part_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+			     u32 *grant)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	int ret;
+
 	if (!xrds_ib_op_left(tx->part.msg))
-		return xrds_ib_can_send(ep, grant);
-	if (tx->used < tx->nr)
-		return true;
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
-	return false;
+		return xrds_ib_frag_fill(ep, slot, grant);
+	ret = xrds_ib_op_fill(ep, slot, tx->part.msg);
+	tx->part.op_end = tx->retired + tx->used;
+	return ret;
 }
 
 /* Fill slots with what can be posted now, chained from @first on; NULL if
@@ -211,9 +234,7 @@ static int xrds_ib_part_chain(struct xrds_ib_ep *ep, u32 grant,
 		else
 			*first = slot;
 		last = slot;
-		ret = xrds_ib_op_left(tx->part.msg) ?
-		      xrds_ib_op_fill(ep, slot, tx->part.msg) :
-		      xrds_ib_frag_fill(ep, slot, &grant);
+		ret = xrds_ib_part_fill(ep, slot, &grant);
 		if (ret) {
 			xrds_ib_slot_untake(ep, *first);
 			tx->broken = true;

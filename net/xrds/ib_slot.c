@@ -140,6 +140,7 @@ void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
 	while (n--) {
 		slot = &tx->slots[tx->tail];
 		tx->tail = tx->tail + 1 == tx->nr ? 0 : tx->tail + 1;
+		tx->retired++;
 		xrds_ib_slot_free(ep, slot);
 		if (slot->msg)
 			xrds_ib_msg_done(slot->msg, ended);
