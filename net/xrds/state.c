@@ -492,6 +492,8 @@ static enum xrds_action xrds_state_next(struct xrds_conn *conn, int *error)
 	enum xrds_event ev;
 
 	spin_lock_bh(&conn->lock);
+	/* not of a deadline that the action before has replaced */
+	conn->events &= ~BIT(XRDS_EV_TIMEOUT);
 	if (conn->deadline && time_after_eq(jiffies, conn->deadline))
 		conn->events |= BIT(XRDS_EV_TIMEOUT);
 	for (ev = 0; ev < XRDS_EV_NR; ev++) {
