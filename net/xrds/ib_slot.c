@@ -17,12 +17,12 @@
  *
  * The watch looks after queues that are not empty, because a queue pair can get
  * stuck without any completion, not even with an error. Soft-RoCE's requester
- * does so in two ways. When it waits behind a fence, and the read it waits for
- * completes at the same moment on another CPU, nobody wakes it up: the next
- * work request does. So when nothing has moved for a while, a write of no bytes
- * is posted, which does no harm on any device. And when a packet finds no route
- * while others wait for their acknowledgment it stops for good: then the
- * endpoint is ended.
+ * does so in two ways. When it waits for what is under way, because too many
+ * packets are not acknowledged or behind a fence, and that ends at the same
+ * moment on another CPU, nobody wakes it up: the next work request does. So when
+ * nothing has moved for a while, a write of no bytes is posted, which does no
+ * harm on any device. And when a packet finds no route while others wait for
+ * their acknowledgment it stops for good: then the endpoint is ended.
  *
  * All of it runs under conn->tx_lock.
  */
