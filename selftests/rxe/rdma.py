@@ -2,6 +2,7 @@
 """RDMA ops between two nodes, while nothing is wrong with the network."""
 
 import remote
+import traffic
 
 TIMEOUT = 180
 
@@ -10,3 +11,75 @@ def test_smoke(rig):
     """A write, a read, and both atomics, over IPv4 and IPv6."""
     for ipv6 in (False, True):
         remote.run(rig, "test_remote smoke", ipv6=ipv6)
+
+
+def _mode(rig, mode: str, *arguments, **options) -> str:
+    """One mode, carried by RDMA, and no receiver was ever not ready."""
+    before = [n.hw_counters() for n in rig.nodes]
+    out = remote.run(rig, f"test_remote {mode}", *arguments, **options)
+    for node, old in zip(rig.nodes, before):
+        delta = traffic.grown(old, node.hw_counters())
+        traffic.check_no_rnr(rig, node, delta)
+        traffic.check_carried(rig, node, delta, 10)
+    return out
+
+
+def test_vectors(rig):
+    """Up to 1024 local buffers at odd places."""
+    _mode(rig, "vectors")
+    _mode(rig, "vectors", ipv6=True)
+
+
+def test_sizes(rig):
+    """A byte, a mebibyte, and all that the device takes, unaligned."""
+    _mode(rig, "sizes")
+
+
+def test_atomics(rig):
+    """Sums and swaps there, old values here."""
+    _mode(rig, "atomics")
+
+
+def test_masked(rig):
+    """With masks they work, or are refused where the device has none."""
+    rig.diag(_mode(rig, "masked"))
+
+
+def test_immediate(rig):
+    """The message of an op comes after it, in order, if it is to come."""
+    _mode(rig, "immediate")
+
+
+def test_regions(rig):
+    """Keys by option and by message, once and for good, and stale ones."""
+    _mode(rig, "mapped")
+    _mode(rig, "mapped", ipv6=True)
+    _mode(rig, "stale")
+
+
+def test_barriers(rig):
+    """Blocking, armed for several nodes, in vain, and only asked."""
+    second = f"10.0.0.10{rig.b.number}"
+    rig.b.run(f"ip addr add {second}/24 dev eth0")
+    other = rig.b.start(f"test_serve {second}")
+    other.expect("ready")
+    _mode(rig, "barriers", second)
+    other.kill()
+    other.wait(check=False)
+    rig.b.run(f"ip addr del {second}/24 dev eth0")
+    _mode(rig, "barriers", ipv6=True)
+
+
+def test_pinning(rig):
+    """Memory that is unmapped, forked or left while in use, and its limit."""
+    _mode(rig, "pinning")
+
+
+def test_calls(rig):
+    """On an RDMA device's address the calls behave as on loopback."""
+    for program in ("test_region", "test_pin", "test_atomic", "test_rdma",
+                    "test_rdma_refused", "test_barrier"):
+        rig.a.run(f"{program} -a {rig.a.ip}", timeout=150)
+
+
+test_calls.timeout = 600

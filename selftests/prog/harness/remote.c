@@ -5,6 +5,7 @@
  * A call is one message, its answer another. Messages are not lost when a
  * connection is, so a call needs no repetition.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ _Static_assert(sizeof(struct call) <= sizeof(((struct got *)0)->data),
 const char *remote_host;
 int remote_argc;
 char **remote_argv;
-volatile bool remote_stop;
+static bool stopped;
 
 /* ------------------------------------------------------------ remote side */
 
@@ -323,8 +324,8 @@ bool tally_all(int fd, struct tally *t, int ms)
 
 void tally_print(const char *name, const struct tally *t)
 {
-	remote_say("%s: sent=%llu done=%llu success=%llu remote=%llu "
-		   "dropped=%llu other=%llu", name, t->sent, t->done,
+	printf("%s: sent=%llu done=%llu ", name, t->sent, t->done);
+	remote_say("success=%llu remote=%llu dropped=%llu other=%llu",
 		   t->success, t->remote_error, t->dropped, t->other);
 }
 
@@ -347,22 +348,39 @@ void remote_say(const char *format, ...)
 	fflush(stdout);
 }
 
-static void stop(int sig)
+bool remote_stop(void)
 {
-	(void)sig;
-	remote_stop = true;
+	return __atomic_load_n(&stopped, __ATOMIC_RELAXED);
+}
+
+/* The signal interrupts nobody else */
+static void *stop_thread(void *arg)
+{
+	int sig;
+
+	sigwait(arg, &sig);
+	__atomic_store_n(&stopped, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void stop_on_signal(void)
+{
+	static sigset_t set;
+	pthread_t thread;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	pthread_create(&thread, NULL, stop_thread, &set);
 }
 
 int remote_main(int argc, char **argv, const struct mode *modes, size_t nr)
 {
-	struct sigaction on_stop = { .sa_handler = stop,
-				     .sa_flags = SA_RESTART };
-
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; argc > 3 && i < nr; i++) {
 		if (strcmp(argv[1], modes[i].name))
 			continue;
-		sigaction(SIGUSR1, &on_stop, NULL);
+		stop_on_signal();
 		tap_host = argv[2];
 		remote_host = argv[3];
 		remote_argc = argc - 4;

@@ -106,7 +106,7 @@ extern const char *remote_host;
 extern int remote_argc;
 extern char **remote_argv;
 /* SIGUSR1 has come */
-extern volatile bool remote_stop;
+bool remote_stop(void);
 
 /* The argument of this number, or another value */
 long long remote_arg(int number, long long otherwise);
