@@ -40,3 +40,15 @@ def run(rig, command: str, *arguments, ipv6=False, limit=LIMIT) -> str:
 def counter(node, name: str) -> int:
     """One of the counters of XRDS."""
     return int(str(node.run(f"test_counter {name}")))
+
+
+def wait_above(node, name: str, value: int, timeout: float = 60) -> None:
+    """Until a counter is greater than this."""
+    node.wait_for(f"test $(test_counter {name}) -gt {value}", timeout)
+
+
+def detection(node) -> float:
+    """Seconds the device needs to give a peer up."""
+    retries, exponent = (int(node.read(f"/proc/sys/net/xrds/ib/{name}"))
+                         for name in ("retry_count", "ack_timeout"))
+    return (retries + 1) * 4.096e-6 * 2 ** exponent

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""RDMA ops while connections break, nodes die, and memory is refused."""
+
+import re
+import signal
+import time
+
+import remote
+import traffic
+
+TIMEOUT = 240
+FAULTS = "test_remote_faults"
+NOBODY = "10.0.0.99"
+LIMIT = 120                 # seconds, for the end of a mode
+
+
+def _result(out: str, name: str) -> dict[str, int]:
+    """The numbers of a line "NAME: word=number ..."."""
+    found = re.search(rf"^{name}: (.*)$", out, re.MULTILINE)
+    return {key: int(value) for key, value in
+            (word.split("=") for word in found.group(1).split())}
+
+
+def test_peer_killed(rig):
+    """A thousand ops end with a node's death, in time and by themselves."""
+    pair = remote.Pair(rig)
+    limit = remote.detection(rig.a) + 1
+    proc = pair.start(f"{FAULTS} outstanding", 1000)
+    proc.expect("outstanding 1000 of")
+    rig.b.kill()
+    begin = time.monotonic()
+    proc.expect("all ended", limit + 10)
+    seconds = time.monotonic() - begin
+    result = _result(proc.wait().out, "outstanding")
+    rig.diag(f"ended after {seconds:.2f} s, detection {limit - 1:.2f} s: "
+             f"{result}")
+    rig.check(seconds < limit * rig.kernel.slow, f"it took {seconds:.1f} s")
+    rig.check(result["dropped"] + result["other"] >= 900,
+              "most had ended before")
+
+
+def test_flood(rig):
+    """Ops that no message follows visibly: all notify, nobody is stuck."""
+    before = [n.hw_counters() for n in rig.nodes]
+    out = remote.run(rig, f"{FAULTS} flood", 10000)
+    rig.diag(out.replace("\n", "; "))
+    for node, old in zip(rig.nodes, before):
+        delta = traffic.grown(old, node.hw_counters())
+        traffic.check_no_rnr(rig, node, delta)
+        traffic.check_carried(rig, node, delta, 10000)
+
+
+def _cuts(rig, proc, count: int = 4) -> None:
+    """Cut node B off until the connection is given up, several times."""
+    proc.expect("flowing")
+    for _ in range(count):
+        resets = remote.counter(rig.a, "conn_reset")
+        rig.b.cut()
+        remote.wait_above(rig.a, "conn_reset", resets)
+        rig.b.join()
+        # data flows again
+        done = remote.counter(rig.a, "rdma_done")
+        remote.wait_above(rig.a, "rdma_done", done + 200)
+
+
+def _interrupted(rig, mode: str, *arguments, offered=0) -> dict[str, int]:
+    """A mode that goes on until told, through cuts; and a while after."""
+    pair = remote.Pair(rig, offered=offered)
+    if offered:
+        rig.check(remote.counter(rig.b, "obj_conns") == 0,
+                  "there is a connection before the first op")
+        arguments = (pair.cookie, *arguments)
+    proc = pair.start(f"{FAULTS} {mode}", *arguments)
+    _cuts(rig, proc)
+    proc.kill(signal.SIGUSR1)
+    result = _result(proc.wait(LIMIT).out, mode)
+    rig.diag(f"{mode}: {result}")
+    pair.end()
+    return result
+
+
+def test_refused(rig):
+    """A bad op fails by its own fault; nobody else's message is lost."""
+    pair = remote.Pair(rig)
+    stream = traffic.Stream(rig, 20000, seed=41, stall=100)
+    stream.flowing()
+    proc = pair.start(f"{FAULTS} refused", 3)
+    remote.wait_above(rig.a, "ib_rdma_remote_error", 3)
+    rig.check(stream.running(), "the stream was over before")
+    proc.wait(LIMIT)
+    pair.end()
+    for result in stream.end(150):
+        rig.diag(f"the stream: {result}")
+    rig.check(remote.counter(rig.a, "ib_rdma_remote_error") == 21,
+              "not the device has refused them")
+
+
+def test_poison(rig):
+    """Below the mark no buffer is written to, through broken connections."""
+    result = _interrupted(rig, "poison")
+    rig.check(result["dropped"] > 0 and result["success"] > 300, f"{result}")
+
+
+def test_atomics(rig):
+    """Atomics may be lost with a connection, none is done twice."""
+    result = _interrupted(rig, "adders")
+    rig.check(result["dropped"] > 0 and result["success"] > 300, f"{result}")
+
+
+def test_marks_cut(rig):
+    """The mark passes what was lost, posted or not, and never goes back."""
+    result = _interrupted(rig, "marks", 1000000)
+    rig.check(result["dropped"] > 0 and result["success"] > 300, f"{result}")
+
+
+def test_keys(rig):
+    """A key is older than the first connection, and outlives each."""
+    result = _interrupted(rig, "keys", offered=1 << 20)
+    rig.check(result["success"] > 10, f"{result}")
+
+
+def test_marks_wrong_keys(rig):
+    """The mark passes ops that the peer has refused."""
+    result = _result(remote.run(rig, f"{FAULTS} marks", 900, 300), "marks")
+    rig.diag(f"{result}")
+    rig.check(result["remote"] == 3, f"{result}")
+    rig.check(result["success"] > 100, f"{result}")
+
+
+def test_marks_nobody(rig):
+    """The mark passes ops for a node that was never there."""
+    out = rig.a.run(f"{FAULTS} nobody {rig.a.ip} {NOBODY} 300",
+                    timeout=LIMIT).out
+    result = _result(out, "marks")
+    rig.check(result["dropped"] == 300, f"{result}")
+
+
+def test_process_killed(rig):
+    """What a killed process has pinned is given back, its peer gone or not."""
+    limit = remote.detection(rig.a) + 1
+    for cut in (False, True):
+        pair = remote.Pair(rig)
+        proc = pair.start(f"{FAULTS} hold", 500)
+        proc.expect("ready")
+        if cut:
+            rig.b.cut()
+        proc.kill(signal.SIGUSR1)
+        held = int(proc.expect(r"holding (\d+)").group(1))
+        rig.check(held >= 100, f"only {held} ops are under way")
+        rig.check(remote.counter(rig.a, "obj_mrs") == 1, "no region")
+        proc.kill()
+        proc.wait(2, check=False)
+        begin = time.monotonic()
+        rig.a.wait_for("test $(test_counter obj_rops) -eq 0 && "
+                       "test $(test_counter obj_mrs) -eq 0", 30)
+        seconds = time.monotonic() - begin
+        rig.diag(f"cut: {cut}, {held} ops: {seconds:.2f} s")
+        if cut:
+            rig.check(seconds < limit * rig.kernel.slow,
+                      f"ops ended after {seconds:.1f} s")
+            rig.b.join()
+            # the peer has not noticed, and waits for acknowledgments
+            traffic.run(rig, 200)
+        pair.end()
+
+
+def test_device_gone(rig):
+    """The device goes under ops, at either end, and comes back."""
+    for number, node in enumerate(rig.nodes):
+        pair = remote.Pair(rig)
+        proc = pair.start(f"{FAULTS} marks", 1000000)
+        proc.expect("flowing")
+        remote.wait_above(rig.a, "rdma_done", 300)
+        node.run("rdma link delete rxe0", timeout=30)
+        node.run("rdma link add rxe0 type rxe netdev eth0")
+        # ours work again; the remote region has ended with its device
+        name = ("rdma_done", "ib_rdma_remote_error")[number]
+        remote.wait_above(rig.a, name, remote.counter(rig.a, name) +
+                          (300, 3)[number])
+        proc.kill(signal.SIGUSR1)
+        result = _result(proc.wait(LIMIT).out, "marks")
+        rig.diag(f"{node}: {result}")
+        rig.check(result["dropped"] > 0, f"{result}")
+        pair.end()
