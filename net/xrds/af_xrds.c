@@ -418,6 +418,19 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	return 0;
 }
 
+static int xrds_set_monitor(struct xrds_sock *xs, sockptr_t optval,
+			    unsigned int optlen)
+{
+	int value;
+
+	if (optlen < sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, optval, sizeof(value)))
+		return -EFAULT;
+	xrds_dest_set_monitor(xs, value);
+	return 0;
+}
+
 static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 		       unsigned int optlen)
 {
@@ -496,7 +509,7 @@ static int xrds_setsockopt(struct socket *sock, int level, int optname,
 	case RDS_RECVERR:
 		return xrds_set_bool(xs, &xs->recverr, optval, optlen);
 	case RDS_CONG_MONITOR:
-		return xrds_set_bool(xs, &xs->cong_monitor, optval, optlen);
+		return xrds_set_monitor(xs, optval, optlen);
 	case XRDS_CONG_EAGAIN:
 		return xrds_set_bool(xs, &xs->cong_eagain, optval, optlen);
 	case SO_RDS_TRANSPORT:
@@ -663,6 +676,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->events);
 	INIT_LIST_HEAD(&xs->notices);
 	INIT_LIST_HEAD(&xs->mrs);
+	INIT_LIST_HEAD(&xs->cleared);
 	init_waitqueue_head(&xs->drained);
 	atomic_inc(&xn->nr_socks);
 

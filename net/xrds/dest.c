@@ -23,6 +23,12 @@
 
 #include "xrds.h"
 
+/* what a poll for space waits for */
+#define XRDS_POLL_SPACE		(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
+
+/* addresses that one XRDS_CMSG_CONG_CLEARED has at most */
+enum { XRDS_CLEARED_MAX = 32 };
+
 static const struct rhashtable_params xrds_dest_params = {
 	.key_len	= sizeof(struct xrds_dest_key),
 	.key_offset	= offsetof(struct xrds_dest, key),
@@ -87,6 +93,7 @@ static void xrds_dest_unlink(struct xrds_dest *dest)
 	rhashtable_remove_fast(&xs->xn->dests, &dest->node, xrds_dest_params);
 	list_del_init(&dest->xs_node);
 	list_del_init(&dest->idle_node);
+	list_del_init(&dest->cleared_node);
 	xs->nr_dests--;
 	if (dest->refused)
 		xs->nr_refused--;
@@ -143,7 +150,8 @@ static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 	lockdep_assert_held(&xs->lock);
 
 	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
-		if (dest->sndbuf || dest->refused)
+		if (dest->sndbuf || dest->refused ||
+		    !list_empty(&dest->cleared_node))
 			continue;
 		xrds_dest_unlink(dest);
 		return dest;
@@ -169,6 +177,7 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	INIT_LIST_HEAD(&dest->xs_node);
 	INIT_LIST_HEAD(&dest->idle_node);
 	INIT_LIST_HEAD(&dest->cong_node);
+	INIT_LIST_HEAD(&dest->cleared_node);
 	init_waitqueue_head(&dest->space);
 	sock_hold(&xs->sk);
 	atomic_inc(&xs->xn->nr_dests);
@@ -359,7 +368,7 @@ static bool xrds_dest_recheck(struct xrds_dest *dest)
 }
 
 /* Wake who waits for this destination: in sendmsg(), or the socket's poll. */
-static void xrds_dest_wake(struct xrds_dest *dest)
+static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 {
 	struct sock *sk = &dest->key.xs->sk;
 	struct socket_wq *wq;
@@ -370,9 +379,11 @@ static void xrds_dest_wake(struct xrds_dest *dest)
 	rcu_read_lock();
 	wq = rcu_dereference(sk->sk_wq);
 	if (skwq_has_sleeper(wq))
-		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
-					   EPOLLWRBAND);
-	sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
+		wake_up_interruptible_poll(&wq->wait, mask);
+	if (mask & EPOLLOUT)
+		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
+	if (mask & EPOLLIN)
+		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_IN);
 	rcu_read_unlock();
 }
 
@@ -505,11 +516,29 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 	spin_unlock_bh(&xs->lock);
 
 	if (wake)
-		xrds_dest_wake(dest);
+		xrds_dest_wake(dest, XRDS_POLL_SPACE);
 	if (drained)
 		xrds_sock_drained(xs);
 	if (gone)
 		xrds_dest_release(dest);
+}
+
+/* The end of congestion is news to the program, whether there is space now or
+ * not. Returns what it polls for.
+ */
+static __poll_t xrds_dest_set_news(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (!dest->linked || sock_flag(&xs->sk, SOCK_DEAD))
+		return 0;
+	if (!xs->cong_monitor)
+		xs->cong_news = true;
+	else if (list_empty(&dest->cleared_node))
+		list_add_tail(&dest->cleared_node, &xs->cleared);
+	return EPOLLIN | EPOLLWRBAND;
 }
 
 /**
@@ -523,7 +552,7 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting)
 {
 	struct xrds_sock *xs = dest->key.xs;
-	bool wake = false;
+	__poll_t mask = 0;
 
 	spin_lock_bh(&xs->lock);
 	if (waiting) {
@@ -532,13 +561,120 @@ void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting)
 	}
 	if (dest->cong_refused) {
 		dest->cong_refused = false;
-		xs->cong_news = true;
-		wake = xrds_dest_recheck(dest);
+		mask |= xrds_dest_set_news(dest);
+		if (xrds_dest_recheck(dest))
+			mask |= XRDS_POLL_SPACE;
 	}
 	spin_unlock_bh(&xs->lock);
 
-	if (wake)
-		xrds_dest_wake(dest);
+	if (mask)
+		xrds_dest_wake(dest, mask);
+}
+
+/**
+ * xrds_dest_set_monitor - RDS_CONG_MONITOR
+ * @xs: socket
+ * @on: its value
+ *
+ * Context: process.
+ */
+void xrds_dest_set_monitor(struct xrds_sock *xs, bool on)
+{
+	struct xrds_dest *dest, *tmp;
+
+	spin_lock_bh(&xs->lock);
+	WRITE_ONCE(xs->cong_monitor, on);
+	if (!on)
+		list_for_each_entry_safe(dest, tmp, &xs->cleared, cleared_node)
+			list_del_init(&dest->cleared_node);
+	spin_unlock_bh(&xs->lock);
+}
+
+/* Take up to @max destinations off the list, and note them in @mask; without
+ * @ss take all. Returns how many are in @ss.
+ */
+static int xrds_dest_cleared_take(struct xrds_sock *xs,
+				  struct sockaddr_storage *ss, int max,
+				  u64 *mask)
+{
+	struct xrds_dest *dest, *tmp;
+	struct xrds_addr addr;
+	int n = 0;
+
+	spin_lock_bh(&xs->lock);
+	list_for_each_entry_safe(dest, tmp, &xs->cleared, cleared_node) {
+		if (ss && n == max)
+			break;
+		addr.addr = dest->key.addr;
+		addr.scope = dest->key.scope;
+		addr.port = dest->key.port;
+		if (ss)
+			xrds_addr_build(&addr, &ss[n++]);
+		*mask |= RDS_CONG_MONITOR_MASK(dest->key.port);
+		list_del_init(&dest->cleared_node);
+	}
+	spin_unlock_bh(&xs->lock);
+	return n;
+}
+
+/* How many addresses have room behind the mask */
+static int xrds_dest_cleared_room(const struct msghdr *m)
+{
+	size_t fixed = CMSG_SPACE(sizeof(u64)) + CMSG_LEN(0);
+
+	if (!m->msg_control || m->msg_controllen < fixed)
+		return 0;
+	return min_t(size_t, (m->msg_controllen - fixed) /
+			     sizeof(struct sockaddr_storage),
+		     XRDS_CLEARED_MAX);
+}
+
+/**
+ * xrds_dest_cleared_read - tell a reader which destinations became uncongested
+ * @xs: socket
+ * @m: where; what finds no room stays, and MSG_CTRUNC is set
+ *
+ * A reader without room for an address knows RDS_CMSG_CONG_UPDATE only, and
+ * is told all by that.
+ *
+ * Context: process, may sleep.
+ * Return: 1 when something was told, 0 when there is nothing to tell or no
+ * room, -EFAULT, -ENOMEM.
+ */
+int xrds_dest_cleared_read(struct xrds_sock *xs, struct msghdr *m)
+{
+	int max = xrds_dest_cleared_room(m), n, ret = 0;
+	struct sockaddr_storage *ss = NULL;
+	u64 mask = 0;
+
+	if (list_empty_careful(&xs->cleared))
+		return 0;
+	if (!xrds_cmsg_room(m, sizeof(mask))) {
+		m->msg_flags |= MSG_CTRUNC;
+		return 0;
+	}
+	if (max) {
+		ss = kcalloc(max, sizeof(*ss), GFP_KERNEL);
+		if (!ss)
+			return -ENOMEM;
+	}
+	n = xrds_dest_cleared_take(xs, ss, max, &mask);
+	if (mask)
+		ret = put_cmsg(m, SOL_RDS, RDS_CMSG_CONG_UPDATE, sizeof(mask),
+			       &mask);
+	if (!ret && n)
+		ret = put_cmsg(m, SOL_RDS, XRDS_CMSG_CONG_CLEARED,
+			       n * sizeof(*ss), ss);
+	kfree(ss);
+	if (ret) {
+		/* the next poll tells that there was something */
+		spin_lock_bh(&xs->lock);
+		xs->cong_news = true;
+		spin_unlock_bh(&xs->lock);
+	} else if (!list_empty_careful(&xs->cleared)) {
+		m->msg_flags |= MSG_CTRUNC;
+	}
+	return ret ?: !!mask;
 }
 
 /**
@@ -571,6 +707,7 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 
 	spin_lock_bh(&xs->lock);
 	list_for_each_entry_safe(dest, tmp, &xs->dests, xs_node) {
+		list_del_init(&dest->cleared_node);
 		if (dest->queued_msgs)
 			continue;
 		xrds_dest_unlink(dest);
@@ -621,7 +758,7 @@ int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 	wake = xrds_dest_recheck(dest);
 	spin_unlock_bh(&xs->lock);
 	if (wake)
-		xrds_dest_wake(dest);
+		xrds_dest_wake(dest, XRDS_POLL_SPACE);
 	xrds_dest_put(dest);
 	return 0;
 }

@@ -572,7 +572,15 @@ int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock)
 
 /* --------------------------------------------------------------- notices */
 
-static bool xrds_cmsg_room(const struct msghdr *m, size_t len)
+/**
+ * xrds_cmsg_room - does one more control message find room?
+ * @m: message that is received
+ * @len: length of its content, bytes
+ *
+ * Context: any.
+ * Return: whether it does.
+ */
+bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 {
 	return m->msg_control && m->msg_controllen >= CMSG_SPACE(len);
 }
@@ -660,6 +668,8 @@ __poll_t xrds_notices_pending(struct xrds_sock *xs)
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (!list_empty_careful(&xs->events))
 		mask |= EPOLLIN | EPOLLRDBAND;
+	if (!list_empty_careful(&xs->cleared))
+		mask |= EPOLLIN | EPOLLWRBAND;
 	return mask;
 }
 
@@ -683,6 +693,10 @@ int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m)
 		ret = 1;
 	while (ret > 0 && xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) {
 		ret = xrds_event_one(xs, m);
+		n += ret > 0;
+	}
+	if (ret >= 0) {
+		ret = xrds_dest_cleared_read(xs, m);
 		n += ret > 0;
 	}
 	if (ret < 0)

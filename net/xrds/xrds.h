@@ -267,9 +267,11 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  *		sk_receive_queue.lock
  * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
  * @recverr:	RDS_RECVERR; lock_sock
- * @cong_monitor: RDS_CONG_MONITOR; lock_sock
+ * @cong_monitor: RDS_CONG_MONITOR; @lock
  * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
- * @cong_news:	a destination that refused us for congestion is clear again
+ * @cong_news:	a destination that refused us for congestion is clear again,
+ *		and RDS_CONG_MONITOR is off; @lock
+ * @cleared:	the same destinations while RDS_CONG_MONITOR is on; @lock
  *		and no poll has reported it yet; @lock
  */
 struct xrds_sock {
@@ -311,6 +313,7 @@ struct xrds_sock {
 	bool cong_monitor;
 	bool cong_eagain;
 	bool cong_news;
+	struct list_head cleared;
 };
 
 void xrds_sock_drained(struct xrds_sock *xs);
@@ -434,6 +437,7 @@ struct xrds_dest_key {
  * @cong_node:	in cong_conn->cong_waiters after a refusal for congestion;
  *		both that connection's lock and xs->lock
  * @cong_conn:	connection whose list that is; guarded the same way
+ * @cleared_node: in xs->cleared after it has become clear; xs->lock
  * @linked:	still found by lookups; xs->lock
  * @conn:	connection to the node, with a reference; xs->lock; replaced
  *		when it was found dead
@@ -459,6 +463,7 @@ struct xrds_dest {
 	struct list_head idle_node;
 	struct list_head cong_node;
 	struct xrds_conn *cong_conn;
+	struct list_head cleared_node;
 	bool linked;
 	struct xrds_conn *conn;
 	wait_queue_head_t space;
@@ -487,6 +492,8 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
 void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked);
 void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
+void xrds_dest_set_monitor(struct xrds_sock *xs, bool on);
+int xrds_dest_cleared_read(struct xrds_sock *xs, struct msghdr *m);
 bool xrds_dest_ack_wanted(struct xrds_dest *dest);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
@@ -723,6 +730,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status);
 void xrds_rop_put(struct xrds_rop *rop);
 int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock);
 __poll_t xrds_notices_pending(struct xrds_sock *xs);
+bool xrds_cmsg_room(const struct msghdr *m, size_t len);
 int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_notices_purge(struct xrds_sock *xs);
 

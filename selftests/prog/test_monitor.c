@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RDS_CONG_MONITOR: who is told which destinations are no longer congested,
+ * how, and how often.
+ */
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	CHUNK		= 4096,
+	SPACE		= 64 * 1024,
+	MAX_CLEARED	= 8,
+	NEWS		= POLLIN | POLLWRBAND,
+	MASK_ROOM	= CMSG_SPACE(sizeof(u64)),
+	ONE_ROOM	= CMSG_SPACE(sizeof(struct sockaddr_storage)),
+};
+
+static char chunk[CHUNK];
+
+/**
+ * struct told - what one recvmsg() says of congestion
+ * @ret:	its value
+ * @flags:	msg_flags
+ * @mask:	RDS_CMSG_CONG_UPDATE, 0: none
+ * @nr:		addresses of XRDS_CMSG_CONG_CLEARED
+ * @cleared:	the addresses
+ * @other:	other control messages
+ */
+struct told {
+	ssize_t ret;
+	int flags;
+	u64 mask;
+	int nr;
+	struct sockaddr_storage cleared[MAX_CLEARED];
+	int other;
+};
+
+static void listen_to(struct told *told, int fd, size_t room)
+{
+	char control[2048] __aligned(8), data[CHUNK];
+	struct iovec iov = { data, sizeof(data) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = room ? control : NULL,
+			    .msg_controllen = room };
+	struct cmsghdr *c;
+	size_t len;
+
+	memset(told, 0, sizeof(*told));
+	told->ret = recvmsg(fd, &m, MSG_DONTWAIT);
+	told->flags = m.msg_flags;
+	if (told->ret < 0)
+		return;
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		len = c->cmsg_len - CMSG_LEN(0);
+		if (c->cmsg_level == SOL_RDS &&
+		    c->cmsg_type == RDS_CMSG_CONG_UPDATE &&
+		    len == sizeof(told->mask)) {
+			memcpy(&told->mask, CMSG_DATA(c), len);
+		} else if (c->cmsg_level == SOL_RDS &&
+			   c->cmsg_type == XRDS_CMSG_CONG_CLEARED &&
+			   len <= sizeof(told->cleared)) {
+			memcpy(told->cleared, CMSG_DATA(c), len);
+			told->nr = len / sizeof(told->cleared[0]);
+		} else {
+			told->other++;
+		}
+	}
+}
+
+static bool names(const struct told *told, const union addr *addr)
+{
+	for (int i = 0; i < told->nr; i++) {
+		if (addr_same((const union addr *)&told->cleared[i], addr))
+			return true;
+	}
+	return false;
+}
+
+/* A receiver, and @fd refused by it for congestion */
+static int congested(int fd, union addr *to)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+	int rx = rds_bound(to);
+
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	for (;;) {
+		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
+			continue;
+		if (errno == ENOBUFS)
+			return rx;
+		if (errno != EAGAIN || tap_now_ms() > end)
+			tap_fail("not congested: %s", tap_errno_name(errno));
+		poll_one(fd, POLLOUT, 100);
+	}
+}
+
+/* Read all that a receiver has, also what is still under way; @fd is told. */
+static void drain(int rx, int fd)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+	char data[CHUNK];
+
+	do {
+		while (rds_recv(rx, data, sizeof(data), MSG_DONTWAIT,
+				NULL) >= 0)
+			;
+	} while (poll_one(fd, NEWS, 10) != NEWS && tap_now_ms() < end);
+}
+
+static void told_once(void)
+{
+	int fd = rds_bound(NULL), rx;
+	struct told told;
+	union addr to;
+
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	rx = congested(fd, &to);
+	check_eq(poll_one(fd, NEWS, 0), 0);
+	drain(rx, fd);
+	/* level: until it is read */
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+
+	listen_to(&told, fd, 2 * MASK_ROOM + 2 * ONE_ROOM);
+	check_ret(told.ret, 0);
+	check_eq(told.flags & MSG_CTRUNC, 0);
+	check_eq(told.mask, RDS_CONG_MONITOR_MASK(addr_port(&to)));
+	check_eq(told.nr, 1);
+	check(names(&told, &to));
+	check_eq(told.other, 0);
+
+	check_eq(poll_one(fd, NEWS, 0), 0);
+	listen_to(&told, fd, 2 * MASK_ROOM + 2 * ONE_ROOM);
+	check_err(told.ret, EAGAIN);
+	close(fd);
+	close(rx);
+}
+
+static void classic(void)
+{
+	int fd = rds_bound(NULL), rx[2];
+	struct told told;
+	union addr to[2];
+
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	for (int i = 0; i < 2; i++)
+		rx[i] = congested(fd, &to[i]);
+	for (int i = 0; i < 2; i++)
+		close(rx[i]);
+	check_eq(poll_one(fd, NEWS, tap_ms(WAIT_MS)), NEWS);
+	/* room for the mask alone: it says all there is */
+	listen_to(&told, fd, MASK_ROOM);
+	check_ret(told.ret, 0);
+	check_eq(told.flags & MSG_CTRUNC, 0);
+	check_eq(told.mask, RDS_CONG_MONITOR_MASK(addr_port(&to[0])) |
+			    RDS_CONG_MONITOR_MASK(addr_port(&to[1])));
+	check_eq(told.nr, 0);
+	check_eq(poll_one(fd, NEWS, 0), 0);
+	close(fd);
+}
+
+static void little_room(void)
+{
+	int fd = rds_bound(NULL), rx[2];
+	struct told told[2];
+	union addr to[2];
+
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	for (int i = 0; i < 2; i++)
+		rx[i] = congested(fd, &to[i]);
+	for (int i = 0; i < 2; i++)
+		close(rx[i]);
+	check_eq(poll_one(fd, NEWS, tap_ms(WAIT_MS)), NEWS);
+
+	listen_to(&told[0], fd, 0);
+	check_ret(told[0].ret, 0);
+	check(told[0].flags & MSG_CTRUNC);
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+
+	for (int i = 0; i < 2; i++) {
+		listen_to(&told[i], fd, MASK_ROOM + ONE_ROOM);
+		check_ret(told[i].ret, 0);
+		check_eq(!!(told[i].flags & MSG_CTRUNC), !i);
+		check_eq(told[i].nr, 1);
+	}
+	for (int i = 0; i < 2; i++)
+		check(names(&told[0], &to[i]) != names(&told[1], &to[i]));
+	check_eq(poll_one(fd, NEWS, 0), 0);
+	close(fd);
+}
+
+static void data_passes(void)
+{
+	int fd = rds_bound(NULL), tx = rds_bound(NULL), rx;
+	union addr self = rds_self(fd), to;
+	struct told told;
+
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	rx = congested(fd, &to);
+	close(rx);
+	check_eq(poll_one(fd, NEWS, tap_ms(WAIT_MS)), NEWS);
+	/* a reader without room for news gets data */
+	check_ret(rds_send(tx, "x", 1, 0, &self), 1);
+	check_eq(poll_one(fd, POLLIN | POLLRDNORM, tap_ms(WAIT_MS)),
+		 POLLIN | POLLRDNORM);
+	listen_to(&told, fd, 0);
+	check_ret(told.ret, 1);
+	check(told.flags & MSG_CTRUNC);
+	listen_to(&told, fd, MASK_ROOM + ONE_ROOM);
+	check_ret(told.ret, 0);
+	check(names(&told, &to));
+	close(fd);
+	close(tx);
+}
+
+static void not_for_others(void)
+{
+	int fd = rds_bound(NULL), other = rds_bound(NULL), rx;
+	struct told told;
+	union addr to;
+
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	rds_set_int(other, SOL_RDS, RDS_CONG_MONITOR, 1);
+	rx = congested(fd, &to);
+	drain(rx, fd);
+	/* it was not refused, so it is not told */
+	check_eq(poll_one(other, NEWS, 0), 0);
+	listen_to(&told, other, MASK_ROOM + ONE_ROOM);
+	check_err(told.ret, EAGAIN);
+	close(fd);
+	close(other);
+	close(rx);
+}
+
+static void switched_off(void)
+{
+	int fd = rds_bound(NULL), rx;
+	struct told told;
+	union addr to;
+
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 1);
+	rx = congested(fd, &to);
+	drain(rx, fd);
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 0);
+	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 0);
+	check_eq(poll_one(fd, NEWS, 0), 0);
+	listen_to(&told, fd, MASK_ROOM + ONE_ROOM);
+	check_err(told.ret, EAGAIN);
+	close(fd);
+	close(rx);
+}
+
+static const struct tap_case cases[] = {
+	{ "told_once", "the end of congestion is told once, by name and mask",
+	  told_once, TAP_EACH_FAMILY, 0 },
+	{ "classic", "with room for the mask only it tells everything",
+	  classic, 0, 0 },
+	{ "little_room", "what finds no room is told later", little_room, 0,
+	  0 },
+	{ "data_passes", "without room for news data is read", data_passes,
+	  0, 0 },
+	{ "not_for_others", "who was not refused is not told", not_for_others,
+	  0, 0 },
+	{ "switched_off", "news that wait go when the option does",
+	  switched_off, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
