@@ -298,7 +298,7 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 
 	sock_poll_wait(file, sock, wait);
 
-	if (!skb_queue_empty_lockless(&sk->sk_receive_queue))
+	if (xrds_recv_ready(xs))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	mask |= xrds_notices_pending(xs);
 
@@ -431,6 +431,33 @@ static int xrds_set_monitor(struct xrds_sock *xs, sockptr_t optval,
 	return 0;
 }
 
+static int xrds_set_reply_reserve(struct xrds_sock *xs, sockptr_t optval,
+				  unsigned int optlen)
+{
+	u32 bytes;
+
+	if (optlen != sizeof(bytes))
+		return -EINVAL;
+	if (copy_from_sockptr(&bytes, optval, sizeof(bytes)))
+		return -EFAULT;
+	return xrds_reply_set(xs, bytes);
+}
+
+static int xrds_reply_release(struct xrds_sock *xs, sockptr_t optval,
+			      unsigned int optlen)
+{
+	struct sockaddr_storage ss;
+	struct xrds_addr to;
+
+	if (optlen != sizeof(ss))
+		return -EINVAL;
+	if (copy_from_sockptr(&ss, optval, sizeof(ss)))
+		return -EFAULT;
+	if (xrds_addr_parse(&to, &ss, sizeof(ss)))
+		return -EINVAL;
+	return xrds_dest_release_promise(xs, &to);
+}
+
 static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 		       unsigned int optlen)
 {
@@ -522,9 +549,11 @@ static int xrds_setsockopt(struct socket *sock, int level, int optname,
 		return xrds_get_mr_for_dest(xs, optval, optlen);
 	case RDS_FREE_MR:
 		return xrds_free_mr(xs, optval, optlen);
-	case SO_RDS_MSG_RXPATH_LATENCY:
 	case XRDS_REPLY_RESERVE:
+		return xrds_set_reply_reserve(xs, optval, optlen);
 	case XRDS_REPLY_RELEASE:
+		return xrds_reply_release(xs, optval, optlen);
+	case SO_RDS_MSG_RXPATH_LATENCY:
 		return -EOPNOTSUPP;
 	default:
 		return -ENOPROTOOPT;
@@ -614,7 +643,8 @@ static int xrds_getsockopt(struct socket *sock, int level, int optname,
 	case XRDS_DEST_STATUS:
 		return xrds_get_dest_status(xs, optval, optlen, len);
 	case XRDS_REPLY_RESERVE:
-		return -EOPNOTSUPP;
+		return xrds_get_int(READ_ONCE(xs->reply_reserve), optval,
+				    optlen, len);
 	default:
 		return -ENOPROTOOPT;
 	}

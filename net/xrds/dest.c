@@ -95,6 +95,8 @@ static void xrds_dest_unlink(struct xrds_dest *dest)
 	list_del_init(&dest->idle_node);
 	list_del_init(&dest->cleared_node);
 	xs->nr_dests--;
+	xs->nr_promises -= dest->promises;
+	dest->promises = 0;
 	if (dest->refused)
 		xs->nr_refused--;
 	if (dest->ready)
@@ -150,7 +152,7 @@ static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 	lockdep_assert_held(&xs->lock);
 
 	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
-		if (dest->sndbuf || dest->refused ||
+		if (dest->sndbuf || dest->refused || dest->promises ||
 		    !list_empty(&dest->cleared_node))
 			continue;
 		xrds_dest_unlink(dest);
@@ -309,11 +311,19 @@ static u32 xrds_dest_sndbuf(const struct xrds_dest *dest)
 	       xrds_sk_sndbuf(xs);
 }
 
+/* Space that is reserved for replies */
+static u64 xrds_dest_promised(const struct xrds_dest *dest)
+{
+	return (u64)dest->promises *
+	       xrds_msg_charge(READ_ONCE(dest->key.xs->reply_reserve));
+}
+
 /* An empty destination takes any message, whatever its space. */
 static bool xrds_dest_fits(const struct xrds_dest *dest, u32 charge)
 {
-	return !dest->charged ||
-	       dest->charged + charge <= xrds_dest_sndbuf(dest);
+	u64 used = dest->charged + xrds_dest_promised(dest);
+
+	return !used || used + charge <= xrds_dest_sndbuf(dest);
 }
 
 static void xrds_dest_set_ready(struct xrds_dest *dest, bool ready)
@@ -367,6 +377,22 @@ static bool xrds_dest_recheck(struct xrds_dest *dest)
 	return true;
 }
 
+/* Can messages from it that were held back be read now? Returns what readers
+ * poll for.
+ */
+static __poll_t xrds_dest_recheck_held(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (!dest->holds ||
+	    !xrds_dest_fits(dest, xrds_msg_charge(xs->reply_reserve)))
+		return 0;
+	dest->holds = false;
+	return EPOLLIN | EPOLLRDNORM;
+}
+
 /* Wake who waits for this destination: in sendmsg(), or the socket's poll. */
 static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 {
@@ -387,8 +413,23 @@ static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 	rcu_read_unlock();
 }
 
-/* One attempt. Returns 0, -EAGAIN: no space, -ENOBUFS: congested, -ESTALE:
- * the destination was evicted after the caller had found it.
+static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	dest->charged += xrds_msg_charge(len);
+	dest->queued_bytes += len;
+	dest->queued_msgs++;
+	xs->queued_bytes += len;
+	xs->queued_msgs++;
+	list_del_init(&dest->idle_node);
+}
+
+/* One attempt. Returns 0, 1: a reservation was used, -EAGAIN: no space,
+ * -ENOBUFS: congested, -ESTALE: the destination was evicted after the caller
+ * had found it.
  */
 static int xrds_dest_try_reserve(struct xrds_dest *dest,
 				 struct xrds_conn *conn, u32 len)
@@ -396,20 +437,22 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	struct xrds_sock *xs = dest->key.xs;
 	u32 charge = xrds_msg_charge(len);
 	bool blocked = xrds_cong_blocked(conn, dest->key.port);
+	__poll_t mask = 0;
 	int ret = 0;
 
 	spin_lock_bh(&xs->lock);
 	if (!dest->linked) {
 		ret = -ESTALE;
+	} else if (dest->promises && len <= xs->reply_reserve) {
+		dest->promises--;
+		xs->nr_promises--;
+		xrds_dest_charge(dest, len);
+		mask = xrds_dest_recheck_held(dest);
+		ret = 1;
 	} else if (!blocked && xrds_dest_fits(dest, charge)) {
 		dest->cong_refused = false;
 		xrds_dest_set_refused(dest, false);
-		dest->charged += charge;
-		dest->queued_bytes += len;
-		dest->queued_msgs++;
-		xs->queued_bytes += len;
-		xs->queued_msgs++;
-		list_del_init(&dest->idle_node);
+		xrds_dest_charge(dest, len);
 	} else {
 		dest->want = charge;
 		dest->cong_refused = blocked;
@@ -419,6 +462,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	}
 	spin_unlock_bh(&xs->lock);
 
+	if (mask)
+		xrds_dest_wake(dest, mask);
 	/* The destination may have become uncongested meanwhile, without
 	 * knowing that we wait: then there is nothing to wait for.
 	 */
@@ -444,7 +489,8 @@ static bool xrds_dest_retry(const struct xrds_dest *dest)
  * when this refuses.
  *
  * Context: process, may sleep unless @timeo is 0.
- * Return: 0; -EAGAIN no space, -ENOBUFS congested (both only without
+ * Return: 0; 1 when a reservation for a reply was used, see
+ * xrds_dest_renew_promise(); -EAGAIN no space, -ENOBUFS congested (both only without
  * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -ESTALE when the
  * destination must be looked up again.
  */
@@ -457,7 +503,7 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 
 	for (;;) {
 		ret = xrds_dest_try_reserve(dest, conn, len);
-		if (!ret || ret == -ESTALE)
+		if (ret >= 0 || ret == -ESTALE)
 			return ret;
 		if (!timeo)
 			break;
@@ -491,7 +537,8 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked)
 {
 	struct xrds_sock *xs = dest->key.xs;
-	bool wake, gone = false, drained;
+	bool gone = false, drained;
+	__poll_t mask;
 
 	spin_lock_bh(&xs->lock);
 	dest->charged -= charge;
@@ -503,7 +550,9 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		dest->acked_msgs += msgs;
 		dest->last_progress_ns = ktime_get_ns();
 	}
-	wake = xrds_dest_recheck(dest);
+	mask = xrds_dest_recheck_held(dest);
+	if (xrds_dest_recheck(dest))
+		mask |= XRDS_POLL_SPACE;
 	if (!dest->queued_msgs && dest->linked) {
 		if (sock_flag(&xs->sk, SOCK_DEAD)) {
 			xrds_dest_unlink(dest);
@@ -515,8 +564,8 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 	drained = !xs->queued_msgs && sock_flag(&xs->sk, SOCK_DEAD);
 	spin_unlock_bh(&xs->lock);
 
-	if (wake)
-		xrds_dest_wake(dest, XRDS_POLL_SPACE);
+	if (mask)
+		xrds_dest_wake(dest, mask);
 	if (drained)
 		xrds_sock_drained(xs);
 	if (gone)
@@ -570,6 +619,114 @@ void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting)
 	if (mask)
 		xrds_dest_wake(dest, mask);
 }
+
+/* ------------------------------------------------- reserved for replies */
+
+/**
+ * xrds_dest_can_promise - is there space to reserve for a reply?
+ * @dest: destination; when there is not, it will wake readers
+ *
+ * Context: any, xs->lock held.
+ * Return: whether there is.
+ */
+bool xrds_dest_can_promise(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (xrds_dest_fits(dest, xrds_msg_charge(xs->reply_reserve)))
+		return true;
+	if (!dest->holds)
+		xrds_count(xs->xn, XRDS_C_REPLY_HELD);
+	dest->holds = true;
+	return false;
+}
+
+/**
+ * xrds_dest_promise - reserve space for a reply
+ * @dest: destination that has it
+ *
+ * Context: any, xs->lock held.
+ */
+void xrds_dest_promise(struct xrds_dest *dest)
+{
+	lockdep_assert_held(&dest->key.xs->lock);
+
+	dest->promises++;
+	dest->key.xs->nr_promises++;
+}
+
+/**
+ * xrds_dest_renew_promise - a reply was not sent after all
+ * @dest: destination whose space it had
+ *
+ * Context: process.
+ */
+void xrds_dest_renew_promise(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	spin_lock_bh(&xs->lock);
+	if (dest->linked && xs->reply_reserve)
+		xrds_dest_promise(dest);
+	spin_unlock_bh(&xs->lock);
+}
+
+/**
+ * xrds_dest_release_promise - XRDS_REPLY_RELEASE
+ * @xs: socket
+ * @to: destination that is not going to be answered
+ *
+ * Context: process.
+ * Return: 0, or -EINVAL when nothing is reserved for it.
+ */
+int xrds_dest_release_promise(struct xrds_sock *xs, const struct xrds_addr *to)
+{
+	struct xrds_dest *dest = xrds_dest_find(xs, to);
+	__poll_t mask = 0;
+	int ret = -EINVAL;
+
+	if (!dest)
+		return -EINVAL;
+	spin_lock_bh(&xs->lock);
+	if (dest->promises) {
+		dest->promises--;
+		xs->nr_promises--;
+		mask = xrds_dest_recheck_held(dest);
+		if (xrds_dest_recheck(dest))
+			mask |= XRDS_POLL_SPACE;
+		ret = 0;
+	}
+	spin_unlock_bh(&xs->lock);
+	if (mask)
+		xrds_dest_wake(dest, mask);
+	xrds_dest_put(dest);
+	return ret;
+}
+
+/**
+ * xrds_dest_break_promises - give all reservations for replies back
+ * @xs: socket; the caller wakes its readers
+ *
+ * Context: process, xs->lock held.
+ */
+void xrds_dest_break_promises(struct xrds_sock *xs)
+{
+	struct xrds_dest *dest;
+
+	lockdep_assert_held(&xs->lock);
+
+	xs->nr_promises = 0;
+	list_for_each_entry(dest, &xs->dests, xs_node) {
+		dest->promises = 0;
+		dest->holds = false;
+		if (xrds_dest_recheck(dest))
+			xrds_dest_wake(dest, XRDS_POLL_SPACE);
+	}
+}
+
+/* ------------------------------------------------------------ settings */
 
 /**
  * xrds_dest_set_monitor - RDS_CONG_MONITOR
@@ -735,7 +892,7 @@ int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 {
 	struct xrds_dest *dest;
 	struct xrds_addr to;
-	bool wake;
+	__poll_t mask;
 	int ret;
 
 	if (arg->reserved)
@@ -755,10 +912,12 @@ int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 		return PTR_ERR(dest);
 	spin_lock_bh(&xs->lock);
 	WRITE_ONCE(dest->sndbuf, arg->bytes);
-	wake = xrds_dest_recheck(dest);
+	mask = xrds_dest_recheck_held(dest);
+	if (xrds_dest_recheck(dest))
+		mask |= XRDS_POLL_SPACE;
 	spin_unlock_bh(&xs->lock);
-	if (wake)
-		xrds_dest_wake(dest, XRDS_POLL_SPACE);
+	if (mask)
+		xrds_dest_wake(dest, mask);
 	xrds_dest_put(dest);
 	return 0;
 }
@@ -798,6 +957,7 @@ static void xrds_dest_fill_status(struct xrds_dest *dest,
 
 	st->sndbuf = xrds_dest_sndbuf(dest);
 	spin_lock_bh(&xs->lock);
+	st->reserved_bytes = xrds_dest_promised(dest);
 	st->queued_bytes = dest->queued_bytes;
 	st->queued_msgs = dest->queued_msgs;
 	st->acked_msgs = dest->acked_msgs;

@@ -227,8 +227,15 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 }
 EXPORT_SYMBOL_GPL(xrds_recv_msg);
 
-/* Take the charge of a message back; tells whether congestion has ended. */
-static bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
+/**
+ * xrds_recv_uncharge - take the charge of a message back
+ * @xs: socket
+ * @skb: message that leaves the receive queue
+ *
+ * Context: any, the queue's lock held.
+ * Return: whether congestion has ended; then xrds_cong_local() is to be told.
+ */
+bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
@@ -246,6 +253,9 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek)
 	bool cleared = false;
 	struct sk_buff *skb;
 
+	if (READ_ONCE(xs->reply_reserve))
+		return xrds_reply_dequeue(xs, peek);
+
 	spin_lock_bh(&queue->lock);
 	skb = skb_peek(queue);
 	if (skb && peek) {
@@ -261,10 +271,34 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek)
 	return skb;
 }
 
-/* A message that could not be copied out goes back to where it was. */
+/**
+ * xrds_recv_ready - can a message be read now?
+ * @xs: socket
+ *
+ * Context: any, without L4.
+ * Return: whether it can.
+ */
+bool xrds_recv_ready(struct xrds_sock *xs)
+{
+	if (skb_queue_empty_lockless(&xs->sk.sk_receive_queue))
+		return false;
+	return !READ_ONCE(xs->reply_reserve) || xrds_reply_ready(xs);
+}
+
+/* A message that could not be copied out goes back to where it was, and the
+ * space for its reply back to the destination.
+ */
 static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct xrds_addr from = {
+		.addr	= xrds_skb(skb)->saddr,
+		.scope	= xrds_skb(skb)->scope,
+		.port	= xrds_skb(skb)->sport,
+	};
+
+	if (READ_ONCE(xs->reply_reserve))
+		xrds_dest_release_promise(xs, &from);
 
 	spin_lock_bh(&queue->lock);
 	__skb_queue_head(queue, skb);
@@ -281,7 +315,7 @@ static int xrds_recv_wait(struct sock *sk, bool notices, long *timeo)
 	int ret = 0;
 
 	prepare_to_wait_exclusive(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
-	if (skb_queue_empty_lockless(&sk->sk_receive_queue) &&
+	if (!xrds_recv_ready(xrds_sk(sk)) &&
 	    !(notices && xrds_notices_pending(xrds_sk(sk)))) {
 		if (signal_pending(current))
 			ret = sock_intr_errno(*timeo);
@@ -358,6 +392,8 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 				return min(ret, 0);
 		}
 		skb = xrds_recv_dequeue(xs, peek);
+		if (IS_ERR(skb))
+			return PTR_ERR(skb);
 		if (skb)
 			break;
 		if (m->msg_flags & MSG_CTRUNC)

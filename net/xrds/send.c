@@ -440,7 +440,7 @@ static void xrds_send_fill(struct xrds_msg *msg,
 /* Space is reserved: make the message and queue it. */
 static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 			 struct xrds_conn *conn, struct msghdr *m, u32 len,
-			 const struct xrds_send_args *args)
+			 const struct xrds_send_args *args, bool reply)
 {
 	struct xrds_msg *msg;
 	int ret;
@@ -468,6 +468,8 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 	return len;
 
 err_space:
+	if (reply)
+		xrds_dest_renew_promise(dest);
 	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
 	return ret;
 }
@@ -490,8 +492,8 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 			return PTR_ERR(conn);
 		}
 		ret = xrds_dest_reserve(dest, conn, len, timeo);
-		if (!ret)
-			ret = xrds_send_one(xs, dest, conn, m, len, args);
+		if (ret >= 0)
+			ret = xrds_send_one(xs, dest, conn, m, len, args, ret);
 		xrds_conn_put(conn);
 		xrds_dest_put(dest);
 	} while (ret == -ESTALE);

@@ -252,6 +252,8 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @nr_ready:	those of them that would accept it now; @lock
  * @queued_bytes: payload accepted and not yet acknowledged; @lock
  * @queued_msgs: the same in messages; @lock
+ * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock
+ * @nr_promises: reservations for replies not used yet; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
  * @nodes:	nodes that RDMA ops went to; @lock
  * @nr_nodes:	length of @nodes; @lock
@@ -294,6 +296,8 @@ struct xrds_sock {
 	u32 nr_ready;
 	u64 queued_bytes;
 	u64 queued_msgs;
+	u32 reply_reserve;
+	u32 nr_promises;
 	u32 dest_sndbuf;
 	struct list_head nodes;
 	u32 nr_nodes;
@@ -438,6 +442,8 @@ struct xrds_dest_key {
  *		both that connection's lock and xs->lock
  * @cong_conn:	connection whose list that is; guarded the same way
  * @cleared_node: in xs->cleared after it has become clear; xs->lock
+ * @promises:	reservations for replies not used yet; xs->lock
+ * @holds:	messages from it are held back for want of space; xs->lock
  * @linked:	still found by lookups; xs->lock
  * @conn:	connection to the node, with a reference; xs->lock; replaced
  *		when it was found dead
@@ -464,6 +470,8 @@ struct xrds_dest {
 	struct list_head cong_node;
 	struct xrds_conn *cong_conn;
 	struct list_head cleared_node;
+	u32 promises;
+	bool holds;
 	bool linked;
 	struct xrds_conn *conn;
 	wait_queue_head_t space;
@@ -492,6 +500,12 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
 void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked);
 void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
+bool xrds_dest_can_promise(struct xrds_dest *dest);
+void xrds_dest_promise(struct xrds_dest *dest);
+void xrds_dest_renew_promise(struct xrds_dest *dest);
+int xrds_dest_release_promise(struct xrds_sock *xs,
+			      const struct xrds_addr *to);
+void xrds_dest_break_promises(struct xrds_sock *xs);
 void xrds_dest_set_monitor(struct xrds_sock *xs, bool on);
 int xrds_dest_cleared_read(struct xrds_sock *xs, struct msghdr *m);
 bool xrds_dest_ack_wanted(struct xrds_dest *dest);
@@ -1039,6 +1053,12 @@ int xrds_loop_mr_reg(struct xrds_mr *mr);
 void xrds_loop_mr_unreg(struct xrds_mr *mr);
 s32 xrds_loop_rdma(struct xrds_conn *conn, const struct xrds_rop *rop);
 
+/* ------------------------------------------------------------- reply.c */
+
+bool xrds_reply_ready(struct xrds_sock *xs);
+struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek);
+int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
+
 /* -------------------------------------------------------------- recv.c */
 
 /**
@@ -1076,6 +1096,8 @@ void xrds_recv_ack_work(struct work_struct *work);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);
+bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_recv_ready(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- cong.c */

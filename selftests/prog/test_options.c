@@ -109,21 +109,6 @@ static void other_cmsgs(void)
 	close(fd);
 }
 
-/* ---------------------------------------------------------------- not yet */
-
-static void not_yet_options(void)
-{
-	struct sockaddr_storage release = { .ss_family = AF_INET };
-	int fd = rds_bound(NULL);
-	u32 reserve = 4096;
-
-	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &reserve,
-			     sizeof(reserve)), EOPNOTSUPP);
-	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &release,
-			     sizeof(release)), EOPNOTSUPP);
-	close(fd);
-}
-
 static void unknown_ioctls(void)
 {
 	char data[BIG] = "";
@@ -432,8 +417,6 @@ static const struct tap_case cases[] = {
 	  unknown_cmsgs, 0, 0 },
 	{ "other_cmsgs", "other levels' are ignored, broken lengths: EINVAL",
 	  other_cmsgs, 0, 0 },
-	{ "not_yet_options", "options without an implementation: EOPNOTSUPP",
-	  not_yet_options, 0, 0 },
 	{ "unknown_ioctls", "unknown ioctls: ENOTTY", unknown_ioctls, 0, 0 },
 	{ "set_sizes", "short options to set: EINVAL", set_sizes, 0, 0 },
 	{ "get_sizes", "short buffers to get: EINVAL; exact length otherwise",

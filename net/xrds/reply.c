@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reply reservation: no request is read before its answer can be queued.
+ *
+ * With XRDS_REPLY_RESERVE a message is handed to the program only together
+ * with send space toward its source. The space stays the program's: its next
+ * message to that source, if it is not larger, draws on it and is queued
+ * whatever the state of the destination. Messages whose source has no space
+ * left wait in the receive queue, and count there, so that the socket becomes
+ * congested and who asks too much is stopped. Those of other sources are
+ * handed out meanwhile; of one source none overtakes another.
+ *
+ * All reservations of a socket have the same size, so a destination counts
+ * them. One that holds messages back is marked, and wakes readers when it has
+ * space.
+ *
+ * xs->lock (L4) guards it all; the receive queue's lock (L5) is taken inside.
+ */
+#include "xrds.h"
+
+static bool xrds_reply_same_source(const struct sk_buff *a,
+				   const struct sk_buff *b)
+{
+	const struct xrds_skb_cb *x = xrds_skb((struct sk_buff *)a);
+	const struct xrds_skb_cb *y = xrds_skb((struct sk_buff *)b);
+
+	return x->sport == y->sport && x->scope == y->scope &&
+	       ipv6_addr_equal(&x->saddr, &y->saddr);
+}
+
+static void xrds_reply_source(const struct sk_buff *skb, struct xrds_addr *a)
+{
+	const struct xrds_skb_cb *cb = xrds_skb((struct sk_buff *)skb);
+
+	a->addr = cb->saddr;
+	a->scope = cb->scope;
+	a->port = cb->sport;
+}
+
+/* The first message whose source can be answered, or NULL. *dest is its
+ * source, with a reference, or NULL if that has none yet.
+ */
+static struct sk_buff *xrds_reply_find(struct xrds_sock *xs,
+				       struct xrds_dest **dest)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	const struct sk_buff *held = NULL;
+	struct xrds_addr from;
+	struct sk_buff *skb;
+
+	lockdep_assert_held(&xs->lock);
+	lockdep_assert_held(&queue->lock);
+
+	skb_queue_walk(queue, skb) {
+		*dest = NULL;
+		/* the kernel's answer to a ping is not to be answered */
+		if (!xrds_skb(skb)->sport)
+			return skb;
+		/* mostly they come in a row */
+		if (held && xrds_reply_same_source(held, skb))
+			continue;
+		xrds_reply_source(skb, &from);
+		*dest = xrds_dest_find(xs, &from);
+		if (!*dest || xrds_dest_can_promise(*dest))
+			return skb;
+		/* not the last reference: the table's goes under xs->lock */
+		xrds_dest_put(*dest);
+		held = skb;
+	}
+	*dest = NULL;
+	return NULL;
+}
+
+/**
+ * xrds_reply_ready - is there a message that may be handed out?
+ * @xs: socket with XRDS_REPLY_RESERVE
+ *
+ * Context: any, without L4.
+ * Return: whether there is.
+ */
+bool xrds_reply_ready(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct xrds_dest *dest;
+	bool ready;
+
+	spin_lock_bh(&xs->lock);
+	spin_lock(&queue->lock);
+	ready = xrds_reply_find(xs, &dest);
+	spin_unlock(&queue->lock);
+	spin_unlock_bh(&xs->lock);
+	if (dest)
+		xrds_dest_put(dest);
+	return ready;
+}
+
+/* One attempt; *from is a source that needs a destination first. */
+static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
+				      bool *cleared, struct xrds_addr *from)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct xrds_dest *dest;
+	struct sk_buff *skb;
+
+	from->port = 0;
+	spin_lock_bh(&xs->lock);
+	spin_lock(&queue->lock);
+	skb = xrds_reply_find(xs, &dest);
+	if (skb && peek) {
+		refcount_inc(&skb->users);
+	} else if (skb && (dest || !xrds_skb(skb)->sport)) {
+		if (dest)
+			xrds_dest_promise(dest);
+		__skb_unlink(skb, queue);
+		*cleared = xrds_recv_uncharge(xs, skb);
+	} else if (skb) {
+		xrds_reply_source(skb, from);
+		skb = NULL;
+	}
+	spin_unlock(&queue->lock);
+	spin_unlock_bh(&xs->lock);
+	if (dest)
+		xrds_dest_put(dest);
+	return skb;
+}
+
+/**
+ * xrds_reply_dequeue - the next message that may be handed out
+ * @xs: socket with XRDS_REPLY_RESERVE
+ * @peek: leave it in the queue, and reserve nothing
+ *
+ * Context: process, may sleep.
+ * Return: the message with a reference; NULL when there is none; ERR_PTR():
+ * -ENOMEM, -ENFILE when the source cannot be made a destination.
+ */
+struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek)
+{
+	struct xrds_dest *dest = NULL;
+	struct xrds_addr from;
+	bool cleared = false;
+	struct sk_buff *skb;
+
+	/* with a reference it may still be evicted, but not for ever */
+	while (!(skb = xrds_reply_try(xs, peek, &cleared, &from)) &&
+	       from.port) {
+		if (dest)
+			xrds_dest_put(dest);
+		dest = xrds_dest_get_for(xs, &from);
+		if (IS_ERR(dest))
+			return ERR_CAST(dest);
+	}
+	if (dest)
+		xrds_dest_put(dest);
+	if (cleared)
+		xrds_cong_local(xs, false);
+	return skb;
+}
+
+/**
+ * xrds_reply_set - XRDS_REPLY_RESERVE
+ * @xs: socket
+ * @bytes: what is reserved for each message; 0 turns it off, and gives all
+ *	reservations back
+ *
+ * Context: process.
+ * Return: 0; -EINVAL when it is more than the send space of a destination;
+ * -EBUSY when the program still has reservations of another size.
+ */
+int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
+{
+	int ret = 0;
+
+	if (bytes > XRDS_WIRE_MAX_MSG_BYTES ||
+	    bytes > (READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs)))
+		return -EINVAL;
+
+	spin_lock_bh(&xs->lock);
+	if (!bytes)
+		xrds_dest_break_promises(xs);
+	else if (xs->nr_promises && bytes != xs->reply_reserve)
+		ret = -EBUSY;
+	if (!ret)
+		WRITE_ONCE(xs->reply_reserve, bytes);
+	spin_unlock_bh(&xs->lock);
+
+	/* what was held back may be read now */
+	if (!ret)
+		xs->sk.sk_data_ready(&xs->sk);
+	return ret;
+}

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * XRDS_REPLY_RESERVE: a message that was read can be answered, and what can
+ * not be answered is not read.
+ */
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <linux/sockios.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+#include "waker.h"
+
+enum {
+	SPACE		= 64 * 1024,
+	REPLY		= 16 * 1024,
+	FIT		= SPACE / REPLY,
+	NR_PEERS	= 6,
+	ECHOES		= 2000,		/* requests of each peer */
+	WINDOW		= 24,		/* unanswered requests of one */
+};
+
+static char data[SPACE];
+
+static int reserve(int fd, u32 bytes)
+{
+	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &bytes,
+			  sizeof(bytes));
+}
+
+static int release(int fd, const union addr *to)
+{
+	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &to->ss,
+			  sizeof(to->ss));
+}
+
+static u32 reserved(int fd, const union addr *to)
+{
+	struct xrds_dest_status st = { 0 };
+	socklen_t len = sizeof(st);
+
+	memcpy(&st.dest, &to->ss, sizeof(st.dest));
+	must(getsockopt(fd, SOL_RDS, XRDS_DEST_STATUS, &st, &len));
+	return st.reserved_bytes;
+}
+
+static ssize_t read_now(int fd, union addr *from)
+{
+	return rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, from);
+}
+
+/* A server with space for FIT replies to each client */
+static int server(union addr *self)
+{
+	int fd = rds_bound(self);
+
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	check_ret(reserve(fd, REPLY), 0);
+	return fd;
+}
+
+static void ask(int fd, const union addr *to, int times)
+{
+	while (times--)
+		check_ret(rds_send(fd, "x", 1, 0, to), 1);
+}
+
+/* Readable, once all of a number of messages have come */
+static void await(int fd, int bytes)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+	int got = 0;
+
+	while (got < bytes && tap_now_ms() < end) {
+		poll_one(fd, 0, 1);
+		must(ioctl(fd, SIOCINQ, &got));
+	}
+	check_eq(got, bytes);
+}
+
+/* -------------------------------------------------------------- settings */
+
+static void settings(void)
+{
+	union addr self, other = { 0 };
+	int fd = rds_bound(&self);
+	u64 wide = REPLY;
+
+	check_eq(rds_get_int(fd, SOL_RDS, XRDS_REPLY_RESERVE), 0);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	check_err(reserve(fd, SPACE + 1), EINVAL);
+	check_err(reserve(fd, MSG_MAX_BYTES + 1), EINVAL);
+	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &wide,
+			     sizeof(wide)), EINVAL);
+	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &wide, 2),
+		  EINVAL);
+	check_ret(reserve(fd, SPACE), 0);
+	check_ret(reserve(fd, REPLY), 0);
+	check_eq(rds_get_int(fd, SOL_RDS, XRDS_REPLY_RESERVE), REPLY);
+	/* nothing to give back */
+	check_err(release(fd, &self), EINVAL);
+	check_err(release(fd, &other), EINVAL);
+	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &self.in,
+			     sizeof(self.in)), EINVAL);
+	close(fd);
+}
+
+static void resized(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+
+	fd = server(&self);
+	ask(tx, &self, 1);
+	await(fd, 1);
+	check_ret(read_now(fd, &from), 1);
+	check_err(reserve(fd, REPLY / 2), EBUSY);
+	check_ret(reserve(fd, REPLY), 0);
+	check_eq(reserved(fd, &from), REPLY);
+	/* 0 gives all back */
+	check_ret(reserve(fd, 0), 0);
+	check_eq(reserved(fd, &from), 0);
+	check_ret(reserve(fd, REPLY / 2), 0);
+	close(fd);
+	close(tx);
+}
+
+/* --------------------------------------------------------------- replies */
+
+static void drawn(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+
+	fd = server(&self);
+	ask(tx, &self, 2);
+	await(fd, 2);
+	check_ret(read_now(fd, &from), 1);
+	check_ret(read_now(fd, &from), 1);
+	check_eq(reserved(fd, &from), 2 * REPLY);
+	check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from), REPLY);
+	check_eq(reserved(fd, &from), REPLY);
+	/* a smaller one draws on it as well, a larger one does not */
+	check_ret(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from),
+		  REPLY + 1);
+	check_eq(reserved(fd, &from), REPLY);
+	check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
+	check_eq(reserved(fd, &from), 0);
+	close(fd);
+	close(tx);
+}
+
+/* Fill a destination until it refuses for congestion; the errno */
+static int congest(int fd, const union addr *to, size_t len)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+
+	while (tap_now_ms() < end) {
+		if (rds_send(fd, data, len, MSG_DONTWAIT, to) > 0)
+			continue;
+		if (errno == ENOBUFS)
+			break;
+		poll_one(fd, POLLOUT, 50);
+	}
+	return errno;
+}
+
+static void congested(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+
+	rds_set_int(tx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	fd = server(&self);
+	ask(tx, &self, 2);
+	await(fd, 2);
+	check_ret(read_now(fd, &from), 1);
+	check_ret(read_now(fd, &from), 1);
+	/* larger than a reply, so they leave the reservations alone */
+	check_eq(congest(fd, &from, REPLY + 1), ENOBUFS);
+	check_eq(reserved(fd, &from), 2 * REPLY);
+	for (int i = 0; i < 2; i++)
+		check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from),
+			  REPLY);
+	check_err(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from), ENOBUFS);
+	close(fd);
+	close(tx);
+}
+
+static void kept_on_fault(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+
+	fd = server(&self);
+	ask(tx, &self, 1);
+	await(fd, 1);
+	/* a reader that could not take it has no reservation */
+	check_err(rds_recv(fd, (void *)8, 1, MSG_DONTWAIT, NULL), EFAULT);
+	from = rds_self(tx);
+	check_eq(reserved(fd, &from), 0);
+	check_ret(read_now(fd, &from), 1);
+	check_eq(reserved(fd, &from), REPLY);
+	/* one that failed to answer still has it */
+	check_err(rds_send(fd, (void *)8, 1, MSG_DONTWAIT, &from), EFAULT);
+	check_eq(reserved(fd, &from), REPLY);
+	close(fd);
+	close(tx);
+}
+
+/* --------------------------------------------------------------- held back */
+
+static void held(void)
+{
+	int tx = rds_bound(NULL), fd, inq;
+	union addr self, from;
+
+	fd = server(&self);
+	ask(tx, &self, FIT + 2);
+	await(fd, FIT + 2);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, &from), 1);
+	check_eq(reserved(fd, &from), SPACE);
+	check_err(read_now(fd, NULL), EAGAIN);
+	check_err(rds_recv(fd, data, 1, MSG_PEEK | MSG_DONTWAIT, NULL),
+		  EAGAIN);
+	check_eq(poll_one(fd, POLLIN | POLLRDNORM, 0), 0);
+	must(ioctl(fd, SIOCINQ, &inq));
+	check_eq(inq, 2);
+	/* a socket without space for it can still not send */
+	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
+
+	check_ret(release(fd, &from), 0);
+	check_eq(poll_one(fd, POLLIN | POLLRDNORM, 0), POLLIN | POLLRDNORM);
+	/* to look at it reserves nothing */
+	check_ret(rds_recv(fd, data, 1, MSG_PEEK | MSG_DONTWAIT, NULL), 1);
+	check_eq(reserved(fd, &from), SPACE - REPLY);
+	check_ret(read_now(fd, NULL), 1);
+	check_err(read_now(fd, NULL), EAGAIN);
+	/* a reply that was acknowledged makes room, too */
+	check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from), REPLY);
+	check_eq(poll_one(fd, POLLIN | POLLRDNORM, tap_ms(WAIT_MS)),
+		 POLLIN | POLLRDNORM);
+	check_ret(read_now(fd, NULL), 1);
+	close(fd);
+	close(tx);
+}
+
+static void others_pass(void)
+{
+	int greedy = rds_bound(NULL), modest = rds_bound(NULL), fd;
+	union addr self, from, second = rds_self(modest);
+
+	fd = server(&self);
+	ask(greedy, &self, FIT + 2);
+	await(fd, FIT + 2);
+	ask(modest, &self, 1);
+	await(fd, FIT + 3);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, NULL), 1);
+	check_eq(poll_one(fd, POLLIN, 0), POLLIN);
+	check_ret(read_now(fd, &from), 1);
+	check(addr_same(&from, &second));
+	check_err(read_now(fd, NULL), EAGAIN);
+	close(fd);
+	close(greedy);
+	close(modest);
+}
+
+static void wakes(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+	struct waker w;
+
+	fd = server(&self);
+	ask(tx, &self, FIT + 1);
+	await(fd, FIT + 1);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, &from), 1);
+	waker_start(&w, fd, POLLIN);
+	check_eq(w.returns, 0);
+	check_ret(release(fd, &from), 0);
+	pthread_join(w.thread, NULL);
+	check_eq(w.seen, POLLIN);
+	check_ret(read_now(fd, NULL), 1);
+	close(fd);
+	close(tx);
+}
+
+static void off_hands_out(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self;
+
+	fd = server(&self);
+	ask(tx, &self, FIT + 3);
+	await(fd, FIT + 3);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, NULL), 1);
+	check_err(read_now(fd, NULL), EAGAIN);
+	check_ret(reserve(fd, 0), 0);
+	for (int i = 0; i < 3; i++)
+		check_ret(read_now(fd, NULL), 1);
+	check_err(read_now(fd, NULL), EAGAIN);
+	close(fd);
+	close(tx);
+}
+
+static void throttles(void)
+{
+	int tx = rds_bound(NULL), fd, inq;
+	union addr self;
+
+	fd = server(&self);
+	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);
+	for (int i = 0; i < FIT; i++) {
+		ask(tx, &self, 1);
+		await(fd, 1);
+		check_ret(read_now(fd, NULL), 1);
+	}
+	/* it answers none: what comes waits, until the client is stopped */
+	check_eq(congest(tx, &self, REPLY), ENOBUFS);
+	check_err(read_now(fd, NULL), EAGAIN);
+	must(ioctl(fd, SIOCINQ, &inq));
+	check_range(inq, SPACE, 3 * SPACE);
+	close(fd);
+	close(tx);
+}
+
+/* ------------------------------------------------------------ everybody */
+
+struct msg {
+	u32 is_reply;
+	u32 seq;
+	char pad[4096];
+};
+
+struct peer {
+	int fd;
+	union addr self;
+	int asked;
+	int answered;
+	int next;		/* whom to ask */
+};
+
+static struct peer peers[NR_PEERS];
+
+/* Read what may be read; a request is answered, and that never fails. */
+static bool serve(struct peer *p)
+{
+	union addr from;
+	struct msg msg;
+	ssize_t n = rds_recv(p->fd, &msg, sizeof(msg), MSG_DONTWAIT, &from);
+
+	if (n < 0)
+		return false;
+	check_ret(n, sizeof(msg));
+	if (msg.is_reply) {
+		p->answered++;
+		check_ret(release(p->fd, &from), 0);
+		return true;
+	}
+	msg.is_reply = 1;
+	check_ret(rds_send(p->fd, &msg, sizeof(msg), MSG_DONTWAIT, &from),
+		  sizeof(msg));
+	return true;
+}
+
+static bool request(struct peer *p)
+{
+	struct msg msg = { .seq = p->asked };
+
+	if (p->asked == ECHOES || p->asked - p->answered >= WINDOW)
+		return false;
+	p->next = (p->next + 1) % NR_PEERS;
+	if (&peers[p->next] == p)
+		p->next = (p->next + 1) % NR_PEERS;
+	if (rds_send(p->fd, &msg, sizeof(msg), MSG_DONTWAIT,
+		     &peers[p->next].self) < 0)
+		return false;
+	p->asked++;
+	return true;
+}
+
+static void everybody(void)
+{
+	struct pollfd fds[NR_PEERS];
+	int open = NR_PEERS, waits = 0;
+
+	memset(peers, 0, sizeof(peers));
+	for (int i = 0; i < NR_PEERS; i++) {
+		struct peer *p = &peers[i];
+
+		p->fd = rds_bound(&p->self);
+		p->next = i;
+		/* little room: everything is full most of the time */
+		rds_set_int(p->fd, SOL_SOCKET, SO_SNDBUF, 3 * sizeof(struct msg));
+		rds_set_int(p->fd, SOL_SOCKET, SO_RCVBUF, 4 * sizeof(struct msg));
+		check_ret(reserve(p->fd, sizeof(struct msg)), 0);
+	}
+	while (open) {
+		bool any = false;
+
+		open = 0;
+		for (int i = 0; i < NR_PEERS; i++) {
+			struct peer *p = &peers[i];
+
+			while (request(p))
+				any = true;
+			while (serve(p))
+				any = true;
+			open += p->answered < ECHOES;
+			fds[i].fd = p->fd;
+			fds[i].events = POLLIN;
+			if (p->asked < ECHOES &&
+			    p->asked - p->answered < WINDOW)
+				fds[i].events |= POLLOUT;
+		}
+		if (any || !open)
+			continue;
+		waits++;
+		if (!must(poll(fds, NR_PEERS, tap_ms(WAIT_MS))))
+			tap_fail("nobody can go on");
+	}
+	tap_diag("%d waits for %d echoes", waits, NR_PEERS * ECHOES);
+	for (int i = 0; i < NR_PEERS; i++)
+		close(peers[i].fd);
+}
+
+static const struct tap_case cases[] = {
+	{ "settings", "what the options take", settings, 0, 0 },
+	{ "resized", "reservations have one size", resized, 0, 0 },
+	{ "drawn", "a message that was read can be answered", drawn,
+	  TAP_EACH_FAMILY, 0 },
+	{ "congested", "even while its sender is congested", congested,
+	  TAP_EACH_FAMILY, 0 },
+	{ "kept_on_fault", "a call that fails leaves reservations as they were",
+	  kept_on_fault, 0, 0 },
+	{ "held", "what cannot be answered is not read", held,
+	  TAP_EACH_FAMILY, 0 },
+	{ "others_pass", "other sources are not held back", others_pass, 0,
+	  0 },
+	{ "wakes", "space for a reply wakes a reader", wakes, 0, 0 },
+	{ "off_hands_out", "without reservation everything can be read",
+	  off_hands_out, 0, 0 },
+	{ "throttles", "who asks and is not answered is stopped", throttles,
+	  0, 0 },
+	{ "everybody", "N:N echo with little room: each reply is accepted",
+	  everybody, TAP_EACH_FAMILY, 60 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
