@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Failing allocations, on the debug kernel, without a word in its log. fail-nth
-# (test_inject) strikes the task that asks for it; inject_workers strikes the
-# kernel's workers, which start connections, with a probability.
+# (test_inject) strikes the task that asks for it; inject_marked those that the
+# module xrds_inject marks; inject_workers the kernel's workers, which start
+# connections.
 
 FAULTS=/sys/kernel/debug
 
@@ -20,24 +21,38 @@ inject_quiet() {
 	echo 0 > $FAULTS/fail_page_alloc/min-order
 }
 
-# inject_workers KIND PERCENT TIMES: until inject_end, TIMES at most.
-inject_workers() {
-	local comm
-
+# inject_marked KIND PERCENT TIMES [AFTER]: strike tasks that are marked; until
+# inject_end, TIMES at most, and not before they had so much: bytes (failslab),
+# pages (fail_page_alloc).
+inject_marked() {
 	inject_quiet
+	echo Y > "$FAULTS/$1/task-filter"
+	echo "${4:-0}" > "$FAULTS/$1/space"
+	echo "$3" > "$FAULTS/$1/times"
+	echo "$2" > "$FAULTS/$1/probability"
+}
+
+# inject_workers KIND PERCENT TIMES: all of the kernel's workers are marked.
+inject_workers() {
+	local comm name
+
 	# workers to come inherit it from kthreadd
 	for comm in /proc/[0-9]*/comm; do
-		case "$(cat "$comm" 2> /dev/null)" in
+		read -r name < "$comm" || continue
+		case "$name" in
 		kthreadd | kworker/*) echo 1 > "${comm%/comm}/make-it-fail" ;;
 		esac
 	done 2> /dev/null
-	echo Y > "$FAULTS/$1/task-filter"
-	echo "$3" > "$FAULTS/$1/times"
-	echo "$2" > "$FAULTS/$1/probability"
+	inject_marked "$@"
 }
 
 # inject_end KIND TIMES: no more; prints how often it has failed.
 inject_end() {
 	echo 0 > "$FAULTS/$1/probability"
 	echo $(($2 - $(cat "$FAULTS/$1/times")))
+}
+
+# inject_had KIND AFTER: what those marked had, if that was less than AFTER.
+inject_had() {
+	echo $(($2 - $(cat "$FAULTS/$1/space")))
 }

@@ -41,7 +41,7 @@ def find() -> Kernel:
     release = next((home / "modules/lib/modules").iterdir()).name
     return Kernel("debug", release, home / "build", home / "bzImage",
                   home / "modules", append=APPEND, memory=MEMORY,
-                  slow=SLOW, kmemleak=True)
+                  slow=SLOW, kmemleak=True, injects=True)
 
 
 def available() -> bool:

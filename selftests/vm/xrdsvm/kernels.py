@@ -32,6 +32,7 @@ class Kernel:
     memory: int = 512       # MiB a node
     slow: float = 1.0       # factor on time limits
     kmemleak: bool = False  # it can say what leaked
+    injects: bool = False   # it can let allocations fail
     root: Path | None = None    # where headers and compiler are, by chroot
 
     @property

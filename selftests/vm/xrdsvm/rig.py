@@ -146,4 +146,19 @@ def build_modules(kernel: Kernel, top: Path = host.TOP) -> list[Path]:
         sidkernel.run_in(kernel.root, "make", f"-j{os.cpu_count()}", *command)
     else:
         make(*command)
-    return sorted(built.glob("*.ko"))
+    found = sorted(built.glob("*.ko"))
+    if kernel.injects:
+        found += _build_helpers(kernel)
+    return found
+
+
+def _build_helpers(kernel: Kernel) -> list[Path]:
+    """Modules that tests need, built beside ours."""
+    place = BUILD / kernel.release / "kmod"
+    place.mkdir(parents=True, exist_ok=True)
+    for path in (host.TOP / "selftests/kmod").iterdir():
+        copy = place / path.name
+        if not copy.exists() or copy.read_bytes() != path.read_bytes():
+            shutil.copy(path, copy)
+    make("-s", "-C", kernel.kdir, f"M={place}", "modules")
+    return sorted(place.glob("*.ko"))
