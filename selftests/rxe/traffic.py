@@ -13,10 +13,12 @@ class Stream:
     """Both ways between two nodes; every message is checked at both ends."""
 
     def __init__(self, rig, count: int, *, seed=1, sockets=4, stall=60,
-                 ipv6=False, port=5000, extra="") -> None:
+                 ipv6=False, port=5000, addresses=None, extra="") -> None:
+        """addresses: those of either node, instead of its own one."""
         def side(role: str, here: Node, there: Node) -> Proc:
-            local, remote = ((here.ip6, there.ip6) if ipv6 else
-                             (here.ip, there.ip))
+            local, remote = (",".join(addresses[n.number - 1]) if addresses
+                             else n.ip6 if ipv6 else n.ip
+                             for n in (here, there))
             # the test's own limit is the first to strike on slow kernels
             limit = int(stall * rig.kernel.slow)
             return here.start(f"test_stream -R {role} -l {local} -r {remote} "

@@ -25,6 +25,9 @@ BAD = re.compile(
     r"rcu: INFO: .* detected|refcount_t|KASAN|UBSAN|kmemleak: \d+ new|"
     r"unregister_netdevice: waiting|Objects remaining in|list_(add|del) corr|"
     r"NETDEV WATCHDOG|workqueue lockup|ODEBUG|unbalanced|Call Trace:")
+# What the kernel says, trace included, where a test lets allocations fail.
+STARVED = re.compile(r"(vmalloc error|page allocation failure)"
+                     r"(?:[^\n]*\n){1,12}?[^\n]*Call Trace:")
 
 
 class Failed(AssertionError):
@@ -142,6 +145,7 @@ class Node:
         self._scanned = 0
         self.killed = False     # by a test, on purpose
         self.tainted = False    # not fit for another test
+        self.starved = False    # a test lets allocations fail, on purpose
 
     def __str__(self) -> str:
         return f"node{self.number}"
@@ -297,8 +301,10 @@ class Node:
         """Lines since the last call in which the kernel complains."""
         data = self.console.read_bytes() if self.console.exists() else b""
         fresh, self._scanned = data[self._scanned:], len(data)
-        return [line.strip() for line in
-                fresh.decode(errors="replace").splitlines()
+        text = fresh.decode(errors="replace")
+        if self.starved:
+            text = STARVED.sub(r"\1", text)
+        return [line.strip() for line in text.splitlines()
                 if BAD.search(line)]
 
     def last_words(self, count: int = 20) -> str:

@@ -232,6 +232,7 @@ class _Trial:
             node.wait_booted()
         for node in self.rig.nodes:
             node.transcript.write_text("")
+            node.starved = False
             if self.test.modules:
                 node.run(f"modprobe -a {' '.join(self.test.modules)}")
 
