@@ -666,6 +666,7 @@ int main(int argc, char **argv)
 	parse(argc, argv, &arg);
 	set_up(&arg);
 	start_ms = tap_now_ms();
+	progress_ms = start_ms;
 	progress();
 	while (!finished()) {
 		step();
