@@ -156,7 +156,8 @@ def test_process_killed(rig):
         seconds = time.monotonic() - begin
         rig.diag(f"cut: {cut}, {held} ops: {seconds:.2f} s")
         if cut:
-            rig.check(seconds < limit * rig.kernel.slow,
+            # a shell that asks again and again has its own pace
+            rig.check(seconds < (limit + 1) * rig.kernel.slow,
                       f"ops ended after {seconds:.1f} s")
             rig.b.join()
             # the peer has not noticed, and waits for acknowledgments
