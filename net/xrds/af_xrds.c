@@ -427,7 +427,7 @@ static int xrds_set_monitor(struct xrds_sock *xs, sockptr_t optval,
 		return -EINVAL;
 	if (copy_from_sockptr(&value, optval, sizeof(value)))
 		return -EFAULT;
-	xrds_dest_set_monitor(xs, value);
+	xrds_monitor_set(xs, value);
 	return 0;
 }
 

@@ -696,7 +696,7 @@ int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m)
 		n += ret > 0;
 	}
 	if (ret >= 0) {
-		ret = xrds_dest_cleared_read(xs, m);
+		ret = xrds_monitor_read(xs, m);
 		n += ret > 0;
 	}
 	if (ret < 0)

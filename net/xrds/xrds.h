@@ -506,8 +506,6 @@ void xrds_dest_renew_promise(struct xrds_dest *dest);
 int xrds_dest_release_promise(struct xrds_sock *xs,
 			      const struct xrds_addr *to);
 void xrds_dest_break_promises(struct xrds_sock *xs);
-void xrds_dest_set_monitor(struct xrds_sock *xs, bool on);
-int xrds_dest_cleared_read(struct xrds_sock *xs, struct msghdr *m);
 bool xrds_dest_ack_wanted(struct xrds_dest *dest);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
@@ -1052,6 +1050,12 @@ extern struct xrds_transport xrds_loop_transport;
 int xrds_loop_mr_reg(struct xrds_mr *mr);
 void xrds_loop_mr_unreg(struct xrds_mr *mr);
 s32 xrds_loop_rdma(struct xrds_conn *conn, const struct xrds_rop *rop);
+
+/* ----------------------------------------------------------- monitor.c */
+
+__poll_t xrds_monitor_note(struct xrds_dest *dest);
+void xrds_monitor_set(struct xrds_sock *xs, bool on);
+int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m);
 
 /* ------------------------------------------------------------- reply.c */
 
