@@ -4,7 +4,7 @@
  * strikes where XRDS starts connections, and nowhere else.
  *
  * Fault injection can tell tasks apart, but workers serve everybody, and its
- * filter of stack traces is not there on x86-64 before 6.2. So this marks a
+ * filter of stack traces is not to be had on x86-64 in 6.1. So this marks a
  * task (make_it_fail) while it is in one of our functions that run in workers
  * of others. Further down some functions of the kernel are spared, because
  * they themselves do not survive a failure:
