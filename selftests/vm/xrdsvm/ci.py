@@ -24,7 +24,7 @@ SECONDS = 48 * 60       # from then on; an hour is what there is
 SLOWER = 3.0            # the debug kernel, until this run knows better
 EXTRA = 3               # seconds a test takes more: modules come and go
 PREPARE = 150           # seconds: build the modules, boot, look for leaks
-LONGEST = 300           # a test that hangs must not take all of the time
+LONGEST = 120           # times 4: a test that hangs must not take all of it
 FAULTS = 600            # seconds that the tests of the tests may take
 
 
