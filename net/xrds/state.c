@@ -4,7 +4,7 @@
  *
  * Everybody else records an event and queues the work (conn.c); the table
  * below says what each event means in each state. Deadlines (of an attempt,
- * of back-off) are the same work item, delayed.
+ * of back-off, of the next heartbeat) are the same work item, delayed.
  *
  * Crossed requests. When both sides dial, the attempt of the lower address
  * wins, and the other side takes that. A request of the peer which meets a
@@ -34,6 +34,7 @@ enum xrds_action {
 	XRDS_DO_START_EARLY,	/* the same; the CTS came before the CM */
 	XRDS_DO_OPEN,		/* data may flow */
 	XRDS_DO_PUMP,		/* post what is queued */
+	XRDS_DO_BEAT,		/* is the peer still there? */
 	XRDS_DO_FAIL,		/* drop the endpoint; try again if wanted */
 	XRDS_DO_EXPIRE,		/* the same for want of an answer */
 	XRDS_DO_END,		/* the peer ended it in order */
@@ -111,7 +112,7 @@ static const u8 xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
 		[XRDS_EV_IDLE]		= DO(NOTHING),
 		[XRDS_EV_WANT]		= DO(PUMP),
-		[XRDS_EV_TIMEOUT]	= DO(NOTHING),
+		[XRDS_EV_TIMEOUT]	= DO(BEAT),
 	},
 	[XRDS_ST_CLOSING] = {
 		[XRDS_EV_DESTROY]	= DO(KILL),
@@ -176,6 +177,17 @@ static unsigned long xrds_deadline(unsigned int ms)
 static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
 {
 	return xrds_deadline(READ_ONCE(conn->xn->connect_timeout_ms));
+}
+
+/* Connections that came up together do not beat together. 0: no heartbeat */
+static unsigned long xrds_beat_deadline(const struct xrds_conn *conn)
+{
+	u32 ms = READ_ONCE(conn->xn->heartbeat_ms);
+
+	if (!ms || conn->key.loop)
+		return 0;
+	return xrds_deadline(ms / 2 +
+			     reciprocal_scale(get_random_u32(), ms / 2 + 1));
 }
 
 /* Take the endpoint away, with everything that it may still announce. */
@@ -398,9 +410,24 @@ static void xrds_state_open(struct xrds_conn *conn)
 	xrds_count(conn->xn, XRDS_C_CONN_UP);
 	conn->up_at = jiffies;
 	WRITE_ONCE(conn->failed, false);
-	xrds_state_set(conn, XRDS_ST_UP, 0);
+	xrds_state_set(conn, XRDS_ST_UP, xrds_beat_deadline(conn));
 	xrds_cong_open(conn);
 	xrds_xmit_pump(conn);
+}
+
+/* A peer that has lost the connection, or is gone, does not say so: but what is
+ * sent to it then is not acknowledged by its device, which breaks the
+ * connection. Else a side that only waits, for an acknowledgment or for the end
+ * of congestion, would wait for ever.
+ */
+static void xrds_state_beat(struct xrds_conn *conn)
+{
+	if (xrds_xmit_beat(conn)) {
+		xrds_state_set(conn, XRDS_ST_UP, xrds_beat_deadline(conn));
+		return;
+	}
+	xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
+	xrds_state_fail(conn, -ETIMEDOUT);
 }
 
 /* make_dead, see the head of this file. */
@@ -467,6 +494,9 @@ static void xrds_state_act(struct xrds_conn *conn, enum xrds_action action,
 		break;
 	case XRDS_DO_PUMP:
 		xrds_xmit_pump(conn);
+		break;
+	case XRDS_DO_BEAT:
+		xrds_state_beat(conn);
 		break;
 	case XRDS_DO_FAIL:
 		xrds_state_fail(conn, error);

@@ -39,6 +39,7 @@ static const struct ctl_table xrds_xrds_table[] = {
 		  &xrds_max_dests),
 	XRDS_KNOB("connect_timeout_ms", connect_timeout_ms, &xrds_one,
 		  &xrds_max_ms),
+	XRDS_KNOB("heartbeat_ms", heartbeat_ms, NULL, &xrds_max_ms),
 };
 
 static const struct ctl_table xrds_loop_table[] = {
@@ -116,6 +117,7 @@ int xrds_sysctl_net_init(struct xrds_net *xn)
 	xn->linger_ms = 60000;
 	xn->sock_max_dests = 8192;
 	xn->connect_timeout_ms = 10000;
+	xn->heartbeat_ms = 5000;
 
 	for (i = 0; i < XRDS_SYSCTL_DIRS; i++) {
 		xn->sysctl[i] = xrds_sysctl_register(xn, &xrds_sysctl_dirs[i]);

@@ -251,6 +251,22 @@ static int xrds_xmit_ctl_msg(struct xrds_conn *conn)
 	return 0;
 }
 
+static int xrds_xmit_keepalive(struct xrds_conn *conn)
+{
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (likely(!conn->tx_beat_due))
+		return 0;
+	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_KEEPALIVE, NULL, 0);
+	if (ret)
+		return ret;
+	conn->tx_beat_due = false;
+	xrds_count(conn->xn, XRDS_C_SEND_HEARTBEAT);
+	return 0;
+}
+
 /* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
 static int xrds_xmit_some(struct xrds_conn *conn)
 {
@@ -263,6 +279,8 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 	ret = xrds_xmit_ctl_msg(conn);
 	if (!ret)
 		ret = xrds_cong_xmit(conn);
+	if (!ret)
+		ret = xrds_xmit_keepalive(conn);
 	if (ret)
 		return ret;
 
@@ -304,6 +322,27 @@ void xrds_xmit_pump(struct xrds_conn *conn)
 		xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, ret);
 }
 EXPORT_SYMBOL_GPL(xrds_xmit_pump);
+
+/**
+ * xrds_xmit_beat - send something, so that a peer that is gone is noticed
+ * @conn: connection that is up
+ *
+ * Context: process, without L2, L3, L4.
+ * Return: false when the one before could not be sent yet: the peer has not
+ * taken anything since.
+ */
+bool xrds_xmit_beat(struct xrds_conn *conn)
+{
+	bool late;
+
+	spin_lock_bh(&conn->tx_lock);
+	late = conn->tx_beat_due;
+	conn->tx_beat_due = true;
+	spin_unlock_bh(&conn->tx_lock);
+	if (!late)
+		xrds_xmit_pump(conn);
+	return !late;
+}
 
 /**
  * xrds_xmit_need_ack - the peer waits for an acknowledgment
@@ -494,6 +533,7 @@ void xrds_xmit_close(struct xrds_conn *conn)
 	ctl = conn->ctl_msg;
 	conn->ctl_msg = NULL;
 	clear_bit(0, &conn->tx_ack_due);
+	conn->tx_beat_due = false;
 	spin_unlock_bh(&conn->tx_lock);
 	if (ctl)
 		xrds_msg_put(ctl);

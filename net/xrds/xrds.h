@@ -122,6 +122,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @linger_ms:	how long a closed socket delivers, milliseconds
  * @sock_max_dests: destinations one socket may hold queues for
  * @connect_timeout_ms: bound of one attempt to connect, milliseconds
+ * @heartbeat_ms: longest silence on a connection, milliseconds; 0: any
  * @loop_delay_ms: loopback: delay of each message
  * @loop_loss_permille: loopback: chance that a message is lost, which resets
  *		the connection as on a reliable QP
@@ -161,6 +162,7 @@ struct xrds_net {
 	unsigned int linger_ms;
 	unsigned int sock_max_dests;
 	unsigned int connect_timeout_ms;
+	unsigned int heartbeat_ms;
 	unsigned int loop_delay_ms;
 	unsigned int loop_loss_permille;
 	unsigned int loop_bounce_ms;
@@ -835,6 +837,7 @@ enum {
  * @ep:		the transport's endpoint, NULL without; @tx_lock
  * @tx_open:	messages may be posted; @tx_lock
  * @tx_seq:	last sequence number given out; @tx_lock
+ * @tx_beat_due: a heartbeat must be sent; @tx_lock
  * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
  *		flag, set by the receive path
  * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
@@ -889,6 +892,7 @@ struct xrds_conn {
 	u64 tx_ack_sent;
 	u64 tx_peer_inc;
 	u32 tx_unasked;
+	bool tx_beat_due;
 	unsigned long tx_ack_due;
 	struct xrds_msg *ctl_msg;
 
@@ -956,6 +960,7 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
 void xrds_xmit_pump(struct xrds_conn *conn);
 int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
 void xrds_xmit_need_ack(struct xrds_conn *conn);
+bool xrds_xmit_beat(struct xrds_conn *conn);
 u64 xrds_xmit_ack_value(struct xrds_conn *conn);
 int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_xmit_close(struct xrds_conn *conn);

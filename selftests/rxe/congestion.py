@@ -3,6 +3,7 @@
 
 import signal
 
+import remote
 import traffic
 
 TIMEOUT = 120
@@ -56,3 +57,30 @@ def test_receiver_dies(rig):
     sink.kill()
     sender.expect("released")
     sender.wait()
+
+
+def test_few_updates(rig):
+    """One message says that a port is congested, and one that it is not."""
+    before = remote.counter(rig.a, "cong_update_received")
+    _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4104))
+    told = remote.counter(rig.a, "cong_update_received") - before
+    rig.check(told == 2, f"{told} updates for one port")
+
+
+def test_lost_updates(rig):
+    """The connection breaks under the news, again and again."""
+    for number in range(4):
+        pair = _blocked(rig, rig.a.ip, rig.b.ip, 4110 + number)
+        lost = remote.counter(rig.b, "conn_reset")
+        rig.b.cut()
+        sink, sender = pair
+        sink.kill(signal.SIGUSR1)
+        sink.expect("reading")
+        # its news is not acknowledged, so the device gives up
+        remote.wait_above(rig.b, "conn_reset", lost)
+        rig.b.join()
+        sender.expect("released", timeout=60)
+        sender.wait()
+
+
+test_lost_updates.timeout = 240

@@ -169,6 +169,8 @@ static void cong_known(void)
 
 	memset(buf, 0xff, sizeof(buf));
 	CHECK(xrds_wire_cong_bytes(2) == sizeof(bytes));
+	/* one port's state costs little, with its header */
+	CHECK(XRDS_WIRE_HDR_BYTES + xrds_wire_cong_bytes(1) <= 128);
 	xrds_wire_cong_begin(buf + 1, 1, 2);
 	xrds_wire_cong_put(buf + 1, 0, 0x1234, 5);
 	xrds_wire_cong_put(buf + 1, 1, 0xfffe, 0);
