@@ -124,6 +124,18 @@ static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 	return skb;
 }
 
+/* Space for several replies wakes one reader, who wakes the next. */
+static void xrds_reply_pass_on(struct xrds_sock *xs)
+{
+	bool sleeper;
+
+	rcu_read_lock();
+	sleeper = skwq_has_sleeper(rcu_dereference(xs->sk.sk_wq));
+	rcu_read_unlock();
+	if (sleeper && xrds_reply_ready(xs))
+		xs->sk.sk_data_ready(&xs->sk);
+}
+
 /**
  * xrds_reply_dequeue - the next message that may be handed out
  * @xs: socket with XRDS_REPLY_RESERVE
@@ -153,6 +165,8 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek)
 		xrds_dest_put(dest);
 	if (cleared)
 		xrds_cong_local(xs, false);
+	if (skb && !peek)
+		xrds_reply_pass_on(xs);
 	return skb;
 }
 
@@ -183,8 +197,8 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
 		WRITE_ONCE(xs->reply_reserve, bytes);
 	spin_unlock_bh(&xs->lock);
 
-	/* what was held back may be read now */
+	/* what was held back may be read now, by all who wait */
 	if (!ret)
-		xs->sk.sk_data_ready(&xs->sk);
+		xs->sk.sk_state_change(&xs->sk);
 	return ret;
 }

@@ -4,6 +4,7 @@
  * not be answered is not read.
  */
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <linux/sockios.h>
@@ -290,6 +291,54 @@ static void wakes(void)
 	close(tx);
 }
 
+static void *reader(void *arg)
+{
+	char byte;
+
+	check_ret(rds_recv(*(int *)arg, &byte, 1, 0, NULL), 1);
+	return NULL;
+}
+
+/* Space for several replies comes at once: all readers get something. */
+static void all_readers(bool off)
+{
+	struct xrds_dest_sndbuf space = { .bytes = 2 * SPACE };
+	int tx = rds_bound(NULL), fd;
+	pthread_t threads[FIT];
+	union addr self, from;
+
+	fd = server(&self);
+	rds_timeout(fd, SO_RCVTIMEO, tap_ms(WAIT_MS));
+	ask(tx, &self, 2 * FIT);
+	await(fd, 2 * FIT);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, &from), 1);
+	for (int i = 0; i < FIT; i++)
+		must(-pthread_create(&threads[i], NULL, reader, &fd));
+	check_eq(poll_one(fd, POLLIN, 100), 0);
+	if (off) {
+		check_ret(reserve(fd, 0), 0);
+	} else {
+		memcpy(&space.dest, &from.ss, sizeof(space.dest));
+		check_ret(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &space,
+				     sizeof(space)), 0);
+	}
+	for (int i = 0; i < FIT; i++)
+		pthread_join(threads[i], NULL);
+	close(fd);
+	close(tx);
+}
+
+static void readers_space(void)
+{
+	all_readers(false);
+}
+
+static void readers_off(void)
+{
+	all_readers(true);
+}
+
 static void off_hands_out(void)
 {
 	int tx = rds_bound(NULL), fd;
@@ -445,6 +494,10 @@ static const struct tap_case cases[] = {
 	{ "others_pass", "other sources are not held back", others_pass, 0,
 	  0 },
 	{ "wakes", "space for a reply wakes a reader", wakes, 0, 0 },
+	{ "readers_space", "several readers get what several spaces allow",
+	  readers_space, 0, 0 },
+	{ "readers_off", "and what is not held back any more",
+	  readers_off, 0, 0 },
 	{ "off_hands_out", "without reservation everything can be read",
 	  off_hands_out, 0, 0 },
 	{ "throttles", "who asks and is not answered is stopped", throttles,
