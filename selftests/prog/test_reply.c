@@ -306,6 +306,7 @@ static void all_readers(bool off)
 	int tx = rds_bound(NULL), fd;
 	pthread_t threads[FIT];
 	union addr self, from;
+	long long start;
 
 	fd = server(&self);
 	rds_timeout(fd, SO_RCVTIMEO, tap_ms(WAIT_MS));
@@ -316,6 +317,7 @@ static void all_readers(bool off)
 	for (int i = 0; i < FIT; i++)
 		must(-pthread_create(&threads[i], NULL, reader, &fd));
 	check_eq(poll_one(fd, POLLIN, 100), 0);
+	start = tap_now_ms();
 	if (off) {
 		check_ret(reserve(fd, 0), 0);
 	} else {
@@ -325,6 +327,8 @@ static void all_readers(bool off)
 	}
 	for (int i = 0; i < FIT; i++)
 		pthread_join(threads[i], NULL);
+	/* at the end of its time a reader looks again */
+	check_range(tap_now_ms() - start, 0, tap_ms(WAIT_MS) / 2);
 	close(fd);
 	close(tx);
 }
