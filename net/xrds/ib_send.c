@@ -19,8 +19,8 @@
  *
  * The last fragment of a message is signalled, and so is the last work request
  * of a call, every max_unsignaled_wr-th, and one posted while no other signal
- * is under way: whatever was posted, a completion will come that brings its
- * slot back.
+ * is under way, and the control message that takes the last buffer: whatever
+ * was posted, a completion will come that brings back what others wait for.
  *
  * A message that must wait for its op has a fence, or on devices that cannot be
  * trusted with it, see ib_dev.c, waits in tx->part until the op has completed.
@@ -278,6 +278,11 @@ static int xrds_ib_part_post(struct xrds_ib_ep *ep)
 
 /* ------------------------------------------------------------- control */
 
+static bool xrds_ib_ctl_full(const struct xrds_ib_tx *tx)
+{
+	return tx->ctl_used == BIT(XRDS_IB_CTL_SLOTS) - 1;
+}
+
 /* Writes header and payload; the caller has seen that there is a buffer. */
 static void xrds_ib_ctl_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 			     const struct xrds_wire_msg *wm, const void *data)
@@ -306,8 +311,9 @@ static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
 
 	slot = xrds_ib_slot_take(tx);
 	xrds_ib_ctl_fill(ep, slot, wm, data);
+	/* who finds no buffer waits for a completion that brings one */
 	if (++tx->run >= tx->max_run || !tx->nr_signaled ||
-	    tx->used > tx->nr / 2)
+	    tx->used > tx->nr / 2 || xrds_ib_ctl_full(tx))
 		xrds_ib_slot_signal(ep, slot);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
 	return xrds_ib_slot_post(ep, slot);
@@ -327,7 +333,7 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 
 	if (!xrds_ib_can_send(ep, grant))
 		return -EAGAIN;
-	if (len && tx->ctl_used == BIT(XRDS_IB_CTL_SLOTS) - 1) {
+	if (len && xrds_ib_ctl_full(tx)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL_FULL);
 		return -EAGAIN;
 	}
