@@ -160,6 +160,9 @@ def test_process_killed(rig):
             rig.check(seconds < (limit + 1) * rig.kernel.slow,
                       f"ops ended after {seconds:.1f} s")
             rig.b.join()
+            # what the peer has sent is not acknowledged on a connection that
+            # ended at this side only: its heartbeat finds out
+            rig.b.wait_for("test $(test_counter obj_msgs) -eq 0", 30)
         pair.end()
 
 
