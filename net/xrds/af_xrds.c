@@ -73,7 +73,7 @@ static bool xrds_sock_is_drained(struct xrds_sock *xs)
 	bool drained;
 
 	spin_lock_bh(&xs->lock);
-	drained = !xs->queued_msgs;
+	drained = !xs->queued_msgs && !xs->nr_eos;
 	spin_unlock_bh(&xs->lock);
 	return drained;
 }
@@ -125,7 +125,8 @@ static void xrds_linger_work(struct work_struct *work)
 	unsigned long wait;
 
 	while ((xs = xrds_linger_expired(xn, &wait))) {
-		xrds_xmit_cancel(xs, NULL);
+		xrds_eos_give_up(xs);
+		xrds_xmit_cancel(xs, NULL, true);
 		sock_put(&xs->sk);
 		cond_resched();
 	}
@@ -133,16 +134,28 @@ static void xrds_linger_work(struct work_struct *work)
 		queue_delayed_work(system_wq, &xn->linger_work, wait);
 }
 
-/* SO_LINGER: wait until everything is acknowledged, or abort. */
+/* SO_LINGER without a time is an abort: what is not under way goes nowhere. */
+static void xrds_sock_close_begin(struct xrds_sock *xs)
+{
+	struct sock *sk = &xs->sk;
+
+	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime) {
+		/* of a stream that was ending, too, see xrds_shutdown() */
+		WRITE_ONCE(xs->eos_reason, XRDS_EOS_ABORTED);
+		xrds_xmit_cancel(xs, NULL, false);
+		xrds_eos_begin(xs, XRDS_EOS_ABORTED, true);
+	} else {
+		xrds_eos_begin(xs, XRDS_EOS_FINISHED, true);
+	}
+}
+
+/* With a time: wait until everything is acknowledged. */
 static void xrds_sock_close_wait(struct xrds_sock *xs)
 {
 	struct sock *sk = &xs->sk;
 
-	if (!sock_flag(sk, SOCK_LINGER))
-		return;
-	if (!sk->sk_lingertime)
-		xrds_xmit_cancel(xs, NULL);
-	else if (!(current->flags & PF_EXITING))
+	if (sock_flag(sk, SOCK_LINGER) && sk->sk_lingertime &&
+	    !(current->flags & PF_EXITING))
 		wait_event_interruptible_timeout(xs->drained,
 						 xrds_sock_is_drained(xs),
 						 sk->sk_lingertime);
@@ -159,6 +172,9 @@ static int xrds_release(struct socket *sock)
 	xs = xrds_sk(sk);
 	xn = xs->xn;
 
+	/* while the destinations are still sure to stay */
+	if (xs->bound)
+		xrds_sock_close_begin(xs);
 	sock_orphan(sk);
 	sock->sk = NULL;
 	sock_prot_inuse_add(sock_net(sk), &xrds_proto, -1);
@@ -170,6 +186,7 @@ static int xrds_release(struct socket *sock)
 	if (xs->bound) {
 		xrds_bind_del(xs);
 		xrds_recv_purge(xs);
+		xrds_source_free_all(xs);
 		xrds_notices_purge(xs);
 		xrds_mr_free_all(xs);
 		xrds_dest_close_all(xs);
@@ -259,6 +276,33 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 	return 0;
 }
 
+/* What was sent before goes out, and behind it the end of the stream. */
+static int xrds_shutdown(struct socket *sock, int how)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	struct sock *sk = &xs->sk;
+	int ret = 0;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+
+	lock_sock(sk);
+	if (!xs->bound) {
+		ret = -ENOTCONN;
+		goto out;
+	}
+	if (how != SHUT_RD && !(sk->sk_shutdown & SEND_SHUTDOWN)) {
+		WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | SEND_SHUTDOWN);
+		xrds_eos_begin(xs, XRDS_EOS_FINISHED, false);
+	}
+	if (how != SHUT_WR)
+		xrds_recv_shutdown(xs);
+	sk->sk_state_change(sk);
+out:
+	release_sock(sk);
+	return ret;
+}
+
 static int xrds_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
@@ -303,13 +347,20 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 	mask |= xrds_notices_pending(xs);
 
 	spin_lock_bh(&xs->lock);
-	if (!xs->nr_refused || xs->nr_ready)
+	if (!xs->nr_refused || xs->nr_ready || xs->ending)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (xs->cong_news) {
 		mask |= EPOLLIN | EPOLLWRBAND;
 		xs->cong_news = false;
 	}
 	spin_unlock_bh(&xs->lock);
+
+	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
+	else if (READ_ONCE(xs->all_ended))
+		mask |= EPOLLRDHUP;
+	if (mask & EPOLLRDHUP && READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
+		mask |= EPOLLHUP;
 
 	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
@@ -405,7 +456,7 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
 	if (!optlen) {
-		xrds_xmit_cancel(xs, NULL);
+		xrds_xmit_cancel(xs, NULL, false);
 		return 0;
 	}
 	if (optlen < sizeof(struct sockaddr_in) || optlen > sizeof(ss))
@@ -414,7 +465,7 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 		return -EFAULT;
 	if (xrds_addr_parse(&to, &ss, optlen))
 		return -EINVAL;
-	xrds_xmit_cancel(xs, &to);
+	xrds_xmit_cancel(xs, &to, false);
 	return 0;
 }
 
@@ -663,7 +714,7 @@ static const struct proto_ops xrds_proto_ops = {
 	.ioctl		= xrds_ioctl,
 	.gettstamp	= sock_gettstamp,
 	.listen		= sock_no_listen,
-	.shutdown	= sock_no_shutdown,
+	.shutdown	= xrds_shutdown,
 	.setsockopt	= xrds_setsockopt,
 	.getsockopt	= xrds_getsockopt,
 	.sendmsg	= xrds_sendmsg,
@@ -707,6 +758,9 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->notices);
 	INIT_LIST_HEAD(&xs->mrs);
 	INIT_LIST_HEAD(&xs->cleared);
+	INIT_LIST_HEAD(&xs->eos_due);
+	INIT_DELAYED_WORK(&xs->eos_work, xrds_eos_work);
+	INIT_LIST_HEAD(&xs->sources);
 	init_waitqueue_head(&xs->drained);
 	atomic_inc(&xn->nr_socks);
 
@@ -755,9 +809,12 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_mr_init(xn);
 	if (ret)
 		goto err_node;
-	ret = xrds_conn_net_init(xn);
+	ret = xrds_source_init(xn);
 	if (ret)
 		goto err_mr;
+	ret = xrds_conn_net_init(xn);
+	if (ret)
+		goto err_source;
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
 		goto err_conn;
@@ -765,6 +822,8 @@ static int __net_init xrds_net_init(struct net *net)
 
 err_conn:
 	xrds_conn_net_exit(xn);
+err_source:
+	xrds_source_exit(xn);
 err_mr:
 	xrds_mr_exit(xn);
 err_node:
@@ -788,6 +847,7 @@ static void __net_exit xrds_net_exit(struct net *net)
 	cancel_delayed_work_sync(&xn->linger_work);
 	/* regions that were used, memory that goes back */
 	flush_workqueue(xrds_pin_wq);
+	xrds_source_exit(xn);
 	xrds_mr_exit(xn);
 	xrds_node_exit(xn);
 	xrds_dest_exit(xn);

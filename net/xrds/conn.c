@@ -25,7 +25,8 @@
 /* how long unload waits for closed sockets' messages to be taken */
 enum { XRDS_CONN_FLUSH_MS = 2000 };
 
-static struct workqueue_struct *xrds_conn_wq;
+/* works of connections, and those of sockets that hand them something */
+struct workqueue_struct *xrds_conn_wq;
 
 static const struct rhashtable_params xrds_conn_params = {
 	.key_len	= sizeof(struct xrds_conn_key),
@@ -340,6 +341,9 @@ void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
 		     const struct xrds_wire_hello *hello)
 {
 	if (conn->peer_inc != hello->inc) {
+		if (conn->peer_inc)
+			WRITE_ONCE(conn->reborn,
+				   xrds_xmit_peer_reborn(conn, hello));
 		conn->peer_inc = hello->inc;
 		WRITE_ONCE(conn->rx_next, 1);
 	}
@@ -426,9 +430,14 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 			   const struct xrds_transport *trans)
 {
 	struct xrds_conn *conn;
+	int i;
 
-	wait_event_timeout(xn->gone, xrds_conns_flushed(xn, trans),
-			   msecs_to_jiffies(XRDS_CONN_FLUSH_MS));
+	/* first the messages, then the ends of streams that they make due */
+	for (i = 0; i < 2; i++) {
+		wait_event_timeout(xn->gone, xrds_conns_flushed(xn, trans),
+				   msecs_to_jiffies(XRDS_CONN_FLUSH_MS));
+		flush_workqueue(xrds_conn_wq);
+	}
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
@@ -439,7 +448,9 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 
 	/* each worker's waits are bounded, so is this */
 	wait_event(xn->gone, xrds_conns_gone(xn, trans));
-	/* their workers may still be in the last lines */
+	/* Their workers may still be in the last lines, and those that queue
+	 * the ends of streams may have met a connection before it was dead.
+	 */
 	flush_workqueue(xrds_conn_wq);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_destroy_all);

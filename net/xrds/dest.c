@@ -150,7 +150,7 @@ static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 
 	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
 		if (dest->sndbuf || dest->refused || dest->promises ||
-		    !list_empty(&dest->cleared_node))
+		    !list_empty(&dest->cleared_node) || xrds_eos_pending(dest))
 			continue;
 		xrds_dest_unlink(dest);
 		return dest;
@@ -177,6 +177,7 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	INIT_LIST_HEAD(&dest->idle_node);
 	INIT_LIST_HEAD(&dest->cong_node);
 	INIT_LIST_HEAD(&dest->cleared_node);
+	INIT_LIST_HEAD(&dest->eos_node);
 	init_waitqueue_head(&dest->space);
 	sock_hold(&xs->sk);
 	atomic_inc(&xs->xn->nr_dests);
@@ -421,12 +422,13 @@ static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
 	dest->queued_msgs++;
 	xs->queued_bytes += len;
 	xs->queued_msgs++;
+	dest->spoken = dest->key.port;
 	list_del_init(&dest->idle_node);
 }
 
 /* One attempt. Returns 0, 1: a reservation was used, -EAGAIN: no space,
- * -ENOBUFS: congested, -ESTALE: the destination was evicted after the caller
- * had found it.
+ * -ENOBUFS: congested, -EPIPE: shut down, -ESTALE: the destination was evicted
+ * after the caller had found it.
  */
 static int xrds_dest_try_reserve(struct xrds_dest *dest,
 				 struct xrds_conn *conn, u32 len)
@@ -438,7 +440,9 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	int ret = 0;
 
 	spin_lock_bh(&xs->lock);
-	if (!dest->linked) {
+	if (xs->ending) {
+		ret = -EPIPE;
+	} else if (!dest->linked) {
 		ret = -ESTALE;
 	} else if (dest->promises && len <= xs->reply_reserve) {
 		dest->promises--;
@@ -472,7 +476,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 /* Is it worth to try again? Lockless; the attempt takes the lock. */
 static bool xrds_dest_retry(const struct xrds_dest *dest)
 {
-	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused);
+	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused) ||
+	       READ_ONCE(dest->key.xs->ending);
 }
 
 /**
@@ -488,8 +493,8 @@ static bool xrds_dest_retry(const struct xrds_dest *dest)
  * Context: process, may sleep unless @timeo is 0.
  * Return: 0; 1 when a reservation for a reply was used, see
  * xrds_dest_renew_promise(); -EAGAIN no space, -ENOBUFS congested (both only without
- * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -ESTALE when the
- * destination must be looked up again.
+ * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -EPIPE when the
+ * socket is shut down, -ESTALE when the destination must be looked up again.
  */
 int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 		      long timeo)
@@ -500,7 +505,7 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 
 	for (;;) {
 		ret = xrds_dest_try_reserve(dest, conn, len);
-		if (ret >= 0 || ret == -ESTALE)
+		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE)
 			return ret;
 		if (!timeo)
 			break;
@@ -520,6 +525,30 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 	return ret;
 }
 
+/* Nothing is under way: an open socket keeps the destination. Returns whether
+ * it goes, and is to be released.
+ */
+static bool xrds_dest_rest(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (sock_flag(&xs->sk, SOCK_DEAD)) {
+		xrds_dest_unlink(dest);
+		return true;
+	}
+	list_move_tail(&dest->idle_node, &xs->idle_dests);
+	return false;
+}
+
+/* Has a closed socket delivered everything? */
+static bool xrds_dest_none_left(const struct xrds_sock *xs)
+{
+	return sock_flag(&xs->sk, SOCK_DEAD) && !xs->queued_msgs &&
+	       !xs->nr_eos;
+}
+
 /**
  * xrds_dest_done - messages of a destination need their space no more
  * @dest: destination; the caller keeps its reference
@@ -534,7 +563,7 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked)
 {
 	struct xrds_sock *xs = dest->key.xs;
-	bool gone = false, drained;
+	bool gone = false, owes = false, drained;
 	__poll_t mask;
 
 	spin_lock_bh(&xs->lock);
@@ -550,19 +579,42 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 	mask = xrds_dest_recheck_held(dest);
 	if (xrds_dest_recheck(dest))
 		mask |= XRDS_POLL_SPACE;
-	if (!dest->queued_msgs && dest->linked) {
-		if (sock_flag(&xs->sk, SOCK_DEAD)) {
-			xrds_dest_unlink(dest);
-			gone = true;
-		} else {
-			list_add_tail(&dest->idle_node, &xs->idle_dests);
-		}
+	if (!dest->queued_msgs && dest->linked && !xrds_eos_pending(dest)) {
+		owes = xrds_eos_owe(dest);
+		gone = !owes && xrds_dest_rest(dest);
 	}
-	drained = !xs->queued_msgs && sock_flag(&xs->sk, SOCK_DEAD);
+	drained = xrds_dest_none_left(xs);
 	spin_unlock_bh(&xs->lock);
 
 	if (mask)
 		xrds_dest_wake(dest, mask);
+	if (owes)
+		xrds_eos_kick(xs);
+	if (drained)
+		xrds_sock_drained(xs);
+	if (gone)
+		xrds_dest_release(dest);
+}
+
+/**
+ * xrds_dest_eos_done - the end of a stream is acknowledged, or given up
+ * @dest: destination; the caller keeps its reference
+ *
+ * Context: any, without L4.
+ */
+void xrds_dest_eos_done(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	bool gone = false, drained;
+
+	spin_lock_bh(&xs->lock);
+	dest->eos = XRDS_EOS_DONE;
+	xs->nr_eos--;
+	if (!dest->queued_msgs && dest->linked)
+		gone = xrds_dest_rest(dest);
+	drained = xrds_dest_none_left(xs);
+	spin_unlock_bh(&xs->lock);
+
 	if (drained)
 		xrds_sock_drained(xs);
 	if (gone)
@@ -723,8 +775,8 @@ bool xrds_dest_ack_wanted(struct xrds_dest *dest)
  * xrds_dest_close_all - the socket is closed
  * @xs: socket, SOCK_DEAD is set
  *
- * Drops the destinations with nothing queued; the others go with their last
- * message.
+ * Drops the destinations with nothing under way; the others go with the last
+ * that is.
  *
  * Context: process.
  */
@@ -736,7 +788,7 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 	spin_lock_bh(&xs->lock);
 	list_for_each_entry_safe(dest, tmp, &xs->dests, xs_node) {
 		list_del_init(&dest->cleared_node);
-		if (dest->queued_msgs)
+		if (dest->queued_msgs || xrds_eos_pending(dest))
 			continue;
 		xrds_dest_unlink(dest);
 		list_add(&dest->xs_node, &gone);
@@ -835,6 +887,8 @@ static void xrds_dest_fill_status(struct xrds_dest *dest,
 	st->last_progress_ns = dest->last_progress_ns;
 	if (dest->refused && !dest->ready)
 		st->flags |= XRDS_DEST_BLOCKED;
+	if (dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE)
+		st->flags |= XRDS_DEST_EOS_SENT;
 	*conn = dest->conn;
 	if (*conn)
 		xrds_conn_get(*conn);
@@ -881,6 +935,8 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 	memset_startat(st, 0, state);
 	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
 	xrds_node_marks(xs, &to, &st->rdma_issued, &st->rdma_completed);
+	if (xrds_source_ended(xs, &to))
+		st->flags |= XRDS_DEST_EOS_RCVD;
 
 	dest = xrds_dest_find(xs, &to);
 	if (!dest)

@@ -75,6 +75,11 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
 
 	lockdep_assert_held(&conn->tx_lock);
 
+	if (msg->flags & XRDS_F_EOS) {
+		wm.has |= XRDS_HAS_EOS;
+		wm.eos_reason = msg->eos_reason;
+	}
+
 	if (rop) {
 		s32 status = xrds_loop_rdma(conn, rop);
 

@@ -87,16 +87,24 @@ out:
 
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
-					   struct sk_buff *skb)
+					   struct sk_buff *skb,
+					   unsigned long reborn)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	bool congested = false;
+	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
+	bool congested = false, ended;
 
 	spin_lock_bh(&queue->lock);
 	if (sock_flag(&xs->sk, SOCK_DEAD)) {
 		spin_unlock_bh(&queue->lock);
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_DEAD_SOCK;
+	}
+	ended = xrds_source_hear(xs, xrds_skb(skb), reborn);
+	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
+		spin_unlock_bh(&queue->lock);
+		kfree_skb(skb);
+		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
 	skb_set_owner_r(skb, &xs->sk);
 	__skb_queue_tail(queue, skb);
@@ -110,7 +118,10 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	if (congested)
 		xrds_cong_local(xs, true);
 	xs->sk.sk_data_ready(&xs->sk);
-	return XRDS_C_RECV_DELIVERED;
+	/* who waits for nothing but the end hears no news of data */
+	if (ended)
+		xs->sk.sk_state_change(&xs->sk);
+	return mark ? XRDS_C_RECV_EOS : XRDS_C_RECV_DELIVERED;
 }
 
 static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
@@ -129,16 +140,21 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	cb->sport = wm->sport;
 	if (wm->has & XRDS_HAS_RDMA_DEST)
 		cb->cookie = (u64)wm->dest_off << 32 | wm->dest_rkey;
+	cb->flags = wm->flags & XRDS_F_EOS;
+	if (cb->flags)
+		cb->eos_reason = wm->eos_reason;
 
 	/* freed sockets stay valid until the end of the grace period */
 	rcu_read_lock();
 	xs = xrds_bind_lookup(conn->xn, xrds_recv_daddr(conn),
 			      conn->key.scope, wm->dport);
 	if (xs) {
-		result = xrds_recv_enqueue(xs, skb);
+		result = xrds_recv_enqueue(xs, skb,
+					   READ_ONCE(conn->reborn));
 	} else {
+		result = cb->flags ? XRDS_C_RECV_DROP_EOS :
+				     XRDS_C_RECV_DROP_NO_SOCK;
 		kfree_skb(skb);
-		result = XRDS_C_RECV_DROP_NO_SOCK;
 	}
 	rcu_read_unlock();
 	return result;
@@ -211,7 +227,7 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	if (wm->has & XRDS_HAS_RDMA)
 		xrds_mr_used(xn, xrds_recv_daddr(conn), wm->rdma_rkey);
 
-	if (wm->flags & XRDS_F_EOS || wm->has & XRDS_HAS_SILENT) {
+	if (wm->has & XRDS_HAS_SILENT) {
 		kfree_skb(skb);
 	} else if (!wm->dport) {
 		kfree_skb(skb);
@@ -246,23 +262,61 @@ bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 	return true;
 }
 
+/**
+ * xrds_recv_drop_mark - drop the end of a stream
+ * @xs: socket
+ * @skb: in its receive queue
+ *
+ * A program that takes no control messages could not tell it from an empty
+ * message, and programs that are older than these ends do not expect any: they
+ * do not get to see them.
+ *
+ * Context: any, the queue's lock held.
+ * Return: as xrds_recv_uncharge().
+ */
+bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	bool cleared = xrds_recv_uncharge(xs, skb);
+
+	__skb_unlink(skb, &xs->sk.sk_receive_queue);
+	xrds_count(xs->xn, XRDS_C_RECV_DROP_EOS);
+	kfree_skb(skb);
+	return cleared;
+}
+
+/* The first message that the reader takes. */
+static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool marks,
+				       bool *cleared)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct sk_buff *skb;
+
+	lockdep_assert_held(&queue->lock);
+
+	while ((skb = skb_peek(queue)) && !marks &&
+	       xrds_skb(skb)->flags & XRDS_F_EOS)
+		*cleared |= xrds_recv_drop_mark(xs, skb);
+	return skb;
+}
+
 /* The next message, with a reference; taken off the queue unless peeked. */
-static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek)
+static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
+					 bool marks)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool cleared = false;
 	struct sk_buff *skb;
 
 	if (READ_ONCE(xs->reply_reserve))
-		return xrds_reply_dequeue(xs, peek);
+		return xrds_reply_dequeue(xs, peek, marks);
 
 	spin_lock_bh(&queue->lock);
-	skb = skb_peek(queue);
+	skb = xrds_recv_first(xs, marks, &cleared);
 	if (skb && peek) {
 		refcount_inc(&skb->users);
 	} else if (skb) {
 		__skb_unlink(skb, queue);
-		cleared = xrds_recv_uncharge(xs, skb);
+		cleared |= xrds_recv_uncharge(xs, skb);
 	}
 	spin_unlock_bh(&queue->lock);
 
@@ -297,7 +351,8 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 		.port	= xrds_skb(skb)->sport,
 	};
 
-	if (READ_ONCE(xs->reply_reserve))
+	if (READ_ONCE(xs->reply_reserve) &&
+	    !(xrds_skb(skb)->flags & XRDS_F_EOS))
 		xrds_dest_release_promise(xs, &from);
 
 	spin_lock_bh(&queue->lock);
@@ -316,6 +371,7 @@ static int xrds_recv_wait(struct sock *sk, bool notices, long *timeo)
 
 	prepare_to_wait_exclusive(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
 	if (!xrds_recv_ready(xrds_sk(sk)) &&
+	    !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) &&
 	    !(notices && xrds_notices_pending(xrds_sk(sk)))) {
 		if (signal_pending(current))
 			ret = sock_intr_errno(*timeo);
@@ -338,6 +394,17 @@ static int xrds_recv_copy(struct sk_buff *skb, struct msghdr *m, size_t size)
 	};
 	size_t n = min_t(size_t, size, cb->len);
 
+	if (cb->flags & XRDS_F_EOS) {
+		u32 reason = cb->eos_reason;
+
+		if (!xrds_cmsg_room(m, sizeof(reason))) {
+			m->msg_flags |= MSG_CTRUNC;
+			return -ENOBUFS;
+		}
+		if (put_cmsg(m, SOL_RDS, XRDS_CMSG_EOS, sizeof(reason),
+			     &reason))
+			return -EFAULT;
+	}
 	if (n && skb_copy_datagram_msg(skb, 0, m, n))
 		return -EFAULT;
 	if (m->msg_name)
@@ -391,12 +458,13 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 			if (ret)
 				return min(ret, 0);
 		}
-		skb = xrds_recv_dequeue(xs, peek);
+		skb = xrds_recv_dequeue(xs, peek, m->msg_controllen);
 		if (IS_ERR(skb))
 			return PTR_ERR(skb);
 		if (skb)
 			break;
-		if (m->msg_flags & MSG_CTRUNC)
+		if (m->msg_flags & MSG_CTRUNC ||
+		    READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 			return 0;
 		if (!bound)
 			return -EAGAIN;
@@ -408,8 +476,10 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 	ret = xrds_recv_copy(skb, m, size);
 	if (ret < 0 && !peek) {
 		xrds_recv_requeue(xs, skb);
-		return ret;
+		return ret == -ENOBUFS ? 0 : ret;
 	}
+	if (ret == -ENOBUFS)
+		ret = 0;
 	if (ret >= 0) {
 		xrds_count_add(xs->xn, XRDS_C_COPY_TO_USER, ret);
 		if (flags & MSG_TRUNC)
@@ -420,8 +490,25 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 }
 
 /**
- * xrds_recv_purge - drop what a closed socket has not read
- * @xs: socket, SOCK_DEAD is set and it is unbound
+ * xrds_recv_shutdown - the socket receives nothing more
+ * @xs: socket
+ *
+ * Context: process, socket locked.
+ */
+void xrds_recv_shutdown(struct xrds_sock *xs)
+{
+	struct sock *sk = &xs->sk;
+
+	/* under the lock, so that nothing is queued behind the purge */
+	spin_lock_bh(&sk->sk_receive_queue.lock);
+	WRITE_ONCE(sk->sk_shutdown, sk->sk_shutdown | RCV_SHUTDOWN);
+	spin_unlock_bh(&sk->sk_receive_queue.lock);
+	xrds_recv_purge(xs);
+}
+
+/**
+ * xrds_recv_purge - drop what a socket has not read, and will not
+ * @xs: socket, closed or shut down
  *
  * Context: process.
  */

@@ -37,6 +37,24 @@ static void xrds_reply_source(const struct sk_buff *skb, struct xrds_addr *a)
 	a->port = cb->sport;
 }
 
+/* Are messages from the same source held back? */
+static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr from;
+	bool held;
+
+	xrds_reply_source(skb, &from);
+	dest = xrds_dest_find(xs, &from);
+	if (!dest)
+		return false;
+	/* see xrds_dest_can_promise(); the walk has met those of this source */
+	held = dest->holds;
+	/* not the last reference: the table's goes under xs->lock */
+	xrds_dest_put(dest);
+	return held;
+}
+
 /* The first message whose source can be answered, or NULL. *dest is its
  * source, with a reference, or NULL if that has none yet.
  */
@@ -56,6 +74,12 @@ static struct sk_buff *xrds_reply_find(struct xrds_sock *xs,
 		/* the kernel's answer to a ping is not to be answered */
 		if (!xrds_skb(skb)->sport)
 			return skb;
+		/* nor is the end of a stream, which overtakes nothing of it */
+		if (xrds_skb(skb)->flags & XRDS_F_EOS) {
+			if (!xrds_reply_held(xs, skb))
+				return skb;
+			continue;
+		}
 		/* mostly they come in a row */
 		if (held && xrds_reply_same_source(held, skb))
 			continue;
@@ -94,9 +118,18 @@ bool xrds_reply_ready(struct xrds_sock *xs)
 	return ready;
 }
 
+/* Needs the message no reservation? */
+static bool xrds_reply_none_due(const struct sk_buff *skb)
+{
+	const struct xrds_skb_cb *cb = xrds_skb((struct sk_buff *)skb);
+
+	return !cb->sport || cb->flags & XRDS_F_EOS;
+}
+
 /* One attempt; *from is a source that needs a destination first. */
 static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
-				      bool *cleared, struct xrds_addr *from)
+				      bool marks, bool *cleared,
+				      struct xrds_addr *from)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	struct xrds_dest *dest;
@@ -105,14 +138,16 @@ static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 	from->port = 0;
 	spin_lock_bh(&xs->lock);
 	spin_lock(&queue->lock);
-	skb = xrds_reply_find(xs, &dest);
+	while ((skb = xrds_reply_find(xs, &dest)) && !marks &&
+	       xrds_skb(skb)->flags & XRDS_F_EOS)
+		*cleared |= xrds_recv_drop_mark(xs, skb);
 	if (skb && peek) {
 		refcount_inc(&skb->users);
-	} else if (skb && (dest || !xrds_skb(skb)->sport)) {
+	} else if (skb && (dest || xrds_reply_none_due(skb))) {
 		if (dest)
 			xrds_dest_promise(dest);
 		__skb_unlink(skb, queue);
-		*cleared = xrds_recv_uncharge(xs, skb);
+		*cleared |= xrds_recv_uncharge(xs, skb);
 	} else if (skb) {
 		xrds_reply_source(skb, from);
 		skb = NULL;
@@ -140,12 +175,13 @@ static void xrds_reply_pass_on(struct xrds_sock *xs)
  * xrds_reply_dequeue - the next message that may be handed out
  * @xs: socket with XRDS_REPLY_RESERVE
  * @peek: leave it in the queue, and reserve nothing
+ * @marks: ends of streams as well; else they are dropped
  *
  * Context: process, may sleep.
  * Return: the message with a reference; NULL when there is none; ERR_PTR():
  * -ENOMEM, -ENFILE when the source cannot be made a destination.
  */
-struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek)
+struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 {
 	struct xrds_dest *dest = NULL;
 	struct xrds_addr from;
@@ -153,7 +189,7 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek)
 	struct sk_buff *skb;
 
 	/* with a reference it may still be evicted, but not for ever */
-	while (!(skb = xrds_reply_try(xs, peek, &cleared, &from)) &&
+	while (!(skb = xrds_reply_try(xs, peek, marks, &cleared, &from)) &&
 	       from.port) {
 		if (dest)
 			xrds_dest_put(dest);

@@ -14,6 +14,7 @@
  * sender.
  */
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/uio.h>
 
 #include "xrds.h"
@@ -500,6 +501,13 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 	return ret;
 }
 
+static int xrds_send_broken(const struct msghdr *m)
+{
+	if (!(m->msg_flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return -EPIPE;
+}
+
 /**
  * xrds_sendmsg - proto_ops.sendmsg
  * @sock: socket
@@ -520,6 +528,9 @@ int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		return -EOPNOTSUPP;
 	if (len > XRDS_WIRE_MAX_MSG_BYTES)
 		return -EMSGSIZE;
+	/* an op would pin memory, and a destination be made, in vain */
+	if (READ_ONCE(xs->ending))
+		return xrds_send_broken(m);
 	ret = xrds_send_addr(xs, m, &to);
 	if (ret)
 		return ret;
@@ -538,5 +549,7 @@ int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		xrds_rop_put(args.rop);
 	if (ret == -ENOBUFS && READ_ONCE(xs->cong_eagain))
 		ret = -EAGAIN;
+	if (ret == -EPIPE)
+		ret = xrds_send_broken(m);
 	return ret;
 }

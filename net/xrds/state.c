@@ -399,6 +399,7 @@ static void xrds_state_start(struct xrds_conn *conn, bool early)
 
 static void xrds_state_open(struct xrds_conn *conn)
 {
+	bool known = conn->hello.inc == conn->tx_peer_inc;
 	int ret;
 
 	ret = xrds_xmit_open(conn, &conn->hello);
@@ -411,6 +412,8 @@ static void xrds_state_open(struct xrds_conn *conn)
 	conn->up_at = jiffies;
 	WRITE_ONCE(conn->failed, false);
 	xrds_state_set(conn, XRDS_ST_UP, xrds_beat_deadline(conn));
+	if (conn->reborn && !known)
+		xrds_source_lost_all(conn);
 	xrds_cong_open(conn);
 	xrds_xmit_pump(conn);
 }

@@ -53,7 +53,8 @@ static void xrds_done_flush(struct xrds_done *done)
 	memset(done, 0, offsetof(struct xrds_done, acked));
 }
 
-/* End the messages on a list; drops the list's references. An op that the
+/* End the messages on a list; returns how many, not counting the ends of
+ * streams. Drops the list's references. An op that the
  * transport never had ends here, with @status; the transport ends the others.
  */
 static u32 xrds_done_list(struct list_head *list, bool acked, s32 status)
@@ -64,9 +65,14 @@ static u32 xrds_done_list(struct list_head *list, bool acked, s32 status)
 
 	list_for_each_entry_safe(msg, tmp, list, node) {
 		list_del_init(&msg->node);
-		n++;
 		if (msg->rop && !msg->posted)
 			xrds_rop_done(msg->rop, status);
+		if (msg->flags & XRDS_F_EOS) {
+			xrds_dest_eos_done(msg->dest);
+			xrds_msg_put(msg);
+			continue;
+		}
+		n++;
 		if (msg->dest) {
 			if (done.dest != msg->dest) {
 				xrds_done_flush(&done);
@@ -445,6 +451,23 @@ static void xrds_xmit_judge_peer(const struct xrds_conn *conn,
 				     conn->up_at + XRDS_AGE_SLACK);
 }
 
+/**
+ * xrds_xmit_peer_reborn - has a peer come back without the sockets it had?
+ * @conn: connection that was up to another incarnation
+ * @h: the peer's clear-to-send
+ *
+ * Context: any; no clear-to-send of this connection was acted on since.
+ * Return: jiffies when it has, 0: the sockets may be the same.
+ */
+unsigned long xrds_xmit_peer_reborn(const struct xrds_conn *conn,
+				    const struct xrds_wire_hello *h)
+{
+	struct xrds_peer peer;
+
+	xrds_xmit_judge_peer(conn, h, &peer);
+	return peer.restarted ? peer.born ?: 1 : 0;
+}
+
 /* What a peer of another incarnation must not get: what was meant for sockets
  * that are gone, and what it may have received before it forgot about us. A
  * ping is for whoever is there.
@@ -592,11 +615,13 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 /* Does the message belong to this socket, and go there? */
 static bool xrds_xmit_match(const struct xrds_msg *msg,
 			    const struct xrds_sock *xs,
-			    const struct xrds_addr *to)
+			    const struct xrds_addr *to, bool marks)
 {
 	const struct xrds_dest_key *key;
 
 	if (!msg->dest || msg->dest->key.xs != xs)
+		return false;
+	if (msg->flags & XRDS_F_EOS && !marks)
 		return false;
 	key = &msg->dest->key;
 	return !to || (key->port == to->port && key->scope == to->scope &&
@@ -604,17 +629,17 @@ static bool xrds_xmit_match(const struct xrds_msg *msg,
 }
 
 static void xrds_xmit_cancel_conn(struct xrds_conn *conn, struct xrds_sock *xs,
-				  const struct xrds_addr *to,
+				  const struct xrds_addr *to, bool marks,
 				  struct list_head *drop)
 {
 	struct xrds_msg *msg, *tmp;
 
 	spin_lock_bh(&conn->lock);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
-		if (xrds_xmit_match(msg, xs, to))
+		if (xrds_xmit_match(msg, xs, to, marks))
 			xrds_xmit_end(conn, msg, drop);
 	list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
-		if (xrds_xmit_match(msg, xs, to))
+		if (xrds_xmit_match(msg, xs, to, marks))
 			xrds_xmit_end(conn, msg, drop);
 	spin_unlock_bh(&conn->lock);
 }
@@ -623,13 +648,15 @@ static void xrds_xmit_cancel_conn(struct xrds_conn *conn, struct xrds_sock *xs,
  * xrds_xmit_cancel - drop what a socket has queued
  * @xs: socket
  * @to: only to this destination; NULL: to all
+ * @marks: the ends of its streams as well
  *
  * What the device has been given already may still arrive, but is not sent
  * again.
  *
  * Context: process.
  */
-void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to)
+void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
+		      bool marks)
 {
 	struct xrds_net *xn = xs->xn;
 	struct xrds_conn *conn;
@@ -638,7 +665,7 @@ void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to)
 	rcu_read_lock();
 	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
 		if (ipv6_addr_equal(&conn->key.laddr, &xs->bind.addr))
-			xrds_xmit_cancel_conn(conn, xs, to, &drop);
+			xrds_xmit_cancel_conn(conn, xs, to, marks, &drop);
 	}
 	rcu_read_unlock();
 

@@ -97,6 +97,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @dests:	destinations by struct xrds_dest_key
  * @nodes:	nodes that RDMA ops went to, by struct xrds_node_key
  * @mrs:	memory regions by struct xrds_mr_key
+ * @sources:	who has spoken to a socket, by struct xrds_dest_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list and @lingering
  * @socks:	all sockets, for dumps
@@ -136,6 +137,7 @@ struct xrds_net {
 	struct rhashtable dests;
 	struct rhashtable nodes;
 	struct rhashtable mrs;
+	struct rhashtable sources;
 	struct xrds_counters __percpu *counters;
 	spinlock_t lock;		/* lists of this namespace */
 	struct list_head socks;
@@ -263,20 +265,32 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @events:	nodes at which what was waited for has come about; @lock
  * @notices:	ops whose end the program has not read yet; @lock
  * @mrs:	memory regions; @lock
- * @drained:	woken when @queued_msgs falls to 0 after close
+ * @ending:	the socket sends nothing more: its streams end; @lock
+ * @eos_reason:	what the marks say, enum xrds_eos_reason; @lock
+ * @eos_due:	destinations whose mark is to be queued; @lock
+ * @nr_eos:	marks that are not acknowledged yet, due ones included; @lock
+ * @eos_work:	queues marks that become due
+ * @drained:	woken when everything is acknowledged after close
  * @linger_node: in xn->lingering after close; xn->lock
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @congested:	over the receive limit and not yet drained to half of it;
  *		sk_receive_queue.lock
  * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
+ * @sources:	who has spoken to this socket; those whose stream has ended
+ *		come first; sk_receive_queue.lock, as all down to @all_ended
+ * @last_source: the last of them to speak
+ * @nr_sources:	length of @sources
+ * @nr_open:	sources whose stream has not ended
+ * @heard:	there was a source
+ * @sources_lost: one could not be noted
+ * @all_ended:	every stream has ended, as far as we know
  * @recverr:	RDS_RECVERR; lock_sock
  * @cong_monitor: RDS_CONG_MONITOR; @lock
  * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
  * @cong_news:	a destination that refused us for congestion is clear again,
- *		and RDS_CONG_MONITOR is off; @lock
+ *		RDS_CONG_MONITOR is off, and no poll has reported it yet; @lock
  * @cleared:	the same destinations while RDS_CONG_MONITOR is on; @lock
- *		and no poll has reported it yet; @lock
  */
 struct xrds_sock {
 	struct sock sk;
@@ -307,6 +321,11 @@ struct xrds_sock {
 	struct list_head events;
 	struct list_head notices;
 	struct list_head mrs;
+	bool ending;
+	u32 eos_reason;
+	struct list_head eos_due;
+	u32 nr_eos;
+	struct delayed_work eos_work;
 	wait_queue_head_t drained;
 	struct list_head linger_node;
 	unsigned long linger_end;
@@ -314,6 +333,14 @@ struct xrds_sock {
 	u64 rcv_bytes;
 	bool congested;
 	struct list_head cong_node;
+
+	struct list_head sources;
+	struct xrds_source *last_source;
+	u32 nr_sources;
+	u32 nr_open;
+	bool heard;
+	bool sources_lost;
+	bool all_ended;
 
 	bool recverr;
 	bool cong_monitor;
@@ -432,6 +459,14 @@ struct xrds_dest_key {
 	u32 port;
 };
 
+/* The mark at the end of a stream, see eos.c */
+enum xrds_eos_state {
+	XRDS_EOS_NONE,		/* the stream goes on, or never began */
+	XRDS_EOS_DUE,		/* everything before it is acknowledged */
+	XRDS_EOS_QUEUED,	/* its connection has it */
+	XRDS_EOS_DONE,		/* acknowledged, or given up */
+};
+
 /**
  * struct xrds_dest - what one socket has under way to one destination
  * @node:	in xn->dests while @linked
@@ -446,6 +481,9 @@ struct xrds_dest_key {
  * @cleared_node: in xs->cleared after it has become clear; xs->lock
  * @promises:	reservations for replies not used yet; xs->lock
  * @holds:	messages from it are held back for want of space; xs->lock
+ * @spoken:	a message was sent to it; xs->lock
+ * @eos:	how far the end of the stream is; xs->lock
+ * @eos_node:	in xs->eos_due; xs->lock
  * @linked:	still found by lookups; xs->lock
  * @conn:	connection to the node, with a reference; xs->lock; replaced
  *		when it was found dead
@@ -474,7 +512,10 @@ struct xrds_dest {
 	struct list_head cleared_node;
 	u32 promises;
 	bool holds;
+	bool spoken;
 	bool linked;
+	u8 eos;
+	struct list_head eos_node;
 	struct xrds_conn *conn;
 	wait_queue_head_t space;
 	u32 sndbuf;
@@ -501,6 +542,7 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
 void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked);
+void xrds_dest_eos_done(struct xrds_dest *dest);
 void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
 bool xrds_dest_can_promise(struct xrds_dest *dest);
 void xrds_dest_promise(struct xrds_dest *dest);
@@ -514,6 +556,44 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 			 const struct xrds_dest_sndbuf *arg);
 int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
+
+/* --------------------------------------------------------------- eos.c */
+
+/**
+ * struct xrds_source - who has spoken to a socket
+ * @node:	in xn->sources while @linked
+ * @key:	the socket that heard it, and its address
+ * @list:	in xs->sources; sk_receive_queue.lock, as all below
+ * @heard_at:	jiffies of its last message
+ * @ended:	its stream has ended
+ * @linked:	the socket still has it
+ * @rcu:	for the walk of all sources
+ */
+struct xrds_source {
+	struct rhash_head node;
+	struct xrds_dest_key key;
+	struct list_head list;
+	unsigned long heard_at;
+	bool ended;
+	bool linked;
+	struct rcu_head rcu;
+};
+
+bool xrds_eos_pending(const struct xrds_dest *dest);
+bool xrds_eos_owe(struct xrds_dest *dest);
+void xrds_eos_kick(struct xrds_sock *xs);
+void xrds_eos_work(struct work_struct *work);
+void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing);
+void xrds_eos_give_up(struct xrds_sock *xs);
+
+struct xrds_skb_cb;
+int xrds_source_init(struct xrds_net *xn);
+void xrds_source_exit(struct xrds_net *xn);
+bool xrds_source_hear(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
+		      unsigned long reborn);
+bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
+void xrds_source_lost_all(struct xrds_conn *conn);
+void xrds_source_free_all(struct xrds_sock *xs);
 
 /* --------------------------------------------------------------- pin.c */
 
@@ -853,6 +933,8 @@ enum {
  *		room; @tx_lock
  * @peer_inc:	incarnation that @rx_next belongs to, 0: none yet; written by
  *		the receive path
+ * @reborn:	jiffies when the peer came back without the sockets it had, 0:
+ *		it has not; written by the receive path
  * @rx_next:	next sequence number expected; receive path
  * @rx_unacked_msgs: received since the last acknowledgment; receive path
  * @rx_unacked_bytes: the same in bytes
@@ -913,6 +995,7 @@ struct xrds_conn {
 	/* rx */
 	struct xrds_wire_hello hello ____cacheline_aligned_in_smp;
 	u64 peer_inc;
+	unsigned long reborn;
 	u64 rx_next;
 	u32 rx_unacked_msgs;
 	u32 rx_unacked_bytes;
@@ -922,6 +1005,7 @@ struct xrds_conn {
 	unsigned long up_at;
 };
 
+extern struct workqueue_struct *xrds_conn_wq;
 int xrds_conn_init(void);
 void xrds_conn_exit(void);
 int xrds_conn_net_init(struct xrds_net *xn);
@@ -962,11 +1046,14 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
 void xrds_xmit_need_ack(struct xrds_conn *conn);
 bool xrds_xmit_beat(struct xrds_conn *conn);
 u64 xrds_xmit_ack_value(struct xrds_conn *conn);
+unsigned long xrds_xmit_peer_reborn(const struct xrds_conn *conn,
+				    const struct xrds_wire_hello *h);
 int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_xmit_close(struct xrds_conn *conn);
 void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted);
 void xrds_xmit_drop_all(struct xrds_conn *conn);
-void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to);
+void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
+		      bool marks);
 bool xrds_xmit_wanted(const struct xrds_conn *conn);
 u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
 
@@ -1065,7 +1152,8 @@ int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m);
 /* ------------------------------------------------------------- reply.c */
 
 bool xrds_reply_ready(struct xrds_sock *xs);
-struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek);
+struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
+				   bool marks);
 int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
 
 /* -------------------------------------------------------------- recv.c */
@@ -1106,7 +1194,9 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);
 bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_recv_ready(struct xrds_sock *xs);
+void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- cong.c */

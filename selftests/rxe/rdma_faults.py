@@ -39,6 +39,10 @@ def test_peer_killed(rig):
               "most had ended before")
 
 
+# the ends of the streams
+test_peer_killed.leaves = "messages"
+
+
 def test_flood(rig):
     """Ops that no message follows visibly: all notify, nobody is stuck."""
     before = [n.hw_counters() for n in rig.nodes]
@@ -133,6 +137,9 @@ def test_marks_nobody(rig):
                     timeout=LIMIT).out
     result = _result(out, "marks")
     rig.check(result["dropped"] == 300, f"{result}")
+
+
+test_marks_nobody.leaves = "messages"
 
 
 def test_process_killed(rig):

@@ -344,6 +344,9 @@ static void got_parse(struct got *got, struct msghdr *msg)
 			   len == sizeof(got->cookie)) {
 			memcpy(&got->cookie, CMSG_DATA(cmsg), len);
 			got->has_cookie = true;
+		} else if (cmsg->cmsg_type == XRDS_CMSG_EOS &&
+			   len == sizeof(u32)) {
+			got->ended = true;
 		} else {
 			got->other++;
 		}

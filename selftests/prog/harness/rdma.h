@@ -141,6 +141,7 @@ enum {
  * @nr_status:	RDS_CMSG_RDMA_STATUS
  * @nr_events:	XRDS_CMSG_BARRIER
  * @has_cookie:	RDS_CMSG_RDMA_DEST
+ * @ended:	XRDS_CMSG_EOS
  * @other:	control messages that are none of these
  * @from:	who has sent the data
  * @data:	payload
@@ -154,6 +155,7 @@ struct got {
 	struct xrds_barrier_event events[MAX_EVENTS];
 	bool has_cookie;
 	u64 cookie;
+	bool ended;
 	int other;
 	union addr from;
 	char data[64] __aligned(8);

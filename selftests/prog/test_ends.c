@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Many streams that end: each is a socket that sends a few messages and ends in
+ * a given way. The receiver checks that each brings its messages in order, then
+ * one mark with the reason that is expected, and nothing behind it.
+ *
+ *   test_ends recv LOCAL PORT STREAMS MESSAGES REASON
+ *   test_ends send LOCAL REMOTE PORT STREAMS MESSAGES HOW
+ *   test_ends both LOCAL REMOTE PORT STREAMS MESSAGES HOW
+ *
+ * HOW is close, shutdown, abort, die, or hold: with that they stay open until
+ * the process is killed. Only a stream that ends in order must bring all of its
+ * messages. "recv" says "ready" at the beginning and "all ended" at the end;
+ * "send" says "sent" when all streams have got that far.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	MAX_BYTES	= 40000,
+	LIMIT_MS	= 60000,
+	PORTS		= 65536,
+	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
+};
+
+/* What every message begins with: the stream, and its place in it */
+struct head {
+	u32 stream;
+	u32 number;
+};
+
+static struct {
+	u32 stream;
+	u32 next;
+	bool open;
+} source[PORTS];
+
+static char data[MAX_BYTES];
+
+/* Of all sizes, the same at both ends */
+static size_t bytes_of(u32 stream, u32 number)
+{
+	u32 n = (stream * 31 + number * 7) % 11;
+
+	return sizeof(struct head) + (n < 8 ? n * 64 : n * 3600);
+}
+
+/* ---------------------------------------------------------------- receive */
+
+static ssize_t recv_one(int fd, union addr *from, int *reason)
+{
+	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
+	char control[MARK_ROOM] __aligned(8);
+	struct iovec iov = { data, sizeof(data) };
+	struct msghdr m;
+	struct cmsghdr *c;
+	ssize_t ret;
+
+	for (;;) {
+		m = (struct msghdr){ .msg_name = from,
+				     .msg_namelen = sizeof(*from),
+				     .msg_iov = &iov, .msg_iovlen = 1,
+				     .msg_control = control,
+				     .msg_controllen = sizeof(control) };
+		ret = recvmsg(fd, &m, MSG_DONTWAIT);
+		if (ret >= 0 || errno != EAGAIN || tap_now_ms() > end)
+			break;
+		poll_one(fd, POLLIN, 1000);
+	}
+	*reason = -1;
+	c = must(ret) || !m.msg_controllen ? NULL : CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_RDS && c->cmsg_type == XRDS_CMSG_EOS)
+		memcpy(reason, CMSG_DATA(c), sizeof(u32));
+	return ret;
+}
+
+static void message(u16 port, ssize_t len)
+{
+	struct head head;
+
+	if (len < (ssize_t)sizeof(head))
+		tap_fail("port %u: %zd bytes", port, len);
+	memcpy(&head, data, sizeof(head));
+	if (!source[port].open) {
+		source[port].open = true;
+		source[port].stream = head.stream;
+		source[port].next = 0;
+	}
+	tap_context("stream %u", head.stream);
+	check_eq(head.stream, source[port].stream);
+	check_eq(head.number, source[port].next);
+	check_eq(len, bytes_of(head.stream, head.number));
+	source[port].next++;
+}
+
+static void receive(const char *local, int port, int streams, u32 messages,
+		    int want)
+{
+	int fd = rds_bound_to(local, port, NULL), reason, ended = 0;
+	union addr from;
+	ssize_t len;
+
+	printf("ready\n");
+	fflush(stdout);
+	while (ended < streams) {
+		len = recv_one(fd, &from, &reason);
+		if (reason < 0) {
+			message(addr_port(&from), len);
+			continue;
+		}
+		check_eq(reason, want);
+		if (want == XRDS_EOS_FINISHED)
+			check_eq(source[addr_port(&from)].next, messages);
+		source[addr_port(&from)].open = false;
+		source[addr_port(&from)].next = 0;
+		ended++;
+	}
+	check_err(rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL),
+		  EAGAIN);
+	printf("all ended\n");
+	fflush(stdout);
+}
+
+/* ------------------------------------------------------------------- send */
+
+static void send_messages(int fd, const union addr *to, u32 stream, u32 nr)
+{
+	struct head head = { .stream = stream };
+	size_t len;
+
+	for (head.number = 0; head.number < nr; head.number++) {
+		len = bytes_of(stream, head.number);
+		memcpy(data, &head, sizeof(head));
+		check_ret(rds_send(fd, data, len, 0, to), len);
+	}
+}
+
+static void end(int fd, const char *how)
+{
+	struct linger abort = { .l_onoff = 1 };
+
+	if (!strcmp(how, "abort"))
+		must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort,
+				sizeof(abort)));
+	if (!strcmp(how, "shutdown"))
+		must(shutdown(fd, SHUT_WR));
+	if (!strcmp(how, "die"))
+		kill(getpid(), SIGKILL);
+	if (!strcmp(how, "hold"))
+		return;
+	close(fd);
+}
+
+static void stream(const char *local, const union addr *to, u32 number,
+		   u32 messages, const char *how)
+{
+	int fd = rds_bound_to(local, 0, NULL);
+
+	send_messages(fd, to, number, messages);
+	end(fd, how);
+}
+
+static void send_all(const char *local, const char *remote, int port,
+		     int streams, u32 messages, const char *how)
+{
+	union addr to = addr_of(remote, port);
+	pid_t pid;
+
+	for (int i = 0; i < streams; i++) {
+		if (strcmp(how, "die")) {
+			stream(local, &to, i, messages, how);
+			continue;
+		}
+		pid = must(fork());
+		if (!pid)
+			stream(local, &to, i, messages, how);
+		must(waitpid(pid, NULL, 0));
+	}
+	printf("sent\n");
+	fflush(stdout);
+	while (!strcmp(how, "hold"))
+		pause();
+}
+
+static void both(char **argv)
+{
+	int abort = !strcmp(argv[7], "abort"), ready[2];
+	pid_t pid;
+	char c;
+
+	must(pipe(ready));
+	pid = must(fork());
+	if (!pid) {
+		dup2(ready[1], STDOUT_FILENO);
+		receive(argv[3], atoi(argv[4]), atoi(argv[5]), atoi(argv[6]),
+			abort ? XRDS_EOS_ABORTED : XRDS_EOS_FINISHED);
+		tap_child_exit();
+	}
+	must(read(ready[0], &c, 1));
+	send_all(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]), atoi(argv[6]),
+		 argv[7]);
+	tap_child_join(pid);
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "";
+
+	if (argc == 7 && !strcmp(mode, "recv"))
+		receive(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]),
+			atoi(argv[6]));
+	else if (argc == 8 && !strcmp(mode, "send"))
+		send_all(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]),
+			 atoi(argv[6]), argv[7]);
+	else if (argc == 8 && !strcmp(mode, "both"))
+		both(argv);
+	else
+		tap_fail("usage: test_ends recv|send|both ...");
+	tap_child_exit();
+}

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The end of a stream: shutdown(), close(), SO_LINGER, and what receivers and
+ * pollers see of them.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "sock.h"
+#include "tap.h"
+#include "waker.h"
+
+#ifndef POLLRDHUP
+#define POLLRDHUP 0x2000
+#endif
+
+enum {
+	COUNT		= 10,
+	DELAY_MS	= 200,
+	LINGER_S	= 1,
+	NONE		= -1,
+	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
+	SMALL_BYTES	= 4096,
+};
+
+/**
+ * struct got - what one recvmsg() brought
+ * @ret:	its value
+ * @flags:	msg_flags
+ * @reason:	XRDS_CMSG_EOS, or NONE
+ * @number:	the message's content
+ * @from:	its source
+ */
+struct got {
+	ssize_t ret;
+	int flags;
+	int reason;
+	int number;
+	union addr from;
+};
+
+static void recv_flags(struct got *got, int fd, size_t room, int flags)
+{
+	char control[256] __aligned(8);
+	struct iovec iov = { &got->number, sizeof(got->number) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_name = &got->from,
+			    .msg_namelen = sizeof(got->from),
+			    .msg_control = room ? control : NULL,
+			    .msg_controllen = room };
+	struct cmsghdr *c;
+	u32 reason;
+
+	memset(got, 0, sizeof(*got));
+	got->reason = NONE;
+	got->ret = recvmsg(fd, &m, flags);
+	if (got->ret < 0)
+		return;
+	got->flags = m.msg_flags;
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		check_eq(c->cmsg_level, SOL_RDS);
+		check_eq(c->cmsg_type, XRDS_CMSG_EOS);
+		check_eq(c->cmsg_len, CMSG_LEN(sizeof(reason)));
+		memcpy(&reason, CMSG_DATA(c), sizeof(reason));
+		got->reason = reason;
+	}
+}
+
+static void recv_now(struct got *got, int fd)
+{
+	recv_flags(got, fd, MARK_ROOM, MSG_DONTWAIT);
+}
+
+static void recv_soon(struct got *got, int fd)
+{
+	poll_one(fd, POLLIN, WAIT_MS);
+	recv_now(got, fd);
+}
+
+static void expect_number(int fd, int number)
+{
+	struct got got;
+
+	recv_soon(&got, fd);
+	check_ret(got.ret, sizeof(number));
+	check_eq(got.reason, NONE);
+	check_eq(got.number, number);
+}
+
+static void expect_end(int fd, const union addr *from, int reason)
+{
+	struct got got;
+
+	recv_soon(&got, fd);
+	check_ret(got.ret, 0);
+	check_eq(got.reason, reason);
+	check(addr_same(&got.from, from));
+}
+
+static void expect_nothing(int fd)
+{
+	struct got got;
+
+	recv_now(&got, fd);
+	check_err(got.ret, EAGAIN);
+}
+
+static void send_numbers(int fd, const union addr *to, int count)
+{
+	for (int i = 0; i < count; i++)
+		check_ret(rds_send(fd, &i, sizeof(i), 0, to), sizeof(i));
+}
+
+static void linger(int fd, int seconds)
+{
+	struct linger value = { .l_onoff = 1, .l_linger = seconds };
+
+	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &value, sizeof(value)));
+}
+
+/* --------------------------------------------------------------- sending */
+
+static void shut_wr(void)
+{
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+
+	signal(SIGPIPE, SIG_IGN);
+	send_numbers(tx, &to, COUNT);
+	check_ret(shutdown(tx, SHUT_WR), 0);
+	for (int i = 0; i < COUNT; i++)
+		expect_number(rx, i);
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	expect_nothing(rx);
+
+	check_err(rds_send(tx, "x", 1, 0, &to), EPIPE);
+	check_err(rds_send(tx, "x", 1, MSG_NOSIGNAL, &to), EPIPE);
+	check_eq(poll_one(tx, POLLOUT, 0), POLLOUT);
+	/* once, and the other direction goes on */
+	check_ret(shutdown(tx, SHUT_WR), 0);
+	send_numbers(rx, &from, 1);
+	expect_number(tx, 0);
+	close(tx);
+	close(rx);
+}
+
+static bool sigpipe_pending(void)
+{
+	sigset_t set;
+
+	sigpending(&set);
+	return sigismember(&set, SIGPIPE);
+}
+
+static void sigpipe(void)
+{
+	sigset_t set;
+	int fd = rds_bound(NULL);
+	union addr to;
+	int rx = rds_bound(&to);
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGPIPE);
+	must(sigprocmask(SIG_BLOCK, &set, NULL));
+	must(shutdown(fd, SHUT_WR));
+	check_err(rds_send(fd, "x", 1, MSG_NOSIGNAL, &to), EPIPE);
+	check(!sigpipe_pending());
+	check_err(rds_send(fd, "x", 1, 0, &to), EPIPE);
+	check(sigpipe_pending());
+	/* nothing was ever sent there */
+	expect_nothing(rx);
+	close(fd);
+	close(rx);
+}
+
+static void bad_calls(void)
+{
+	int fd = rds_socket();
+
+	check_err(shutdown(fd, SHUT_WR), ENOTCONN);
+	close(fd);
+	fd = rds_bound(NULL);
+	check_err(shutdown(fd, 3), EINVAL);
+	check_err(shutdown(fd, -1), EINVAL);
+	close(fd);
+}
+
+static void by_close(void)
+{
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+
+	knob("net/xrds/loop/delay_ms", DELAY_MS);
+	send_numbers(tx, &to, COUNT);
+	close(tx);
+	for (int i = 0; i < COUNT; i++)
+		expect_number(rx, i);
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	expect_nothing(rx);
+	close(rx);
+}
+
+static void by_death(void)
+{
+	union addr from, to;
+	int rx = rds_bound(&to), tx;
+	pid_t pid;
+
+	knob("net/xrds/loop/delay_ms", DELAY_MS);
+	tx = rds_bound(&from);
+	pid = must(fork());
+	if (!pid) {
+		send_numbers(tx, &to, COUNT);
+		kill(getpid(), SIGKILL);
+	}
+	close(tx);
+	must(waitpid(pid, NULL, 0));
+	for (int i = 0; i < COUNT; i++)
+		expect_number(rx, i);
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	close(rx);
+}
+
+/* What was dropped does not arrive behind the mark. */
+static void aborted(void)
+{
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+	struct got got;
+	int n = 0;
+
+	knob("net/xrds/loop/delay_ms", DELAY_MS);
+	send_numbers(tx, &to, COUNT);
+	linger(tx, 0);
+	close(tx);
+	for (;;) {
+		recv_soon(&got, rx);
+		if (got.ret != sizeof(got.number))
+			break;
+		check_eq(got.number, n);
+		n++;
+	}
+	check_ret(got.ret, 0);
+	check_eq(got.reason, XRDS_EOS_ABORTED);
+	check(addr_same(&got.from, &from));
+	expect_nothing(rx);
+	close(rx);
+}
+
+static void lingers(void)
+{
+	int tx = rds_bound(NULL), rx;
+	long long start;
+	union addr to;
+
+	rx = rds_bound(&to);
+	knob("net/xrds/loop/delay_ms", DELAY_MS);
+	send_numbers(tx, &to, 1);
+	linger(tx, 60);
+	start = tap_now_ms();
+	close(tx);
+	/* the mark is right behind the message */
+	check_range(tap_now_ms() - start, DELAY_MS - 20, tap_ms(WAIT_MS));
+	expect_number(rx, 0);
+	close(rx);
+}
+
+static void linger_bound(void)
+{
+	int tx = rds_bound(NULL), rx;
+	long long start;
+	union addr to;
+
+	rx = rds_bound(&to);
+	stall_loop();
+	send_numbers(tx, &to, 1);
+	linger(tx, LINGER_S);
+	start = tap_now_ms();
+	close(tx);
+	check_range(tap_now_ms() - start, LINGER_S * 1000 - 20,
+		    LINGER_S * 1000 + tap_ms(1000));
+	close(rx);
+}
+
+/* Whoever was sent something gets one mark, and nobody else. */
+static void each_destination(void)
+{
+	union addr from, to[3], silent_to;
+	int tx = rds_bound(&from), rx[3], silent = rds_bound(&silent_to);
+	struct xrds_dest_sndbuf space = { .bytes = SMALL_BYTES };
+
+	for (int i = 0; i < 3; i++) {
+		rx[i] = rds_bound(&to[i]);
+		send_numbers(tx, &to[i], i + 1);
+	}
+	memcpy(&space.dest, &silent_to, sizeof(silent_to));
+	must(setsockopt(tx, SOL_RDS, XRDS_DEST_SNDBUF, &space, sizeof(space)));
+	must(shutdown(tx, SHUT_WR));
+	close(tx);
+	for (int i = 0; i < 3; i++) {
+		for (int n = 0; n <= i; n++)
+			expect_number(rx[i], n);
+		expect_end(rx[i], &from, XRDS_EOS_FINISHED);
+		expect_nothing(rx[i]);
+		close(rx[i]);
+	}
+	expect_nothing(silent);
+	close(silent);
+}
+
+static void *send_blocked(void *arg)
+{
+	const union addr *to = arg;
+	int fd = *(int *)(to + 1);
+
+	return (void *)(rds_send(fd, "x", 1, MSG_NOSIGNAL, to) < 0 ?
+			(long)errno : 0L);
+}
+
+static void blocked_sender(void)
+{
+	struct { union addr to; int fd; } arg;
+	int fd = rds_bound(NULL), rx;
+	static char data[SMALL_BYTES];
+	pthread_t thread;
+	void *error;
+
+	rx = rds_bound(&arg.to);
+	arg.fd = fd;
+	stall_loop();
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SMALL_BYTES);
+	while (rds_send(fd, data, sizeof(data), MSG_DONTWAIT, &arg.to) > 0)
+		;
+	check_eq(errno, EAGAIN);
+	check_eq(pthread_create(&thread, NULL, send_blocked, &arg), 0);
+	/* the refusal that makes it sleep is counted */
+	check(counter_reaches("send_queue_full", 2, WAIT_MS));
+	must(shutdown(fd, SHUT_WR));
+	pthread_join(thread, &error);
+	check_eq((long)error, EPIPE);
+	close(fd);
+	close(rx);
+}
+
+/* ------------------------------------------------------------- receiving */
+
+static bool polls_hup(void *arg)
+{
+	return poll_one(*(int *)arg, POLLRDHUP, 0) & POLLRDHUP;
+}
+
+static void rdhup(void)
+{
+	union addr from[2], to;
+	int tx[2], rx = rds_bound(&to), third;
+
+	for (int i = 0; i < 2; i++) {
+		tx[i] = rds_bound(&from[i]);
+		send_numbers(tx[i], &to, 1);
+		expect_number(rx, 0);
+	}
+	check_eq(poll_one(rx, POLLIN | POLLRDHUP, 0), 0);
+	must(shutdown(tx[0], SHUT_WR));
+	expect_end(rx, &from[0], XRDS_EOS_FINISHED);
+	check_eq(poll_one(rx, POLLIN | POLLRDHUP, 0), 0);
+	close(tx[1]);
+	/* by its arrival, not by its being read */
+	must_wait(polls_hup, &rx, WAIT_MS);
+	check_eq(poll_one(rx, POLLIN | POLLRDHUP, 0), POLLIN | POLLRDHUP);
+	expect_end(rx, &from[1], XRDS_EOS_FINISHED);
+	check_eq(poll_one(rx, POLLIN | POLLRDHUP, 0), POLLRDHUP);
+
+	must(shutdown(rx, SHUT_WR));
+	check_eq(poll_one(rx, POLLRDHUP, 0), POLLRDHUP | POLLHUP);
+
+	third = rds_bound(NULL);
+	send_numbers(third, &to, 1);
+	expect_number(rx, 0);
+	check_eq(poll_one(rx, POLLRDHUP, 0), 0);
+	close(third);
+	close(tx[0]);
+	close(rx);
+}
+
+static void rdhup_wakes(void)
+{
+	union addr to;
+	int tx = rds_bound(NULL), rx = rds_bound(&to);
+	struct waker w;
+
+	send_numbers(tx, &to, 1);
+	expect_number(rx, 0);
+	waker_start(&w, rx, POLLRDHUP);
+	must(shutdown(tx, SHUT_WR));
+	must_wait(polls_hup, &rx, WAIT_MS);
+	check_eq(pthread_join(w.thread, NULL), 0);
+	check_eq(w.returns, 1);
+	check_eq(w.seen, POLLRDHUP);
+	close(tx);
+	close(rx);
+}
+
+static void shut_rd(void)
+{
+	long long before = counter_now("recv_drop_shutdown");
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+	struct got got;
+
+	send_numbers(tx, &to, COUNT);
+	check_eq(poll_one(rx, POLLIN, WAIT_MS), POLLIN);
+	must(shutdown(rx, SHUT_RD));
+	recv_now(&got, rx);
+	check_ret(got.ret, 0);
+	check_eq(got.reason, NONE);
+	check_eq(poll_one(rx, POLLIN | POLLRDHUP, 0), POLLIN | POLLRDHUP);
+
+	send_numbers(tx, &to, COUNT);
+	check(counter_reaches("recv_drop_shutdown", before + COUNT, WAIT_MS));
+	recv_now(&got, rx);
+	check_ret(got.ret, 0);
+	/* it may send as before */
+	send_numbers(rx, &from, 1);
+	expect_number(tx, 0);
+	must(shutdown(rx, SHUT_RDWR));
+	check_err(rds_send(rx, "x", 1, MSG_NOSIGNAL, &from), EPIPE);
+	check_eq(poll_one(rx, POLLRDHUP, 0), POLLRDHUP | POLLHUP);
+	close(tx);
+	close(rx);
+}
+
+static void shut_rd_wakes(void)
+{
+	int rx = rds_bound(NULL);
+	struct waker w;
+
+	waker_start(&w, rx, POLLIN);
+	must(shutdown(rx, SHUT_RD));
+	check_eq(pthread_join(w.thread, NULL), 0);
+	check_eq(w.seen, POLLIN);
+	close(rx);
+}
+
+/* A receiver that is congested and then stops reading blocks nobody. */
+static void shut_rd_clears(void)
+{
+	static char data[SMALL_BYTES];
+	int tx = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SMALL_BYTES);
+	for (;;) {
+		if (rds_send(tx, data, SMALL_BYTES, MSG_DONTWAIT, &to) > 0)
+			continue;
+		if (errno != EAGAIN)
+			break;
+		poll_one(tx, POLLOUT, 100);
+	}
+	check_eq(errno, ENOBUFS);
+	check_eq(poll_one(tx, POLLOUT, 0), 0);
+	must(shutdown(rx, SHUT_RD));
+	check_eq(poll_one(tx, POLLOUT, WAIT_MS), POLLOUT);
+	for (int i = 0; i < COUNT; i++)
+		check_ret(rds_send(tx, data, SMALL_BYTES, 0, &to), SMALL_BYTES);
+	close(tx);
+	close(rx);
+}
+
+/* Programs that take no control messages never see a mark. */
+static void no_control(void)
+{
+	union addr to;
+	int tx = rds_bound(NULL), other = rds_bound(NULL), rx = rds_bound(&to);
+	long long before = counter_now("recv_eos");
+	struct got got;
+
+	send_numbers(tx, &to, 1);
+	close(tx);
+	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	send_numbers(other, &to, 2);
+	for (int i = 0; i < 3; i++) {
+		poll_one(rx, POLLIN, WAIT_MS);
+		recv_flags(&got, rx, 0, MSG_DONTWAIT);
+		check_ret(got.ret, sizeof(got.number));
+		check_eq(got.number, i > 0 ? i - 1 : 0);
+	}
+	close(other);
+	check(counter_reaches("recv_eos", before + 2, WAIT_MS));
+	recv_flags(&got, rx, 0, MSG_DONTWAIT);
+	check_err(got.ret, EAGAIN);
+	check_eq(poll_one(rx, POLLIN, 0), 0);
+	close(rx);
+}
+
+static void little_room(void)
+{
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+	struct got got;
+
+	send_numbers(tx, &to, 1);
+	close(tx);
+	expect_number(rx, 0);
+	poll_one(rx, POLLIN, WAIT_MS);
+	recv_flags(&got, rx, CMSG_LEN(0), MSG_DONTWAIT);
+	check_ret(got.ret, 0);
+	check_eq(got.reason, NONE);
+	check(got.flags & MSG_CTRUNC);
+	/* it stays, and can be peeked at */
+	recv_flags(&got, rx, MARK_ROOM, MSG_DONTWAIT | MSG_PEEK);
+	check_ret(got.ret, 0);
+	check_eq(got.reason, XRDS_EOS_FINISHED);
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	expect_nothing(rx);
+	close(rx);
+}
+
+static void status(void)
+{
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+	struct xrds_dest_status st;
+
+	send_numbers(tx, &to, 1);
+	expect_number(rx, 0);
+	check_ret(dest_status(tx, &to, &st), 0);
+	check_eq(st.flags, 0);
+	check_ret(dest_status(rx, &from, &st), 0);
+	check_eq(st.flags, 0);
+	must(shutdown(tx, SHUT_WR));
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	check_ret(dest_status(tx, &to, &st), 0);
+	check_eq(st.flags, XRDS_DEST_EOS_SENT);
+	check_eq(st.acked_msgs, 1);
+	check_ret(dest_status(rx, &from, &st), 0);
+	check_eq(st.flags, XRDS_DEST_EOS_RCVD);
+	close(tx);
+	close(rx);
+}
+
+/* With replies reserved the mark waits for the messages before it. */
+static void behind_held(void)
+{
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+	u32 bytes = SMALL_BYTES;
+	struct got got;
+
+	rds_set_int(rx, SOL_SOCKET, SO_SNDBUF, SMALL_BYTES);
+	must(setsockopt(rx, SOL_RDS, XRDS_REPLY_RESERVE, &bytes,
+			sizeof(bytes)));
+	send_numbers(tx, &to, 2);
+	must(shutdown(tx, SHUT_WR));
+	expect_number(rx, 0);
+	must_wait(polls_hup, &rx, WAIT_MS);
+	/* the second is held back, there is room for one answer */
+	recv_now(&got, rx);
+	check_err(got.ret, EAGAIN);
+	check_ret(setsockopt(rx, SOL_RDS, XRDS_REPLY_RELEASE, &from.ss,
+			     sizeof(from.ss)), 0);
+	expect_number(rx, 1);
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	close(tx);
+	close(rx);
+}
+
+static const struct tap_case cases[] = {
+	{ "shut_wr", "SHUT_WR: messages, then one mark; sends fail; reads go on",
+	  shut_wr, TAP_EACH_FAMILY, 0 },
+	{ "sigpipe", "SIGPIPE, unless MSG_NOSIGNAL", sigpipe, 0, 0 },
+	{ "bad_calls", "unbound: ENOTCONN; unknown: EINVAL", bad_calls, 0, 0 },
+	{ "by_close", "messages under way at close() arrive, then the mark",
+	  by_close, TAP_EACH_FAMILY, 0 },
+	{ "by_death", "the same for a killed process", by_death, 0, 0 },
+	{ "aborted", "SO_LINGER {1, 0}: reason 2, and nothing behind it",
+	  aborted, TAP_EACH_FAMILY, 0 },
+	{ "lingers", "SO_LINGER {1, n}: close() waits for the acknowledgment",
+	  lingers, 0, 0 },
+	{ "linger_bound", "and not for longer than n seconds", linger_bound, 0,
+	  0 },
+	{ "each_destination", "one mark to each destination that was sent to",
+	  each_destination, 0, 0 },
+	{ "blocked_sender", "SHUT_WR wakes a sender that waits for space",
+	  blocked_sender, 0, 0 },
+	{ "rdhup", "POLLRDHUP when all streams end, POLLHUP if ours has, too",
+	  rdhup, TAP_EACH_FAMILY, 0 },
+	{ "rdhup_wakes", "who waits for POLLRDHUP only is woken", rdhup_wakes,
+	  0, 0 },
+	{ "shut_rd", "SHUT_RD drops what is queued and what arrives", shut_rd,
+	  TAP_EACH_FAMILY, 0 },
+	{ "shut_rd_wakes", "and wakes who waits", shut_rd_wakes, 0, 0 },
+	{ "shut_rd_clears", "and ends congestion", shut_rd_clears, 0, 0 },
+	{ "no_control", "without room for control messages no mark is seen",
+	  no_control, 0, 0 },
+	{ "little_room", "with too little room it stays", little_room, 0, 0 },
+	{ "status", "XRDS_DEST_STATUS tells both directions", status, 0, 0 },
+	{ "behind_held", "it overtakes no message that is held back",
+	  behind_held, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}

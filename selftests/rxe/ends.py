@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Streams end in order, over RDMA: the mark is behind the last message."""
+
+import remote
+import traffic
+
+TIMEOUT = 240
+PORT = 4300
+FINISHED, LOST, ABORTED = range(3)
+
+
+class _Receiver:
+    """Node B waits until so many streams have ended."""
+
+    def __init__(self, rig, port: int, streams: int, messages: int,
+                 reason: int = FINISHED):
+        self.rig = rig
+        self.what = f"{port} {streams} {messages}"
+        self.proc = rig.b.start(
+            f"test_ends recv {rig.b.ip} {self.what} {reason}")
+        self.proc.expect("ready")
+
+    def send(self, how: str) -> str:
+        return (f"test_ends send {self.rig.a.ip} {self.rig.b.ip} "
+                f"{self.what} {how}")
+
+    def ended(self, timeout: int = 120) -> None:
+        self.proc.expect("all ended", timeout)
+        self.proc.wait(10)
+
+
+def test_thousand(rig):
+    """1,000 closes with messages in flight."""
+    receiver = _Receiver(rig, PORT, 1000, 10)
+    rig.a.run(receiver.send("close"), timeout=120)
+    receiver.ended()
+
+
+def test_aborted(rig):
+    """And aborts: what arrives is in order, and reason 2 behind it."""
+    receiver = _Receiver(rig, PORT, 300, 10, ABORTED)
+    rig.a.run(receiver.send("abort"), timeout=60)
+    receiver.ended()
+
+
+def test_shutdown(rig):
+    """The same by shutdown(), and of processes that are killed."""
+    for port, count, how in ((PORT, 300, "shutdown"), (PORT + 1, 50, "die")):
+        receiver = _Receiver(rig, port, count, 10)
+        rig.a.run(receiver.send(how), timeout=60)
+        receiver.ended()
+
+
+def test_before_connection(rig):
+    """Ten messages and close() before there is a connection."""
+    receiver = _Receiver(rig, PORT, 1, 10)
+    rig.b.cut()
+    rig.a.run(receiver.send("close"), timeout=20)
+    rig.b.join()
+    receiver.ended()
+
+
+def test_abort_before_connection(rig):
+    """Aborted before there is a connection: no message, but reason 2."""
+    receiver = _Receiver(rig, PORT, 1, 10, ABORTED)
+    rig.b.cut()
+    rig.a.run(receiver.send("abort"), timeout=20)
+    rig.b.join()
+    receiver.ended()
+
+
+def test_cuts(rig):
+    """Connections break while streams end."""
+    receiver = _Receiver(rig, PORT, 1000, 10)
+    sender = rig.a.start(receiver.send("close"))
+    for _ in range(3):
+        resets = remote.counter(rig.a, "conn_reset")
+        remote.wait_above(rig.b, "recv_delivered",
+                          remote.counter(rig.b, "recv_delivered") + 100)
+        rig.b.cut()
+        remote.wait_above(rig.a, "conn_reset", resets)
+        rig.b.join()
+    sender.expect("sent", 120)
+    receiver.ended()
+
+
+def test_unload(rig):
+    """Modules that go away right after the last close() take no mark along."""
+    for number in range(3):
+        receiver = _Receiver(rig, PORT + number, 20, 10)
+        rig.a.run(receiver.send("close") + " && modprobe -r xrds_ib xrds",
+                  timeout=60)
+        receiver.ended()
+        rig.a.run("modprobe xrds_ib")
+
+
+def test_lost(rig):
+    """A node that dies and comes back has ended all streams from it."""
+    receiver = _Receiver(rig, PORT, 3, 10, LOST)
+    rig.a.start(receiver.send("hold")).expect("sent")
+    rig.b.wait_for("test $(test_counter recv_delivered) -ge 30")
+    rig.a.reboot()
+    rig.a.run("modprobe xrds_ib")
+    traffic.run(rig, 100, port=PORT + 500)
+    receiver.ended()
