@@ -150,7 +150,8 @@ static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 
 	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
 		if (dest->sndbuf || dest->refused || dest->promises ||
-		    !list_empty(&dest->cleared_node) || xrds_eos_pending(dest))
+		    dest->unread || !list_empty(&dest->cleared_node) ||
+		    xrds_eos_pending(dest))
 			continue;
 		xrds_dest_unlink(dest);
 		return dest;
@@ -366,7 +367,8 @@ static bool xrds_dest_recheck(struct xrds_dest *dest)
 
 	lockdep_assert_held(&xs->lock);
 
-	if (!dest->refused || dest->ready || dest->cong_refused)
+	if (!dest->refused || dest->ready || dest->cong_refused ||
+	    dest->unread > xrds_sk_rcvbuf(xs) / 2)
 		return false;
 	if (dest->charged && (!xrds_dest_fits(dest, dest->want) ||
 			      dest->charged > xrds_dest_sndbuf(dest) / 2))
@@ -450,7 +452,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		xrds_dest_charge(dest, len);
 		mask = xrds_dest_recheck_held(dest);
 		ret = 1;
-	} else if (!blocked && xrds_dest_fits(dest, charge)) {
+	} else if (!blocked && xrds_dest_fits(dest, charge) &&
+		   dest->unread <= xrds_sk_rcvbuf(xs)) {
 		dest->cong_refused = false;
 		xrds_dest_set_refused(dest, false);
 		xrds_dest_charge(dest, len);
@@ -755,6 +758,27 @@ void xrds_dest_break_promises(struct xrds_sock *xs)
 		if (xrds_dest_recheck(dest))
 			xrds_dest_wake(dest, XRDS_POLL_SPACE);
 	}
+}
+
+/**
+ * xrds_dest_read_reply - a reply that was counted in @unread has been read
+ * @dest: destination that has sent it
+ * @charge: its charge
+ *
+ * Context: process.
+ */
+void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	__poll_t mask = 0;
+
+	spin_lock_bh(&xs->lock);
+	dest->unread -= charge;
+	if (xrds_dest_recheck(dest))
+		mask = XRDS_POLL_SPACE;
+	spin_unlock_bh(&xs->lock);
+	if (mask)
+		xrds_dest_wake(dest, mask);
 }
 
 /**

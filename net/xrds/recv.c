@@ -14,7 +14,8 @@
  * (payload bytes) and the congested mark, see cong.c: the mark is set when
  * the charge exceeds SO_RCVBUF and cleared when half of it is drained.
  * Nothing that arrives is refused for want of room, senders are stopped
- * instead.
+ * instead. Replies come all the same, and who asks but never reads them is
+ * stopped as well, see reply.c.
  */
 #include <linux/uio.h>
 #include <linux/errqueue.h>
@@ -85,6 +86,14 @@ out:
 	xrds_conn_put(conn);
 }
 
+/* A message that nobody is going to read, or that was read, goes. */
+static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	if (xrds_skb(skb)->flags & XRDS_F_REPLY)
+		xrds_reply_read(xs, skb);
+	kfree_skb(skb);
+}
+
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
@@ -93,6 +102,11 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
 	bool congested = false, ended;
+
+	/* a hint only: one more or less does no harm */
+	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
+	    (!READ_ONCE(xs->congested) || !xrds_reply_came(xs, skb)))
+		xrds_skb(skb)->flags &= ~XRDS_F_REPLY;
 
 	spin_lock_bh(&queue->lock);
 	if (sock_flag(&xs->sk, SOCK_DEAD)) {
@@ -103,7 +117,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	ended = xrds_source_hear(xs, xrds_skb(skb), reborn);
 	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
 		spin_unlock_bh(&queue->lock);
-		kfree_skb(skb);
+		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
 	skb_set_owner_r(skb, &xs->sk);
@@ -138,10 +152,10 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	cb->len = wm->len;
 	cb->charge = xrds_msg_charge(wm->len);
 	cb->sport = wm->sport;
+	cb->flags = wm->flags & (XRDS_F_EOS | XRDS_F_REPLY);
 	if (wm->has & XRDS_HAS_RDMA_DEST)
 		cb->cookie = (u64)wm->dest_off << 32 | wm->dest_rkey;
-	cb->flags = wm->flags & XRDS_F_EOS;
-	if (cb->flags)
+	if (cb->flags & XRDS_F_EOS)
 		cb->eos_reason = wm->eos_reason;
 
 	/* freed sockets stay valid until the end of the grace period */
@@ -152,8 +166,8 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 		result = xrds_recv_enqueue(xs, skb,
 					   READ_ONCE(conn->reborn));
 	} else {
-		result = cb->flags ? XRDS_C_RECV_DROP_EOS :
-				     XRDS_C_RECV_DROP_NO_SOCK;
+		result = cb->flags & XRDS_F_EOS ? XRDS_C_RECV_DROP_EOS :
+						  XRDS_C_RECV_DROP_NO_SOCK;
 		kfree_skb(skb);
 	}
 	rcu_read_unlock();
@@ -485,7 +499,10 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 		if (flags & MSG_TRUNC)
 			ret = xrds_skb(skb)->len;
 	}
-	kfree_skb(skb);
+	if (peek)
+		kfree_skb(skb);
+	else
+		xrds_recv_free(xs, skb);
 	return ret;
 }
 
@@ -516,6 +533,7 @@ void xrds_recv_purge(struct xrds_sock *xs)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	struct sk_buff_head drop;
+	struct sk_buff *skb;
 	bool cleared;
 
 	__skb_queue_head_init(&drop);
@@ -526,7 +544,8 @@ void xrds_recv_purge(struct xrds_sock *xs)
 	WRITE_ONCE(xs->congested, false);
 	spin_unlock_bh(&queue->lock);
 
-	__skb_queue_purge(&drop);
+	while ((skb = __skb_dequeue(&drop)))
+		xrds_recv_free(xs, skb);
 	if (cleared)
 		xrds_cong_local(xs, false);
 }

@@ -10,6 +10,13 @@
  * congested and who asks too much is stopped. Those of other sources are
  * handed out meanwhile; of one source none overtakes another.
  *
+ * Such replies are delivered to a congested source, too: it may be congested
+ * because it cannot read before we have. But one that asks and never reads would
+ * pile them up. So the replies that come to a congested socket are counted by
+ * the destination they are from, and while more than SO_RCVBUF of them are
+ * unread, nothing more can be asked there. Replies themselves always pass, so
+ * nobody waits for another in a circle.
+ *
  * All reservations of a socket have the same size, so a destination counts
  * them. One that holds messages back is marked, and wakes readers when it has
  * space.
@@ -237,4 +244,56 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
 	if (!ret)
 		xs->sk.sk_state_change(&xs->sk);
 	return ret;
+}
+
+static struct xrds_dest *xrds_reply_dest(struct xrds_sock *xs,
+					 const struct sk_buff *skb)
+{
+	struct xrds_addr from;
+
+	xrds_reply_source(skb, &from);
+	return xrds_dest_find(xs, &from);
+}
+
+/**
+ * xrds_reply_came - a reply has come, although its receiver is congested
+ * @xs: receiver
+ * @skb: reply
+ *
+ * Context: any, without L3, L4, L5.
+ * Return: whether it is counted, so that xrds_reply_read() is to be called;
+ * a socket that has not asked there is not the one to stop.
+ */
+bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb)
+{
+	struct xrds_dest *dest = xrds_reply_dest(xs, skb);
+	bool counted;
+
+	if (!dest)
+		return false;
+	spin_lock_bh(&xs->lock);
+	counted = dest->linked;
+	if (counted)
+		dest->unread += xrds_skb((struct sk_buff *)skb)->charge;
+	spin_unlock_bh(&xs->lock);
+	xrds_dest_put(dest);
+	return counted;
+}
+
+/**
+ * xrds_reply_read - a reply that was counted has been read
+ * @xs: receiver
+ * @skb: reply
+ *
+ * Context: any, without L4, L5.
+ */
+void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb)
+{
+	struct xrds_dest *dest = xrds_reply_dest(xs, skb);
+
+	/* with replies to count it is not evicted */
+	if (!dest)
+		return;
+	xrds_dest_read_reply(dest, xrds_skb((struct sk_buff *)skb)->charge);
+	xrds_dest_put(dest);
 }

@@ -456,6 +456,8 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 	msg->dest = dest;
 	refcount_inc(&dest->ref);
 	xrds_send_fill(msg, args);
+	if (reply)
+		msg->flags |= XRDS_F_REPLY;
 
 	if (args->rop || args->has_barrier)
 		ret = xrds_send_queue_op(xs, dest, conn, msg, args);

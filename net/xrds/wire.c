@@ -30,9 +30,10 @@
 #include <asm/byteorder.h>
 #include "wire.h"
 
-/* Flags that XRDS mode knows, by what they may stand beside */
-#define FLAGS_DATA	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
+/* Flags that are known, in XRDS mode by what they may stand beside */
+#define FLAGS_CLASSIC	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
 			 XRDS_F_EXT_EXTENSION)
+#define FLAGS_DATA	(FLAGS_CLASSIC | XRDS_F_REPLY)
 #define FLAGS_EOS	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
 			 XRDS_F_EOS)
 #define FLAGS_CTL	(XRDS_F_ACK_REQUIRED | XRDS_F_CONTROL)
@@ -548,7 +549,7 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 	}
 
 	if (!strict) {
-		msg->flags = hdr.flags & (FLAGS_DATA | XRDS_F_CONG_BITMAP);
+		msg->flags = hdr.flags & (FLAGS_CLASSIC | XRDS_F_CONG_BITMAP);
 		return classic_check(msg, hdr.flags);
 	}
 	msg->flags = hdr.flags;

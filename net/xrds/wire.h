@@ -67,6 +67,7 @@ enum {
 #define XRDS_F_CONG_BITMAP	0x01	/* Classic: nothing else may be set */
 #define XRDS_F_ACK_REQUIRED	0x02	/* All */
 #define XRDS_F_RETRANSMITTED	0x04	/* All */
+#define XRDS_F_REPLY		0x10	/* XRDS: sent on a reservation */
 #define XRDS_F_EXT_EXTENSION	0x20	/* All: extensions modify the RDMA one */
 #define XRDS_F_CONTROL		0x40	/* XRDS: dport is an enum xrds_ctl_type */
 #define XRDS_F_EOS		0x80	/* XRDS: end of stream of sport to dport */

@@ -499,6 +499,8 @@ enum xrds_eos_state {
  * @refused:	the last send was refused; xs->lock
  * @ready:	refused, and would be accepted now; xs->lock
  * @cong_refused: it was refused for congestion; xs->lock
+ * @unread:	replies that it has sent while this socket was congested, and
+ *		that were not read yet; xs->lock; bytes
  */
 struct xrds_dest {
 	struct rhash_head node;
@@ -528,6 +530,7 @@ struct xrds_dest {
 	bool refused;
 	bool ready;
 	bool cong_refused;
+	u64 unread;
 };
 
 int xrds_dest_init(struct xrds_net *xn);
@@ -550,6 +553,7 @@ void xrds_dest_renew_promise(struct xrds_dest *dest);
 int xrds_dest_release_promise(struct xrds_sock *xs,
 			      const struct xrds_addr *to);
 void xrds_dest_break_promises(struct xrds_sock *xs);
+void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge);
 bool xrds_dest_ack_wanted(struct xrds_dest *dest);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
@@ -1155,6 +1159,8 @@ bool xrds_reply_ready(struct xrds_sock *xs);
 struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
 				   bool marks);
 int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
+bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb);
+void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
 
 /* -------------------------------------------------------------- recv.c */
 
@@ -1165,7 +1171,8 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
  * @len:	payload, bytes
  * @charge:	what it costs of the receive buffer, bytes
  * @sport:	source port
- * @flags:	XRDS_F_EOS
+ * @flags:	XRDS_F_EOS; XRDS_F_REPLY when it has come as a reply while the
+ *		socket was congested, and is counted by its destination
  * @eos_reason:	with XRDS_F_EOS
  * @cookie:	RDMA cookie that came with it; 0: none
  */

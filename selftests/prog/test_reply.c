@@ -21,6 +21,7 @@ enum {
 	NR_PEERS	= 6,
 	ECHOES		= 2000,		/* requests of each peer */
 	WINDOW		= 24,		/* unanswered requests of one */
+	QUIET_MS	= 300,
 };
 
 static char data[SPACE];
@@ -384,6 +385,69 @@ static void throttles(void)
 	close(tx);
 }
 
+/* One round of a client that asks if it may, and a server that answers. */
+static bool ask_and_answer(int tx, const union addr *to, int fd)
+{
+	bool any = rds_send(tx, "x", 1, MSG_DONTWAIT, to) > 0;
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = tx, .events = POLLOUT },
+	};
+	union addr from;
+
+	if (!any)
+		check_eq(errno, EAGAIN);
+	while (read_now(fd, &from) > 0) {
+		check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from),
+			  REPLY);
+		any = true;
+	}
+	return any || must(poll(fds, 2, QUIET_MS));
+}
+
+/* The bound that xrds(7) states: its limit, as much again of replies, and the
+ * answers to what it had asked by then.
+ */
+static void never_reads(void)
+{
+	int tx = rds_bound(NULL), fd, held, queued, most = 0, n = 0;
+	union addr self, other, from;
+	int rx = rds_bound(&other);
+
+	rds_set_int(tx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	fd = server(&self);
+	/* With both connections up nothing is asked for that is not answered
+	 * at once.
+	 */
+	ask(tx, &self, 1);
+	await(fd, 1);
+	check_ret(read_now(fd, &from), 1);
+	check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from), REPLY);
+	check_eq(poll_one(tx, POLLIN, WAIT_MS), POLLIN);
+	check_ret(read_now(tx, NULL), REPLY);
+	while (ask_and_answer(tx, &self, fd) && n++ < ECHOES) {
+		must(ioctl(fd, SIOCOUTQ, &queued));
+		if (queued > most)
+			most = queued;
+	}
+	must(ioctl(tx, SIOCINQ, &held));
+	tap_diag("%d rounds, %d bytes held, %d queued", n, held, most);
+	check_range(held, 2 * SPACE, 2 * SPACE + 4 * REPLY);
+	check_range(most, 0, SPACE);
+	/* it may go on with others, and here once it has read */
+	check_err(rds_send(tx, "x", 1, MSG_DONTWAIT, &self), EAGAIN);
+	check_ret(rds_send(tx, "x", 1, MSG_DONTWAIT, &other), 1);
+	check_eq(poll_one(tx, POLLOUT, 0), 0);
+	while (read_now(tx, NULL) > 0)
+		;
+	check_eq(poll_one(tx, POLLOUT, tap_ms(WAIT_MS)), POLLOUT);
+	ask(tx, &self, 1);
+	await(fd, 1);
+	close(fd);
+	close(rx);
+	close(tx);
+}
+
 /* ------------------------------------------------------------ everybody */
 
 struct msg {
@@ -506,6 +570,8 @@ static const struct tap_case cases[] = {
 	  off_hands_out, 0, 0 },
 	{ "throttles", "who asks and is not answered is stopped", throttles,
 	  0, 0 },
+	{ "never_reads", "who asks and never reads the answers is stopped",
+	  never_reads, TAP_EACH_FAMILY, 0 },
 	{ "everybody", "N:N echo with little room: each reply is accepted",
 	  everybody, TAP_EACH_FAMILY, 60 },
 };

@@ -133,7 +133,7 @@ static void random_msg(struct xrds_wire_msg *msg)
 	msg->tag = unit_random();
 	msg->frag = unit_random();
 	msg->credit = unit_below(XRDS_WIRE_MAX_CREDIT + 1);
-	msg->flags = unit_random() & (XRDS_F_ACK_REQUIRED |
+	msg->flags = unit_random() & (XRDS_F_ACK_REQUIRED | XRDS_F_REPLY |
 				      XRDS_F_RETRANSMITTED |
 				      XRDS_F_EXT_EXTENSION);
 	do {
@@ -420,7 +420,7 @@ static void flags_xrds(void)
 		int want = XRDS_WIRE_OK;
 
 		msg.flags = flags;
-		if (flags & ~0x26)
+		if (flags & ~0x36)
 			want = XRDS_WIRE_FLAGS;
 		CHECK((unit_try(&msg, 64, XRDS_VER_XRDS) == want) ||
 		      (flags & (XRDS_F_CONTROL | XRDS_F_EOS)));
