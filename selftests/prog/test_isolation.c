@@ -3,14 +3,18 @@
  * For tests with three nodes: one destination that makes no progress must not
  * slow down another.
  *
- *   test_isolation sink LOCAL PORT            reads, and answers each BATCH
- *   test_isolation send LOCAL LIVE VICTIM PORT
+ *   test_isolation sink LOCAL PORT		reads, and answers when asked to
+ *   test_isolation send LOCAL LIVE VICTIM PORT lost|kept
  *
- * The sender measures how fast BATCH messages reach the live node, says
- * "measured", and waits for SIGUSR1: by then the victim makes no progress. Then
- * it fills its space toward the victim and measures again, beside a socket that
- * never talked to the victim. Other things that go on in the machine slow some
- * rounds down, so the best ones count.
+ * The sender measures how fast its messages reach the live node: in turn while
+ * the victim is healthy, while its space toward a victim that makes no progress
+ * is full, and ("lost") once the connection to that was given up, too. It says
+ * "break N" and "heal N", and waits for SIGUSR1 until that is done.
+ *
+ * The machine is shared, and at times slower than a moment ago. So each turn is
+ * short, the same number of messages is sent in each state, and what counts is
+ * the sum over the turns. At least BATCH messages are sent in each state; when
+ * the result is not clear by then, more.
  */
 #include <poll.h>
 #include <signal.h>
@@ -24,11 +28,26 @@
 
 enum {
 	BATCH		= 10000,
+	TURN		= 2000,		/* messages */
+	TURNS		= BATCH / TURN,
+	MAX_TURNS	= 5 * TURNS,
 	BYTES		= 1024,
-	ROUNDS		= 3,
-	MORE_ROUNDS	= 12,		/* when the first ones disagree */
 	PERCENT		= 95,
 	LIMIT_MS	= 60000,
+	QUIET_MS	= 500,		/* nothing moves any more */
+	PLAIN		= 'p',		/* a message */
+	ASKS		= 'a',		/* one that is answered */
+};
+
+static const char * const state_names[] = { "healthy", "full", "lost" };
+enum { HEALTHY, FULL, LOST, NR_STATES };
+
+struct sender {
+	int fd;
+	union addr live;
+	union addr victim;
+	int states;		/* HEALTHY up to this one, exclusive */
+	long long ms[NR_STATES];
 };
 
 static char data[BYTES];
@@ -41,84 +60,149 @@ static void __noreturn sink(const char *local, int port)
 	printf("ready\n");
 	fflush(stdout);
 	for (;;) {
-		for (int i = 0; i < BATCH; i++)
-			check_ret(rds_recv(fd, data, BYTES, 0, &from), BYTES);
-		check_ret(rds_send(fd, "x", 1, 0, &from), 1);
+		check_ret(rds_recv(fd, data, BYTES, 0, &from), BYTES);
+		if (data[0] == ASKS)
+			check_ret(rds_send(fd, data, 1, 0, &from), 1);
 	}
 }
 
-/* Messages per second to a sink */
-static double rate(int fd, const union addr *to)
+static void send_one(struct sender *s, char kind)
+{
+	data[0] = kind;
+	check_ret(rds_send(s->fd, data, BYTES, 0, &s->live), BYTES);
+}
+
+/* One turn, until the live node has read all of it */
+static long long turn(struct sender *s)
 {
 	long long start = tap_now_ms();
 
-	for (int i = 0; i < BATCH; i++)
-		check_ret(rds_send(fd, data, BYTES, 0, to), BYTES);
-	check_ret(rds_recv_within(fd, data, 1, LIMIT_MS, NULL), 1);
-	return BATCH * 1e3 / (tap_now_ms() - start);
+	for (int i = 1; i < TURN; i++)
+		send_one(s, PLAIN);
+	send_one(s, ASKS);
+	check_ret(rds_recv_within(s->fd, data, 1, LIMIT_MS, NULL), 1);
+	return tap_now_ms() - start;
 }
 
-static double max(double a, double b)
+static struct xrds_dest_status victim_status(struct sender *s)
 {
-	return a > b ? a : b;
+	struct xrds_dest_status st;
+
+	must(dest_status(s->fd, &s->victim, &st));
+	return st;
+}
+
+static bool drained(void *arg)
+{
+	struct xrds_dest_status st = victim_status(arg);
+
+	return !st.queued_msgs && st.state == XRDS_DEST_UP &&
+	       !(st.flags & XRDS_DEST_CONGESTED);
+}
+
+static bool lost(void *arg)
+{
+	return victim_status(arg).state != XRDS_DEST_UP;
 }
 
 /* Until it refuses, and does so for good */
-static void fill(int fd, const union addr *to)
+static void fill(struct sender *s)
 {
 	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
 
+	data[0] = PLAIN;
 	do {
-		while (rds_send(fd, data, BYTES, MSG_DONTWAIT, to) > 0)
+		while (rds_send(s->fd, data, BYTES, MSG_DONTWAIT,
+				&s->victim) > 0)
 			;
 		if (errno != EAGAIN && errno != ENOBUFS)
 			tap_fail("victim: %s", tap_errno_name(errno));
 		if (tap_now_ms() > end)
 			tap_fail("the victim goes on taking messages");
-	} while (poll_one(fd, POLLOUT, 300));
+	} while (poll_one(s->fd, POLLOUT, QUIET_MS));
 }
 
-static void send_all(const char *local, const char *live, const char *lost,
-		     int port)
+static void ask(const char *what, int number)
 {
-	union addr to = addr_of(live, port), victim = addr_of(lost, port);
-	int fd = rds_bound_to(local, 0, NULL), other, sig, n;
-	double before = 0, after = 0;
 	sigset_t set;
+	int sig;
 
+	printf("%s %d\n", what, number);
+	fflush(stdout);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	/* both connections are up */
-	check_ret(rds_send(fd, data, BYTES, 0, &victim), BYTES);
-	rate(fd, &to);
-	for (int i = 0; i < ROUNDS; i++)
-		before = max(before, rate(fd, &to));
-	printf("measured\n");
-	fflush(stdout);
 	sigwait(&set, &sig);
+}
 
-	fill(fd, &victim);
-	other = rds_bound_to(local, 0, NULL);
-	for (n = 0; n < ROUNDS + MORE_ROUNDS; n++) {
-		after = max(after, rate(fd, &to));
-		before = max(before, rate(other, &to));
-		if (n >= ROUNDS - 1 && after * 100 >= before * PERCENT)
-			break;
+/* A turn in each state */
+static void round_of_turns(struct sender *s, int number)
+{
+	must_wait(drained, s, LIMIT_MS);
+	s->ms[HEALTHY] += turn(s);
+	ask("break", number);
+	fill(s);
+	s->ms[FULL] += turn(s);
+	if (s->states > LOST) {
+		must_wait(lost, s, LIMIT_MS);
+		s->ms[LOST] += turn(s);
 	}
-	printf("%.0f %% of the undisturbed rate, %d rounds\n",
-	       after * 100 / before, n + 1);
-	check(after * 100 >= before * PERCENT);
-	/* the victim is still full */
-	check(rds_send(fd, data, BYTES, MSG_DONTWAIT, &victim) < 0);
+	/* all the time it has been as full as it can be */
+	check(rds_send(s->fd, data, BYTES, MSG_DONTWAIT, &s->victim) < 0);
+	ask("heal", number);
+}
+
+static long long percent(const struct sender *s, int state)
+{
+	return s->ms[HEALTHY] * 100 / (s->ms[state] + !s->ms[state]);
+}
+
+static bool met(const struct sender *s)
+{
+	for (int i = FULL; i < s->states; i++)
+		if (percent(s, i) < PERCENT)
+			return false;
+	return true;
+}
+
+static void send_all(struct sender *s)
+{
+	int n = 0;
+
+	/* connections are up, caches are warm, sleepers have been made */
+	data[0] = PLAIN;
+	check_ret(rds_send(s->fd, data, BYTES, 0, &s->victim), BYTES);
+	turn(s);
+	do {
+		round_of_turns(s, ++n);
+		printf("%d messages: %s %lld/s", n * TURN, state_names[HEALTHY],
+		       n * TURN * 1000LL / s->ms[HEALTHY]);
+		for (int i = FULL; i < s->states; i++)
+			printf(", %s %lld %%", state_names[i], percent(s, i));
+		printf("\n");
+	} while (n < TURNS || (!met(s) && n < MAX_TURNS));
+	check(met(s));
+	printf("done\n");
 }
 
 int main(int argc, char **argv)
 {
+	struct sender s = { .states = LOST };
+	sigset_t set;
+	int port;
+
 	if (argc == 4 && !strcmp(argv[1], "sink"))
 		sink(argv[2], atoi(argv[3]));
-	if (argc != 6 || strcmp(argv[1], "send"))
+	if (argc != 7 || strcmp(argv[1], "send"))
 		tap_fail("usage: test_isolation sink|send ...");
-	send_all(argv[2], argv[3], argv[4], atoi(argv[5]));
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	port = atoi(argv[5]);
+	s.fd = rds_bound_to(argv[2], 0, NULL);
+	s.live = addr_of(argv[3], port);
+	s.victim = addr_of(argv[4], port);
+	if (!strcmp(argv[6], "lost"))
+		s.states = NR_STATES;
+	send_all(&s);
 	tap_child_exit();
 }
