@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread that sleeps in poll() and counts.
+ * A thread that sleeps in poll() or epoll_wait(), and counts.
  */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -55,6 +56,22 @@ static void *poll_thread(void *arg)
 	return NULL;
 }
 
+static void *epoll_thread(void *arg)
+{
+	struct waker *w = arg;
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = w->stop_fd };
+
+	must(epoll_ctl(w->fd, EPOLL_CTL_ADD, w->stop_fd, &event));
+	WRITE_ONCE(w->tid, gettid());
+	if (epoll_wait(w->fd, &event, 1, -1) != 1)
+		tap_fail("epoll_wait: %s", tap_errno_name(errno));
+	if (event.data.fd != w->stop_fd) {
+		w->seen = event.events;
+		WRITE_ONCE(w->returns, 1);
+	}
+	return NULL;
+}
+
 /* Asleep, and in poll(): the thread waits for nothing else */
 static bool asleep(void *arg)
 {
@@ -67,16 +84,27 @@ static bool asleep(void *arg)
 	       state == 'S';
 }
 
-void waker_start(struct waker *w, int fd, short events)
+static void start(struct waker *w, int fd, short events,
+		  void *(*thread)(void *arg))
 {
 	memset(w, 0, sizeof(*w));
 	w->fd = fd;
 	w->events = events;
 	w->stop_fd = must(eventfd(0, EFD_CLOEXEC));
-	errno = pthread_create(&w->thread, NULL, poll_thread, w);
+	errno = pthread_create(&w->thread, NULL, thread, w);
 	if (errno)
 		tap_fail("pthread_create: %s", tap_errno_name(errno));
 	must_wait(asleep, w, WAIT_MS);
+}
+
+void waker_start(struct waker *w, int fd, short events)
+{
+	start(w, fd, events, poll_thread);
+}
+
+void waker_start_epoll(struct waker *w, int ep)
+{
+	start(w, ep, 0, epoll_thread);
 }
 
 long waker_sleeps(const struct waker *w)

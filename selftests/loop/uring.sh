@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# io_uring's poll reports what poll() does.
+# nodes: 1
+# timeout: 120
+# modules: xrds
+
+exec test_uring

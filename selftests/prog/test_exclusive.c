@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * EPOLLEXCLUSIVE: several threads wait for one socket, and what can be done by
+ * one of them wakes one; it is not spent on those who wait for something else.
+ */
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+#include "waker.h"
+
+enum {
+	NR		= 8,
+	OTHERS		= 3,
+	CHUNK		= 4096,
+	SPACE		= 64 * 1024,
+	QUIET_MS	= 100,		/* long enough for a wrong wake-up */
+	DELAY_MS	= 300,
+};
+
+struct team {
+	struct waker w[NR];
+	int nr;
+};
+
+static char chunk[CHUNK];
+
+/* One more that waits for a socket; the wait queue is in the order of calls */
+static void team_add(struct team *team, int fd, unsigned int events)
+{
+	struct epoll_event event = { .events = events | EPOLLEXCLUSIVE };
+	int ep = must(epoll_create1(EPOLL_CLOEXEC));
+
+	must(epoll_ctl(ep, EPOLL_CTL_ADD, fd, &event));
+	waker_start_epoll(&team->w[team->nr++], ep);
+}
+
+static int team_woken(const struct team *team)
+{
+	int n = 0;
+
+	for (int i = 0; i < team->nr; i++)
+		n += READ_ONCE(team->w[i].returns);
+	return n;
+}
+
+static bool any_woken(void *arg)
+{
+	return team_woken(arg);
+}
+
+static void team_end(struct team *team)
+{
+	for (int i = 0; i < team->nr; i++) {
+		waker_stop(&team->w[i]);
+		close(team->w[i].fd);
+	}
+	team->nr = 0;
+}
+
+/* How often those have slept who were not told anything */
+static long sleeps_of_rest(const struct team *team)
+{
+	long n = 0;
+
+	for (int i = 0; i < team->nr; i++)
+		if (!READ_ONCE(team->w[i].returns))
+			n += waker_sleeps(&team->w[i]);
+	return n;
+}
+
+static void wait_for_next(struct team *team, int woken)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+
+	while (team_woken(team) < woken && tap_now_ms() < end)
+		usleep(1000);
+	usleep(QUIET_MS * 1000);
+	check_eq(team_woken(team), woken);
+}
+
+static void one_message(void)
+{
+	int tx = rds_bound(NULL), fd;
+	struct team team = { 0 };
+	union addr to;
+	char byte;
+
+	fd = rds_bound(&to);
+	for (int i = 0; i < NR; i++)
+		team_add(&team, fd, EPOLLIN);
+	for (int i = 1; i <= NR; i++) {
+		tap_context("message %d", i);
+		must(rds_send(tx, "x", 1, 0, &to));
+		wait_for_next(&team, i);
+		/* the others have not even looked */
+		check_eq(sleeps_of_rest(&team), NR - i);
+		check_ret(rds_recv(fd, &byte, 1, MSG_DONTWAIT, NULL), 1);
+	}
+	for (int i = 0; i < NR; i++)
+		check_eq(team.w[i].seen, EPOLLIN);
+	team_end(&team);
+	close(fd);
+	close(tx);
+}
+
+static void fill(int fd, const union addr *to)
+{
+	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
+		;
+	check_eq(errno, EAGAIN);
+}
+
+static void space(void)
+{
+	int fd = rds_bound(NULL), rx;
+	struct team team = { 0 };
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	knob("net/xrds/loop/delay_ms", tap_ms(DELAY_MS));
+	fill(fd, &to);
+	/* in front are some that it is not for */
+	for (int i = 0; i < OTHERS; i++)
+		team_add(&team, fd, EPOLLIN);
+	for (int i = OTHERS; i < NR; i++)
+		team_add(&team, fd, EPOLLOUT);
+	wait_for_next(&team, 1);
+	check_eq(sleeps_of_rest(&team), NR - 1);
+	check_eq(team.w[OTHERS].seen, EPOLLOUT);
+	check_ret(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
+	team_end(&team);
+	close(fd);
+	close(rx);
+}
+
+static void message_among_senders(void)
+{
+	int fd, full, tx = rds_bound(NULL);
+	struct team team = { 0 };
+	union addr self, to;
+
+	fd = rds_bound(&self);
+	full = rds_bound(&to);
+	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to) > 0 ||
+	       (errno == EAGAIN && poll_one(fd, POLLOUT, WAIT_MS)))
+		;
+	check_eq(errno, ENOBUFS);
+	for (int i = 0; i < OTHERS; i++)
+		team_add(&team, fd, EPOLLOUT);
+	for (int i = OTHERS; i < NR; i++)
+		team_add(&team, fd, EPOLLIN);
+	must(rds_send(tx, "x", 1, 0, &self));
+	must_wait(any_woken, &team, WAIT_MS);
+	wait_for_next(&team, 1);
+	check_eq(team.w[OTHERS].seen, EPOLLIN);
+	team_end(&team);
+	close(fd);
+	close(full);
+	close(tx);
+}
+
+static const struct tap_case cases[] = {
+	{ "one_message", "one message wakes one of those who wait", one_message,
+	  TAP_EACH_FAMILY, 0 },
+	{ "space", "space wakes one of those who want to send", space, 0, 0 },
+	{ "message_among_senders", "a message wakes no sender, and one reader",
+	  message_among_senders, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * io_uring's poll, single and multishot: it reports what poll() would, when it
+ * would, and nothing else.
+ */
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "rdma.h"
+#include "sock.h"
+#include "tap.h"
+#include "uring.h"
+
+enum {
+	CHUNK		= 4096,
+	SPACE		= 64 * 1024,
+	QUIET_MS	= 200,		/* long enough for a wrong event */
+	DELAY_MS	= 300,
+	ROUNDS		= 5,
+	ID		= 77,
+	REMOVAL		= 0,
+};
+
+static char chunk[CHUNK];
+static struct uring ring;
+
+/* The events of the next completion; whether more may follow is as given */
+static int next_events(int ms, bool more)
+{
+	struct io_uring_cqe cqe;
+
+	if (!uring_next(&ring, &cqe, ms))
+		return 0;
+	check_eq(cqe.user_data, ID);
+	check_eq(!!(cqe.flags & IORING_CQE_F_MORE), more);
+	return cqe.res;
+}
+
+static void check_no_event(void)
+{
+	check_eq(next_events(QUIET_MS, false), 0);
+}
+
+static int read_one(int fd)
+{
+	return rds_recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT, NULL);
+}
+
+static void drain(int fd)
+{
+	while (read_one(fd) >= 0)
+		;
+}
+
+/* ------------------------------------------------------------------ input */
+
+static void input(void)
+{
+	union addr self;
+	int fd = rds_bound(&self);
+
+	uring_open(&ring);
+	uring_poll(&ring, fd, POLLIN | POLLRDNORM, false, ID);
+	check_no_event();
+	must(rds_send(fd, "x", 1, 0, &self));
+	check_eq(next_events(tap_ms(WAIT_MS), false), POLLIN | POLLRDNORM);
+	/* once */
+	must(rds_send(fd, "x", 1, 0, &self));
+	check_no_event();
+	/* what is there already is reported at once */
+	uring_poll(&ring, fd, POLLIN, false, ID);
+	check_eq(next_events(0, false), POLLIN);
+	uring_close(&ring);
+	close(fd);
+}
+
+static void input_multishot(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr to;
+
+	fd = rds_bound(&to);
+	uring_open(&ring);
+	uring_poll(&ring, fd, POLLIN, true, ID);
+	check_no_event();
+	for (int i = 0; i < ROUNDS; i++) {
+		tap_context("message %d", i);
+		must(rds_send(tx, "x", 1, 0, &to));
+		check_eq(next_events(tap_ms(WAIT_MS), true), POLLIN);
+		check_ret(read_one(fd), 1);
+	}
+	/* each is an event, though nobody reads */
+	for (int i = 0; i < ROUNDS; i++) {
+		must(rds_send(tx, "x", 1, 0, &to));
+		check_eq(next_events(tap_ms(WAIT_MS), true), POLLIN);
+	}
+	check_no_event();
+	uring_close(&ring);
+	close(fd);
+	close(tx);
+}
+
+/* ----------------------------------------------------------------- output */
+
+/* Until refused for good, with this error */
+static void fill(int fd, const union addr *to, int error)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+
+	for (;;) {
+		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
+			continue;
+		if (errno == error)
+			return;
+		if (errno != EAGAIN || tap_now_ms() > end)
+			tap_fail("send: %s", tap_errno_name(errno));
+		poll_one(fd, POLLOUT, 100);
+	}
+}
+
+static void output_full(bool multishot)
+{
+	int fd = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	knob("net/xrds/loop/delay_ms", tap_ms(3 * DELAY_MS));
+	uring_open(&ring);
+	fill(fd, &to, EAGAIN);
+	for (int i = 0; i < 1 + multishot; i++) {
+		if (!i)
+			uring_poll(&ring, fd, POLLOUT, multishot, ID);
+		check_no_event();
+		check_eq(next_events(tap_ms(WAIT_MS), multishot), POLLOUT);
+		check_ret(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
+		fill(fd, &to, EAGAIN);
+		drain(rx);
+	}
+	uring_close(&ring);
+	close(fd);
+	close(rx);
+}
+
+static void output_full_once(void)
+{
+	output_full(false);
+}
+
+static void output_full_multishot(void)
+{
+	output_full(true);
+}
+
+static void output_congested(void)
+{
+	int fd = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	uring_open(&ring);
+	for (int i = 0; i < ROUNDS; i++) {
+		tap_context("round %d", i);
+		fill(fd, &to, ENOBUFS);
+		uring_poll(&ring, fd, POLLOUT, false, ID);
+		check_no_event();
+		drain(rx);
+		check_eq(next_events(tap_ms(WAIT_MS), false), POLLOUT);
+	}
+	/* the news, as an input event */
+	fill(fd, &to, ENOBUFS);
+	uring_poll(&ring, fd, POLLWRBAND, false, ID);
+	/* of the rounds before: they were polled for space only */
+	if (next_events(0, false) == POLLWRBAND)
+		uring_poll(&ring, fd, POLLWRBAND, false, ID);
+	check_no_event();
+	drain(rx);
+	check_eq(next_events(tap_ms(WAIT_MS), false), POLLWRBAND);
+	uring_close(&ring);
+	close(fd);
+	close(rx);
+}
+
+/* --------------------------------------------------------------- the rest */
+
+static void barrier_reached(void)
+{
+	struct xrds_barrier b;
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	slow_ops(2 * DELAY_MS);
+	uring_open(&ring);
+	op = op_write(&t, 0, pages(PAGE_BYTES), 64);
+	check(op_send(fd, &t.addr, &op) >= 0);
+	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
+		  EAGAIN);
+	uring_poll(&ring, fd, POLLIN | POLLRDBAND, false, ID);
+	check_eq(next_events(QUIET_MS, false), 0);
+	check_eq(next_events(tap_ms(WAIT_MS), false), POLLIN | POLLRDBAND);
+	check_ret(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
+	uring_close(&ring);
+	close(fd);
+	target_close(&t);
+}
+
+static void removed(void)
+{
+	struct io_uring_cqe cqe;
+	int fd = rds_bound(NULL);
+
+	uring_open(&ring);
+	for (int multishot = 0; multishot < 2; multishot++) {
+		uring_poll(&ring, fd, POLLIN, multishot, ID);
+		uring_remove(&ring, ID);
+		for (int i = 0; i < 2; i++) {
+			check(uring_next(&ring, &cqe, tap_ms(WAIT_MS)));
+			check_eq(cqe.res,
+				 cqe.user_data == ID ? -ECANCELED : 0);
+		}
+	}
+	check_no_event();
+	uring_close(&ring);
+	close(fd);
+}
+
+static bool all_closed(void *arg)
+{
+	return protocol_sockets() == *(long long *)arg;
+}
+
+static void closed(void)
+{
+	long long before = protocol_sockets();
+	union addr self;
+	int fd = rds_bound(&self);
+
+	uring_open(&ring);
+	uring_poll(&ring, fd, POLLIN, true, ID);
+	uring_poll(&ring, fd, POLLERR, false, ID);
+	must(rds_send(fd, "x", 1, 0, &self));
+	close(fd);
+	/* the polls hold the socket, and the ring the polls */
+	uring_close(&ring);
+	must_wait(all_closed, &before, WAIT_MS);
+}
+
+static const struct tap_case cases[] = {
+	{ "input", "a message completes a poll, once", input, TAP_EACH_FAMILY,
+	  0 },
+	{ "input_multishot", "each message completes a multishot poll",
+	  input_multishot, TAP_EACH_FAMILY, 0 },
+	{ "output_full", "space completes a poll", output_full_once, 0, 0 },
+	{ "output_full_multishot", "space does so each time it comes",
+	  output_full_multishot, 0, 0 },
+	{ "output_congested", "the end of congestion completes polls",
+	  output_congested, TAP_EACH_FAMILY, 0 },
+	{ "barrier", "a barrier that is reached completes a poll",
+	  barrier_reached, 0, 0 },
+	{ "removed", "a poll can be taken back", removed, 0, 0 },
+	{ "closed", "a ring that ends lets go of the socket", closed, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
