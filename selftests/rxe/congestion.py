@@ -2,11 +2,13 @@
 """A receiver that does not read stops its senders, across the wire."""
 
 import signal
+import time
 
 import remote
 import traffic
 
 TIMEOUT = 120
+UPDATE_BYTES = 128
 
 
 def _blocked(rig, here, there, port):
@@ -65,6 +67,36 @@ def test_few_updates(rig):
     _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4104))
     told = remote.counter(rig.a, "cong_update_received") - before
     rig.check(told == 2, f"{told} updates for one port")
+
+
+def _sent_bytes(node) -> int:
+    """What its network card has sent, once nothing moves any more."""
+    last = -1
+    while True:
+        now = int(node.read("/sys/class/net/eth0/statistics/tx_bytes"))
+        if now == last:
+            return now
+        last = now
+        time.sleep(0.5)
+
+
+def test_update_bytes(rig):
+    """The news that one port is free: all of its bytes on the wire."""
+    for node in (rig.a, rig.b):
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+    sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4105)
+    # nothing is to be sent when it is released
+    sender.kill(signal.SIGSTOP)
+    before = _sent_bytes(rig.b)
+    told = remote.counter(rig.a, "cong_update_received")
+    sink.kill(signal.SIGUSR1)
+    remote.wait_above(rig.a, "cong_update_received", told)
+    sent = _sent_bytes(rig.b) - before
+    rig.check(0 < sent <= UPDATE_BYTES, f"{sent} bytes for one port")
+    rig.diag(f"{sent} bytes, with all headers")
+    sender.kill(signal.SIGCONT)
+    sender.expect("released")
+    sender.wait()
 
 
 def test_lost_updates(rig):
