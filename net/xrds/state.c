@@ -18,6 +18,8 @@
 
 /* a connection that lasted this long reconnects without delay */
 #define XRDS_CONN_STABLE	HZ
+/* a request of ours that was not answered for so long is lost */
+#define XRDS_CONN_ASKED		(2 * HZ)
 
 /* What an event does. KEEP leaves it pending until the state changes. */
 enum xrds_action {
@@ -292,11 +294,12 @@ static void xrds_state_advance(struct xrds_conn *conn)
 
 	if (ret == -EINPROGRESS)
 		return;
-	if (ret)
+	if (ret) {
 		xrds_state_fail(conn, ret);
-	else
-		xrds_state_set(conn, XRDS_ST_CONNECTING,
-			       xrds_attempt_deadline(conn));
+		return;
+	}
+	conn->asked_at = jiffies;
+	xrds_state_set(conn, XRDS_ST_CONNECTING, xrds_attempt_deadline(conn));
 }
 
 static void xrds_state_accept(struct xrds_conn *conn)
@@ -340,10 +343,14 @@ static void xrds_state_replace(struct xrds_conn *conn)
 		xrds_state_down(conn, false);
 }
 
-/* Both dialled: the attempt of the lower address goes on. */
+/* Both dialled: the attempt of the lower address goes on. But one that has not
+ * been answered by now has not crossed: it was lost, and the connection
+ * manager takes seconds to send it again.
+ */
 static void xrds_state_cross(struct xrds_conn *conn)
 {
-	if (!conn->dialled) {
+	if (!conn->dialled ||
+	    time_after(jiffies, conn->asked_at + XRDS_CONN_ASKED)) {
 		xrds_state_replace(conn);
 		return;
 	}

@@ -950,6 +950,7 @@ enum {
  * @cong_full:	all state must be told; @lock
  * @cong_rx:	congestion updates that wait for the worker
  * @up_at:	jiffies when it last came up; worker
+ * @asked_at:	jiffies when it last sent a request; worker
  */
 struct xrds_conn {
 	struct rhash_head node;
@@ -1007,6 +1008,7 @@ struct xrds_conn {
 	struct xarray cong;
 	struct sk_buff_head cong_rx;
 	unsigned long up_at;
+	unsigned long asked_at;
 };
 
 extern struct workqueue_struct *xrds_conn_wq;
