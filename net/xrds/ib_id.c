@@ -15,11 +15,13 @@
  * destroyed when the interface is up again. If the device is removed before,
  * the handler leaves the identifier to the connection manager.
  *
- * An interface may also lose the address for good. Such identifiers stay until
- * the device is removed, but no more of them than XRDS_IB_MAX_BURIED.
+ * The same goes for an interface that has lost the address. It may be for good:
+ * such identifiers stay until the device is removed, but no more of them than
+ * XRDS_IB_MAX_BURIED.
  */
+#include <linux/inetdevice.h>
 #include <linux/netdevice.h>
-#include <rdma/ib_cache.h>
+#include <net/addrconf.h>
 
 #include "ib.h"
 
@@ -46,6 +48,26 @@ static unsigned int xrds_ib_nr_graves;
 static void xrds_ib_exhume(struct work_struct *work);
 static DECLARE_DELAYED_WORK(xrds_ib_exhume_work, xrds_ib_exhume);
 
+/* Under RCU. A device of RoCE has the address in its table as well, but a
+ * little longer, and under another number when it has come back.
+ */
+static const struct net_device *xrds_ib_id_ndev(const struct rdma_cm_id *id)
+{
+	const struct rdma_addr *route = &id->route.addr;
+	const struct sockaddr_in6 *sin6;
+	const struct sockaddr_in *sin;
+
+	if (route->src_addr.ss_family == AF_INET) {
+		sin = (const struct sockaddr_in *)&route->src_addr;
+		return __ip_dev_find(route->dev_addr.net, sin->sin_addr.s_addr,
+				     false);
+	}
+	sin6 = (const struct sockaddr_in6 *)&route->src_addr;
+	if (!IS_ENABLED(CONFIG_IPV6))
+		return NULL;
+	return ipv6_dev_find(route->dev_addr.net, &sin6->sin6_addr, NULL);
+}
+
 /**
  * xrds_ib_id_up - can something be said to an identifier's peer?
  * @id: identifier, bound to a device or not
@@ -55,16 +77,14 @@ static DECLARE_DELAYED_WORK(xrds_ib_exhume_work, xrds_ib_exhume);
  */
 bool xrds_ib_id_up(const struct rdma_cm_id *id)
 {
-	const struct ib_gid_attr *attr = id->route.addr.dev_addr.sgid_attr;
 	const struct net_device *ndev;
 	bool up;
 
-	if (!id->device || !attr ||
-	    !rdma_protocol_roce(id->device, id->port_num))
+	if (!id->device || !rdma_protocol_roce(id->device, id->port_num))
 		return true;
 	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	up = !IS_ERR(ndev) && (READ_ONCE(ndev->flags) & IFF_UP);
+	ndev = xrds_ib_id_ndev(id);
+	up = ndev && (READ_ONCE(ndev->flags) & IFF_UP);
 	rcu_read_unlock();
 	return up;
 }
