@@ -163,12 +163,28 @@ struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
 	return found;
 }
 
+/* Other namespaces may have the same address. */
+static bool xrds_ib_gid_in(const struct net *net,
+			   const struct ib_gid_attr *attr)
+{
+	const struct net_device *ndev;
+	bool in;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	in = !IS_ERR(ndev) && net_eq(dev_net(ndev), net);
+	rcu_read_unlock();
+	return in;
+}
+
 /* On RoCE, addresses of a device are in its table of identifiers. */
-static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct in6_addr *addr)
+static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
+					      const struct in6_addr *addr)
 {
 	struct xrds_ib_dev *ibdev, *found = NULL;
 	const struct ib_gid_attr *attr;
 	union ib_gid gid;
+	bool in;
 
 	BUILD_BUG_ON(sizeof(gid) != sizeof(*addr));
 	memcpy(&gid, addr, sizeof(gid));
@@ -178,7 +194,10 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct in6_addr *addr)
 				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
 		if (IS_ERR(attr))
 			continue;
+		in = xrds_ib_gid_in(net, attr);
 		rdma_put_gid_attr(attr);
+		if (!in)
+			continue;
 		refcount_inc(&ibdev->ref);
 		found = ibdev;
 		break;
@@ -205,7 +224,7 @@ struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
 		return NULL;
 	/* the cheap way, where it is not ambiguous */
 	if (!scope)
-		ibdev = xrds_ib_dev_by_gid(addr);
+		ibdev = xrds_ib_dev_by_gid(net, addr);
 	return ibdev ?: xrds_ib_bound_dev(net, addr, scope);
 }
 
