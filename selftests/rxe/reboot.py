@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A peer that was killed and comes back is a new one, and welcome."""
 
+import remote
 import traffic
 
 TIMEOUT = 240
@@ -26,3 +27,27 @@ def test_reboot_with_queue(rig):
     traffic.run(rig, 500, seed=3, port=6000)
     holder.kill()
     traffic.run(rig, 500, seed=4, port=7000)
+
+
+def test_reboot_old_messages(rig):
+    """What was queued for a socket that died does not reach its successor."""
+    traffic.run(rig, 100)
+    rig.b.cut()
+    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 20 6000")
+    holder.expect("holding 20")
+    rig.b.reboot()
+    rig.b.run("modprobe xrds_ib")
+    sink = rig.b.start(f"test_sink {rig.b.ip} 6000 1000000")
+    sink.expect("ready")
+    remote.wait_above(rig.a, "send_drop_stale_peer", 19)
+    rig.check(remote.counter(rig.a, "send_drop_stale_peer") == 20,
+              "others were dropped as well")
+    rig.a.run(f"xrds-ping -c 3 -i 0.2 -w 60 {rig.b.ip}", timeout=70)
+    for name in ("recv_delivered", "recv_drop_no_sock"):
+        rig.check(remote.counter(rig.b, name) == 0, f"{name} is not 0")
+    # the same sockets go on with new messages
+    new = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 20 6000")
+    new.expect("holding 20")
+    remote.wait_above(rig.b, "recv_delivered", 19)
+    rig.check(remote.counter(rig.b, "recv_delivered") == 20,
+              "not just what was sent to it")
