@@ -3,9 +3,10 @@
 
 import time
 
+import remote
 import traffic
 
-TIMEOUT = 180
+TIMEOUT = 240
 KILL_MS = 1000
 NOBODY = "10.0.0.99"
 
@@ -78,6 +79,23 @@ def test_pause(rig):
     time.sleep(5)
     rig.b.resume()
     stream.end(150)
+
+
+def test_pause_minute(rig):
+    """The peer stands still for longer than every timer."""
+    stream = traffic.Stream(rig, 40000, seed=8, stall=150)
+    stream.flowing()
+    rig.b.pause()
+    time.sleep(60)
+    rig.b.resume()
+    begin = time.monotonic()
+    for node in rig.nodes:
+        remote.wait_above(node, "recv_delivered",
+                          remote.counter(node, "recv_delivered") + 30)
+    seconds = time.monotonic() - begin
+    rig.diag(f"data flows both ways after {seconds:.1f} s")
+    rig.check(seconds < 15 * rig.kernel.slow, f"it took {seconds:.1f} s")
+    stream.end(200)
 
 
 def test_link_down(rig):
