@@ -5,6 +5,7 @@
  * A call is one message, its answer another. Messages are not lost when a
  * connection is, so a call needs no repetition.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -90,6 +91,20 @@ static u64 serve_op(struct server *s, const struct call *c,
 	return op_run(s->ops, &got->from, &op);
 }
 
+/* The device may be away for a while */
+static int serve_get(struct server *s, struct call *c, const struct got *got)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+
+	while (mr_get_for(s->fd, &got->from, s->mem + c->offset, c->bytes,
+			  c->flags, &c->arg)) {
+		if (errno != ENODEV || tap_now_ms() > end)
+			return errno;
+		poll(NULL, 0, 10);
+	}
+	return 0;
+}
+
 static void serve_one(struct server *s, struct call *c, const struct got *got)
 {
 	char *mem = s->mem + c->offset;
@@ -99,9 +114,7 @@ static void serve_one(struct server *s, struct call *c, const struct got *got)
 	case CALL_NOP:
 		break;
 	case CALL_GET:
-		if (mr_get_for(s->fd, &got->from, mem, c->bytes, c->flags,
-			       &c->arg))
-			c->error = errno;
+		c->error = serve_get(s, c, got);
 		break;
 	case CALL_FREE:
 		if (mr_free(s->fd, c->arg))

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Devices and addresses go and come back under traffic.
+
+Sockets stay bound and messages wait; ops end at once. DEVICE_ROUNDS chooses
+another number of times than that of every day.
+"""
+
+import os
+import random
+import re
+import signal
+import time
+
+import remote
+import traffic
+
+TIMEOUT = 300
+ROUNDS = int(os.environ.get("DEVICE_ROUNDS", "6"))
+LIMIT = 120                 # seconds, for the end of a program
+RESUME = 60                 # seconds, for traffic to flow again
+FRESH_MSGS = 30             # messages that prove it does
+STREAM_MSGS = 8000
+
+
+class Traffic:
+    """Messages both ways, reads by one node, writes by the other."""
+
+    def __init__(self, rig) -> None:
+        self.rig = rig
+        self.seed = 0
+        self.times: list[float] = []
+        self.pair = remote.Pair(rig)
+        self.churn = self.pair.start("test_device churn")
+        self._stream()
+        self.churn.expect("flowing")
+        self.stream.flowing()
+
+    def _stream(self) -> None:
+        self.seed += 1
+        # another one follows where it does not suffice
+        count = STREAM_MSGS // int(self.rig.kernel.slow)
+        self.stream = traffic.Stream(self.rig, count, seed=self.seed,
+                                     stall=100, port=5000 + 16 * self.seed)
+
+    def resumed(self) -> None:
+        """Wait until messages arrive on both sides and ops end well."""
+        if not self.stream.running():
+            self.stream.end(LIMIT)
+            self._stream()
+        begin = time.monotonic()
+        now = [(node, name, remote.counter(node, name)) for node, name in
+               ((self.rig.a, "recv_delivered"), (self.rig.b, "recv_delivered"),
+                (self.rig.a, "rdma_done"))]
+        for node, name, value in now:
+            remote.wait_above(node, name, value, RESUME)
+        self.times.append(time.monotonic() - begin)
+        for node, name, value in now:
+            remote.wait_above(node, name, value + FRESH_MSGS, RESUME)
+        self.rig.check(not self.stream.failed(), "the stream has failed")
+        self.rig.check(self.churn.code is None, "the ops have failed")
+
+    def end(self) -> dict[str, int]:
+        """All of it was right, and nothing is left."""
+        self.churn.kill(signal.SIGUSR1)
+        out = self.churn.wait(LIMIT).out
+        words = " ".join(re.findall(r"^(?:churn|own): (.*)$", out, re.M))
+        result = {key: int(value) for key, value in
+                  (word.split("=") for word in words.split())}
+        self.stream.end(LIMIT * 2)
+        self.pair.end()
+        for node in self.rig.nodes:
+            for name in ("obj_mrs", "obj_rops", "obj_msgs"):
+                node.wait_for(f"test $(test_counter {name}) -eq 0", 30)
+        if self.times:
+            self.rig.diag(f"seconds until it flows again: "
+                          f"{min(self.times):.1f} to {max(self.times):.1f}, "
+                          f"mean {sum(self.times) / len(self.times):.1f}")
+        self.rig.diag(f"ops: {result}; {self.seed} streams")
+        return result
+
+
+def _rounds(rig, rounds: int, take, give) -> None:
+    """Take something from a node, the other, both; and give it back."""
+    dice = random.Random(rounds)
+    load = Traffic(rig)
+    for number in range(rounds):
+        nodes = (rig.nodes[:1], rig.nodes[1:], rig.nodes)[number % 3]
+        for node in nodes:
+            take(node)
+        # now and then long enough to be missed
+        time.sleep(dice.choice((0, 0, 0.3, 2)))
+        for node in nodes:
+            give(node)
+        load.resumed()
+    result = load.end()
+    rig.check(result["success"] >= rounds * FRESH_MSGS, f"{result}")
+    rig.check(result["remote"] > 0 or take is _del_address,
+              f"no region was missed: {result}")
+
+
+def _delete(node) -> None:
+    node.run("rdma link delete rxe0", timeout=30)
+
+
+def _add(node) -> None:
+    node.run("rdma link add rxe0 type rxe netdev eth0")
+
+
+def test_device(rig):
+    """A node's device, the other's, both: deleted and added, many times."""
+    _rounds(rig, ROUNDS, _delete, _add)
+
+
+test_device.timeout = 240 + 30 * ROUNDS
+
+
+def test_driver(rig):
+    """The driver is unloaded while sockets are open."""
+    def unload(node):
+        node.run("modprobe -r rdma_rxe", timeout=30)
+
+    def load(node):
+        node.run("modprobe rdma_rxe")
+        _add(node)
+
+    _rounds(rig, 3, unload, load)
+
+
+DRIVER = "/sys/bus/virtio/drivers/virtio_net"
+
+
+def _unbind(node) -> None:
+    node.run("basename $(readlink -f /sys/class/net/eth0/device) > eth0.device "
+             f"&& cat eth0.device > {DRIVER}/unbind", timeout=30)
+
+
+def _bind(node, total: int) -> None:
+    """The driver of the network card again, and the network as at boot."""
+    others = [n for n in range(1, total + 1) if n != node.number]
+    node.run(f"cat eth0.device > {DRIVER}/bind")
+    node.wait_for("ip link set eth0 mtu 9000 up")
+    node.run(f"ip addr add {node.ip}/24 dev eth0 && "
+             f"ip addr add {node.ip6}/64 dev eth0 nodad" +
+             "".join(f" && ip neigh add {net}{n} dev eth0 nud permanent "
+                     f"lladdr 52:54:00:78:72:0{n}"
+                     for n in others for net in ("10.0.0.", "fd00::")))
+    _add(node)
+
+
+def test_netdev(rig):
+    """The network card goes, with everything that is on it."""
+    total = len(rig.nodes)
+    try:
+        _rounds(rig, 3, _unbind, lambda node: _bind(node, total))
+    finally:
+        for node in rig.nodes:
+            if node.run("test -d /sys/class/net/eth0", check=False).code:
+                _bind(node, total)
+
+
+def _del_address(node) -> None:
+    node.run(f"ip addr del {node.ip}/24 dev eth0")
+
+
+def _add_address(node) -> None:
+    node.run(f"ip addr add {node.ip}/24 dev eth0")
+
+
+def test_address(rig):
+    """The addresses go, and come back."""
+    try:
+        _rounds(rig, 3, _del_address, _add_address)
+    finally:
+        for node in rig.nodes:
+            node.run(f"ip addr replace {node.ip}/24 dev eth0")
+
+
+def test_bind(rig):
+    """A socket cannot be bound to an address without its device."""
+    holder = rig.a.start(f"test_hold {rig.a.ip}")
+    holder.expect("holding")
+    _delete(rig.a)
+    done = rig.a.run(f"test_hold {rig.a.ip}", check=False)
+    rig.check(done.code and "EADDRNOTAVAIL" in done.out,
+              f"bound: exit {done.code}: {done.out}")
+    _add(rig.a)
+    rig.check(holder.code is None, "the socket bound before has ended")
+    holder = rig.a.start(f"test_hold {rig.a.ip}")
+    holder.expect("holding")
+
+
+def test_namespace(rig):
+    """Another namespace has loopback, and nothing of the first one's device."""
+    def inside(command: str):
+        return rig.a.run("unshare -n bash -c 'ip link set lo up && "
+                         f"ip addr add {rig.a.ip}/32 dev lo && {command}'",
+                         check=False)
+
+    stream = traffic.Stream(rig, STREAM_MSGS, seed=1)
+    stream.flowing()
+    done = inside(f"exec timeout 10 test_hold {rig.a.ip}")
+    rig.check(done.code and "EADDRNOTAVAIL" in done.out,
+              f"bound: exit {done.code}: {done.out}")
+    done = inside("exec test_stream -l 127.0.0.1 -c 200")
+    rig.check(not done.code, f"loopback: exit {done.code}: {done.out}")
+    stream.end(LIMIT * 2)
