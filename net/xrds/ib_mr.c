@@ -49,6 +49,7 @@ struct xrds_ib_fr {
 /**
  * struct xrds_ib_mr - a region of a socket, registered
  * @ref:	the owner's, and that of who removes the device
+ * @mr:		what it is the device's side of; valid while @ibdev is set
  * @lock:	guards @ibdev and all that belongs to it
  * @node:	in ibdev->mrs; ibdev->lock
  * @ibdev:	device, with a reference; NULL once it has ended
@@ -60,6 +61,7 @@ struct xrds_ib_fr {
  */
 struct xrds_ib_mr {
 	refcount_t ref;
+	struct xrds_mr *mr;
 	struct mutex lock;		/* ibdev */
 	struct list_head node;
 	struct xrds_ib_dev *ibdev;
@@ -184,6 +186,11 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 	spin_lock_bh(&ibdev->lock);
 	list_del_init(&m->node);
 	spin_unlock_bh(&ibdev->lock);
+
+	/* ops over loopback, which do not ask the device */
+	spin_lock_bh(&m->mr->lock);
+	m->mr->dead = true;
+	spin_unlock_bh(&m->mr->lock);
 
 	if (m->fr && invalidate && !xrds_ib_mr_invalidate(m)) {
 		xrds_ib_pool_put(ibdev, m->fr);
@@ -381,6 +388,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	if (!m)
 		goto err_dev;
 	refcount_set(&m->ref, 1);
+	m->mr = mr;
 	mutex_init(&m->lock);
 	INIT_LIST_HEAD(&m->node);
 	m->ibdev = ibdev;
@@ -418,11 +426,6 @@ err_dev:
 void xrds_ib_mr_unreg(struct xrds_mr *mr)
 {
 	struct xrds_ib_mr *m = mr->priv;
-
-	/* ops over loopback, which do not ask the device */
-	spin_lock_bh(&mr->lock);
-	mr->dead = true;
-	spin_unlock_bh(&mr->lock);
 
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);

@@ -13,10 +13,19 @@
  * invalidates the key: when that has returned, no peer touches the memory.
  * Then the pages are given back.
  *
+ * A device that goes makes its keys void, and only the transport knows of it;
+ * the region stays until its program ends it. A device that comes counts its
+ * keys from the beginning, and may give one away that such a region has. Peers
+ * know it as that region's, so it must not become another's: that one is
+ * registered again, with the next key.
+ *
  * Over loopback a peer's access is a copy, made under mr->lock, and the same
  * lock invalidates.
  */
 #include "xrds.h"
+
+/* keys in a row that may belong to regions without device */
+enum { XRDS_MR_TRIES = 256 };
 
 static const struct rhashtable_params xrds_mr_params = {
 	.key_len	= sizeof(struct xrds_mr_key),
@@ -151,7 +160,28 @@ static int xrds_mr_insert(struct xrds_mr *mr)
 		list_add_tail(&mr->xs_node, &xs->mrs);
 	}
 	spin_unlock_bh(&xs->lock);
-	return ret ? -ENOMEM : 0;
+	return ret && ret != -EEXIST ? -ENOMEM : ret;
+}
+
+/* Get it a key, tell the caller, and let peers find it. */
+static int xrds_mr_publish(struct xrds_mr *mr,
+			   const struct rds_get_mr_args *args, u64 *cookie)
+{
+	int ret;
+
+	mr->dead = false;
+	ret = mr->trans->mr_reg(mr);
+	if (ret)
+		return ret;
+	*cookie = (u64)mr->offset << 32 | mr->key.rkey;
+	ret = -EFAULT;
+	if (!args->cookie_addr ||
+	    !put_user(*cookie,
+		      (u64 __user *)u64_to_user_ptr(args->cookie_addr)))
+		ret = xrds_mr_insert(mr);
+	if (ret)
+		mr->trans->mr_unreg(mr);
+	return ret;
 }
 
 /**
@@ -169,6 +199,7 @@ int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
 		   u64 *cookie)
 {
 	const struct xrds_transport *trans = xs->trans;
+	unsigned int tries = 0;
 	struct xrds_mr *mr;
 	int ret;
 
@@ -199,21 +230,14 @@ int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
 		mr->pin = NULL;
 		goto err_put;
 	}
-	ret = trans->mr_reg(mr);
-	if (ret)
-		goto err_put;
-	*cookie = (u64)mr->offset << 32 | mr->key.rkey;
-	ret = -EFAULT;
-	if (args->cookie_addr &&
-	    put_user(*cookie, (u64 __user *)u64_to_user_ptr(args->cookie_addr)))
-		goto err_unreg;
-	ret = xrds_mr_insert(mr);
-	if (ret)
-		goto err_unreg;
-	return 0;
+	do {
+		ret = xrds_mr_publish(mr, args, cookie);
+	} while (ret == -EEXIST && ++tries < XRDS_MR_TRIES);
+	if (!ret)
+		return 0;
+	if (ret == -EEXIST)
+		ret = -ENOMEM;
 
-err_unreg:
-	trans->mr_unreg(mr);
 err_put:
 	xrds_mr_put(mr);
 	return ret;

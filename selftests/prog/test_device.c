@@ -52,6 +52,18 @@ static void own_register(struct churn *c)
 	}
 }
 
+/* For this node as well, which needs no device to write */
+static void own_is_void(struct churn *c)
+{
+	struct target t = { .addr = rds_self(c->own_fd),
+			    .cookie = c->own_cookie };
+	char byte = 0;
+	struct op op;
+
+	op = op_write(&t, 0, &byte, 1);
+	check_eq(op_run(c->own_fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
+}
+
 /* The other node writes here. The key ends with the device; to give the region
  * back is right all the same.
  */
@@ -67,6 +79,7 @@ static void own_write(struct churn *c)
 		c->own_writes++;
 		break;
 	case RDS_RDMA_REMOTE_ERROR:
+		own_is_void(c);
 		must(mr_free(c->own_fd, c->own_cookie));
 		check_err(mr_free(c->own_fd, c->own_cookie), EINVAL);
 		own_register(c);
@@ -171,7 +184,37 @@ static void churn_run(void)
 	tally_print("churn", &c->tally);
 }
 
+/* ------------------------------------------------------------------- keys */
+
+enum { REGIONS = 600 };
+
+/* Says "ready" with regions that will lose their device, and at SIGUSR1, when
+ * there is another, registers as many. None has a key that one of the others
+ * had, though those are good for nothing any more.
+ */
+static void keys(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	u64 cookies[2 * REGIONS];
+
+	for (int i = 0; i < REGIONS; i++)
+		must(mr_get(fd, mem, PAGE_BYTES, 0, &cookies[i]));
+	remote_say("ready");
+	while (!remote_stop())
+		poll(NULL, 0, 10);
+	for (int i = REGIONS; i < 2 * REGIONS; i++) {
+		must(mr_get(fd, mem, PAGE_BYTES, 0, &cookies[i]));
+		for (int j = 0; j < i; j++)
+			check(cookies[i] != cookies[j]);
+	}
+	for (int i = 0; i < 2 * REGIONS; i++)
+		must(mr_free(fd, cookies[i]));
+	check_locked_falls(0);
+}
+
 static const struct mode modes[] = {
+	{ "keys", keys },
 	{ "churn", churn_run },
 };
 

@@ -175,6 +175,16 @@ def test_address(rig):
             node.run(f"ip addr replace {node.ip}/24 dev eth0")
 
 
+def test_keys(rig):
+    """Keys of regions that lost their device are not given out again."""
+    proc = rig.a.start(f"test_device keys {rig.a.ip} {rig.b.ip}")
+    proc.expect("ready")
+    _delete(rig.a)
+    _add(rig.a)
+    proc.kill(signal.SIGUSR1)
+    proc.wait(LIMIT)
+
+
 def test_bind(rig):
     """A socket cannot be bound to an address without its device."""
     holder = rig.a.start(f"test_hold {rig.a.ip}")
