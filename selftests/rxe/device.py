@@ -175,6 +175,22 @@ def test_address(rig):
             node.run(f"ip addr replace {node.ip}/24 dev eth0")
 
 
+def test_marks(rig):
+    """The mark reaches the last identifier while the device is away."""
+    for node in rig.nodes:
+        pair = remote.Pair(rig)
+        done = remote.counter(rig.a, "rdma_done")
+        proc = pair.start("test_remote_faults marks", 1000000)
+        remote.wait_above(rig.a, "rdma_done", done + 300)
+        _delete(node)
+        proc.kill(signal.SIGUSR1)
+        out = proc.wait(LIMIT).out
+        rig.diag(f"without {node}'s device: {out.splitlines()[-1]}")
+        rig.check("dropped=0" not in out, f"no op was lost: {out}")
+        _add(node)
+        pair.end()
+
+
 def test_keys(rig):
     """Keys of regions that lost their device are not given out again."""
     proc = rig.a.start(f"test_device keys {rig.a.ip} {rig.b.ip}")
