@@ -32,10 +32,10 @@
  * has overrun it must not keep the markers from finding a place.
  *
  * destroy: the queue pair goes, then what it has still completed is read,
- * then the completion queue goes, which waits for its poller. No completion
- * refers to the endpoint from then on, and slots, headers, partly received
- * messages can be freed. Last goes the identifier, see ib_id.c, which waits for
- * its handler.
+ * then the completion queue goes, after its poller: see xrds_ib_cq_free(). No
+ * completion refers to the endpoint from then on, and slots, headers, partly
+ * received messages can be freed. Last goes the identifier, see ib_id.c, which
+ * waits for its handler.
  *
  * None of these steps needs the peer, and none waits for anything but the
  * device: a dead peer, or a device that is being removed, does not hold it up.
@@ -318,6 +318,18 @@ static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 		ib_drain_rq(ep->qp);
 }
 
+/* ib_free_cq() waits until the poller says that it is done, but it says so
+ * before it arms the queue for the last time. That is in softirq context, so a
+ * grace period is behind it; nothing starts the poller again meanwhile.
+ */
+static void xrds_ib_cq_free(struct ib_cq *cq)
+{
+	irq_poll_disable(&cq->iop);
+	synchronize_rcu_expedited();
+	irq_poll_enable(&cq->iop);
+	ib_free_cq(cq);
+}
+
 /* What the peer had begun to send may have taken a buffer with it. */
 static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 {
@@ -342,7 +354,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	if (ep->cq) {
 		xrds_ib_ep_reap(ep);
-		ib_free_cq(ep->cq);
+		xrds_ib_cq_free(ep->cq);
 	}
 	/* no completion runs, and none will */
 	if (ep->ibdev) {
