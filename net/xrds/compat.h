@@ -8,12 +8,19 @@
 #define _XRDS_COMPAT_H
 
 #include <linux/socket.h>
+#include <linux/sysctl.h>
 #include <net/net_namespace.h>
 
 #include "xrds-probes.h"
 
 #if !XRDS_HAVE_SOCKADDR_UNSIZED
 #define sockaddr_unsized sockaddr
+#endif
+
+#if XRDS_HAVE_CONST_CTL_TABLE
+#define XRDS_CTL_CONST	const
+#else
+#define XRDS_CTL_CONST
 #endif
 
 #if !XRDS_HAVE_REGISTER_NET_SYSCTL_SZ

@@ -306,6 +306,27 @@ static struct xrds_msg *xrds_cong_full_msg(struct xrds_conn *conn)
 	return msg;
 }
 
+/**
+ * xrds_cong_told - has the peer been told of a port that is congested?
+ * @conn: connection
+ *
+ * Context: process.
+ * Return: whether it has, or will be: then it may have sockets that wait.
+ */
+bool xrds_cong_told(struct xrds_conn *conn)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_sock *xs;
+	bool told = false;
+
+	spin_lock_bh(&xn->cong_lock);
+	list_for_each_entry(xs, &xn->cong_socks, cong_node)
+		told |= ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr) &&
+			xs->bind.scope == conn->key.scope;
+	spin_unlock_bh(&xn->cong_lock);
+	return told;
+}
+
 static void xrds_cong_send_full(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg, *old;

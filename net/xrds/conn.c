@@ -96,12 +96,14 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	spin_lock_init(&conn->lock);
 	INIT_LIST_HEAD(&conn->sendq);
 	INIT_LIST_HEAD(&conn->inflight);
+	INIT_LIST_HEAD(&conn->users);
 	INIT_LIST_HEAD(&conn->cong_waiters);
 	skb_queue_head_init(&conn->cong_rx);
 	xa_init(&conn->cong);
 	conn->state = XRDS_ST_DOWN;
 	conn->ep_gen = 1;
 	conn->rx_next = 1;
+	conn->quiet.since = jiffies;
 	conn->epoch = get_random_u32();
 	do {
 		conn->inc = get_random_u64();
@@ -156,8 +158,11 @@ struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn,
 	rcu_read_unlock();
 out:
 	spin_unlock_bh(&xn->lock);
-	if (!old)
+	if (!old) {
+		/* nothing else may ever happen to it: it is idle from now on */
+		xrds_conn_event(conn, XRDS_EV_IDLE);
 		return conn;
+	}
 
 	xrds_conn_put(conn);
 	xrds_conn_put(conn);
@@ -169,7 +174,7 @@ EXPORT_SYMBOL_GPL(xrds_conn_get_for);
  * xrds_conn_unhash - take a connection out of the table
  * @conn: connection; the caller owns the table's reference from now on
  *
- * Context: the connection's work.
+ * Context: the connection's work; conn->lock may be held.
  */
 void xrds_conn_unhash(struct xrds_conn *conn)
 {
@@ -374,6 +379,49 @@ void xrds_conn_arm(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->lock);
 }
 
+/* ----------------------------------------------------------------- idle */
+
+/**
+ * xrds_conn_look_idle - have every connection look whether it is idle
+ * @xn: namespace
+ *
+ * Context: process.
+ */
+void xrds_conn_look_idle(struct xrds_net *xn)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+	rcu_read_unlock();
+}
+
+/**
+ * xrds_conn_has_socks - is a socket bound to this end of a connection?
+ * @conn: connection
+ *
+ * Context: process.
+ * Return: whether one is.
+ */
+bool xrds_conn_has_socks(const struct xrds_conn *conn)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_sock *xs;
+	bool found = false;
+
+	spin_lock_bh(&xn->lock);
+	list_for_each_entry(xs, &xn->socks, xn_node) {
+		if (!xrds_sk_bound(xs) ||
+		    !ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr))
+			continue;
+		found = true;
+		break;
+	}
+	spin_unlock_bh(&xn->lock);
+	return found;
+}
+
 /* ------------------------------------------------------------ namespace */
 
 /* Has a connection that is up messages of this transport under way? */
@@ -421,8 +469,8 @@ static bool xrds_conns_gone(struct xrds_net *xn,
  * @trans: only those of this transport, which finds no new ones any more;
  *	NULL: all, and xn->exiting is set
  *
- * What closed sockets have left goes out first where the peer takes it, for
- * a bounded time.
+ * What closed sockets have left goes out first where the peer takes it, and
+ * then the connection ends in order, both for a bounded time.
  *
  * Context: process, may sleep.
  */

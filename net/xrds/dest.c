@@ -56,6 +56,65 @@ void xrds_dest_exit(struct xrds_net *xn)
 	rhashtable_destroy(&xn->dests);
 }
 
+/* Give the reference on the connection back, if there is one. */
+static void xrds_dest_leave_conn(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	struct xrds_conn *conn;
+	bool left = false;
+
+	spin_lock_bh(&xs->lock);
+	conn = dest->conn;
+	if (conn)
+		xrds_conn_get(conn);
+	spin_unlock_bh(&xs->lock);
+	if (!conn)
+		return;
+
+	spin_lock_bh(&conn->lock);
+	spin_lock(&xs->lock);
+	if (dest->conn == conn) {
+		list_del_init(&dest->conn_node);
+		dest->conn = NULL;
+		left = true;
+	}
+	spin_unlock(&xs->lock);
+	spin_unlock_bh(&conn->lock);
+
+	if (left)
+		xrds_conn_put(conn);
+	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_dest_forget_conn - the destinations of a dead connection let go of it
+ * @conn: connection in state DEAD, which no destination takes any more
+ *
+ * Context: the connection's work.
+ */
+void xrds_dest_forget_conn(struct xrds_conn *conn)
+{
+	struct xrds_dest *dest, *tmp;
+	unsigned int n = 0;
+
+	/* who drops the last reference on a destination takes it off the list
+	 * before it frees anything
+	 */
+	spin_lock_bh(&conn->lock);
+	list_for_each_entry_safe(dest, tmp, &conn->users, conn_node) {
+		struct xrds_sock *xs = dest->key.xs;
+
+		spin_lock(&xs->lock);
+		list_del_init(&dest->conn_node);
+		dest->conn = NULL;
+		spin_unlock(&xs->lock);
+		n++;
+	}
+	spin_unlock_bh(&conn->lock);
+	while (n--)
+		xrds_conn_put(conn);
+}
+
 /**
  * xrds_dest_put - drop a reference on a destination
  * @dest: destination
@@ -73,8 +132,7 @@ void xrds_dest_put(struct xrds_dest *dest)
 		return;
 
 	atomic_dec(&xs->xn->nr_dests);
-	if (dest->conn)
-		xrds_conn_put(dest->conn);
+	xrds_dest_leave_conn(dest);
 	sock_put(&xs->sk);
 	kfree_rcu(dest, rcu);
 }
@@ -175,6 +233,7 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	/* the table's reference and the caller's */
 	refcount_set(&dest->ref, 2);
 	INIT_LIST_HEAD(&dest->xs_node);
+	INIT_LIST_HEAD(&dest->conn_node);
 	INIT_LIST_HEAD(&dest->idle_node);
 	INIT_LIST_HEAD(&dest->cong_node);
 	INIT_LIST_HEAD(&dest->cleared_node);
@@ -240,6 +299,35 @@ out:
 	return old;
 }
 
+/* Remember the connection; of two senders that come here with different ones
+ * the second uses what the first has put. Takes over the caller's reference,
+ * and returns one. A connection that has died meanwhile is not remembered: the
+ * caller will find out when it queues a message.
+ */
+static struct xrds_conn *xrds_dest_join_conn(struct xrds_dest *dest,
+					     struct xrds_conn *conn)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	struct xrds_conn *other = NULL;
+
+	spin_lock_bh(&conn->lock);
+	spin_lock(&xs->lock);
+	if (dest->conn) {
+		other = dest->conn;
+		xrds_conn_get(other);
+	} else if (conn->state != XRDS_ST_DEAD) {
+		dest->conn = conn;
+		list_add_tail(&dest->conn_node, &conn->users);
+		xrds_conn_get(conn);
+	}
+	spin_unlock(&xs->lock);
+	spin_unlock_bh(&conn->lock);
+	if (!other)
+		return conn;
+	xrds_conn_put(conn);
+	return other;
+}
+
 /**
  * xrds_dest_conn - the connection that carries messages to a destination
  * @dest: destination of a bound socket
@@ -254,8 +342,8 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	const struct xrds_transport *trans = xs->trans;
-	struct xrds_conn *conn, *old;
 	struct xrds_conn_key key;
+	struct xrds_conn *conn;
 
 	spin_lock_bh(&xs->lock);
 	conn = dest->conn;
@@ -265,6 +353,7 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 		return conn;
 	}
 	spin_unlock_bh(&xs->lock);
+	xrds_dest_leave_conn(dest);
 
 	memset(&key, 0, sizeof(key));
 	key.laddr = xs->bind.addr;
@@ -279,27 +368,11 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	}
 	key.loop = trans == &xrds_loop_transport;
 
-	conn = xrds_conn_get_for(xs->xn, &key, trans, GFP_KERNEL);
-	if (IS_ERR(conn))
-		return conn;
-
 	/* The old one is dead, so nobody begins to wait on it any more, and
-	 * its own end wakes who still does. Only an empty place is filled: of
-	 * two senders that come here the second uses what the first put.
+	 * its own end wakes who still does.
 	 */
-	spin_lock_bh(&xs->lock);
-	old = dest->conn;
-	if (!old || READ_ONCE(old->state) == XRDS_ST_DEAD) {
-		xrds_conn_get(conn);
-		dest->conn = conn;
-	} else {
-		swap(conn, old);
-		xrds_conn_get(conn);
-	}
-	spin_unlock_bh(&xs->lock);
-	if (old)
-		xrds_conn_put(old);
-	return conn;
+	conn = xrds_conn_get_for(xs->xn, &key, trans, GFP_KERNEL);
+	return IS_ERR(conn) ? conn : xrds_dest_join_conn(dest, conn);
 }
 
 static u32 xrds_dest_sndbuf(const struct xrds_dest *dest)

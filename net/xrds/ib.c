@@ -224,6 +224,7 @@ struct xrds_transport xrds_ib_transport = {
 	.accept		= xrds_ib_accept,
 	.refuse		= xrds_ib_refuse,
 	.start		= xrds_ib_start,
+	.flush		= xrds_ib_flush,
 	.stop		= xrds_ib_stop,
 	.prepare	= xrds_ib_prepare,
 	.xmit		= xrds_ib_xmit,

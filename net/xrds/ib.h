@@ -346,6 +346,8 @@ enum {
 	XRDS_IB_MAX_CREDITS	= 32767,
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads under way */
 	XRDS_IB_EXTRA_SEND_WR	= 2,	/* a nudge, and the drain's marker */
+	/* until the peer's device has what was posted before the end */
+	XRDS_IB_FLUSH_MS	= 1000,
 	/* a queue pair that completes nothing for so long at least is stuck */
 	XRDS_IB_STALL_MS	= 5000,
 };
@@ -440,6 +442,7 @@ struct xrds_ib_part {
  * @broken:	a call to the device failed
  * @closed:	BYE_ACK was sent, nothing may follow it
  * @bye_sent:	BYE was sent
+ * @emptied:	woken after that, when no slot is in use any more
  * @progress:	jiffies when something completed last, or when the first
  *		signalled one was posted since
  * @stall:	jiffies without progress after which it is stuck
@@ -472,6 +475,7 @@ struct xrds_ib_tx {
 	bool broken;
 	bool closed;
 	bool bye_sent;
+	wait_queue_head_t emptied;
 	unsigned long progress;
 	unsigned long stall;
 	bool nudging;
@@ -616,6 +620,7 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep);
 int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg);
 int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len);
+bool xrds_ib_flush(struct xrds_conn *conn);
 
 /* --------------------------------------------------------- ib_rdma.c */
 

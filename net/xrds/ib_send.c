@@ -311,12 +311,33 @@ static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
 
 	slot = xrds_ib_slot_take(tx);
 	xrds_ib_ctl_fill(ep, slot, wm, data);
-	/* who finds no buffer waits for a completion that brings one */
-	if (++tx->run >= tx->max_run || !tx->nr_signaled ||
+	/* who finds no buffer waits for a completion that brings one, and who
+	 * ends the connection for the last one
+	 */
+	if (++tx->run >= tx->max_run || !tx->nr_signaled || tx->bye_sent ||
 	    tx->used > tx->nr / 2 || xrds_ib_ctl_full(tx))
 		xrds_ib_slot_signal(ep, slot);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
 	return xrds_ib_slot_post(ep, slot);
+}
+
+/* What ends the connection stands behind all fragments, and only where the
+ * peer can hear it.
+ */
+static int xrds_ib_ctl_bye(struct xrds_ib_ep *ep, u8 type)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->part.msg)
+		return -EAGAIN;
+	if (!xrds_ib_id_up(ep->id))
+		return -ENETDOWN;
+	if (type == XRDS_CTL_BYE_ACK)
+		tx->closed = true;
+	else
+		/* the receive path looks at it when a BYE_ACK comes */
+		WRITE_ONCE(tx->bye_sent, true);
+	return 0;
 }
 
 /* Acknowledgment or control message that uses a credit */
@@ -330,6 +351,7 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 		.dport	= type,
 		.flags	= type ? XRDS_F_CONTROL : 0,
 	};
+	int ret = 0;
 
 	if (!xrds_ib_can_send(ep, grant))
 		return -EAGAIN;
@@ -343,13 +365,12 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 		wm.flags |= XRDS_F_ACK_REQUIRED;
 		break;
 	case XRDS_CTL_BYE:
-		/* the receive path looks at it when a BYE_ACK comes */
-		WRITE_ONCE(tx->bye_sent, true);
-		break;
 	case XRDS_CTL_BYE_ACK:
-		tx->closed = true;
+		ret = xrds_ib_ctl_bye(ep, type);
 		break;
 	}
+	if (ret)
+		return ret;
 	wm.ack = xrds_xmit_ack_value(ep->conn);
 	wm.credit = xrds_ib_spend(ep, &grant);
 	return xrds_ib_ctl_post(ep, &wm, data);
@@ -382,6 +403,36 @@ int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 	if (ret == -EAGAIN)
 		ep->tx.blocked = true;
 	return ret;
+}
+
+static bool xrds_ib_flushed(struct xrds_ib_ep *ep, bool *broken)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	bool empty;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	*broken = tx->broken;
+	empty = !tx->used;
+	spin_unlock_bh(&ep->conn->tx_lock);
+	return empty || *broken;
+}
+
+/**
+ * xrds_ib_flush - wait until the peer's device has all that was posted
+ * @conn: connection that has sent its BYE
+ *
+ * Context: the connection's work.
+ * Return: whether it has.
+ */
+bool xrds_ib_flush(struct xrds_conn *conn)
+{
+	/* only the connection's work changes it */
+	struct xrds_ib_ep *ep = conn->ep;
+	bool broken = true;
+
+	wait_event_timeout(ep->tx.emptied, xrds_ib_flushed(ep, &broken),
+			   msecs_to_jiffies(XRDS_IB_FLUSH_MS));
+	return xrds_ib_flushed(ep, &broken) && !broken;
 }
 
 /**
@@ -576,6 +627,8 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		if (slot->rop)
 			xrds_ib_op_failed(ep, slot->rop, wc);
 	}
+	if (ep->tx.bye_sent && (!ep->tx.used || ep->tx.broken))
+		wake_up(&ep->tx.emptied);
 	spin_unlock_bh(&ep->conn->tx_lock);
 	xrds_ib_op_end(&ended, RDS_RDMA_SUCCESS);
 
@@ -599,5 +652,6 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 {
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
+	init_waitqueue_head(&ep->tx.emptied);
 	return xrds_ib_slots_init(ep, xrds_ib_send_done);
 }

@@ -12,6 +12,6 @@ X(ESTABLISHED,	"established"),	/* the CM says so */
 X(CTS,		"cts"),	/* conn->hello is valid */
 X(BYE,		"bye"),	/* the peer sends nothing more */
 X(BYE_ACK,	"bye-ack"),	/* the peer has read our BYE */
-X(IDLE,		"idle"),	/* collect it if still idle */
+X(IDLE,		"idle"),	/* nothing is under way, or idle_ms changed */
 X(WANT,		"want"),	/* something is queued */
 X(TIMEOUT,	"timeout"),	/* the state's deadline passed */

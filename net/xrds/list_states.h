@@ -7,5 +7,6 @@ X(RESOLVING,	"resolving"),	/* looking for address and route */
 X(CONNECTING,	"connecting"),	/* request or reply is sent */
 X(WAIT_CTS,	"wait-cts"),	/* our clear-to-send is sent */
 X(UP,		"up"),	/* the peer's has come */
-X(CLOSING,	"closing"),	/* our BYE is sent */
+X(CLOSING,	"closing"),	/* we say BYE */
+X(PARTING,	"parting"),	/* we answer the peer's */
 X(DEAD,		"dead"),

@@ -11,6 +11,36 @@
  * connection that is already up either crossed the attempt that led to it, or
  * means that the peer has lost the connection and dials anew; the epoch in the
  * request tells them apart.
+ *
+ * The orderly end (close.c has its steps). A ends, B is the peer; queue pairs
+ * keep the order, the connection manager's messages may overtake them. All of
+ * these end with every accepted message delivered once and in order:
+ *
+ * - B's data crosses A's BYE. It arrives before B's BYE_ACK, is taken as ever,
+ *   and A acknowledges it before it disconnects. B ends only when it has that
+ *   acknowledgment, even if it hears of the disconnection first.
+ * - Data is queued at A or B after BYE or BYE_ACK. It stays queued, not posted,
+ *   and its side dials as soon as it is DOWN. The other side may be CLOSING or
+ *   PARTING still: it takes the request for the disconnection, ends as above,
+ *   and only then accepts. Or it is gone: then a new connection accepts.
+ * - A forgets the connection, B does not. B meets another incarnation, begins
+ *   to receive with number 1, and what it has queued was not received by the
+ *   old one, whatever was tried (xrds_xmit_settle()).
+ * - B has queued messages that were posted on an earlier endpoint, not on this
+ *   one, when BYE comes. They count as not posted for the same reason.
+ * - Both say BYE. Each answers the other's; BYE_ACK is then the last word of
+ *   either. Who has it, and has answered, disconnects when the answer has
+ *   arrived; the other one hears of it early at worst, and waits for the
+ *   BYE_ACK that is there already.
+ * - B's BYE comes while A has no credit for its own: A answers instead.
+ * - A fragment of a message is sent, the rest not: BYE and BYE_ACK wait for it.
+ * - No credit comes, the peer is dead, or its device is. The deadline, or the
+ *   queue pair, ends it like a loss: both keep what they know. B reads A's
+ *   disconnection without BYE_ACK like any other.
+ * - A request of B meets a connection that has become DEAD but is still found:
+ *   it is refused as crossed, and B asks again.
+ * - The module, the namespace or the device goes while the end is under way:
+ *   it goes on, with the shorter deadline, and then that follows.
  */
 #include <linux/random.h>
 
@@ -36,10 +66,19 @@ enum xrds_action {
 	XRDS_DO_START_EARLY,	/* the same; the CTS came before the CM */
 	XRDS_DO_OPEN,		/* data may flow */
 	XRDS_DO_PUMP,		/* post what is queued */
-	XRDS_DO_BEAT,		/* is the peer still there? */
+	XRDS_DO_TICK,		/* is the peer still there? is it idle? */
+	XRDS_DO_REST,		/* DOWN: does anybody still need it? */
 	XRDS_DO_FAIL,		/* drop the endpoint; try again if wanted */
 	XRDS_DO_EXPIRE,		/* the same for want of an answer */
-	XRDS_DO_END,		/* the peer ended it in order */
+	XRDS_DO_LEAVE,		/* end it in order, for good */
+	XRDS_DO_UNPLUG,		/* end it in order, the device goes */
+	XRDS_DO_PART,		/* the peer ends it: answer */
+	XRDS_DO_ANSWER,		/* the same while we do */
+	XRDS_DO_ANSWERED,	/* the peer's answer has come */
+	XRDS_DO_GONE,		/* the peer has disconnected */
+	XRDS_DO_OVERTAKEN,	/* it has, and dials again */
+	XRDS_DO_CHECK,		/* is the end reached? */
+	XRDS_DO_GIVE_UP,	/* it was not in time */
 	XRDS_DO_KILL,		/* for good */
 };
 
@@ -56,7 +95,7 @@ static const u8 xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_CTS]		= DO(NOTHING),
 		[XRDS_EV_BYE]		= DO(NOTHING),
 		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(NOTHING),
+		[XRDS_EV_IDLE]		= DO(REST),
 		[XRDS_EV_WANT]		= DO(DIAL),
 		[XRDS_EV_TIMEOUT]	= DO(REDIAL),
 	},
@@ -103,32 +142,46 @@ static const u8 xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_TIMEOUT]	= DO(EXPIRE),
 	},
 	[XRDS_ST_UP] = {
-		[XRDS_EV_DESTROY]	= DO(KILL),
-		[XRDS_EV_REMOVED]	= DO(FAIL),
+		[XRDS_EV_DESTROY]	= DO(LEAVE),
+		[XRDS_EV_REMOVED]	= DO(UNPLUG),
 		[XRDS_EV_ERROR]		= DO(FAIL),
 		[XRDS_EV_REQUEST]	= DO(RENEW),
 		[XRDS_EV_RESOLVED]	= DO(NOTHING),
 		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
 		[XRDS_EV_CTS]		= DO(NOTHING),
-		[XRDS_EV_BYE]		= DO(END),
+		[XRDS_EV_BYE]		= DO(PART),
 		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(NOTHING),
+		[XRDS_EV_IDLE]		= DO(TICK),
 		[XRDS_EV_WANT]		= DO(PUMP),
-		[XRDS_EV_TIMEOUT]	= DO(BEAT),
+		[XRDS_EV_TIMEOUT]	= DO(TICK),
 	},
 	[XRDS_ST_CLOSING] = {
-		[XRDS_EV_DESTROY]	= DO(KILL),
-		[XRDS_EV_REMOVED]	= DO(FAIL),
-		[XRDS_EV_ERROR]		= DO(FAIL),
-		[XRDS_EV_REQUEST]	= DO(REPLACE),
+		[XRDS_EV_DESTROY]	= DO(LEAVE),
+		[XRDS_EV_REMOVED]	= DO(UNPLUG),
+		[XRDS_EV_ERROR]		= DO(GONE),
+		[XRDS_EV_REQUEST]	= DO(OVERTAKEN),
 		[XRDS_EV_RESOLVED]	= DO(NOTHING),
 		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
 		[XRDS_EV_CTS]		= DO(NOTHING),
-		[XRDS_EV_BYE]		= DO(END),
-		[XRDS_EV_BYE_ACK]	= DO(END),
-		[XRDS_EV_IDLE]		= DO(NOTHING),
+		[XRDS_EV_BYE]		= DO(ANSWER),
+		[XRDS_EV_BYE_ACK]	= DO(ANSWERED),
+		[XRDS_EV_IDLE]		= DO(CHECK),
 		[XRDS_EV_WANT]		= DO(KEEP),
-		[XRDS_EV_TIMEOUT]	= DO(EXPIRE),
+		[XRDS_EV_TIMEOUT]	= DO(GIVE_UP),
+	},
+	[XRDS_ST_PARTING] = {
+		[XRDS_EV_DESTROY]	= DO(LEAVE),
+		[XRDS_EV_REMOVED]	= DO(UNPLUG),
+		[XRDS_EV_ERROR]		= DO(GONE),
+		[XRDS_EV_REQUEST]	= DO(OVERTAKEN),
+		[XRDS_EV_RESOLVED]	= DO(NOTHING),
+		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
+		[XRDS_EV_CTS]		= DO(NOTHING),
+		[XRDS_EV_BYE]		= DO(NOTHING),
+		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
+		[XRDS_EV_IDLE]		= DO(CHECK),
+		[XRDS_EV_WANT]		= DO(KEEP),
+		[XRDS_EV_TIMEOUT]	= DO(GIVE_UP),
 	},
 };
 
@@ -161,8 +214,16 @@ const char *xrds_state_name(enum xrds_state state)
 			 BIT(XRDS_EV_CTS) | BIT(XRDS_EV_BYE) | \
 			 BIT(XRDS_EV_BYE_ACK))
 
-static void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
-			   unsigned long deadline)
+/**
+ * xrds_state_set - write a connection's state
+ * @conn: connection
+ * @state: state
+ * @deadline: jiffies when it times out, 0: never
+ *
+ * Context: the connection's work.
+ */
+void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
+		    unsigned long deadline)
 {
 	spin_lock_bh(&conn->lock);
 	WRITE_ONCE(conn->state, state);
@@ -170,7 +231,14 @@ static void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
 	spin_unlock_bh(&conn->lock);
 }
 
-static unsigned long xrds_deadline(unsigned int ms)
+/**
+ * xrds_state_deadline - a deadline for xrds_state_set()
+ * @ms: in so many milliseconds
+ *
+ * Context: any.
+ * Return: jiffies, not 0.
+ */
+unsigned long xrds_state_deadline(unsigned int ms)
 {
 	/* 0 means none */
 	return (jiffies + msecs_to_jiffies(ms)) ?: 1;
@@ -178,7 +246,7 @@ static unsigned long xrds_deadline(unsigned int ms)
 
 static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
 {
-	return xrds_deadline(READ_ONCE(conn->xn->connect_timeout_ms));
+	return xrds_state_deadline(READ_ONCE(conn->xn->connect_timeout_ms));
 }
 
 /* Connections that came up together do not beat together. 0: no heartbeat */
@@ -188,12 +256,27 @@ static unsigned long xrds_beat_deadline(const struct xrds_conn *conn)
 
 	if (!ms || conn->key.loop)
 		return 0;
-	return xrds_deadline(ms / 2 +
-			     reciprocal_scale(get_random_u32(), ms / 2 + 1));
+	return xrds_state_deadline(ms / 2 + reciprocal_scale(get_random_u32(),
+							     ms / 2 + 1));
 }
 
-/* Take the endpoint away, with everything that it may still announce. */
-static void xrds_state_stop(struct xrds_conn *conn)
+/* The next thing to do in UP: a heartbeat, or a look whether it is idle */
+static void xrds_state_set_up(struct xrds_conn *conn)
+{
+	unsigned long at = xrds_close_look_at(conn);
+
+	if (!at || (conn->beat_at && time_before(conn->beat_at, at)))
+		at = conn->beat_at;
+	xrds_state_set(conn, XRDS_ST_UP, at);
+}
+
+/**
+ * xrds_state_stop - take the endpoint away, with all it may still announce
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ */
+void xrds_state_stop(struct xrds_conn *conn)
 {
 	xrds_xmit_close(conn);
 	conn->trans->stop(conn);
@@ -222,23 +305,35 @@ static unsigned int xrds_state_backoff(struct xrds_conn *conn)
 		    0;
 }
 
-/* To DOWN; a new attempt is due when something is queued. */
-static void xrds_state_down(struct xrds_conn *conn, bool failed)
+/* To DOWN; a new attempt is due after a time, when something is queued. */
+static void xrds_state_pause(struct xrds_conn *conn, unsigned int ms)
 {
-	unsigned int ms = failed ? xrds_state_backoff(conn) : 0;
-
-	WRITE_ONCE(conn->failed, failed);
+	conn->backing_off = ms;
+	conn->quiet.since = jiffies;
 	/* A sender queues its message under the lock, and then looks at the
 	 * state: either it sees DOWN, or we see the message.
 	 */
 	spin_lock_bh(&conn->lock);
 	WRITE_ONCE(conn->state, XRDS_ST_DOWN);
 	if (ms || xrds_xmit_wanted(conn))
-		conn->deadline = xrds_deadline(ms);
+		conn->deadline = xrds_state_deadline(ms);
 	else
-		conn->deadline = 0;
+		conn->deadline = xrds_close_look_at(conn);
 	spin_unlock_bh(&conn->lock);
 	wake_up_all(&conn->xn->gone);
+}
+
+/**
+ * xrds_state_down - a connection has no endpoint any more
+ * @conn: connection
+ * @failed: it was lost, so the next attempt may have to wait
+ *
+ * Context: the connection's work.
+ */
+void xrds_state_down(struct xrds_conn *conn, bool failed)
+{
+	WRITE_ONCE(conn->failed, failed);
+	xrds_state_pause(conn, failed ? xrds_state_backoff(conn) : 0);
 }
 
 static void xrds_state_fail(struct xrds_conn *conn, int error)
@@ -280,12 +375,14 @@ static void xrds_state_redial(struct xrds_conn *conn)
 {
 	bool wanted;
 
+	conn->backing_off = false;
 	spin_lock_bh(&conn->lock);
-	conn->deadline = 0;
 	wanted = xrds_xmit_wanted(conn);
 	spin_unlock_bh(&conn->lock);
 	if (wanted)
 		xrds_state_dial(conn);
+	else
+		xrds_close_rest(conn);
 }
 
 static void xrds_state_advance(struct xrds_conn *conn)
@@ -393,6 +490,7 @@ static void xrds_state_start(struct xrds_conn *conn, bool early)
 
 	conn->epoch++;
 	conn->crossed = false;
+	conn->settled = false;
 	ret = conn->trans->start(conn);
 	if (ret) {
 		xrds_state_fail(conn, ret);
@@ -418,7 +516,10 @@ static void xrds_state_open(struct xrds_conn *conn)
 	xrds_count(conn->xn, XRDS_C_CONN_UP);
 	conn->up_at = jiffies;
 	WRITE_ONCE(conn->failed, false);
-	xrds_state_set(conn, XRDS_ST_UP, xrds_beat_deadline(conn));
+	memset(&conn->closing, 0, sizeof(conn->closing));
+	conn->quiet.since = jiffies;
+	conn->beat_at = xrds_beat_deadline(conn);
+	xrds_state_set_up(conn);
 	if (conn->reborn && !known)
 		xrds_source_lost_all(conn);
 	xrds_cong_open(conn);
@@ -430,29 +531,49 @@ static void xrds_state_open(struct xrds_conn *conn)
  * connection. Else a side that only waits, for an acknowledgment or for the end
  * of congestion, would wait for ever.
  */
-static void xrds_state_beat(struct xrds_conn *conn)
+static bool xrds_state_beat(struct xrds_conn *conn)
 {
 	if (xrds_xmit_beat(conn)) {
-		xrds_state_set(conn, XRDS_ST_UP, xrds_beat_deadline(conn));
-		return;
+		conn->beat_at = xrds_beat_deadline(conn);
+		return true;
 	}
 	xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
 	xrds_state_fail(conn, -ETIMEDOUT);
+	return false;
 }
 
-/* make_dead, see the head of this file. */
-static void xrds_state_kill(struct xrds_conn *conn)
+static void xrds_state_tick(struct xrds_conn *conn)
 {
-	struct xrds_net *xn = conn->xn;
+	if (xrds_close_collect(conn))
+		return;
+	/* it may have been switched on meanwhile */
+	if (!conn->beat_at)
+		conn->beat_at = xrds_beat_deadline(conn);
+	else if (time_after_eq(jiffies, conn->beat_at) &&
+		 !xrds_state_beat(conn))
+		return;
+	xrds_state_set_up(conn);
+}
 
-	xrds_state_stop(conn);
-	xrds_state_refuse(conn);
-
-	xrds_conn_unhash(conn);
+static void xrds_state_rest(struct xrds_conn *conn)
+{
+	bool wanted;
 
 	spin_lock_bh(&conn->lock);
-	WRITE_ONCE(conn->state, XRDS_ST_DEAD);
+	wanted = xrds_xmit_wanted(conn);
 	spin_unlock_bh(&conn->lock);
+	if (!wanted && !conn->backing_off)
+		xrds_close_rest(conn);
+}
+
+/**
+ * xrds_state_bury - what is left to do for a connection that is DEAD
+ * @conn: connection without endpoint, not in the table any more
+ *
+ * Context: the connection's work.
+ */
+void xrds_state_bury(struct xrds_conn *conn)
+{
 	/* an event may have queued us again before; none can any more */
 	cancel_delayed_work(&conn->work);
 
@@ -461,7 +582,66 @@ static void xrds_state_kill(struct xrds_conn *conn)
 	xrds_xmit_drop_all(conn);
 	/* those that came to wait before they could see DEAD */
 	xrds_cong_close(conn);
-	wake_up_all(&xn->gone);
+	xrds_dest_forget_conn(conn);
+	wake_up_all(&conn->xn->gone);
+}
+
+/**
+ * xrds_state_kill - make_dead, see the head of conn.c
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ */
+void xrds_state_kill(struct xrds_conn *conn)
+{
+	xrds_state_stop(conn);
+	xrds_state_refuse(conn);
+
+	xrds_conn_unhash(conn);
+
+	spin_lock_bh(&conn->lock);
+	WRITE_ONCE(conn->state, XRDS_ST_DEAD);
+	spin_unlock_bh(&conn->lock);
+	xrds_state_bury(conn);
+}
+
+/* The actions that have to do with an orderly end */
+static void xrds_state_act_closing(struct xrds_conn *conn,
+				   enum xrds_action action, int error)
+{
+	switch (action) {
+	case XRDS_DO_LEAVE:
+		xrds_close_for(conn, XRDS_EV_DESTROY);
+		break;
+	case XRDS_DO_UNPLUG:
+		xrds_close_for(conn, XRDS_EV_REMOVED);
+		break;
+	case XRDS_DO_PART:
+		xrds_close_part(conn);
+		break;
+	case XRDS_DO_ANSWER:
+		xrds_close_answer(conn);
+		break;
+	case XRDS_DO_ANSWERED:
+		xrds_close_answered(conn);
+		break;
+	case XRDS_DO_GONE:
+		xrds_close_gone(conn, error);
+		break;
+	case XRDS_DO_OVERTAKEN:
+		/* the peer may have taken it back */
+		if (READ_ONCE(conn->pending))
+			xrds_close_gone(conn, -ECONNRESET);
+		break;
+	case XRDS_DO_CHECK:
+		xrds_close_check(conn);
+		break;
+	case XRDS_DO_GIVE_UP:
+		xrds_close_expire(conn);
+		break;
+	default:
+		break;
+	}
 }
 
 static void xrds_state_act(struct xrds_conn *conn, enum xrds_action action,
@@ -472,7 +652,7 @@ static void xrds_state_act(struct xrds_conn *conn, enum xrds_action action,
 	case XRDS_DO_KEEP:
 		break;
 	case XRDS_DO_DIAL:
-		if (!conn->deadline)
+		if (!conn->backing_off)
 			xrds_state_dial(conn);
 		break;
 	case XRDS_DO_REDIAL:
@@ -505,8 +685,11 @@ static void xrds_state_act(struct xrds_conn *conn, enum xrds_action action,
 	case XRDS_DO_PUMP:
 		xrds_xmit_pump(conn);
 		break;
-	case XRDS_DO_BEAT:
-		xrds_state_beat(conn);
+	case XRDS_DO_TICK:
+		xrds_state_tick(conn);
+		break;
+	case XRDS_DO_REST:
+		xrds_state_rest(conn);
 		break;
 	case XRDS_DO_FAIL:
 		xrds_state_fail(conn, error);
@@ -515,12 +698,11 @@ static void xrds_state_act(struct xrds_conn *conn, enum xrds_action action,
 		xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
 		xrds_state_fail(conn, -ETIMEDOUT);
 		break;
-	case XRDS_DO_END:
-		xrds_state_stop(conn);
-		xrds_state_down(conn, false);
-		break;
 	case XRDS_DO_KILL:
 		xrds_state_kill(conn);
+		break;
+	default:
+		xrds_state_act_closing(conn, action, error);
 		break;
 	}
 }

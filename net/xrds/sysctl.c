@@ -9,16 +9,32 @@
 
 static unsigned int xrds_one = 1;
 static unsigned int xrds_max_ms = 3600 * 1000;
+static unsigned int xrds_max_idle_ms = 24 * 3600 * 1000;
 static unsigned int xrds_max_dests = 65536;
 static unsigned int xrds_thousand = 1000;
 
+/* Connections that wait do so for what the value was before. */
+static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
+			    void *buffer, size_t *lenp, loff_t *ppos)
+{
+	int ret = proc_douintvec_minmax(table, write, buffer, lenp, ppos);
+
+	if (!ret && write)
+		xrds_conn_look_idle(container_of((unsigned int *)table->data,
+						 struct xrds_net, idle_ms));
+	return ret;
+}
+
 /* In the templates @data is an offset into struct xrds_net. */
-#define XRDS_KNOB(_name, _field, _min, _max) { \
+#define XRDS_KNOB(_name, _field, _min, _max) \
+	XRDS_KNOB_BY(proc_douintvec_minmax, _name, _field, _min, _max)
+
+#define XRDS_KNOB_BY(_handler, _name, _field, _min, _max) { \
 	.procname	= _name, \
 	.data		= (void *)offsetof(struct xrds_net, _field), \
 	.maxlen		= sizeof(unsigned int), \
 	.mode		= 0644, \
-	.proc_handler	= proc_douintvec_minmax, \
+	.proc_handler	= _handler, \
 	.extra1		= _min, \
 	.extra2		= _max, \
 }
@@ -40,6 +56,8 @@ static const struct ctl_table xrds_xrds_table[] = {
 	XRDS_KNOB("connect_timeout_ms", connect_timeout_ms, &xrds_one,
 		  &xrds_max_ms),
 	XRDS_KNOB("heartbeat_ms", heartbeat_ms, NULL, &xrds_max_ms),
+	XRDS_KNOB_BY(xrds_sysctl_idle, "idle_ms", idle_ms, NULL,
+		     &xrds_max_idle_ms),
 };
 
 static const struct ctl_table xrds_loop_table[] = {
@@ -118,6 +136,7 @@ int xrds_sysctl_net_init(struct xrds_net *xn)
 	xn->sock_max_dests = 8192;
 	xn->connect_timeout_ms = 10000;
 	xn->heartbeat_ms = 5000;
+	xn->idle_ms = 300 * 1000;
 
 	for (i = 0; i < XRDS_SYSCTL_DIRS; i++) {
 		xn->sysctl[i] = xrds_sysctl_register(xn, &xrds_sysctl_dirs[i]);

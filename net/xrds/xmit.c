@@ -282,6 +282,9 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 
 	lockdep_assert_held(&conn->tx_lock);
 
+	if (unlikely(conn->tx_closing))
+		return xrds_close_xmit(conn) ?: xrds_xmit_ack(conn);
+
 	ret = xrds_xmit_ctl_msg(conn);
 	if (!ret)
 		ret = xrds_cong_xmit(conn);
@@ -397,8 +400,8 @@ EXPORT_SYMBOL_GPL(xrds_xmit_ack_value);
 int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 {
 	struct xrds_msg *msg, *tmp;
+	bool last, parted;
 	LIST_HEAD(acked);
-	bool last;
 	u32 n;
 
 	/* The common header brings nothing new. Until the connection is open
@@ -419,12 +422,15 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 	if (ack > conn->acked)
 		WRITE_ONCE(conn->acked, ack);
 	last = !xrds_xmit_wanted(conn);
+	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
 	spin_unlock_bh(&conn->lock);
 
 	n = xrds_done_list(&acked, true, RDS_RDMA_DROPPED);
 	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED, n);
 	if (last)
 		xrds_xmit_wake_flush(conn->xn);
+	if (parted)
+		xrds_conn_event(conn, XRDS_EV_IDLE);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(xrds_xmit_acked);
@@ -557,6 +563,8 @@ void xrds_xmit_close(struct xrds_conn *conn)
 	conn->ctl_msg = NULL;
 	clear_bit(0, &conn->tx_ack_due);
 	conn->tx_beat_due = false;
+	WRITE_ONCE(conn->tx_closing, false);
+	conn->tx_bye = 0;
 	spin_unlock_bh(&conn->tx_lock);
 	if (ctl)
 		xrds_msg_put(ctl);
@@ -610,6 +618,28 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 
 	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_CONN_DEAD,
 		       xrds_done_list(&drop, false, RDS_RDMA_DROPPED));
+}
+
+/**
+ * xrds_xmit_settle - the endpoint has ended in order
+ * @conn: connection without endpoint
+ *
+ * The peer has acknowledged all it has ever received, so what was posted and
+ * is still here has not arrived: whoever answers next may have it.
+ *
+ * Context: the connection's work.
+ */
+void xrds_xmit_settle(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg;
+
+	spin_lock_bh(&conn->tx_lock);
+	spin_lock(&conn->lock);
+	list_for_each_entry(msg, &conn->sendq, node)
+		if (!msg->rop)
+			msg->posted = false;
+	spin_unlock(&conn->lock);
+	spin_unlock_bh(&conn->tx_lock);
 }
 
 /* Does the message belong to this socket, and go there? */

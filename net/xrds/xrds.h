@@ -124,6 +124,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @sock_max_dests: destinations one socket may hold queues for
  * @connect_timeout_ms: bound of one attempt to connect, milliseconds
  * @heartbeat_ms: longest silence on a connection, milliseconds; 0: any
+ * @idle_ms:	age at which an idle connection is collected, milliseconds; 0:
+ *		none
  * @loop_delay_ms: loopback: delay of each message
  * @loop_loss_permille: loopback: chance that a message is lost, which resets
  *		the connection as on a reliable QP
@@ -165,6 +167,7 @@ struct xrds_net {
 	unsigned int sock_max_dests;
 	unsigned int connect_timeout_ms;
 	unsigned int heartbeat_ms;
+	unsigned int idle_ms;
 	unsigned int loop_delay_ms;
 	unsigned int loop_loss_permille;
 	unsigned int loop_bounce_ms;
@@ -485,8 +488,9 @@ enum xrds_eos_state {
  * @eos:	how far the end of the stream is; xs->lock
  * @eos_node:	in xs->eos_due; xs->lock
  * @linked:	still found by lookups; xs->lock
- * @conn:	connection to the node, with a reference; xs->lock; replaced
- *		when it was found dead
+ * @conn:	connection to the node, with a reference; written under both
+ *		that connection's lock and xs->lock, read under either
+ * @conn_node:	in conn->users while @conn is set; guarded the same way
  * @space:	senders blocked in sendmsg() wait here for space and for the
  *		end of congestion
  * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
@@ -519,6 +523,7 @@ struct xrds_dest {
 	u8 eos;
 	struct list_head eos_node;
 	struct xrds_conn *conn;
+	struct list_head conn_node;
 	wait_queue_head_t space;
 	u32 sndbuf;
 	u32 want;
@@ -543,6 +548,7 @@ void xrds_dest_put(struct xrds_dest *dest);
 int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 		      long timeo);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
+void xrds_dest_forget_conn(struct xrds_conn *conn);
 void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked);
 void xrds_dest_eos_done(struct xrds_dest *dest);
@@ -838,6 +844,7 @@ void xrds_notices_purge(struct xrds_sock *xs);
  *
  *   DOWN -> RESOLVING -> CONNECTING -> WAIT_CTS -> UP -> CLOSING -> DOWN
  *
+ * The side that ends a connection is CLOSING, the other one PARTING.
  * A request that is accepted goes from DOWN to CONNECTING. Every error leads
  * to DOWN, from where a new attempt starts when something is queued. DEAD is
  * final: the table no longer has the connection.
@@ -892,6 +899,38 @@ enum {
 };
 
 /**
+ * struct xrds_closing - how far the orderly end of a connection has got, and
+ *	what comes after it; all of it is the worker's
+ * @kill:	the connection ends for good
+ * @removed:	its device goes away
+ * @idle:	it was idle
+ * @answered:	the peer's BYE_ACK has come
+ * @peer:	the peer's BYE has come
+ * @gone:	the peer has disconnected
+ */
+struct xrds_closing {
+	bool kill;
+	bool removed;
+	bool idle;
+	bool answered;
+	bool peer;
+	bool gone;
+};
+
+/**
+ * struct xrds_quiet - since when a connection is idle; all of it is the
+ *	worker's
+ * @tx_seq:	conn->tx_seq when it was looked at last
+ * @rx_next:	the same of conn->rx_next
+ * @since:	jiffies when it was found changed, or went DOWN
+ */
+struct xrds_quiet {
+	u64 tx_seq;
+	u64 rx_next;
+	unsigned long since;
+};
+
+/**
  * struct xrds_conn - the reliable connection between two nodes
  * @node:	in xn->conns until dead
  * @key:	which
@@ -904,6 +943,12 @@ enum {
  * @state:	enum xrds_state
  * @deadline:	jiffies when @state times out, 0: never; worker
  * @backoff_ms:	delay after the next failure; worker
+ * @backing_off: DOWN, and @deadline is when to dial again; worker
+ * @beat_at:	jiffies when the next heartbeat is due, 0: never; worker
+ * @closing:	see there
+ * @quiet:	see there
+ * @settled:	the last endpoint ended in order, so that neither side has
+ *		anything to ask the other's memory for; worker
  * @epoch:	times it came up, see struct xrds_wire_priv; worker
  * @dialled:	this side sent the request; worker
  * @failed:	the last attempt failed; worker
@@ -922,6 +967,8 @@ enum {
  * @tx_open:	messages may be posted; @tx_lock
  * @tx_seq:	last sequence number given out; @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
+ * @tx_closing:	no message is sent any more; @tx_lock
+ * @tx_bye:	XRDS_CTL_BYE or XRDS_CTL_BYE_ACK, which is due, or 0; @tx_lock
  * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
  *		flag, set by the receive path
  * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
@@ -944,6 +991,7 @@ enum {
  * @rx_unacked_bytes: the same in bytes
  * @ack_work:	sends an acknowledgment that found no data to ride on
  * @cong:	congested ports of the peer, as values; its own lock
+ * @users:	destinations that refer to this connection; @lock
  * @cong_waiters: destinations that were refused for them; @lock
  * @cong_ports:	our ports whose state must be told; @lock
  * @cong_nr:	entries of @cong_ports; @lock
@@ -965,6 +1013,11 @@ struct xrds_conn {
 	enum xrds_state state;
 	unsigned long deadline;
 	unsigned int backoff_ms;
+	bool backing_off;
+	unsigned long beat_at;
+	struct xrds_closing closing;
+	struct xrds_quiet quiet;
+	bool settled;
 	u8 epoch;
 	bool dialled;
 	bool failed;
@@ -980,6 +1033,8 @@ struct xrds_conn {
 	u64 tx_peer_inc;
 	u32 tx_unasked;
 	bool tx_beat_due;
+	bool tx_closing;
+	u8 tx_bye;
 	unsigned long tx_ack_due;
 	struct xrds_msg *ctl_msg;
 
@@ -992,6 +1047,7 @@ struct xrds_conn {
 	struct list_head inflight;
 	u64 acked;
 	u32 kmsgs;
+	struct list_head users;
 	struct list_head cong_waiters;
 	u16 cong_ports[XRDS_CONG_PENDING];
 	u8 cong_nr;
@@ -1038,11 +1094,35 @@ void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
 			  enum xrds_wire_err err);
 void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);
+void xrds_conn_look_idle(struct xrds_net *xn);
+bool xrds_conn_has_socks(const struct xrds_conn *conn);
 
 /* ------------------------------------------------------------- state.c */
 
+unsigned long xrds_state_deadline(unsigned int ms);
+void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
+		    unsigned long deadline);
+void xrds_state_stop(struct xrds_conn *conn);
+void xrds_state_down(struct xrds_conn *conn, bool failed);
+void xrds_state_kill(struct xrds_conn *conn);
+void xrds_state_bury(struct xrds_conn *conn);
 void xrds_state_work(struct work_struct *work);
 const char *xrds_state_name(enum xrds_state state);
+
+/* ------------------------------------------------------------- close.c */
+
+unsigned long xrds_close_look_at(const struct xrds_conn *conn);
+bool xrds_close_collect(struct xrds_conn *conn);
+bool xrds_close_forget(struct xrds_conn *conn);
+void xrds_close_rest(struct xrds_conn *conn);
+void xrds_close_for(struct xrds_conn *conn, enum xrds_event ev);
+void xrds_close_part(struct xrds_conn *conn);
+void xrds_close_answer(struct xrds_conn *conn);
+void xrds_close_answered(struct xrds_conn *conn);
+void xrds_close_gone(struct xrds_conn *conn, int error);
+void xrds_close_check(struct xrds_conn *conn);
+void xrds_close_expire(struct xrds_conn *conn);
+int xrds_close_xmit(struct xrds_conn *conn);
 
 /* -------------------------------------------------------------- xmit.c */
 
@@ -1058,6 +1138,7 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_xmit_close(struct xrds_conn *conn);
 void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted);
 void xrds_xmit_drop_all(struct xrds_conn *conn);
+void xrds_xmit_settle(struct xrds_conn *conn);
 void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
 		      bool marks);
 bool xrds_xmit_wanted(const struct xrds_conn *conn);
@@ -1090,6 +1171,8 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  * @stop:	take conn->ep away (under tx_lock), disconnect, wait until the
  *		device has returned all buffers, free it. Bounded; does
  *		nothing without endpoint.
+ * @flush:	wait, for a bounded time, until the peer's device has all that
+ *		was posted. Returns whether it has. Optional: it always has.
  * @prepare:	process context, may sleep: make what xmit() will need for the
  *		message. Optional. Returns 0 or a negative errno.
  * @xmit:	post a whole message; msg->seq and msg->flags are set. Called
@@ -1108,7 +1191,7 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
  *		an acknowledgment (type 0). Called as xmit(), same returns.
  *
- * dial, advance, accept, start, stop run in the connection's work item and
+ * dial, advance, accept, start, flush, stop run in the connection's work and
  * may sleep, but wait for nothing that is not bounded.
  */
 struct xrds_transport {
@@ -1124,6 +1207,7 @@ struct xrds_transport {
 	int (*accept)(struct xrds_conn *conn);
 	void (*refuse)(struct xrds_conn *conn, struct xrds_request *req);
 	int (*start)(struct xrds_conn *conn);
+	bool (*flush)(struct xrds_conn *conn);
 	void (*stop)(struct xrds_conn *conn);
 	int (*prepare)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit)(struct xrds_conn *conn, struct xrds_msg *msg);
@@ -1220,5 +1304,6 @@ void xrds_cong_work(struct xrds_conn *conn);
 void xrds_cong_open(struct xrds_conn *conn);
 void xrds_cong_close(struct xrds_conn *conn);
 int xrds_cong_xmit(struct xrds_conn *conn);
+bool xrds_cong_told(struct xrds_conn *conn);
 
 #endif /* _XRDS_H */

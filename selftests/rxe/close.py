@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Connections end in order: idle ones, and those whose module goes.
+
+Nothing is lost, doubled or out of order when the end of a connection crosses
+new messages, and idle ones leave no memory behind.
+"""
+
+import traffic
+
+TIMEOUT = 240
+IDLE = "/proc/sys/net/xrds/idle_ms"
+ENDS = ("conn_closed", "conn_collected", "conn_reset", "conn_timeout")
+
+
+def counters(node) -> dict[str, int]:
+    return {name: int(value) for name, value in
+            (line.split() for line in node.run("test_counter").out.splitlines())}
+
+
+def delta(node, before: dict[str, int]) -> dict[str, int]:
+    return traffic.grown(before, counters(node))
+
+
+def idle(rig, milliseconds: int, nodes=None) -> None:
+    for node in nodes or rig.nodes:
+        node.write(IDLE, str(milliseconds))
+
+
+def wait_gone(node, timeout: float = 30) -> None:
+    """Until the node has no connection and no endpoint."""
+    node.wait_for("[ $(test_counter obj_conns) = 0 ] && "
+                  "[ $(test_counter ib_ep_created) = "
+                  "$(test_counter ib_ep_freed) ]", timeout)
+
+
+def _hold(rig):
+    """Sockets that have sent to each other, and stay."""
+    return [here.start(f"test_hold {here.ip} {there.ip} 1 4999")
+            for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
+
+
+def _check_orderly(rig, node, grown: dict[str, int]) -> None:
+    rig.diag(f"{node}: " + ", ".join(f"{n} {grown[n]}" for n in ENDS))
+    rig.check(grown["conn_closed"] > 0, f"{node}: nothing ended in order")
+    for name in ("conn_reset", "conn_timeout", "send_drop_stale_peer",
+                 "send_drop_conn_dead", "recv_drop_dup_seq"):
+        rig.check(grown[name] == 0, f"{node}: {name} grew by {grown[name]}")
+
+
+def test_idle(rig):
+    """Idle connections go with their memory, also when sockets stay."""
+    before = [counters(n) for n in rig.nodes]
+    holders = _hold(rig)
+    for holder in holders:
+        holder.expect("holding")
+    traffic.run(rig, 500)
+    idle(rig, 300)
+    for node in rig.nodes:
+        wait_gone(node)
+    for node, old in zip(rig.nodes, before):
+        _check_orderly(rig, node, delta(node, old))
+    idle(rig, 0)
+    traffic.run(rig, 500, seed=2, port=6000)
+    for holder in holders:
+        rig.check(holder.code is None, "a holder ended")
+
+
+def test_one_side(rig):
+    """Only one side collects, and the other one goes on after that."""
+    idle(rig, 0)
+    before = [counters(n) for n in rig.nodes]
+    holders = _hold(rig)
+    for holder in holders:
+        holder.expect("holding")
+    for number, node in enumerate((rig.a, rig.b)):
+        traffic.run(rig, 300, seed=number, port=6000 + 1000 * number)
+        idle(rig, 200, [node])
+        wait_gone(node)
+        idle(rig, 0, [node])
+    traffic.run(rig, 300, seed=5, port=8000)
+    for node, old in zip(rig.nodes, before):
+        _check_orderly(rig, node, delta(node, old))
+
+
+def test_heartbeat(rig):
+    """Heartbeats keep no connection, and 0 keeps every one."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "100")
+    idle(rig, 0)
+    traffic.run(rig, 200)
+    for node in rig.nodes:
+        beats = counters(node)["send_heartbeat"]
+        node.wait_for(f"[ $(test_counter send_heartbeat) -gt {beats + 10} ]")
+        rig.check(counters(node)["obj_conns"] == 1, f"{node}: collected")
+    idle(rig, 500)
+    for node in rig.nodes:
+        wait_gone(node)
+
+
+def test_pulse(rig):
+    """Ends cross new messages, both ways, in all ways they can."""
+    before = [counters(n) for n in rig.nodes]
+    idle(rig, 8)
+    procs = [here.start(f"test_pulse {here.ip} {there.ip} 600 40 {here.number}")
+             for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
+    for proc in procs:
+        proc.wait(180)
+    for node, old in zip(rig.nodes, before):
+        grown = delta(node, old)
+        _check_orderly(rig, node, grown)
+        rig.check(grown["conn_up"] > 50,
+                  f"{node}: up {grown['conn_up']} times only")
+    for node in rig.nodes:
+        wait_gone(node)
+
+
+def test_pulse_one_side(rig):
+    """The same when only one side ends connections."""
+    idle(rig, 0)
+    idle(rig, 8, [rig.a])
+    before = [counters(n) for n in rig.nodes]
+    procs = [here.start(f"test_pulse {here.ip} {there.ip} 300 40 {here.number}")
+             for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
+    for proc in procs:
+        proc.wait(180)
+    for node, old in zip(rig.nodes, before):
+        _check_orderly(rig, node, delta(node, old))
+
+
+def test_unload(rig):
+    """The module goes in order: the other side loses nothing, and knows."""
+    traffic.run(rig, 300)
+    before = counters(rig.b)
+    rig.a.run("modprobe -r xrds_ib xrds", timeout=30)
+    rig.b.wait_for(f"[ $(test_counter conn_closed) -gt "
+                   f"{before['conn_closed']} ]")
+    grown = delta(rig.b, before)
+    rig.check(grown["conn_reset"] == 0, f"reset {grown['conn_reset']} times")
+    rig.a.run("modprobe xrds_ib")
+    traffic.run(rig, 300, seed=2)
+
+
+def test_unload_peer_silent(rig):
+    """A peer that does not answer holds nothing up for long."""
+    traffic.run(rig, 300)
+    rig.b.cut()
+    rig.a.run("modprobe -r xrds_ib xrds", timeout=20)
+    rig.b.join()
+    rig.a.run("modprobe xrds_ib")
+    traffic.run(rig, 300, seed=2)
