@@ -10,7 +10,8 @@
  * wins, and the other side takes that. A request of the peer which meets a
  * connection that is already up either crossed the attempt that led to it, or
  * means that the peer has lost the connection and dials anew; the epoch in the
- * request tells them apart.
+ * request tells them apart. Who has lost against a request waits for it, and
+ * does not back off.
  *
  * The orderly end (close.c has its steps). A ends, B is the peer; queue pairs
  * keep the order, the connection manager's messages may overtake them. All of
@@ -50,6 +51,11 @@
 #define XRDS_CONN_STABLE	HZ
 /* a request of ours that was not answered for so long is lost */
 #define XRDS_CONN_ASKED		(2 * HZ)
+
+enum {
+	/* how long to wait for the request that ours has lost against */
+	XRDS_CROSSED_MS		= 100,
+};
 
 /* What an event does. KEEP leaves it pending until the state changes. */
 enum xrds_action {
@@ -345,14 +351,18 @@ static void xrds_state_fail(struct xrds_conn *conn, int error)
 		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
 	/* the first failure of a row is worth a line, each retry is not */
-	if (!conn->failed && error != -ECONNREFUSED)
+	if (!conn->failed && error != -ECONNREFUSED && error != -EALREADY)
 		net_info_ratelimited("xrds: %pI6c: connection %s: error %d\n",
 				     &conn->key.faddr,
 				     xrds_state_name(conn->state), error);
 	xrds_state_stop(conn);
-	/* ops are not for later; only a crossed request is no loss */
-	if (error != -EALREADY)
-		xrds_xmit_drop_ops(conn, true);
+	if (error == -EALREADY) {
+		/* no loss: the peer's own request is on its way */
+		xrds_state_pause(conn, XRDS_CROSSED_MS);
+		return;
+	}
+	/* ops are not for later */
+	xrds_xmit_drop_ops(conn, true);
 	if (stable)
 		conn->backoff_ms = 0;
 	xrds_state_down(conn, true);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Two sides that begin to talk at the same moment: test_meet LOCAL REMOTE
+ * ROUNDS [PORT], on both nodes.
+ *
+ * In each round both wait until there is no connection (something else must
+ * see to that, idle collection for example), tell each other so over UDP, and
+ * then send a message each, as fast as they can. A message that comes twice,
+ * late, or is of another round ends the program with status 1. The last line
+ * tells the longest and the mean time from the start of a round until the
+ * other side's message was there.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	PORT		= 4700,
+	REPEAT_MS	= 20,		/* a lost UDP packet is sent again */
+	GONE_MS		= 20000,	/* for the end of the connection */
+	ROUND_MS	= 30000,
+};
+
+static int rds, udp;
+static union addr peer, udp_peer;
+
+static bool is_gone(void *arg)
+{
+	struct xrds_dest_status st;
+
+	(void)arg;
+	return must(dest_status(rds, &peer, &st)) == 0 &&
+	       st.state == XRDS_DEST_IDLE && !st.queued_msgs;
+}
+
+static bool hears(u32 round, int ms)
+{
+	struct pollfd pfd = { .fd = udp, .events = POLLIN };
+	u32 got;
+
+	while (must(poll(&pfd, 1, ms)) > 0) {
+		if (recv(udp, &got, sizeof(got), 0) == sizeof(got) &&
+		    got >= round)
+			return true;
+	}
+	return false;
+}
+
+/* Both are here when this returns, one of them a packet's way earlier. */
+static void sync_with_peer(u32 round)
+{
+	long long end = tap_now_ms() + tap_ms(GONE_MS);
+
+	do {
+		/* it may not have its socket yet */
+		if (sendto(udp, &round, sizeof(round), 0, &udp_peer.sa,
+			   addr_len(&udp_peer)) < 0 && errno != ECONNREFUSED)
+			tap_fail("sendto: %s", tap_errno_name(errno));
+		if (tap_now_ms() > end)
+			tap_fail("round %u: the other side is not there", round);
+	} while (!hears(round, REPEAT_MS));
+	/* the answer to what made us go on may be lost */
+	sendto(udp, &round, sizeof(round), 0, &udp_peer.sa,
+	       addr_len(&udp_peer));
+}
+
+static long long meet(u32 round)
+{
+	long long start = tap_now_ms();
+	union addr from;
+	u32 got = 0;
+	ssize_t len;
+
+	must(rds_send(rds, &round, sizeof(round), 0, &peer));
+	len = rds_recv_within(rds, &got, sizeof(got), ROUND_MS, &from);
+	if (len != sizeof(got) || got != round)
+		tap_fail("round %u: %zd bytes, round %u: %s", round, len, got,
+			 len < 0 ? tap_errno_name(errno) : "wrong");
+	if (rds_recv(rds, &got, sizeof(got), MSG_DONTWAIT, &from) >= 0)
+		tap_fail("round %u: another message, of round %u", round, got);
+	return tap_now_ms() - start;
+}
+
+int main(int argc, char **argv)
+{
+	long long took, longest = 0, sum = 0, start = tap_now_ms();
+	u16 port = argc > 4 ? atoi(argv[4]) : PORT;
+	union addr self;
+	u32 round, rounds;
+
+	if (argc < 4)
+		tap_fail("usage: test_meet LOCAL REMOTE ROUNDS [PORT]");
+	rounds = atoi(argv[3]);
+	rds = rds_bound_to(argv[1], port, NULL);
+	peer = addr_of(argv[2], port);
+	self = addr_of(argv[1], port);
+	udp_peer = peer;
+	udp = must(socket(self.sa.sa_family, SOCK_DGRAM, 0));
+	must(bind(udp, &self.sa, addr_len(&self)));
+	/* so that both sockets are bound before the first message */
+	for (round = 1; round <= rounds; round++) {
+		if (!tap_wait(is_gone, NULL, GONE_MS))
+			tap_fail("round %u: the connection stays", round);
+		sync_with_peer(round);
+		took = meet(round);
+		sum += took;
+		if (took > longest)
+			longest = took;
+	}
+	printf("meet: rounds=%u longest_ms=%lld mean_ms=%lld secs=%lld\n",
+	       rounds, longest, sum / (rounds ?: 1),
+	       (tap_now_ms() - start) / 1000);
+	return 0;
+}
