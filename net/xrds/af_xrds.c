@@ -903,6 +903,7 @@ static int __init xrds_init(void)
 			xrds_tell_owner();
 		goto err_pernet;
 	}
+	xrds_inject_init();
 	return 0;
 
 err_pernet:
@@ -920,6 +921,7 @@ err_conn:
 static void __exit xrds_exit(void)
 {
 	sock_unregister(AF_RDS);
+	xrds_inject_exit();
 	xrds_transport_unregister(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);
 	/* sockets and destinations are freed after a grace period */

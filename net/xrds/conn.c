@@ -398,6 +398,23 @@ void xrds_conn_look_idle(struct xrds_net *xn)
 }
 
 /**
+ * xrds_conn_break_all - have every connection fail, for tests
+ * @xn: namespace
+ *
+ * Context: process.
+ */
+void xrds_conn_break_all(struct xrds_net *xn)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
+				   XRDS_EV_ERROR, -ECONNRESET);
+	rcu_read_unlock();
+}
+
+/**
  * xrds_conn_has_socks - is a socket bound to this end of a connection?
  * @conn: connection
  *

@@ -1095,7 +1095,13 @@ void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
 void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);
 void xrds_conn_look_idle(struct xrds_net *xn);
+void xrds_conn_break_all(struct xrds_net *xn);
 bool xrds_conn_has_socks(const struct xrds_conn *conn);
+
+/* ------------------------------------------------------------ inject.c */
+
+void xrds_inject_init(void);
+void xrds_inject_exit(void);
 
 /* ------------------------------------------------------------- state.c */
 

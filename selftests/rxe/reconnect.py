@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Connections are made again, quickly, and one at a time.
 
-MEETINGS in the environment chooses another number than that of every day; 1000
-is what the project wants to hold.
+RECONNECTS and MEETINGS in the environment choose other numbers than those of
+every day; 1000 of each is what the project wants to hold.
 """
 
 import os
 import re
 
 import close
+import traffic
 
+RECONNECTS = int(os.environ.get("RECONNECTS", "60"))
 MEETINGS = int(os.environ.get("MEETINGS", "100"))
-TIMEOUT = 300 + MEETINGS
+TIMEOUT = 300 + RECONNECTS + MEETINGS
 BACKOFF_MS = 3000           # longer than any round may take
+ENOUGH = 100000000          # messages, more than there is time for
+KIB_PER_RECONNECT = 2       # growth of memory that counts as none
 
 
 def _backoff(node, least: int, most: int) -> None:
@@ -47,3 +51,50 @@ def test_meet(rig):
         for name in ("conn_timeout", "conn_reset"):
             rig.check(grown[name] == 0, f"{node}: {name} {grown[name]}")
     rig.check(crossed > 0, "nothing has crossed")
+
+
+def memory_kib(node) -> int:
+    """Memory in use, caches aside."""
+    node.run("sync; echo 3 > /proc/sys/vm/drop_caches")
+    info = {line.split(":")[0]: int(line.split()[1]) for line in
+            node.read("/proc/meminfo").splitlines()}
+    return (info["MemTotal"] - info["MemFree"] - info["Buffers"] -
+            info["Cached"])
+
+
+def _break(rig, node, times: int) -> None:
+    out = node.run(f"test_break {times}", timeout=100 + times).out
+    rig.diag(f"{node}: microseconds: {out.strip()}")
+
+
+def test_reconnect(rig):
+    """Broken connections under load both ways: no harm, and no memory."""
+    for node in rig.nodes:
+        _backoff(node, 1, 1)
+    hw = [n.hw_counters() for n in rig.nodes]
+    stream = traffic.Stream(rig, ENOUGH, sockets=4, extra="-m 20000")
+    stream.flowing()
+    for node in rig.nodes:
+        _break(rig, node, 10)
+    memory = [memory_kib(n) for n in rig.nodes]
+    before = [close.counters(n) for n in rig.nodes]
+    for node in rig.nodes:
+        _break(rig, node, RECONNECTS // 2)
+    for node, old, used in zip(rig.nodes, before, memory):
+        grown = close.delta(node, old)
+        rig.diag(f"{node}: " + ", ".join(f"{n} {grown[n]}" for n in (
+            "conn_up", "conn_dial", "conn_accept", "conn_crossed",
+            "conn_reset", "conn_timeout", "send_retransmit")))
+        rig.check(grown["conn_up"] >= RECONNECTS // 2 * 2,
+                  f"{node}: up {grown['conn_up']} times")
+        more = memory_kib(node) - used
+        rig.diag(f"{node}: memory grew by {more} KiB")
+        rig.check(more < 2048 + KIB_PER_RECONNECT * RECONNECTS,
+                  f"{node}: memory grew by {more} KiB")
+    rig.check(not stream.failed(), "the stream has failed")
+    for proc in stream.procs:
+        proc.kill()
+        proc.wait(20, check=False)
+    for node, old in zip(rig.nodes, hw):
+        traffic.check_no_rnr(rig, node, traffic.grown(old,
+                                                      node.hw_counters()))
