@@ -377,6 +377,25 @@ static int xrds_ioctl_outq(struct xrds_sock *xs, int __user *arg)
 	return put_user((int)min_t(u64, bytes, INT_MAX), arg);
 }
 
+/* Once, and before anything was sent: connections are found by it. */
+static int xrds_ioctl_set_tos(struct xrds_sock *xs, rds_tos_t __user *arg)
+{
+	rds_tos_t tos;
+	int ret = 0;
+
+	if (get_user(tos, arg))
+		return -EFAULT;
+	if (!xrds_sk_bound(xs))
+		return -ENOIOCTLCMD;
+	spin_lock_bh(&xs->lock);
+	if (xs->tos || xs->nr_dests)
+		ret = -EINVAL;
+	else
+		WRITE_ONCE(xs->tos, tos);
+	spin_unlock_bh(&xs->lock);
+	return ret;
+}
+
 static int xrds_ioctl_barrier(struct socket *sock, void __user *arg)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
@@ -407,7 +426,7 @@ static int xrds_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	case SIOCXRDSBARRIER:
 		return xrds_ioctl_barrier(sock, argp);
 	case SIOCRDSSETTOS:
-		return -EOPNOTSUPP;
+		return xrds_ioctl_set_tos(xs, argp);
 	default:
 		return -ENOIOCTLCMD;
 	}

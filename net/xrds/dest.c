@@ -359,7 +359,8 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	key.laddr = xs->bind.addr;
 	key.faddr = dest->key.addr;
 	key.scope = dest->key.scope ?: xs->bind.scope;
-	key.tos = xs->tos;
+	/* constant since the destination was made */
+	key.tos = READ_ONCE(xs->tos);
 	if (ipv6_addr_equal(&key.laddr, &key.faddr)) {
 		trans = &xrds_loop_transport;
 	} else if (xrds_addr_is_loopback(&key.laddr) !=

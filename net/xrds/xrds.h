@@ -250,7 +250,7 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @connected:	@peer is valid; lock_sock
  * @trans:	transport that owns the bound address, with a module
  *		reference; written as @bind
- * @tos:	type of service of connections this socket uses; lock_sock
+ * @tos:	type of service of connections this socket uses; @lock
  * @lock:	L4, see the head of this file
  * @dests:	destinations of this socket; @lock
  * @idle_dests:	those of them with nothing queued, oldest first; @lock
