@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Many idle connections: what they cost, and that they go.
+
+CROWD in the environment is the number of remote addresses; there is a
+connection from each of 16 local ones to each of them.
+"""
+
+import os
+
+import close
+from reconnect import memory_kib
+
+LOCAL = 16
+REMOTE = int(os.environ.get("CROWD", "32"))
+TIMEOUT = 500
+GIDS = "/sys/class/infiniband/rxe0/ports/1/gids"
+
+
+def _addresses(node, number: int) -> list[str]:
+    return [f"10.1.{node.number}.{n + 1}" for n in range(number)]
+
+
+def _add(rig, here, there, mine: list[str], theirs: list[str]) -> None:
+    _, mac = rig.switch.port(there.number)
+    here.run(f"for a in {' '.join(mine)}; do ip addr add $a/16 dev eth0; done; "
+             f"for a in {' '.join(theirs)}; do ip neigh add $a lladdr {mac} "
+             "dev eth0 nud permanent; done")
+    here.wait_for(f"[ $(grep -hs ffff:0a01:{here.number:02x} {GIDS}/* | "
+                  f"wc -l) = {len(mine)} ]")
+
+
+def _remove(node) -> None:
+    node.run("ip addr flush dev eth0 to 10.1.0.0/16; "
+             "ip neigh flush dev eth0 nud permanent to 10.1.0.0/16")
+
+
+def test_crowd(rig):
+    """Memory for each connection, measured; collection brings it back."""
+    near, far = _addresses(rig.a, LOCAL), _addresses(rig.b, REMOTE)
+    pairs = LOCAL * REMOTE
+    _add(rig, rig.a, rig.b, near, far)
+    _add(rig, rig.b, rig.a, far, near)
+    close.idle(rig, 0)
+    # what the first connection brings for all
+    mesh = rig.a.start(f"test_mesh {near[0]} {far[0]}")
+    mesh.expect("connected 1$", timeout=60)
+    before = [memory_kib(n) for n in rig.nodes]
+    mesh = rig.a.start(f"test_mesh {','.join(near)} {','.join(far)}")
+    mesh.expect(f"connected {pairs}", timeout=200)
+    for node, used in zip(rig.nodes, before):
+        conns = close.counters(node)["obj_conns"]
+        rig.check(conns == pairs, f"{node}: {conns} connections")
+        grown = memory_kib(node) - used
+        rig.diag(f"{node}: {pairs} idle connections: {grown} KiB, "
+                 f"{grown * 1024 // pairs} bytes each")
+    close.idle(rig, 500)
+    for node in rig.nodes:
+        close.wait_gone(node, 120)
+    for node, used in zip(rig.nodes, before):
+        rig.diag(f"{node}: all collected: {memory_kib(node) - used} KiB more "
+                 "than with one")
+    rig.check(mesh.code is None, "the mesh ended")
+    mesh.kill()
+    mesh.wait(check=False)
+    for node in rig.nodes:
+        _remove(node)
