@@ -121,7 +121,7 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
  *
  * Context: as @gfp says.
  * Return: the connection with a reference, or ERR_PTR(): -ENOMEM, -ENETDOWN
- * when the namespace is going away.
+ * when the namespace or the transport is going away.
  */
 struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn,
 				    const struct xrds_conn_key *key,
@@ -144,7 +144,7 @@ struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn,
 
 	/* xn->lock orders us with xrds_conn_destroy_all() */
 	spin_lock_bh(&xn->lock);
-	if (xn->exiting) {
+	if (xn->exiting || READ_ONCE(trans->leaving)) {
 		old = ERR_PTR(-ENETDOWN);
 		goto out;
 	}
@@ -496,6 +496,12 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 {
 	struct xrds_conn *conn;
 	int i;
+
+	/* who makes a connection meanwhile has seen that he must not, or what
+	 * he has made is on the list
+	 */
+	spin_lock_bh(&xn->lock);
+	spin_unlock_bh(&xn->lock);
 
 	/* first the messages, then the ends of streams that they make due */
 	for (i = 0; i < 2; i++) {

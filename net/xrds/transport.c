@@ -39,6 +39,8 @@ void xrds_transport_unregister(struct xrds_transport *trans)
 
 	down_write(&xrds_transport_lock);
 	list_del(&trans->node);
+	/* peers that have more for us dial again as soon as we have closed */
+	WRITE_ONCE(trans->leaving, true);
 	up_write(&xrds_transport_lock);
 
 	down_read(&net_rwsem);

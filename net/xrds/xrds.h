@@ -1162,6 +1162,7 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  * @type:	RDS_TRANS_*
  * @caps:	XRDS_CAP_*
  * @node:	list of transports
+ * @leaving:	being unregistered: no connection is made any more
  * @local:	is the address one of this transport's in the namespace?
  *		Returns 0 or -EADDRNOTAVAIL. Context: process.
  * @dial:	start an attempt: make an endpoint, resolve the address. Later
@@ -1206,6 +1207,7 @@ struct xrds_transport {
 	u32 type;
 	u32 caps;
 	struct list_head node;
+	bool leaving;
 
 	int (*local)(struct net *net, const struct in6_addr *addr, u32 scope);
 	int (*dial)(struct xrds_conn *conn);
