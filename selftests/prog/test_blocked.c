@@ -8,8 +8,10 @@
  * end. Its exit status is the verdict.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "sock.h"
@@ -43,6 +45,25 @@ static long congest(int fd, const union addr *to)
 	return sent;
 }
 
+static void on_signal(int sig)
+{
+	(void)sig;
+}
+
+/* A signal ends the wait of a send */
+static void interrupted(int fd, const union addr *to)
+{
+	struct itimerval often = { .it_interval.tv_usec = TIMEOUT_MS * 1000,
+				   .it_value.tv_usec = TIMEOUT_MS * 1000 };
+	struct sigaction action = { .sa_handler = on_signal };
+
+	must(sigaction(SIGALRM, &action, NULL));
+	rds_timeout(fd, SO_SNDTIMEO, LIMIT_MS);
+	must(setitimer(ITIMER_REAL, &often, NULL));
+	check_err(rds_send(fd, data, 1, 0, to), EINTR);
+	must(setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL));
+}
+
 int main(int argc, char **argv)
 {
 	long long start;
@@ -60,6 +81,7 @@ int main(int argc, char **argv)
 	start = tap_now_ms();
 	check_err(rds_send(fd, data, 1, 0, &to), ETIMEDOUT);
 	check_range(tap_now_ms() - start, TIMEOUT_MS - 20, LIMIT_MS);
+	interrupted(fd, &to);
 	printf("blocked\n");
 	fflush(stdout);
 	check_eq(poll_one(fd, POLLOUT, tap_ms(LIMIT_MS)), POLLOUT);

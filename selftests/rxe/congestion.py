@@ -9,6 +9,7 @@ import traffic
 
 TIMEOUT = 120
 UPDATE_BYTES = 128
+OTHERS_SECONDS = 10
 
 
 def _blocked(rig, here, there, port):
@@ -97,6 +98,24 @@ def test_update_bytes(rig):
     sender.kill(signal.SIGCONT)
     sender.expect("released")
     sender.wait()
+
+
+def test_waiters(rig):
+    """Only those are woken who wait for the port that becomes free."""
+    sinks = [rig.b.start(f"test_sink {rig.b.ip} {port} 65536")
+             for port in (4106, 4107)]
+    for sink in sinks:
+        sink.expect("ready")
+    waiters = rig.a.start(f"test_waiters {rig.a.ip} {rig.b.ip} 4106")
+    waiters.expect("waiting", timeout=90)
+    begin = time.monotonic()
+    while time.monotonic() - begin < OTHERS_SECONDS:
+        traffic.run(rig, 1000, seed=33)
+    sinks[0].kill(signal.SIGUSR1)
+    waiters.wait()
+
+
+test_waiters.timeout = 240
 
 
 def test_lost_updates(rig):

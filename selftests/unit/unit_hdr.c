@@ -133,7 +133,7 @@ static void random_msg(struct xrds_wire_msg *msg)
 	msg->tag = unit_random();
 	msg->frag = unit_random();
 	msg->credit = unit_below(XRDS_WIRE_MAX_CREDIT + 1);
-	msg->flags = unit_random() & (XRDS_F_ACK_REQUIRED | XRDS_F_REPLY |
+	msg->flags = unit_random() & (XRDS_F_ACK_REQUIRED |
 				      XRDS_F_RETRANSMITTED |
 				      XRDS_F_EXT_EXTENSION);
 	do {
