@@ -26,7 +26,9 @@
  * and it never completes. Nothing can be asked for it but the destruction of
  * the shared queue. So endpoints that do not end in order are counted, the
  * queue posts one more buffer for each, and after XRDS_IB_MAX_LOST of them new
- * endpoints get a new queue. The old one goes with its last endpoint.
+ * endpoints get a new queue. The old one goes with its last endpoint. So does
+ * one that many endpoints have made large, as what is posted cannot be taken
+ * back in any other way.
  */
 #include <linux/moduleparam.h>
 
@@ -467,17 +469,25 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
  */
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 {
+	bool last = false;
+
 	mutex_lock(&rq->ep_lock);
 	list_del_init(&ep->rq_node);
 	if (ep->granting) {
 		ep->granting = false;
 		rq->nr_users--;
+		last = !rq->nr_users;
 		xrds_ib_rq_retarget(rq);
 	}
 	mutex_unlock(&rq->ep_lock);
 
-	if (rq->srq)
+	if (rq->srq) {
+		if (last && READ_ONCE(rq->nr_posted) > 2 * rq->window) {
+			xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
+			xrds_ib_dev_retire_rq(rq->ibdev, rq);
+		}
 		return;
+	}
 	spin_lock_bh(&rq->lock);
 	rq->stopped = true;
 	spin_unlock_bh(&rq->lock);
