@@ -243,9 +243,12 @@ static int __init xrds_ib_init(void)
 	xrds_ib_wq = alloc_workqueue("xrds_ib", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!xrds_ib_wq)
 		return -ENOMEM;
-	ret = xrds_ib_dev_init();
+	ret = xrds_ib_id_init();
 	if (ret)
 		goto err_wq;
+	ret = xrds_ib_dev_init();
+	if (ret)
+		goto err_id;
 	ret = register_pernet_subsys(&xrds_ib_net_ops);
 	if (ret)
 		goto err_dev;
@@ -255,6 +258,8 @@ static int __init xrds_ib_init(void)
 
 err_dev:
 	xrds_ib_dev_exit();
+err_id:
+	xrds_ib_id_exit();
 err_wq:
 	destroy_workqueue(xrds_ib_wq);
 	return ret;

@@ -578,6 +578,7 @@ int xrds_ib_start(struct xrds_conn *conn);
 
 bool xrds_ib_id_up(const struct rdma_cm_id *id);
 void xrds_ib_id_destroy(struct rdma_cm_id *id);
+int xrds_ib_id_init(void);
 void xrds_ib_id_exit(void);
 
 /* ----------------------------------------------------------- ib_ep.c */

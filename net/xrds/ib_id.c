@@ -18,6 +18,10 @@
  * The same goes for an interface that has lost the address. It may be for good:
  * such identifiers stay until the device is removed, but no more of them than
  * XRDS_IB_MAX_BURIED.
+ *
+ * All others are destroyed at once, but by a work item each: that waits until
+ * the device has done with the message to the peer, and soft-RoCE has been seen
+ * to forget one. The connection goes on meanwhile.
  */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
@@ -32,14 +36,18 @@ enum {
 };
 
 /**
- * struct xrds_ib_grave - an identifier that waits for its interface
- * @node:	in xrds_ib_graves
+ * struct xrds_ib_grave - an identifier without endpoint
+ * @node:	in xrds_ib_graves while it waits for its interface
+ * @work:	destroys it
  * @id:		identifier; its context is this
  */
 struct xrds_ib_grave {
 	struct list_head node;
+	struct work_struct work;
 	struct rdma_cm_id *id;
 };
+
+static struct workqueue_struct *xrds_ib_id_wq;
 
 static DEFINE_SPINLOCK(xrds_ib_graves_lock);
 static LIST_HEAD(xrds_ib_graves);
@@ -108,10 +116,18 @@ static struct xrds_ib_grave *xrds_ib_grave_next(bool up)
 }
 
 /* Destroying waits for the handler, after which nobody knows the grave. */
-static void xrds_ib_grave_close(struct xrds_ib_grave *grave)
+static void xrds_ib_grave_work(struct work_struct *work)
 {
+	struct xrds_ib_grave *grave = container_of(work, struct xrds_ib_grave,
+						   work);
+
 	rdma_destroy_id(grave->id);
 	kfree(grave);
+}
+
+static void xrds_ib_grave_close(struct xrds_ib_grave *grave)
+{
+	queue_work(xrds_ib_id_wq, &grave->work);
 }
 
 static void xrds_ib_exhume(struct work_struct *work)
@@ -153,23 +169,15 @@ static int xrds_ib_grave_event(struct rdma_cm_id *id,
 	return 1;
 }
 
-static bool xrds_ib_bury(struct rdma_cm_id *id)
+/* Wait for the interface. */
+static void xrds_ib_bury(struct xrds_ib_grave *grave)
 {
-	struct xrds_ib_grave *grave, *oldest = NULL;
+	struct xrds_ib_grave *oldest = NULL;
 
-	grave = kzalloc(sizeof(*grave), GFP_KERNEL);
-	if (!grave)
-		return false;
-	grave->id = id;
-
-	rdma_lock_handler(id);
-	id->context = grave;
-	id->event_handler = xrds_ib_grave_event;
 	spin_lock(&xrds_ib_graves_lock);
 	list_add_tail(&grave->node, &xrds_ib_graves);
 	xrds_ib_nr_graves++;
 	spin_unlock(&xrds_ib_graves_lock);
-	rdma_unlock_handler(id);
 
 	if (READ_ONCE(xrds_ib_nr_graves) > XRDS_IB_MAX_BURIED)
 		oldest = xrds_ib_grave_next(false);
@@ -177,11 +185,10 @@ static bool xrds_ib_bury(struct rdma_cm_id *id)
 		xrds_ib_grave_close(oldest);
 	queue_delayed_work(xrds_ib_wq, &xrds_ib_exhume_work,
 			   msecs_to_jiffies(XRDS_IB_EXHUME_MS));
-	return true;
 }
 
 /**
- * xrds_ib_id_destroy - destroy an identifier, now or when its interface is up
+ * xrds_ib_id_destroy - destroy an identifier, soon or when its interface is up
  * @id: identifier without queue pair
  *
  * Its handler does not run behind this, and its context is not used any more.
@@ -190,8 +197,40 @@ static bool xrds_ib_bury(struct rdma_cm_id *id)
  */
 void xrds_ib_id_destroy(struct rdma_cm_id *id)
 {
-	if (xrds_ib_id_up(id) || !xrds_ib_bury(id))
+	struct xrds_ib_grave *grave;
+	bool up = xrds_ib_id_up(id);
+
+	grave = kzalloc(sizeof(*grave), GFP_KERNEL);
+	if (!grave) {
 		rdma_destroy_id(id);
+		return;
+	}
+	INIT_LIST_HEAD(&grave->node);
+	INIT_WORK(&grave->work, xrds_ib_grave_work);
+	grave->id = id;
+
+	rdma_lock_handler(id);
+	id->context = grave;
+	id->event_handler = xrds_ib_grave_event;
+	/* before the handler may see the removal of the device */
+	if (!up)
+		xrds_ib_bury(grave);
+	rdma_unlock_handler(id);
+	if (up)
+		xrds_ib_grave_close(grave);
+}
+
+/**
+ * xrds_ib_id_init - module init
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_ib_id_init(void)
+{
+	/* not for reclaim: rdma_cm flushes work queues that are not either */
+	xrds_ib_id_wq = alloc_workqueue("xrds_ib_id", WQ_UNBOUND, 0);
+	return xrds_ib_id_wq ? 0 : -ENOMEM;
 }
 
 /**
@@ -206,4 +245,5 @@ void xrds_ib_id_exit(void)
 	cancel_delayed_work_sync(&xrds_ib_exhume_work);
 	while ((grave = xrds_ib_grave_next(false)))
 		xrds_ib_grave_close(grave);
+	destroy_workqueue(xrds_ib_id_wq);
 }
