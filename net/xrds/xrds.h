@@ -2,9 +2,9 @@
 /*
  * XRDS core: objects, and the functions that files share.
  *
- * The sections stand in the order in which a message meets the files:
- * af_xrds, addr, send, dest, conn, xmit, transport, recv, cong, and what all
- * of them use. No RDMA type is known here.
+ * The sections stand in the order in which a message meets the files: af_xrds,
+ * opt, addr, send, dest, conn, xmit, transport, recv, cong, and what all of them
+ * use. No RDMA type is known here.
  *
  * Locks, outermost first. A lock may be taken while holding those above it,
  * never the other way round; two locks of one level are never nested.
@@ -375,6 +375,13 @@ static inline bool xrds_sk_bound(const struct xrds_sock *xs)
 	/* pairs with the store-release in xrds_bind() */
 	return smp_load_acquire(&xs->bound);
 }
+
+/* --------------------------------------------------------------- opt.c */
+
+int xrds_setsockopt(struct socket *sock, int level, int optname,
+		    sockptr_t optval, unsigned int optlen);
+int xrds_getsockopt(struct socket *sock, int level, int optname,
+		    char __user *optval, int __user *optlen);
 
 /* -------------------------------------------------------------- send.c */
 
