@@ -3,8 +3,8 @@
  * XRDS core: objects, and the functions that files share.
  *
  * The sections stand in the order in which a message meets the files: af_xrds,
- * opt, addr, send, dest, conn, xmit, transport, recv, cong, and what all of them
- * use. No RDMA type is known here.
+ * opt, addr, send, dest, space, conn, xmit, transport, recv, cong, and what all
+ * of them use. No RDMA type is known here.
  *
  * Locks, outermost first. A lock may be taken while holding those above it,
  * never the other way round; two locks of one level are never nested.
@@ -552,10 +552,20 @@ struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
 struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
 				 const struct xrds_addr *to);
 void xrds_dest_put(struct xrds_dest *dest);
-int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
-		      long timeo);
+void xrds_dest_unlink(struct xrds_dest *dest);
+void xrds_dest_release(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
 void xrds_dest_forget_conn(struct xrds_conn *conn);
+void xrds_dest_close_all(struct xrds_sock *xs);
+int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
+int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
+
+/* ------------------------------------------------------------- space.c */
+
+u32 xrds_dest_sndbuf(const struct xrds_dest *dest);
+u64 xrds_dest_promised(const struct xrds_dest *dest);
+int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
+		      long timeo);
 void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked);
 void xrds_dest_eos_done(struct xrds_dest *dest);
@@ -568,11 +578,8 @@ int xrds_dest_release_promise(struct xrds_sock *xs,
 void xrds_dest_break_promises(struct xrds_sock *xs);
 void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge);
 bool xrds_dest_ack_wanted(struct xrds_dest *dest);
-void xrds_dest_close_all(struct xrds_sock *xs);
-int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 			 const struct xrds_dest_sndbuf *arg);
-int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
 /* --------------------------------------------------------------- eos.c */
 
