@@ -12,8 +12,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+#include <linux/sockios.h>
 
 #include "sock.h"
 #include "tap.h"
@@ -21,6 +24,8 @@
 enum {
 	CHUNK		= 4096,
 	SPACE		= 64 * 1024,
+	TINY_BYTES	= 4096,
+	HUGE_BYTES	= 20 * 1024 * 1024,
 	MAX_CHUNKS	= 4096,		/* more than any limit here allows */
 	TIMEOUT_MS	= 300,
 	EARLY_MS	= 20,		/* rounding of timers */
@@ -429,6 +434,33 @@ static void receive_limit(void)
 	close(rx);
 }
 
+/* 20 MiB by who only blocks, into 4 KiB that nobody reads */
+static void tiny_limit(void)
+{
+	int tx = rds_bound(NULL), rx, refused = 0, inq;
+	long long bytes = 0, sndbuf;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, TINY_BYTES);
+	sndbuf = rds_get_int(tx, SOL_SOCKET, SO_SNDBUF) / 2;
+	rds_timeout(tx, SO_SNDTIMEO, 20);
+	for (int i = 0; i < HUGE_BYTES / CHUNK && refused < 10; i++) {
+		if (rds_send(tx, chunk, CHUNK, 0, &to) > 0) {
+			bytes += CHUNK;
+			continue;
+		}
+		check_eq(errno, ETIMEDOUT);
+		refused++;
+	}
+	check_eq(refused, 10);
+	check_range(bytes, TINY_BYTES, TINY_BYTES + CHUNK + sndbuf);
+	must(ioctl(rx, SIOCINQ, &inq));
+	check_range(inq, TINY_BYTES, TINY_BYTES + CHUNK + sndbuf);
+	close(tx);
+	close(rx);
+}
+
 static void half_drained(void)
 {
 	static char data[CHUNK];
@@ -698,6 +730,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "self_congested", "a socket congests itself and recovers",
 	  self_congested, 0, 0 },
+	{ "tiny_limit", "20 MiB into a receive buffer of 4 KiB stop",
+	  tiny_limit, 0, 0 },
 	{ "receive_limit", "SO_RCVBUF bounds what a receiver is given",
 	  receive_limit, TAP_EACH_FAMILY, 0 },
 	{ "half_drained", "congestion ends at half of the limit", half_drained,
