@@ -253,15 +253,11 @@ int xrds_cong_xmit(struct xrds_conn *conn)
 	return ret;
 }
 
-/* All our congested ports, in one message. */
-static struct xrds_msg *xrds_cong_full_msg(struct xrds_conn *conn)
+/* A message with room for all our congested ports. */
+static struct xrds_msg *xrds_cong_full_alloc(struct xrds_net *xn)
 {
-	struct xrds_net *xn = conn->xn;
-	struct xrds_sock *xs;
 	struct xrds_msg *msg;
 	struct page *page;
-	unsigned int n = 0;
-	u8 *buf;
 
 	/* a list of 512 ports, or the map: two pages hold either */
 	page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_ZERO,
@@ -273,7 +269,22 @@ static struct xrds_msg *xrds_cong_full_msg(struct xrds_conn *conn)
 		put_page(page);
 		return NULL;
 	}
-	buf = page_address(page);
+	msg->flags = XRDS_F_CONTROL;
+	msg->bv[0].bv_page = page;
+	msg->bv[0].bv_offset = 0;
+	msg->nr_bv = 1;
+	return msg;
+}
+
+/* No change may be sent between this and what hands it to the transport. */
+static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	u8 *buf = page_address(msg->bv[0].bv_page);
+	struct xrds_net *xn = conn->xn;
+	struct xrds_sock *xs;
+	unsigned int n = 0;
+
+	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock_bh(&xn->cong_lock);
 	list_for_each_entry(xs, &xn->cong_socks, cong_node)
@@ -296,14 +307,9 @@ static struct xrds_msg *xrds_cong_full_msg(struct xrds_conn *conn)
 	}
 	spin_unlock_bh(&xn->cong_lock);
 
-	msg->flags = XRDS_F_CONTROL;
 	msg->len = msg->dport == XRDS_CTL_CONG ? xrds_wire_cong_bytes(n) :
 						 XRDS_WIRE_CONG_MAP_BYTES;
-	msg->bv[0].bv_page = page;
-	msg->bv[0].bv_offset = 0;
 	msg->bv[0].bv_len = msg->len;
-	msg->nr_bv = 1;
-	return msg;
 }
 
 /**
@@ -330,23 +336,28 @@ bool xrds_cong_told(struct xrds_conn *conn)
 static void xrds_cong_send_full(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg, *old;
+	bool due;
 
 	spin_lock_bh(&conn->lock);
-	if (!conn->cong_full || conn->state != XRDS_ST_UP) {
-		spin_unlock_bh(&conn->lock);
-		return;
-	}
-	/* from here on changes are marked again, and told after this */
-	conn->cong_full = false;
+	due = conn->cong_full && conn->state == XRDS_ST_UP;
 	spin_unlock_bh(&conn->lock);
+	if (!due)
+		return;
 
-	msg = xrds_cong_full_msg(conn);
+	msg = xrds_cong_full_alloc(conn->xn);
 	if (!msg) {
 		/* the peer must not go without: start over with a new one */
 		xrds_conn_ep_event(conn, conn->ep_gen, XRDS_EV_ERROR, -ENOMEM);
 		return;
 	}
 	spin_lock_bh(&conn->tx_lock);
+	/* From here on changes are marked again. They need tx_lock to be sent,
+	 * so the peer hears of them after this, which may be older.
+	 */
+	spin_lock(&conn->lock);
+	conn->cong_full = false;
+	spin_unlock(&conn->lock);
+	xrds_cong_full_fill(conn, msg);
 	old = conn->ctl_msg;
 	conn->ctl_msg = msg;
 	spin_unlock_bh(&conn->tx_lock);
