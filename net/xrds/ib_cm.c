@@ -187,6 +187,10 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 /* -------------------------------------------------------------- dialling */
 
+/* The identifier is bound first. rdma_resolve_addr() would do it as well, but
+ * warns when the device is removed between the two steps of which it does
+ * that; of an identifier that comes bound it only refuses the resolving.
+ */
 static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 {
 	const struct xrds_conn_key *key = &ep->conn->key;
@@ -200,12 +204,15 @@ static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 		.port	= xrds_ib_port(xrds_ib_v6(key)),
 	};
 	struct sockaddr_storage src, dst;
+	int ret;
 
 	xrds_addr_build(&local, &src);
 	xrds_addr_build(&peer, &dst);
+	ret = rdma_bind_addr(ep->id, (struct sockaddr *)&src);
+	if (ret)
+		return ret;
 	ep->step = XRDS_IB_STEP_ADDR;
-	return rdma_resolve_addr(ep->id, (struct sockaddr *)&src,
-				 (struct sockaddr *)&dst,
+	return rdma_resolve_addr(ep->id, NULL, (struct sockaddr *)&dst,
 				 READ_ONCE(ep->conn->xn->connect_timeout_ms));
 }
 
