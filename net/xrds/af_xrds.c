@@ -182,6 +182,8 @@ static int xrds_release(struct socket *sock)
 	spin_lock_bh(&xn->lock);
 	list_del_init(&xs->xn_node);
 	spin_unlock_bh(&xn->lock);
+	if (xrds_conns_orphaned(xn))
+		xrds_conn_look_idle(xn);
 
 	if (xs->bound) {
 		xrds_bind_del(xs);
@@ -192,6 +194,7 @@ static int xrds_release(struct socket *sock)
 		xrds_dest_close_all(xs);
 		xrds_sock_close_wait(xs);
 		xrds_sock_linger(xs);
+		xrds_transport_leave(xs->trans, sock_net(sk));
 		module_put(xs->trans->owner);
 	}
 	sock_put(sk);
@@ -233,14 +236,20 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (!trans)
 		goto out;
 
+	ret = xrds_transport_enter(trans, sock_net(&xs->sk));
+	if (ret)
+		goto put;
 	/* lookups may find us from the insertion on: no rollback after it */
 	xs->trans = trans;
 	ret = xrds_bind_add(xs, &a);
-	if (ret)
-		module_put(trans->owner);
-	else
+	if (!ret) {
 		/* pairs with the load-acquire in xrds_sk_bound() */
 		smp_store_release(&xs->bound, true);
+		goto out;
+	}
+	xrds_transport_leave(trans, sock_net(&xs->sk));
+put:
+	module_put(trans->owner);
 out:
 	release_sock(&xs->sk);
 	return ret;

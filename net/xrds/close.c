@@ -22,7 +22,8 @@
  * count. After an orderly end the connection itself is freed: its numbers and
  * its incarnation are of no further use, because nothing is in flight. One that
  * is down for other reasons stays as long as a socket is bound here, since the
- * peer may ask what has arrived; then it goes, too.
+ * peer may ask what has arrived; then it goes, too. In a namespace other than
+ * the first all are idle as soon as its last socket is closed.
  */
 #include "xrds.h"
 
@@ -31,6 +32,8 @@ enum {
 	XRDS_CLOSE_MS		= 2000,
 	/* parts of idle_ms after which the worker looks again */
 	XRDS_IDLE_LOOKS		= 4,
+	/* how often, when there are no sockets and there will be none */
+	XRDS_ORPHAN_MS		= 100,
 };
 
 /* ----------------------------------------------------------- orderly end */
@@ -263,6 +266,8 @@ static bool xrds_close_quiet(struct xrds_conn *conn)
 {
 	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
 
+	if (xrds_conns_orphaned(conn->xn))
+		return true;
 	return ms && time_after_eq(jiffies, conn->quiet.since +
 					    msecs_to_jiffies(ms));
 }
@@ -279,6 +284,8 @@ unsigned long xrds_close_look_at(const struct xrds_conn *conn)
 	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
 	unsigned long now = jiffies, soon, due;
 
+	if (xrds_conns_orphaned(conn->xn))
+		return xrds_state_deadline(XRDS_ORPHAN_MS);
 	if (!ms)
 		return 0;
 	due = conn->quiet.since + msecs_to_jiffies(ms);

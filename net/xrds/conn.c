@@ -398,6 +398,23 @@ void xrds_conn_look_idle(struct xrds_net *xn)
 }
 
 /**
+ * xrds_conns_orphaned - has nobody any use for a namespace's connections?
+ * @xn: namespace
+ *
+ * Connections of a transport may hold a reference on their namespace, so one
+ * other than the first must lose them when its last socket is closed, for its
+ * end to be possible at all. The first one has no end.
+ *
+ * Context: any.
+ * Return: whether it is so.
+ */
+bool xrds_conns_orphaned(const struct xrds_net *xn)
+{
+	return !net_eq(xn->net, &init_net) && list_empty_careful(&xn->socks);
+}
+EXPORT_SYMBOL_GPL(xrds_conns_orphaned);
+
+/**
  * xrds_conn_break_all - have every connection fail, for tests
  * @xn: namespace
  *

@@ -176,13 +176,16 @@ static int __net_init xrds_ib_net_init(struct net *net)
 	int ret;
 
 	xin->net = net;
+	mutex_init(&xin->listen_lock);
 	xin->counters = alloc_percpu(struct xrds_ib_counters);
 	if (!xin->counters)
 		return -ENOMEM;
 	ret = xrds_ib_sysctl_init(xin);
 	if (ret)
 		goto err_counters;
-	ret = xrds_ib_listen(xin);
+	/* for good, so that peers are answered that have messages for nobody */
+	if (net_eq(net, &init_net))
+		ret = xrds_ib_enter(net);
 	if (ret)
 		goto err_sysctl;
 	return 0;
@@ -198,7 +201,8 @@ static void __net_exit xrds_ib_net_exit(struct net *net)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 
-	xrds_ib_unlisten(xin);
+	if (net_eq(net, &init_net))
+		xrds_ib_leave(net);
 	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
 	xrds_ib_sysctl_exit(xin);
 	free_percpu(xin->counters);
@@ -219,6 +223,8 @@ struct xrds_transport xrds_ib_transport = {
 	.type		= RDS_TRANS_IB,
 	.caps		= XRDS_CAP_RDMA,
 	.local		= xrds_ib_local,
+	.enter		= xrds_ib_enter,
+	.leave		= xrds_ib_leave,
 	.dial		= xrds_ib_dial,
 	.advance	= xrds_ib_advance,
 	.accept		= xrds_ib_accept,

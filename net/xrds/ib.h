@@ -68,7 +68,10 @@ struct xrds_ib_counters {
 /**
  * struct xrds_ib_net - the transport's state of one network namespace
  * @net:	the namespace
- * @listen:	listeners for IPv4 and IPv6, NULL where there is none
+ * @listen_lock: held by those who come to listen or go
+ * @listen:	listeners for IPv4 and IPv6, NULL where there is none;
+ *		@listen_lock
+ * @listen_users: calls of xrds_ib_enter() not undone yet; @listen_lock
  * @counters:	per-CPU counters
  * @half_open:	requests and accepted endpoints whose peer has not said hello
  * @ctl_rds:	sysctls under net/rds/ib
@@ -84,7 +87,9 @@ struct xrds_ib_counters {
  */
 struct xrds_ib_net {
 	struct net *net;
+	struct mutex listen_lock;	/* listen, listen_users */
 	struct rdma_cm_id *listen[2];
+	unsigned int listen_users;
 	struct xrds_ib_counters __percpu *counters;
 	atomic_t half_open;
 
@@ -563,8 +568,8 @@ static inline bool xrds_ib_ep_xrds(const struct xrds_ib_ep *ep)
 	return ep->version == XRDS_VER_XRDS;
 }
 
-int xrds_ib_listen(struct xrds_ib_net *xin);
-void xrds_ib_unlisten(struct xrds_ib_net *xin);
+int xrds_ib_enter(struct net *net);
+void xrds_ib_leave(struct net *net);
 struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
 				      const struct in6_addr *addr, u32 scope);
 int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);

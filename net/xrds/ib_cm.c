@@ -664,19 +664,11 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 	return ERR_PTR(ret);
 }
 
-/**
- * xrds_ib_listen - listen for requests
- * @xin: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno. That there is no IPv6 is no error.
- */
-int xrds_ib_listen(struct xrds_ib_net *xin)
+/* That there is no IPv6 is no error. */
+static int xrds_ib_listen(struct xrds_ib_net *xin)
 {
 	struct rdma_cm_id *id;
 
-	if (!net_eq(xin->net, &init_net))
-		return 0;
 	id = xrds_ib_listen_one(xin, false);
 	if (IS_ERR(id)) {
 		pr_err("xrds_ib: cannot listen on RDMA port %d: error %ld; is another RDS loaded?\n",
@@ -690,13 +682,8 @@ int xrds_ib_listen(struct xrds_ib_net *xin)
 	return 0;
 }
 
-/**
- * xrds_ib_unlisten - take no more requests
- * @xin: namespace
- *
- * Context: process; when it returns no request is being looked at.
- */
-void xrds_ib_unlisten(struct xrds_ib_net *xin)
+/* When it returns no request is being looked at. */
+static void xrds_ib_unlisten(struct xrds_ib_net *xin)
 {
 	int i;
 
@@ -705,6 +692,47 @@ void xrds_ib_unlisten(struct xrds_ib_net *xin)
 			rdma_destroy_id(xin->listen[i]);
 		xin->listen[i] = NULL;
 	}
+}
+
+/**
+ * xrds_ib_enter - listen for requests, if nobody has us do so yet
+ * @net: namespace
+ *
+ * An identifier that listens holds a reference on its namespace. So one is
+ * there for as long as a socket is bound to an address of ours, which has a
+ * reference anyway, and in the first namespace, which stays, always.
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_enter(struct net *net)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(net);
+	int ret = 0;
+
+	mutex_lock(&xin->listen_lock);
+	if (!xin->listen_users)
+		ret = xrds_ib_listen(xin);
+	if (!ret)
+		xin->listen_users++;
+	mutex_unlock(&xin->listen_lock);
+	return ret;
+}
+
+/**
+ * xrds_ib_leave - undo xrds_ib_enter()
+ * @net: namespace
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_leave(struct net *net)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(net);
+
+	mutex_lock(&xin->listen_lock);
+	if (!--xin->listen_users)
+		xrds_ib_unlisten(xin);
+	mutex_unlock(&xin->listen_lock);
 }
 
 static int xrds_ib_local_event(struct rdma_cm_id *id,
@@ -730,8 +758,6 @@ struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
 	struct sockaddr_storage ss;
 	struct rdma_cm_id *id;
 
-	if (!net_eq(net, &init_net))
-		return NULL;
 	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))

@@ -220,8 +220,6 @@ struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
 {
 	struct xrds_ib_dev *ibdev = NULL;
 
-	if (!net_eq(net, &init_net))
-		return NULL;
 	/* the cheap way, where it is not ambiguous */
 	if (!scope)
 		ibdev = xrds_ib_dev_by_gid(net, addr);

@@ -97,6 +97,14 @@ bool xrds_ib_id_up(const struct rdma_cm_id *id)
 	return up;
 }
 
+/* Nobody is going to need the port of a namespace that only we keep alive. */
+static bool xrds_ib_grave_due(const struct xrds_ib_grave *grave)
+{
+	const struct net *net = grave->id->route.addr.dev_addr.net;
+
+	return xrds_ib_id_up(grave->id) || xrds_conns_orphaned(xrds_net(net));
+}
+
 /* The oldest grave, or the oldest whose interface is up; off the list. */
 static struct xrds_ib_grave *xrds_ib_grave_next(bool up)
 {
@@ -104,7 +112,7 @@ static struct xrds_ib_grave *xrds_ib_grave_next(bool up)
 
 	spin_lock(&xrds_ib_graves_lock);
 	list_for_each_entry(grave, &xrds_ib_graves, node) {
-		if (up && !xrds_ib_id_up(grave->id))
+		if (up && !xrds_ib_grave_due(grave))
 			continue;
 		found = grave;
 		list_del_init(&grave->node);

@@ -78,3 +78,29 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
 	up_read(&xrds_transport_lock);
 	return found;
 }
+
+/**
+ * xrds_transport_enter - a socket is going to be bound to a transport's address
+ * @trans: transport
+ * @net: namespace
+ *
+ * Context: process, may sleep.
+ * Return: 0, or a negative errno of the transport.
+ */
+int xrds_transport_enter(const struct xrds_transport *trans, struct net *net)
+{
+	return trans->enter ? trans->enter(net) : 0;
+}
+
+/**
+ * xrds_transport_leave - undo xrds_transport_enter()
+ * @trans: transport
+ * @net: namespace
+ *
+ * Context: process, may sleep.
+ */
+void xrds_transport_leave(const struct xrds_transport *trans, struct net *net)
+{
+	if (trans->leave)
+		trans->leave(net);
+}

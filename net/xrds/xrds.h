@@ -1109,6 +1109,7 @@ void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
 void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);
 void xrds_conn_look_idle(struct xrds_net *xn);
+bool xrds_conns_orphaned(const struct xrds_net *xn);
 void xrds_conn_break_all(struct xrds_net *xn);
 bool xrds_conn_has_socks(const struct xrds_conn *conn);
 
@@ -1178,7 +1179,11 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  * @node:	list of transports
  * @leaving:	being unregistered: no connection is made any more
  * @local:	is the address one of this transport's in the namespace?
- *		Returns 0 or -EADDRNOTAVAIL. Context: process.
+ *		Returns 0 or -EADDRNOTAVAIL. Process context.
+ * @enter:	a socket is about to be bound to such an address: be ready for
+ *		requests. Process context, may sleep. Optional. Returns 0 or a
+ *		negative errno.
+ * @leave:	one that was, or was about to be, has gone. As @enter.
  * @dial:	start an attempt: make an endpoint, resolve the address. Later
  *		steps are announced by XRDS_EV_RESOLVED.
  *		Returns 0 or a negative errno.
@@ -1224,6 +1229,8 @@ struct xrds_transport {
 	bool leaving;
 
 	int (*local)(struct net *net, const struct in6_addr *addr, u32 scope);
+	int (*enter)(struct net *net);
+	void (*leave)(struct net *net);
 	int (*dial)(struct xrds_conn *conn);
 	int (*advance)(struct xrds_conn *conn);
 	int (*accept)(struct xrds_conn *conn);
@@ -1246,6 +1253,8 @@ void xrds_transport_unregister(struct xrds_transport *trans);
 const struct xrds_transport *xrds_transport_for(struct net *net,
 						const struct in6_addr *addr,
 						u32 scope);
+int xrds_transport_enter(const struct xrds_transport *trans, struct net *net);
+void xrds_transport_leave(const struct xrds_transport *trans, struct net *net);
 
 /* loop.c */
 extern struct xrds_transport xrds_loop_transport;
