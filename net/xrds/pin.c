@@ -3,15 +3,19 @@
  * User memory that a device may touch: pinned, charged, given back.
  *
  * One object holds the pages of one or more ranges of a process, as bio_vecs
- * with the exact bytes asked for. They are charged against RLIMIT_MEMLOCK of
- * the process, and stay so after it has exited, until the last user is done.
+ * with the exact bytes asked for. They are counted in the VmPin of the process,
+ * as other RDMA memory is, which RLIMIT_MEMLOCK limits. The count is that of the
+ * address space in which they were pinned. Whoever gives them back takes them
+ * off that, in whatever process, and after its own has exited.
  *
  * Giving pages back may sleep, and the last user may be a completion: it is
  * done by a work item.
  */
+#include <linux/capability.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 
 #include "xrds.h"
 
@@ -22,7 +26,7 @@ static void xrds_pin_work(struct work_struct *work)
 	struct xrds_pin *pin = container_of(work, struct xrds_pin, work);
 
 	unpin_user_pages_dirty_lock(pin->pages, pin->nr_pages, pin->write);
-	account_locked_vm(pin->mm, pin->nr_pages, false);
+	atomic64_sub(pin->nr_pages, &pin->mm->pinned_vm);
 	mmdrop(pin->mm);
 	kvfree(pin->pages);
 	kvfree(pin->bv);
@@ -39,6 +43,22 @@ void xrds_pin_free(struct xrds_pin *pin)
 {
 	if (pin)
 		queue_work(xrds_pin_wq, &pin->work);
+}
+
+/* Count pages as pinned by the calling process, if its limit allows it. Never
+ * more than that even for a moment: it would refuse others what they may have.
+ */
+static int xrds_pin_charge(u64 pages)
+{
+	atomic64_t *pinned = &current->mm->pinned_vm;
+	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	s64 now = atomic64_read(pinned);
+
+	do {
+		if (now + pages > limit && !capable(CAP_IPC_LOCK))
+			return -ENOMEM;
+	} while (!atomic64_try_cmpxchg(pinned, &now, now + pages));
+	return 0;
 }
 
 /* Pages that a range touches; 0 when it is empty or wraps. */
@@ -148,7 +168,7 @@ struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
 	ret = -ENOMEM;
 	if (!pin->pages || !pin->bv)
 		goto err_free;
-	ret = account_locked_vm(current->mm, pages, true);
+	ret = xrds_pin_charge(pages);
 	if (ret)
 		goto err_free;
 
@@ -162,7 +182,7 @@ struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
 
 err_unpin:
 	unpin_user_pages(pin->pages, pin->nr_pages);
-	account_locked_vm(current->mm, pages, false);
+	atomic64_sub(pages, &current->mm->pinned_vm);
 err_free:
 	kvfree(pin->bv);
 	kvfree(pin->pages);

@@ -135,11 +135,11 @@ static void id_pointer(void)
 	int fd = rds_bound(NULL);
 	struct target t;
 	struct op op;
-	long locked;
+	long pinned;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
 	check_eq(issue(fd, &t), 1);
-	locked = locked_kb();
+	pinned = pinned_kb();
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		tap_context("pointer %p", bad[i]);
 		op = op_write(&t, 0, "w", 1);
@@ -149,7 +149,7 @@ static void id_pointer(void)
 	}
 	tap_context("afterwards");
 	check_eq(issue(fd, &t), 2);
-	check_locked_falls(locked);
+	check_pinned_falls(pinned);
 	check(t.mem[0] != 'w');
 	target_close(&t);
 	close(fd);

@@ -178,7 +178,7 @@ static void churn_run(void)
 	check_eq(c->tally.done, c->tally.sent);
 	check_quiet(c->fd);
 	must(mr_free(c->own_fd, c->own_cookie));
-	check_locked_falls(0);
+	check_pinned_falls(0);
 	remote_say("own: writes=%llu renewed=%llu", c->own_writes,
 		   c->own_renewed);
 	tally_print("churn", &c->tally);
@@ -210,7 +210,7 @@ static void keys(void)
 	}
 	for (int i = 0; i < 2 * REGIONS; i++)
 		must(mr_free(fd, cookies[i]));
-	check_locked_falls(0);
+	check_pinned_falls(0);
 }
 
 static const struct mode modes[] = {

@@ -210,7 +210,7 @@ static void stress(bool resets)
 		 s->done, s->failed, s->dropped);
 	target_close(&s->target);
 	close(s->fd);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 	free(s);
 }
 

@@ -36,6 +36,38 @@ static int try_write(int fd, const struct target *t)
 	return op_run(fd, &t->addr, &op);
 }
 
+/* A socket and what is known of it, to another process */
+static void fd_pass(int unix_fd, int fd, const void *data, size_t len)
+{
+	char control[CMSG_SPACE(sizeof(fd))] __aligned(8) = { 0 };
+	struct iovec iov = { (void *)data, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	must(sendmsg(unix_fd, &m, 0));
+}
+
+static int fd_take(int unix_fd, void *data, size_t len)
+{
+	char control[CMSG_SPACE(sizeof(int))] __aligned(8);
+	struct iovec iov = { data, len };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1,
+			    .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	int fd = -1;
+
+	check_eq(must(recvmsg(unix_fd, &m, 0)), len);
+	if (CMSG_FIRSTHDR(&m))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	return must(fd);
+}
+
 /* --------------------------------------------------------- what is refused */
 
 static void refused(void)
@@ -65,7 +97,7 @@ static void refused(void)
 		{ "kernel", (void *)0xffffffff81000000ul, 1, 0, EFAULT },
 		{ "not canonical", (void *)(1ul << 63), 1, 0, EFAULT },
 	};
-	long before = locked_kb();
+	long before = pinned_kb();
 	int fd = rds_bound(NULL);
 	u64 cookie;
 
@@ -78,13 +110,13 @@ static void refused(void)
 	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)8), EFAULT);
 	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)wall), EFAULT);
 	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)none), EFAULT);
-	check_locked_falls(before);
+	check_pinned_falls(before);
 	tap_context("and what is right");
 	check_ret(mr_get(fd, wall - 10, 10, WRITABLE, &cookie), 0);
 	check_ret(mr_get(fd, read_only_page, 10, 0, &cookie), 0);
 	check_ret(mr_get(fd, read_only_page, 10, 0, NULL), 0);
 	close(fd);
-	check_locked_falls(before);
+	check_pinned_falls(before);
 }
 
 static void option_sizes(void)
@@ -157,27 +189,27 @@ static void memlock(void)
 
 	t.addr = rds_self(fd);
 	be_nobody(limit);
-	before = locked_kb();
+	before = pinned_kb();
 	check_eq(before, 0);
 	check_err(mr_get(fd, mem, limit + 1, WRITABLE, &cookie), ENOMEM);
 	check_err(mr_get(fd, mem, 4 * limit, WRITABLE, &cookie), ENOMEM);
 	op = op_read(&t, 0, mem, limit + 1);
 	check_err(op_send(fd, &t.addr, &op), ENOMEM);
-	check_eq(locked_kb(), before);
+	check_eq(pinned_kb(), before);
 
 	tap_context("to the last page");
 	check_ret(mr_get(fd, mem, limit, WRITABLE, &cookie), 0);
-	check_eq(locked_kb(), (long)limit / 1024);
+	check_eq(pinned_kb(), (long)limit / 1024);
 	check_err(mr_get(fd, mem + limit, 1, WRITABLE, &t.cookie), ENOMEM);
 	op = op_read(&t, 0, mem + limit, 1);
 	check_err(op_send(fd, &t.addr, &op), ENOMEM);
 	check_ret(mr_free(fd, cookie), 0);
-	check_locked_falls(before);
+	check_pinned_falls(before);
 
 	tap_context("and again");
 	check_ret(mr_get(fd, mem, limit, WRITABLE, &cookie), 0);
 	close(fd);
-	check_locked_falls(before);
+	check_pinned_falls(before);
 }
 
 static void memlock_none(void)
@@ -191,7 +223,7 @@ static void memlock_none(void)
 	check_err(mr_get(fd, small, 1, WRITABLE, &cookie), EPERM);
 	op = op_write(&t, 0, small, 1);
 	check_err(op_send(fd, &t.addr, &op), EPERM);
-	check_eq(locked_kb(), 0);
+	check_eq(pinned_kb(), 0);
 	close(fd);
 }
 
@@ -212,16 +244,106 @@ static void memlock_returns(void)
 		if (i % 2)
 			check_ret(mr_free(t.fd, t.cookie), 0);
 		target_close(&t);
-		check_locked_falls(0);
+		check_pinned_falls(0);
 	}
 	close(fd);
+}
+
+/* ---------------------------------------------------- who pays, and how long */
+
+/* A region of the parent's, ended by a child: the parent is rid of it */
+static void freed_by_child(void)
+{
+	long before = pinned_kb(), nr = pinned_pages();
+	struct target t;
+	pid_t pid;
+
+	target_open(&t, LIMIT_PAGES * PAGE_BYTES, WRITABLE);
+	check_eq(pinned_kb() - before, LIMIT_PAGES * PAGE_BYTES / 1024);
+	check_eq(pinned_pages() - nr, LIMIT_PAGES);
+	pid = must(fork());
+	if (!pid) {
+		check_eq(pinned_kb(), 0);
+		check_ret(mr_free(t.fd, t.cookie), 0);
+		check_pinned_pages_fall(nr);
+		check_eq(pinned_kb(), 0);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+	check_pinned_falls(before);
+	target_close(&t);
+}
+
+/* Registered by a process that leaves us its socket, and ends */
+static void target_inherit(struct target *t)
+{
+	int pair[2];
+	pid_t pid;
+
+	must(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	pid = must(fork());
+	if (!pid) {
+		target_open(t, LIMIT_PAGES * PAGE_BYTES, WRITABLE);
+		check_eq(pinned_kb(), LIMIT_PAGES * PAGE_BYTES / 1024);
+		fd_pass(pair[1], t->fd, t, sizeof(*t));
+		tap_child_exit();
+	}
+	t->fd = fd_take(pair[0], t, sizeof(*t));
+	tap_child_join(pid);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* The memory outlives its process, and is given back by who has the socket */
+static void freed_by_heir(void)
+{
+	int fd = rds_bound(NULL);
+	long nr = pinned_pages();
+	struct target t;
+
+	for (int i = 0; i < 10; i++) {
+		tap_context("round %d", i);
+		target_inherit(&t);
+		check_eq(pinned_kb(), 0);
+		check_eq(pinned_pages() - nr, LIMIT_PAGES);
+		check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+		if (i % 2) {
+			check_ret(mr_free(t.fd, t.cookie), 0);
+			check_eq(try_write(fd, &t), RDS_RDMA_REMOTE_ERROR);
+		}
+		close(t.fd);
+		check_pinned_pages_fall(nr);
+		check_eq(pinned_kb(), 0);
+	}
+	close(fd);
+}
+
+/* The limit is one for all: mlock() has its own, as with other RDMA memory */
+static void limit_of_process(void)
+{
+	u64 limit = LIMIT_PAGES * PAGE_BYTES, cookie;
+	char *mem = pages(2 * limit);
+	int fd = rds_bound(NULL), other = rds_bound(NULL);
+
+	be_nobody(limit);
+	check_ret(mlock(mem + limit, limit), 0);
+	check_ret(mr_get(fd, mem, limit / 2, WRITABLE, &cookie), 0);
+	check_ret(mr_get(other, mem, limit / 2, WRITABLE, &cookie), 0);
+	check_err(mr_get(other, mem, 1, WRITABLE, &cookie), ENOMEM);
+	check_err(mr_get(fd, mem, 1, WRITABLE, &cookie), ENOMEM);
+	check_eq(pinned_kb(), (long)limit / 1024);
+	close(fd);
+	check_pinned_falls(limit / 2 / 1024);
+	check_ret(mr_get(other, mem, limit / 2, WRITABLE, &cookie), 0);
+	close(other);
+	check_pinned_falls(0);
 }
 
 /* ------------------------------------------------- regions and their owner */
 
 static void region_unmapped(void)
 {
-	long before = locked_kb();
+	long before = pinned_kb();
 	int fd = rds_bound(NULL);
 	struct target t;
 	char *other;
@@ -236,7 +358,7 @@ static void region_unmapped(void)
 	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
 	check(filled(other, PAGE_BYTES, 'o'));
 	check_ret(mr_free(t.fd, t.cookie), 0);
-	check_locked_falls(before);
+	check_pinned_falls(before);
 	target_close(&t);
 	close(fd);
 }
@@ -316,7 +438,7 @@ static void owner_killed(void)
 	check_eq(seen, IN_FLIGHT);
 	check_quiet(fd);
 	check_eq(mark(fd, &t->addr), IN_FLIGHT);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 	close(fd);
 }
 
@@ -346,7 +468,7 @@ static void op_unmapped(void)
 	check(filled(other, PAGE_BYTES, 'o'));
 	target_close(&t);
 	close(fd);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 }
 
 static void op_source_unmapped(void)
@@ -368,7 +490,7 @@ static void op_source_unmapped(void)
 	check(filled(t.mem, PAGE_BYTES, 'w'));
 	target_close(&t);
 	close(fd);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 }
 
 /* Neither side's store after the fork moves the page from under the op */
@@ -443,12 +565,15 @@ static void op_process_killed(void)
 	struct target *t = &killed_target;
 	long long before = counter_now("rdma_done");
 	int fd = rds_bound(NULL);
+	long nr;
 
 	target_open(t, PAGE_BYTES, WRITABLE);
+	nr = pinned_pages();
 	slow_ops(2 * DELAY_MS);
 	tap_context("ops under way");
 	kill_busy(busy_ops);
 	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
+	check_pinned_pages_fall(nr);
 	tap_context("in a barrier");
 	slow_ops(3 * KILL_MS);
 	kill_busy(busy_barrier);
@@ -479,7 +604,7 @@ static void closed(void)
 	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
 	check(filled(mem, PAGE_BYTES, 't'));
 	target_close(&t);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 }
 
 static const struct tap_case cases[] = {
@@ -493,6 +618,12 @@ static const struct tap_case cases[] = {
 	{ "memlock_none", "and nothing if that is zero", memlock_none, 0, 0 },
 	{ "memlock_returns", "what ended is not charged", memlock_returns,
 	  0, 0 },
+	{ "limit_of_process", "the limit is the process's, mlock() apart",
+	  limit_of_process, 0, 0 },
+	{ "freed_by_child", "who registered is rid of what a child ends",
+	  freed_by_child, 0, 0 },
+	{ "freed_by_heir", "memory of a process that is gone is given back",
+	  freed_by_heir, 0, 0 },
 	{ "region_unmapped", "memory unmapped by its owner stays pinned",
 	  region_unmapped, 0, 0 },
 	{ "region_forked", "fork leaves registered pages with the parent",

@@ -22,14 +22,14 @@ enum {
 static char small[SMALL] __aligned(8);
 static struct target target;
 static int fd;
-static long locked;
+static long pinned;
 static u64 last_id;
 
 static void begin(void)
 {
 	fd = rds_bound(NULL);
 	target_open(&target, PAGE_BYTES, WRITABLE);
-	locked = locked_kb();
+	pinned = pinned_kb();
 }
 
 /* One that is refused, then one that is not */
@@ -54,14 +54,14 @@ static void end(void)
 	struct op op = op_write(&target, 0, "w", 1);
 
 	tap_context("afterwards");
-	check_locked_falls(locked);
+	check_pinned_falls(pinned);
 	check_eq(op_run(fd, &target.addr, &op), RDS_RDMA_SUCCESS);
 	check_eq(issued(fd, &target.addr), last_id + 1);
 	check_eq(target.mem[0], 'w');
 	check(filled(target.mem + 1, PAGE_BYTES - 1, 0));
 	target_close(&target);
 	close(fd);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 }
 
 static struct op good(void)

@@ -141,7 +141,7 @@ static void map_undone(void)
 	union addr to = addr_of(tap_host, 4000);
 	char *mem = pages(PAGE_BYTES);
 	struct rds_get_mr_args args = { .vec = { (uintptr_t)mem, PAGE_BYTES } };
-	long before = locked_kb();
+	long before = pinned_kb();
 	int fd = rds_bound(NULL);
 	struct ctl ctl = { 0 };
 
@@ -149,7 +149,7 @@ static void map_undone(void)
 	check_err(ctl_send(fd, &to, &ctl, (char *)8, 1, 0), EFAULT);
 	ctl_add(&ctl, 99, &args, sizeof(args));
 	check_err(ctl_send(fd, &to, &ctl, "x", 1, 0), EINVAL);
-	check_locked_falls(before);
+	check_pinned_falls(before);
 	close(fd);
 }
 
@@ -394,7 +394,7 @@ static void others_key(void)
 static void use_once(void)
 {
 	static const u64 flags[] = { 0, RDS_RDMA_SILENT };
-	long before = locked_kb();
+	long before = pinned_kb();
 	int fd = rds_bound(NULL);
 	struct target t;
 	struct op op;
@@ -412,7 +412,7 @@ static void use_once(void)
 		check_eq(t.mem[0], '1');
 		check_err(mr_free(t.fd, t.cookie), EINVAL);
 		/* the pages are given back, with the socket open */
-		check_locked_falls(before);
+		check_pinned_falls(before);
 		target_close(&t);
 	}
 	close(fd);
@@ -421,7 +421,7 @@ static void use_once(void)
 static void closed(void)
 {
 	int fd = rds_bound(NULL);
-	long before = locked_kb();
+	long before = pinned_kb();
 	struct target t;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
@@ -430,7 +430,7 @@ static void closed(void)
 	close(t.fd);
 	check_eq(try_write(fd, &t), RDS_RDMA_REMOTE_ERROR);
 	check_eq(t.mem[0], 't');
-	check_locked_falls(before);
+	check_pinned_falls(before);
 	close(fd);
 }
 

@@ -291,19 +291,19 @@ static void mapped(void)
 
 	remote_open(&r);
 	remote_stamp(&r, 0, PAGE_BYTES, 1);
-	before = locked_kb();
+	before = pinned_kb();
 	tap_context("mapped with the message, used once");
 	map.cookie_addr = (uintptr_t)&cookie;
 	check_eq(remote_write_mapped(&r, &map, 0), RDS_RDMA_SUCCESS);
 	check(stamped(mem + 100, PAGE_BYTES, 1));
 	check(filled(mem, 100, 0));
-	check_locked_falls(before);
+	check_pinned_falls(before);
 	check_err(mr_free(r.fd, cookie), EINVAL);
 	check_eq(remote_write_here(&r, cookie, 0, 1), RDS_RDMA_REMOTE_ERROR);
 
 	tap_context("for a destination");
 	must(mr_get_for(r.fd, &r.to, mem + 50, PAGE_BYTES, WRITABLE, &cookie));
-	check_range(locked_kb(), before + 1, before + 100);
+	check_range(pinned_kb(), before + 1, before + 100);
 	for (int i = 2; i < 5; i++) {
 		remote_stamp(&r, 0, PAGE_BYTES, i);
 		check_eq(remote_write_here(&r, cookie, 0, PAGE_BYTES),
@@ -316,7 +316,7 @@ static void mapped(void)
 	}
 	tap_context("freed");
 	check_ret(mr_free(r.fd, cookie), 0);
-	check_locked_falls(before);
+	check_pinned_falls(before);
 	memset(mem, 'x', 2 * PAGE_BYTES);
 	check_eq(remote_write_here(&r, cookie, 0, PAGE_BYTES),
 		 RDS_RDMA_REMOTE_ERROR);
@@ -500,7 +500,7 @@ static void unmapped(struct remote *r, const struct target *t)
 	munmap(again, PIN_BYTES);
 	close(fd);
 	remote_nop(r);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 }
 
 /* A child shares neither memory nor charge; the data comes to the parent */
@@ -518,7 +518,7 @@ static void forked(const struct target *t)
 	pid = must(fork());
 	if (!pid) {
 		memset(mem, 'c', PIN_BYTES);
-		check_eq(locked_kb(), 0);
+		check_eq(pinned_kb(), 0);
 		check_ret(barrier(fd, &t->addr, id, 0, tap_ms(REMOTE_WAIT_MS),
 				  &b), 0);
 		check(filled(mem, PIN_BYTES, 'c'));
@@ -530,7 +530,7 @@ static void forked(const struct target *t)
 	check(stamped(mem, PIN_BYTES, 1));
 	munmap(mem, PIN_BYTES);
 	close(fd);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 }
 
 static bool rops_are(void *arg)
@@ -591,16 +591,16 @@ static void limited(const struct target *t)
 	op = op_read(t, 0, mem, 1);
 	check_err(op_send(fd, &t->addr, &op), ENOMEM);
 	must(mr_free(fd, cookie));
-	check_locked_falls(0);
+	check_pinned_falls(0);
 	op = op_read(t, 0, mem, LIMIT_PAGES * PAGE_BYTES);
 	check_eq(op_run(fd, &t->addr, &op), RDS_RDMA_SUCCESS);
-	check_locked_falls(0);
+	check_pinned_falls(0);
 	limit = (struct rlimit){ 0, 0 };
 	must(setrlimit(RLIMIT_MEMLOCK, &limit));
 	check_err(mr_get(fd, mem, 1, 0, &cookie), EPERM);
 	op = op_read(t, 0, mem, 1);
 	check_err(op_send(fd, &t->addr, &op), EPERM);
-	check_eq(locked_kb(), 0);
+	check_eq(pinned_kb(), 0);
 	tap_child_exit();
 }
 

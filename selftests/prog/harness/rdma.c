@@ -76,7 +76,7 @@ char *before_wall(int prot)
 	return mem + PAGE_BYTES;
 }
 
-long locked_kb(void)
+long pinned_kb(void)
 {
 	FILE *file = fopen("/proc/self/status", "r");
 	char line[256];
@@ -85,21 +85,56 @@ long locked_kb(void)
 	if (!file)
 		tap_fail("/proc/self/status: %s", tap_errno_name(errno));
 	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmLck: %ld", &kb) == 1)
+		if (sscanf(line, "VmPin: %ld", &kb) == 1)
 			break;
 	fclose(file);
 	return kb;
 }
 
-static bool locked_fell(void *arg)
+static bool pinned_fell(void *arg)
 {
-	return locked_kb() <= *(long *)arg;
+	return pinned_kb() <= *(long *)arg;
 }
 
-void check_locked_falls(long kb)
+void check_pinned_falls(long kb)
 {
-	if (!tap_wait(locked_fell, &kb, WAIT_MS))
-		check_eq(locked_kb(), kb);
+	if (!tap_wait(pinned_fell, &kb, WAIT_MS))
+		check_eq(pinned_kb(), kb);
+}
+
+long pinned_pages(void)
+{
+	long acquired = -1, released = 0, value;
+	char name[64];
+	FILE *file;
+
+	/* each processor has its own count until it is asked for */
+	file = fopen("/proc/sys/vm/stat_refresh", "w");
+	if (!file || fputs("1", file) < 0 || fclose(file))
+		tap_fail("stat_refresh: %s", tap_errno_name(errno));
+	file = fopen("/proc/vmstat", "r");
+	if (!file)
+		tap_fail("/proc/vmstat: %s", tap_errno_name(errno));
+	while (fscanf(file, "%63s %ld", name, &value) == 2) {
+		if (!strcmp(name, "nr_foll_pin_acquired"))
+			acquired = value;
+		if (!strcmp(name, "nr_foll_pin_released"))
+			released = value;
+	}
+	fclose(file);
+	check(acquired >= 0);
+	return acquired - released;
+}
+
+static bool pages_fell(void *arg)
+{
+	return pinned_pages() <= *(long *)arg;
+}
+
+void check_pinned_pages_fall(long nr)
+{
+	if (!tap_wait(pages_fell, &nr, WAIT_MS))
+		check_eq(pinned_pages(), nr);
 }
 
 /* ---------------------------------------------------------- local buffers */

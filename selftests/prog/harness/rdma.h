@@ -29,10 +29,13 @@ bool stamped(const void *mem, size_t bytes, u64 seed);
 bool filled(const void *mem, size_t bytes, char with);
 /* The end of a page with this protection; behind it is one without access */
 char *before_wall(int prot);
-/* VmLck of this process, kB: where pinned memory is charged */
-long locked_kb(void);
+/* VmPin of this process, kB: memory that devices may touch */
+long pinned_kb(void);
 /* Waits until it is at most this, which a work item sees to */
-void check_locked_falls(long kb);
+void check_pinned_falls(long kb);
+/* Pages that are pinned for whatever process, as far as the kernel counts */
+long pinned_pages(void);
+void check_pinned_pages_fall(long nr);
 
 /* ---------------------------------------------------------- local buffers */
 
