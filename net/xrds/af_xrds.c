@@ -180,7 +180,7 @@ static int xrds_release(struct socket *sock)
 	sock_prot_inuse_add(sock_net(sk), &xrds_proto, -1);
 
 	spin_lock_bh(&xn->lock);
-	list_del_init(&xs->xn_node);
+	list_del_rcu(&xs->xn_node);
 	spin_unlock_bh(&xn->lock);
 	if (xrds_conns_orphaned(xn))
 		xrds_conn_look_idle(xn);
@@ -255,6 +255,18 @@ out:
 	return ret;
 }
 
+/* Both locks: calls look under the first, dumps under the second. */
+static void xrds_set_peer(struct xrds_sock *xs, const struct xrds_addr *peer)
+{
+	lock_sock(&xs->sk);
+	spin_lock_bh(&xs->lock);
+	xs->connected = peer;
+	if (peer)
+		xs->peer = *peer;
+	spin_unlock_bh(&xs->lock);
+	release_sock(&xs->sk);
+}
+
 static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 			int len, int flags)
 {
@@ -266,23 +278,16 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 		return -EINVAL;
 
 	if (uaddr->sa_family == AF_UNSPEC) {
-		lock_sock(&xs->sk);
-		xs->connected = false;
-		release_sock(&xs->sk);
+		xrds_set_peer(xs, NULL);
 		return 0;
 	}
 
 	ret = xrds_addr_parse(&a, uaddr, len);
 	if (!ret)
 		ret = xrds_addr_check_dest(&a);
-	if (ret)
-		return ret;
-
-	lock_sock(&xs->sk);
-	xs->peer = a;
-	xs->connected = true;
-	release_sock(&xs->sk);
-	return 0;
+	if (!ret)
+		xrds_set_peer(xs, &a);
+	return ret;
 }
 
 /* What was sent before goes out, and behind it the end of the stream. */
@@ -506,7 +511,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 
 	sock_prot_inuse_add(net, &xrds_proto, 1);
 	spin_lock_bh(&xn->lock);
-	list_add_tail(&xs->xn_node, &xn->socks);
+	list_add_tail_rcu(&xs->xn_node, &xn->socks);
 	spin_unlock_bh(&xn->lock);
 	return 0;
 }

@@ -415,7 +415,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	struct sk_buff *skb;
 
 	xrds_source_set(xs, src, true);
-	skb = alloc_skb(0, GFP_ATOMIC | __GFP_NOWARN);
+	skb = xrds_skb_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
 		xrds_count(xs->xn, XRDS_C_RECV_DROP_NO_MEM);
 		return;

@@ -238,6 +238,7 @@ struct xrds_transport xrds_ib_transport = {
 	.mr_reg		= xrds_ib_mr_reg,
 	.mr_unreg	= xrds_ib_mr_unreg,
 	.rop_free	= xrds_ib_rop_free,
+	.describe	= xrds_ib_describe,
 };
 
 static int __init xrds_ib_init(void)

@@ -279,6 +279,33 @@ void xrds_ib_ep_publish(struct xrds_ib_ep *ep)
 	spin_unlock_bh(&ep->conn->tx_lock);
 }
 
+/**
+ * xrds_ib_describe - what RDS_INFO_IB_CONNECTIONS says of an endpoint
+ * @conn: connection that is up
+ * @row: result
+ *
+ * Context: any, tx_lock held, which keeps the endpoint.
+ */
+void xrds_ib_describe(const struct xrds_conn *conn,
+		      struct rds6_info_rdma_connection *row)
+{
+	const struct xrds_ib_ep *ep = conn->ep;
+	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
+	union ib_gid src, dst;
+
+	/* reads what is constant since the route was resolved, takes no lock */
+	rdma_read_gids(ep->id, &src, &dst);
+	memcpy(row->src_gid, &src, sizeof(row->src_gid));
+	memcpy(row->dst_gid, &dst, sizeof(row->dst_gid));
+	if (ep->id->route.path_rec)
+		row->sl = ep->id->route.path_rec->sl;
+	row->max_send_wr = ep->tx.nr;
+	row->max_recv_wr = ep->tx.window;
+	row->max_send_sge = XRDS_IB_SGE;
+	row->rdma_mr_max = attrs->max_mr;
+	row->rdma_mr_size = attrs->max_fast_reg_page_list_len;
+}
+
 /* ------------------------------------------------------------- teardown */
 
 static void xrds_ib_ep_make_dead(struct xrds_ib_ep *ep)

@@ -58,7 +58,7 @@ static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 	struct sk_buff *skb;
 
 	if (len <= XRDS_IB_COPY_BYTES) {
-		skb = alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN);
+		skb = xrds_skb_alloc(len, GFP_ATOMIC | __GFP_NOWARN);
 		if (skb) {
 			skb_put_data(skb, data, len);
 			xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPIED);

@@ -183,7 +183,7 @@ static bool xrds_ib_buf_fill(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	u64 dma;
 
 	if (!buf->skb)
-		buf->skb = alloc_skb(0, GFP_KERNEL | __GFP_NOWARN);
+		buf->skb = xrds_skb_alloc(0, GFP_KERNEL | __GFP_NOWARN);
 	if (!buf->skb)
 		return false;
 	if (buf->page)

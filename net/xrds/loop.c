@@ -249,7 +249,7 @@ static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	struct sk_buff *head, *skb, **next;
 	unsigned int i = 0;
 
-	head = alloc_skb(0, gfp);
+	head = xrds_skb_alloc(0, gfp);
 	if (!head)
 		return -ENOMEM;
 	xrds_loop_add_frags(head, msg, &i);
@@ -323,7 +323,7 @@ static int xrds_loop_xmit_ctl(struct xrds_conn *conn, u8 type,
 }
 
 struct xrds_transport xrds_loop_transport = {
-	.name		= "loop",
+	.name		= "loopback",
 	.owner		= THIS_MODULE,
 	.type		= RDS_TRANS_NONE,
 	.caps		= XRDS_CAP_RDMA,

@@ -225,6 +225,18 @@ static bool xrds_node_event(struct xrds_sock *xs, struct xrds_node *node,
 	return true;
 }
 
+static void xrds_rop_count(const struct xrds_rop *rop, s32 status)
+{
+	struct xrds_net *xn = rop->xs->xn;
+	u64 bytes = rop->pin ? rop->pin->bytes : 0;
+
+	xrds_count(xn, status ? XRDS_C_RDMA_FAILED : XRDS_C_RDMA_DONE);
+	if (!status && rop->op == XRDS_ROP_WRITE)
+		xrds_count_add(xn, XRDS_C_SEND_RDMA_BYTES, bytes);
+	if (!status && rop->op == XRDS_ROP_READ)
+		xrds_count_add(xn, XRDS_C_RECV_RDMA_BYTES, bytes);
+}
+
 /**
  * xrds_rop_done - an op has ended
  * @rop: op; nothing touches its memory any more
@@ -271,7 +283,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	}
 	spin_unlock_bh(&xs->lock);
 
-	xrds_count(xs->xn, status ? XRDS_C_RDMA_FAILED : XRDS_C_RDMA_DONE);
+	xrds_rop_count(rop, status);
 	xrds_rop_wake(xs, node, mask);
 	list_for_each_entry_safe(head, tmp, &left, node) {
 		list_del_init(&head->node);
@@ -300,6 +312,8 @@ void xrds_rop_issue(struct xrds_rop *rop)
 	refcount_inc(&rop->ref);
 	list_add_tail(&rop->node, &rop->to->ops);
 	spin_unlock_bh(&xs->lock);
+	if (rop->op <= XRDS_ROP_WRITE)
+		xrds_count(xs->xn, XRDS_C_SEND_RDMA);
 }
 
 static struct xrds_rop *xrds_rop_alloc(struct xrds_sock *xs)

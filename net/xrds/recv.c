@@ -86,6 +86,27 @@ out:
 	xrds_conn_put(conn);
 }
 
+/**
+ * xrds_skb_alloc - make an skb that can be queued on a socket
+ * @len: room for payload, bytes
+ * @gfp: allocation flags
+ *
+ * Context: as @gfp says.
+ * Return: the skb, empty, or NULL.
+ */
+struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp)
+{
+	const u32 room = ALIGN(sizeof(struct xrds_skb_trace), 8);
+	struct sk_buff *skb = alloc_skb(room + len, gfp);
+
+	if (!skb)
+		return NULL;
+	memset(skb->head, 0, room);
+	skb_reserve(skb, room);
+	return skb;
+}
+EXPORT_SYMBOL_GPL(xrds_skb_alloc);
+
 /* A message that nobody is going to read, or that was read, goes. */
 static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
 {
@@ -135,7 +156,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	/* who waits for nothing but the end hears no news of data */
 	if (ended)
 		xs->sk.sk_state_change(&xs->sk);
-	return mark ? XRDS_C_RECV_EOS : XRDS_C_RECV_DELIVERED;
+	return mark ? XRDS_C_RECV_EOS : XRDS_C_RECV_QUEUED;
 }
 
 static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
@@ -153,6 +174,8 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	cb->charge = xrds_msg_charge(wm->len);
 	cb->sport = wm->sport;
 	cb->flags = wm->flags & (XRDS_F_EOS | XRDS_F_REPLY);
+	xrds_skb_trace(skb)->seq = wm->seq;
+	xrds_skb_trace(skb)->tos = conn->key.tos;
 	if (wm->has & XRDS_HAS_RDMA_DEST)
 		cb->cookie = (u64)wm->dest_off << 32 | wm->dest_rkey;
 	if (cb->flags & XRDS_F_EOS)
@@ -230,7 +253,7 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	struct xrds_net *xn = conn->xn;
 
 	if (wm->seq < conn->rx_next) {
-		xrds_count(xn, XRDS_C_RECV_DROP_DUP_SEQ);
+		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
 		kfree_skb(skb);
 		/* who retransmits has missed our acknowledgment */
 		if (!conn->key.loop)
@@ -495,6 +518,7 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 	if (ret == -ENOBUFS)
 		ret = 0;
 	if (ret >= 0) {
+		xrds_count(xs->xn, XRDS_C_RECV_DELIVERED);
 		xrds_count_add(xs->xn, XRDS_C_COPY_TO_USER, ret);
 		if (flags & MSG_TRUNC)
 			ret = xrds_skb(skb)->len;

@@ -51,6 +51,25 @@ void xrds_transport_unregister(struct xrds_transport *trans)
 EXPORT_SYMBOL_GPL(xrds_transport_unregister);
 
 /**
+ * xrds_transport_has - is there a transport of a type?
+ * @type: RDS_TRANS_*
+ *
+ * Context: process, may sleep.
+ * Return: whether there is.
+ */
+bool xrds_transport_has(u32 type)
+{
+	struct xrds_transport *trans;
+	bool found = false;
+
+	down_read(&xrds_transport_lock);
+	list_for_each_entry(trans, &xrds_transports, node)
+		found |= trans->type == type;
+	up_read(&xrds_transport_lock);
+	return found;
+}
+
+/**
  * xrds_transport_for - which transport owns a local address?
  * @net: namespace
  * @addr: address, IPv4 mapped

@@ -100,7 +100,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @sources:	who has spoken to a socket, by struct xrds_dest_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list and @lingering
- * @socks:	all sockets, for dumps
+ * @socks:	all sockets, RCU readers
  * @conn_list:	all connections, RCU readers
  * @lingering:	closed sockets that still deliver, oldest first
  * @linger_work: gives up on them at their deadline
@@ -193,6 +193,30 @@ void xrds_sysctl_net_exit(struct xrds_net *xn);
 /* stats.c */
 void xrds_counters_register(struct xrds_extra_counters *extra);
 void xrds_counters_unregister(struct xrds_extra_counters *extra);
+struct xrds_dump;
+int xrds_counters_dump(struct xrds_dump *d);
+
+/* -------------------------------------------------------------- info.c */
+
+/**
+ * struct xrds_dump - rows of an RDS_INFO_* dump
+ * @xn:		namespace
+ * @v6:		rows have IPv6 addresses, else IPv4
+ * @rows:	the rows, zeroed; NULL: none
+ * @each:	size of one, bytes
+ * @room:	how many @rows has room for
+ * @nr:		how many there are
+ */
+struct xrds_dump {
+	struct xrds_net *xn;
+	bool v6;
+	void *rows;
+	size_t each;
+	size_t room;
+	size_t nr;
+};
+
+void *xrds_dump_row(struct xrds_dump *d);
 int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
 			 int __user *optlen);
 
@@ -241,13 +265,14 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * struct xrds_sock - one AF_RDS socket
  * @sk:		must be first
  * @xn:		namespace state
- * @xn_node:	in xn->socks; xn->lock
+ * @xn_node:	in xn->socks; xn->lock, RCU readers
  * @bind_node:	in xn->binds while bound
  * @bind:	bound address and port; written once under lock_sock before
  *		@bound is set
  * @bound:	@bind is valid; store-release after, load-acquire before it
- * @peer:	default destination of connect(); lock_sock
- * @connected:	@peer is valid; lock_sock
+ * @peer:	default destination of connect(); written under lock_sock and
+ *		@lock, read under either
+ * @connected:	@peer is valid; guarded the same way
  * @trans:	transport that owns the bound address, with a module
  *		reference; written as @bind
  * @tos:	type of service of connections this socket uses; @lock
@@ -1214,6 +1239,9 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  * @mr_unreg:	make the key void; when it returns no peer touches the memory.
  *		Process context, may sleep.
  * @rop_free:	free what prepare() made for an op. Any context. Optional.
+ * @describe:	fill in what RDS_INFO_IB_CONNECTIONS says of the endpoint. Called
+ *		with tx_lock held and an endpoint that is up. Optional: the
+ *		transport's connections are not in that dump.
  * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
  *		an acknowledgment (type 0). Called as xmit(), same returns.
  *
@@ -1245,11 +1273,14 @@ struct xrds_transport {
 	int (*mr_reg)(struct xrds_mr *mr);
 	void (*mr_unreg)(struct xrds_mr *mr);
 	void (*rop_free)(struct xrds_rop *rop);
+	void (*describe)(const struct xrds_conn *conn,
+			 struct rds6_info_rdma_connection *row);
 };
 
 /* transport.c */
 void xrds_transport_register(struct xrds_transport *trans);
 void xrds_transport_unregister(struct xrds_transport *trans);
+bool xrds_transport_has(u32 type);
 const struct xrds_transport *xrds_transport_for(struct net *net,
 						const struct in6_addr *addr,
 						u32 scope);
@@ -1311,6 +1342,23 @@ static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)
 	return (struct xrds_skb_cb *)skb->cb;
 }
 
+/**
+ * struct xrds_skb_trace - what a queued message remembers for those who look
+ *	closely; in front of its payload
+ * @seq:	sequence number
+ * @tos:	type of service of the connection
+ */
+struct xrds_skb_trace {
+	u64 seq;
+	u8 tos;
+};
+
+static inline struct xrds_skb_trace *xrds_skb_trace(const struct sk_buff *skb)
+{
+	return (struct xrds_skb_trace *)skb->head;
+}
+
+struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp);
 void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		   struct sk_buff *skb);
 void xrds_recv_ack_work(struct work_struct *work);

@@ -45,7 +45,7 @@ static struct seen look(void)
 	struct counters all = counters_read();
 	struct seen seen = {
 		.up = counters_get(&all, "conn_up"),
-		.delivered = counters_get(&all, "recv_delivered"),
+		.delivered = counters_get(&all, "recv_queued"),
 	};
 
 	counters_free(&all);

@@ -367,7 +367,7 @@ static void counters_count(void)
 {
 	struct counters before = counters_read(), after;
 	static const char * const names[] = {
-		"send_queued", "recv_delivered", "copy_to_user",
+		"send_queued", "recv_queued", "recv_delivered", "copy_to_user",
 		"copy_from_user",
 	};
 	union addr self;

@@ -43,7 +43,7 @@ def _check_orderly(rig, node, grown: dict[str, int]) -> None:
     rig.diag(f"{node}: " + ", ".join(f"{n} {grown[n]}" for n in ENDS))
     rig.check(grown["conn_closed"] > 0, f"{node}: nothing ended in order")
     for name in ("conn_reset", "conn_timeout", "send_drop_stale_peer",
-                 "send_drop_conn_dead", "recv_drop_dup_seq"):
+                 "send_drop_conn_dead", "recv_drop_old_seq"):
         rig.check(grown[name] == 0, f"{node}: {name} grew by {grown[name]}")
 
 

@@ -49,7 +49,7 @@ class Traffic:
             self._stream()
         begin = time.monotonic()
         now = [(node, name, remote.counter(node, name)) for node, name in
-               ((self.rig.a, "recv_delivered"), (self.rig.b, "recv_delivered"),
+               ((self.rig.a, "recv_queued"), (self.rig.b, "recv_delivered"),
                 (self.rig.a, "rdma_done"))]
         for node, name, value in now:
             remote.wait_above(node, name, value, RESUME)

@@ -75,8 +75,8 @@ def test_cuts(rig):
     sender = rig.a.start(receiver.send("close"))
     for _ in range(3):
         resets = remote.counter(rig.a, "conn_reset")
-        remote.wait_above(rig.b, "recv_delivered",
-                          remote.counter(rig.b, "recv_delivered") + 100)
+        remote.wait_above(rig.b, "recv_queued",
+                          remote.counter(rig.b, "recv_queued") + 100)
         rig.b.cut()
         remote.wait_above(rig.a, "conn_reset", resets)
         rig.b.join()
@@ -98,7 +98,7 @@ def test_lost(rig):
     """A node that dies and comes back has ended all streams from it."""
     receiver = _Receiver(rig, PORT, 3, 10, LOST)
     rig.a.start(receiver.send("hold")).expect("sent")
-    rig.b.wait_for("test $(test_counter recv_delivered) -ge 30")
+    rig.b.wait_for("test $(test_counter recv_queued) -ge 30")
     rig.a.reboot()
     rig.a.run("modprobe xrds_ib")
     traffic.run(rig, 100, port=PORT + 500)

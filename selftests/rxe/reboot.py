@@ -43,11 +43,11 @@ def test_reboot_old_messages(rig):
     rig.check(remote.counter(rig.a, "send_drop_stale_peer") == 20,
               "others were dropped as well")
     rig.a.run(f"xrds-ping -c 3 -i 0.2 -w 60 {rig.b.ip}", timeout=70)
-    for name in ("recv_delivered", "recv_drop_no_sock"):
+    for name in ("recv_queued", "recv_drop_no_sock"):
         rig.check(remote.counter(rig.b, name) == 0, f"{name} is not 0")
     # the same sockets go on with new messages
     new = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 20 6000")
     new.expect("holding 20")
-    remote.wait_above(rig.b, "recv_delivered", 19)
-    rig.check(remote.counter(rig.b, "recv_delivered") == 20,
+    remote.wait_above(rig.b, "recv_queued", 19)
+    rig.check(remote.counter(rig.b, "recv_queued") == 20,
               "not just what was sent to it")

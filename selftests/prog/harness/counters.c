@@ -9,31 +9,17 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "dump.h"
 #include "tap.h"
 
-/*
- * The call answers ENOSPC with the length it needs; on success it returns the
- * size of one element.
- */
 struct counters counters_read(void)
 {
-	struct counters c = { 0 };
 	int fd = rds_socket();
-	socklen_t len = 0;
-	int ret;
+	struct dump d = dump_read(fd, RDS_INFO_COUNTERS,
+				  sizeof(struct rds_info_counter));
 
-	ret = getsockopt(fd, SOL_RDS, RDS_INFO_COUNTERS, NULL, &len);
-	while (ret < 0 && errno == ENOSPC) {
-		c.all = realloc(c.all, len);
-		ret = getsockopt(fd, SOL_RDS, RDS_INFO_COUNTERS, c.all, &len);
-	}
-	must(ret);
-	if (ret != sizeof(*c.all))
-		tap_fail("RDS_INFO_COUNTERS returned %d, not %zu", ret,
-			 sizeof(*c.all));
-	c.nr = len / sizeof(*c.all);
 	close(fd);
-	return c;
+	return (struct counters){ .all = d.rows, .nr = d.nr };
 }
 
 void counters_free(struct counters *c)
