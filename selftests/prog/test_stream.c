@@ -20,12 +20,10 @@
  * Stalls (link down, peer reconnecting) are fine up to a limit.
  */
 #include <getopt.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -521,13 +519,10 @@ static void step(void)
 
 static bool acknowledged(void *arg)
 {
-	int bytes;
-
 	(void)arg;
 	for (int s = 0; s < 2; s++)
 		for (int i = 0; sides[s].local && i < opt.sockets; i++)
-			if (!ioctl(sides[s].ends[i].fd, SIOCOUTQ, &bytes) &&
-			    bytes)
+			if (rds_outq(sides[s].ends[i].fd))
 				return false;
 	return true;
 }

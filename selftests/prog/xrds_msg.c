@@ -8,12 +8,10 @@
  * enough; smaller ones are compared with what is expected at their place.
  */
 #include <getopt.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "pattern.h"
@@ -107,9 +105,7 @@ static int parse_sizes(size_t *sizes)
 
 static bool acknowledged(void *arg)
 {
-	int bytes = -1;
-
-	return !ioctl(*(int *)arg, SIOCOUTQ, &bytes) && !bytes;
+	return !rds_outq(*(int *)arg);
 }
 
 static int do_send(void)

@@ -3,12 +3,15 @@
  * AF_RDS sockets, addresses and sysctls for tests.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -221,6 +224,40 @@ int dest_status(int fd, const union addr *to, struct xrds_dest_status *st)
 	memset(st, 0, sizeof(*st));
 	memcpy(&st->dest, to, sizeof(*to));
 	return getsockopt(fd, SOL_RDS, XRDS_DEST_STATUS, st, &len);
+}
+
+/* How many messages from a port a dump of in-tree RDS has */
+static int messages_from(int fd, u16 port, int which)
+{
+	struct rds6_info_message *list;
+	socklen_t len = 0, size;
+	int n = 0, got;
+
+	if (getsockopt(fd, SOL_RDS, which, NULL, &len) >= 0)
+		return 0;
+	if (errno != ENOSPC)
+		return 0;
+	/* it may have grown when it is read */
+	len += 64 * sizeof(*list);
+	list = calloc(1, len);
+	size = len;
+	got = list ? getsockopt(fd, SOL_RDS, which, list, &size) : -1;
+	if (got < 0)
+		n = 1;			/* ask again */
+	for (socklen_t i = 0; got > 0 && (i + 1) * sizeof(*list) <= size; i++)
+		n += ntohs(list[i].lport) == port;
+	free(list);
+	return n;
+}
+
+int rds_outq(int fd)
+{
+	union addr self = rds_self(fd);
+	int bytes = 0;
+
+	if (!ioctl(fd, SIOCOUTQ, &bytes))
+		return bytes;
+	return messages_from(fd, addr_port(&self), RDS6_INFO_SEND_MESSAGES);
 }
 
 /* ----------------------------------------------------------------- sysctls */

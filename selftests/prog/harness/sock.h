@@ -51,6 +51,10 @@ void rds_set_int(int fd, int level, int option, int value);
 int rds_get_int(int fd, int level, int option);
 void rds_timeout(int fd, int option, int ms);
 void rds_nonblock(int fd);
+/* Payload accepted and not acknowledged. Of in-tree RDS, which has no SIOCOUTQ
+ * and need not be told of the last messages: the messages not sent.
+ */
+int rds_outq(int fd);
 
 /* The system calls, with errno as they leave it */
 ssize_t rds_send(int fd, const void *data, size_t len, int flags,

@@ -29,6 +29,7 @@ LOOP = TOP / "selftests/loop"
 RXE = TOP / "selftests/rxe"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
+IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # what a test may load instead
 HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves")
 UNLOAD_SECONDS = 60
 SETTLE_SECONDS = 10
@@ -42,13 +43,19 @@ class Test:
     run: Callable[[Rig], list[Point]]
     nodes: int = 1
     timeout: float = 120
-    modules: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()       # one set for all nodes, or one each
     fresh: bool = False
     kernels: tuple[str, ...] = ()       # empty: all
     leaves: str = ""        # what may be left: "messages"
 
     def runs_on(self, kernel: Kernel) -> bool:
         return not self.kernels or kernel.name in self.kernels
+
+    def modules_of(self, node: Node) -> str:
+        """What is loaded on a node, as words; the last set is for the rest."""
+        if not self.modules:
+            return ""
+        return self.modules[min(node.number, len(self.modules)) - 1]
 
     def matches(self, pattern: str) -> bool:
         """By full name, file name, function name, or a glob for these."""
@@ -81,7 +88,7 @@ def _shell_test(path: Path) -> Test:
         return tap.parse(done.out, done.code)
 
     return Test(f"loop/{path.stem}", run, int(head.get("nodes", 1)), timeout,
-                tuple(head.get("modules", "xrds").split()),
+                (head.get("modules", "xrds"),),
                 head.get("fresh", "no") in ("yes", "true", "1"),
                 tuple(head.get("kernels", "").split()),
                 head.get("leaves", ""))
@@ -101,6 +108,10 @@ def _python_tests(path: Path) -> list[Test]:
     return [_python_test(path.stem, module, name) for name in names]
 
 
+def _tuple(words: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (words,) if isinstance(words, str) else words
+
+
 def _python_test(stem: str, module, name: str) -> Test:
     function = getattr(module, name)
 
@@ -115,7 +126,7 @@ def _python_test(stem: str, module, name: str) -> Test:
     what = name.removeprefix("test_")
     title = f"rxe/{stem}" if what == stem else f"rxe/{stem}.{what}"
     return Test(title, run, option("nodes", 2), option("timeout", 120),
-                tuple(option("modules", "xrds_ib").split()),
+                _tuple(option("modules", "xrds_ib")),
                 option("fresh", False), tuple(option("kernels", "").split()),
                 option("leaves", ""))
 
@@ -233,8 +244,8 @@ class _Trial:
         for node in self.rig.nodes:
             node.transcript.write_text("")
             node.starved = False
-            if self.test.modules:
-                node.run(f"modprobe -a {' '.join(self.test.modules)}")
+            if modules := self.test.modules_of(node):
+                node.run(f"modprobe -a {modules}")
 
     def _body(self) -> list[Point]:
         limit = self.test.timeout * self.rig.kernel.slow
@@ -272,7 +283,8 @@ class _Trial:
         if self.test.leaves != "messages":
             limit = round(SETTLE_SECONDS * node.kernel.slow)
             node.run(f"settled {limit}", 2 * SETTLE_SECONDS)
-        names = " ".join(dict.fromkeys((*OURS, *self.test.modules)))
+        names = " ".join(dict.fromkeys(
+            (*OURS, *self.test.modules_of(node).split(), *IN_TREE)))
         node.run(f"unload {names}", UNLOAD_SECONDS)
         node.tainted = False
 
