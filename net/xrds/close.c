@@ -45,8 +45,9 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 
 	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
 	xrds_state_stop(conn);
-	conn->settled = orderly;
-	if (orderly)
+	/* a classic peer does not say what it has received */
+	conn->settled = orderly && !conn->classic.on;
+	if (conn->settled)
 		xrds_xmit_settle(conn);
 	if (why.kill) {
 		xrds_state_kill(conn);
@@ -71,7 +72,7 @@ static bool xrds_close_flush(struct xrds_conn *conn)
 	set_bit(0, &conn->tx_ack_due);
 	xrds_xmit_pump(conn);
 	spin_lock_bh(&conn->tx_lock);
-	acked = conn->tx_ack_sent == READ_ONCE(conn->rx_next) - 1;
+	acked = conn->tx_ack_sent == READ_ONCE(conn->rx_ack);
 	spin_unlock_bh(&conn->tx_lock);
 	return acked && (!conn->trans->flush || conn->trans->flush(conn));
 }
@@ -114,6 +115,8 @@ static void xrds_close_say(struct xrds_conn *conn, enum xrds_state state,
 	WRITE_ONCE(conn->tx_closing, true);
 	conn->tx_bye = type;
 	spin_unlock_bh(&conn->tx_lock);
+	/* there is no word for it: it is the last acknowledgment that is sent */
+	conn->closing.answered |= conn->classic.on;
 	xrds_state_set(conn, state, xrds_state_deadline(ms));
 	xrds_xmit_pump(conn);
 }
@@ -308,6 +311,9 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	u64 rx_next = READ_ONCE(conn->rx_next);
 	bool unused;
 
+	/* it would dial again at once */
+	if (conn->classic.on)
+		return false;
 	if (conn->quiet.tx_seq != tx_seq || conn->quiet.rx_next != rx_next) {
 		conn->quiet.tx_seq = tx_seq;
 		conn->quiet.rx_next = rx_next;
@@ -364,7 +370,8 @@ bool xrds_close_forget(struct xrds_conn *conn)
  */
 void xrds_close_rest(struct xrds_conn *conn)
 {
-	bool free = conn->settled || conn->key.loop || !conn->peer_inc ||
+	bool known = conn->peer_inc || conn->classic.heard;
+	bool free = conn->settled || conn->key.loop || !known ||
 		    !xrds_conn_has_socks(conn);
 
 	if (free && xrds_close_quiet(conn) && xrds_close_forget(conn))

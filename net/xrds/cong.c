@@ -161,7 +161,7 @@ static void xrds_cong_mark(struct xrds_conn *conn, u16 port)
 			goto out;
 	if (conn->cong_full)
 		goto out;
-	if (conn->cong_nr < XRDS_CONG_PENDING) {
+	if (conn->cong_nr < XRDS_CONG_PENDING && !conn->classic.on) {
 		conn->cong_ports[conn->cong_nr++] = port;
 	} else {
 		conn->cong_nr = 0;
@@ -269,7 +269,6 @@ static struct xrds_msg *xrds_cong_full_alloc(struct xrds_net *xn)
 		put_page(page);
 		return NULL;
 	}
-	msg->flags = XRDS_F_CONTROL;
 	msg->bv[0].bv_page = page;
 	msg->bv[0].bv_offset = 0;
 	msg->nr_bv = 1;
@@ -280,19 +279,22 @@ static struct xrds_msg *xrds_cong_full_alloc(struct xrds_net *xn)
 static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	u8 *buf = page_address(msg->bv[0].bv_page);
+	bool classic = conn->classic.on;
 	struct xrds_net *xn = conn->xn;
 	struct xrds_sock *xs;
 	unsigned int n = 0;
 
 	lockdep_assert_held(&conn->tx_lock);
 
+	msg->flags = classic ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
+
 	spin_lock_bh(&xn->cong_lock);
 	list_for_each_entry(xs, &xn->cong_socks, cong_node)
 		if (ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr) &&
 		    xs->bind.scope == conn->key.scope)
 			n++;
-	msg->dport = n > XRDS_WIRE_CONG_MAX_ENTRIES ? XRDS_CTL_CONG_MAP :
-						      XRDS_CTL_CONG;
+	msg->dport = classic || n > XRDS_WIRE_CONG_MAX_ENTRIES ?
+		     XRDS_CTL_CONG_MAP : XRDS_CTL_CONG;
 	if (msg->dport == XRDS_CTL_CONG)
 		xrds_wire_cong_begin(buf, 1, n);
 	n = 0;
@@ -310,6 +312,8 @@ static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 	msg->len = msg->dport == XRDS_CTL_CONG ? xrds_wire_cong_bytes(n) :
 						 XRDS_WIRE_CONG_MAP_BYTES;
 	msg->bv[0].bv_len = msg->len;
+	if (classic)
+		msg->dport = 0;
 }
 
 /**
@@ -411,22 +415,25 @@ void xrds_cong_close(struct xrds_conn *conn)
 /**
  * xrds_cong_recv - an update has arrived
  * @conn: connection
- * @wm: its header
+ * @type: XRDS_CTL_CONG or XRDS_CTL_CONG_MAP
  * @skb: its payload; consumed
  *
  * Context: the receive path.
  */
-void xrds_cong_recv(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 		    struct sk_buff *skb)
 {
 	xrds_count(conn->xn, XRDS_C_CONG_UPDATE_RECEIVED);
+	/* it replaces what was told before */
+	if (type == XRDS_CTL_CONG_MAP)
+		skb_queue_purge(&conn->cong_rx);
 	if (skb_queue_len_lockless(&conn->cong_rx) >= XRDS_CONG_MAX_RX) {
 		kfree_skb(skb);
 		xrds_conn_wire_error(conn, READ_ONCE(conn->ep_gen),
 				     XRDS_WIRE_CONG);
 		return;
 	}
-	xrds_skb(skb)->sport = wm->dport;
+	xrds_skb(skb)->sport = type;
 	skb_queue_tail(&conn->cong_rx, skb);
 	xrds_conn_event(conn, XRDS_EV_WANT);
 }

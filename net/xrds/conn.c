@@ -354,6 +354,8 @@ void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
 		conn->peer_inc = hello->inc;
 		WRITE_ONCE(conn->rx_next, 1);
 	}
+	conn->classic.heard = false;
+	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);
 	conn->hello = *hello;
 	/* the lock inside makes conn->hello visible before the event */
 	xrds_conn_ep_event(conn, gen, XRDS_EV_CTS, 0);

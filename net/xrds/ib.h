@@ -17,6 +17,7 @@
  *   ib_rdma.c  RDMA ops in front of messages
  *   ib_rq.c    receive queue: buffers posted, refilled
  *   ib_recv.c  completions: credits, reassembly, control messages
+ *   ib_classic.c  what is different toward a classic peer
  *   ib_regq.c  registration queue: makes keys and makes them void
  *   ib_mr.c    memory regions, and the pool of objects for them
  *
@@ -347,7 +348,11 @@ enum {
 	XRDS_IB_HDR_BYTES	= 64,	/* room for a header in its array */
 	XRDS_IB_CTL_SLOTS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
-	XRDS_IB_HELLO_BYTES	= 128,	/* the buffer that takes the hello */
+	/* the buffer that takes the first message: a hello, or what a peer
+	 * sends that turns out to be classic
+	 */
+	XRDS_IB_HELLO_BYTES	= 128,
+	XRDS_IB_FIRST_BYTES	= XRDS_WIRE_CLASSIC_FRAG_BYTES,
 	XRDS_IB_MAX_CREDITS	= 32767,
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads under way */
 	XRDS_IB_EXTRA_SEND_WR	= 2,	/* a nudge, and the drain's marker */
@@ -503,6 +508,7 @@ struct xrds_ib_tx {
  * @hello_cqe:	completion of the buffer for the hello
  * @hello_buf:	own receive queue only: takes the first message
  * @hello_dma:	its address
+ * @hello_bytes: its size
  */
 struct xrds_ib_rx {
 	u32 received;
@@ -517,6 +523,7 @@ struct xrds_ib_rx {
 	struct ib_cqe hello_cqe;
 	void *hello_buf;
 	u64 hello_dma;
+	u32 hello_bytes;
 };
 
 /**
@@ -527,7 +534,9 @@ struct xrds_ib_rx {
  * @id:		identifier of the connection manager
  * @step:	what it waits for; worker
  * @passive:	the peer has dialled
- * @version:	XRDS_VER_*, 0 until agreed
+ * @old_offer:	we have, and offer the oldest version
+ * @version:	XRDS_VER_*, 0 until known; written once, but for the minor one
+ * @ack:	what the peer's private data acknowledges, classic
  * @once:	bits, see above
  * @dead:	being torn down: completions only give their buffers back
  * @ibdev:	device, with a reference; NULL until it is known
@@ -548,7 +557,9 @@ struct xrds_ib_ep {
 	struct rdma_cm_id *id;
 	enum xrds_ib_step step;
 	bool passive;
+	bool old_offer;
 	int version;
+	u64 ack;
 	unsigned long once;
 	bool dead;
 	struct xrds_ib_dev *ibdev;
@@ -565,7 +576,7 @@ struct xrds_ib_ep {
 
 static inline bool xrds_ib_ep_xrds(const struct xrds_ib_ep *ep)
 {
-	return ep->version == XRDS_VER_XRDS;
+	return READ_ONCE(ep->version) == XRDS_VER_XRDS;
 }
 
 int xrds_ib_enter(struct net *net);
@@ -646,6 +657,17 @@ void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
 		       const struct ib_wc *wc);
 void xrds_ib_op_collect(struct xrds_msg *msg, struct list_head *ended);
 void xrds_ib_op_end(struct list_head *ended, s32 status);
+
+/* ------------------------------------------------------ ib_classic.c */
+
+bool xrds_ib_classic_known(const struct xrds_ib_ep *ep);
+bool xrds_ib_classic_settle(struct xrds_ib_ep *ep, int version);
+int xrds_ib_classic_guess(struct xrds_ib_ep *ep, const void *data, u32 bytes);
+u32 xrds_ib_classic_recvs(const struct xrds_ib_ep *ep);
+int xrds_ib_classic_start(struct xrds_ib_ep *ep);
+void xrds_ib_classic_heard(struct xrds_ib_ep *ep);
+void xrds_ib_classic_hdr(struct xrds_wire_msg *wm);
+void xrds_ib_classic_sent(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
 
 /* --------------------------------------------------------- ib_recv.c */
 

@@ -19,10 +19,14 @@
  * the manager's mutex, so an event goes either to the old handler, and the
  * worker finds the request withdrawn, or to the endpoint's.
  *
- * Private data says which versions a node speaks, see xrds-wire.rst. Only XRDS
- * mode carries data here; a classic node is refused in both directions with a
- * line in the log. The version is the endpoint's, and what follows from it
- * (hello, credits, fragment size) asks the endpoint.
+ * Private data says which versions a node speaks, see xrds-wire.rst. The version
+ * is the endpoint's, and what follows from it (hello, credits, fragment size)
+ * asks the endpoint; ib_classic.c has what classic versions need.
+ *
+ * A classic node refuses a request for all reasons with the same code: that it
+ * knows none of the versions offered, or that it dials itself, or that it has
+ * just noticed that the old connection is lost. So the next attempt waits for
+ * its request for a moment, and then offers what such nodes have always known.
  *
  * Identifiers hold a reference on their namespace, so a listener would keep a
  * namespace from ever ending, and RDMA devices that are not in the first one
@@ -44,6 +48,7 @@ enum {
  * @xin:	namespace; counted in its half_open
  * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
  * @version:	XRDS_VER_*
+ * @ack:	what it acknowledges, classic
  * @responder:	RDMA reads of the peer that may be under way
  * @initiator:	RDMA reads of this side that may be under way
  */
@@ -53,6 +58,7 @@ struct xrds_ib_req {
 	struct xrds_ib_net *xin;
 	bool withdrawn;
 	int version;
+	u64 ack;
 	u8 responder;
 	u8 initiator;
 };
@@ -75,31 +81,30 @@ static void xrds_ib_log_refused(struct xrds_ib_ep *ep, const char *why)
 			     &ep->conn->key.faddr, why);
 }
 
-/* The reply to our request: is it from who we dialled, in XRDS mode? */
+/* The reply to our request: is it from who we dialled? */
 static int xrds_ib_replied(struct xrds_ib_ep *ep,
 			   const struct rdma_conn_param *param)
 {
 	const struct xrds_conn_key *key = &ep->conn->key;
 	struct xrds_wire_priv priv;
 	enum xrds_wire_err err;
+	int version;
 
 	err = xrds_wire_priv_decode(&priv, param->private_data,
 				    param->private_data_len, xrds_ib_v6(key));
 	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
 		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
 		err = XRDS_WIRE_PRIV_ADDR;
-	if (!err && !xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK))
+	version = err ? 0 : xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK);
+	if (!err && (!version || !xrds_ib_classic_settle(ep, version)))
 		err = XRDS_WIRE_PRIV_VERSION;
 	if (err) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_BAD_PRIV);
 		xrds_ib_ep_wire_error(ep, err);
 		return -EPROTO;
 	}
-	if (xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK) != XRDS_VER_XRDS) {
-		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_NO_VERSION);
-		xrds_ib_log_refused(ep, "the peer does not speak XRDS");
-		return -ECONNREFUSED;
-	}
+	/* the event makes it visible to the worker */
+	ep->ack = priv.ack;
 	return 0;
 }
 
@@ -130,6 +135,11 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		error = -EALREADY;
 		break;
 	case XRDS_REJECT_VERSION:
+		if (!ep->old_offer) {
+			WRITE_ONCE(ep->conn->classic.old_offer, true);
+			error = -EALREADY;
+			break;
+		}
 		xrds_ib_log_refused(ep, "no common protocol version");
 		break;
 	default:
@@ -239,6 +249,7 @@ int xrds_ib_dial(struct xrds_conn *conn)
 		return PTR_ERR(id);
 	}
 	ep->id = id;
+	ep->old_offer = READ_ONCE(conn->classic.old_offer);
 	rdma_set_service_type(id, conn->key.tos);
 	xrds_ib_ep_publish(ep);
 
@@ -261,11 +272,13 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 		.mask	= XRDS_WIRE_MASK,
 		.tos	= conn->key.tos,
 		.epoch	= conn->epoch,
+		.ack	= xrds_classic_ack(conn),
 	};
 }
 
 /* Infinite patience (7) with a receiver that is not ready is right only
- * toward a shared queue, which grants more than it has posted.
+ * toward a shared queue, which grants more than it has posted, and toward a
+ * classic peer, which grants nothing.
  */
 static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 			       struct rdma_conn_param *param)
@@ -278,7 +291,8 @@ static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 		.initiator_depth = min_t(u32, XRDS_IB_RD_ATOMIC,
 					 max(attrs->max_qp_init_rd_atom, 0)),
 		.retry_count = READ_ONCE(ep->xin->retry_count),
-		.rnr_retry_count = ep->rq->srq ? 7 : 6,
+		.rnr_retry_count = ep->rq->srq || xrds_ib_classic_known(ep) ?
+				   7 : 6,
 	};
 }
 
@@ -295,7 +309,7 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 		return ret;
 	}
 	xrds_ib_fill_priv(ep, &priv);
-	priv.major = 4;
+	priv.major = ep->old_offer && !priv.tos ? 3 : 4;
 	priv.minor = 1;
 	xrds_ib_fill_param(ep, &param);
 	param.private_data = data;
@@ -303,6 +317,7 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
 
 	ep->step = XRDS_IB_STEP_CONNECT;
+	WRITE_ONCE(ep->conn->classic.old_offer, false);
 	return rdma_connect(ep->id, &param);
 }
 
@@ -401,7 +416,7 @@ static enum xrds_wire_err xrds_ib_req_check(const struct rdma_conn_param *param,
 	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
 	    !ipv6_addr_equal(&priv->daddr, &key->laddr))
 		return XRDS_WIRE_PRIV_ADDR;
-	if (xrds_wire_version(priv, XRDS_WIRE_MASK) != XRDS_VER_XRDS)
+	if (!xrds_wire_version(priv, XRDS_WIRE_MASK))
 		return XRDS_WIRE_PRIV_VERSION;
 	return XRDS_WIRE_OK;
 }
@@ -409,7 +424,8 @@ static enum xrds_wire_err xrds_ib_req_check(const struct rdma_conn_param *param,
 /* Let the request wait at its connection. */
 static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 			     const struct rdma_conn_param *param,
-			     const struct xrds_conn_key *key, u8 epoch)
+			     const struct xrds_conn_key *key,
+			     const struct xrds_wire_priv *priv)
 {
 	struct xrds_ib_req *req;
 	struct xrds_conn *conn;
@@ -426,10 +442,12 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 		atomic_dec(&xin->half_open);
 		goto err_count;
 	}
-	req->base.epoch = epoch;
+	req->version = xrds_wire_version(priv, XRDS_WIRE_MASK);
+	req->base.epoch = priv->epoch;
+	req->base.classic = req->version != XRDS_VER_XRDS;
+	req->ack = priv->ack;
 	req->id = id;
 	req->xin = xin;
-	req->version = XRDS_VER_XRDS;
 	req->responder = param->responder_resources;
 	req->initiator = param->initiator_depth;
 
@@ -478,12 +496,16 @@ static int xrds_ib_request(struct rdma_cm_id *id,
 		return -EPROTO;
 	}
 	key.tos = priv.tos;
-	ret = xrds_ib_req_queue(xin, id, param, &key, priv.epoch);
+	ret = xrds_ib_req_queue(xin, id, param, &key, &priv);
 	if (ret) {
 		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
 				     &key.faddr, ret);
-		xrds_ib_reject(id, ret == -EALREADY ? XRDS_REJECT_CROSSED :
-						      XRDS_REJECT_NONE);
+		if (xrds_wire_version(&priv, XRDS_WIRE_MASK) != XRDS_VER_XRDS)
+			xrds_ib_reject(id, XRDS_REJECT_VERSION);
+		else
+			xrds_ib_reject(id, ret == -EALREADY ?
+					   XRDS_REJECT_CROSSED :
+					   XRDS_REJECT_NONE);
 	}
 	/* other than 0 has the identifier destroyed */
 	return ret;
@@ -566,6 +588,7 @@ int xrds_ib_accept(struct xrds_conn *conn)
 	}
 	ep->passive = true;
 	ep->version = req->version;
+	ep->ack = req->ack;
 	/* the endpoint is half open in the request's place */
 	atomic_inc(&req->xin->half_open);
 	set_bit(XRDS_IB_HALF_OPEN, &ep->once);
@@ -603,7 +626,8 @@ void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *base)
 
 	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
 	if (xrds_ib_id_up(req->id))
-		xrds_ib_reject(req->id, XRDS_REJECT_CROSSED);
+		xrds_ib_reject(req->id, base->classic ? XRDS_REJECT_VERSION :
+							XRDS_REJECT_CROSSED);
 	/* waits for a handler that uses the request */
 	xrds_ib_id_destroy(req->id);
 	xrds_ib_req_free(req);
@@ -627,7 +651,10 @@ int xrds_ib_start(struct xrds_conn *conn)
 	if (ep->passive)
 		rdma_notify(ep->id, IB_EVENT_COMM_EST);
 	ret = xrds_ib_rq_grow(ep->rq, ep);
-	return ret ?: xrds_ib_send_hello(ep);
+	if (ret)
+		return ret;
+	return xrds_ib_ep_xrds(ep) ? xrds_ib_send_hello(ep) :
+				     xrds_ib_classic_start(ep);
 }
 
 /* ------------------------------------------------------------- listening */

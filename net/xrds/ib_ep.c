@@ -158,8 +158,6 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 	ep->xin = xrds_ib_net(conn->xn->net);
 	/* changes only when the connection's work stops an endpoint */
 	ep->gen = READ_ONCE(conn->ep_gen);
-	/* what a peer's first message is taken for until its reply is seen */
-	ep->version = XRDS_VER_XRDS;
 	INIT_LIST_HEAD(&ep->dev_node);
 	INIT_LIST_HEAD(&ep->rq_node);
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_CREATED);
@@ -204,7 +202,8 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		.cap.max_send_wr  = tx->nr + XRDS_IB_EXTRA_SEND_WR,
 		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
 	};
-	u32 nr_recv = tx->window;
+	u32 nr_recv = xrds_ib_classic_known(ep) ? xrds_ib_classic_recvs(ep) :
+						  tx->window;
 	struct ib_cq *cq;
 	int ret;
 

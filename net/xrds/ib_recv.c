@@ -50,6 +50,20 @@ static struct sk_buff *xrds_ib_skb_reserved(struct xrds_ib_buf *buf)
 	return skb;
 }
 
+static struct sk_buff *xrds_ib_skb_copy(struct xrds_ib_ep *ep,
+					const void *data, u32 len)
+{
+	struct sk_buff *skb = xrds_skb_alloc(len, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!skb) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPY_NO_MEM);
+		return NULL;
+	}
+	skb_put_data(skb, data, len);
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPIED);
+	return skb;
+}
+
 /* The payload of a buffer in an skb of its own; cannot fail. */
 static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 					struct xrds_ib_buf *buf, u32 len)
@@ -58,13 +72,9 @@ static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 	struct sk_buff *skb;
 
 	if (len <= XRDS_IB_COPY_BYTES) {
-		skb = xrds_skb_alloc(len, GFP_ATOMIC | __GFP_NOWARN);
-		if (skb) {
-			skb_put_data(skb, data, len);
-			xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPIED);
+		skb = xrds_ib_skb_copy(ep, data, len);
+		if (skb)
 			return skb;
-		}
-		xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPY_NO_MEM);
 	}
 	skb = xrds_ib_skb_reserved(buf);
 	if (len)
@@ -128,7 +138,8 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 	switch (wm->dport) {
 	case XRDS_CTL_CONG:
 	case XRDS_CTL_CONG_MAP:
-		xrds_cong_recv(conn, wm, xrds_ib_skb_from(ep, buf, wm->len));
+		xrds_cong_recv(conn, wm->dport,
+			       xrds_ib_skb_from(ep, buf, wm->len));
 		return XRDS_WIRE_OK;
 	case XRDS_CTL_BYE:
 		if (ep->rx.bye)
@@ -161,13 +172,27 @@ static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
 	ep->rx.last = NULL;
 }
 
+/* A message is complete. */
+static void xrds_ib_recv_whole(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+	struct sk_buff *skb = rx->head;
+
+	rx->head = NULL;
+	rx->last = NULL;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
+	if (unlikely(rx->reasm.first.kind == XRDS_KIND_CONG_MAP))
+		xrds_cong_recv(ep->conn, XRDS_CTL_CONG_MAP, skb);
+	else
+		xrds_recv_msg(ep->conn, &rx->reasm.first, skb);
+}
+
 static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 					    const struct xrds_wire_msg *wm,
 					    struct xrds_ib_buf *buf, u32 len)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
 	enum xrds_wire_err err;
-	struct sk_buff *skb;
 	int done;
 
 	/* messages that were begun are finished before either of these */
@@ -186,14 +211,8 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 		rx->head = xrds_ib_skb_from(ep, buf, len);
 		rx->last = rx->head;
 	}
-	if (!done)
-		return XRDS_WIRE_OK;
-
-	skb = rx->head;
-	rx->head = NULL;
-	rx->last = NULL;
-	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
-	xrds_recv_msg(ep->conn, &rx->reasm.first, skb);
+	if (done)
+		xrds_ib_recv_whole(ep);
 	return XRDS_WIRE_OK;
 }
 
@@ -211,6 +230,15 @@ static enum xrds_wire_err xrds_ib_recv_credit(struct xrds_ib_ep *ep,
 						      XRDS_WIRE_CREDIT;
 }
 
+static int xrds_ib_recv_version(struct xrds_ib_ep *ep, const void *data,
+				u32 bytes)
+{
+	int version = READ_ONCE(ep->version);
+
+	return likely(version) ? version :
+				 xrds_ib_classic_guess(ep, data, bytes);
+}
+
 static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 					   struct xrds_ib_buf *buf, u32 bytes)
 {
@@ -219,7 +247,8 @@ static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 	enum xrds_wire_err err;
 	u32 len;
 
-	err = xrds_wire_hdr_decode(&wm, data, bytes, ep->version);
+	err = xrds_wire_hdr_decode(&wm, data, bytes,
+				   xrds_ib_recv_version(ep, data, bytes));
 	if (err)
 		return err;
 	len = bytes - XRDS_WIRE_HDR_BYTES;
@@ -234,6 +263,8 @@ static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 		err = xrds_ib_recv_credit(ep, &wm);
 		if (err)
 			return err;
+	} else {
+		xrds_ib_classic_heard(ep);
 	}
 	if (xrds_xmit_acked(ep->conn, wm.ack))
 		return XRDS_WIRE_ACK;
@@ -319,6 +350,36 @@ void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	xrds_ib_send_update(ep);
 }
 
+/* The first message of a classic peer, in the buffer for it */
+static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
+					     const struct xrds_wire_msg *wm,
+					     u32 len)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+	enum xrds_wire_err err;
+	int done;
+
+	xrds_ib_classic_heard(ep);
+	if (xrds_xmit_acked(ep->conn, wm->ack))
+		return XRDS_WIRE_ACK;
+	if (wm->kind == XRDS_KIND_ACK)
+		return XRDS_WIRE_OK;
+	err = xrds_wire_reasm_add(&rx->reasm, wm, len, 0, ep->version, &done);
+	if (err)
+		return err;
+	rx->head = xrds_ib_skb_copy(ep, rx->hello_buf + XRDS_WIRE_HDR_BYTES,
+				    len);
+	rx->last = rx->head;
+	if (!rx->head) {
+		/* it is sent again on the next one */
+		rx->failed = true;
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+	} else if (done) {
+		xrds_ib_recv_whole(ep);
+	}
+	return XRDS_WIRE_OK;
+}
+
 /* The one buffer that an own receive queue has before the hello */
 static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -335,12 +396,17 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 
 	ib_dma_sync_single_for_cpu(ep->ibdev->dev, rx->hello_dma,
-				   XRDS_IB_HELLO_BYTES, DMA_FROM_DEVICE);
+				   rx->hello_bytes, DMA_FROM_DEVICE);
 	err = xrds_wire_hdr_decode(&wm, rx->hello_buf, wc->byte_len,
-				   ep->version);
-	if (!err && (wm.kind != XRDS_KIND_CTL || wm.dport != XRDS_CTL_HELLO))
+				   xrds_ib_recv_version(ep, rx->hello_buf,
+							wc->byte_len));
+	if (!err && !xrds_ib_ep_xrds(ep))
+		err = xrds_ib_recv_first(ep, &wm,
+					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
+	else if (!err &&
+		 (wm.kind != XRDS_KIND_CTL || wm.dport != XRDS_CTL_HELLO))
 		err = XRDS_WIRE_CTL_STATE;
-	if (!err)
+	else if (!err)
 		err = xrds_ib_recv_hello(ep,
 					 rx->hello_buf + XRDS_WIRE_HDR_BYTES,
 					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
@@ -363,10 +429,12 @@ int xrds_ib_recv_init(struct xrds_ib_ep *ep)
 	struct xrds_ib_rx *rx = &ep->rx;
 	void *buf;
 
-	buf = kmalloc(XRDS_IB_HELLO_BYTES, GFP_KERNEL);
+	rx->hello_bytes = xrds_ib_ep_xrds(ep) ? XRDS_IB_HELLO_BYTES :
+						XRDS_IB_FIRST_BYTES;
+	buf = kmalloc(rx->hello_bytes, GFP_KERNEL);
 	if (!buf)
 		return -ENOMEM;
-	rx->hello_dma = ib_dma_map_single(dev, buf, XRDS_IB_HELLO_BYTES,
+	rx->hello_dma = ib_dma_map_single(dev, buf, rx->hello_bytes,
 					  DMA_FROM_DEVICE);
 	if (ib_dma_mapping_error(dev, rx->hello_dma)) {
 		kfree(buf);
@@ -388,7 +456,7 @@ int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep)
 {
 	struct ib_sge sge = {
 		.addr	= ep->rx.hello_dma,
-		.length	= XRDS_IB_HELLO_BYTES,
+		.length	= ep->rx.hello_bytes,
 		.lkey	= ep->ibdev->pd->local_dma_lkey,
 	};
 	struct ib_recv_wr wr = {
@@ -414,6 +482,6 @@ void xrds_ib_recv_free(struct xrds_ib_ep *ep)
 	if (!rx->hello_buf)
 		return;
 	ib_dma_unmap_single(ep->ibdev->dev, rx->hello_dma,
-			    XRDS_IB_HELLO_BYTES, DMA_FROM_DEVICE);
+			    rx->hello_bytes, DMA_FROM_DEVICE);
 	kfree(rx->hello_buf);
 }

@@ -113,8 +113,9 @@ static u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
 /* What the fragments of a message begin with; an op that was refused takes
  * the payload with it.
  */
-static void xrds_ib_part_rewind(struct xrds_ib_part *part)
+static void xrds_ib_part_rewind(struct xrds_ib_ep *ep)
 {
+	struct xrds_ib_part *part = &ep->tx.part;
 	const struct xrds_msg *msg = part->msg;
 	bool refused = xrds_ib_op_refused(msg);
 	struct xrds_wire_msg wm = {
@@ -135,6 +136,8 @@ static void xrds_ib_part_rewind(struct xrds_ib_part *part)
 	}
 	if (refused || (msg->rop && msg->rop->silent && !msg->len))
 		wm.has |= XRDS_HAS_SILENT;
+	if (!xrds_ib_ep_xrds(ep))
+		xrds_ib_classic_hdr(&wm);
 	xrds_wire_hdr_encode(&part->hdr, &wm);
 	part->left = wm.len;
 	part->bv = 0;
@@ -148,7 +151,7 @@ static void xrds_ib_part_begin(struct xrds_ib_ep *ep, struct xrds_msg *msg)
 	xrds_msg_get(msg);
 	ep->tx.part.msg = msg;
 	ep->tx.part.op_end = ep->tx.retired;
-	xrds_ib_part_rewind(&ep->tx.part);
+	xrds_ib_part_rewind(ep);
 }
 
 /* Fill one slot with the next fragment. */
@@ -272,7 +275,7 @@ static int xrds_ib_part_post(struct xrds_ib_ep *ep)
 	tx->credits = credits;
 	WRITE_ONCE(tx->granted, granted);
 	xrds_ib_op_refuse(ep, tx->part.msg);
-	xrds_ib_part_rewind(&tx->part);
+	xrds_ib_part_rewind(ep);
 	return xrds_ib_part_post(ep);
 }
 
@@ -311,6 +314,13 @@ static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
 
 	slot = xrds_ib_slot_take(tx);
 	xrds_ib_ctl_fill(ep, slot, wm, data);
+	/* mainline looks at nothing before it is woken by one of these, and we
+	 * must know what it has been told
+	 */
+	if (!xrds_ib_ep_xrds(ep)) {
+		slot->wr.send_flags |= IB_SEND_SOLICITED;
+		xrds_ib_slot_signal(ep, slot);
+	}
 	/* who finds no buffer waits for a completion that brings one, and who
 	 * ends the connection for the last one
 	 */
@@ -340,7 +350,9 @@ static int xrds_ib_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 	return 0;
 }
 
-/* Acknowledgment or control message that uses a credit */
+/* Acknowledgment or control message that uses a credit. A classic peer knows
+ * acknowledgments only: one stands for a heartbeat, or for the end.
+ */
 static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 			    u32 len)
 {
@@ -371,6 +383,10 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 	}
 	if (ret)
 		return ret;
+	if (!xrds_ib_ep_xrds(ep)) {
+		wm.dport = 0;
+		wm.flags = 0;
+	}
 	wm.ack = xrds_xmit_ack_value(ep->conn);
 	wm.credit = xrds_ib_spend(ep, &grant);
 	return xrds_ib_ctl_post(ep, &wm, data);
@@ -486,7 +502,7 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep)
 	int ret = 0;
 
 	/* a guess, to keep the lock out of the common case */
-	if (outstanding + enough > tx->window)
+	if (outstanding + enough > tx->window || !xrds_ib_ep_xrds(ep))
 		return;
 
 	spin_lock_bh(&conn->tx_lock);
@@ -620,6 +636,8 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	spin_lock_bh(&ep->conn->tx_lock);
 	if (wc->status == IB_WC_SUCCESS) {
+		if (!xrds_ib_ep_xrds(ep))
+			xrds_ib_classic_sent(ep, slot);
 		xrds_ib_slot_retire(ep, slot, &ended);
 		more = xrds_ib_send_more(ep);
 	} else {

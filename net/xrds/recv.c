@@ -252,9 +252,11 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 {
 	struct xrds_net *xn = conn->xn;
 
-	if (wm->seq < conn->rx_next) {
+	if (wm->seq < conn->rx_next && xrds_classic_duplicate(conn, wm)) {
 		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
 		kfree_skb(skb);
+		if (conn->classic.heard)
+			WRITE_ONCE(conn->rx_ack, wm->seq);
 		/* who retransmits has missed our acknowledgment */
 		if (!conn->key.loop)
 			xrds_xmit_need_ack(conn);
@@ -273,8 +275,11 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		xrds_count(xn, xrds_recv_deliver(conn, wm, skb));
 	}
 
-	/* read by xrds_xmit_ack_value(): only now is the message received */
+	/* rx_ack is read by xrds_xmit_ack_value(): only now is the message
+	 * received
+	 */
 	WRITE_ONCE(conn->rx_next, wm->seq + 1);
+	WRITE_ONCE(conn->rx_ack, wm->seq);
 	if (!conn->key.loop)
 		xrds_recv_ack(conn, wm);
 }

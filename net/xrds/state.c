@@ -287,6 +287,8 @@ void xrds_state_stop(struct xrds_conn *conn)
 	xrds_xmit_close(conn);
 	conn->trans->stop(conn);
 	cancel_delayed_work_sync(&conn->ack_work);
+	/* who comes next says first what it knows */
+	WRITE_ONCE(conn->rx_ack, 0);
 	xrds_cong_close(conn);
 	xrds_xmit_drop_ops(conn, false);
 
@@ -450,13 +452,26 @@ static void xrds_state_replace(struct xrds_conn *conn)
 		xrds_state_down(conn, false);
 }
 
+/* A classic peer that dials refuses what we send it meanwhile, whatever the
+ * addresses; and it dials over a connection only when it has lost it.
+ */
+static bool xrds_state_asked_classic(struct xrds_conn *conn)
+{
+	bool classic;
+
+	spin_lock_bh(&conn->lock);
+	classic = conn->pending && conn->pending->classic;
+	spin_unlock_bh(&conn->lock);
+	return classic;
+}
+
 /* Both dialled: the attempt of the lower address goes on. But one that has not
  * been answered by now has not crossed: it was lost, and the connection
  * manager takes seconds to send it again.
  */
 static void xrds_state_cross(struct xrds_conn *conn)
 {
-	if (!conn->dialled ||
+	if (!conn->dialled || xrds_state_asked_classic(conn) ||
 	    time_after(jiffies, conn->asked_at + XRDS_CONN_ASKED)) {
 		xrds_state_replace(conn);
 		return;
@@ -480,8 +495,9 @@ static void xrds_state_renew(struct xrds_conn *conn)
 
 	spin_lock_bh(&conn->lock);
 	req = conn->pending;
-	if (req && conn->state == XRDS_ST_UP &&
-	    req->epoch != (u8)(conn->hello.epoch - 1))
+	if (req && (req->classic ||
+		    (conn->state == XRDS_ST_UP &&
+		     req->epoch != (u8)(conn->hello.epoch - 1))))
 		crossed = false;
 	spin_unlock_bh(&conn->lock);
 
@@ -501,6 +517,7 @@ static void xrds_state_start(struct xrds_conn *conn, bool early)
 	conn->epoch++;
 	conn->crossed = false;
 	conn->settled = false;
+	conn->classic.on = false;
 	ret = conn->trans->start(conn);
 	if (ret) {
 		xrds_state_fail(conn, ret);
@@ -514,10 +531,14 @@ static void xrds_state_start(struct xrds_conn *conn, bool early)
 
 static void xrds_state_open(struct xrds_conn *conn)
 {
-	bool known = conn->hello.inc == conn->tx_peer_inc;
-	int ret;
+	bool known = conn->classic.on ||
+		     conn->hello.inc == conn->tx_peer_inc;
+	int ret = 0;
 
-	ret = xrds_xmit_open(conn, &conn->hello);
+	if (conn->classic.on)
+		xrds_classic_open(conn);
+	else
+		ret = xrds_xmit_open(conn, &conn->hello);
 	if (ret) {
 		xrds_count(conn->xn, XRDS_C_WIRE + XRDS_WIRE_HELLO);
 		xrds_state_fail(conn, ret);

@@ -53,11 +53,16 @@ static void xrds_done_flush(struct xrds_done *done)
 	memset(done, 0, offsetof(struct xrds_done, acked));
 }
 
-/* End the messages on a list; returns how many, not counting the ends of
- * streams. Drops the list's references. An op that the
- * transport never had ends here, with @status; the transport ends the others.
+/**
+ * xrds_xmit_done - end messages
+ * @list: of messages; its references are dropped
+ * @acked: the peer has them
+ * @status: how an op ends that the transport never had; it ends the others
+ *
+ * Context: any, without L3, L4.
+ * Return: how many, not counting the ends of streams.
  */
-static u32 xrds_done_list(struct list_head *list, bool acked, s32 status)
+u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status)
 {
 	struct xrds_done done = { .acked = acked };
 	struct xrds_msg *msg, *tmp;
@@ -89,9 +94,16 @@ static u32 xrds_done_list(struct list_head *list, bool acked, s32 status)
 	return n;
 }
 
-/* Move to a list of messages that end; the caller ends them unlocked. */
-static void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
-			  struct list_head *list)
+/**
+ * xrds_xmit_end - take a message out of its queue, to its end
+ * @conn: connection
+ * @msg: message
+ * @list: for xrds_xmit_done()
+ *
+ * Context: any, conn->lock held.
+ */
+void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
+		   struct list_head *list)
 {
 	lockdep_assert_held(&conn->lock);
 
@@ -165,6 +177,8 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn)
 
 	lockdep_assert_held(&conn->tx_lock);
 
+	if (conn->classic.on)
+		xrds_classic_skip_marks(conn);
 	spin_lock(&conn->lock);
 	msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
 	if (msg) {
@@ -174,6 +188,9 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn)
 		list_move_tail(&msg->node, &conn->inflight);
 	}
 	spin_unlock(&conn->lock);
+	/* is it the last one? */
+	if (conn->classic.on)
+		xrds_classic_skip_marks(conn);
 	return msg;
 }
 
@@ -194,7 +211,8 @@ static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg)
 	int ret;
 
 	if (++conn->tx_unasked >= XRDS_ASK_ACK_MSGS ||
-	    (msg->dest && xrds_dest_ack_wanted(msg->dest)))
+	    (msg->dest && xrds_dest_ack_wanted(msg->dest)) ||
+	    (conn->classic.on && xrds_classic_ask(conn)))
 		ask = XRDS_F_ACK_REQUIRED;
 	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
 	msg->flags |= ask;
@@ -230,7 +248,7 @@ static int xrds_xmit_ack(struct xrds_conn *conn)
 
 	if (!test_and_clear_bit(0, &conn->tx_ack_due))
 		return 0;
-	if (conn->tx_ack_sent == READ_ONCE(conn->rx_next) - 1)
+	if (conn->tx_ack_sent == READ_ONCE(conn->rx_ack))
 		return 0;
 	ret = conn->trans->xmit_ctl(conn, 0, NULL, 0);
 	if (ret)
@@ -348,9 +366,12 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
 	late = conn->tx_beat_due;
 	conn->tx_beat_due = true;
 	spin_unlock_bh(&conn->tx_lock);
-	if (!late)
-		xrds_xmit_pump(conn);
-	return !late;
+	if (late)
+		return false;
+	if (conn->classic.on)
+		xrds_classic_beat(conn);
+	xrds_xmit_pump(conn);
+	return true;
 }
 
 /**
@@ -375,7 +396,7 @@ EXPORT_SYMBOL_GPL(xrds_xmit_need_ack);
  */
 u64 xrds_xmit_ack_value(struct xrds_conn *conn)
 {
-	u64 ack = READ_ONCE(conn->rx_next) - 1;
+	u64 ack = READ_ONCE(conn->rx_ack);
 
 	lockdep_assert_held(&conn->tx_lock);
 
@@ -425,7 +446,7 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
 	spin_unlock_bh(&conn->lock);
 
-	n = xrds_done_list(&acked, true, RDS_RDMA_DROPPED);
+	n = xrds_xmit_done(&acked, true, RDS_RDMA_DROPPED);
 	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED, n);
 	if (last)
 		xrds_xmit_wake_flush(conn->xn);
@@ -540,9 +561,9 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	spin_unlock_bh(&conn->tx_lock);
 
 	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED,
-		       xrds_done_list(&acked, true, RDS_RDMA_DROPPED));
+		       xrds_xmit_done(&acked, true, RDS_RDMA_DROPPED));
 	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_STALE_PEER,
-		       xrds_done_list(&stale, false,
+		       xrds_xmit_done(&stale, false,
 				      RDS_RDMA_DROPPED));
 	return 0;
 }
@@ -596,7 +617,7 @@ void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
 	spin_unlock_bh(&conn->lock);
 
 	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_OP,
-		       xrds_done_list(&drop, false, RDS_RDMA_DROPPED));
+		       xrds_xmit_done(&drop, false, RDS_RDMA_DROPPED));
 }
 
 /**
@@ -617,7 +638,7 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->lock);
 
 	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_CONN_DEAD,
-		       xrds_done_list(&drop, false, RDS_RDMA_DROPPED));
+		       xrds_xmit_done(&drop, false, RDS_RDMA_DROPPED));
 }
 
 /**
@@ -700,7 +721,7 @@ void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
 	rcu_read_unlock();
 
 	xrds_count_add(xn, XRDS_C_SEND_DROP_CLOSED,
-		       xrds_done_list(&drop, false, RDS_RDMA_CANCELED));
+		       xrds_xmit_done(&drop, false, RDS_RDMA_CANCELED));
 }
 
 /**

@@ -925,11 +925,13 @@ struct xrds_conn_key {
 /**
  * struct xrds_request - a peer's request that waits for the worker
  * @epoch:	of struct xrds_wire_priv
+ * @classic:	in a classic version
  *
  * Transports embed it as the first member of their own structure.
  */
 struct xrds_request {
 	u8 epoch;
+	bool classic;
 };
 
 enum {
@@ -970,6 +972,28 @@ struct xrds_quiet {
 };
 
 /**
+ * struct xrds_classic - what is different toward a peer that speaks a classic
+ *	version, see classic.c
+ * @on:		the endpoint speaks one, or the last one did; worker, while
+ *		nothing can be posted; also read without a lock
+ * @heard:	the last message of the peer was in one; receive path
+ * @numbered:	@tx_seq has been set ahead for such peers; worker
+ * @old_offer:	the peer has refused our request without a reason that we know:
+ *		the next one offers the oldest version; worker, and the
+ *		transport while it asks
+ * @confirmed:	acknowledgment that the peer's device has taken; completions
+ * @ack:	what the peer has acknowledged in its request or reply; worker
+ */
+struct xrds_classic {
+	bool on;
+	bool heard;
+	bool numbered;
+	bool old_offer;
+	u64 confirmed;
+	u64 ack;
+};
+
+/**
  * struct xrds_conn - the reliable connection between two nodes
  * @node:	in xn->conns until dead
  * @key:	which
@@ -992,6 +1016,7 @@ struct xrds_quiet {
  * @dialled:	this side sent the request; worker
  * @failed:	the last attempt failed; worker
  * @crossed:	a request was refused as crossing since it came up; worker
+ * @classic:	see there
  * @inc:	our incarnation; random, never 0, constant
  * @events:	bit mask of enum xrds_event; @lock
  * @ep_gen:	generation of the endpoint; events of earlier ones are
@@ -1026,6 +1051,8 @@ struct xrds_quiet {
  * @reborn:	jiffies when the peer came back without the sockets it had, 0:
  *		it has not; written by the receive path
  * @rx_next:	next sequence number expected; receive path
+ * @rx_ack:	what is to be acknowledged, 0: nothing; receive path, reset by
+ *		the worker when there is none
  * @rx_unacked_msgs: received since the last acknowledgment; receive path
  * @rx_unacked_bytes: the same in bytes
  * @ack_work:	sends an acknowledgment that found no data to ride on
@@ -1061,6 +1088,7 @@ struct xrds_conn {
 	bool dialled;
 	bool failed;
 	bool crossed;
+	struct xrds_classic classic;
 	u64 inc;
 
 	/* tx */
@@ -1097,6 +1125,7 @@ struct xrds_conn {
 	u64 peer_inc;
 	unsigned long reborn;
 	u64 rx_next;
+	u64 rx_ack;
 	u32 rx_unacked_msgs;
 	u32 rx_unacked_bytes;
 	struct delayed_work ack_work;
@@ -1170,9 +1199,25 @@ void xrds_close_check(struct xrds_conn *conn);
 void xrds_close_expire(struct xrds_conn *conn);
 int xrds_close_xmit(struct xrds_conn *conn);
 
+/* ----------------------------------------------------------- classic.c */
+
+void xrds_classic_heard(struct xrds_conn *conn);
+bool xrds_classic_duplicate(struct xrds_conn *conn,
+			    const struct xrds_wire_msg *wm);
+void xrds_classic_confirm(struct xrds_conn *conn, u64 ack);
+void xrds_classic_start(struct xrds_conn *conn, u32 gen, u64 ack);
+void xrds_classic_open(struct xrds_conn *conn);
+u64 xrds_classic_ack(const struct xrds_conn *conn);
+void xrds_classic_skip_marks(struct xrds_conn *conn);
+bool xrds_classic_ask(const struct xrds_conn *conn);
+void xrds_classic_beat(struct xrds_conn *conn);
+
 /* -------------------------------------------------------------- xmit.c */
 
 int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
+u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status);
+void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
+		   struct list_head *list);
 void xrds_xmit_pump(struct xrds_conn *conn);
 int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
 void xrds_xmit_need_ack(struct xrds_conn *conn);
@@ -1377,7 +1422,7 @@ bool xrds_cong_blocked(struct xrds_conn *conn, u16 port);
 bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_dest *dest);
 void xrds_cong_unwait(struct xrds_dest *dest);
 void xrds_cong_local(struct xrds_sock *xs, bool congested);
-void xrds_cong_recv(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 		    struct sk_buff *skb);
 void xrds_cong_work(struct xrds_conn *conn);
 void xrds_cong_open(struct xrds_conn *conn);
