@@ -1,28 +1,232 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""XRDS and in-tree RDS on the same wire."""
+"""XRDS and in-tree RDS on the same wire.
 
+Who dials is XRDS or in-tree RDS, and so is who accepts: each pair goes through
+the same cases, all of which count or number their messages. COUNT in the
+environment is how many messages each way; in-tree RDS is not run on the debug
+kernel, which has complaints about it.
+"""
+
+import os
+import signal
+
+import close
 import traffic
 
 KERNELS = "6.1"
-MODULES = ("xrds_ib", "rds_rdma")
 TIMEOUT = 120
+COUNT = int(os.environ.get("COUNT", "200"))
+ROUNDS = 12                 # of RDMA
 BUFFERS = "-b 2097152"      # in-tree RDS takes no message that is larger
+XRDS, IN_TREE = "xrds_ib", "rds_rdma"
+PAIRS = {
+    "xrds_to_in_tree": (XRDS, IN_TREE),
+    "in_tree_to_xrds": (IN_TREE, XRDS),
+    "in_tree_to_in_tree": (IN_TREE, IN_TREE),
+    "xrds_to_xrds": (XRDS, XRDS),
+}
 
 
-def _stream(rig, count: int, **options):
+def _ours(node) -> bool:
+    return "xrds" in node.modules()
+
+
+def _stream(rig, count: int = COUNT, **options):
     for node in rig.nodes:
         node.write("/proc/sys/net/core/wmem_max", "4194304")
     return traffic.Stream(rig, count, extra=BUFFERS, **options)
 
 
-def test_in_tree(rig):
-    """In-tree RDS on both nodes: the programs of these tests work there."""
-    _stream(rig, 300, seed=31).end(60)
+def _dial(rig, ipv6: bool = False) -> None:
+    """The first node has a reason to connect, the second has none."""
+    here, there = ((n.ip6 if ipv6 else n.ip) for n in (rig.a, rig.b))
+    before = [close.counters(n) if _ours(n) else {} for n in rig.nodes]
+    rig.a.run(f"test_classic ping {here} {there} 3", timeout=50)
+    for node, old, name in zip(rig.nodes, before,
+                               ("conn_dial", "conn_accept")):
+        if old:
+            grown = close.delta(node, old)[name]
+            rig.check(grown, f"{node}: {name} did not grow")
 
 
-test_in_tree.modules = "rds_rdma"
+def _pair(first, second, modes, number: int, timeout: float = 60) -> None:
+    """A program on either node, each in a mode of its own."""
+    waiting = first.start(f"test_classic {modes[0]} {first.ip} {second.ip} "
+                          f"{number}")
+    waiting.expect("ready")
+    acting = second.start(f"test_classic {modes[1]} {second.ip} {first.ip} "
+                          f"{number}")
+    waiting.wait(timeout)
+    acting.wait(timeout)
 
 
-def test_stream(rig):
-    """Both ways at once, all sizes up to 1 MiB."""
-    _stream(rig, 300, seed=32).end(60)
+# --------------------------------------------------------------------- cases
+
+
+def _data(rig) -> None:
+    """All sizes up to 1 MiB both ways, and the kernels answer pings."""
+    _dial(rig)
+    _stream(rig, seed=41).end(60)
+    rig.b.run(f"test_classic ping {rig.b.ip} {rig.a.ip} 3", timeout=50)
+
+
+def _data_ipv6(rig) -> None:
+    """The same between IPv6 addresses."""
+    _dial(rig, ipv6=True)
+    _stream(rig, seed=42, ipv6=True).end(60)
+
+
+def _rdma(rig, mode: str) -> None:
+    _dial(rig)
+    for owner, other in ((rig.a, rig.b), (rig.b, rig.a)):
+        _pair(owner, other, ("owner", mode), ROUNDS)
+        if _ours(owner):
+            left = close.counters(owner)["obj_mrs"]
+            rig.check(left == 0, f"{owner}: {left} keys of {ROUNDS} are left")
+
+
+def _rdma_write(rig) -> None:
+    """RDMA writes each way, to memory whose key a message has brought."""
+    _rdma(rig, "writer")
+
+
+def _rdma_read(rig) -> None:
+    """RDMA reads each way; a key that is for use once is void after it."""
+    _rdma(rig, "reader")
+
+
+def _congestion(rig) -> None:
+    """A receiver that does not read stops the sender, and lets it go on."""
+    _dial(rig)
+    for sink, source in ((rig.a, rig.b), (rig.b, rig.a)):
+        receiver = sink.start(f"test_classic sink {sink.ip} {source.ip} 100")
+        receiver.expect("ready")
+        sender = source.start(f"test_classic source {source.ip} {sink.ip} 100")
+        sender.expect("congested")
+        receiver.kill(signal.SIGUSR1)
+        sender.expect("released")
+        receiver.wait(60)
+        sender.wait(60)
+
+
+def _link_flap(rig) -> None:
+    """Frames are lost for a while under traffic, more than once."""
+    _dial(rig)
+    stream = _stream(rig, 4 * COUNT, seed=43)
+    stream.flowing()
+    for node in (rig.b, rig.a):
+        node.cut()
+        rig.b.run("sleep 1")
+        node.join()
+    stream.end(90)
+
+
+def _reload(rig) -> None:
+    """The module of either node goes and comes, the other node remembers."""
+    _dial(rig)
+    for n, node in enumerate((rig.b, rig.a)):
+        _stream(rig, seed=44 + n, port=5000 + 100 * n).end(60)
+        module = XRDS if _ours(node) else IN_TREE
+        node.run(f"unload xrds_ib xrds rds_rdma rds; modprobe {module}",
+                 timeout=60)
+    _stream(rig, seed=46, port=5300).end(60)
+
+
+CASES = {case.__name__.strip("_"): case for case in (
+    _data, _data_ipv6, _rdma_write, _rdma_read, _congestion, _link_flap,
+    _reload)}
+
+
+def _cell(modules, case):
+    def run(rig) -> None:
+        case(rig)
+    run.modules = modules
+    run.__doc__ = case.__doc__
+    return run
+
+
+for _name, _modules in PAIRS.items():
+    for _what, _case in CASES.items():
+        globals()[f"test_{_name}_{_what}"] = _cell(_modules, _case)
+
+
+# ------------------------------------------------------- XRDS's own business
+
+
+def test_silent(rig):
+    """A silent op leaves no message behind, and what follows it arrives."""
+    _dial(rig)
+    for owner, other in ((rig.a, rig.b), (rig.b, rig.a)):
+        _pair(owner, other, ("owner", "silent"), ROUNDS)
+
+
+test_silent.modules = (XRDS, IN_TREE)
+
+
+def test_break(rig):
+    """Connections that XRDS loses under traffic: nothing is lost or doubled."""
+    _dial(rig)
+    stream = _stream(rig, 4 * COUNT, seed=47)
+    stream.flowing()
+    for _ in range(5):
+        ups = close.counters(rig.a)["conn_up"]
+        rig.a.run("echo 1 > /sys/kernel/debug/xrds/break")
+        rig.a.wait_for(f"! test_counter | grep -qx 'conn_up {ups}'")
+    stream.end(90)
+
+
+test_break.modules = (XRDS, IN_TREE)
+
+
+def test_tos(rig):
+    """A second type of service has a connection of its own, either way."""
+    for client, server in ((rig.a, rig.b), (rig.b, rig.a)):
+        answering = server.start(f"test_tos serve {server.ip}")
+        answering.expect("serving")
+        before = close.counters(rig.a)["obj_conns"]
+        asking = client.start(f"test_tos {client.ip} {server.ip}")
+        asking.expect("talked")
+        rig.check("#" not in asking.out, asking.out)
+        now = close.counters(rig.a)["obj_conns"]
+        rig.check(now == 2, f"{now} connections, {before} before")
+        answering.kill()
+        asking.kill()
+
+
+test_tos.modules = (XRDS, IN_TREE)
+
+
+def test_own_queues(rig):
+    """The same without a shared receive queue, whoever dials."""
+    _dial(rig)
+    _stream(rig, seed=48).end(60)
+    rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib use_srq=0", timeout=30)
+    _stream(rig, seed=49, port=5100).end(60)
+    rig.b.run("modprobe -r rds_rdma && modprobe rds_rdma", timeout=30)
+    _dial(rig)
+    _stream(rig, seed=50, port=5200).end(60)
+
+
+test_own_queues.modules = (XRDS, IN_TREE)
+
+
+class _Two:
+    """Two nodes of a larger rig."""
+
+    def __init__(self, rig, first, second) -> None:
+        self.kernel = rig.kernel
+        self.nodes = (first, second)
+        self.a, self.b = self.nodes
+
+
+def test_cluster(rig):
+    """Two nodes of XRDS and one of in-tree RDS, each with each at once."""
+    a, b, c = rig.nodes
+    streams = [_stream(_Two(rig, *pair), seed=51 + n, port=5000 + 100 * n)
+               for n, pair in enumerate(((a, b), (a, c), (b, c)))]
+    for stream in streams:
+        stream.end(90)
+
+
+test_cluster.nodes = 3
+test_cluster.modules = (XRDS, XRDS, IN_TREE)
