@@ -365,7 +365,9 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (xs->cong_news) {
 		mask |= EPOLLIN | EPOLLWRBAND;
-		xs->cong_news = false;
+		/* who waits for space only is not told, so it stays news */
+		if (poll_requested_events(wait) & (EPOLLIN | EPOLLWRBAND))
+			xs->cong_news = false;
 	}
 	spin_unlock_bh(&xs->lock);
 

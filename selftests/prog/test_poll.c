@@ -213,6 +213,27 @@ static void news_for_refused(void)
 	close(rx);
 }
 
+/* A poll for something else does not take the news away */
+static void news_kept(void)
+{
+	int fd = rds_bound(NULL), rx;
+	long long end;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	congest(fd, &to);
+	end = tap_now_ms() + tap_ms(WAIT_MS);
+	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
+		drain(rx);
+	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check_eq(poll_one(fd, POLLRDHUP | POLLPRI, 0), 0);
+	check_eq(poll_one(fd, POLLWRBAND, 0), POLLWRBAND);
+	check_eq(poll_one(fd, POLLIN | POLLWRBAND, 0), 0);
+	close(fd);
+	close(rx);
+}
+
 /* --------------------------------------------------------------- wake-ups */
 
 /* Traffic between two sockets, with congestion and its end in it */
@@ -393,6 +414,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "news_for_refused", "the end of congestion is POLLIN|POLLWRBAND once",
 	  news_for_refused, TAP_EACH_FAMILY, 0 },
+	{ "news_kept", "and not taken away by a poll for something else",
+	  news_kept, 0, 0 },
 	{ "idle_sleeps", "an idle socket is not woken by others' traffic",
 	  idle_sleeps, TAP_EACH_FAMILY, 0 },
 	{ "refused_sleeps", "a refused socket is woken by its destination only",
