@@ -195,8 +195,9 @@ static int xrds_release(struct socket *sock)
 		xrds_sock_close_wait(xs);
 		xrds_sock_linger(xs);
 		xrds_transport_leave(xs->trans, sock_net(sk));
-		module_put(xs->trans->owner);
 	}
+	if (xs->trans)
+		module_put(xs->trans->owner);
 	sock_put(sk);
 	return 0;
 }
@@ -215,11 +216,25 @@ static void xrds_sock_destruct(struct sock *sk)
 
 /* ----------------------------------------------------- bind and connect */
 
+/* The transport of an address, with a reference, or ERR_PTR(). */
+static const struct xrds_transport *
+xrds_bind_transport(const struct xrds_sock *xs, const struct xrds_addr *a)
+{
+	struct net *net = sock_net(&xs->sk);
+	const struct xrds_transport *trans;
+
+	if (xs->trans)
+		return xs->trans->local(net, &a->addr, a->scope) ?
+		       ERR_PTR(-ENOPROTOOPT) : xs->trans;
+	trans = xrds_transport_for(net, &a->addr, a->scope);
+	return trans ?: ERR_PTR(-EADDRNOTAVAIL);
+}
+
 static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 		     int len)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
-	const struct xrds_transport *trans;
+	const struct xrds_transport *trans, *asked;
 	struct xrds_addr a;
 	int ret;
 
@@ -231,9 +246,10 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (xs->bound)
 		goto out;
 
-	trans = xrds_transport_for(sock_net(&xs->sk), &a.addr, a.scope);
-	ret = -EADDRNOTAVAIL;
-	if (!trans)
+	asked = xs->trans;
+	trans = xrds_bind_transport(xs, &a);
+	ret = PTR_ERR_OR_ZERO(trans);
+	if (ret)
 		goto out;
 
 	ret = xrds_transport_enter(trans, sock_net(&xs->sk));
@@ -249,7 +265,9 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 	}
 	xrds_transport_leave(trans, sock_net(&xs->sk));
 put:
-	module_put(trans->owner);
+	xs->trans = asked;
+	if (!asked)
+		module_put(trans->owner);
 out:
 	release_sock(&xs->sk);
 	return ret;
@@ -283,11 +301,17 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 	}
 
 	ret = xrds_addr_parse(&a, uaddr, len);
-	if (!ret)
-		ret = xrds_addr_check_dest(&a);
-	if (!ret)
-		xrds_set_peer(xs, &a);
-	return ret;
+	if (ret)
+		return ret;
+	ret = xrds_addr_check_dest(&a);
+	/* mainline's word for such addresses of IPv6, mapped ones included */
+	if (ret && uaddr->sa_family == AF_INET6 &&
+	    !(ipv6_addr_type(&a.addr) & IPV6_ADDR_LINKLOCAL))
+		return -EPROTOTYPE;
+	if (ret)
+		return ret;
+	xrds_set_peer(xs, &a);
+	return 0;
 }
 
 /* What was sent before goes out, and behind it the end of the stream. */
@@ -459,7 +483,6 @@ static const struct proto_ops xrds_proto_ops = {
 	.getname	= xrds_getname,
 	.poll		= xrds_poll,
 	.ioctl		= xrds_ioctl,
-	.gettstamp	= sock_gettstamp,
 	.listen		= sock_no_listen,
 	.shutdown	= xrds_shutdown,
 	.setsockopt	= xrds_setsockopt,

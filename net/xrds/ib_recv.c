@@ -21,6 +21,8 @@
  * valid. What a peer can make this side hold is bounded by the credits that it
  * was granted and by one message of 1 MiB for each connection.
  */
+#include <linux/sched/clock.h>
+
 #include "ib.h"
 
 enum {
@@ -192,6 +194,7 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 					    struct xrds_ib_buf *buf, u32 len)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
+	u64 hdr_at = rx->head ? 0 : local_clock();
 	enum xrds_wire_err err;
 	int done;
 
@@ -210,6 +213,8 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 	} else {
 		rx->head = xrds_ib_skb_from(ep, buf, len);
 		rx->last = rx->head;
+		xrds_skb_trace(rx->head)->at[XRDS_RX_HDR] = hdr_at;
+		xrds_skb_trace(rx->head)->at[XRDS_RX_START] = local_clock();
 	}
 	if (done)
 		xrds_ib_recv_whole(ep);

@@ -16,6 +16,7 @@
  * to tell. Tables may change between two rows; each row is of one moment.
  */
 #include <linux/mm.h>
+#include <linux/module.h>
 
 #include "xrds.h"
 
@@ -185,15 +186,16 @@ static void xrds_dump_rdma_conn(struct xrds_conn *conn, void *row, bool v6)
 
 static int xrds_dump_rdma_conns(struct xrds_dump *d)
 {
+	const struct xrds_transport *trans = xrds_transport_get(RDS_TRANS_IB);
 	struct xrds_conn *conn;
 	void *row;
 
-	if (!xrds_transport_has(RDS_TRANS_IB))
+	if (!trans)
 		return -ENOPROTOOPT;
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
-		if (!conn->trans->describe ||
+		if (conn->trans != trans ||
 		    !xrds_dump_takes(d, &conn->key.laddr))
 			continue;
 		row = xrds_dump_row(d);
@@ -201,6 +203,7 @@ static int xrds_dump_rdma_conns(struct xrds_dump *d)
 			xrds_dump_rdma_conn(conn, row, d->v6);
 	}
 	rcu_read_unlock();
+	module_put(trans->owner);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
  * directly from xmit or from the work.
  */
 #include <linux/random.h>
+#include <linux/sched/clock.h>
 
 #include "xrds.h"
 
@@ -92,6 +93,8 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
 	/* what is delivered is acknowledged at once, so it comes here once */
 	msg->skb = NULL;
 	if (deliver) {
+		xrds_skb_trace(skb)->at[XRDS_RX_HDR] = local_clock();
+		xrds_skb_trace(skb)->at[XRDS_RX_START] = local_clock();
 		xrds_recv_msg(conn, &wm, skb);
 	} else {
 		kfree_skb(skb);
@@ -325,7 +328,7 @@ static int xrds_loop_xmit_ctl(struct xrds_conn *conn, u8 type,
 struct xrds_transport xrds_loop_transport = {
 	.name		= "loopback",
 	.owner		= THIS_MODULE,
-	.type		= RDS_TRANS_NONE,
+	.type		= XRDS_TRANS_LOOP,
 	.caps		= XRDS_CAP_RDMA,
 	.local		= xrds_loop_local,
 	.dial		= xrds_loop_dial,

@@ -110,12 +110,12 @@ static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 	struct rds_get_mr_args args;
 	u64 cookie;
 
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
 	if (optlen != sizeof(args))
 		return -EINVAL;
 	if (copy_from_sockptr(&args, optval, sizeof(args)))
 		return -EFAULT;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
 	return xrds_mr_create(xs, &args, &cookie);
 }
 
@@ -127,12 +127,12 @@ static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
 	struct rds_get_mr_args plain;
 	u64 cookie;
 
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
 	if (optlen != sizeof(args))
 		return -EINVAL;
 	if (copy_from_sockptr(&args, optval, sizeof(args)))
 		return -EFAULT;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
 	plain.vec = args.vec;
 	plain.cookie_addr = args.cookie_addr;
 	plain.flags = args.flags;
@@ -144,28 +144,60 @@ static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
 {
 	struct rds_free_mr_args args;
 
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
 	if (optlen != sizeof(args))
 		return -EINVAL;
 	if (copy_from_sockptr(&args, optval, sizeof(args)))
 		return -EFAULT;
+	/* it has none, whatever the key */
+	if (!xrds_sk_bound(xs))
+		return -EINVAL;
 	return xrds_mr_free(xs, &args);
 }
 
+/* Once, and before the bound address decides. */
 static int xrds_set_transport(struct xrds_sock *xs, sockptr_t optval,
 			      unsigned int optlen)
 {
-	int type;
+	int type, ret = 0;
 
-	if (xrds_sk_bound(xs))
-		return -EOPNOTSUPP;
-	if (optlen != sizeof(type))
-		return -EINVAL;
-	if (copy_from_sockptr(&type, optval, sizeof(type)))
+	lock_sock(&xs->sk);
+	if (xs->trans)
+		ret = -EOPNOTSUPP;
+	else if (optlen != sizeof(type))
+		ret = -EINVAL;
+	else if (copy_from_sockptr(&type, optval, sizeof(type)))
+		ret = -EFAULT;
+	else if (type < 0 || type >= RDS_TRANS_COUNT)
+		ret = -EINVAL;
+	if (!ret) {
+		xs->trans = xrds_transport_get(type);
+		ret = xs->trans ? 0 : -ENOPROTOOPT;
+	}
+	release_sock(&xs->sk);
+	return ret;
+}
+
+/* mainline's errors: a size that is wrong is a fault */
+static int xrds_set_stamp(struct xrds_sock *xs, int optname, sockptr_t optval,
+			  unsigned int optlen)
+{
+	int value;
+
+	if (optlen != sizeof(value) ||
+	    copy_from_sockptr(&value, optval, sizeof(value)))
 		return -EFAULT;
-	/* the bound address decides; asking for what it decides is fine */
-	return type == RDS_TRANS_IB ? 0 : -ENOPROTOOPT;
+	return xrds_stamp_set(xs, optname, value);
+}
+
+static int xrds_set_trace(struct xrds_sock *xs, sockptr_t optval,
+			  unsigned int optlen)
+{
+	struct rds_rx_trace_so arg;
+
+	if (optlen != sizeof(arg) ||
+	    copy_from_sockptr(&arg, optval, sizeof(arg)))
+		return -EFAULT;
+	return xrds_trace_set(xs, &arg);
 }
 
 /**
@@ -211,8 +243,11 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 		return xrds_set_reply_reserve(xs, optval, optlen);
 	case XRDS_REPLY_RELEASE:
 		return xrds_reply_release(xs, optval, optlen);
+	case SO_TIMESTAMP_OLD:
+	case SO_TIMESTAMP_NEW:
+		return xrds_set_stamp(xs, optname, optval, optlen);
 	case SO_RDS_MSG_RXPATH_LATENCY:
-		return -EOPNOTSUPP;
+		return xrds_set_trace(xs, optval, optlen);
 	default:
 		return -ENOPROTOOPT;
 	}
@@ -227,6 +262,16 @@ static int xrds_get_int(int value, char __user *optval, int __user *optlen,
 	    put_user((int)sizeof(value), optlen))
 		return -EFAULT;
 	return 0;
+}
+
+static int xrds_opt_transport(struct xrds_sock *xs)
+{
+	int type;
+
+	lock_sock(&xs->sk);
+	type = xs->trans ? xs->trans->type : RDS_TRANS_NONE;
+	release_sock(&xs->sk);
+	return type;
 }
 
 static int xrds_get_dest_sndbuf(struct xrds_sock *xs, char __user *optval,
@@ -291,9 +336,8 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 		return xrds_info_getsockopt(&xs->sk, optname, optval, optlen);
 	if (get_user(len, optlen))
 		return -EFAULT;
-	if (len < 0)
-		return -EINVAL;
 
+	/* a negative length is too short for each of them */
 	switch (optname) {
 	case RDS_RECVERR:
 		return xrds_get_int(READ_ONCE(xs->recverr), optval, optlen,
@@ -305,9 +349,8 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 		return xrds_get_int(READ_ONCE(xs->cong_eagain), optval, optlen,
 				    len);
 	case SO_RDS_TRANSPORT:
-		return xrds_get_int(xrds_sk_bound(xs) ? xs->trans->type :
-							RDS_TRANS_NONE,
-				    optval, optlen, len);
+		return xrds_get_int(xrds_opt_transport(xs), optval, optlen,
+				    len);
 	case XRDS_DEST_SNDBUF:
 		return xrds_get_dest_sndbuf(xs, optval, optlen, len);
 	case XRDS_DEST_STATUS:

@@ -142,6 +142,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
 	skb_set_owner_r(skb, &xs->sk);
+	xrds_trace_queued(xs, skb);
 	__skb_queue_tail(queue, skb);
 	xs->rcv_bytes += xrds_skb(skb)->charge;
 	if (xs->rcv_bytes > xrds_sk_rcvbuf(xs) && !xs->congested) {
@@ -426,7 +427,8 @@ static int xrds_recv_wait(struct sock *sk, bool notices, long *timeo)
 	return ret;
 }
 
-static int xrds_recv_copy(struct sk_buff *skb, struct msghdr *m, size_t size)
+static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
+			  struct msghdr *m, size_t size)
 {
 	struct xrds_skb_cb *cb = xrds_skb(skb);
 	struct xrds_addr from = {
@@ -456,6 +458,8 @@ static int xrds_recv_copy(struct sk_buff *skb, struct msghdr *m, size_t size)
 	if (cb->cookie && put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_DEST,
 				   sizeof(cb->cookie), &cb->cookie))
 		return -EFAULT;
+	if (!(cb->flags & XRDS_F_EOS) && xrds_trace_read(xs, skb, m))
+		return -EFAULT;
 	return n;
 }
 
@@ -481,8 +485,9 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 	long timeo, bound;
 	int ret;
 
+	/* there is none, as mainline says it */
 	if (flags & MSG_OOB)
-		return -EOPNOTSUPP;
+		return 0;
 	if (flags & MSG_ERRQUEUE)
 		return sock_recv_errqueue(sk, m, size, SOL_IP, IP_RECVERR);
 
@@ -515,7 +520,7 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 			return ret;
 	}
 
-	ret = xrds_recv_copy(skb, m, size);
+	ret = xrds_recv_copy(xs, skb, m, size);
 	if (ret < 0 && !peek) {
 		xrds_recv_requeue(xs, skb);
 		return ret == -ENOBUFS ? 0 : ret;

@@ -265,8 +265,6 @@ static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
 		return 0;
 	case XRDS_CMSG_BARRIER:
 		return xrds_send_cmsg_barrier(cmsg, len, args);
-	case RDS_CMSG_ZCOPY_COOKIE:
-		return -EOPNOTSUPP;
 	default:
 		return -EINVAL;
 	}

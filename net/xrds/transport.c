@@ -51,20 +51,24 @@ void xrds_transport_unregister(struct xrds_transport *trans)
 EXPORT_SYMBOL_GPL(xrds_transport_unregister);
 
 /**
- * xrds_transport_has - is there a transport of a type?
+ * xrds_transport_get - find a transport by its type
  * @type: RDS_TRANS_*
  *
  * Context: process, may sleep.
- * Return: whether there is.
+ * Return: the transport with a reference on its module, or NULL.
  */
-bool xrds_transport_has(u32 type)
+const struct xrds_transport *xrds_transport_get(u32 type)
 {
+	const struct xrds_transport *found = NULL;
 	struct xrds_transport *trans;
-	bool found = false;
 
 	down_read(&xrds_transport_lock);
-	list_for_each_entry(trans, &xrds_transports, node)
-		found |= trans->type == type;
+	list_for_each_entry(trans, &xrds_transports, node) {
+		if (trans->type == type && try_module_get(trans->owner)) {
+			found = trans;
+			break;
+		}
+	}
 	up_read(&xrds_transport_lock);
 	return found;
 }

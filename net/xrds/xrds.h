@@ -274,7 +274,8 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  *		@lock, read under either
  * @connected:	@peer is valid; guarded the same way
  * @trans:	transport that owns the bound address, with a module
- *		reference; written as @bind
+ *		reference; written as @bind. Before that what SO_RDS_TRANSPORT
+ *		has asked for; lock_sock
  * @tos:	type of service of connections this socket uses; @lock
  * @lock:	L4, see the head of this file
  * @dests:	destinations of this socket; @lock
@@ -313,6 +314,7 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @heard:	there was a source
  * @sources_lost: one could not be noted
  * @all_ended:	every stream has ended, as far as we know
+ * @rx_trace:	SO_RDS_MSG_RXPATH_LATENCY; @lock
  * @recverr:	RDS_RECVERR; lock_sock
  * @cong_monitor: RDS_CONG_MONITOR; @lock
  * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
@@ -370,6 +372,7 @@ struct xrds_sock {
 	bool sources_lost;
 	bool all_ended;
 
+	struct rds_rx_trace_so rx_trace;
 	bool recverr;
 	bool cong_monitor;
 	bool cong_eagain;
@@ -1237,6 +1240,9 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
 
 /* ----------------------------------------------------------- transport */
 
+/* mainline's number for what is not among RDS_TRANS_* */
+enum { XRDS_TRANS_LOOP = 3 };
+
 /* xrds_transport.caps */
 #define XRDS_CAP_RDMA		1	/* RDMA ops and memory regions */
 
@@ -1244,7 +1250,7 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  * struct xrds_transport - what carries messages between two nodes
  * @name:	name in dumps and log lines
  * @owner:	module
- * @type:	RDS_TRANS_*
+ * @type:	RDS_TRANS_*, XRDS_TRANS_LOOP
  * @caps:	XRDS_CAP_*
  * @node:	list of transports
  * @leaving:	being unregistered: no connection is made any more
@@ -1285,8 +1291,8 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
  *		Process context, may sleep.
  * @rop_free:	free what prepare() made for an op. Any context. Optional.
  * @describe:	fill in what RDS_INFO_IB_CONNECTIONS says of the endpoint. Called
- *		with tx_lock held and an endpoint that is up. Optional: the
- *		transport's connections are not in that dump.
+ *		with tx_lock held and an endpoint that is up. Only
+ *		RDS_TRANS_IB has it.
  * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
  *		an acknowledgment (type 0). Called as xmit(), same returns.
  *
@@ -1325,7 +1331,7 @@ struct xrds_transport {
 /* transport.c */
 void xrds_transport_register(struct xrds_transport *trans);
 void xrds_transport_unregister(struct xrds_transport *trans);
-bool xrds_transport_has(u32 type);
+const struct xrds_transport *xrds_transport_get(u32 type);
 const struct xrds_transport *xrds_transport_for(struct net *net,
 						const struct in6_addr *addr,
 						u32 scope);
@@ -1387,14 +1393,28 @@ static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)
 	return (struct xrds_skb_cb *)skb->cb;
 }
 
+/* Where a message passes on its way in: what RDS_CMSG_RXPATH_LATENCY measures
+ * lies between them.
+ */
+enum xrds_rx_point {
+	XRDS_RX_HDR,		/* a header that begins a message */
+	XRDS_RX_START,		/* its first fragment is taken */
+	XRDS_RX_END,		/* it is whole, and queued on the socket */
+	XRDS_RX_POINTS
+};
+
+static_assert((int)XRDS_RX_POINTS == (int)RDS_MSG_RX_DGRAM_TRACE_MAX);
+
 /**
  * struct xrds_skb_trace - what a queued message remembers for those who look
  *	closely; in front of its payload
  * @seq:	sequence number
+ * @at:		local_clock() at each point, 0: nobody has looked
  * @tos:	type of service of the connection
  */
 struct xrds_skb_trace {
 	u64 seq;
+	u64 at[XRDS_RX_POINTS];
 	u8 tos;
 };
 
@@ -1415,6 +1435,14 @@ bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_recv_ready(struct xrds_sock *xs);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
+
+/* ------------------------------------------------------------- trace.c */
+
+void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb);
+int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
+		    struct msghdr *m);
+int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
+int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on);
 
 /* -------------------------------------------------------------- cong.c */
 

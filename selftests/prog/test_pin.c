@@ -142,7 +142,7 @@ static void option_sizes(void)
 		check_err(setsockopt(fd, SOL_RDS, option, (void *)8, len),
 			  EFAULT);
 		check_err(setsockopt(unbound, SOL_RDS, option, &args, len),
-			  ENOTCONN);
+			  option == RDS_FREE_MR ? EINVAL : ENOTCONN);
 	}
 	close(unbound);
 	close(fd);

@@ -383,7 +383,7 @@ static void connect_bad(void)
 	check_err(connect_host(fd, "224.0.0.1", 4001), EINVAL);
 	check_err(connect_host(fd, "255.255.255.255", 4001), EINVAL);
 	check_err(connect_host(fd, "0.0.0.0", 4001), EDESTADDRREQ);
-	check_err(connect_host(fd, "::", 4001), EDESTADDRREQ);
+	check_err(connect_host(fd, "::", 4001), EPROTOTYPE);
 	check_err(connect(fd, &a.sa, 3), EINVAL);
 	a.sa.sa_family = AF_UNIX;
 	check_err(connect(fd, &a.sa, addr_len(&a)), EAFNOSUPPORT);
