@@ -19,6 +19,11 @@
  * done so, or goes, the object is destroyed, which makes the key void as well.
  * The owner frees the rest.
  *
+ * A device that has invalidated a key is done with the memory, but soft-RoCE
+ * looks at the key of each packet first and copies then, and invalidating does
+ * not wait for a copy on another processor. Destroying the object does: that is
+ * what RDS_RDMA_INVALIDATE asks for there.
+ *
  * Every region has a reference on its device until it has ended.
  *
  * The pool is bounded, by objects and by the pages they can hold. It is a
@@ -158,6 +163,12 @@ static struct xrds_ib_fr *xrds_ib_fr_get(struct xrds_ib_mr *m, u32 pages)
 static enum dma_data_direction xrds_ib_mr_dir(const struct xrds_ib_mr *m)
 {
 	return m->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+}
+
+/* Is the device done with the memory when it has invalidated the key? */
+static bool xrds_ib_mr_invalidates(const struct xrds_ib_mr *m)
+{
+	return m->ibdev->dev->ops.driver_id != RDMA_DRIVER_RXE;
 }
 
 static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
@@ -419,7 +430,8 @@ err_dev:
  * xrds_ib_mr_unreg - make a key void
  * @mr: region that was registered
  *
- * When it returns nobody touches the memory by this key.
+ * When it returns nobody touches the memory by this key; with mr->invalidate
+ * not even a packet that soft-RoCE had at hand.
  *
  * Context: process, may sleep, bounded.
  */
@@ -429,7 +441,8 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
-	xrds_ib_mr_end(m, true);
+	if (m->ibdev)
+		xrds_ib_mr_end(m, !mr->invalidate || xrds_ib_mr_invalidates(m));
 	mutex_unlock(&m->lock);
 	mr->priv = NULL;
 	xrds_ib_mr_put(m);

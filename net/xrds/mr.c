@@ -220,6 +220,7 @@ int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
 	mr->trans = trans;
 	mr->write = args->flags & RDS_RDMA_READWRITE;
 	mr->use_once = args->flags & RDS_RDMA_USE_ONCE;
+	mr->invalidate = args->flags & RDS_RDMA_INVALIDATE;
 	mr->key.addr = xs->bind.addr;
 	atomic_inc(&xs->xn->nr_mrs);
 
@@ -248,7 +249,8 @@ err_put:
  * @xs: socket
  * @args: cookie; 0 ends nothing, as nothing ended is kept
  *
- * When it has returned no peer can touch the memory.
+ * When it has returned no peer can touch the memory; with
+ * RDS_RDMA_INVALIDATE on no device.
  *
  * Context: process, may sleep.
  * Return: 0, -EINVAL for an unknown key.
@@ -266,6 +268,7 @@ int xrds_mr_free(struct xrds_sock *xs, const struct rds_free_mr_args *args)
 	if (!mr)
 		return -EINVAL;
 	if (mr->xs == xs && xrds_mr_unlink(mr)) {
+		mr->invalidate |= args->flags & RDS_RDMA_INVALIDATE;
 		xrds_mr_destroy(mr);
 		ret = 0;
 	}

@@ -711,6 +711,8 @@ struct xrds_mr_key {
  * @offset:	where in the key's address space the memory begins
  * @write:	peers may write
  * @use_once:	ends when it was used
+ * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for,
+ *		whatever that takes; set by who registers or ends it
  * @lock:	loopback: guards access and @dead
  * @dead:	loopback: the key is void; @lock
  * @priv:	the transport's
@@ -730,6 +732,7 @@ struct xrds_mr {
 	u32 offset;
 	bool write;
 	bool use_once;
+	bool invalidate;
 	spinlock_t lock;		/* access over loopback, dead */
 	bool dead;
 	void *priv;
@@ -1287,8 +1290,9 @@ enum { XRDS_TRANS_LOOP = 3 };
  * @mr_reg:	register mr->pin for the access asked for; sets mr->key.rkey and
  *		mr->offset. Process context, may sleep. Returns 0 or a negative
  *		errno. This and the next two only with XRDS_CAP_RDMA.
- * @mr_unreg:	make the key void; when it returns no peer touches the memory.
- *		Process context, may sleep.
+ * @mr_unreg:	make the key void; when it returns no peer touches the memory,
+ *		for certain with mr->invalidate, else as far as the device goes
+ *		by that. Process context, may sleep.
  * @rop_free:	free what prepare() made for an op. Any context. Optional.
  * @describe:	fill in what RDS_INFO_IB_CONNECTIONS says of the endpoint. Called
  *		with tx_lock held and an endpoint that is up. Only

@@ -19,7 +19,8 @@
 enum {
 	SMALL		= 100,
 	MIB		= 1 << 20,
-	STALE_ROUNDS	= 50,
+	STALE_ROUNDS	= 20,
+	LOADED		= 64 * 1024,	/* of a region whose users are busy */
 };
 
 #define WRITABLE RDS_RDMA_READWRITE
@@ -434,25 +435,50 @@ static void closed(void)
 	close(fd);
 }
 
-struct writer {
+/* Who keeps using the region, and what became of the ops */
+struct user {
+	pthread_t thread;
 	struct target *t;
+	bool write;
 	bool stop;
+	long done, refused, other;
 };
 
-static void *writer_thread(void *arg)
+static void *user_thread(void *arg)
 {
-	struct writer *w = arg;
-	int fd = rds_bound(NULL);
+	char *mem = pages(LOADED);
+	struct user *u = arg;
+	int fd = rds_bound(NULL), status;
 	struct op op;
 
-	while (!READ_ONCE(w->stop)) {
+	memset(mem, 'w', LOADED);
+	while (!READ_ONCE(u->stop)) {
 		/* nobody reads messages there */
-		op = op_write(w->t, 0, "w", 1);
+		op = u->write ? op_write(u->t, 0, mem, LOADED) :
+				op_read(u->t, 0, mem, LOADED);
 		op_set(&op, RDS_RDMA_SILENT, 0);
-		op_run(fd, &w->t->addr, &op);
+		status = op_run(fd, &u->t->addr, &op);
+		u->done += status == RDS_RDMA_SUCCESS;
+		u->refused += status == RDS_RDMA_REMOTE_ERROR;
+		u->other += status != RDS_RDMA_SUCCESS &&
+			    status != RDS_RDMA_REMOTE_ERROR;
 	}
 	close(fd);
 	return NULL;
+}
+
+static void user_start(struct user *u, struct target *t, bool write)
+{
+	*u = (struct user){ .t = t, .write = write };
+	pthread_create(&u->thread, NULL, user_thread, u);
+}
+
+static void user_end(struct user *u)
+{
+	WRITE_ONCE(u->stop, true);
+	pthread_join(u->thread, NULL);
+	check_eq(u->other, 0);
+	check(u->done > 0);
 }
 
 static bool written(void *arg)
@@ -460,30 +486,58 @@ static bool written(void *arg)
 	return READ_ONCE(*(char *)arg) == 'w';
 }
 
-/* The peer keeps writing: what is stored after FREE_MR has returned stays */
-static void free_under_writes(void)
+static void mr_end(const struct target *t, u32 flags)
 {
-	struct target t;
-	struct writer w = { .t = &t };
-	pthread_t thread;
+	struct rds_free_mr_args args = { .cookie = t->cookie, .flags = flags };
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	pthread_create(&thread, NULL, writer_thread, &w);
+	check_ret(setsockopt(t->fd, SOL_RDS, RDS_FREE_MR, &args, sizeof(args)),
+		  0);
+}
+
+/* Peers keep writing and reading: what is stored after RDS_FREE_MR stays. Who
+ * uses another region at the same address notices nothing.
+ */
+static void freed_in_use(u32 flags)
+{
+	struct user users[4], bystander;
+	struct target t, other;
+	long refused = 0;
+	u64 cookie;
+
+	target_open(&t, LOADED, WRITABLE);
+	target_open(&other, LOADED, WRITABLE);
+	for (int i = 0; i < 4; i++)
+		user_start(&users[i], &t, i % 2);
+	user_start(&bystander, &other, true);
 	for (int i = 0; i < STALE_ROUNDS; i++) {
-		u64 cookie = t.cookie;
-
 		must_wait(written, t.mem, WAIT_MS);
-		check_ret(mr_free(t.fd, cookie), 0);
-		WRITE_ONCE(t.mem[0], 'f');
+		mr_end(&t, flags);
+		memset(t.mem, 'f', LOADED);
 		/* no condition to wait for: nothing is to happen */
 		usleep(i % 5 * 500);
-		check_eq(READ_ONCE(t.mem[0]), 'f');
-		must(mr_get(t.fd, t.mem, PAGE_BYTES, WRITABLE, &cookie));
+		check(filled(t.mem, LOADED, 'f'));
+		must(mr_get(t.fd, t.mem, LOADED, WRITABLE, &cookie));
 		WRITE_ONCE(t.cookie, cookie);
 	}
-	WRITE_ONCE(w.stop, true);
-	pthread_join(thread, NULL);
+	for (int i = 0; i < 4; i++) {
+		user_end(&users[i]);
+		refused += users[i].refused;
+	}
+	check(refused > 0);
+	user_end(&bystander);
+	check_eq(bystander.refused, 0);
+	target_close(&other);
 	target_close(&t);
+}
+
+static void free_in_use(void)
+{
+	freed_in_use(0);
+}
+
+static void invalidate_in_use(void)
+{
+	freed_in_use(RDS_RDMA_INVALIDATE);
 }
 
 static const struct tap_case cases[] = {
@@ -511,8 +565,10 @@ static const struct tap_case cases[] = {
 	{ "use_once", "a region to be used once ends with its use", use_once,
 	  0, 0 },
 	{ "closed", "closing the socket ends its regions", closed, 0, 0 },
-	{ "free_under_writes", "after RDS_FREE_MR no peer touches the memory",
-	  free_under_writes, 0, 60 },
+	{ "free_in_use", "after RDS_FREE_MR no peer touches the memory",
+	  free_in_use, 0, 60 },
+	{ "invalidate_in_use", "the same with RDS_RDMA_INVALIDATE",
+	  invalidate_in_use, 0, 60 },
 };
 
 int main(int argc, char **argv)

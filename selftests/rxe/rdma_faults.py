@@ -99,6 +99,21 @@ def test_refused(rig):
               "not the device has refused them")
 
 
+def test_freed(rig):
+    """What its owner takes back a peer's op does not touch any more."""
+    pair = remote.Pair(rig)
+    proc = pair.start("test_free freed")
+    streams = 0
+    while proc.code is None:
+        traffic.run(rig, 2000, seed=43, stall=100)
+        streams += 1
+    rig.diag("; ".join(proc.wait(LIMIT).out.splitlines()))
+    rig.diag(f"meanwhile {streams} streams")
+    pair.end()
+    rig.check(remote.counter(rig.b, "ib_rdma_remote_error") >= 6,
+              "not the device has refused them")
+
+
 def test_poison(rig):
     """Below the mark no buffer is written to, through broken connections."""
     result = _interrupted(rig, "poison")

@@ -342,7 +342,7 @@ ssize_t op_send(int fd, const union addr *to, struct op *op)
 
 int op_run(int fd, const union addr *to, struct op *op)
 {
-	static u64 token;
+	static __thread u64 token;
 	struct got got;
 
 	op_set(op, RDS_RDMA_NOTIFY_ME, ++token);
