@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A receiver that does not read stops its senders, across the wire."""
 
+import os
 import signal
 import time
 
@@ -10,6 +11,7 @@ import traffic
 TIMEOUT = 120
 UPDATE_BYTES = 128
 OTHERS_SECONDS = 10
+EDGE_STEPS = int(os.environ.get("EDGE_STEPS", "3000"))
 
 
 def _blocked(rig, here, there, port):
@@ -68,6 +70,31 @@ def test_few_updates(rig):
     _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4104))
     told = remote.counter(rig.a, "cong_update_received") - before
     rig.check(told == 2, f"{told} updates for one port")
+
+
+def test_promptly(rig):
+    """Woken within 10 ms and the wire, and hardly a system call till then."""
+    server = rig.b.start(f"test_prompt serve {rig.b.ip} 4120")
+    server.expect("ready")
+    out = rig.a.run(f"test_prompt send {rig.a.ip} {rig.b.ip} 4120").out
+    rig.diag("; ".join(out.splitlines()))
+
+
+def test_edges(rig):
+    """No edge of epoll is lost between two nodes, whatever they do."""
+    for ipv6 in (False, True):
+        here, there = (n.ip6 if ipv6 else n.ip for n in rig.nodes)
+        pair = [rig.a.start(f"test_edges_pair {here} {there} {EDGE_STEPS}"),
+                rig.b.start(f"test_edges_pair {there} {here} {EDGE_STEPS}")]
+        for proc in pair:
+            proc.expect("bound")
+        for proc in pair:
+            proc.kill(signal.SIGUSR1)
+        for proc in pair:
+            rig.diag("; ".join(proc.wait(100).out.splitlines()))
+
+
+test_edges.timeout = 240
 
 
 def _sent_bytes(node) -> int:

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For two-node tests: how soon a sender learns that a port is free again.
+ *
+ *   test_prompt serve LOCAL PORT
+ *   test_prompt send LOCAL REMOTE PORT
+ *
+ * The server reads what has come to PORT when it is told to by a message to the
+ * next port, and answers other messages there. So the time from the order to
+ * read to the end of the sender's poll() is that of a question and its answer,
+ * and what the end of congestion takes. Says "ready"; the exit status of the
+ * sender is the verdict.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	BYTES		= 8192,
+	SPACE		= 64 * 1024,
+	ROUNDS		= 25,
+	PROMPT_US	= 10000,
+	LIMIT_MS	= 30000,
+	SPIN_MS		= 2000,
+	CALLS_PER_S	= 10,
+};
+
+static char data[BYTES];
+
+static long now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000L + ts.tv_nsec / 1000;
+}
+
+static void serve(const char *local, int port)
+{
+	int fd = rds_bound_to(local, port, NULL);
+	int orders = rds_bound_to(local, port + 1, NULL);
+	union addr from;
+	char order;
+
+	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, SPACE);
+	printf("ready\n");
+	fflush(stdout);
+	for (;;) {
+		if (rds_recv(orders, &order, 1, 0, &from) != 1)
+			continue;
+		if (order != 'd')
+			must(rds_send(orders, &order, 1, 0, &from));
+		else
+			while (rds_recv(fd, data, BYTES, MSG_DONTWAIT,
+					NULL) >= 0)
+				;
+	}
+}
+
+static void congest(int fd, const union addr *to)
+{
+	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
+
+	for (;;) {
+		if (rds_send(fd, data, BYTES, MSG_DONTWAIT, to) > 0)
+			continue;
+		if (errno == ENOBUFS)
+			return;
+		if (errno != EAGAIN || tap_now_ms() > end)
+			tap_fail("not congested: %s", tap_errno_name(errno));
+		poll_one(fd, POLLOUT, 100);
+	}
+}
+
+static long ask(int fd, const union addr *to)
+{
+	long start = now_us();
+	char answer;
+
+	must(rds_send(fd, "p", 1, 0, to));
+	check_ret(rds_recv_within(fd, &answer, 1, LIMIT_MS, NULL), 1);
+	return now_us() - start;
+}
+
+static long released(int fd, const union addr *to, int orders,
+		     const union addr *where)
+{
+	long start;
+
+	congest(fd, to);
+	check_eq(poll_one(fd, POLLOUT, 0), 0);
+	start = now_us();
+	must(rds_send(orders, "d", 1, 0, where));
+	check_eq(poll_one(fd, POLLOUT, tap_ms(LIMIT_MS)), POLLOUT);
+	start = now_us() - start;
+	check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, to), 1);
+	return start;
+}
+
+/* poll() and send, as a program would that has nothing else to do */
+static void no_spin(int fd, const union addr *to)
+{
+	long long end = tap_now_ms() + SPIN_MS;
+	int calls = 0;
+
+	while (tap_now_ms() < end) {
+		calls++;
+		if (!poll_one(fd, POLLOUT, end - tap_now_ms()))
+			continue;
+		calls++;
+		if (rds_send(fd, data, 1, MSG_DONTWAIT, to) >= 0)
+			tap_fail("a congested destination took a message");
+	}
+	check_range(calls, 1, SPIN_MS / 1000 * CALLS_PER_S);
+	printf("%d system calls in %d ms\n", calls, SPIN_MS);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const long *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void send_all(const char *local, const char *remote, int port)
+{
+	union addr to = addr_of(remote, port), where = addr_of(remote, port + 1);
+	int fd = rds_bound_to(local, 0, NULL);
+	int orders = rds_bound_to(local, 0, NULL);
+	long asked[ROUNDS], took[ROUNDS];
+
+	/* in turns: other things that the machine does are to hit both */
+	for (int i = 0; i < ROUNDS; i++) {
+		asked[i] = ask(orders, &where);
+		took[i] = released(fd, &to, orders, &where);
+	}
+	qsort(asked, ROUNDS, sizeof(asked[0]), by_size);
+	qsort(took, ROUNDS, sizeof(took[0]), by_size);
+	printf("asked %ld us, at best %ld; released %ld us, at best %ld\n",
+	       asked[ROUNDS / 2], asked[0], took[ROUNDS / 2], took[0]);
+	/* what else runs in the machine is not to blame on it: the best ones */
+	check(took[0] - asked[0] <= tap_ms(PROMPT_US));
+	congest(fd, &to);
+	no_spin(fd, &to);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 4 && !strcmp(argv[1], "serve"))
+		serve(argv[2], atoi(argv[3]));
+	if (argc != 5 || strcmp(argv[1], "send"))
+		tap_fail("usage: test_prompt serve|send LOCAL [REMOTE] PORT");
+	send_all(argv[2], argv[3], atoi(argv[4]));
+	fflush(stdout);
+	tap_child_exit();
+}
