@@ -25,8 +25,7 @@
  * last message that is in the queue asks, besides every few.
  *
  * The ends of streams are not for such peers: they leave the queue when their
- * turn comes. Silent ops, and who has no payload for them, are the transport's
- * business. Congestion is told by the map, always all of it. There is no word
+ * turn comes. Congestion is told by the map, always all of it. There is no word
  * for the end of a connection: whoever has lost it dials again, at once, so
  * idle connections stay. The heartbeat is an acknowledgment, which the peer's
  * device acknowledges if it is there.
@@ -165,7 +164,7 @@ void xrds_classic_open(struct xrds_conn *conn)
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)
 		ack = 0;
-	list_splice_init(&conn->sendq, conn->inflight.prev);
+	list_splice_tail_init(&conn->sendq, &conn->inflight);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
 		if (msg->seq && msg->seq <= ack)
 			xrds_xmit_end(conn, msg, &acked);

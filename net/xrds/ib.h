@@ -660,6 +660,7 @@ void xrds_ib_op_end(struct list_head *ended, s32 status);
 
 /* ------------------------------------------------------ ib_classic.c */
 
+u16 xrds_ib_classic_mask(void);
 bool xrds_ib_classic_known(const struct xrds_ib_ep *ep);
 bool xrds_ib_classic_settle(struct xrds_ib_ep *ep, int version);
 int xrds_ib_classic_guess(struct xrds_ib_ep *ep, const void *data, u32 bytes);

@@ -20,12 +20,30 @@
  * Fragments carry 4096 bytes each, all of them the same header. What only XRDS
  * mode has is left out of it: xrds_ib_classic_hdr().
  */
+#include <linux/moduleparam.h>
+
 #include "ib.h"
+
+static bool xrds_ib_classic_only;
+module_param_named(classic, xrds_ib_classic_only, bool, 0444);
+MODULE_PARM_DESC(classic, "Speak the versions of mainline RDS only, for tests (default N)");
 
 enum {
 	/* nobody is bound to it: the kernel of a classic peer keeps it */
 	XRDS_IB_CLASSIC_NO_PORT	= 1,
 };
+
+/**
+ * xrds_ib_classic_mask - the minor versions of major 4 that this node speaks
+ *
+ * Context: any.
+ * Return: XRDS_WIRE_MASK_*.
+ */
+u16 xrds_ib_classic_mask(void)
+{
+	return xrds_ib_classic_only ? XRDS_WIRE_MASK & ~XRDS_WIRE_MASK_XRDS :
+				      XRDS_WIRE_MASK;
+}
 
 /**
  * xrds_ib_classic_known - is the peer known to be a classic one?

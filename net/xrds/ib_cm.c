@@ -95,7 +95,7 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
 		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
 		err = XRDS_WIRE_PRIV_ADDR;
-	version = err ? 0 : xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK);
+	version = err ? 0 : xrds_wire_version_chosen(&priv, xrds_ib_classic_mask());
 	if (!err && (!version || !xrds_ib_classic_settle(ep, version)))
 		err = XRDS_WIRE_PRIV_VERSION;
 	if (err) {
@@ -269,7 +269,7 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 	*priv = (struct xrds_wire_priv) {
 		.saddr	= conn->key.laddr,
 		.daddr	= conn->key.faddr,
-		.mask	= XRDS_WIRE_MASK,
+		.mask	= xrds_ib_classic_mask(),
 		.tos	= conn->key.tos,
 		.epoch	= conn->epoch,
 		.ack	= xrds_classic_ack(conn),
@@ -416,7 +416,7 @@ static enum xrds_wire_err xrds_ib_req_check(const struct rdma_conn_param *param,
 	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
 	    !ipv6_addr_equal(&priv->daddr, &key->laddr))
 		return XRDS_WIRE_PRIV_ADDR;
-	if (!xrds_wire_version(priv, XRDS_WIRE_MASK))
+	if (!xrds_wire_version(priv, xrds_ib_classic_mask()))
 		return XRDS_WIRE_PRIV_VERSION;
 	return XRDS_WIRE_OK;
 }
@@ -442,7 +442,7 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 		atomic_dec(&xin->half_open);
 		goto err_count;
 	}
-	req->version = xrds_wire_version(priv, XRDS_WIRE_MASK);
+	req->version = xrds_wire_version(priv, xrds_ib_classic_mask());
 	req->base.epoch = priv->epoch;
 	req->base.classic = req->version != XRDS_VER_XRDS;
 	req->ack = priv->ack;
@@ -500,7 +500,7 @@ static int xrds_ib_request(struct rdma_cm_id *id,
 	if (ret) {
 		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
 				     &key.faddr, ret);
-		if (xrds_wire_version(&priv, XRDS_WIRE_MASK) != XRDS_VER_XRDS)
+		if (xrds_wire_version(&priv, xrds_ib_classic_mask()) != XRDS_VER_XRDS)
 			xrds_ib_reject(id, XRDS_REJECT_VERSION);
 		else
 			xrds_ib_reject(id, ret == -EALREADY ?

@@ -98,6 +98,10 @@ def _rdma_read(rig) -> None:
 def _congestion(rig) -> None:
     """A receiver that does not read stops the sender, and lets it go on."""
     _dial(rig)
+    _stop_and_go(rig)
+
+
+def _stop_and_go(rig) -> None:
     for sink, source in ((rig.a, rig.b), (rig.b, rig.a)):
         receiver = sink.start(f"test_classic sink {sink.ip} {source.ip} 100")
         receiver.expect("ready")
@@ -230,3 +234,18 @@ def test_cluster(rig):
 
 test_cluster.nodes = 3
 test_cluster.modules = (XRDS, XRDS, IN_TREE)
+
+
+def test_self(rig):
+    """XRDS as it talks to in-tree RDS, on both nodes, on every kernel."""
+    for node in rig.nodes:
+        node.run("modprobe -r xrds_ib && modprobe xrds_ib classic=1",
+                 timeout=30)
+    _data(rig)
+    _stop_and_go(rig)
+    for mode in ("reader", "writer", "silent"):
+        _pair(rig.a, rig.b, ("owner", mode), ROUNDS)
+
+
+test_self.modules = XRDS
+test_self.kernels = ""
