@@ -306,7 +306,7 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 	ret = xrds_addr_check_dest(&a);
 	/* mainline's word for such addresses of IPv6, mapped ones included */
 	if (ret && uaddr->sa_family == AF_INET6 &&
-	    !(ipv6_addr_type(&a.addr) & IPV6_ADDR_LINKLOCAL))
+	    !(ipv6_addr_type(&a.addr) & IPV6_ADDR_UNICAST))
 		return -EPROTOTYPE;
 	if (ret)
 		return ret;
@@ -345,25 +345,31 @@ static int xrds_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
 	struct sockaddr_storage ss;
-	struct xrds_addr a = {};
+	struct xrds_addr a;
 	int len;
 
 	lock_sock(&xs->sk);
-	if (peer) {
-		if (!xs->connected) {
-			release_sock(&xs->sk);
-			return -ENOTCONN;
-		}
+	if (peer && xs->connected) {
 		a = xs->peer;
-	} else if (xs->bound) {
+	} else if (!peer && xs->bound) {
 		a.addr = xs->bind.addr;
 		a.scope = xs->bind.scope;
 		a.port = xs->bind.port;
+	} else if (!peer && xs->connected) {
+		/* as mainline: the wildcard of the peer's family */
+		a = (struct xrds_addr){};
+		if (ipv6_addr_v4mapped(&xs->peer.addr))
+			ipv6_addr_set_v4mapped(htonl(INADDR_ANY), &a.addr);
+	} else {
+		release_sock(&xs->sk);
+		if (peer)
+			return -ENOTCONN;
+		/* and without a peer no family */
+		memset(uaddr, 0, sizeof(struct sockaddr_in));
+		return sizeof(struct sockaddr_in);
 	}
 	release_sock(&xs->sk);
 
-	if (ipv6_addr_any(&a.addr))
-		ipv6_addr_set_v4mapped(htonl(INADDR_ANY), &a.addr);
 	len = xrds_addr_build(&a, &ss);
 	memcpy(uaddr, &ss, len);
 	return len;

@@ -290,8 +290,9 @@ static void getsockname_unbound(void)
 	int fd = rds_socket();
 	union addr a;
 
-	/* a fresh socket has a name of zeroes, as with any IP protocol */
+	/* a fresh socket has a name of zeroes, the family included */
 	check_ret(getsockname(fd, &a.sa, &len), 0);
+	check_eq(a.sa.sa_family, AF_UNSPEC);
 	check_eq(addr_port(&a), 0);
 	close(fd);
 }
