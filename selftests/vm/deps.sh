@@ -6,13 +6,14 @@
 #
 #   build  compiler and headers of the default kernel
 #   unit   build, and what the unit tests and the fuzz target are built with
-#   rig    build, and what boots nodes
+#   rig    build, what boots nodes, and programs of others that run on them
 #   check  build, and what the style, sparse and doc checks call
 set -eu
 
 build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
 unit="$build python3 g++ clang libclang-rt-14-dev"
 rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd"
+rig="$rig qperf trinity"
 check="$build git python3 sparse shellcheck codespell mandoc xz-utils"
 
 wanted=

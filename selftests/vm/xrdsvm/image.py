@@ -28,6 +28,9 @@ CARRIED = ("crc32c_generic", "rdma_cm", "rdma_ucm", "ib_uverbs", "rds",
            "sch_prio", "cls_u32", "siw")
 PROGRAMS = ("bash", "date", "ip", "kmod", "rdma", "ss", "tc", "timeout")
 KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
+# Programs written for RDS, or against it, where the host has them.
+STRANGERS = ("qperf", "trinity")
+RDS_TOOLS = ("rds-ping", "rds-info", "rds-stress")   # in $RDS_TOOLS_DIR
 ON_NODES = ("unload", "leaks", "settled")   # scripts of the rig for nodes
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
@@ -142,9 +145,22 @@ def _payload(kernel: Kernel, base: Path, modules: list[Path]) -> bytes:
         _add_own_modules(archive, kernel, base, modules)
     for part in ("lib", "loop", "rxe"):
         archive.tree(f"xrds/selftests/{part}", TOP / "selftests" / part)
+    _add_strangers(archive)
     for program in programs():
         archive.program(f"xrds/selftests/prog/build/{program.name}", program)
     return bytes(archive)
+
+
+def _add_strangers(archive: Archive) -> None:
+    for name in STRANGERS:
+        found = shutil.which(name)
+        if found:
+            archive.program(f"bin/{name}", Path(found))
+    folder = os.environ.get("RDS_TOOLS_DIR")
+    for name in RDS_TOOLS if folder else ():
+        tool = Path(folder) / name
+        if tool.exists():
+            archive.program(f"bin/{name}", tool)
 
 
 def programs() -> list[Path]:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs written for RDS run as they are, and find what they know.
+
+System calls and RDS_INFO_* dumps come out as with mainline RDS, but for what
+is listed: Documentation/differences.rst has every line of test_calls and
+test_state that differs, with both outcomes. One that differs and is not in the
+list is a failure, and so is one in the list that does not differ.
+"""
+
+import os
+import re
+from pathlib import Path
+
+TIMEOUT = 180
+TOP = Path(__file__).parents[2]
+ENTRY = re.compile(r"^\* ``([^`]+)``: ``([^`]*)``, here ``([^`]*)``$", re.M)
+
+
+def listed(prefix) -> dict[str, tuple[str, str]]:
+    text = (TOP / "Documentation/differences.rst").read_text(encoding="utf-8")
+    return {name: (theirs, ours) for name, theirs, ours in ENTRY.findall(text)
+            if name.startswith("info") == (prefix == "info")}
+
+
+def outcomes(node, command) -> dict[str, str]:
+    lines = node.run(command, timeout=60).out.splitlines()
+    assert lines[-1] == "end", lines[-1]
+    return dict(line.split(": ", 1) for line in lines[:-1])
+
+
+def with_mainline(node, command):
+    """The outcomes with mainline RDS in place of XRDS."""
+    node.run("rmmod xrds_ib xrds && modprobe rds && modprobe rds_rdma")
+    try:
+        return outcomes(node, command)
+    finally:
+        node.run("rmmod rds_rdma rds && modprobe xrds_ib")
+        # what is left for nobody goes at once
+        node.write("/proc/sys/net/xrds/linger_ms", "1\n")
+
+
+def compare(rig, command, want):
+    theirs = with_mainline(rig.a, command)
+    ours = outcomes(rig.a, command)
+
+    rig.diag(f"{len(theirs)} outcomes, {len(want)} differ by intent")
+    wrong = []
+    for name in dict.fromkeys([*theirs, *ours, *want]):
+        found = theirs.get(name, "nothing"), ours.get(name, "nothing")
+        if want.get(name, (found[0], found[0])) != found:
+            wrong.append(f"* ``{name}``: ``{found[0]}``, here ``{found[1]}``")
+    rig.check(not wrong, "not as listed:\n" + "\n".join(wrong))
+    return theirs
+
+
+def test_calls(rig):
+    tried = compare(rig, "test_calls", listed("calls"))
+    rig.check(len(tried) >= 150, "fewer than 150 calls")
+
+
+def test_info(rig):
+    a = rig.a
+    silent = f"{a.ip.rsplit('.', 1)[0]}.99", f"{a.ip6.rsplit(':', 1)[0]}:99"
+    compare(rig, f"test_state {a.ip} {a.ip6} {silent[0]} {silent[1]}",
+            listed("info"))
+
+
+# On the debug kernel mainline RDS has complaints of its own.
+test_calls.nodes = test_info.nodes = 1
+test_calls.kernels = test_info.kernels = "6.1 6.12"
+
+
+def test_qperf(rig):
+    if rig.a.run("command -v qperf", check=False).code:
+        rig.skip("no qperf")
+    server = rig.b.start("qperf -lp 19765")
+    rig.b.wait_for("ss -ltn | grep -q :19765")
+    before = rig.a.hw_counters()["sent_pkts"]
+    out = str(rig.a.run(f"qperf -lp 19765 -t 2 {rig.b.ip} rds_lat rds_bw",
+                        timeout=60))
+    rig.diag(out)
+    rig.check(re.search(r"\blatency\s+=\s+[\d.]+ ", out), "no latency")
+    rig.check(re.search(r"\bbw\s+=\s+[\d.]+ ([KMG]B|bytes)/sec", out), "no rate")
+    rig.check(rig.a.hw_counters()["sent_pkts"] > before + 100,
+              "RDMA did not carry it")
+    server.kill()
+
+
+# A wild program leaves nothing behind and stops nobody.
+def test_trinity(rig):
+    calls = int(os.environ.get("XRDS_TRINITY_CALLS", "1000"))
+    if rig.a.run("command -v trinity", check=False).code:
+        rig.skip("no trinity")
+    # what it leaves behind goes soon
+    rig.a.write("/proc/sys/net/xrds/linger_ms", "1000\n")
+    rig.a.run("mkdir -p /tmp/trinity && chmod 777 /tmp/trinity")
+    done = rig.a.run(
+        "cd /tmp/trinity && su nobody -s /bin/bash -c '"
+        f"trinity -q -a 64 -s 12345 -N {calls} -C 2 -P PF_RDS -l off --enable-fds=sockets"
+        " -c bind -c connect -c getsockname -c getpeername -c getsockopt"
+        " -c setsockopt -c sendto -c sendmsg -c sendmmsg -c recvfrom"
+        " -c recvmsg -c recvmmsg -c ioctl -c shutdown -c listen"
+        " -c accept -c socket < /dev/null 2>&1 | tail -n 20'",
+        timeout=120, check=False)
+    rig.diag(done.out)
+    ran = re.search(r"Ran (\d+) syscalls", done.out)
+    rig.check(ran and int(ran[1]) >= calls, "trinity did not do its work")
+    rig.a.run("rm -rf /tmp/trinity; ! pidof trinity")
+    rig.a.run("test_stream -l 127.0.0.1 -c 100")
+
+
+test_trinity.nodes = 1
+
+
+def test_rds_tools(rig):
+    """rds-ping and rds-info, if RDS_TOOLS_DIR names a folder with them."""
+    folder = os.environ.get("RDS_TOOLS_DIR")
+    if not folder or rig.a.run("command -v rds-ping", check=False).code:
+        rig.skip("RDS_TOOLS_DIR names no rds-ping")
+    out = str(rig.a.run(f"rds-ping -c 3 {rig.b.ip}"))
+    rig.check(out.count("usec") == 3, out)
+    out = str(rig.a.run("rds-info -n"))
+    rig.check(re.search(rf"{rig.a.ip}\s+{rig.b.ip}\b.*C", out), out)
+    out = str(rig.a.run("rds-info -c"))
+    rig.check("recv_queued" in out, out)
