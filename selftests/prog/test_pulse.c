@@ -31,18 +31,9 @@ enum {
 
 static u32 sent, received, count;
 static bool heard;
-static char buffer[LARGE];
+static char buffer[LARGE], out[LARGE];
 static union addr peer;
 static int fd;
-
-static void send_number(u32 number)
-{
-	size_t len = number && number % LARGE_EVERY == 0 ? LARGE :
-							   sizeof(number);
-
-	memcpy(buffer, &number, sizeof(number));
-	must(rds_send(fd, buffer, len, 0, &peer));
-}
 
 static void receive(void)
 {
@@ -61,6 +52,25 @@ static void receive(void)
 	}
 	if (errno != EAGAIN)
 		tap_fail("recvmsg: %s", tap_errno_name(errno));
+}
+
+/* Two sides that wait in sendmsg(), each for the other to read, wait for ever:
+ * a large message is more than a receive buffer. So read meanwhile.
+ */
+static void send_number(u32 number)
+{
+	size_t len = number && number % LARGE_EVERY == 0 ? LARGE :
+							   sizeof(number);
+	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT };
+
+	memcpy(out, &number, sizeof(number));
+	while (rds_send(fd, out, len, MSG_DONTWAIT, &peer) < 0) {
+		if (errno != EAGAIN && errno != ENOBUFS)
+			tap_fail("sendmsg: %s", tap_errno_name(errno));
+		if (must(poll(&pfd, 1, tap_ms(STALL_MS))) == 0)
+			tap_fail("no space for message %u", number);
+		receive();
+	}
 }
 
 static void wait_ms(int ms)
