@@ -95,6 +95,25 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 	return mr;
 }
 
+/**
+ * xrds_mr_owned - is it the cookie of a region of this socket?
+ * @xs: bound socket
+ * @cookie: cookie
+ *
+ * Context: any.
+ * Return: whether it is.
+ */
+bool xrds_mr_owned(struct xrds_sock *xs, u64 cookie)
+{
+	struct xrds_mr *mr = xrds_mr_find(xs->xn, &xs->bind.addr,
+					  lower_32_bits(cookie));
+	bool owned = mr && mr->xs == xs;
+
+	if (mr)
+		xrds_mr_put(mr);
+	return owned;
+}
+
 /* Take it out of table and list; true for the one who did. */
 static bool xrds_mr_unlink(struct xrds_mr *mr)
 {

@@ -218,6 +218,8 @@ static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
 		if (len != sizeof(args->cookie))
 			return -EINVAL;
 		memcpy(&args->cookie, CMSG_DATA(cmsg), sizeof(args->cookie));
+		if (!xrds_mr_owned(xs, args->cookie))
+			return -EINVAL;
 	} else {
 		if (len != sizeof(struct rds_get_mr_args))
 			return -EINVAL;

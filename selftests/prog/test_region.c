@@ -104,12 +104,16 @@ static void by_message(void)
 
 	tap_context("a cookie that there is already");
 	memset(&ctl, 0, sizeof(ctl));
-	cookie = 0x123456789abcdef;
 	ctl_add(&ctl, RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
 	check_ret(ctl_send(t.fd, &self, &ctl, NULL, 0, 0), 0);
 	check_ret(got_within(fd, &got, WAIT_MS), 0);
 	check(got.has_cookie);
 	check_eq(got.cookie, cookie);
+	tap_context("another socket's");
+	check_err(ctl_send(fd, &self, &ctl, NULL, 0, 0), EINVAL);
+	tap_context("one that has ended");
+	check_ret(mr_free(t.fd, cookie), 0);
+	check_err(ctl_send(t.fd, &self, &ctl, NULL, 0, 0), EINVAL);
 	close(t.fd);
 	close(fd);
 }
@@ -121,12 +125,13 @@ static void cookie_bad_pointer(void)
 		.msg_control = before_wall(PROT_READ) - PAGE_BYTES,
 		.msg_controllen = CMSG_SPACE(sizeof(u64)),
 	};
-	u64 cookie = 42;
 	struct ctl ctl = { 0 };
 	struct got got;
 	union addr self;
 	int fd = rds_bound(&self);
+	u64 cookie;
 
+	must(mr_get(fd, pages(PAGE_BYTES), PAGE_BYTES, 0, &cookie));
 	ctl_add(&ctl, RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
 	must(ctl_send(fd, &self, &ctl, "x", 1, 0));
 	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
