@@ -147,6 +147,26 @@ def test_trinity(rig):
 test_trinity.nodes = 1
 
 
+STRESS = {
+    "small": "-t 2 -d 8 -q 256 -a 64",
+    "large": "-t 1 -d 2 -q 65536 -a 1024",
+    "writes and reads": "-t 1 -d 2 -D 65536 -q 1024",
+}
+
+
+def _stress(rig, options: str) -> str:
+    """Patterns are checked on both nodes; the line of sums at the end."""
+    passive = rig.b.start(f"rds-stress -r {rig.b.ip} -p 4000 -v")
+    rig.b.wait_for("ss -ltn | grep -q :4000")
+    out = rig.a.run(f"rds-stress -r {rig.a.ip} -s {rig.b.ip} -p 4000 -v -z "
+                    f"-T 5 {options}", timeout=60).out
+    passive.wait(30)
+    sums = [line.split() for line in out.splitlines()
+            if re.match(r"\s*\d+\s+\d+\s+\d+", line)]
+    rig.check(sums and float(sums[-1][1]) > 0, f"{options}: {out}")
+    return " ".join(sums[-1])
+
+
 def _rds_tools(rig):
     out = str(rig.a.run(f"rds-ping -c 3 {rig.b.ip}"))
     rig.check(out.count("usec") == 3, out)
@@ -154,8 +174,18 @@ def _rds_tools(rig):
     rig.check(re.search(rf"{rig.a.ip}\s+{rig.b.ip}\b.*C", out), out)
     out = str(rig.a.run("rds-info -c"))
     rig.check("recv_queued" in out, out)
+    for name, options in STRESS.items():
+        rig.diag(f"rds-stress, {name}: {_stress(rig, options)}")
 
 
-# rds-ping and rds-info, which are not packaged
+def _rds_tools_mixed(rig):
+    _rds_tools(rig)
+
+
+_rds_tools_mixed.modules = ("xrds_ib", "rds_rdma")
+_rds_tools_mixed.kernels = "6.1"
+
+# rds-ping, rds-info and rds-stress, which are not packaged
 if os.environ.get("RDS_TOOLS_DIR"):
     test_rds_tools = _rds_tools
+    test_rds_tools_mixed = _rds_tools_mixed
