@@ -18,10 +18,10 @@
 #include "tap.h"
 
 enum {
-	BYTES		= 256 * 1024,
+	BYTES		= 96 * 1024,
 	SEED		= 5,
 	HITS		= 2,		/* ops that are to be caught under way */
-	WARM_UP		= 4,		/* ops that are left alone first */
+	WARM_UP		= 2,		/* ops that are left alone first */
 	LIMIT_US	= 1000000,
 	MAX_ROUNDS	= 60,
 	POISON		= 'p',

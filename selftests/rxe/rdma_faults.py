@@ -105,7 +105,7 @@ def test_freed(rig):
     proc = pair.start("test_free freed")
     streams = 0
     while proc.code is None:
-        traffic.run(rig, 2000, seed=43, stall=100)
+        traffic.run(rig, 2000 // int(rig.kernel.slow), seed=43, stall=100)
         streams += 1
     rig.diag("; ".join(proc.wait(LIMIT).out.splitlines()))
     rig.diag(f"meanwhile {streams} streams")
