@@ -85,11 +85,20 @@ static void xrds_ib_fr_destroy(struct xrds_ib_fr *fr)
 	kfree(fr);
 }
 
+/* Soft-RoCE (6.1) reads what its list has behind the last page when it has
+ * copied that, so there must be something: an object has room for one more.
+ */
+static u32 xrds_ib_fr_spare(const struct xrds_ib_dev *ibdev)
+{
+	return ibdev->dev->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
 /* Few sizes, so that what is free fits. */
 static u32 xrds_ib_fr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
 {
 	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
 
+	pages += xrds_ib_fr_spare(ibdev);
 	return min(max, max_t(u32, roundup_pow_of_two(pages),
 			      XRDS_IB_MR_MIN_PAGES));
 }
@@ -392,7 +401,8 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	if (!ibdev)
 		return -ENODEV;
 	ret = -EMSGSIZE;
-	if (mr->pin->nr_pages > ibdev->dev->attrs.max_fast_reg_page_list_len)
+	if (mr->pin->nr_pages + xrds_ib_fr_spare(ibdev) >
+	    ibdev->dev->attrs.max_fast_reg_page_list_len)
 		goto err_dev;
 	ret = -ENOMEM;
 	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);

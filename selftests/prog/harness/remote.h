@@ -20,7 +20,7 @@ enum {
 	REMOTE_PORT	= 4200,
 	REMOTE_BYTES	= 4 << 20,	/* memory that is served */
 	REMOTE_WAIT_MS	= 30000,	/* for what may need a reconnect */
-	DEVICE_BYTES	= 2 << 20,	/* most that soft-RoCE registers */
+	DEVICE_BYTES	= 511 * 4096,	/* most that soft-RoCE registers */
 };
 
 /* ------------------------------------------------------------ remote side */
