@@ -3,8 +3,9 @@
  * XRDS over RDMA: the module.
  *
  * What it registers, in this order: the devices (ib_dev.c), per namespace its
- * counters, sysctls and listeners, and at last the transport, by which the
- * core starts to use it. Unloading goes the other way round. The core holds a
+ * counters and sysctls, the listeners of the first one (ib_cm.c), and at last
+ * the transport, by which the core starts to use it. Unloading goes the other
+ * way round. The core holds a
  * reference on the module for every bound socket that uses the transport, so
  * what is there to end by then are connections without sockets: each
  * namespace lets go of its listeners, so that nothing new comes, and has its

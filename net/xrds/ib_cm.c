@@ -29,9 +29,8 @@
  * its request for a moment, and then offers what such nodes have always known.
  *
  * Identifiers hold a reference on their namespace, so a listener would keep a
- * namespace from ever ending, and RDMA devices that are not in the first one
- * are rare on the kernels this is for: it listens and owns addresses there
- * only.
+ * namespace from ever ending. The first one, which stays, always has listeners;
+ * others have them for as long as a socket is bound there.
  */
 #include <rdma/ib_cm.h>
 
