@@ -79,12 +79,15 @@ class Traffic:
         return result
 
 
-def _rounds(rig, rounds: int, take, give) -> None:
+def _rounds(rig, rounds: int, take, give, prepare=None) -> None:
     """Take something from a node, the other, both; and give it back."""
     dice = random.Random(rounds)
     load = Traffic(rig)
     for number in range(rounds):
         nodes = (rig.nodes[:1], rig.nodes[1:], rig.nodes)[number % 3]
+        for node in nodes:
+            if prepare:
+                prepare(node)
         for node in nodes:
             take(node)
         # now and then long enough to be missed
@@ -129,6 +132,25 @@ def test_driver(rig):
 DRIVER = "/sys/bus/virtio/drivers/virtio_net"
 
 
+def _drain(rig, node) -> None:
+    """The network card sends what it has, and nothing of soft-RoCE any more.
+
+    What virtio_net has not sent when it is stopped it keeps until the network
+    device is gone; that goes when soft-RoCE is gone from it, and soft-RoCE's
+    queue pair waits (50 s, then it warns) until what it sends is freed. Our
+    unbinding in the middle of a packet would meet this cycle of the kernel's.
+    What the card has is on the way when a ping, put behind it, is answered.
+    """
+    other = rig.b if node is rig.a else rig.a
+    node.run("modprobe -a sch_prio sch_netem cls_u32; "
+             "tc qdisc add dev eth0 root handle 1: prio && "
+             "tc qdisc add dev eth0 parent 1:3 netem loss 100%" +
+             "".join(f" && tc filter add dev eth0 parent 1: protocol {family} "
+                     f"u32 match {match} dport 4791 0xffff flowid 1:3"
+                     for family, match in (("ip", "ip"), ("ipv6", "ip6"))))
+    node.wait_for(f"ping -c 1 -W 2 {other.ip}")
+
+
 def _unbind(node) -> None:
     node.run("basename $(readlink -f /sys/class/net/eth0/device) > eth0.device "
              f"&& cat eth0.device > {DRIVER}/unbind", timeout=30)
@@ -151,7 +173,8 @@ def test_netdev(rig):
     """The network card goes, with everything that is on it."""
     total = len(rig.nodes)
     try:
-        _rounds(rig, 3, _unbind, lambda node: _bind(node, total))
+        _rounds(rig, 3, _unbind, lambda node: _bind(node, total),
+                lambda node: _drain(rig, node))
     finally:
         for node in rig.nodes:
             if node.run("test -d /sys/class/net/eth0", check=False).code:
