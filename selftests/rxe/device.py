@@ -38,8 +38,7 @@ class Traffic:
     def _stream(self) -> None:
         self.seed += 1
         # another one follows where it does not suffice
-        count = STREAM_MSGS // int(self.rig.kernel.slow)
-        self.stream = traffic.Stream(self.rig, count, seed=self.seed,
+        self.stream = traffic.Stream(self.rig, STREAM_MSGS, seed=self.seed,
                                      stall=100, port=5000 + 16 * self.seed)
 
     def resumed(self) -> None:

@@ -61,7 +61,7 @@ def test_soak(rig):
     rig.check(flaps > 0, "it was over before the link went down once")
     for node, old in zip(rig.nodes, before):
         delta = traffic.grown(old, node.hw_counters())
-        traffic.check_carried(rig, node, delta, MSGS)
+        traffic.check_carried(rig, node, delta, traffic.fewer(rig, MSGS))
         rig.check(delta["rcvd_seq_err"] + delta["out_of_seq_request"] +
                   delta["completer_retry_err"] + delta["duplicate_request"] > 0,
                   f"{node}: no packet was lost or overtaken")

@@ -14,7 +14,12 @@ class Stream:
 
     def __init__(self, rig, count: int, *, seed=1, sockets=4, stall=60,
                  ipv6=False, port=5000, addresses=None, extra="") -> None:
-        """addresses: those of either node, instead of its own one."""
+        """addresses: those of either node, instead of its own one.
+
+        A slow kernel sends fewer than count, see fewer().
+        """
+        count = fewer(rig, count)
+
         def side(role: str, here: Node, there: Node) -> Proc:
             local, remote = (",".join(addresses[n.number - 1]) if addresses
                              else n.ip6 if ipv6 else n.ip
@@ -57,6 +62,11 @@ def summary(out: str) -> dict[str, str]:
 
 def _tail(out: str, count: int = 60) -> str:
     return "\n".join(out.splitlines()[-count:])
+
+
+def fewer(rig, count: int) -> int:
+    """So many of what count is for a kernel of usual speed."""
+    return max(1, count // int(rig.kernel.slow))
 
 
 def run(rig, count: int, timeout: float = 100, **options):
