@@ -12,6 +12,8 @@ TIMEOUT = 240
 FAULTS = "test_remote_faults"
 NOBODY = "10.0.0.99"
 LIMIT = 120                 # seconds, for the end of a mode
+BREAK = "/sys/kernel/debug/xrds/break"
+BREAKS = 3                  # by each side
 
 
 def _result(out: str, name: str) -> dict[str, int]:
@@ -67,6 +69,15 @@ def _cuts(rig, proc, count: int = 4) -> None:
         remote.wait_above(rig.a, "rdma_done", done + 200)
 
 
+def _breaks(rig, proc) -> None:
+    """Either side gives the connection up while the other goes on with it."""
+    for node in rig.nodes * BREAKS:
+        done = remote.counter(rig.a, "rdma_done")
+        node.write(BREAK, "1")
+        remote.wait_above(rig.a, "rdma_done", done + 100)
+    rig.check(proc.code is None, "it has ended")
+
+
 def _interrupted(rig, mode: str, *arguments, offered=0) -> dict[str, int]:
     """A mode that goes on until told, through cuts; and a while after."""
     pair = remote.Pair(rig, offered=offered)
@@ -76,6 +87,7 @@ def _interrupted(rig, mode: str, *arguments, offered=0) -> dict[str, int]:
         arguments = (pair.cookie, *arguments)
     proc = pair.start(f"{FAULTS} {mode}", *arguments)
     _cuts(rig, proc)
+    _breaks(rig, proc)
     proc.kill(signal.SIGUSR1)
     result = _result(proc.wait(LIMIT).out, mode)
     rig.diag(f"{mode}: {result}")
@@ -105,7 +117,7 @@ def test_freed(rig):
     proc = pair.start("test_free freed")
     streams = 0
     while proc.code is None:
-        traffic.run(rig, 2000 // int(rig.kernel.slow), seed=43, stall=100)
+        traffic.run(rig, 2000, seed=43, stall=100)
         streams += 1
     rig.diag("; ".join(proc.wait(LIMIT).out.splitlines()))
     rig.diag(f"meanwhile {streams} streams")
