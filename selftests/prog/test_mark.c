@@ -38,7 +38,7 @@ enum {
 #define WRITABLE RDS_RDMA_READWRITE
 #define EVENT (POLLIN | POLLRDBAND)
 
-static int rounds = ROUNDS;
+static int rounds;
 
 /* --------------------------------------------------- the mark under stress */
 
@@ -46,6 +46,7 @@ static int rounds = ROUNDS;
 struct stress {
 	int fd;
 	struct target target;
+	int worker_ops;
 	pthread_mutex_t lock;		/* of all below */
 	bool asked[WORKERS * WORKER_OPS];
 	bool told[WORKERS * WORKER_OPS];
@@ -64,7 +65,7 @@ static void stress_asked(struct stress *s, int token, bool notify, u64 id)
 	pthread_mutex_lock(&s->lock);
 	s->nr_asked += notify;
 	s->asked[token] = notify;
-	if (check_range(id, 1, WORKERS * WORKER_OPS))
+	if (check_range(id, 1, WORKERS * s->worker_ops))
 		check(!s->id_seen[id]);
 	s->id_seen[id] = true;
 	pthread_mutex_unlock(&s->lock);
@@ -79,9 +80,9 @@ static void *worker_thread(void *arg)
 	struct xrds_barrier b;
 	struct op op;
 
-	for (int i = 0; i < WORKER_OPS; i++) {
+	for (int i = 0; i < s->worker_ops; i++) {
 		char *at = mem + prng_below(&prng, SLOTS) * PAGE_BYTES;
-		int token = w->number * WORKER_OPS + i;
+		int token = w->number * s->worker_ops + i;
 		bool notify = prng_below(&prng, 2);
 		u64 id = 0, bytes = 1 + prng_below(&prng, PAGE_BYTES);
 
@@ -166,7 +167,7 @@ static bool all_told(void *arg)
 
 static void stress_check(struct stress *s)
 {
-	u64 last = WORKERS * WORKER_OPS;
+	u64 last = WORKERS * s->worker_ops;
 	struct xrds_barrier b;
 
 	check_ret(barrier(s->fd, &s->target.addr, last, 0, tap_ms(WAIT_MS),
@@ -184,6 +185,7 @@ static void stress(bool resets)
 	struct stress *s = calloc(1, sizeof(*s));
 	int token;
 
+	s->worker_ops = tap_count(WORKER_OPS);
 	s->fd = rds_bound(NULL);
 	target_open(&s->target, PAGE_BYTES, WRITABLE);
 	pthread_mutex_init(&s->lock, NULL);
@@ -199,11 +201,11 @@ static void stress(bool resets)
 	pthread_join(watcher, NULL);
 	pthread_join(reader, NULL);
 	/* nothing but what was asked for */
-	for (token = 0; token < WORKERS * WORKER_OPS; token++)
+	for (token = 0; token < WORKERS * s->worker_ops; token++)
 		check_eq(s->told[token], s->asked[token]);
 	check_quiet(s->fd);
 	/* or the test shows nothing */
-	check(s->done >= SOME);
+	check(s->done >= tap_count(SOME));
 	check(s->failed > 0);
 	check_eq(s->dropped > 0, resets);
 	tap_note("%d notices: %d done, %d failed, %d dropped", s->nr_told,
@@ -460,7 +462,7 @@ static void race(void)
 	target_open(&s->target, PAGE_BYTES, WRITABLE);
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, race_barrier, s);
-	for (int i = 0; i < RACE_CALLS; i++) {
+	for (int i = 0; i < tap_count(RACE_CALLS); i++) {
 		op = op_write(&s->target, 0, &op, 1);
 		op_set(&op, RDS_RDMA_SILENT | RDS_RDMA_NOTIFY_ME, i);
 		must(op_send(s->fd, &s->target.addr, &op));
@@ -491,6 +493,7 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
+	rounds = tap_count(ROUNDS);
 	if (argc > 2 && !strcmp(argv[1], "-c")) {
 		rounds = atoi(argv[2]);
 		argv[2] = argv[0];

@@ -392,7 +392,7 @@ static void races(void)
 	char byte;
 
 	pthread_barrier_init(&race.start, NULL, 3);
-	for (int i = 0; i < RACE_ROUNDS; i++) {
+	for (int i = 0; i < tap_count(RACE_ROUNDS); i++) {
 		race.fd = rds_socket();
 		pthread_create(&threads[0], NULL, race_send, &race);
 		pthread_create(&threads[1], NULL, race_bind, &race);

@@ -313,7 +313,7 @@ static void close_races(void)
 	char byte;
 	int fd;
 
-	for (int i = 0; i < CLOSE_ROUNDS; i++) {
+	for (int i = 0; i < tap_count(CLOSE_ROUNDS); i++) {
 		fd = rds_bound(&self);
 		pthread_create(&threads[0], NULL, receiver_thread, &fd);
 		pthread_create(&threads[1], NULL, sender_thread, &fd);
@@ -415,7 +415,7 @@ static void namespace_ends(void)
 {
 	pid_t pid;
 
-	for (int i = 0; i < NETNS_ROUNDS; i++) {
+	for (int i = 0; i < tap_count(NETNS_ROUNDS); i++) {
 		pid = must(fork());
 		if (!pid)
 			namespace_life(i);

@@ -227,7 +227,7 @@ long long tap_now_ms(void)
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-int tap_ms(int ms)
+static int slowness(void)
 {
 	const char *slow = getenv("XRDS_SLOW");
 	int factor = slow ? atoi(slow) : 1;
@@ -235,7 +235,17 @@ int tap_ms(int ms)
 	/* a kernel with kmemleak has lockdep and KASAN too */
 	if (!slow && !access("/sys/kernel/debug/kmemleak", F_OK))
 		factor = DEBUG_SLOW;
-	return ms * (factor > 1 ? factor : 1);
+	return factor > 1 ? factor : 1;
+}
+
+int tap_ms(int ms)
+{
+	return ms * slowness();
+}
+
+int tap_count(int count)
+{
+	return (count - 1) / slowness() + 1;
 }
 
 bool tap_wait(bool (*cond)(void *arg), void *arg, int ms)

@@ -99,6 +99,8 @@ const char *tap_errno_name(int error);
 long long tap_now_ms(void);
 /* A time limit, multiplied as XRDS_SLOW asks */
 int tap_ms(int ms);
+/* How often to repeat what is left to chance: less where a kernel is slow */
+int tap_count(int count);
 /* Calls cond(arg) until it holds, @ms at most; whether it held */
 bool tap_wait(bool (*cond)(void *arg), void *arg, int ms);
 /* The same, and a case that cannot go on without it */
