@@ -98,7 +98,9 @@ def _interrupted(rig, mode: str, *arguments, offered=0) -> dict[str, int]:
 def test_refused(rig):
     """A bad op fails by its own fault; nobody else's message is lost."""
     pair = remote.Pair(rig)
-    stream = traffic.Stream(rig, 20000, seed=41, stall=100)
+    # short queues, for the ops pass through them
+    stream = traffic.Stream(rig, 20000, seed=41, stall=100, sockets=2,
+                            extra="-m 4096 -b 16384 -B 16384")
     stream.flowing()
     proc = pair.start(f"{FAULTS} refused", 3)
     remote.wait_above(rig.a, "ib_rdma_remote_error", 3)
