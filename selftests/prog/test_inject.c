@@ -16,7 +16,7 @@
 
 #include "counters.h"
 #include "pattern.h"
-#include "sock.h"
+#include "rdma.h"
 #include "tap.h"
 
 enum {
@@ -331,6 +331,153 @@ static void test_recv(void)
 	each_size(&(struct call){ waiting_pair, do_recv, NULL, close_all, 0 });
 }
 
+/* ------------------------------------------------------- regions and ops */
+
+/* What ops work on beside a message; memory of either side */
+static struct {
+	char *mem;
+	u64 old, id;
+	struct target target;
+	struct op op;
+} rdma;
+
+static void bare_pair(void)
+{
+	warm_pair();
+	rdma.mem = pages(PAGE_BYTES);
+}
+
+static void bare_finish(void)
+{
+	close_all();
+	munmap(rdma.mem, PAGE_BYTES);
+	check_pinned_falls(0);
+}
+
+static int do_get_mr(void)
+{
+	return mr_get(on.fd, rdma.mem, 100, RDS_RDMA_READWRITE, &rdma.old);
+}
+
+static int do_get_mr_for(void)
+{
+	return mr_get_for(on.fd, &on.to, rdma.mem, 100, 0, &rdma.old);
+}
+
+/* The key is good for one end, and there is no other region. */
+static void registered(void)
+{
+	check_ret(mr_free(on.fd, rdma.old), 0);
+	check_eq(counter_now("obj_mrs"), 0);
+}
+
+static void with_region(void)
+{
+	bare_pair();
+	must(do_get_mr());
+}
+
+static int do_free_mr(void)
+{
+	return mr_free(on.fd, rdma.old);
+}
+
+static int do_map(void)
+{
+	struct rds_get_mr_args args = {
+		.vec = { (uintptr_t)rdma.mem, 100 },
+		.cookie_addr = (uintptr_t)&rdma.old,
+		.flags = RDS_RDMA_READWRITE,
+	};
+
+	return rds_send_cmsg(on.fd, &on.to, RDS_CMSG_RDMA_MAP, &args,
+			     sizeof(args));
+}
+
+static void test_regions(void)
+{
+	nth_open();
+	run(&(struct call){ bare_pair, do_get_mr, registered, bare_finish, 0 });
+	run(&(struct call){ bare_pair, do_get_mr_for, registered, bare_finish, 0
+	    });
+	run(&(struct call){ with_region, do_free_mr, NULL, bare_finish, 0 });
+	run(&(struct call){ bare_pair, do_map, registered, bare_finish, 0 });
+	check_settled();
+}
+
+static void op_prepare(void)
+{
+	target_open(&rdma.target, PAGE_BYTES, RDS_RDMA_READWRITE);
+	on.to = rdma.target.addr;
+	on.peer = -1;
+	on.fd = rds_bound(NULL);
+	must(rds_send(on.fd, "w", 1, 0, &on.to));
+	must(poll_one(rdma.target.fd, POLLIN, WAIT_MS));
+	rdma.old = 0;
+	rdma.id = 0;
+}
+
+static void write_prepare(void)
+{
+	op_prepare();
+	rdma.op = op_write(&rdma.target, 0, &rdma.old, sizeof(rdma.old));
+}
+
+static void read_prepare(void)
+{
+	op_prepare();
+	rdma.op = op_read(&rdma.target, 0, &rdma.old, sizeof(rdma.old));
+}
+
+static void atomic_prepare(void)
+{
+	op_prepare();
+	rdma.op = op_fadd(&rdma.target, 0, 1, &rdma.old);
+}
+
+static int do_op(void)
+{
+	op_set(&rdma.op, RDS_RDMA_NOTIFY_ME, 7);
+	rdma.op.id = &rdma.id;
+	return op_send(on.fd, &on.to, &rdma.op);
+}
+
+/* The first identifier, one outcome, and an atomic at most once */
+static void op_proof(void)
+{
+	struct got got = { 0 };
+	int nr = 0;
+
+	check_eq(rdma.id, 1);
+	/* the end of an op that was asked about is an event of its own */
+	while (!nr && got_within(on.fd, &got, WAIT_MS) >= 0)
+		nr += got.nr_status;
+	check_eq(nr, 1);
+	check_eq(mark(on.fd, &on.to), 1);
+	check(got_now(on.fd, &got, 1024) < 0);
+	if (rdma.op.type == RDS_CMSG_ATOMIC_FADD)
+		check(*(u64 *)rdma.target.mem <= 1);
+}
+
+static void op_finish(void)
+{
+	close_all();
+	target_close(&rdma.target);
+	check_pinned_falls(0);
+}
+
+static void test_ops(void)
+{
+	nth_open();
+	run(&(struct call){ write_prepare, do_op, op_proof, op_finish, 0 });
+	run(&(struct call){ read_prepare, do_op, op_proof, op_finish, 0 });
+	run(&(struct call){ atomic_prepare, do_op, op_proof, op_finish, 0 });
+	check_settled();
+	check_eq(counter_now("obj_rops"), 0);
+}
+
+/* ------------------------------------------------------------------ close */
+
 static void test_close(void)
 {
 	on.len = 1;
@@ -413,6 +560,10 @@ static const struct tap_case cases[] = {
 	  0, CASE_S },
 	{ "send", "sendmsg() on a connection", test_send, 0, CASE_S },
 	{ "recv", "recvmsg(): an error takes no message away", test_recv, 0,
+	  CASE_S },
+	{ "regions", "memory regions, by option and by message", test_regions,
+	  0, CASE_S },
+	{ "ops", "sendmsg() with an RDMA op or an atomic", test_ops, 0,
 	  CASE_S },
 	{ "setsockopt", "each option", test_setsockopt, 0, CASE_S },
 	{ "getsockopt", "each option, and the counters", test_getsockopt, 0,
