@@ -13,6 +13,7 @@
  * A closed socket does not pin the module: unloading ends what lingers, after
  * a short time for it to get out.
  */
+#include <linux/capability.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sockios.h>
@@ -210,6 +211,9 @@ static void xrds_sock_destruct(struct sock *sk)
 	xrds_node_free_all(xrds_sk(sk));
 	__skb_queue_purge(&sk->sk_receive_queue);
 	__skb_queue_purge(&sk->sk_error_queue);
+	xrds_limit_uncharge(xn, xrds_sk(sk)->user, XRDS_LIMIT_MEM,
+			    XRDS_SOCK_COST_BYTES);
+	xrds_user_put(xrds_sk(sk)->user);
 	if (atomic_dec_and_test(&xn->nr_socks))
 		wake_up_all(&xn->gone);
 }
@@ -500,6 +504,44 @@ static const struct proto_ops xrds_proto_ops = {
 
 /* --------------------------------------------------------------- socket */
 
+/* A socket on the account of its maker, or ERR_PTR() */
+static struct sock *xrds_sock_alloc(struct xrds_net *xn, int kern)
+{
+	struct xrds_user *user = xrds_user_get_current();
+	struct sock *sk;
+	int ret = -ENOMEM;
+
+	if (!user)
+		return ERR_PTR(ret);
+	ret = xrds_limit_charge(xn, user, XRDS_LIMIT_MEM, XRDS_SOCK_COST_BYTES);
+	if (ret)
+		goto err_user;
+	ret = -ENOMEM;
+	sk = sk_alloc(xn->net, AF_RDS, GFP_KERNEL, &xrds_proto, kern);
+	if (!sk)
+		goto err_charge;
+	xrds_sk(sk)->xn = xn;
+	xrds_sk(sk)->user = user;
+	return sk;
+
+err_charge:
+	xrds_limit_uncharge(xn, user, XRDS_LIMIT_MEM, XRDS_SOCK_COST_BYTES);
+err_user:
+	xrds_user_put(user);
+	return ERR_PTR(ret);
+}
+
+/* Sockets may be kept for those who administer the network: of the host, as
+ * anybody may be the administrator of a namespace of his own.
+ */
+static bool xrds_may_create(struct xrds_net *xn, int kern)
+{
+	if (kern || READ_ONCE(xn->unprivileged) || capable(CAP_NET_ADMIN))
+		return true;
+	xrds_count(xn, XRDS_C_LIMIT_UNPRIVILEGED);
+	return false;
+}
+
 static int xrds_create(struct net *net, struct socket *sock, int protocol,
 		       int kern)
 {
@@ -509,10 +551,12 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 
 	if (sock->type != SOCK_SEQPACKET || protocol)
 		return -ESOCKTNOSUPPORT;
+	if (!xrds_may_create(xn, kern))
+		return -EPERM;
 
-	sk = sk_alloc(net, AF_RDS, GFP_KERNEL, &xrds_proto, kern);
-	if (!sk)
-		return -ENOMEM;
+	sk = xrds_sock_alloc(xn, kern);
+	if (IS_ERR(sk))
+		return PTR_ERR(sk);
 
 	sock_init_data(sock, sk);
 	sock->ops = &xrds_proto_ops;
@@ -522,7 +566,6 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	sock_set_flag(sk, SOCK_RCU_FREE);
 
 	xs = xrds_sk(sk);
-	xs->xn = xn;
 	spin_lock_init(&xs->lock);
 	INIT_LIST_HEAD(&xs->xn_node);
 	INIT_LIST_HEAD(&xs->dests);
@@ -569,6 +612,7 @@ static int __net_init xrds_net_init(struct net *net)
 	INIT_LIST_HEAD(&xn->cong_socks);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
 	init_waitqueue_head(&xn->gone);
+	xrds_limit_net_init(xn);
 
 	xn->counters = alloc_percpu(struct xrds_counters);
 	if (!xn->counters)

@@ -54,6 +54,8 @@ static void xrds_conn_free(struct rcu_head *rcu)
 	struct xrds_conn *conn = container_of(rcu, struct xrds_conn, rcu);
 	struct xrds_net *xn = conn->xn;
 
+	xrds_limit_uncharge(xn, conn->user, XRDS_LIMIT_CONNS, 1);
+	xrds_user_put(conn->user);
 	kfree(conn);
 	if (atomic_dec_and_test(&xn->nr_conns))
 		wake_up_all(&xn->gone);
@@ -74,18 +76,26 @@ void xrds_conn_put(struct xrds_conn *conn)
 EXPORT_SYMBOL_GPL(xrds_conn_put);
 
 static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
+					 struct xrds_user *user,
 					 const struct xrds_conn_key *key,
 					 const struct xrds_transport *trans,
 					 gfp_t gfp)
 {
 	struct xrds_conn *conn;
+	int ret;
 
+	ret = xrds_limit_charge(xn, user, XRDS_LIMIT_CONNS, 1);
+	if (ret)
+		return ERR_PTR(ret);
 	conn = kzalloc(sizeof(*conn), gfp);
-	if (!conn)
-		return NULL;
+	if (!conn) {
+		xrds_limit_uncharge(xn, user, XRDS_LIMIT_CONNS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
 
 	conn->key = *key;
 	conn->xn = xn;
+	conn->user = xrds_user_get(user);
 	conn->trans = trans;
 	/* the table's reference and the caller's */
 	refcount_set(&conn->ref, 2);
@@ -115,15 +125,17 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 /**
  * xrds_conn_get_for - find or make a connection
  * @xn: namespace
+ * @user: on whose account a new one is; NULL: the peer wants it
  * @key: which
  * @trans: transport of a new one
  * @gfp: allocation flags
  *
  * Context: as @gfp says.
- * Return: the connection with a reference, or ERR_PTR(): -ENOMEM, -ENETDOWN
- * when the namespace or the transport is going away.
+ * Return: the connection with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT when
+ * there are too many, -ENETDOWN when the namespace or the transport is going
+ * away.
  */
-struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn,
+struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
 				    const struct xrds_conn_key *key,
 				    const struct xrds_transport *trans,
 				    gfp_t gfp)
@@ -138,9 +150,9 @@ struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn,
 	if (conn)
 		return conn;
 
-	conn = xrds_conn_alloc(xn, key, trans, gfp);
-	if (!conn)
-		return ERR_PTR(-ENOMEM);
+	conn = xrds_conn_alloc(xn, user, key, trans, gfp);
+	if (IS_ERR(conn))
+		return conn;
 
 	/* xn->lock orders us with xrds_conn_destroy_all() */
 	spin_lock_bh(&xn->lock);

@@ -119,6 +119,8 @@ void xrds_dest_put(struct xrds_dest *dest)
 		return;
 
 	atomic_dec(&xs->xn->nr_dests);
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    XRDS_DEST_COST_BYTES);
 	xrds_dest_leave_conn(dest);
 	sock_put(&xs->sk);
 	kfree_rcu(dest, rcu);
@@ -219,10 +221,18 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 					 const struct xrds_addr *to)
 {
 	struct xrds_dest *dest;
+	int ret;
 
+	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+				XRDS_DEST_COST_BYTES);
+	if (ret)
+		return ERR_PTR(ret);
 	dest = kzalloc(sizeof(*dest), GFP_KERNEL_ACCOUNT);
-	if (!dest)
-		return NULL;
+	if (!dest) {
+		xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+				    XRDS_DEST_COST_BYTES);
+		return ERR_PTR(-ENOMEM);
+	}
 
 	dest->key.xs = xs;
 	dest->key.addr = to->addr;
@@ -248,8 +258,8 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
  * @to: address and port
  *
  * Context: process, may sleep.
- * Return: the destination with a reference, or ERR_PTR(): -ENOMEM, -ENFILE
- * when the socket has too many that hold queues.
+ * Return: the destination with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT,
+ * -ENFILE when the socket has too many that hold queues.
  */
 struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
 				    const struct xrds_addr *to)
@@ -261,8 +271,8 @@ struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
 		return dest;
 
 	dest = xrds_dest_alloc(xs, to);
-	if (!dest)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(dest))
+		return dest;
 
 	spin_lock_bh(&xs->lock);
 	if (xs->nr_dests >= READ_ONCE(xs->xn->sock_max_dests)) {
@@ -333,7 +343,7 @@ static struct xrds_conn *xrds_dest_join_conn(struct xrds_dest *dest,
  * Makes the connection when there is none, or when the one in use has ended.
  *
  * Context: process, may sleep.
- * Return: the connection with a reference, or ERR_PTR(): -ENOMEM,
+ * Return: the connection with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT,
  * -EHOSTUNREACH when the socket's transport has no path to it.
  */
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
@@ -370,7 +380,7 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	/* The old one is dead, so nobody begins to wait on it any more, and
 	 * its own end wakes who still does.
 	 */
-	conn = xrds_conn_get_for(xs->xn, &key, trans, GFP_KERNEL);
+	conn = xrds_conn_get_for(xs->xn, xs->user, &key, trans, GFP_KERNEL);
 	return IS_ERR(conn) ? conn : xrds_dest_join_conn(dest, conn);
 }
 

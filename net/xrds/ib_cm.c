@@ -450,7 +450,8 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	req->responder = param->responder_resources;
 	req->initiator = param->initiator_depth;
 
-	conn = xrds_conn_get_for(xrds_net(xin->net), key, &xrds_ib_transport,
+	conn = xrds_conn_get_for(xrds_net(xin->net), NULL, key,
+				 &xrds_ib_transport,
 				 GFP_KERNEL);
 	if (IS_ERR_OR_NULL(conn)) {
 		xrds_ib_req_free(req);

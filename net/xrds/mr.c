@@ -68,6 +68,8 @@ void xrds_mr_put(struct xrds_mr *mr)
 	if (!refcount_dec_and_test(&mr->ref))
 		return;
 	xrds_pin_free(mr->pin);
+	xrds_limit_uncharge(mr->xn, mr->user, XRDS_LIMIT_KEYS, 1);
+	xrds_user_put(mr->user);
 	atomic_dec(&mr->xn->nr_mrs);
 	kfree_rcu(mr, rcu);
 }
@@ -211,7 +213,8 @@ static int xrds_mr_publish(struct xrds_mr *mr,
  *
  * Context: process, may sleep; no lock of ours but L1 held.
  * Return: 0, -EINVAL, -EFAULT, -EMSGSIZE beyond what the device takes,
- * -EPERM or -ENOMEM beyond RLIMIT_MEMLOCK, -EOPNOTSUPP when the transport has
+ * -EPERM or -ENOMEM beyond RLIMIT_MEMLOCK, -EDQUOT beyond the bounds of the
+ * user or the namespace, -EOPNOTSUPP when the transport has
  * no RDMA, -ENODEV when its device is gone.
  */
 int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
@@ -227,14 +230,20 @@ int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
 	if (args->flags & ~(u64)XRDS_MR_FLAGS)
 		return -EINVAL;
 
+	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_KEYS, 1);
+	if (ret)
+		return ret;
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
-	if (!mr)
+	if (!mr) {
+		xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_KEYS, 1);
 		return -ENOMEM;
+	}
 	refcount_set(&mr->ref, 1);
 	spin_lock_init(&mr->lock);
 	INIT_LIST_HEAD(&mr->xs_node);
 	INIT_WORK(&mr->work, xrds_mr_work);
 	mr->xn = xs->xn;
+	mr->user = xrds_user_get(xs->user);
 	mr->xs = xs;
 	mr->trans = trans;
 	mr->write = args->flags & RDS_RDMA_READWRITE;
@@ -244,7 +253,7 @@ int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
 	atomic_inc(&xs->xn->nr_mrs);
 
 	/* a peer may write to it: what the pages hold then is not ours alone */
-	mr->pin = xrds_pin_user(&args->vec, 1, XRDS_MR_MAX_BYTES, mr->write);
+	mr->pin = xrds_pin_user(xs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write);
 	if (IS_ERR(mr->pin)) {
 		ret = PTR_ERR(mr->pin);
 		mr->pin = NULL;

@@ -21,12 +21,20 @@
 
 struct workqueue_struct *xrds_pin_wq;
 
+static void xrds_pin_uncharge(struct xrds_net *xn, struct xrds_user *user,
+			      u64 pages)
+{
+	xrds_limit_uncharge(xn, user, XRDS_LIMIT_PINNED, pages << PAGE_SHIFT);
+}
+
 static void xrds_pin_work(struct work_struct *work)
 {
 	struct xrds_pin *pin = container_of(work, struct xrds_pin, work);
 
 	unpin_user_pages_dirty_lock(pin->pages, pin->nr_pages, pin->write);
 	atomic64_sub(pin->nr_pages, &pin->mm->pinned_vm);
+	xrds_pin_uncharge(pin->xn, pin->user, pin->nr_pages);
+	xrds_user_put(pin->user);
 	mmdrop(pin->mm);
 	kvfree(pin->pages);
 	kvfree(pin->bv);
@@ -45,20 +53,26 @@ void xrds_pin_free(struct xrds_pin *pin)
 		queue_work(xrds_pin_wq, &pin->work);
 }
 
-/* Count pages as pinned by the calling process, if its limit allows it. Never
- * more than that even for a moment: it would refuse others what they may have.
+/* Count pages as pinned by the calling process, if its limit allows it, and
+ * by its user. Never more than that even for a moment: it would refuse others
+ * what they may have.
  */
-static int xrds_pin_charge(u64 pages)
+static int xrds_pin_charge(struct xrds_sock *xs, u64 pages)
 {
 	atomic64_t *pinned = &current->mm->pinned_vm;
 	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	s64 now = atomic64_read(pinned);
+	int ret;
 
 	do {
 		if (now + pages > limit && !capable(CAP_IPC_LOCK))
 			return -ENOMEM;
 	} while (!atomic64_try_cmpxchg(pinned, &now, now + pages));
-	return 0;
+	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_PINNED,
+				pages << PAGE_SHIFT);
+	if (ret)
+		atomic64_sub(pages, pinned);
+	return ret;
 }
 
 /* Pages that a range touches; 0 when it is empty or wraps. */
@@ -127,6 +141,7 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
 
 /**
  * xrds_pin_user - pin ranges of the calling process
+ * @xs: socket that it is for
  * @vec: the ranges
  * @nr: how many, at least one
  * @max_bytes: most that all together may be
@@ -135,9 +150,10 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
  * Context: process, may sleep; no lock of ours held.
  * Return: the memory, or ERR_PTR(): -EINVAL for an empty range, -EMSGSIZE,
  * -EFAULT, -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, -EPERM when
- * that is zero.
+ * that is zero, -EDQUOT when the user or the namespace has too much pinned.
  */
-struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
+struct xrds_pin *xrds_pin_user(struct xrds_sock *xs,
+			       const struct rds_iovec *vec, unsigned int nr,
 			       u64 max_bytes, bool write)
 {
 	u64 pages = 0, bytes = 0, n;
@@ -168,7 +184,7 @@ struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
 	ret = -ENOMEM;
 	if (!pin->pages || !pin->bv)
 		goto err_free;
-	ret = xrds_pin_charge(pages);
+	ret = xrds_pin_charge(xs, pages);
 	if (ret)
 		goto err_free;
 
@@ -176,6 +192,8 @@ struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
 		ret = xrds_pin_range(pin, &vec[i]);
 	if (ret)
 		goto err_unpin;
+	pin->xn = xs->xn;
+	pin->user = xrds_user_get(xs->user);
 	pin->mm = current->mm;
 	mmgrab(pin->mm);
 	return pin;
@@ -183,6 +201,7 @@ struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
 err_unpin:
 	unpin_user_pages(pin->pages, pin->nr_pages);
 	atomic64_sub(pages, &current->mm->pinned_vm);
+	xrds_pin_uncharge(xs->xn, xs->user, pages);
 err_free:
 	kvfree(pin->bv);
 	kvfree(pin->pages);

@@ -368,7 +368,7 @@ static struct rds_iovec *xrds_rop_vector(const struct rds_rdma_args *args)
  *
  * Context: process, may sleep.
  * Return: the op with its memory pinned, or ERR_PTR(): -EINVAL, -EMSGSIZE,
- * -EFAULT, -ENOMEM, -EPERM, -EOPNOTSUPP.
+ * -EFAULT, -ENOMEM, -EPERM, -EDQUOT, -EOPNOTSUPP.
  */
 struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
 				    const struct rds_rdma_args *args)
@@ -390,7 +390,8 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
 		return ERR_CAST(vec);
 	}
 	/* a remote write reads our memory */
-	pin = xrds_pin_user(vec, args->nr_local, XRDS_ROP_MAX_BYTES, !write);
+	pin = xrds_pin_user(xs, vec, args->nr_local, XRDS_ROP_MAX_BYTES,
+			    !write);
 	kvfree(vec);
 	if (IS_ERR(pin)) {
 		xrds_rop_put(rop);
@@ -470,7 +471,7 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_sock *xs,
 	rop = xrds_rop_alloc(xs);
 	if (IS_ERR(rop))
 		return rop;
-	pin = xrds_pin_user(&vec, 1, vec.bytes, true);
+	pin = xrds_pin_user(xs, &vec, 1, vec.bytes, true);
 	if (IS_ERR(pin)) {
 		xrds_rop_put(rop);
 		return ERR_CAST(pin);

@@ -52,7 +52,8 @@ static struct xrds_conn *xrds_recv_reverse(struct xrds_conn *conn)
 	}
 	key.laddr = conn->key.faddr;
 	key.faddr = conn->key.laddr;
-	return xrds_conn_get_for(conn->xn, &key, conn->trans, GFP_ATOMIC);
+	return xrds_conn_get_for(conn->xn, conn->user, &key, conn->trans,
+				 GFP_ATOMIC);
 }
 
 /* Answer a message to port 0. The answer is made in softirq context: when

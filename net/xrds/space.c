@@ -146,6 +146,12 @@ static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 	rcu_read_unlock();
 }
 
+/* What the user of the socket is charged for messages */
+static u64 xrds_dest_cost(u32 msgs, u64 charge)
+{
+	return charge + (u64)msgs * XRDS_MSG_COST_BYTES;
+}
+
 static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
 {
 	struct xrds_sock *xs = dest->key.xs;
@@ -163,7 +169,7 @@ static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
 
 /* One attempt. Returns 0, 1: a reservation was used, -EAGAIN: no space,
  * -ENOBUFS: congested, -EPIPE: shut down, -ESTALE: the destination was evicted
- * after the caller had found it.
+ * after the caller had found it, -EDQUOT: the user has too much queued.
  */
 static int xrds_dest_try_reserve(struct xrds_dest *dest,
 				 struct xrds_conn *conn, u32 len)
@@ -182,6 +188,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	} else if (dest->promises && len <= xs->reply_reserve) {
 		dest->promises--;
 		xs->nr_promises--;
+		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
+				 xrds_dest_cost(1, charge));
 		xrds_dest_charge(dest, len);
 		mask = xrds_dest_recheck_held(dest);
 		ret = 1;
@@ -189,7 +197,10 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		   dest->unread <= xrds_sk_rcvbuf(xs)) {
 		dest->cong_refused = false;
 		xrds_dest_set_refused(dest, false);
-		xrds_dest_charge(dest, len);
+		ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+					xrds_dest_cost(1, charge));
+		if (!ret)
+			xrds_dest_charge(dest, len);
 	} else {
 		dest->want = charge;
 		dest->cong_refused = blocked;
@@ -230,7 +241,8 @@ static bool xrds_dest_retry(const struct xrds_dest *dest)
  * Return: 0; 1 when a reservation for a reply was used, see
  * xrds_dest_renew_promise(); -EAGAIN no space, -ENOBUFS congested (both only without
  * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -EPIPE when the
- * socket is shut down, -ESTALE when the destination must be looked up again.
+ * socket is shut down, -ESTALE when the destination must be looked up again,
+ * -EDQUOT when the user or the namespace has too much queued.
  */
 int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 		      long timeo)
@@ -241,7 +253,8 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 
 	for (;;) {
 		ret = xrds_dest_try_reserve(dest, conn, len);
-		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE)
+		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
+		    ret == -EDQUOT)
 			return ret;
 		if (!timeo)
 			break;
@@ -302,6 +315,8 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 	bool gone = false, owes = false, drained;
 	__poll_t mask;
 
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    xrds_dest_cost(msgs, charge));
 	spin_lock_bh(&xs->lock);
 	dest->charged -= charge;
 	dest->queued_bytes -= bytes;

@@ -55,6 +55,8 @@
 enum {
 	/* how long to wait for the request that ours has lost against */
 	XRDS_CROSSED_MS		= 100,
+	/* before the next look whether a connection may be tried */
+	XRDS_DIAL_WAIT_MS	= 100,
 };
 
 /* What an event does. KEEP leaves it pending until the state changes. */
@@ -374,6 +376,13 @@ static void xrds_state_dial(struct xrds_conn *conn)
 {
 	int ret;
 
+	if (!xrds_limit_dial(conn->xn, conn->user)) {
+		xrds_count(conn->xn, XRDS_C_LIMIT_DIALS);
+		xrds_state_pause(conn, XRDS_DIAL_WAIT_MS / 2 +
+				 reciprocal_scale(get_random_u32(),
+						  XRDS_DIAL_WAIT_MS / 2));
+		return;
+	}
 	conn->dialled = true;
 	xrds_count(conn->xn, XRDS_C_CONN_DIAL);
 	xrds_state_set(conn, XRDS_ST_RESOLVING,

@@ -73,6 +73,21 @@ static void xrds_counter_put(struct xrds_dump *d, const char *name, u64 value)
 	row->value = value;
 }
 
+/* What is bounded, see limit.c */
+static void xrds_counters_used(struct xrds_dump *d)
+{
+	static const char * const names[XRDS_LIMITS] = {
+		[XRDS_LIMIT_MEM]	= "used_memory",
+		[XRDS_LIMIT_PINNED]	= "used_pinned",
+		[XRDS_LIMIT_KEYS]	= "used_keys",
+		[XRDS_LIMIT_CONNS]	= "used_connections",
+	};
+	unsigned int i;
+
+	for (i = 0; i < XRDS_LIMITS; i++)
+		xrds_counter_put(d, names[i], atomic64_read(&d->xn->used[i]));
+}
+
 /* How much is alive: a test wants to see all of it at zero. */
 static void xrds_counters_objects(struct xrds_dump *d)
 {
@@ -134,6 +149,7 @@ int xrds_counters_dump(struct xrds_dump *d)
 		xrds_counter_put(d, xrds_counter_names[i], values[i]);
 	kfree(values);
 	xrds_counters_objects(d);
+	xrds_counters_used(d);
 
 	mutex_lock(&xrds_extra_lock);
 	list_for_each_entry(extra, &xrds_extra, node) {

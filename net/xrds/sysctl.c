@@ -3,6 +3,7 @@
  * Knobs of a namespace: /proc/sys/net/rds has those that mainline RDS has
  * too, with its names and meanings; /proc/sys/net/xrds has the others.
  */
+#include <linux/capability.h>
 #include <linux/sysctl.h>
 
 #include "xrds.h"
@@ -11,6 +12,7 @@ static unsigned int xrds_one = 1;
 static unsigned int xrds_max_ms = 3600 * 1000;
 static unsigned int xrds_max_idle_ms = 24 * 3600 * 1000;
 static unsigned int xrds_max_dests = 65536;
+static unsigned int xrds_hundred = 100;
 static unsigned int xrds_thousand = 1000;
 
 /* Connections that wait do so for what the value was before. */
@@ -25,9 +27,23 @@ static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 	return ret;
 }
 
+/* Bounds of what a namespace may cost the host are for who administers that:
+ * anybody may be the administrator of a namespace of his own.
+ */
+static int xrds_sysctl_bound(XRDS_CTL_CONST struct ctl_table *table, int write,
+			     void *buffer, size_t *lenp, loff_t *ppos)
+{
+	if (write && !capable(CAP_NET_ADMIN))
+		return -EPERM;
+	return proc_douintvec_minmax(table, write, buffer, lenp, ppos);
+}
+
 /* In the templates @data is an offset into struct xrds_net. */
 #define XRDS_KNOB(_name, _field, _min, _max) \
 	XRDS_KNOB_BY(proc_douintvec_minmax, _name, _field, _min, _max)
+
+#define XRDS_BOUND(_name, _field, _min, _max) \
+	XRDS_KNOB_BY(xrds_sysctl_bound, _name, _field, _min, _max)
 
 #define XRDS_KNOB_BY(_handler, _name, _field, _min, _max) { \
 	.procname	= _name, \
@@ -58,6 +74,13 @@ static const struct ctl_table xrds_xrds_table[] = {
 	XRDS_KNOB("heartbeat_ms", heartbeat_ms, NULL, &xrds_max_ms),
 	XRDS_KNOB_BY(xrds_sysctl_idle, "idle_ms", idle_ms, NULL,
 		     &xrds_max_idle_ms),
+	XRDS_BOUND("max_memory_kb", max[XRDS_LIMIT_MEM], NULL, NULL),
+	XRDS_BOUND("max_pinned_kb", max[XRDS_LIMIT_PINNED], NULL, NULL),
+	XRDS_BOUND("max_keys", max[XRDS_LIMIT_KEYS], NULL, NULL),
+	XRDS_BOUND("max_connections", max[XRDS_LIMIT_CONNS], NULL, NULL),
+	XRDS_BOUND("max_connects_per_s", max_dials, &xrds_one, NULL),
+	XRDS_BOUND("user_percent", user_percent, &xrds_one, &xrds_hundred),
+	XRDS_BOUND("unprivileged", unprivileged, NULL, &xrds_one),
 };
 
 static const struct ctl_table xrds_loop_table[] = {

@@ -84,6 +84,66 @@ struct xrds_extra_counters {
 	void (*sum)(struct net *net, u64 *values);
 };
 
+/* ------------------------------------------------------------- limit.c */
+
+/* What is bounded; their counters follow XRDS_C_LIMIT_MEM in this order */
+enum xrds_limit {
+	XRDS_LIMIT_MEM,		/* bytes of sockets and what they send */
+	XRDS_LIMIT_PINNED,	/* bytes */
+	XRDS_LIMIT_KEYS,
+	XRDS_LIMIT_CONNS,
+	XRDS_LIMITS
+};
+
+/* What objects count for beside payload, about their size and the core's */
+enum {
+	XRDS_SOCK_COST_BYTES	= 4096,
+	XRDS_DEST_COST_BYTES	= 1024,
+	XRDS_MSG_COST_BYTES	= 1024,
+};
+
+/**
+ * struct xrds_rate - how often in this second
+ * @lock:	a leaf
+ * @since:	jiffies when the second began; @lock
+ * @nr:		how often since; @lock
+ */
+struct xrds_rate {
+	spinlock_t lock;		/* since, nr */
+	unsigned long since;
+	unsigned int nr;
+};
+
+/**
+ * struct xrds_user - what one user has, in all namespaces
+ * @node:	in the table
+ * @uid:	who
+ * @trusted:	has CAP_SYS_RESOURCE: not bound
+ * @ref:	one for each socket, and for what outlives that
+ * @used:	what it has
+ * @dials:	attempts to connect
+ */
+struct xrds_user {
+	struct hlist_node node;
+	kuid_t uid;
+	bool trusted;
+	refcount_t ref;
+	atomic64_t used[XRDS_LIMITS];
+	struct xrds_rate dials;
+};
+
+struct xrds_user *xrds_user_get_current(void);
+struct xrds_user *xrds_user_get(struct xrds_user *user);
+void xrds_user_put(struct xrds_user *user);
+int xrds_limit_charge(struct xrds_net *xn, struct xrds_user *user,
+		      enum xrds_limit l, u64 n);
+void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
+		      enum xrds_limit l, u64 n);
+void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
+			 enum xrds_limit l, u64 n);
+bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user);
+void xrds_limit_net_init(struct xrds_net *xn);
+
 /* ------------------------------------------------------- per namespace */
 
 enum { XRDS_SYSCTL_DIRS = 3 };
@@ -114,6 +174,12 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @cong_lock:	guards @cong_socks
  * @cong_socks:	sockets that are congested
  * @exiting:	the namespace or the module is going away
+ * @used:	what there is of what is bounded
+ * @dials:	attempts to connect
+ * @max:	bounds of @used; KiB for bytes
+ * @max_dials:	attempts to connect in a second
+ * @user_percent: of the bounds for one user; that of the first namespace
+ * @unprivileged: sockets need no capability
  * @sysctl:	registrations of the directories of knobs
  * @reconnect_min_ms: first delay between attempts, milliseconds
  * @reconnect_max_ms: bound of the growing delay, milliseconds
@@ -156,7 +222,13 @@ struct xrds_net {
 	spinlock_t cong_lock;		/* cong_socks */
 	struct list_head cong_socks;
 	bool exiting;
+	atomic64_t used[XRDS_LIMITS];
+	struct xrds_rate dials;
 
+	unsigned int max[XRDS_LIMITS];
+	unsigned int max_dials;
+	unsigned int user_percent;
+	unsigned int unprivileged;
 	struct ctl_table_header *sysctl[XRDS_SYSCTL_DIRS];
 	unsigned int reconnect_min_ms;
 	unsigned int reconnect_max_ms;
@@ -265,6 +337,7 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * struct xrds_sock - one AF_RDS socket
  * @sk:		must be first
  * @xn:		namespace state
+ * @user:	who made it, with a reference
  * @xn_node:	in xn->socks; xn->lock, RCU readers
  * @bind_node:	in xn->binds while bound
  * @bind:	bound address and port; written once under lock_sock before
@@ -325,6 +398,7 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
 struct xrds_sock {
 	struct sock sk;
 	struct xrds_net *xn;
+	struct xrds_user *user;
 	struct list_head xn_node;
 	struct rhash_head bind_node;
 	struct xrds_bind_key bind;
@@ -658,6 +732,8 @@ void xrds_source_free_all(struct xrds_sock *xs);
  * @bytes:	sum of all
  * @write:	pinned for writing
  * @mm:		whose memory it is
+ * @xn:		namespace that it is charged to
+ * @user:	and the user, with a reference
  * @work:	gives it back
  */
 struct xrds_pin {
@@ -668,13 +744,16 @@ struct xrds_pin {
 	u64 bytes;
 	bool write;
 	struct mm_struct *mm;
+	struct xrds_net *xn;
+	struct xrds_user *user;
 	struct work_struct work;
 };
 
 extern struct workqueue_struct *xrds_pin_wq;
 int xrds_pin_init(void);
 void xrds_pin_exit(void);
-struct xrds_pin *xrds_pin_user(const struct rds_iovec *vec, unsigned int nr,
+struct xrds_pin *xrds_pin_user(struct xrds_sock *xs,
+			       const struct rds_iovec *vec, unsigned int nr,
 			       u64 max_bytes, bool write);
 void xrds_pin_free(struct xrds_pin *pin);
 
@@ -700,6 +779,7 @@ struct xrds_mr_key {
  * @node:	in xn->mrs while @linked
  * @key:	which
  * @xn:		namespace
+ * @user:	on whose account it is, with a reference
  * @xs:		owner; no reference, closing it ends the region
  * @xs_node:	in xs->mrs while @linked; xs->lock
  * @linked:	found by lookups; xs->lock
@@ -721,6 +801,7 @@ struct xrds_mr {
 	struct rhash_head node;
 	struct xrds_mr_key key;
 	struct xrds_net *xn;
+	struct xrds_user *user;
 	struct xrds_sock *xs;
 	struct list_head xs_node;
 	bool linked;
@@ -1005,6 +1086,7 @@ struct xrds_classic {
  * @node:	in xn->conns until dead
  * @key:	which
  * @xn:		namespace
+ * @user:	who has it made, with a reference; NULL: its peer
  * @list:	in xn->conn_list; xn->lock, RCU readers
  * @ref:	the table's, one for pending work, and each user's
  * @rcu:	for lookups
@@ -1077,6 +1159,7 @@ struct xrds_conn {
 	struct rhash_head node;
 	struct xrds_conn_key key;
 	struct xrds_net *xn;
+	struct xrds_user *user;
 	struct list_head list;
 	refcount_t ref;
 	struct rcu_head rcu;
@@ -1147,7 +1230,7 @@ int xrds_conn_init(void);
 void xrds_conn_exit(void);
 int xrds_conn_net_init(struct xrds_net *xn);
 void xrds_conn_net_exit(struct xrds_net *xn);
-struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn,
+struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
 				    const struct xrds_conn_key *key,
 				    const struct xrds_transport *trans,
 				    gfp_t gfp);

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a namespace and a user may have, at most.
+ *
+ * A network namespace has bounds, set by its sysctls: memory of sockets,
+ * destinations and messages that are not acknowledged, pinned memory, keys,
+ * connections, and attempts to connect in a second. A user may have a share of
+ * the bounds of the first namespace, in all namespaces together, so that none
+ * can use up what others need, nor escape by making namespaces. Whoever made
+ * its socket with CAP_SYS_RESOURCE is bound by the namespace only.
+ *
+ * This is beside what the kernel limits anyway: a memory cgroup is charged for
+ * payload and objects, RLIMIT_MEMLOCK bounds what a process pins, RLIMIT_NOFILE
+ * its sockets. But closed sockets go on delivering, and pinned memory outlives
+ * its process, so neither of the latter bounds a user.
+ *
+ * What is over a bound is refused, with EDQUOT, and counted. What was there
+ * before a bound was lowered stays. Received messages are the matter of
+ * congestion, see cong.c: the sender pays until the receiver's kernel has them.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/hashtable.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+
+#include "xrds.h"
+
+enum { XRDS_USER_HASH_BITS = 6 };
+
+static DEFINE_HASHTABLE(xrds_users, XRDS_USER_HASH_BITS);
+static DEFINE_SPINLOCK(xrds_users_lock);	/* xrds_users */
+
+/* A bound of so many units is so many bytes, or pieces, shifted. */
+static const u8 xrds_limit_shift[XRDS_LIMITS] = {
+	[XRDS_LIMIT_MEM]	= 10,
+	[XRDS_LIMIT_PINNED]	= 10,
+};
+
+/* ----------------------------------------------------------------- users */
+
+static struct xrds_user *xrds_user_find(kuid_t uid, bool trusted)
+{
+	struct xrds_user *user;
+
+	lockdep_assert_held(&xrds_users_lock);
+
+	hash_for_each_possible(xrds_users, user, node, __kuid_val(uid))
+		if (uid_eq(user->uid, uid) && user->trusted == trusted &&
+		    refcount_inc_not_zero(&user->ref))
+			return user;
+	return NULL;
+}
+
+/**
+ * xrds_user_get_current - the user that the calling task counts as
+ *
+ * Context: process, may sleep.
+ * Return: the user with a reference, or NULL for want of memory.
+ */
+struct xrds_user *xrds_user_get_current(void)
+{
+	bool trusted = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+	kuid_t uid = current_uid();
+	struct xrds_user *user, *new;
+	unsigned long flags;
+
+	spin_lock_irqsave(&xrds_users_lock, flags);
+	user = xrds_user_find(uid, trusted);
+	spin_unlock_irqrestore(&xrds_users_lock, flags);
+	if (user)
+		return user;
+
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	if (!new)
+		return NULL;
+	new->uid = uid;
+	new->trusted = trusted;
+	refcount_set(&new->ref, 1);
+	spin_lock_init(&new->dials.lock);
+
+	spin_lock_irqsave(&xrds_users_lock, flags);
+	user = xrds_user_find(uid, trusted);
+	if (!user)
+		hash_add(xrds_users, &new->node, __kuid_val(uid));
+	spin_unlock_irqrestore(&xrds_users_lock, flags);
+	if (!user)
+		return new;
+	kfree(new);
+	return user;
+}
+
+/**
+ * xrds_user_get - take another reference on a user
+ * @user: user, or NULL
+ *
+ * Context: any.
+ * Return: @user.
+ */
+struct xrds_user *xrds_user_get(struct xrds_user *user)
+{
+	if (user)
+		refcount_inc(&user->ref);
+	return user;
+}
+
+/**
+ * xrds_user_put - drop a reference on a user
+ * @user: user, or NULL
+ *
+ * Context: any.
+ */
+void xrds_user_put(struct xrds_user *user)
+{
+	unsigned long flags;
+
+	/* found meanwhile it is passed over, and the next one begins at zero */
+	if (!user || !refcount_dec_and_test(&user->ref))
+		return;
+	spin_lock_irqsave(&xrds_users_lock, flags);
+	hash_del(&user->node);
+	spin_unlock_irqrestore(&xrds_users_lock, flags);
+	kfree(user);
+}
+
+/* ---------------------------------------------------------------- bounds */
+
+static u64 xrds_share(const struct xrds_net *xn, u64 bound)
+{
+	return div_u64(bound * READ_ONCE(xn->user_percent), 100);
+}
+
+static u64 xrds_limit_of_net(const struct xrds_net *xn, enum xrds_limit l)
+{
+	return (u64)READ_ONCE(xn->max[l]) << xrds_limit_shift[l];
+}
+
+static u64 xrds_limit_of_user(const struct xrds_user *user, enum xrds_limit l)
+{
+	const struct xrds_net *first = xrds_net(&init_net);
+
+	return user->trusted ? U64_MAX :
+	       xrds_share(first, xrds_limit_of_net(first, l));
+}
+
+/* Never more than the bound even for a moment: that would refuse others what
+ * they may have.
+ */
+static bool xrds_limit_add(atomic64_t *used, u64 n, u64 bound)
+{
+	s64 now = atomic64_read(used);
+
+	do {
+		if (now + n > bound)
+			return false;
+	} while (!atomic64_try_cmpxchg(used, &now, now + n));
+	return true;
+}
+
+/**
+ * xrds_limit_charge - somebody wants to have something
+ * @xn: namespace
+ * @user: on whose account; NULL: the namespace's only
+ * @l: what
+ * @n: how much, bytes or pieces
+ *
+ * Context: any.
+ * Return: 0 or -EDQUOT.
+ */
+int xrds_limit_charge(struct xrds_net *xn, struct xrds_user *user,
+		      enum xrds_limit l, u64 n)
+{
+	if (!xrds_limit_add(&xn->used[l], n, xrds_limit_of_net(xn, l)))
+		goto refused;
+	if (!user || xrds_limit_add(&user->used[l], n,
+				    xrds_limit_of_user(user, l)))
+		return 0;
+	atomic64_sub(n, &xn->used[l]);
+refused:
+	xrds_count(xn, XRDS_C_LIMIT_MEM + l);
+	return -EDQUOT;
+}
+
+/**
+ * xrds_limit_force - somebody has something, whatever the bounds
+ * @xn: namespace
+ * @user: on whose account, or NULL
+ * @l: what
+ * @n: how much, bytes or pieces
+ *
+ * For what was promised before.
+ *
+ * Context: any.
+ */
+void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
+		      enum xrds_limit l, u64 n)
+{
+	atomic64_add(n, &xn->used[l]);
+	if (user)
+		atomic64_add(n, &user->used[l]);
+}
+
+/**
+ * xrds_limit_uncharge - somebody has something no more
+ * @xn: namespace
+ * @user: on whose account it was, or NULL
+ * @l: what
+ * @n: how much, bytes or pieces
+ *
+ * Context: any.
+ */
+void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
+			 enum xrds_limit l, u64 n)
+{
+	atomic64_sub(n, &xn->used[l]);
+	if (user)
+		atomic64_sub(n, &user->used[l]);
+}
+
+/* ------------------------------------------------------------------ rates */
+
+static bool xrds_rate_take(struct xrds_rate *rate, u64 per_second)
+{
+	bool taken;
+
+	spin_lock_bh(&rate->lock);
+	if (jiffies - rate->since >= HZ) {
+		rate->since = jiffies;
+		rate->nr = 0;
+	}
+	/* a share may be less than one */
+	taken = rate->nr < max_t(u64, per_second, 1);
+	rate->nr += taken;
+	spin_unlock_bh(&rate->lock);
+	return taken;
+}
+
+/**
+ * xrds_limit_dial - may a connection be tried now?
+ * @xn: namespace
+ * @user: for whom, or NULL
+ *
+ * Context: process.
+ * Return: whether it may; otherwise it may later.
+ */
+bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
+{
+	const struct xrds_net *first = xrds_net(&init_net);
+
+	if (user && !user->trusted &&
+	    !xrds_rate_take(&user->dials,
+			    xrds_share(first, READ_ONCE(first->max_dials))))
+		return false;
+	return xrds_rate_take(&xn->dials, READ_ONCE(xn->max_dials));
+}
+
+/**
+ * xrds_limit_net_init - the bounds of a new namespace: those of the first one
+ * @xn: namespace
+ *
+ * A quarter of the memory may be queued. What may be pinned is for
+ * RLIMIT_MEMLOCK to say, as long as it is not all there is.
+ *
+ * Context: process.
+ */
+void xrds_limit_net_init(struct xrds_net *xn)
+{
+	const struct xrds_net *first = xrds_net(&init_net);
+	u64 kb = (u64)totalram_pages() << (PAGE_SHIFT - 10);
+
+	spin_lock_init(&xn->dials.lock);
+	if (xn != first) {
+		memcpy(xn->max, first->max, sizeof(xn->max));
+		xn->max_dials = first->max_dials;
+		xn->user_percent = first->user_percent;
+		xn->unprivileged = first->unprivileged;
+		return;
+	}
+	xn->max[XRDS_LIMIT_MEM] = min_t(u64, kb / 4, U32_MAX);
+	xn->max[XRDS_LIMIT_PINNED] = min_t(u64, kb, U32_MAX);
+	xn->max[XRDS_LIMIT_KEYS] = 131072;
+	xn->max[XRDS_LIMIT_CONNS] = 65536;
+	xn->max_dials = 1000;
+	xn->user_percent = 50;
+	xn->unprivileged = 1;
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The bounds of a namespace and of a user: what is over them is refused with
+ * EDQUOT and counted, nothing is left of it, and what ends makes room.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "rdma.h"
+#include "tap.h"
+
+enum {
+	NOBODY		= 65534,
+	CHUNK		= 65536,
+	BOUND_KB	= 2070,		/* leaves room for sockets */
+	COST		= 1024,		/* of a message, beside its payload */
+	PINNED_KB	= 64,
+	KEYS		= 5,
+	CONNS		= 8,
+	PER_SECOND	= 5,
+	DIALS		= 3 * PER_SECOND,
+};
+
+static char chunk[CHUNK];
+
+/* Sockets that look at counters go late themselves. */
+static bool used_at_most(void *arg)
+{
+	return counter_now("used_memory") <= *(long long *)arg + CHUNK;
+}
+
+/* Sends until it is refused; how many were taken */
+static int fill(int fd, const union addr *to, int error)
+{
+	int n = 0;
+
+	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) == CHUNK)
+		if (++n > BOUND_KB)
+			tap_fail("there is no bound");
+	check_eq(errno, error);
+	return n;
+}
+
+/* A socket whose own send space is no limit */
+static int roomy(void)
+{
+	struct xrds_dest_sndbuf arg = { .bytes = ~0u };
+	int fd = rds_bound(NULL);
+
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg, sizeof(arg)));
+	return fd;
+}
+
+/* For a while, or for good */
+static void as_user(uid_t uid)
+{
+	must(setresuid(uid, uid, 0));
+}
+
+static void as_nobody(void)
+{
+	must(setresgid(NOBODY, NOBODY, NOBODY));
+	must(setresuid(NOBODY, NOBODY, NOBODY));
+}
+
+/* ----------------------------------------------------------- the namespace */
+
+static void queued(void)
+{
+	union addr to = addr_of(tap_host, 4000), other;
+	int sink = rds_bound_to(tap_host, 4000, NULL), fd, fd2, n;
+	long long before;
+
+	stall_loop();
+	fd = roomy();
+	fd2 = roomy();
+	other = rds_self(fd2);
+	before = counter_now("limit_mem");
+	knob("net/xrds/max_memory_kb", BOUND_KB);
+	n = fill(fd, &to, EDQUOT);
+	check_range(n, BOUND_KB * 1024 / (CHUNK + COST) - 2,
+		    BOUND_KB * 1024 / (CHUNK + COST));
+	check(counter_now("limit_mem") > before);
+	check_range(counter_now("used_memory"), n * (CHUNK + COST),
+		    BOUND_KB * 1024);
+
+	/* it is the namespace's: waiting is of no use, nor another socket */
+	check_err(rds_send(fd, chunk, CHUNK, 0, &to), EDQUOT);
+	check_err(rds_send(fd2, chunk, CHUNK, 0, &other), EDQUOT);
+	check_eq(rds_outq(fd), n * CHUNK);
+
+	/* what is dropped makes room, all of it */
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+	check_eq(fill(fd, &to, EDQUOT), n);
+	close(fd);
+	close(fd2);
+	close(sink);
+}
+
+/* A closed socket still holds what it has not delivered, and then no more. */
+static void lingering(void)
+{
+	union addr to = addr_of(tap_host, 4000);
+	int sink = rds_bound_to(tap_host, 4000, NULL), fd = roomy();
+	long long before = counter_now("used_memory");
+
+	stall_loop();
+	knob("net/xrds/max_memory_kb", BOUND_KB);
+	fill(fd, &to, EDQUOT);
+	close(fd);
+	fd = rds_bound(NULL);
+	check_err(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), EDQUOT);
+	close(fd);
+	knob("net/xrds/loop/delay_ms", 0);
+	check(tap_wait(used_at_most, &before, WAIT_MS * 3));
+	close(sink);
+}
+
+static bool may_open(void *arg)
+{
+	int fd = socket(AF_RDS, SOCK_SEQPACKET, 0);
+
+	(void)arg;
+	close(fd);
+	return fd >= 0;
+}
+
+static void sockets(void)
+{
+	enum { MAX = 64 };
+	int fds[MAX], n;
+
+	knob("net/xrds/max_memory_kb", 40);
+	for (n = 0; n < MAX; n++) {
+		fds[n] = socket(AF_RDS, SOCK_SEQPACKET, 0);
+		if (fds[n] < 0)
+			break;
+	}
+	check_eq(n, 10);
+	check_eq(errno, EDQUOT);
+	while (n--)
+		close(fds[n]);
+	/* they go after a grace period */
+	check(tap_wait(may_open, NULL, WAIT_MS));
+}
+
+static void pinned(void)
+{
+	char *mem = pages(2 * PINNED_KB * 1024);
+	int fd = rds_bound(NULL);
+	long long before = counter_now("limit_pinned");
+	u64 one, other;
+
+	knob("net/xrds/max_pinned_kb", PINNED_KB);
+	check_ret(mr_get(fd, mem, PINNED_KB * 1024, 0, &one), 0);
+	check_err(mr_get(fd, mem, 1, 0, &other), EDQUOT);
+	check_eq(counter_now("limit_pinned"), before + 1);
+	check_eq(counter_now("used_keys"), 1);
+	check_ret(mr_free(fd, one), 0);
+	check_pinned_falls(0);
+	check_err(mr_get(fd, mem, PINNED_KB * 1024 + 1, 0, &one), EDQUOT);
+	check_eq(pinned_kb(), 0);
+	check_ret(mr_get(fd, mem, PINNED_KB * 1024, 0, &one), 0);
+	close(fd);
+	check_pinned_falls(0);
+	check_eq(counter_now("used_keys"), 0);
+}
+
+/* An op is refused as a region is, and has no identifier then. */
+static void pinned_ops(void)
+{
+	char *mem = pages(2 * PINNED_KB * 1024);
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	knob("net/xrds/max_pinned_kb", PINNED_KB);
+	op = op_read(&t, 0, mem, PINNED_KB * 1024);
+	check_err(op_send(fd, &t.addr, &op), EDQUOT);
+	check_eq(issued(fd, &t.addr), 0);
+	op = op_read(&t, 0, mem, PAGE_BYTES);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check_eq(issued(fd, &t.addr), 1);
+	target_close(&t);
+	close(fd);
+}
+
+static void keys(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL), fd2 = rds_bound(NULL);
+	long long before = counter_now("limit_keys");
+	u64 cookie[KEYS + 1];
+
+	knob("net/xrds/max_keys", KEYS);
+	for (int i = 0; i < KEYS; i++)
+		must(mr_get(i & 1 ? fd : fd2, mem, 8, 0, &cookie[i]));
+	check_err(mr_get(fd, mem, 8, 0, &cookie[KEYS]), EDQUOT);
+	check_eq(counter_now("limit_keys"), before + 1);
+	check_ret(mr_free(fd2, cookie[0]), 0);
+	check_ret(mr_get(fd, mem, 8, 0, &cookie[KEYS]), 0);
+	close(fd);
+	close(fd2);
+	check_eq(counter_now("used_keys"), 0);
+	check_pinned_falls(0);
+}
+
+static union addr node_addr(int number)
+{
+	char host[32];
+
+	snprintf(host, sizeof(host), "127.0.2.%d", number);
+	return addr_of(host, 4000);
+}
+
+static void connections(void)
+{
+	long long before = counter_now("limit_conns");
+	int fd = rds_bound_to("127.0.0.1", 0, NULL);
+	union addr to;
+
+	knob("net/xrds/max_connections", CONNS);
+	for (int i = 1; i <= CONNS; i++) {
+		to = node_addr(i);
+		check_ret(rds_send(fd, "c", 1, 0, &to), 1);
+	}
+	to = node_addr(CONNS + 1);
+	check_err(rds_send(fd, "c", 1, 0, &to), EDQUOT);
+	check_eq(counter_now("limit_conns"), before + 1);
+	check_eq(counter_now("used_connections"), CONNS);
+	/* those that there are do not mind */
+	to = node_addr(1);
+	check_ret(rds_send(fd, "c", 1, 0, &to), 1);
+	close(fd);
+}
+
+static bool all_gone(void *arg)
+{
+	return !rds_outq(*(int *)arg);
+}
+
+static void connects(void)
+{
+	long long before = counter_now("limit_dials"), start;
+	int fd = rds_bound_to("127.0.0.1", 0, NULL);
+	union addr to;
+
+	knob("net/xrds/max_connects_per_s", PER_SECOND);
+	start = tap_now_ms();
+	for (int i = 1; i <= DIALS; i++) {
+		to = node_addr(i);
+		check_ret(rds_send(fd, "c", 1, 0, &to), 1);
+	}
+	check(tap_wait(all_gone, &fd, 3 * WAIT_MS));
+	/* the third second has begun; clocks differ by a tick or two */
+	check(tap_now_ms() - start >= 1900);
+	check(counter_now("limit_dials") > before);
+	close(fd);
+}
+
+/* ---------------------------------------------------------------- the user */
+
+/* The share of the first namespace's bound is his, in all namespaces. */
+static void user_queued(void)
+{
+	union addr to = addr_of(tap_host, 4000);
+	int fd[2], n = 0;
+	pid_t pid;
+
+	knob("net/xrds/max_memory_kb", 4 * BOUND_KB);
+	knob("net/xrds/user_percent", 25);
+	pid = must(fork());
+	if (!pid) {
+		for (int i = 0; i < 2; i++) {
+			tap_new_netns();
+			/* of this one only, and nobody puts it back */
+			stall_loop();
+			as_user(NOBODY);
+			fd[i] = roomy();
+			if (!i)
+				while (++n < 10)
+					check_ret(rds_send(fd[0], chunk, CHUNK,
+							   MSG_DONTWAIT, &to),
+						  CHUNK);
+			else
+				n += fill(fd[1], &to, EDQUOT);
+			as_user(0);
+		}
+		check_range(n, BOUND_KB * 1024 / (CHUNK + COST) - 2,
+			    BOUND_KB * 1024 / (CHUNK + COST) + 1);
+		/* the administrator is none of his */
+		fd[0] = roomy();
+		check_ret(rds_send(fd[0], chunk, CHUNK, MSG_DONTWAIT, &to),
+			  CHUNK);
+		as_user(NOBODY);
+		check_err(rds_send(fd[1], chunk, CHUNK, MSG_DONTWAIT, &to),
+			  EDQUOT);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+}
+
+static void user_keys(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	u64 cookie;
+	pid_t pid;
+	int fd;
+
+	knob("net/xrds/max_keys", 2 * KEYS);
+	knob("net/xrds/user_percent", 50);
+	pid = must(fork());
+	if (!pid) {
+		as_nobody();
+		fd = rds_bound(NULL);
+		for (int i = 0; i < KEYS; i++)
+			check_ret(mr_get(fd, mem, 8, 0, &cookie), 0);
+		check_err(mr_get(fd, mem, 8, 0, &cookie), EDQUOT);
+		close(fd);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+	fd = rds_bound(NULL);
+	for (int i = 0; i < 2 * KEYS; i++)
+		check_ret(mr_get(fd, mem, 8, 0, &cookie), 0);
+	check_err(mr_get(fd, mem, 8, 0, &cookie), EDQUOT);
+	close(fd);
+}
+
+/* -------------------------------------------------------------- permissions */
+
+static int write_knob(const char *name, const char *value)
+{
+	char path[128];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/xrds/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ret = write(fd, value, strlen(value));
+	close(fd);
+	return ret < 0 ? -1 : 0;
+}
+
+/* One whom the host does not know as administrator, in a world of his own */
+static void own_world(void)
+{
+	static const char * const bounds[] = {
+		"max_memory_kb", "max_pinned_kb", "max_keys",
+		"max_connections", "max_connects_per_s", "user_percent",
+		"unprivileged",
+	};
+
+	must(unshare(CLONE_NEWUSER));
+	must(unshare(CLONE_NEWNET));
+	check_err(socket(AF_RDS, SOCK_SEQPACKET, 0), EPERM);
+	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
+		tap_context("%s", bounds[i]);
+		check_err(write_knob(bounds[i], "1"), EPERM);
+	}
+	/* others are his to set: he is administrator there */
+	tap_context("linger_ms");
+	check_ret(write_knob("linger_ms", "1000"), 0);
+	check_err(socket(AF_RDS, SOCK_SEQPACKET, 0), EPERM);
+}
+
+static void administrators(void)
+{
+	long long before = counter_now("limit_unprivileged");
+	pid_t pid;
+	int fd;
+
+	if (knob_exists("kernel/unprivileged_userns_clone"))
+		knob("kernel/unprivileged_userns_clone", 1);
+	knob("net/xrds/unprivileged", 0);
+	pid = must(fork());
+	if (!pid) {
+		as_nobody();
+		check_err(socket(AF_RDS, SOCK_SEQPACKET, 0), EPERM);
+		check_err(write_knob("linger_ms", "1000"), EACCES);
+		check_err(write_knob("unprivileged", "1"), EACCES);
+		own_world();
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+	check_eq(counter_now("limit_unprivileged"), before + 1);
+	fd = must(socket(AF_RDS, SOCK_SEQPACKET, 0));
+	close(fd);
+	knob("net/xrds/unprivileged", 1);
+	pid = must(fork());
+	if (!pid) {
+		as_nobody();
+		check(socket(AF_RDS, SOCK_SEQPACKET, 0) >= 0);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+}
+
+static const struct tap_case cases[] = {
+	{ "queued", "what a namespace has queued is bounded: EDQUOT", queued,
+	  TAP_EACH_FAMILY, 60 },
+	{ "lingering", "closed sockets count as long as they deliver",
+	  lingering, 0, 90 },
+	{ "sockets", "sockets count as memory", sockets, 0, 60 },
+	{ "pinned", "pinned memory is bounded: EDQUOT", pinned, 0, 60 },
+	{ "pinned_ops", "that of ops as well", pinned_ops, 0, 60 },
+	{ "keys", "keys are bounded: EDQUOT", keys, 0, 60 },
+	{ "connections", "connections are bounded: EDQUOT", connections, 0, 0 },
+	{ "connects", "attempts to connect wait for their second", connects, 0,
+	  90 },
+	{ "user_queued", "a user has one bound in all namespaces",
+	  user_queued, TAP_SAME_NETNS, 60 },
+	{ "user_keys", "and leaves the rest to others", user_keys,
+	  TAP_SAME_NETNS, 60 },
+	{ "administrators", "sockets and bounds can be for them only",
+	  administrators, TAP_SAME_NETNS, 60 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
