@@ -212,6 +212,33 @@ static void cong_roundtrip(void)
 	}
 }
 
+/* Whatever was there before, no bit of it goes out, nor a byte too many. */
+static void padding(void)
+{
+	__u8 zero[4096], ones[4096];
+	__u32 i, bytes, count = 100;
+
+	memset(zero, 0, sizeof(zero));
+	memset(ones, 0xff, sizeof(ones));
+	xrds_wire_hello_encode(zero, &hello_val);
+	xrds_wire_hello_encode(ones, &hello_val);
+	CHECK(!memcmp(zero, ones, XRDS_WIRE_HELLO_BYTES));
+	CHECK(ones[XRDS_WIRE_HELLO_BYTES] == 0xff);
+
+	memset(zero, 0, sizeof(zero));
+	memset(ones, 0xff, sizeof(ones));
+	bytes = xrds_wire_cong_bytes(count);
+	CHECK(bytes < sizeof(ones));
+	xrds_wire_cong_begin(zero, 1, count);
+	xrds_wire_cong_begin(ones, 1, count);
+	for (i = 0; i < count; i++) {
+		xrds_wire_cong_put(zero, i, 7 * i, i & 1);
+		xrds_wire_cong_put(ones, i, 7 * i, i & 1);
+	}
+	CHECK(!memcmp(zero, ones, bytes));
+	CHECK(ones[bytes] == 0xff);
+}
+
 static void cong_errors(void)
 {
 	struct xrds_wire_cong cong;
@@ -286,6 +313,7 @@ const struct unit_test unit_ctl_tests[] = {
 	{ hello_reserved, "reserved bytes of a clear-to-send" },
 	{ cong_known, "congestion list written by hand" },
 	{ cong_roundtrip, "congestion lists of every length" },
+	{ padding, "every byte of a control message is written" },
 	{ cong_errors, "malformed congestion lists" },
 	{ maps, "congestion map" },
 	{ }

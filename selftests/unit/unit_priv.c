@@ -65,6 +65,32 @@ static void priv_known(void)
 	known(v6_bytes, sizeof(v6_bytes), 1);
 }
 
+/* Whatever was there before, no bit of it goes out, nor a byte too many. */
+static void padding(void)
+{
+	__u8 zero[XRDS_WIRE_PRIV_V6_BYTES + 1], ones[sizeof(zero)];
+	struct xrds_wire_priv priv;
+	__u32 bytes;
+	int v6;
+
+	for (v6 = 0; v6 < 2; v6++) {
+		bytes = v6 ? sizeof(v6_bytes) : sizeof(v4_bytes);
+		CHECK(!try(&priv, v6 ? v6_bytes : v4_bytes, bytes, v6));
+		memset(zero, 0, sizeof(zero));
+		memset(ones, 0xff, sizeof(ones));
+		CHECK(xrds_wire_priv_encode(zero, &priv, v6) == bytes);
+		CHECK(xrds_wire_priv_encode(ones, &priv, v6) == bytes);
+		CHECK(!memcmp(zero, ones, bytes));
+		CHECK(ones[bytes] == 0xff);
+	}
+	memset(zero, 0, sizeof(zero));
+	memset(ones, 0xff, sizeof(ones));
+	bytes = xrds_wire_reject_encode(zero, XRDS_REJECT_CROSSED);
+	CHECK(xrds_wire_reject_encode(ones, XRDS_REJECT_CROSSED) == bytes);
+	CHECK(bytes < sizeof(ones) && !memcmp(zero, ones, bytes));
+	CHECK(ones[bytes] == 0xff);
+}
+
 static void priv_lengths(void)
 {
 	struct xrds_wire_priv priv;
@@ -228,6 +254,7 @@ static void error_names(void)
 
 const struct unit_test unit_priv_tests[] = {
 	{ priv_known, "private data written by hand" },
+	{ padding, "every byte of private data is written" },
 	{ priv_lengths, "private data of every length" },
 	{ priv_reserved, "what classic nodes put into reserved fields" },
 	{ priv_addresses, "addresses that no node has" },
