@@ -24,7 +24,7 @@ enum {
 	SMALL		= 64,
 	DELAY_MS	= 300,
 	SHORT_MS	= 100,		/* shorter than the delay */
-	EARLY_MS	= 20,		/* rounding of timers */
+	EARLY_MS	= 80,		/* jiffies of a busy machine lag */
 	LATE_MS		= 3000,		/* of a loaded machine */
 	NODES		= 3,
 };

@@ -18,7 +18,7 @@
 
 enum {
 	TIMEOUT_MS	= 300,
-	EARLY_MS	= 20,
+	EARLY_MS	= 80,		/* jiffies of a busy machine lag */
 	LATE_MS		= 3000,
 	POISON		= 0xa5,
 };

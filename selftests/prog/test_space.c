@@ -28,7 +28,7 @@ enum {
 	HUGE_BYTES	= 20 * 1024 * 1024,
 	MAX_CHUNKS	= 4096,		/* more than any limit here allows */
 	TIMEOUT_MS	= 300,
-	EARLY_MS	= 20,		/* rounding of timers */
+	EARLY_MS	= 80,		/* jiffies of a busy machine lag */
 	LATE_MS		= 3000,		/* of a loaded machine */
 	OVER_BYTES	= 1024 * 1024,	/* accepted though on the way */
 	SMALL_DESTS	= 4,
