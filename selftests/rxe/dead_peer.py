@@ -11,8 +11,8 @@ KILL_MS = 1000
 NOBODY = "10.0.0.99"
 
 
-def _kill_holder(rig, remote: str, count: int) -> None:
-    """A process with messages for the dead node ends promptly if killed."""
+def kill_holder(rig, remote: str, count: int) -> None:
+    """A process with messages that do not go ends promptly if killed."""
     limit = int(KILL_MS * rig.kernel.slow)
     out = rig.a.run(
         f"test_hold {rig.a.ip} {remote} {count} > hold.log & pid=$!; "
@@ -28,7 +28,7 @@ def _kill_holder(rig, remote: str, count: int) -> None:
 def test_kill_never_there(rig):
     """To a node that never existed; queued, and waiting in sendmsg()."""
     for count in (10, 0):
-        _kill_holder(rig, NOBODY, count)
+        kill_holder(rig, NOBODY, count)
 
 
 test_kill_never_there.leaves = "messages"
@@ -39,7 +39,7 @@ def test_kill_cut_off(rig):
     traffic.run(rig, 200)
     rig.b.cut()
     for count in (10, 0):
-        _kill_holder(rig, rig.b.ip, count)
+        kill_holder(rig, rig.b.ip, count)
     rig.b.join()
     traffic.run(rig, 200, seed=2)
 

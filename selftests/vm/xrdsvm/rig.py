@@ -146,13 +146,10 @@ def build_modules(kernel: Kernel, top: Path = host.TOP) -> list[Path]:
         sidkernel.run_in(kernel.root, "make", f"-j{os.cpu_count()}", *command)
     else:
         make(*command)
-    found = sorted(built.glob("*.ko"))
-    if kernel.injects:
-        found += _build_helpers(kernel)
-    return found
+    return sorted(built.glob("*.ko")) + _build_helpers(kernel, top)
 
 
-def _build_helpers(kernel: Kernel) -> list[Path]:
+def _build_helpers(kernel: Kernel, top: Path) -> list[Path]:
     """Modules that tests need, built beside ours."""
     place = BUILD / kernel.release / "kmod"
     place.mkdir(parents=True, exist_ok=True)
@@ -160,5 +157,10 @@ def _build_helpers(kernel: Kernel) -> list[Path]:
         copy = place / path.name
         if not copy.exists() or copy.read_bytes() != path.read_bytes():
             shutil.copy(path, copy)
-    make("-s", "-C", kernel.kdir, f"M={place}", "modules")
+    command = ("-s", "-C", kernel.kdir, f"M={place}", f"XRDS={top}", "modules")
+    if kernel.root:
+        from . import sidkernel
+        sidkernel.run_in(kernel.root, "make", *command)
+    else:
+        make(*command)
     return sorted(place.glob("*.ko"))

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The hostile peer: what its files share. See hostile_main.c.
+ */
+#ifndef _XRDS_HOSTILE_H
+#define _XRDS_HOSTILE_H
+
+#include <linux/prandom.h>
+#include <linux/socket.h>
+#include <rdma/rdma_cm.h>
+
+#include "wire.h"
+
+enum {
+	HOSTILE_BUF_BYTES	= 16 << 10,
+	HOSTILE_NR_SENDS	= 32,
+	HOSTILE_NR_RECVS	= 32,
+	HOSTILE_WAIT_SECONDS	= 10,
+};
+
+/* What is counted; the names in /proc/xrds_hostile are in hostile_main.c */
+enum hostile_counter {
+	HOSTILE_C_LINKS,	/* connections that came up */
+	HOSTILE_C_NO_LINK,	/* that did not */
+	HOSTILE_C_WRONG,	/* malformed packets */
+	HOSTILE_C_HARMLESS,	/* of those, to be borne, and taken */
+	HOSTILE_C_BEHIND,	/* of those, behind a fatal one */
+	HOSTILE_C_RDMA,		/* of those, RDMA ops */
+	HOSTILE_C_CLOSED,	/* fatal: the peer hung up */
+	HOSTILE_C_SURVIVED,	/* fatal: the peer did not */
+	HOSTILE_C_STARVED,	/* no credit came */
+	HOSTILE_C_REQUESTS,	/* sent by storms */
+	HOSTILE_C_ANSWERED,	/* of those, accepted */
+	HOSTILE_C_REJECTED,	/* refused by the peer */
+	HOSTILE_C_ASKED,	/* requests of the peer */
+	HOSTILE_C_ACCEPTED,	/* of those, accepted */
+	HOSTILE_NR_COUNTERS
+};
+
+/**
+ * struct hostile_order - what was asked for by a write to /proc/xrds_hostile
+ * @peer:	where to
+ * @local:	where from
+ * @other:	who to pretend to be
+ * @seed:	of all that is random
+ * @count:	how many packets or requests
+ * @tos:	type of service
+ */
+struct hostile_order {
+	struct sockaddr_storage peer;
+	struct sockaddr_storage local;
+	struct sockaddr_storage other;
+	u32 seed;
+	u32 count;
+	u32 tos;
+};
+
+/**
+ * struct hostile_gen - makes the packets of one connection
+ * @rnd:	all that is random
+ * @ver:	XRDS_VER_*
+ * @hello:	a valid clear-to-send was made
+ * @bye:	a BYE was made
+ * @port:	where data goes, 0: to random ports
+ * @seq:	last sequence number used
+ * @granted:	credits granted
+ * @max_payload: most that a fragment may carry
+ * @reasm:	where the peer is
+ * @last:	header of the last packet
+ * @last_bytes:	its length
+ */
+struct hostile_gen {
+	struct rnd_state rnd;
+	int ver;
+	bool hello;
+	bool bye;
+	u16 port;
+	u64 seq;
+	u32 granted;
+	u32 max_payload;
+	struct xrds_wire_reasm reasm;
+	struct xrds_hdr last;
+	u32 last_bytes;
+};
+
+struct hostile_link;
+
+/**
+ * struct hostile_buf - a buffer and its work request
+ * @cqe:	completion
+ * @data:	HOSTILE_BUF_BYTES
+ * @dma:	the same for the device
+ * @busy:	posted
+ * @count:	what to count when it was taken, or HOSTILE_NR_COUNTERS
+ */
+struct hostile_buf {
+	struct ib_cqe cqe;
+	void *data;
+	u64 dma;
+	bool busy;
+	enum hostile_counter count;
+};
+
+/**
+ * struct hostile_link - one connection
+ * @id:		identifier
+ * @pd:		protection domain
+ * @cq:		completion queue, of both directions
+ * @wait:	who uses the link
+ * @event:	last event of the connection manager but disconnection
+ * @down:	it has ended
+ * @credits:	granted by the peer and not used
+ * @gen:	makes packets
+ * @send:	for SENDs
+ * @recv:	for what the peer sends
+ * @work:	of a link that the peer has dialled
+ */
+struct hostile_link {
+	struct rdma_cm_id *id;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	wait_queue_head_t wait;
+	enum rdma_cm_event_type event;
+	bool down;
+	atomic_t credits;
+	struct hostile_gen gen;
+	struct hostile_buf send[HOSTILE_NR_SENDS];
+	struct hostile_buf recv[HOSTILE_NR_RECVS];
+	struct work_struct work;
+};
+
+/* hostile_main.c */
+void hostile_count(enum hostile_counter c);
+void hostile_expect(enum xrds_wire_err err);
+bool hostile_over(void);
+
+/* hostile_gen.c */
+u32 hostile_random(struct hostile_gen *gen, u32 below);
+void hostile_fill(struct hostile_gen *gen, void *buf, u32 bytes);
+u32 hostile_gen_hello(struct hostile_gen *gen, void *buf);
+u32 hostile_gen_data(struct hostile_gen *gen, void *buf, u32 len);
+u32 hostile_gen_map(struct hostile_gen *gen, void *buf);
+u32 hostile_gen_wrong(struct hostile_gen *gen, void *buf, bool fatal,
+		      enum xrds_wire_err *err);
+u32 hostile_gen_priv(struct hostile_gen *gen, void *buf, u32 room,
+		     const struct sockaddr_storage *from,
+		     const struct sockaddr_storage *to, u8 tos, bool wrong);
+
+/* hostile_link.c */
+struct hostile_link *hostile_link_alloc(u32 seed);
+int hostile_link_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+bool hostile_link_wait(struct hostile_link *link,
+		       enum rdma_cm_event_type event);
+int hostile_link_resolve(struct hostile_link *link,
+			 const struct hostile_order *order);
+int hostile_link_setup(struct hostile_link *link);
+u32 hostile_link_attack(struct hostile_link *link, u32 most);
+void hostile_link_free(struct hostile_link *link);
+int hostile_dial(const struct hostile_order *order, int ver);
+int hostile_flood(const struct hostile_order *order, bool maps);
+
+/* hostile_storm.c */
+int hostile_storm(const struct hostile_order *order);
+int hostile_pretend(const struct hostile_order *order);
+int hostile_listen(void);
+void hostile_unlisten(void);
+
+#endif

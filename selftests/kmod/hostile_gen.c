@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the hostile peer says.
+ *
+ * A packet begins as one of those that the wire format knows, and then some of
+ * its fields change. What the other end must make of that is found out by
+ * asking the decoder, and a small model of what a connection knows: a packet is
+ * harmless, and the connection stays, or it is fatal. What cannot be told, as
+ * the other end may or may not be so far yet, is not sent.
+ */
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/string.h>
+
+#include "hostile.h"
+
+enum {
+	TRIES		= 200,
+	/* acknowledgments from there on are of the future for sure */
+	FUTURE_SHIFT	= 60,
+	/* and up to there a classic peer, who counts from its clock, is not */
+	PAST_SHIFT	= 49,
+	MAX_CREDITS	= 32767,
+	/* what the other end may have used meanwhile */
+	CREDIT_SLACK	= 100,
+	FRAG_BYTES	= 16 << 10,
+	NOT_SURE	= XRDS_WIRE_NR_ERRORS,
+};
+
+u32 hostile_random(struct hostile_gen *gen, u32 below)
+{
+	return prandom_u32_state(&gen->rnd) % below;
+}
+
+void hostile_fill(struct hostile_gen *gen, void *buf, u32 bytes)
+{
+	prandom_bytes_state(&gen->rnd, buf, bytes);
+}
+
+static u64 random64(struct hostile_gen *gen)
+{
+	return (u64)prandom_u32_state(&gen->rnd) << 32 |
+	       prandom_u32_state(&gen->rnd);
+}
+
+/* A number at the edges of what fits, or anywhere */
+static u64 edge(struct hostile_gen *gen, u64 valid)
+{
+	switch (hostile_random(gen, 8)) {
+	case 0:
+		return 0;
+	case 1:
+		return 1;
+	case 2:
+		return valid - 1;
+	case 3:
+		return valid + 1;
+	case 4:
+		return U64_MAX;
+	case 5:
+		return 1ULL << hostile_random(gen, 64);
+	case 6:
+		return (1ULL << FUTURE_SHIFT) + random64(gen) / 16;
+	default:
+		return random64(gen);
+	}
+}
+
+static void seal(struct xrds_hdr *hdr)
+{
+	const u8 *p = (const u8 *)hdr;
+	u32 sum = 0, i;
+
+	hdr->csum = 0;
+	for (i = 0; i < sizeof(*hdr); i += 2)
+		sum += p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	hdr->csum = cpu_to_be16(~sum);
+}
+
+/* --------------------------------------------------------- well formed */
+
+static u32 make(void *buf, const struct xrds_wire_msg *wm, u32 payload)
+{
+	xrds_wire_hdr_encode(buf, wm);
+	return XRDS_WIRE_HDR_BYTES + payload;
+}
+
+u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
+{
+	struct xrds_wire_msg wm = {
+		.len	= XRDS_WIRE_HELLO_BYTES,
+		.dport	= XRDS_CTL_HELLO,
+		.flags	= XRDS_F_CONTROL,
+	};
+	struct xrds_wire_hello hello = {
+		.revision	= 1 + hostile_random(gen, 2),
+		.frag_bytes	= FRAG_BYTES,
+		.credits	= hostile_random(gen, 4) ? 500 : MAX_CREDITS,
+		.tags		= 1 + hostile_random(gen, 9),
+		.lane		= hostile_random(gen, 256),
+		.epoch		= hostile_random(gen, 256),
+		.inc		= random64(gen) | 1,
+		.age_ms		= hostile_random(gen, 100000),
+	};
+
+	xrds_wire_hello_encode(buf + XRDS_WIRE_HDR_BYTES, &hello);
+	gen->granted = hello.credits;
+	return make(buf, &wm, wm.len);
+}
+
+/* A whole message */
+u32 hostile_gen_data(struct hostile_gen *gen, void *buf, u32 len)
+{
+	struct xrds_wire_msg wm = {
+		.seq	= ++gen->seq,
+		.len	= len,
+		.sport	= 4000 + hostile_random(gen, 8),
+		.dport	= gen->port ?: 3000 + hostile_random(gen, 8),
+	};
+
+	return make(buf, &wm, len);
+}
+
+/* All ports are congested. */
+u32 hostile_gen_map(struct hostile_gen *gen, void *buf)
+{
+	struct xrds_wire_msg wm = {
+		.len	= XRDS_WIRE_CONG_MAP_BYTES,
+		.dport	= XRDS_CTL_CONG_MAP,
+		.flags	= XRDS_F_CONTROL,
+	};
+
+	memset(buf + XRDS_WIRE_HDR_BYTES, 0xff, wm.len);
+	return make(buf, &wm, wm.len);
+}
+
+static u32 make_ctl(struct hostile_gen *gen, void *buf)
+{
+	struct xrds_wire_msg wm = { .flags = XRDS_F_CONTROL };
+	u8 *payload = buf + XRDS_WIRE_HDR_BYTES;
+	u16 i, count = hostile_random(gen, 5);
+
+	/* rarely the end, often what may come at any time */
+	wm.dport = hostile_random(gen, 16) ?
+		   XRDS_CTL_KEEPALIVE - 4 * hostile_random(gen, 2) :
+		   1 + hostile_random(gen, 6);
+	switch (wm.dport) {
+	case XRDS_CTL_HELLO:
+		return hostile_gen_hello(gen, buf);
+	case XRDS_CTL_CONG:
+		if (!hostile_random(gen, 8))
+			count = XRDS_WIRE_CONG_MAX_ENTRIES;
+		xrds_wire_cong_begin(payload, hostile_random(gen, 2), count);
+		for (i = 0; i < count; i++)
+			xrds_wire_cong_put(payload, i,
+					   1 + hostile_random(gen, 65535),
+					   hostile_random(gen, 2));
+		wm.len = xrds_wire_cong_bytes(count);
+		break;
+	case XRDS_CTL_CONG_MAP:
+		return hostile_gen_map(gen, buf);
+	case XRDS_CTL_KEEPALIVE:
+		if (hostile_random(gen, 2))
+			wm.flags |= XRDS_F_ACK_REQUIRED;
+		break;
+	}
+	return make(buf, &wm, wm.len);
+}
+
+/* The first fragment of a message, or what follows the last one sent */
+static u32 make_frag(struct hostile_gen *gen, void *buf)
+{
+	static const u32 lens[] = {
+		4097, 8192, 12288, 20000, 65536, XRDS_WIRE_MAX_MSG_BYTES,
+	};
+	struct xrds_wire_msg wm;
+	u32 rest;
+
+	if (gen->reasm.busy) {
+		wm = gen->reasm.first;
+		wm.frag = gen->reasm.next;
+		rest = wm.len - gen->reasm.got;
+	} else {
+		memset(&wm, 0, sizeof(wm));
+		wm.seq = ++gen->seq;
+		wm.len = lens[hostile_random(gen, ARRAY_SIZE(lens))];
+		wm.sport = 4000;
+		wm.dport = gen->port ?: 3000;
+		rest = wm.len;
+	}
+	return make(buf, &wm, min_t(u32, rest, XRDS_WIRE_CLASSIC_PAYLOAD));
+}
+
+static u32 make_any(struct hostile_gen *gen, void *buf)
+{
+	struct xrds_wire_msg wm = {};
+
+	if (gen->reasm.busy && hostile_random(gen, 4))
+		return make_frag(gen, buf);
+	switch (hostile_random(gen, 10)) {
+	case 0:
+		return make(buf, &wm, 0);
+	case 1:
+		wm.sport = 1 + hostile_random(gen, 65535);
+		wm.seq = ++gen->seq;
+		return make(buf, &wm, 0);
+	case 2:
+		wm.dport = 1 + hostile_random(gen, 65535);
+		wm.seq = ++gen->seq;
+		return make(buf, &wm, 0);
+	case 3:
+		wm.sport = 1 + hostile_random(gen, 65535);
+		wm.dport = 1 + hostile_random(gen, 65535);
+		wm.seq = ++gen->seq;
+		wm.flags = XRDS_F_EOS;
+		wm.has = XRDS_HAS_EOS;
+		wm.eos_reason = hostile_random(gen, 3);
+		return make(buf, &wm, 0);
+	case 4:
+	case 5:
+		return make_ctl(gen, buf);
+	case 6:
+		return make_frag(gen, buf);
+	case 7:
+		if (gen->last_bytes) {
+			memcpy(buf, &gen->last, sizeof(gen->last));
+			return gen->last_bytes;
+		}
+		fallthrough;
+	default:
+		return hostile_gen_data(gen, buf, hostile_random(gen, 4) ?
+					hostile_random(gen, 200) :
+					hostile_random(gen, 8000));
+	}
+}
+
+/* -------------------------------------------------------------- wrong */
+
+/* Extension headers: random ones, ones that never end, ones that end too late,
+ * one type over and over, a key that is none.
+ */
+static void spoil_ext(struct hostile_gen *gen, u8 *ext)
+{
+	static const u8 chain[] = { 2, 5, 6, 8, 17, 255 };
+	u32 i;
+
+	switch (hostile_random(gen, 5)) {
+	case 0:
+		hostile_fill(gen, ext, XRDS_WIRE_EXT_BYTES);
+		break;
+	case 1:
+		memset(ext, chain[hostile_random(gen, ARRAY_SIZE(chain))],
+		       XRDS_WIRE_EXT_BYTES);
+		break;
+	case 2:
+		/* the body of the last one reaches beyond the end */
+		for (i = 0; i < 14; i += 2) {
+			ext[i] = XRDS_EXT_SPORT_IDX;
+			ext[i + 1] = i;
+		}
+		ext[14] = XRDS_EXT_RDMA_BYTES;
+		break;
+	case 3:
+		memset(ext, 0, XRDS_WIRE_EXT_BYTES);
+		ext[0] = XRDS_EXT_RDMA;
+		hostile_fill(gen, ext + 1, 4);
+		break;
+	default:
+		ext[hostile_random(gen, XRDS_WIRE_EXT_BYTES)] =
+			hostile_random(gen, 256);
+		break;
+	}
+}
+
+static void spoil_field(struct hostile_gen *gen, struct xrds_hdr *hdr)
+{
+	switch (hostile_random(gen, 11)) {
+	case 0:
+		hdr->seq = cpu_to_be64(edge(gen, be64_to_cpu(hdr->seq)));
+		break;
+	case 1:
+		hdr->ack = cpu_to_be64(edge(gen, be64_to_cpu(hdr->ack)));
+		break;
+	case 2:
+		hdr->len = cpu_to_be32(edge(gen, hostile_random(gen, 2) ?
+					    XRDS_WIRE_MAX_MSG_BYTES :
+					    be32_to_cpu(hdr->len)));
+		break;
+	case 3:
+		hdr->sport = cpu_to_be16(edge(gen, be16_to_cpu(hdr->sport)));
+		break;
+	case 4:
+		hdr->dport = cpu_to_be16(edge(gen, be16_to_cpu(hdr->dport)));
+		break;
+	case 5:
+		hdr->flags ^= 1 << hostile_random(gen, 8);
+		break;
+	case 6:
+		hdr->flags = hostile_random(gen, 256);
+		break;
+	case 7:
+		hdr->credit = edge(gen, XRDS_WIRE_MAX_CREDIT);
+		break;
+	case 8:
+		hdr->tag = cpu_to_be16(edge(gen, 1));
+		break;
+	case 9:
+		hdr->frag = cpu_to_be16(edge(gen, be16_to_cpu(hdr->frag)));
+		break;
+	default:
+		spoil_ext(gen, hdr->ext);
+		break;
+	}
+}
+
+static u32 spoil(struct hostile_gen *gen, u8 *buf, u32 bytes)
+{
+	struct xrds_hdr *hdr = (struct xrds_hdr *)buf;
+	u32 i, n = 1 + hostile_random(gen, 2);
+
+	for (i = 0; i < n; i++) {
+		switch (hostile_random(gen, 16)) {
+		case 0:
+			bytes = hostile_random(gen, bytes + 1);
+			break;
+		case 1:
+			bytes += 1 + hostile_random(gen, 64);
+			break;
+		case 2:
+			buf[hostile_random(gen, bytes + 1)] ^=
+				1 << hostile_random(gen, 8);
+			seal(hdr);
+			break;
+		case 3:
+			/* what this changes is not covered up */
+			buf[hostile_random(gen, sizeof(*hdr))] ^= 0x5a;
+			return bytes;
+		default:
+			spoil_field(gen, hdr);
+			seal(hdr);
+			break;
+		}
+	}
+	return bytes;
+}
+
+/* -------------------------------------------------------------- verdict */
+
+static int judge_ctl(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
+		     const u8 *payload)
+{
+	struct xrds_wire_cong cong;
+
+	switch (wm->dport) {
+	case XRDS_CTL_CONG:
+		return xrds_wire_cong_decode(&cong, payload, wm->len) ?
+		       XRDS_WIRE_CONG : XRDS_WIRE_OK;
+	case XRDS_CTL_CONG_MAP:
+	case XRDS_CTL_KEEPALIVE:
+		return XRDS_WIRE_OK;
+	case XRDS_CTL_BYE:
+		if (gen->bye)
+			return XRDS_WIRE_CTL_STATE;
+		gen->bye = true;
+		return XRDS_WIRE_OK;
+	default:
+		return XRDS_WIRE_CTL_STATE;
+	}
+}
+
+static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
+		      const u8 *payload)
+{
+	struct xrds_wire_hello hello;
+	int err;
+
+	if (!gen->hello) {
+		if (wm->kind != XRDS_KIND_CTL || wm->dport != XRDS_CTL_HELLO)
+			return XRDS_WIRE_CTL_STATE;
+		err = xrds_wire_hello_decode(&hello, payload, wm->len);
+		/* it is judged by what the other end knows as well */
+		if (!err && (hello.peer_inc || hello.ack ||
+			     hello.frag_bytes != FRAG_BYTES))
+			return NOT_SURE;
+		gen->hello = !err;
+		gen->granted = hello.credits;
+		return err;
+	}
+	gen->granted += wm->credit;
+	if (wm->credit && gen->granted > MAX_CREDITS + CREDIT_SLACK)
+		return XRDS_WIRE_CREDIT;
+	if (wm->credit && gen->granted > MAX_CREDITS)
+		return NOT_SURE;
+	if (wm->ack >> FUTURE_SHIFT)
+		return XRDS_WIRE_ACK;
+	if (wm->ack)
+		return NOT_SURE;
+	if (wm->kind == XRDS_KIND_CTL)
+		return judge_ctl(gen, wm, payload);
+	if (wm->kind != XRDS_KIND_ACK && gen->bye)
+		return XRDS_WIRE_CTL_STATE;
+	if (wm->kind != XRDS_KIND_ACK && wm->tag)
+		return XRDS_WIRE_TAG;
+	return XRDS_WIRE_OK;
+}
+
+static int judge_classic(const struct xrds_wire_msg *wm)
+{
+	if (wm->ack >> FUTURE_SHIFT)
+		return XRDS_WIRE_ACK;
+	return wm->ack >> PAST_SHIFT ? NOT_SURE : XRDS_WIRE_OK;
+}
+
+/* What the other end must say to this; the state moves on accordingly. */
+static int judge(struct hostile_gen *gen, const u8 *buf, u32 bytes)
+{
+	const u8 *payload = buf + XRDS_WIRE_HDR_BYTES;
+	bool xrds = gen->ver == XRDS_VER_XRDS;
+	struct xrds_wire_msg wm;
+	int err, done;
+
+	err = xrds_wire_hdr_decode(&wm, buf, bytes, gen->ver);
+	if (!err)
+		err = xrds ? judge_xrds(gen, &wm, payload) :
+			     judge_classic(&wm);
+	if (err || wm.kind == XRDS_KIND_CTL || wm.kind == XRDS_KIND_ACK)
+		return err;
+	return xrds_wire_reasm_add(&gen->reasm, &wm,
+				   bytes - XRDS_WIRE_HDR_BYTES,
+				   FRAG_BYTES - XRDS_WIRE_HDR_BYTES, gen->ver,
+				   &done);
+}
+
+/* A packet that is wrong, and fatal or not, as asked for. Returns its length,
+ * 0 if none was found.
+ */
+u32 hostile_gen_wrong(struct hostile_gen *gen, void *buf, bool fatal,
+		      enum xrds_wire_err *err)
+{
+	struct hostile_gen next;
+	u32 bytes, tries;
+	int verdict;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		next = *gen;
+		bytes = make_any(&next, buf);
+		bytes = spoil(&next, buf, bytes);
+		/* of the same state, with the numbers that were used up */
+		verdict = judge(&next, buf, bytes);
+		gen->rnd = next.rnd;
+		if (bytes > HOSTILE_BUF_BYTES || verdict == NOT_SURE ||
+		    !verdict == fatal)
+			continue;
+		*gen = next;
+		*err = verdict;
+		memcpy(&gen->last, buf, sizeof(gen->last));
+		gen->last_bytes = max_t(u32, bytes, sizeof(gen->last));
+		return bytes;
+	}
+	return 0;
+}
+
+/* --------------------------------------------------------- private data */
+
+static void put_addr(struct in6_addr *to, const struct sockaddr_storage *ss)
+{
+	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)ss;
+	const struct sockaddr_in *sin = (const struct sockaddr_in *)ss;
+
+	if (ss->ss_family == AF_INET6)
+		*to = sin6->sin6_addr;
+	else
+		ipv6_addr_set_v4mapped(sin->sin_addr.s_addr, to);
+}
+
+/* Private data of a request or reply. Wrong data is of any length. */
+u32 hostile_gen_priv(struct hostile_gen *gen, void *buf, u32 room,
+		     const struct sockaddr_storage *from,
+		     const struct sockaddr_storage *to, u8 tos, bool wrong)
+{
+	struct xrds_wire_priv priv = {
+		.major	= gen->ver >> 8,
+		.minor	= gen->ver & 0xff,
+		.mask	= gen->ver == XRDS_VER_XRDS ? XRDS_WIRE_MASK :
+			  XRDS_WIRE_MASK & ~XRDS_WIRE_MASK_XRDS,
+		.tos	= tos,
+		.epoch	= hostile_random(gen, 256),
+	};
+	u32 bytes, i;
+
+	put_addr(&priv.saddr, from);
+	put_addr(&priv.daddr, to);
+	memset(buf, 0, room);
+	bytes = xrds_wire_priv_encode(buf, &priv, from->ss_family == AF_INET6);
+	if (!wrong)
+		return bytes;
+	switch (hostile_random(gen, 4)) {
+	case 0:
+		hostile_fill(gen, buf, room);
+		return hostile_random(gen, room + 1);
+	case 1:
+		return hostile_random(gen, bytes);
+	default:
+		for (i = hostile_random(gen, 3); i < 3; i++)
+			((u8 *)buf)[hostile_random(gen, bytes)] =
+				edge(gen, 0);
+		return bytes + hostile_random(gen, room - bytes + 1);
+	}
+}

@@ -1,0 +1,610 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The hostile peer's connections.
+ *
+ * A link comes up like any connection of RDS, says what a well-behaved peer
+ * says, and then packets of which each is wrong. Most are harmless, so that one
+ * connection carries many; the last one is fatal: then the other end must hang
+ * up. It is waited for, since who is not judged has proven nothing.
+ *
+ * Everything waits with a bound. A link belongs to one task, or work item;
+ * handlers of the connection manager and completions only note what has come.
+ */
+#include <linux/slab.h>
+
+#include "hostile.h"
+
+enum {
+	MAX_HARMLESS	= 60,
+	MAX_BEHIND	= 6,
+	OVERRUN		= 400,
+	ECHO_HZ		= 4,	/* after this part of a second: once more */
+};
+
+/* --------------------------------------------------------------- events */
+
+int hostile_link_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct hostile_link *link = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_ESTABLISHED:
+		WRITE_ONCE(link->event, event->event);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		hostile_count(HOSTILE_C_REJECTED);
+		fallthrough;
+	default:
+		WRITE_ONCE(link->down, true);
+		break;
+	}
+	wake_up_all(&link->wait);
+	return 0;
+}
+
+bool hostile_link_wait(struct hostile_link *link,
+		       enum rdma_cm_event_type event)
+{
+	wait_event_timeout(link->wait,
+			   READ_ONCE(link->event) == event ||
+			   READ_ONCE(link->down) || hostile_over(),
+			   HOSTILE_WAIT_SECONDS * HZ);
+	return READ_ONCE(link->event) == event && !READ_ONCE(link->down);
+}
+
+static void send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct hostile_buf *buf = container_of(wc->wr_cqe, struct hostile_buf,
+					       cqe);
+	struct hostile_link *link = cq->cq_context;
+
+	if (wc->status != IB_WC_SUCCESS)
+		WRITE_ONCE(link->down, true);
+	else if (buf->count < HOSTILE_NR_COUNTERS)
+		hostile_count(buf->count);
+	WRITE_ONCE(buf->busy, false);
+	wake_up_all(&link->wait);
+}
+
+static int post_recv(struct hostile_link *link, struct hostile_buf *buf)
+{
+	struct ib_sge sge = {
+		.addr	= buf->dma,
+		.length	= HOSTILE_BUF_BYTES,
+		.lkey	= link->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe	 = &buf->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	return ib_post_recv(link->id->qp, &wr, NULL);
+}
+
+static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct hostile_buf *buf = container_of(wc->wr_cqe, struct hostile_buf,
+					       cqe);
+	struct hostile_link *link = cq->cq_context;
+	struct xrds_wire_hello hello;
+	struct xrds_wire_msg wm;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		WRITE_ONCE(link->down, true);
+		wake_up_all(&link->wait);
+		return;
+	}
+	if (!xrds_wire_hdr_decode(&wm, buf->data, wc->byte_len,
+				  XRDS_VER_XRDS)) {
+		atomic_add(wm.credit, &link->credits);
+		if (wm.kind == XRDS_KIND_CTL && wm.dport == XRDS_CTL_HELLO &&
+		    !xrds_wire_hello_decode(&hello, buf->data +
+					    XRDS_WIRE_HDR_BYTES, wm.len))
+			atomic_add(hello.credits, &link->credits);
+		wake_up_all(&link->wait);
+	}
+	post_recv(link, buf);
+}
+
+/* ---------------------------------------------------------------- setup */
+
+struct hostile_link *hostile_link_alloc(u32 seed)
+{
+	struct hostile_link *link = kvzalloc(sizeof(*link), GFP_KERNEL);
+
+	if (!link)
+		return NULL;
+	init_waitqueue_head(&link->wait);
+	link->event = RDMA_CM_EVENT_ADDR_CHANGE;
+	prandom_seed_state(&link->gen.rnd, seed);
+	return link;
+}
+
+static int map_buf(struct hostile_link *link, struct hostile_buf *buf,
+		   bool send)
+{
+	buf->cqe.done = send ? send_done : recv_done;
+	buf->data = kzalloc(HOSTILE_BUF_BYTES, GFP_KERNEL);
+	if (!buf->data)
+		return -ENOMEM;
+	buf->dma = ib_dma_map_single(link->id->device, buf->data,
+				     HOSTILE_BUF_BYTES, DMA_BIDIRECTIONAL);
+	if (!ib_dma_mapping_error(link->id->device, buf->dma))
+		return 0;
+	kfree(buf->data);
+	buf->data = NULL;
+	return -ENOMEM;
+}
+
+static void unmap_buf(struct hostile_link *link, struct hostile_buf *buf)
+{
+	if (!buf->data)
+		return;
+	ib_dma_unmap_single(link->id->device, buf->dma, HOSTILE_BUF_BYTES,
+			    DMA_BIDIRECTIONAL);
+	kfree(buf->data);
+}
+
+static int setup_bufs(struct hostile_link *link)
+{
+	int i, ret = 0;
+
+	for (i = 0; i < HOSTILE_NR_SENDS && !ret; i++)
+		ret = map_buf(link, &link->send[i], true);
+	for (i = 0; i < HOSTILE_NR_RECVS && !ret; i++) {
+		ret = map_buf(link, &link->recv[i], false);
+		if (!ret)
+			ret = post_recv(link, &link->recv[i]);
+	}
+	return ret;
+}
+
+/* A queue pair, and buffers for what the other end says. hostile_link_free()
+ * undoes it, also after a failure.
+ */
+int hostile_link_setup(struct hostile_link *link)
+{
+	struct ib_qp_init_attr attr = {
+		.sq_sig_type	= IB_SIGNAL_ALL_WR,
+		.qp_type	= IB_QPT_RC,
+		.cap.max_send_wr  = HOSTILE_NR_SENDS + 1,
+		.cap.max_recv_wr  = HOSTILE_NR_RECVS + 1,
+		.cap.max_send_sge = 2,
+		.cap.max_recv_sge = 1,
+	};
+	struct ib_device *dev = link->id->device;
+	int ret;
+
+	if (!dev)
+		return -ENODEV;
+	link->pd = ib_alloc_pd(dev, 0);
+	if (IS_ERR(link->pd)) {
+		ret = PTR_ERR(link->pd);
+		link->pd = NULL;
+		return ret;
+	}
+	link->cq = ib_alloc_cq_any(dev, link, HOSTILE_NR_SENDS +
+				   HOSTILE_NR_RECVS + 2, IB_POLL_WORKQUEUE);
+	if (IS_ERR(link->cq)) {
+		ret = PTR_ERR(link->cq);
+		link->cq = NULL;
+		return ret;
+	}
+	attr.send_cq = link->cq;
+	attr.recv_cq = link->cq;
+	ret = rdma_create_qp(link->id, link->pd, &attr);
+	return ret ?: setup_bufs(link);
+}
+
+void hostile_link_free(struct hostile_link *link)
+{
+	int i;
+
+	if (link->id && link->id->qp) {
+		rdma_disconnect(link->id);
+		ib_drain_qp(link->id->qp);
+		rdma_destroy_qp(link->id);
+	}
+	if (link->cq)
+		ib_free_cq(link->cq);
+	for (i = 0; i < HOSTILE_NR_SENDS; i++)
+		unmap_buf(link, &link->send[i]);
+	for (i = 0; i < HOSTILE_NR_RECVS; i++)
+		unmap_buf(link, &link->recv[i]);
+	if (link->pd)
+		ib_dealloc_pd(link->pd);
+	if (link->id)
+		rdma_destroy_id(link->id);
+	kvfree(link);
+}
+
+/* Address and route */
+int hostile_link_resolve(struct hostile_link *link,
+			 const struct hostile_order *order)
+{
+	struct sockaddr_storage to = order->peer, from = order->local;
+	struct rdma_cm_id *id;
+	int ret;
+
+	id = rdma_create_id(&init_net, hostile_link_event, link, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	link->id = id;
+	ret = rdma_resolve_addr(id, (struct sockaddr *)&from,
+				(struct sockaddr *)&to, 5000);
+	if (ret)
+		return ret;
+	if (!hostile_link_wait(link, RDMA_CM_EVENT_ADDR_RESOLVED))
+		return -EHOSTUNREACH;
+	ret = rdma_resolve_route(id, 5000);
+	if (ret)
+		return ret;
+	return hostile_link_wait(link, RDMA_CM_EVENT_ROUTE_RESOLVED) ?
+	       0 : -EHOSTUNREACH;
+}
+
+/* -------------------------------------------------------------- sending */
+
+static struct hostile_buf *free_buf(struct hostile_link *link)
+{
+	int i;
+
+	for (i = 0; i < HOSTILE_NR_SENDS; i++)
+		if (!READ_ONCE(link->send[i].busy))
+			return &link->send[i];
+	return NULL;
+}
+
+static bool may_send(struct hostile_link *link, bool credit)
+{
+	if (READ_ONCE(link->down) || hostile_over())
+		return true;
+	return free_buf(link) && (!credit || atomic_read(&link->credits) > 0);
+}
+
+/* A buffer, and a credit if wanted; NULL when the link is down. */
+static struct hostile_buf *next_buf(struct hostile_link *link, bool credit)
+{
+	struct hostile_buf *buf;
+
+	credit = credit && link->gen.ver == XRDS_VER_XRDS;
+	/* who was told that this is the end grants nothing more */
+	if (credit && link->gen.bye && atomic_read(&link->credits) <= 0)
+		return NULL;
+	if (!wait_event_timeout(link->wait, may_send(link, credit),
+				HOSTILE_WAIT_SECONDS * HZ)) {
+		hostile_count(HOSTILE_C_STARVED);
+		WRITE_ONCE(link->down, true);
+		return NULL;
+	}
+	if (READ_ONCE(link->down) || hostile_over())
+		return NULL;
+	if (credit)
+		atomic_dec(&link->credits);
+	buf = free_buf(link);
+	buf->count = HOSTILE_NR_COUNTERS;
+	return buf;
+}
+
+static int post_wr(struct hostile_link *link, struct hostile_buf *buf,
+		   struct ib_send_wr *wr)
+{
+	int ret;
+
+	wr->wr_cqe = &buf->cqe;
+	buf->busy = true;
+	ret = ib_post_send(link->id->qp, wr, NULL);
+	if (ret) {
+		buf->busy = false;
+		WRITE_ONCE(link->down, true);
+	}
+	return ret;
+}
+
+/* One SEND, also of more than the other end has room for */
+static int post_send(struct hostile_link *link, struct hostile_buf *buf,
+		     u32 bytes)
+{
+	u32 first = min_t(u32, bytes, HOSTILE_BUF_BYTES);
+	struct ib_sge sge[2] = {
+		{
+			.addr	= buf->dma,
+			.length	= first,
+			.lkey	= link->pd->local_dma_lkey,
+		}, {
+			.addr	= link->recv[0].dma,
+			.length	= bytes - first,
+			.lkey	= link->pd->local_dma_lkey,
+		},
+	};
+	struct ib_send_wr wr = {
+		.opcode		= IB_WR_SEND,
+		.sg_list	= sge,
+		.num_sge	= bytes > HOSTILE_BUF_BYTES ? 2 : 1,
+		.send_flags	= IB_SEND_SOLICITED,
+	};
+
+	return post_wr(link, buf, &wr);
+}
+
+static bool send_hello(struct hostile_link *link)
+{
+	struct hostile_buf *buf = next_buf(link, false);
+
+	if (!buf)
+		return false;
+	link->gen.hello = true;
+	return !post_send(link, buf, hostile_gen_hello(&link->gen, buf->data));
+}
+
+static bool send_wrong(struct hostile_link *link, bool fatal, bool behind,
+		       enum xrds_wire_err *err)
+{
+	struct hostile_buf *buf = next_buf(link, !behind);
+	u32 bytes;
+
+	if (!buf)
+		return false;
+	bytes = hostile_gen_wrong(&link->gen, buf->data, fatal, err);
+	if (!bytes)
+		return false;
+	hostile_count(HOSTILE_C_WRONG);
+	if (behind)
+		hostile_count(HOSTILE_C_BEHIND);
+	else if (!fatal)
+		buf->count = HOSTILE_C_HARMLESS;
+	return !post_send(link, buf, bytes);
+}
+
+/* ---------------------------------------------------------------- fatal */
+
+/* Memory that was not offered, in all the ways there are */
+static bool send_rdma(struct hostile_link *link)
+{
+	static const enum ib_wr_opcode opcodes[] = {
+		IB_WR_RDMA_READ, IB_WR_RDMA_WRITE, IB_WR_ATOMIC_FETCH_AND_ADD,
+		IB_WR_SEND_WITH_INV, IB_WR_RDMA_WRITE_WITH_IMM,
+	};
+	struct hostile_gen *gen = &link->gen;
+	struct hostile_buf *buf = next_buf(link, true);
+	struct ib_atomic_wr atomic = {};
+	struct ib_rdma_wr rdma = {};
+	struct ib_send_wr *wr;
+	struct ib_sge sge;
+
+	if (!buf)
+		return false;
+	hostile_count(HOSTILE_C_WRONG);
+	hostile_count(HOSTILE_C_RDMA);
+	rdma.wr.opcode = opcodes[hostile_random(gen, ARRAY_SIZE(opcodes))];
+	hostile_fill(gen, &rdma.rkey, sizeof(rdma.rkey));
+	hostile_fill(gen, &rdma.remote_addr, sizeof(rdma.remote_addr));
+	sge.addr = buf->dma;
+	sge.length = 1 + hostile_random(gen, 4096);
+	sge.lkey = link->pd->local_dma_lkey;
+	wr = &rdma.wr;
+	wr->sg_list = &sge;
+	/* of no bytes needs no key, and takes a buffer */
+	wr->num_sge = wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM ? 0 : 1;
+	if (wr->opcode == IB_WR_SEND_WITH_INV)
+		wr->ex.invalidate_rkey = rdma.rkey;
+	if (wr->opcode != IB_WR_ATOMIC_FETCH_AND_ADD)
+		return !post_wr(link, buf, wr);
+	sge.length = sizeof(u64);
+	atomic.wr = *wr;
+	atomic.remote_addr = rdma.remote_addr & ~7ULL;
+	atomic.rkey = rdma.rkey;
+	return !post_wr(link, buf, &atomic.wr);
+}
+
+static bool send_oversize(struct hostile_link *link)
+{
+	struct hostile_buf *buf = next_buf(link, true);
+
+	if (!buf)
+		return false;
+	hostile_count(HOSTILE_C_WRONG);
+	hostile_gen_data(&link->gen, buf->data, 1 << 20);
+	return !post_send(link, buf, 2 * HOSTILE_BUF_BYTES);
+}
+
+/* Far more than was granted */
+static bool send_overrun(struct hostile_link *link)
+{
+	struct xrds_wire_msg wm = {};
+	struct hostile_buf *buf;
+	u32 i;
+
+	for (i = 0; i < OVERRUN; i++) {
+		buf = next_buf(link, false);
+		if (!buf)
+			break;
+		hostile_count(HOSTILE_C_WRONG);
+		hostile_count(HOSTILE_C_BEHIND);
+		xrds_wire_hdr_encode(buf->data, &wm);
+		if (post_send(link, buf, sizeof(struct xrds_hdr)))
+			break;
+	}
+	return i;
+}
+
+static bool send_fatal(struct hostile_link *link)
+{
+	bool xrds = link->gen.ver == XRDS_VER_XRDS;
+	enum xrds_wire_err err;
+
+	switch (hostile_random(&link->gen, 16)) {
+	case 0:
+		return send_rdma(link);
+	case 1:
+		return send_oversize(link);
+	case 2:
+		if (xrds && link->gen.hello)
+			return send_overrun(link);
+		fallthrough;
+	default:
+		if (!send_wrong(link, true, false, &err))
+			return false;
+		hostile_expect(err);
+		return true;
+	}
+}
+
+static bool hung_up(struct hostile_link *link, unsigned long timeout)
+{
+	return wait_event_timeout(link->wait, READ_ONCE(link->down) ||
+				  hostile_over(), timeout);
+}
+
+/* What the other end was not ready to judge, because the first words of both
+ * sides were just being exchanged, it gets once more.
+ */
+static void conclude(struct hostile_link *link)
+{
+	enum xrds_wire_err err;
+
+	if (!hung_up(link, HZ / ECHO_HZ))
+		send_wrong(link, true, true, &err);
+	if (hung_up(link, HOSTILE_WAIT_SECONDS * HZ))
+		hostile_count(HOSTILE_C_CLOSED);
+	else
+		hostile_count(HOSTILE_C_SURVIVED);
+}
+
+/* Misbehave on a link that is up, for about so many packets. Returns how many
+ * it were.
+ */
+u32 hostile_link_attack(struct hostile_link *link, u32 most)
+{
+	u32 n = min(hostile_random(&link->gen, MAX_HARMLESS), most), sent = 0;
+	bool xrds = link->gen.ver == XRDS_VER_XRDS, fatal;
+	enum xrds_wire_err err;
+
+	hostile_count(HOSTILE_C_LINKS);
+	/* one in eight breaks the silence in another way than by a hello */
+	if (xrds && hostile_random(&link->gen, 8) && !send_hello(link))
+		return 0;
+	if (xrds && !link->gen.hello)
+		n = 0;
+	while (sent < n && send_wrong(link, false, false, &err))
+		sent++;
+	/* one in eight just goes */
+	if (!hostile_random(&link->gen, 8) && sent)
+		return sent;
+	fatal = send_fatal(link);
+	if (!fatal)
+		return sent;
+	sent++;
+	n = hostile_random(&link->gen, MAX_BEHIND);
+	while (n-- && send_wrong(link, hostile_random(&link->gen, 2), true,
+				 &err))
+		sent++;
+	conclude(link);
+	return sent;
+}
+
+/* -------------------------------------------------------------- dialling */
+
+static int connect_link(struct hostile_link *link,
+			const struct hostile_order *order)
+{
+	u8 data[XRDS_WIRE_PRIV_V6_BYTES];
+	struct rdma_conn_param param = {
+		.private_data	= data,
+		.retry_count	= 6,
+		.rnr_retry_count = 7,
+		.responder_resources = 4,
+		.initiator_depth = 4,
+	};
+	int ret;
+
+	ret = hostile_link_resolve(link, order) ?: hostile_link_setup(link);
+	if (ret)
+		return ret;
+	param.private_data_len =
+		hostile_gen_priv(&link->gen, data, sizeof(data), &order->local,
+				 &order->peer, order->tos, false);
+	ret = rdma_connect(link->id, &param);
+	if (ret)
+		return ret;
+	return hostile_link_wait(link, RDMA_CM_EVENT_ESTABLISHED) ?
+	       0 : -ECONNREFUSED;
+}
+
+static struct hostile_link *dial(const struct hostile_order *order, u32 seed,
+				 int ver)
+{
+	struct hostile_link *link = hostile_link_alloc(seed);
+
+	if (!link)
+		return NULL;
+	link->gen.ver = ver;
+	if (!connect_link(link, order))
+		return link;
+	hostile_count(HOSTILE_C_NO_LINK);
+	hostile_link_free(link);
+	return NULL;
+}
+
+/* Connections with wrong packets, one after the other. @ver 0: classic ones */
+int hostile_dial(const struct hostile_order *order, int ver)
+{
+	static const int classic[] = {
+		XRDS_VER_3_1, XRDS_VER_4_0, XRDS_VER_4_1,
+	};
+	struct hostile_order next = *order;
+	u32 sent = 0, failed = 0, n;
+	struct hostile_link *link;
+
+	for (n = 0; sent < order->count && failed < 20; n++) {
+		if (hostile_over())
+			return -EINTR;
+		/* 3.1 has no type of service but 0 */
+		next.tos = order->tos + n % 4;
+		link = dial(&next, order->seed + n,
+			    ver ?: classic[n % ARRAY_SIZE(classic)]);
+		if (!link) {
+			failed++;
+			continue;
+		}
+		failed = 0;
+		sent += hostile_link_attack(link, order->count - sent);
+		hostile_link_free(link);
+	}
+	return sent < order->count ? -ECONNREFUSED : 0;
+}
+
+/* Well-formed packets without end: data to a port, whether or not its owner
+ * reads, or congestion maps.
+ */
+int hostile_flood(const struct hostile_order *order, bool maps)
+{
+	struct hostile_link *link = dial(order, order->seed, XRDS_VER_XRDS);
+	struct hostile_buf *buf;
+	u32 i, bytes;
+
+	if (!link)
+		return -ECONNREFUSED;
+	link->gen.port = order->tos ? 0 : 5000;
+	if (!send_hello(link))
+		goto out;
+	for (i = 0; i < order->count; i++) {
+		buf = next_buf(link, true);
+		if (!buf)
+			break;
+		bytes = maps ? hostile_gen_map(&link->gen, buf->data) :
+			       hostile_gen_data(&link->gen, buf->data, 16000);
+		buf->count = HOSTILE_C_HARMLESS;
+		if (post_send(link, buf, bytes))
+			break;
+	}
+	hung_up(link, HZ);
+out:
+	hostile_link_free(link);
+	return 0;
+}

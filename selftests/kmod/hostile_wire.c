@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The wire format, for the hostile peer: that of XRDS itself, linked in once
+ * more. What is well formed is made, and what is not is told apart, by the
+ * same functions as at the other end; nothing is exported, as XRDS does that.
+ */
+#include <linux/export.h>
+
+#undef EXPORT_SYMBOL_GPL
+#define EXPORT_SYMBOL_GPL(symbol)
+
+#include "wire.c"

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A peer that breaks the rules on purpose, between two that do not.
+
+Node B runs the module xrds_hostile (selftests/kmod) in the place of XRDS: what
+it sends follows from HOSTILE_SEED, and is HOSTILE_PACKETS much. Nodes A and C
+are XRDS, and B is hostile to A. Meanwhile A and C exchange messages that are
+all checked. A must name what was wrong, hang up, keep nothing of it, and go on;
+and as soon as B runs XRDS it is a peer like any other.
+"""
+
+import os
+import types
+
+import close
+import dead_peer
+import traffic
+from xrdsvm.node import stopwatch
+
+NODES = 3
+MODULES = ("xrds_ib", "xrds_hostile", "xrds_ib")
+SEED = int(os.environ.get("HOSTILE_SEED", "1"))
+PACKETS = int(os.environ.get("HOSTILE_PACKETS", "0"))
+FEW = 2000              # without HOSTILE_PACKETS, on a fast kernel
+TIMEOUT = 240 + PACKETS // 20
+PROC = "/proc/xrds_hostile"
+SYSCTL = "/proc/sys/net/xrds"
+# a peer that is none of the hostile ones sees nothing of these
+SPARED = ("conn_reset", "conn_timeout")
+
+
+def _packets(rig) -> int:
+    return PACKETS or int(FEW / rig.kernel.slow)
+
+
+def _order(rig, kind: str, count: int, *, seed=SEED, tos=0, other=""):
+    """Have node B do something to node A."""
+    return rig.b.start(f"echo {kind} {rig.a.ip} {rig.b.ip} {seed} {count} "
+                       f"{tos} {other} > {PROC}")
+
+
+def _done(rig) -> dict[str, int]:
+    """What node B has done so far, and what A must have found."""
+    return {name: int(value) for name, value in
+            (line.split() for line in rig.b.read(PROC).splitlines())}
+
+
+def _tell(rig, what, counters: dict[str, int]) -> None:
+    rig.diag(f"{what}: " + " ".join(f"{name} {value}" for name, value in
+                                    counters.items() if value))
+
+
+def _bystanders(rig):
+    return types.SimpleNamespace(a=rig.a, b=rig.nodes[2], kernel=rig.kernel)
+
+
+def _beside(rig, procs, seed: int = 1) -> None:
+    """Traffic between A and C until B is through; nothing of it is lost."""
+    limit = 120 + PACKETS // 20
+    passed = stopwatch()
+    pair = _bystanders(rig)
+    traffic.run(pair, 100, seed=seed)
+    before = close.counters(pair.b)
+    while True:
+        running = any(p.code is None for p in procs)
+        seed += 1
+        traffic.run(pair, 300, seed=seed)
+        if not running or passed() > limit * rig.kernel.slow:
+            break
+    for proc in procs:
+        proc.wait(limit)
+    grown = close.delta(pair.b, before)
+    for name in SPARED:
+        rig.check(not grown[name], f"{pair.b}: {name} grew by {grown[name]}")
+
+
+def _reform(rig) -> None:
+    """B becomes a peer like others, and nothing is left of what it was."""
+    rig.b.run("modprobe -r xrds_hostile", timeout=60)
+    rig.b.run("modprobe xrds_ib")
+    traffic.run(rig, 200, seed=99)
+    traffic.run(_bystanders(rig), 200, seed=98)
+    close.idle(rig, 300)
+    for node in rig.nodes:
+        close.wait_gone(node, 60)
+    counters = close.counters(rig.a)
+    for name in ("obj_dests", "obj_msgs", "obj_mrs"):
+        rig.check(not counters[name], f"{counters[name]} of {name} are left")
+
+
+def _check_named(rig, done: dict[str, int], seen: dict[str, int]) -> None:
+    """What was fatal was found, each under its name."""
+    seen = dict(seen, wire_csum=seen["recv_drop_bad_checksum"])
+    names = [name for name in done if name.startswith("wire_")]
+    for name in names:
+        rig.check(done[name] < 5 or seen[name], f"{name} was never found, "
+                  f"but sent {done[name]} times")
+    found, sent = (sum(c[name] for name in names) for c in (seen, done))
+    rig.check(2 * found >= sent, f"{found} of {sent} errors were found")
+
+
+def _packets_of(rig, kind: str) -> None:
+    count = _packets(rig)
+    before = close.counters(rig.a)
+    passed = stopwatch()
+    # two at a time, each with connections of its own
+    procs = [_order(rig, kind, count // 2, seed=SEED + 1000000 * number,
+                    tos=8 * number) for number in range(2)]
+    for number in (10, 0):
+        dead_peer.kill_holder(rig, rig.b.ip, number)
+    _beside(rig, procs)
+    done = _done(rig)
+    seen = close.delta(rig.a, before)
+    _tell(rig, f"sent in {passed():.1f} s", done)
+    _tell(rig, "seen", seen)
+    rig.check(done["wrong"] >= count, f"{done['wrong']} packets were wrong")
+    rig.check(not done["survived"],
+              f"{done['survived']} connections outlived a violation")
+    _check_named(rig, done, seen)
+    _reform(rig)
+
+
+def test_native(rig):
+    """Wrong packets in XRDS mode."""
+    _packets_of(rig, "xrds")
+
+
+def test_classic(rig):
+    """Wrong packets in versions 3.1, 4.0 and 4.1."""
+    _packets_of(rig, "classic")
+
+
+def test_storm(rig):
+    """Requests that are wrong, taken back, or left half open: at most so many
+    are looked at.
+    """
+    count = max(_packets(rig) // 10, 100)
+    rig.a.write(f"{SYSCTL}/ib/max_half_open", "2")
+    before = close.counters(rig.a)
+    _beside(rig, [_order(rig, "storm", count)])
+    seen = close.delta(rig.a, before)
+    _tell(rig, "sent", _done(rig))
+    _tell(rig, "seen", seen)
+    for name in ("ib_connect_requests", "ib_connect_bad_priv",
+                 "ib_connect_half_open_limit"):
+        rig.check(seen[name], f"{name} did not grow")
+    _reform(rig)
