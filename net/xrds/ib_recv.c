@@ -18,8 +18,10 @@
  * Whatever the peer sends that is not as Documentation/xrds-wire.rst says ends
  * the endpoint: the first violation is reported, everything behind it ignored.
  * Of a completion that reports an error only wr_cqe, status and vendor_err are
- * valid. What a peer can make this side hold is bounded by the credits that it
- * was granted and by one message of 1 MiB for each connection.
+ * valid. An RDMA write with immediate data takes a buffer as well, but writes
+ * nothing to it: what is there, of whomever, is not for this peer to send. What
+ * a peer can make this side hold is bounded by the credits that it was granted
+ * and by one message of 1 MiB for each connection.
  */
 #include <linux/sched/clock.h>
 
@@ -337,6 +339,11 @@ void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_FRAGS);
+	if (wc->opcode != IB_WC_RECV) {
+		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
+		return;
+	}
 	ib_dma_sync_single_for_cpu(ep->ibdev->dev, buf->dma, wc->byte_len,
 				   DMA_FROM_DEVICE);
 	hello = !ep->rx.hello;
@@ -399,6 +406,10 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	if (!xrds_ib_recv_wanted(ep))
 		return;
+	if (wc->opcode != IB_WC_RECV) {
+		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
+		return;
+	}
 
 	ib_dma_sync_single_for_cpu(ep->ibdev->dev, rx->hello_dma,
 				   rx->hello_bytes, DMA_FROM_DEVICE);

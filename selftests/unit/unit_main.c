@@ -105,7 +105,7 @@ int unit_same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b)
 static int is_stateful(int err)
 {
 	return err == XRDS_WIRE_ACK || err == XRDS_WIRE_CTL_STATE ||
-	       err == XRDS_WIRE_PRIV_VERSION;
+	       err == XRDS_WIRE_OPCODE || err == XRDS_WIRE_PRIV_VERSION;
 }
 
 static void all_errors_reached(void)
