@@ -28,6 +28,8 @@
 enum {
 	/* updates that may wait for the worker; more is an attack */
 	XRDS_CONG_MAX_RX	= 256,
+	/* updates that the worker applies before it looks at events again */
+	XRDS_CONG_BATCH		= 4,
 };
 
 static bool xrds_cong_port_state(struct xrds_net *xn,
@@ -497,15 +499,19 @@ static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb)
  * xrds_cong_work - the worker's share
  * @conn: connection
  *
+ * A peer may send updates as fast as they are applied. So the worker comes back
+ * for more of them, and sees in between whether the connection is to end.
+ *
  * Context: the connection's work.
  */
 void xrds_cong_work(struct xrds_conn *conn)
 {
+	int batch = XRDS_CONG_BATCH;
 	bool changed = false;
 	struct sk_buff *skb;
 	int ret;
 
-	while ((skb = skb_dequeue(&conn->cong_rx))) {
+	while (batch-- && (skb = skb_dequeue(&conn->cong_rx))) {
 		ret = xrds_cong_apply(conn, skb);
 		kfree_skb(skb);
 		changed = true;
@@ -518,5 +524,7 @@ void xrds_cong_work(struct xrds_conn *conn)
 	}
 	if (changed)
 		xrds_cong_wake(conn, false);
+	if (!skb_queue_empty(&conn->cong_rx))
+		xrds_conn_event(conn, XRDS_EV_WANT);
 	xrds_cong_send_full(conn);
 }

@@ -144,3 +144,11 @@ def test_storm(rig):
                  "ib_connect_half_open_limit"):
         rig.check(seen[name], f"{name} did not grow")
     _reform(rig)
+
+
+def test_maps(rig):
+    """Congestion maps without end do not keep a connection from ending."""
+    order = _order(rig, "maps", 1000000)
+    rig.a.wait_for("[ $(test_counter cong_update_received) -gt 100 ]")
+    rig.a.run("modprobe -r xrds_ib", timeout=20)
+    order.wait(60)
