@@ -401,8 +401,23 @@ static void xrds_ib_req_key(const struct rdma_cm_id *id,
 		key->scope = route->dev_addr.bound_dev_if;
 }
 
+/* The sender of a request may name any address as its own, and have the
+ * connection to that node replaced. With RoCE the address must be that of the
+ * port which the queue pair is to talk to.
+ */
+static bool xrds_ib_req_genuine(const struct rdma_cm_id *id,
+				const struct xrds_conn_key *key)
+{
+	const struct sa_path_rec *path = id->route.path_rec;
+
+	if (!path || !rdma_protocol_roce(id->device, id->port_num))
+		return true;
+	return !memcmp(&path->dgid, &key->faddr, sizeof(key->faddr));
+}
+
 /* Returns what is wrong with a request, or XRDS_WIRE_OK. */
-static enum xrds_wire_err xrds_ib_req_check(const struct rdma_conn_param *param,
+static enum xrds_wire_err xrds_ib_req_check(const struct rdma_cm_id *id,
+					    const struct rdma_conn_param *param,
 					    const struct xrds_conn_key *key,
 					    struct xrds_wire_priv *priv)
 {
@@ -413,7 +428,8 @@ static enum xrds_wire_err xrds_ib_req_check(const struct rdma_conn_param *param,
 	if (err)
 		return err;
 	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
-	    !ipv6_addr_equal(&priv->daddr, &key->laddr))
+	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
+	    !xrds_ib_req_genuine(id, key))
 		return XRDS_WIRE_PRIV_ADDR;
 	if (!xrds_wire_version(priv, xrds_ib_classic_mask()))
 		return XRDS_WIRE_PRIV_VERSION;
@@ -485,7 +501,7 @@ static int xrds_ib_request(struct rdma_cm_id *id,
 
 	xrds_ib_count(xin, XRDS_IB_C_CONNECT_REQUESTS);
 	xrds_ib_req_key(id, &key);
-	err = xrds_ib_req_check(param, &key, &priv);
+	err = xrds_ib_req_check(id, param, &key, &priv);
 	if (err) {
 		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
 				   XRDS_IB_C_CONNECT_NO_VERSION :

@@ -152,3 +152,14 @@ def test_maps(rig):
     rig.a.wait_for("[ $(test_counter cong_update_received) -gt 100 ]")
     rig.a.run("modprobe -r xrds_ib", timeout=20)
     order.wait(60)
+
+
+def test_pretend(rig):
+    """A request in the name of C does not touch the connection with C."""
+    before = close.counters(rig.a)
+    _beside(rig, [_order(rig, "pretend", 10, other=rig.nodes[2].ip)])
+    seen = close.delta(rig.a, before)
+    rig.check(seen["ib_connect_bad_priv"] >= 10,
+              f"{seen['ib_connect_bad_priv']} of 10 were found out")
+    rig.check(not seen["conn_reset"], "a connection was lost")
+    _reform(rig)
