@@ -22,8 +22,10 @@
  * count. After an orderly end the connection itself is freed: its numbers and
  * its incarnation are of no further use, because nothing is in flight. One that
  * is down for other reasons stays as long as a socket is bound here, since the
- * peer may ask what has arrived; then it goes, too. In a namespace other than
- * the first all are idle as soon as its last socket is closed.
+ * peer may ask what has arrived; then it goes, too. One that was never up goes
+ * soon after an attempt has failed, unless somebody wants another. In a
+ * namespace other than the first all are idle as soon as its last socket is
+ * closed.
  */
 #include "xrds.h"
 
@@ -32,7 +34,7 @@ enum {
 	XRDS_CLOSE_MS		= 2000,
 	/* parts of idle_ms after which the worker looks again */
 	XRDS_IDLE_LOOKS		= 4,
-	/* how often, when there are no sockets and there will be none */
+	/* how often, when nobody is going to have any use for it */
 	XRDS_ORPHAN_MS		= 100,
 };
 
@@ -275,6 +277,15 @@ static bool xrds_close_quiet(struct xrds_conn *conn)
 					    msecs_to_jiffies(ms));
 }
 
+/* It was never up, and not for want of an attempt: who has asked for it is
+ * gone, and must leave nothing behind.
+ */
+static bool xrds_close_stranger(const struct xrds_conn *conn)
+{
+	return conn->state == XRDS_ST_DOWN && conn->ep_gen > 1 &&
+	       !conn->peer_inc && !conn->classic.heard && !conn->key.loop;
+}
+
 /**
  * xrds_close_look_at - when to look whether a connection is idle
  * @conn: connection
@@ -287,7 +298,7 @@ unsigned long xrds_close_look_at(const struct xrds_conn *conn)
 	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
 	unsigned long now = jiffies, soon, due;
 
-	if (xrds_conns_orphaned(conn->xn))
+	if (xrds_conns_orphaned(conn->xn) || xrds_close_stranger(conn))
 		return xrds_state_deadline(XRDS_ORPHAN_MS);
 	if (!ms)
 		return 0;
@@ -374,7 +385,8 @@ void xrds_close_rest(struct xrds_conn *conn)
 	bool free = conn->settled || conn->key.loop || !known ||
 		    !xrds_conn_has_socks(conn);
 
-	if (free && xrds_close_quiet(conn) && xrds_close_forget(conn))
+	if (free && (xrds_close_stranger(conn) || xrds_close_quiet(conn)) &&
+	    xrds_close_forget(conn))
 		return;
 	xrds_state_set(conn, XRDS_ST_DOWN, xrds_close_look_at(conn));
 }
