@@ -123,6 +123,28 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 }
 
 /**
+ * xrds_conn_find - find a connection
+ * @xn: namespace
+ * @key: which
+ *
+ * Context: any.
+ * Return: the connection with a reference, or NULL.
+ */
+struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
+				 const struct xrds_conn_key *key)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	conn = rhashtable_lookup(&xn->conns, key, xrds_conn_params);
+	if (conn && !refcount_inc_not_zero(&conn->ref))
+		conn = NULL;
+	rcu_read_unlock();
+	return conn;
+}
+EXPORT_SYMBOL_GPL(xrds_conn_find);
+
+/**
  * xrds_conn_get_for - find or make a connection
  * @xn: namespace
  * @user: on whose account a new one is; NULL: the peer wants it
@@ -142,11 +164,7 @@ struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
 {
 	struct xrds_conn *conn, *old;
 
-	rcu_read_lock();
-	conn = rhashtable_lookup(&xn->conns, key, xrds_conn_params);
-	if (conn && !refcount_inc_not_zero(&conn->ref))
-		conn = NULL;
-	rcu_read_unlock();
+	conn = xrds_conn_find(xn, key);
 	if (conn)
 		return conn;
 

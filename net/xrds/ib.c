@@ -72,6 +72,7 @@ enum {
 	XRDS_IB_MIN_ACK_TIMEOUT		= 12,	/* 17 ms */
 	XRDS_IB_MAX_ACK_TIMEOUT		= 20,	/* 4.3 s */
 	XRDS_IB_MAX_HALF_OPEN		= 65536,
+	XRDS_IB_MAX_CONNS		= 1 << 20,
 };
 
 #define XRDS_IB_SYSCTL(_name, _field, _min, _max)			\
@@ -106,6 +107,7 @@ static const struct ctl_table xrds_ib_table_xrds[] = {
 		       XRDS_IB_MIN_ACK_TIMEOUT, XRDS_IB_MAX_ACK_TIMEOUT),
 	XRDS_IB_SYSCTL("max_half_open", max_half_open,
 		       1, XRDS_IB_MAX_HALF_OPEN),
+	XRDS_IB_SYSCTL("max_conns", max_conns, 1, XRDS_IB_MAX_CONNS),
 };
 
 static struct ctl_table_header *
@@ -147,6 +149,7 @@ static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
 	xin->retry_count = 6;
 	xin->ack_timeout = 16;
 	xin->max_half_open = 1024;
+	xin->max_conns = 16384;
 
 	xin->ctl_rds = xrds_ib_sysctl_register(xin, "net/rds/ib",
 					       xrds_ib_table_rds,

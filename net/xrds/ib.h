@@ -85,6 +85,7 @@ struct xrds_ib_counters {
  * @ack_timeout: exponent of the time before the first retransmission, which
  *		is 4.096 us * 2 ^ @ack_timeout
  * @max_half_open: bound of @half_open
+ * @max_conns:	connections beyond which a request gets no new one
  */
 struct xrds_ib_net {
 	struct net *net;
@@ -103,6 +104,7 @@ struct xrds_ib_net {
 	unsigned int retry_count;
 	unsigned int ack_timeout;
 	unsigned int max_half_open;
+	unsigned int max_conns;
 };
 
 extern struct xrds_transport xrds_ib_transport;

@@ -436,6 +436,28 @@ static enum xrds_wire_err xrds_ib_req_check(const struct rdma_cm_id *id,
 	return XRDS_WIRE_OK;
 }
 
+/* The connection that a request is for. A new one is made for who asks only
+ * while there are not too many; nothing else ends what peers can take here.
+ */
+static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
+					  const struct xrds_conn_key *key)
+{
+	struct xrds_net *xn = xrds_net(xin->net);
+	struct xrds_conn *conn = xrds_conn_find(xn, key);
+
+	if (conn)
+		return conn;
+	if (atomic_read(&xn->nr_conns) >= READ_ONCE(xin->max_conns)) {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
+		return ERR_PTR(-ENOSPC);
+	}
+	conn = xrds_conn_get_for(xn, NULL, key, &xrds_ib_transport,
+				 GFP_KERNEL);
+	if (IS_ERR(conn))
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
+	return conn;
+}
+
 /* Let the request wait at its connection. */
 static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 			     const struct rdma_conn_param *param,
@@ -455,7 +477,8 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	req = kzalloc(sizeof(*req), GFP_KERNEL);
 	if (!req) {
 		atomic_dec(&xin->half_open);
-		goto err_count;
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
+		return -ENOMEM;
 	}
 	req->version = xrds_wire_version(priv, xrds_ib_classic_mask());
 	req->base.epoch = priv->epoch;
@@ -466,12 +489,10 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	req->responder = param->responder_resources;
 	req->initiator = param->initiator_depth;
 
-	conn = xrds_conn_get_for(xrds_net(xin->net), NULL, key,
-				 &xrds_ib_transport,
-				 GFP_KERNEL);
-	if (IS_ERR_OR_NULL(conn)) {
+	conn = xrds_ib_req_conn(xin, key);
+	if (IS_ERR(conn)) {
 		xrds_ib_req_free(req);
-		goto err_count;
+		return PTR_ERR(conn);
 	}
 	/* before the worker can see it */
 	id->context = req;
@@ -484,10 +505,6 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	}
 	xrds_conn_put(conn);
 	return ret;
-
-err_count:
-	xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
-	return -ENOMEM;
 }
 
 static int xrds_ib_request(struct rdma_cm_id *id,

@@ -1230,6 +1230,8 @@ int xrds_conn_init(void);
 void xrds_conn_exit(void);
 int xrds_conn_net_init(struct xrds_net *xn);
 void xrds_conn_net_exit(struct xrds_net *xn);
+struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
+				 const struct xrds_conn_key *key);
 struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
 				    const struct xrds_conn_key *key,
 				    const struct xrds_transport *trans,

@@ -165,3 +165,14 @@ def test_pretend(rig):
               f"{seen['ib_connect_bad_priv']} of 10 were found out")
     rig.check(not seen["conn_reset"], "a connection was lost")
     _reform(rig)
+
+
+def test_max_conns(rig):
+    """Peers get no more connections than there may be."""
+    rig.a.write(f"{SYSCTL}/ib/max_conns", "4")
+    before = close.counters(rig.a)
+    _beside(rig, [_order(rig, "storm", 100)])
+    seen = close.delta(rig.a, before)
+    rig.check(seen["ib_connect_max_conns"], "all got one")
+    rig.a.write(f"{SYSCTL}/ib/max_conns", "16384")
+    _reform(rig)
