@@ -57,6 +57,7 @@ void xrds_classic_heard(struct xrds_conn *conn)
 	if (conn->peer_inc)
 		WRITE_ONCE(conn->rx_next, 1);
 	conn->peer_inc = 0;
+	conn->rx_stopped = false;
 	conn->classic.heard = true;
 }
 EXPORT_SYMBOL_GPL(xrds_classic_heard);

@@ -385,6 +385,7 @@ void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
 		WRITE_ONCE(conn->rx_next, 1);
 	}
 	conn->classic.heard = false;
+	conn->rx_stopped = false;
 	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);
 	conn->hello = *hello;
 	/* the lock inside makes conn->hello visible before the event */

@@ -13,9 +13,13 @@
  * The queue is the socket's sk_receive_queue. Its lock guards the charge
  * (payload bytes) and the congested mark, see cong.c: the mark is set when
  * the charge exceeds SO_RCVBUF and cleared when half of it is drained.
- * Nothing that arrives is refused for want of room, senders are stopped
- * instead. Replies come all the same, and who asks but never reads them is
- * stopped as well, see reply.c.
+ * What arrives nevertheless was under way, and is taken. Replies come all the
+ * same, and who asks but never reads them is stopped as well, see reply.c.
+ *
+ * A peer that does not stop must not fill the memory. So there is a second
+ * bound, far above what was under way with peers that do: who brings a message
+ * beyond it loses the connection, nothing of it is acknowledged, and it comes
+ * again on the next one. For a peer that means well that is slow, but no loss.
  */
 #include <linux/uio.h>
 #include <linux/errqueue.h>
@@ -26,6 +30,10 @@ enum {
 	XRDS_ACK_DELAY_MS	= 20,
 	/* answers to pings that may wait in one connection's queue */
 	XRDS_MAX_PONGS		= 64,
+	/* memory that so much payload may take at worst: a buffer of 16 KiB for
+	 * 2 KiB of it, and rounded up
+	 */
+	XRDS_RECV_OVERHEAD	= 16,
 };
 
 /* Who this connection's peer talks to, and who it is, seen from here. */
@@ -116,6 +124,25 @@ static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
+/* Is there no memory left for a socket, even for what should not have come? */
+static bool xrds_recv_overflows(struct xrds_sock *xs)
+{
+	u64 most = (u64)READ_ONCE(xs->xn->sock_max_recv_kb) << 10;
+
+	most += (u64)xrds_sk_rcvbuf(xs) * XRDS_RECV_OVERHEAD;
+	return atomic_read(&xs->sk.sk_rmem_alloc) > most;
+}
+
+/* A message was refused: it must not look as if one behind it were the next. */
+static void xrds_recv_stop(struct xrds_conn *conn)
+{
+	conn->rx_stopped = true;
+	net_warn_ratelimited("xrds: %pI6c: dropping the connection: a socket has too much to read\n",
+			     &conn->key.faddr);
+	xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen), XRDS_EV_ERROR,
+			   -ENOBUFS);
+}
+
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
@@ -187,7 +214,10 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	rcu_read_lock();
 	xs = xrds_bind_lookup(conn->xn, xrds_recv_daddr(conn),
 			      conn->key.scope, wm->dport);
-	if (xs) {
+	if (xs && !conn->key.loop && xrds_recv_overflows(xs)) {
+		result = XRDS_C_RECV_DROP_OVERFLOW;
+		kfree_skb(skb);
+	} else if (xs) {
 		result = xrds_recv_enqueue(xs, skb,
 					   READ_ONCE(conn->reborn));
 	} else {
@@ -252,8 +282,14 @@ void xrds_recv_ack_work(struct work_struct *work)
 void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		   struct sk_buff *skb)
 {
+	enum xrds_counter result;
 	struct xrds_net *xn = conn->xn;
 
+	if (conn->rx_stopped) {
+		xrds_count(xn, XRDS_C_RECV_DROP_OVERFLOW);
+		kfree_skb(skb);
+		return;
+	}
 	if (wm->seq < conn->rx_next && xrds_classic_duplicate(conn, wm)) {
 		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
 		kfree_skb(skb);
@@ -274,7 +310,12 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		kfree_skb(skb);
 		xrds_recv_ping(conn, wm->sport);
 	} else {
-		xrds_count(xn, xrds_recv_deliver(conn, wm, skb));
+		result = xrds_recv_deliver(conn, wm, skb);
+		xrds_count(xn, result);
+		if (result == XRDS_C_RECV_DROP_OVERFLOW) {
+			xrds_recv_stop(conn);
+			return;
+		}
 	}
 
 	/* rx_ack is read by xrds_xmit_ack_value(): only now is the message

@@ -13,6 +13,7 @@ static unsigned int xrds_max_ms = 3600 * 1000;
 static unsigned int xrds_max_idle_ms = 24 * 3600 * 1000;
 static unsigned int xrds_max_dests = 65536;
 static unsigned int xrds_hundred = 100;
+static unsigned int xrds_max_kb = 1 << 30;
 static unsigned int xrds_thousand = 1000;
 
 /* Connections that wait do so for what the value was before. */
@@ -69,6 +70,7 @@ static const struct ctl_table xrds_xrds_table[] = {
 	XRDS_KNOB("linger_ms", linger_ms, NULL, &xrds_max_ms),
 	XRDS_KNOB("sock_max_dests", sock_max_dests, &xrds_one,
 		  &xrds_max_dests),
+	XRDS_KNOB("sock_max_recv_kb", sock_max_recv_kb, NULL, &xrds_max_kb),
 	XRDS_KNOB("connect_timeout_ms", connect_timeout_ms, &xrds_one,
 		  &xrds_max_ms),
 	XRDS_KNOB("heartbeat_ms", heartbeat_ms, NULL, &xrds_max_ms),
@@ -157,6 +159,7 @@ int xrds_sysctl_net_init(struct xrds_net *xn)
 	xn->ping_enable = 1;
 	xn->linger_ms = 60000;
 	xn->sock_max_dests = 8192;
+	xn->sock_max_recv_kb = 256 << 10;
 	xn->connect_timeout_ms = 10000;
 	xn->heartbeat_ms = 5000;
 	xn->idle_ms = 300 * 1000;

@@ -188,6 +188,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @ping_enable: answer messages to port 0
  * @linger_ms:	how long a closed socket delivers, milliseconds
  * @sock_max_dests: destinations one socket may hold queues for
+ * @sock_max_recv_kb: memory of what waits in one socket, beside what
+ *		SO_RCVBUF allows, KiB
  * @connect_timeout_ms: bound of one attempt to connect, milliseconds
  * @heartbeat_ms: longest silence on a connection, milliseconds; 0: any
  * @idle_ms:	age at which an idle connection is collected, milliseconds; 0:
@@ -237,6 +239,7 @@ struct xrds_net {
 	unsigned int ping_enable;
 	unsigned int linger_ms;
 	unsigned int sock_max_dests;
+	unsigned int sock_max_recv_kb;
 	unsigned int connect_timeout_ms;
 	unsigned int heartbeat_ms;
 	unsigned int idle_ms;
@@ -1140,6 +1143,8 @@ struct xrds_classic {
  * @reborn:	jiffies when the peer came back without the sockets it had, 0:
  *		it has not; written by the receive path
  * @rx_next:	next sequence number expected; receive path
+ * @rx_stopped:	a message was refused, and so is what follows it on this
+ *		endpoint; receive path
  * @rx_ack:	what is to be acknowledged, 0: nothing; receive path, reset by
  *		the worker when there is none
  * @rx_unacked_msgs: received since the last acknowledgment; receive path
@@ -1215,6 +1220,7 @@ struct xrds_conn {
 	u64 peer_inc;
 	unsigned long reborn;
 	u64 rx_next;
+	bool rx_stopped;
 	u64 rx_ack;
 	u32 rx_unacked_msgs;
 	u32 rx_unacked_bytes;

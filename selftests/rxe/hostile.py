@@ -176,3 +176,32 @@ def test_max_conns(rig):
     rig.check(seen["ib_connect_max_conns"], "all got one")
     rig.a.write(f"{SYSCTL}/ib/max_conns", "16384")
     _reform(rig)
+
+
+def test_flood(rig):
+    """Who sends to a socket that is congested is stopped, well before the
+    memory is full; who means well comes again later, and nothing is lost.
+    """
+    for node in (rig.a, rig.nodes[2]):
+        node.write(f"{SYSCTL}/sock_max_recv_kb", "2048")
+    sink = rig.a.start(f"test_sink {rig.a.ip} 5000 65536")
+    sink.expect("ready")
+    before = close.counters(rig.a)
+    for number in range(3):
+        _order(rig, "flood", 1000, seed=SEED + number).wait(60)
+    seen = close.delta(rig.a, before)
+    _tell(rig, "seen", seen)
+    rig.check(seen["recv_drop_overflow"], "nothing was refused")
+    # 16 KiB each: what SO_RCVBUF may take, and what the sysctl allows
+    most = (16 * 64 + 2048) // 16 + 1
+    rig.check(seen["recv_queued"] <= most,
+              f"{seen['recv_queued']} messages wait, not {most} at most")
+    sink.kill()
+    sink.wait(check=False)
+    for node in (rig.a, rig.nodes[2]):
+        node.write(f"{SYSCTL}/sock_max_recv_kb", "0")
+    before = close.counters(rig.a)
+    traffic.run(_bystanders(rig), 1500, seed=3, extra="-B 8192")
+    seen = close.delta(rig.a, before)
+    rig.check(seen["recv_drop_overflow"], "nothing was refused to C")
+    _reform(rig)
