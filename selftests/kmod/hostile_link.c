@@ -18,6 +18,7 @@ enum {
 	MAX_HARMLESS	= 60,
 	MAX_BEHIND	= 6,
 	OVERRUN		= 400,
+	PATIENCE_SECONDS = 3,	/* for a credit, or a buffer */
 	ECHO_HZ		= 4,	/* after this part of a second: once more */
 };
 
@@ -277,7 +278,7 @@ static struct hostile_buf *next_buf(struct hostile_link *link, bool credit)
 	if (credit && link->gen.bye && atomic_read(&link->credits) <= 0)
 		return NULL;
 	if (!wait_event_timeout(link->wait, may_send(link, credit),
-				HOSTILE_WAIT_SECONDS * HZ)) {
+				PATIENCE_SECONDS * HZ)) {
 		hostile_count(HOSTILE_C_STARVED);
 		WRITE_ONCE(link->down, true);
 		return NULL;
