@@ -161,7 +161,7 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_RESOLVED, 0);
-		break;
+		return 0;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		xrds_ib_established(ep, &event->param.conn);
 		break;
@@ -190,6 +190,7 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	default:
 		break;
 	}
+	complete_all(&ep->concluded);
 	/* the worker destroys the identifier */
 	return 0;
 }
@@ -681,8 +682,10 @@ int xrds_ib_start(struct xrds_conn *conn)
 	/* The peer's hello may have overtaken the last message of the
 	 * connection manager, or that one may be lost: tell the manager.
 	 */
-	if (ep->passive)
+	if (ep->passive) {
+		ep->notified = true;
 		rdma_notify(ep->id, IB_EVENT_COMM_EST);
+	}
 	ret = xrds_ib_rq_grow(ep->rq, ep);
 	if (ret)
 		return ret;

@@ -79,6 +79,9 @@ def _reform(rig) -> None:
     rig.b.run("modprobe xrds_ib")
     traffic.run(rig, 200, seed=99)
     traffic.run(_bystanders(rig), 200, seed=98)
+    # unloading waits for all that the connection manager still has of ours
+    rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib", timeout=30)
+    traffic.run(rig, 200, seed=97)
     close.idle(rig, 300)
     for node in rig.nodes:
         close.wait_gone(node, 60)
