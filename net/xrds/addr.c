@@ -14,6 +14,7 @@
 #include <linux/in.h>
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
+#include <net/ip.h>
 #include <net/route.h>
 
 #include "xrds.h"
@@ -180,6 +181,31 @@ static int xrds_bind_insert(struct xrds_sock *xs, const struct xrds_addr *a,
 					     xrds_bind_params);
 }
 
+/* Where other families have their automatic ports: below them programs find
+ * the ports that they have agreed on.
+ */
+static int xrds_bind_insert_any(struct xrds_sock *xs, const struct xrds_addr *a)
+{
+	struct net *net = xs->xn->net;
+	int low, high, ret = -EEXIST;
+	u32 nr, start, i;
+
+	inet_get_local_port_range(net, &low, &high);
+	low = max_t(int, low, XRDS_PORT_FIRST);
+	if (low > high)
+		return ret;
+	nr = high - low + 1;
+	start = get_random_u32();
+	for (i = 0; i < nr && ret == -EEXIST; i++) {
+		u16 port = low + (start + i) % nr;
+
+		if (!inet_is_local_reserved_port(net, port))
+			ret = xrds_bind_insert(xs, a, port);
+		cond_resched();
+	}
+	return ret;
+}
+
 /**
  * xrds_bind_add - enter a socket into the bind table
  * @xs: an unbound socket
@@ -190,8 +216,6 @@ static int xrds_bind_insert(struct xrds_sock *xs, const struct xrds_addr *a,
  */
 int xrds_bind_add(struct xrds_sock *xs, const struct xrds_addr *a)
 {
-	u32 nr = XRDS_WIRE_CONG_PORTS - XRDS_PORT_FIRST;
-	u32 start, i;
 	int ret;
 
 	sock_owned_by_me(&xs->sk);
@@ -199,20 +223,10 @@ int xrds_bind_add(struct xrds_sock *xs, const struct xrds_addr *a)
 	if (a->port == XRDS_PORT_PROBE)
 		return -EINVAL;
 
-	if (a->port) {
+	if (a->port)
 		ret = xrds_bind_insert(xs, a, a->port);
-		goto out;
-	}
-
-	start = reciprocal_scale(get_random_u32(), nr);
-	for (i = 0; i < nr; i++) {
-		ret = xrds_bind_insert(xs, a,
-				       XRDS_PORT_FIRST + (start + i) % nr);
-		if (ret != -EEXIST)
-			break;
-		cond_resched();
-	}
-out:
+	else
+		ret = xrds_bind_insert_any(xs, a);
 	if (ret == -EEXIST)
 		return -EADDRINUSE;
 	return ret ? -ENOMEM : 0;

@@ -3,6 +3,7 @@
  * socket(), bind(), connect() and the names of a socket.
  */
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -238,6 +239,38 @@ static void bind_any_port(void)
 		close(fds[i]);
 }
 
+static void write_ipv4(const char *name, const char *value)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s", name);
+	fd = must(open(path, O_WRONLY | O_CLOEXEC));
+	check_ret(write(fd, value, strlen(value)), strlen(value));
+	close(fd);
+}
+
+static void bind_port_range(void)
+{
+	enum { FIRST = 40000, LAST = 40003, RESERVED = 40001 };
+	int fds[LAST - FIRST];
+	union addr self;
+
+	tap_new_netns();
+	write_ipv4("ip_local_port_range", "40000 40003");
+	write_ipv4("ip_local_reserved_ports", "40001");
+	for (int i = 0; i < LAST - FIRST; i++) {
+		fds[i] = rds_bound(&self);
+		check_range(addr_port(&self), FIRST, LAST);
+		check(addr_port(&self) != RESERVED);
+	}
+	check_err(bind_host(rds_socket(), tap_host, 0), EADDRINUSE);
+	/* who names it may have it */
+	close(rds_bound_to(tap_host, RESERVED, NULL));
+	for (int i = 0; i < LAST - FIRST; i++)
+		close(fds[i]);
+}
+
 static void bind_free_after_close(void)
 {
 	union addr self;
@@ -435,6 +468,8 @@ static const struct tap_case cases[] = {
 	  bind_two_addresses, 0, 0 },
 	{ "bind_any_port", "port 0 picks a free port, never 0 or 1",
 	  bind_any_port, TAP_EACH_FAMILY, 0 },
+	{ "bind_port_range", "one of ip_local_port_range that is not reserved",
+	  bind_port_range, TAP_EACH_FAMILY, 0 },
 	{ "bind_free_after_close", "a closed socket's port is free at once",
 	  bind_free_after_close, TAP_EACH_FAMILY, 0 },
 	{ "bind_leak", "1000 failed binds leak no reference and no socket",
