@@ -256,7 +256,9 @@ static void bind_port_range(void)
 	int fds[LAST - FIRST];
 	union addr self;
 
+	/* the range is the namespace's, and one of our own has no device */
 	tap_new_netns();
+	tap_host = strchr(tap_host, ':') ? "::1" : "127.0.0.1";
 	write_ipv4("ip_local_port_range", "40000 40003");
 	write_ipv4("ip_local_reserved_ports", "40001");
 	for (int i = 0; i < LAST - FIRST; i++) {
