@@ -536,8 +536,6 @@ struct xrds_ib_rx {
  * @id:		identifier of the connection manager
  * @step:	what it waits for; worker
  * @passive:	the peer has dialled
- * @notified:	the connection manager was told that it is established; worker
- * @concluded:	and has said so, or that it is not
  * @old_offer:	we have, and offer the oldest version
  * @version:	XRDS_VER_*, 0 until known; written once, but for the minor one
  * @ack:	what the peer's private data acknowledges, classic
@@ -561,8 +559,6 @@ struct xrds_ib_ep {
 	struct rdma_cm_id *id;
 	enum xrds_ib_step step;
 	bool passive;
-	bool notified;
-	struct completion concluded;
 	bool old_offer;
 	int version;
 	u64 ack;

@@ -118,6 +118,12 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
 }
 
+static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
+{
+	xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
+	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
+}
+
 static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 			     const struct rdma_cm_event *event)
 {
@@ -125,6 +131,11 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 	const struct rdma_conn_param *param = &event->param.conn;
 	int error = -ECONNREFUSED;
 
+	/* who ends what its manager does not know to be established yet */
+	if (READ_ONCE(ep->version)) {
+		xrds_ib_disconnected(ep);
+		return;
+	}
 	if (event->status == IB_CM_REJ_CONSUMER_DEFINED)
 		reason = xrds_wire_reject_decode(param->private_data,
 						 param->private_data_len);
@@ -175,8 +186,7 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EHOSTUNREACH);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
+		xrds_ib_disconnected(ep);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EADDRNOTAVAIL);
@@ -190,7 +200,6 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	default:
 		break;
 	}
-	complete_all(&ep->concluded);
 	/* the worker destroys the identifier */
 	return 0;
 }
@@ -679,13 +688,12 @@ int xrds_ib_start(struct xrds_conn *conn)
 	struct xrds_ib_ep *ep = conn->ep;
 	int ret;
 
-	/* The peer's hello may have overtaken the last message of the
-	 * connection manager, or that one may be lost: tell the manager.
+	/* The peer's first message may have overtaken the last one of the
+	 * connection manager. The queue pair does not mind. That the manager
+	 * is not told by rdma_notify() is on purpose: it then forgets to take
+	 * back its reply, if the connection ends at that moment, repeats it
+	 * for a minute, and as long the identifier cannot be destroyed.
 	 */
-	if (ep->passive) {
-		ep->notified = true;
-		rdma_notify(ep->id, IB_EVENT_COMM_EST);
-	}
 	ret = xrds_ib_rq_grow(ep->rq, ep);
 	if (ret)
 		return ret;

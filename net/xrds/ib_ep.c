@@ -42,11 +42,6 @@
  */
 #include "ib.h"
 
-enum {
-	/* how long the connection manager may take to note what it was told */
-	XRDS_IB_CONCLUDE_MS	= 1000,
-};
-
 /* ----------------------------------------------------------- reporting */
 
 /**
@@ -163,7 +158,6 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 	ep->xin = xrds_ib_net(conn->xn->net);
 	/* changes only when the connection's work stops an endpoint */
 	ep->gen = READ_ONCE(conn->ep_gen);
-	init_completion(&ep->concluded);
 	INIT_LIST_HEAD(&ep->dev_node);
 	INIT_LIST_HEAD(&ep->rq_node);
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_CREATED);
@@ -335,24 +329,11 @@ static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
 	ib_process_cq_direct(ep->cq, ep->cq->cqe);
 }
 
-/* The connection manager, told that a connection is established, takes back
- * its reply in a work item. If the connection is ended before that, it forgets
- * the reply, which it then repeats for a minute, and as long the identifier
- * cannot be destroyed.
- */
-static void xrds_ib_ep_conclude(struct xrds_ib_ep *ep)
-{
-	if (ep->notified)
-		wait_for_completion_timeout(&ep->concluded,
-					    msecs_to_jiffies(XRDS_IB_CONCLUDE_MS));
-}
-
 static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	cancel_delayed_work_sync(&ep->watch);
-	xrds_ib_ep_conclude(ep);
 	if (xrds_ib_id_up(ep->id))
 		rdma_disconnect(ep->id);
 	/* what that does first, and the drain again: no harm */

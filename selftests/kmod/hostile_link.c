@@ -580,6 +580,44 @@ int hostile_dial(const struct hostile_order *order, int ver)
 	return sent < order->count ? -ECONNREFUSED : 0;
 }
 
+static bool all_taken(struct hostile_link *link)
+{
+	int i;
+
+	for (i = 0; i < HOSTILE_NR_SENDS; i++)
+		if (READ_ONCE(link->send[i].busy))
+			return false;
+	return true;
+}
+
+/* Connections that end with the first packet: the manager of the other end may
+ * not have heard yet that they are established.
+ */
+int hostile_brief(const struct hostile_order *order)
+{
+	struct hostile_order next = *order;
+	struct hostile_link *link;
+	enum xrds_wire_err err;
+	u32 i;
+
+	for (i = 0; i < order->count && !hostile_over(); i++) {
+		next.tos = order->tos + i % 4;
+		link = dial(&next, order->seed + i,
+			    i % 2 ? XRDS_VER_XRDS : XRDS_VER_4_1);
+		if (!link)
+			continue;
+		hostile_count(HOSTILE_C_LINKS);
+		if (link->gen.ver == XRDS_VER_XRDS)
+			send_hello(link);
+		else
+			send_wrong(link, false, false, &err);
+		wait_event_timeout(link->wait, READ_ONCE(link->down) ||
+				   all_taken(link), HZ);
+		hostile_link_free(link);
+	}
+	return hostile_over() ? -EINTR : 0;
+}
+
 /* Well-formed packets without end: data to a port, whether or not its owner
  * reads, or congestion maps.
  */

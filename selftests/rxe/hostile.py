@@ -135,6 +135,17 @@ def test_classic(rig):
     _packets_of(rig, "classic")
 
 
+def test_brief(rig):
+    """Connections that end as soon as they begin leave nothing behind."""
+    count = max(_packets(rig) // 20, 20)
+    _beside(rig, [_order(rig, "brief", count, seed=SEED + 1000000 * number,
+                         tos=4 * number) for number in range(4)])
+    done = _done(rig)
+    _tell(rig, "sent", done)
+    rig.check(2 * done["links"] >= count, f"only {done['links']} came up")
+    _reform(rig)
+
+
 def test_storm(rig):
     """Requests that are wrong, taken back, or left half open: at most so many
     are looked at, and nothing is left of them though idle_ms is long.
