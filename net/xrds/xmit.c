@@ -109,6 +109,7 @@ void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 
 	if (!msg->dest)
 		conn->kmsgs--;
+	msg->ended = true;
 	list_move_tail(&msg->node, list);
 }
 
@@ -170,8 +171,10 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	return 0;
 }
 
-/* Take the next message and move it to inflight; with a reference. */
-static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn)
+/* Take the next message and move it to inflight; with a reference. From here on
+ * the transport ends its op. @again: it was posted before.
+ */
+static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
 {
 	struct xrds_msg *msg;
 
@@ -185,6 +188,8 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn)
 		xrds_msg_get(msg);
 		if (!msg->seq)
 			msg->seq = ++conn->tx_seq;
+		*again = msg->posted;
+		msg->posted = true;
 		list_move_tail(&msg->node, &conn->inflight);
 	}
 	spin_unlock(&conn->lock);
@@ -194,19 +199,31 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn)
 	return msg;
 }
 
-/* The transport could not take it: back to the head of the queue. */
-static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg)
+/* The transport could not take it: back to the head of the queue. But who has
+ * ended it meanwhile, for it was cancelled, or the peer acknowledges what it
+ * never got, has it on a list of his own, and has left the op to us.
+ */
+static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
+			      bool again, int error)
 {
+	/* not taken, as if nothing had been tried */
+	bool untried = error == -EAGAIN && !again;
+	bool ended;
+
 	spin_lock(&conn->lock);
-	/* a peer that acknowledges what it never got, or a cancellation */
-	if (!list_empty(&msg->node))
+	ended = msg->ended;
+	if (!ended) {
+		msg->posted = !untried;
 		list_move(&msg->node, &conn->sendq);
+	}
 	spin_unlock(&conn->lock);
+	if (ended && untried && msg->rop)
+		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);
 }
 
-static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg)
+static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
+			 bool again)
 {
-	bool again;
 	u8 ask = 0;
 	int ret;
 
@@ -216,19 +233,12 @@ static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg)
 		ask = XRDS_F_ACK_REQUIRED;
 	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
 	msg->flags |= ask;
-	if (msg->posted)
+	if (again)
 		msg->flags |= XRDS_F_RETRANSMITTED;
 
-	again = msg->posted;
-	/* from here on the transport ends the op */
-	msg->posted = true;
 	ret = conn->trans->xmit(conn, msg);
-	if (ret) {
-		/* -EAGAIN: not taken, as if nothing had been tried */
-		if (ret == -EAGAIN)
-			msg->posted = again;
+	if (ret)
 		return ret;
-	}
 
 	if (ask) {
 		conn->tx_unasked = 0;
@@ -296,6 +306,7 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 {
 	int batch = XRDS_PUMP_BATCH;
 	struct xrds_msg *msg;
+	bool again;
 	int ret;
 
 	lockdep_assert_held(&conn->tx_lock);
@@ -312,12 +323,12 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 		return ret;
 
 	while (batch--) {
-		msg = xrds_xmit_next(conn);
+		msg = xrds_xmit_next(conn, &again);
 		if (!msg)
 			return xrds_xmit_ack(conn);
-		ret = xrds_xmit_one(conn, msg);
+		ret = xrds_xmit_one(conn, msg, again);
 		if (ret)
-			xrds_xmit_putback(conn, msg);
+			xrds_xmit_putback(conn, msg, again, ret);
 		xrds_msg_put(msg);
 		if (ret)
 			return ret;

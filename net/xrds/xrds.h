@@ -519,7 +519,9 @@ static inline u32 xrds_msg_charge(u32 len)
  * @dest_off:	see struct xrds_wire_msg
  * @rop:	op in front of it, with a reference; ends at the transport once
  *		@posted is set
- * @posted:	was handed to the transport at least once; conn->tx_lock
+ * @posted:	was handed to the transport at least once, or is now; conn->lock,
+ *		constant once @ended is set
+ * @ended:	was taken out of the queues; conn->lock
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
  * @skb:	loopback: the receiver's view, made when the message was
  * @nr_bv:	entries of @bv
@@ -538,6 +540,7 @@ struct xrds_msg {
 	u8 flags;
 	u8 has;
 	bool posted;
+	bool ended;
 	u32 eos_reason;
 	u32 rdma_rkey;
 	u32 dest_rkey;
