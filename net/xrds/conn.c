@@ -346,7 +346,9 @@ void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms)
  * @conn: connection
  * @hello: result; the transport adds what is its own
  *
- * Context: the connection's work; no receive path is running.
+ * The peer's own may be coming in at this moment, see xrds_conn_hello().
+ *
+ * Context: the connection's work.
  */
 void xrds_conn_fill_hello(struct xrds_conn *conn,
 			  struct xrds_wire_hello *hello)
@@ -356,8 +358,11 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	hello->lane = conn->key.lane;
 	hello->epoch = conn->epoch;
 	hello->inc = conn->inc;
+	/* what one peer has sent must not be acknowledged to another */
+	spin_lock_bh(&conn->lock);
 	hello->peer_inc = conn->peer_inc;
 	hello->ack = conn->rx_next - 1;
+	spin_unlock_bh(&conn->lock);
 	hello->age_ms = min_t(u64, jiffies_to_msecs(jiffies - conn->xn->born),
 			      U32_MAX);
 }
@@ -381,8 +386,10 @@ void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
 		if (conn->peer_inc)
 			WRITE_ONCE(conn->reborn,
 				   xrds_xmit_peer_reborn(conn, hello));
+		spin_lock_bh(&conn->lock);
 		conn->peer_inc = hello->inc;
 		WRITE_ONCE(conn->rx_next, 1);
+		spin_unlock_bh(&conn->lock);
 	}
 	conn->classic.heard = false;
 	conn->rx_stopped = false;
