@@ -361,7 +361,8 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	/* what one peer has sent must not be acknowledged to another */
 	spin_lock_bh(&conn->lock);
 	hello->peer_inc = conn->peer_inc;
-	hello->ack = conn->rx_next - 1;
+	/* numbers of a classic peer are nobody's */
+	hello->ack = conn->peer_inc ? conn->rx_next - 1 : 0;
 	spin_unlock_bh(&conn->lock);
 	hello->age_ms = min_t(u64, jiffies_to_msecs(jiffies - conn->xn->born),
 			      U32_MAX);

@@ -249,3 +249,25 @@ def test_self(rig):
 
 test_self.modules = XRDS
 test_self.kernels = ""
+
+
+def test_upgrade(rig):
+    """A peer that spoke a classic version comes back with the native one: who
+    remembers it, because a socket is there, can dial it all the same.
+    """
+    def load(options: str) -> None:
+        rig.b.run(f"modprobe -r xrds_ib && modprobe xrds_ib {options}",
+                  timeout=30)
+
+    rig.a.start(f"test_hold {rig.a.ip}").expect("holding")
+    load("classic=1")
+    _stream(rig, seed=53).end(60)
+    load("")
+    rig.a.run(f"xrds-ping -c 3 -i 0.2 -w 40 {rig.b.ip}", timeout=50)
+    for node in rig.nodes:
+        wrong = close.counters(node)["wire_hello"]
+        rig.check(not wrong, f"{node}: {wrong} clear-to-sends were refused")
+
+
+test_upgrade.modules = XRDS
+test_upgrade.kernels = ""
