@@ -204,7 +204,7 @@ def test_own_queues(rig):
     """The same without a shared receive queue, whoever dials."""
     _dial(rig)
     _stream(rig, seed=48).end(60)
-    rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib use_srq=0", timeout=30)
+    rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib srq=0", timeout=30)
     _stream(rig, seed=49, port=5100).end(60)
     rig.b.run("modprobe -r rds_rdma && modprobe rds_rdma", timeout=30)
     _dial(rig)
