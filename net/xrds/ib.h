@@ -606,6 +606,7 @@ int xrds_ib_ep_setup(struct xrds_ib_ep *ep);
 void xrds_ib_ep_publish(struct xrds_ib_ep *ep);
 void xrds_ib_describe(const struct xrds_conn *conn,
 		      struct rds6_info_rdma_connection *row);
+void xrds_ib_cq_free(struct ib_cq *cq);
 void xrds_ib_ep_destroy(struct xrds_ib_ep *ep);
 void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error);
 void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err);

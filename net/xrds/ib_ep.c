@@ -344,11 +344,17 @@ static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 		ib_drain_rq(ep->qp);
 }
 
-/* ib_free_cq() waits until the poller says that it is done, but it says so
+/**
+ * xrds_ib_cq_free - free a completion queue that is polled in softirq context
+ * @cq: completion queue without queue pair
+ *
+ * ib_free_cq() waits until the poller says that it is done, but it says so
  * before it arms the queue for the last time. That is in softirq context, so a
  * grace period is behind it; nothing starts the poller again meanwhile.
+ *
+ * Context: process, may sleep.
  */
-static void xrds_ib_cq_free(struct ib_cq *cq)
+void xrds_ib_cq_free(struct ib_cq *cq)
 {
 	irq_poll_disable(&cq->iop);
 	synchronize_rcu_expedited();

@@ -132,7 +132,7 @@ static void xrds_ib_regq_destroy(struct xrds_ib_regq *regq)
 	if (regq->qp)
 		ib_destroy_qp(regq->qp);
 	if (regq->cq)
-		ib_free_cq(regq->cq);
+		xrds_ib_cq_free(regq->cq);
 	regq->qp = NULL;
 	regq->cq = NULL;
 	WRITE_ONCE(regq->broken, false);
