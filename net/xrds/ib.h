@@ -375,6 +375,7 @@ enum xrds_ib_step {
 enum {
 	XRDS_IB_FAILED,		/* a reason to end was reported */
 	XRDS_IB_HALF_OPEN,	/* counted in xin->half_open */
+	XRDS_IB_QP_ERROR,	/* the queue pair has reported an error */
 };
 
 /**
@@ -548,7 +549,7 @@ struct xrds_ib_rx {
  * @rq:		receive queue, with a reference
  * @rq_node:	in rq->eps; rq->ep_lock
  * @granting:	counted in rq->nr_users; rq->ep_lock
- * @watch:	finds a queue pair that is stuck
+ * @watch:	finds a queue pair that is stuck, or has reported an error
  * @tx:		see there
  * @rx:		see there
  */

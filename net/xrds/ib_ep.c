@@ -19,10 +19,10 @@
  * ep->dead is set, so completions only return their buffers; it leaves the two
  * lists, each under the lock that their readers hold while they use it.
  *
- * drain: the watch is cancelled. The queue pair goes to the error state, from
- * where everything that is posted completes. ib_drain_sq() waits for a marker
- * at the end of the send queue, ib_drain_rq() for one in the receive queue if
- * it is the endpoint's own. With a shared receive queue there is no marker:
+ * drain: the queue pair goes to the error state, from where everything that is
+ * posted completes. ib_drain_sq() waits for a marker at the end of the send
+ * queue, ib_drain_rq() for one in the receive queue if it is the endpoint's
+ * own. With a shared receive queue there is no marker:
  * buffers that wait stay with the queue, and of what this queue pair took,
  * the completions are in the completion queue before the marker of the send
  * queue, or follow within the time the queue pair takes to be destroyed, or
@@ -31,11 +31,11 @@
  * never send, for a minute. The completion queue is emptied first: a peer that
  * has overrun it must not keep the markers from finding a place.
  *
- * destroy: the queue pair goes, then what it has still completed is read,
- * then the completion queue goes, after its poller: see xrds_ib_cq_free(). No
- * completion refers to the endpoint from then on, and slots, headers, partly
- * received messages can be freed. Last goes the identifier, see ib_id.c, which
- * waits for its handler.
+ * destroy: the queue pair goes, and the watch, which its events start. What it
+ * has still completed is read, then the completion queue goes, after its
+ * poller: see xrds_ib_cq_free(). No completion refers to the endpoint from then
+ * on, and slots, headers, partly received messages can be freed. Last goes the
+ * identifier, see ib_id.c, which waits for its handler.
  *
  * None of these steps needs the peer, and none waits for anything but the
  * device: a dead peer, or a device that is being removed, does not hold it up.
@@ -116,7 +116,9 @@ int xrds_ib_wc_errno(const struct ib_wc *wc)
 	}
 }
 
-/* Asynchronous event of the queue pair. Context: any. */
+/* Asynchronous event of the queue pair. Some drivers report it from their
+ * interrupt handler, where conn->lock is out of reach: the watch does the rest.
+ */
 static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 {
 	struct xrds_ib_ep *ep = context;
@@ -126,7 +128,8 @@ static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
 		xrds_ib_count(ep->xin, XRDS_IB_C_EP_QP_EVENT);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EIO);
+		set_bit(XRDS_IB_QP_ERROR, &ep->once);
+		mod_delayed_work(xrds_ib_wq, &ep->watch, 0);
 		break;
 	default:
 		/* That the peer's first message came before the connection
@@ -333,7 +336,6 @@ static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	cancel_delayed_work_sync(&ep->watch);
 	if (xrds_ib_id_up(ep->id))
 		rdma_disconnect(ep->id);
 	/* what that does first, and the drain again: no harm */
@@ -383,6 +385,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	if (ep->qp) {
 		xrds_ib_ep_drain(ep);
 		rdma_destroy_qp(ep->id);
+		cancel_delayed_work_sync(&ep->watch);
 	}
 	if (ep->cq) {
 		xrds_ib_ep_reap(ep);

@@ -267,7 +267,7 @@ static void xrds_ib_slot_nudge(struct xrds_ib_ep *ep)
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_NUDGED);
 }
 
-/* Looks at a queue that is not empty. */
+/* Looks at a queue that is not empty, or at one that has failed. */
 static void xrds_ib_slot_watch(struct work_struct *work)
 {
 	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
@@ -276,6 +276,10 @@ static void xrds_ib_slot_watch(struct work_struct *work)
 	struct xrds_ib_tx *tx = &ep->tx;
 	bool busy, stalled;
 
+	if (test_bit(XRDS_IB_QP_ERROR, &ep->once)) {
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EIO);
+		return;
+	}
 	spin_lock_bh(&ep->conn->tx_lock);
 	busy = tx->nr_signaled && !tx->broken;
 	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
