@@ -203,6 +203,7 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);
  * @rq:		shared receive queue for new endpoints, NULL until needed
  * @shared:	the device has shared receive queues and they are wanted
  * @fences:	it can be trusted with fences
+ * @no_atomics:	it makes no keys that are good for atomics
  * @regq:	registration queue
  * @pool:	objects for memory regions that are free
  */
@@ -220,6 +221,7 @@ struct xrds_ib_dev {
 	struct xrds_ib_rq *rq;
 	bool shared;
 	bool fences;
+	bool no_atomics;
 	struct xrds_ib_regq regq;
 	struct xrds_ib_pool pool;
 };

@@ -315,7 +315,8 @@ static int xrds_ib_mr_access(const struct xrds_ib_mr *m)
 
 	if (m->write)
 		access |= IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE;
-	if (m->write && m->ibdev->dev->attrs.atomic_cap != IB_ATOMIC_NONE)
+	if (m->write && m->ibdev->dev->attrs.atomic_cap != IB_ATOMIC_NONE &&
+	    !READ_ONCE(m->ibdev->no_atomics))
 		access |= IB_ACCESS_REMOTE_ATOMIC;
 	return access;
 }
@@ -329,16 +330,24 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 		.reg.mr		= mr,
 		.reg.access	= xrds_ib_mr_access(m),
 	};
-	int n;
+	int ret;
 
-	n = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
-	if (n != m->sgt.nents)
-		return n < 0 ? n : -EMSGSIZE;
+	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
+	if (ret != m->sgt.nents)
+		return ret < 0 ? ret : -EMSGSIZE;
 	/* what the device has of a first page is its end: that is the same */
 	mr->iova = offset;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	w.reg.key = mr->rkey;
-	return xrds_ib_regq_do(m->ibdev, &w);
+	ret = xrds_ib_regq_do(m->ibdev, &w);
+	if (ret != -EINVAL || !(w.reg.access & IB_ACCESS_REMOTE_ATOMIC))
+		return ret;
+	/* some of mlx5 refuse that, but nothing else */
+	w.reg.access &= ~IB_ACCESS_REMOTE_ATOMIC;
+	ret = xrds_ib_regq_do(m->ibdev, &w);
+	if (!ret)
+		WRITE_ONCE(m->ibdev->no_atomics, true);
+	return ret;
 }
 
 /* From here on the end of the device is the end of the region. */
