@@ -19,6 +19,7 @@
 
 static unsigned int xrds_ib_net_id;
 struct workqueue_struct *xrds_ib_wq;
+DEFINE_PER_CPU(struct xrds_ib_counters, xrds_ib_dev_counters);
 
 /**
  * xrds_ib_net - the transport's state of a namespace
@@ -49,6 +50,12 @@ static void xrds_ib_counters_sum(struct net *net, u64 *values)
 	for_each_possible_cpu(cpu) {
 		for (i = 0; i < XRDS_IB_C_NR; i++)
 			values[i] += per_cpu_ptr(xin->counters, cpu)->v[i];
+	}
+	if (!net_eq(net, &init_net))
+		return;
+	for_each_possible_cpu(cpu) {
+		for (i = 0; i < XRDS_IB_C_NR; i++)
+			values[i] += per_cpu(xrds_ib_dev_counters, cpu).v[i];
 	}
 }
 

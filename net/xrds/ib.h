@@ -107,6 +107,11 @@ struct xrds_ib_net {
 	unsigned int max_conns;
 };
 
+/* What belongs to devices counts in the first namespace, but devices are there
+ * before the transport knows of it, and after it has forgotten it.
+ */
+DECLARE_PER_CPU(struct xrds_ib_counters, xrds_ib_dev_counters);
+
 extern struct xrds_transport xrds_ib_transport;
 extern struct workqueue_struct *xrds_ib_wq;
 struct xrds_ib_net *xrds_ib_net(const struct net *net);

@@ -56,10 +56,9 @@ static u32 xrds_ib_buf_bytes(void)
 	return roundup_pow_of_two(kib) << 10;
 }
 
-/* Device-wide events are counted in the first namespace, which stays. */
 static void xrds_ib_rq_count(enum xrds_ib_counter c)
 {
-	xrds_ib_count(xrds_ib_net(&init_net), c);
+	this_cpu_inc(xrds_ib_dev_counters.v[c]);
 }
 
 /* Posted and ready together */
