@@ -195,6 +195,11 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		ret = 1;
 	} else if (!blocked && xrds_dest_fits(dest, charge) &&
 		   dest->unread <= xrds_sk_rcvbuf(xs)) {
+		/* Who was refused before us and sleeps looks again: nobody is
+		 * going to find that the destination has refused anything.
+		 */
+		if (dest->refused && !dest->ready)
+			mask = XRDS_POLL_SPACE;
 		dest->cong_refused = false;
 		xrds_dest_set_refused(dest, false);
 		ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,

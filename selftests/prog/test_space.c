@@ -20,6 +20,7 @@
 
 #include "sock.h"
 #include "tap.h"
+#include "waker.h"
 
 enum {
 	CHUNK		= 4096,
@@ -615,6 +616,46 @@ static void full_wakes(void)
 	close(rx);
 }
 
+static bool refused(void *arg)
+{
+	const struct sender *s = arg;
+	struct xrds_dest_status st;
+
+	must(dest_status(s->fd, &s->to, &st));
+	return st.flags & XRDS_DEST_BLOCKED;
+}
+
+/* A message that still fits passes one that waits, which must not be forgotten
+ * for that, nor must who polls.
+ */
+static void overtaken(void)
+{
+	struct sender s = { .fd = rds_bound(NULL) };
+	pthread_t thread;
+	struct waker w;
+	int rx;
+
+	rx = rds_bound(&s.to);
+	rds_set_int(s.fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	rds_timeout(s.fd, SO_SNDTIMEO, tap_ms(WAIT_MS));
+	stall_loop();
+	for (int i = 0; i < SPACE / CHUNK - 1; i++)
+		check_ret(rds_send(s.fd, chunk, CHUNK, 0, &s.to), CHUNK);
+	check_ret(rds_send(s.fd, chunk, CHUNK / 2, 0, &s.to), CHUNK / 2);
+	pthread_create(&thread, NULL, send_thread, &s);
+	must_wait(refused, &s, WAIT_MS);
+	waker_start(&w, s.fd, POLLOUT);
+	check_ret(rds_send(s.fd, "x", 1, MSG_DONTWAIT, &s.to), 1);
+	/* what is under way makes room, and not only by being acknowledged */
+	must(setsockopt(s.fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+	pthread_join(thread, NULL);
+	check_ret(s.ret, CHUNK);
+	check_eq(pthread_join(w.thread, NULL), 0);
+	check_eq(w.seen, POLLOUT);
+	close(s.fd);
+	close(rx);
+}
+
 static void cong_wakes(void)
 {
 	struct sender s = { 0 };
@@ -748,6 +789,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "full_wakes", "a sender that waits for space gets it", full_wakes,
 	  TAP_EACH_FAMILY, 0 },
+	{ "overtaken", "so does one that a smaller message has passed",
+	  overtaken, TAP_EACH_FAMILY, 0 },
 	{ "cong_wakes", "a sender that waits for congestion gets through",
 	  cong_wakes, TAP_EACH_FAMILY, 0 },
 	{ "cong_receiver_closes", "a closed receiver does not block for ever",
