@@ -79,18 +79,28 @@ static bool xrds_sock_is_drained(struct xrds_sock *xs)
 	return drained;
 }
 
-/* Put a closed socket on the list of those that still deliver. */
+/* Put a closed socket on the list of those that still deliver, behind those
+ * that give up earlier: mostly at its end.
+ */
 static void xrds_sock_linger(struct xrds_sock *xs)
 {
 	unsigned long wait = msecs_to_jiffies(READ_ONCE(xs->xn->linger_ms));
 	struct xrds_net *xn = xs->xn;
+	struct xrds_sock *before;
+	bool first;
 
 	sock_hold(&xs->sk);
 	spin_lock_bh(&xn->lock);
 	xs->linger_end = jiffies + wait;
-	list_add_tail(&xs->linger_node, &xn->lingering);
+	list_for_each_entry_reverse(before, &xn->lingering, linger_node)
+		if (!time_before(xs->linger_end, before->linger_end))
+			break;
+	list_add(&xs->linger_node, &before->linger_node);
+	first = list_is_first(&xs->linger_node, &xn->lingering);
 	spin_unlock_bh(&xn->lock);
-	queue_delayed_work(system_wq, &xn->linger_work, wait);
+	/* it may be waiting for one that is gone, for longer */
+	if (first)
+		mod_delayed_work(system_wq, &xn->linger_work, wait);
 
 	/* the last message may have gone before we were on the list */
 	if (xrds_sock_is_drained(xs))

@@ -162,7 +162,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @lock:	guards @socks, @conn_list and @lingering
  * @socks:	all sockets, RCU readers
  * @conn_list:	all connections, RCU readers
- * @lingering:	closed sockets that still deliver, oldest first
+ * @lingering:	closed sockets that still deliver, by their deadline
  * @linger_work: gives up on them at their deadline
  * @nr_conns:	connections not yet freed
  * @nr_socks:	sockets not yet destroyed, closed ones included

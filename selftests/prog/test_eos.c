@@ -287,6 +287,30 @@ static void linger_bound(void)
 	close(rx);
 }
 
+static bool given_up(void *arg)
+{
+	return counter_now("send_drop_closed") > *(long long *)arg;
+}
+
+/* One that closes later may have to give up earlier. */
+static void linger_lowered(void)
+{
+	int first = rds_bound(NULL), tx = rds_bound(NULL), rx;
+	long long dropped = counter_now("send_drop_closed");
+	union addr to;
+
+	rx = rds_bound(&to);
+	send_numbers(first, &to, 1);
+	close(first);
+	expect_number(rx, 0);
+	stall_loop();
+	knob("net/xrds/linger_ms", 200);
+	send_numbers(tx, &to, 1);
+	close(tx);
+	check(tap_wait(given_up, &dropped, WAIT_MS));
+	close(rx);
+}
+
 /* Whoever was sent something gets one mark, and nobody else. */
 static void each_destination(void)
 {
@@ -584,6 +608,8 @@ static const struct tap_case cases[] = {
 	  lingers, 0, 0 },
 	{ "linger_bound", "and not for longer than n seconds", linger_bound, 0,
 	  0 },
+	{ "linger_lowered", "linger_ms is that of the time of close()",
+	  linger_lowered, 0, 0 },
 	{ "each_destination", "one mark to each destination that was sent to",
 	  each_destination, 0, 0 },
 	{ "blocked_sender", "SHUT_WR wakes a sender that waits for space",
