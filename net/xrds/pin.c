@@ -53,25 +53,37 @@ void xrds_pin_free(struct xrds_pin *pin)
 		queue_work(xrds_pin_wq, &pin->work);
 }
 
-/* Count pages as pinned by the calling process, if its limit allows it, and
- * by its user. Never more than that even for a moment: it would refuse others
- * what they may have.
+/* Count pages as pinned by the calling process, if its limit allows it. Never
+ * more than that even for a moment: it would refuse others what they may have.
  */
-static int xrds_pin_charge(struct xrds_sock *xs, u64 pages)
+static bool xrds_pin_count(u64 pages)
 {
 	atomic64_t *pinned = &current->mm->pinned_vm;
 	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	s64 now = atomic64_read(pinned);
-	int ret;
 
 	do {
 		if (now + pages > limit && !capable(CAP_IPC_LOCK))
-			return -ENOMEM;
+			return false;
 	} while (!atomic64_try_cmpxchg(pinned, &now, now + pages));
+	return true;
+}
+
+/* The same, and by its user */
+static int xrds_pin_charge(struct xrds_sock *xs, u64 pages)
+{
+	int ret;
+
+	if (!xrds_pin_count(pages)) {
+		/* what the program has ended may still be counted */
+		flush_workqueue(xrds_pin_wq);
+		if (!xrds_pin_count(pages))
+			return -ENOMEM;
+	}
 	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_PINNED,
 				pages << PAGE_SHIFT);
 	if (ret)
-		atomic64_sub(pages, pinned);
+		atomic64_sub(pages, &current->mm->pinned_vm);
 	return ret;
 }
 

@@ -22,6 +22,7 @@ enum {
 	SMALL		= 100,
 	IN_FLIGHT	= 100,		/* ops */
 	DELAY_MS	= 300,
+	TIGHT_ROUNDS	= 100,
 	TARGET_PORT	= 4000,
 };
 
@@ -247,6 +248,24 @@ static void memlock_returns(void)
 		check_pinned_falls(0);
 	}
 	close(fd);
+}
+
+/* What was ended can be pinned anew at once, though it is given back later. */
+static void memlock_tight(void)
+{
+	u64 limit = LIMIT_PAGES * PAGE_BYTES, cookie;
+	char *mem = pages(limit);
+	int fd = rds_bound(NULL);
+
+	be_nobody(limit);
+	for (int i = 0; i < TIGHT_ROUNDS; i++) {
+		tap_context("round %d", i);
+		if (!check_ret(mr_get(fd, mem, limit, WRITABLE, &cookie), 0))
+			break;
+		check_ret(mr_free(fd, cookie), 0);
+	}
+	close(fd);
+	check_pinned_falls(0);
 }
 
 /* ---------------------------------------------------- who pays, and how long */
@@ -618,6 +637,7 @@ static const struct tap_case cases[] = {
 	{ "memlock_none", "and nothing if that is zero", memlock_none, 0, 0 },
 	{ "memlock_returns", "what ended is not charged", memlock_returns,
 	  0, 0 },
+	{ "memlock_tight", "not even at once", memlock_tight, 0, 0 },
 	{ "limit_of_process", "the limit is the process's, mlock() apart",
 	  limit_of_process, 0, 0 },
 	{ "freed_by_child", "who registered is rid of what a child ends",
