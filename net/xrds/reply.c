@@ -201,14 +201,16 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 		if (dest)
 			xrds_dest_put(dest);
 		dest = xrds_dest_get_for(xs, &from);
-		if (IS_ERR(dest))
-			return ERR_CAST(dest);
+		if (IS_ERR(dest)) {
+			skb = ERR_CAST(dest);
+			break;
+		}
 	}
-	if (dest)
+	if (!IS_ERR_OR_NULL(dest))
 		xrds_dest_put(dest);
 	if (cleared)
 		xrds_cong_local(xs, false);
-	if (skb && !peek)
+	if (!IS_ERR_OR_NULL(skb) && !peek)
 		xrds_reply_pass_on(xs);
 	return skb;
 }

@@ -10,6 +10,7 @@
 #include <linux/sockios.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -22,9 +23,16 @@ enum {
 	ECHOES		= 2000,		/* requests of each peer */
 	WINDOW		= 24,		/* unanswered requests of one */
 	QUIET_MS	= 300,
+	MARKS		= 11,
+	MARK_BYTES	= 128,		/* what an empty message is charged */
 };
 
 static char data[SPACE];
+
+static bool returned(void *arg)
+{
+	return READ_ONCE(((struct waker *)arg)->returns);
+}
 
 static int reserve(int fd, u32 bytes)
 {
@@ -80,6 +88,49 @@ static void await(int fd, int bytes)
 		must(ioctl(fd, SIOCINQ, &got));
 	}
 	check_eq(got, bytes);
+}
+
+static bool marks_came(void *arg)
+{
+	return counter_now("recv_eos") >= *(int *)arg;
+}
+
+/* A read that fails may end congestion all the same, as it drops the ends of
+ * streams: then the sender is told.
+ */
+static void clears_and_fails(void)
+{
+	struct xrds_dest_sndbuf keep = { .bytes = SPACE };
+	int rx, tx = rds_bound(NULL), ended[MARKS], nr = MARKS - 1;
+	union addr to, other;
+	struct waker w;
+
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, MARKS * MARK_BYTES - 1);
+	for (int i = 0; i < MARKS; i++) {
+		ended[i] = rds_bound(NULL);
+		ask(ended[i], &to, 1);
+		check_ret(rds_recv_within(rx, data, 1, WAIT_MS, NULL), 1);
+	}
+	check_ret(reserve(rx, 1), 0);
+	/* one destination that stays, and room for no other */
+	close(rds_bound(&other));
+	memcpy(&keep.dest, &other, sizeof(other));
+	must(setsockopt(rx, SOL_RDS, XRDS_DEST_SNDBUF, &keep, sizeof(keep)));
+	knob("net/xrds/sock_max_dests", 1);
+	for (int i = 0; i < nr; i++)
+		close(ended[i]);
+	must_wait(marks_came, &nr, WAIT_MS);
+	ask(tx, &to, 1);
+	await(rx, 1);
+	close(ended[nr]);
+	check_err(rds_send(tx, "x", 1, MSG_DONTWAIT, &to), ENOBUFS);
+	waker_start(&w, tx, POLLOUT);
+	check_err(rds_recv(rx, data, 1, MSG_DONTWAIT, NULL), ENFILE);
+	check(tap_wait(returned, &w, WAIT_MS));
+	waker_stop(&w);
+	close(tx);
+	close(rx);
 }
 
 /* -------------------------------------------------------------- settings */
@@ -570,6 +621,8 @@ static const struct tap_case cases[] = {
 	  readers_off, 0, 0 },
 	{ "off_hands_out", "without reservation everything can be read",
 	  off_hands_out, 0, 0 },
+	{ "clears_and_fails", "a read that fails may end congestion",
+	  clears_and_fails, 0, 0 },
 	{ "throttles", "who asks and is not answered is stopped", throttles,
 	  0, 0 },
 	{ "never_reads", "who asks and never reads the answers is stopped",
