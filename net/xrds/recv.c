@@ -449,15 +449,20 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 }
 
 /* Sleep until there may be something. Returns 0 or a negative errno. */
-static int xrds_recv_wait(struct sock *sk, bool notices, long *timeo)
+static int xrds_recv_wait(struct sock *sk, bool peek, long *timeo)
 {
 	DEFINE_WAIT(wait);
 	int ret = 0;
 
-	prepare_to_wait_exclusive(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
+	/* who only peeks must not be woken in the place of a reader */
+	if (peek)
+		prepare_to_wait(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
+	else
+		prepare_to_wait_exclusive(sk_sleep(sk), &wait,
+					  TASK_INTERRUPTIBLE);
 	if (!xrds_recv_ready(xrds_sk(sk)) &&
 	    !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) &&
-	    !(notices && xrds_notices_pending(xrds_sk(sk)))) {
+	    (peek || !xrds_notices_pending(xrds_sk(sk)))) {
 		if (signal_pending(current))
 			ret = sock_intr_errno(*timeo);
 		else if (!*timeo)
@@ -557,7 +562,7 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 			return 0;
 		if (!bound)
 			return -EAGAIN;
-		ret = xrds_recv_wait(sk, !peek, &timeo);
+		ret = xrds_recv_wait(sk, peek, &timeo);
 		if (ret)
 			return ret;
 	}

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -113,6 +114,74 @@ static void blocking(void)
 	check_ret(rds_recv(fd, &byte, 1, 0, NULL), 1);
 	check_eq(byte, 'x');
 	pthread_join(thread, NULL);
+	close(fd);
+}
+
+struct reader {
+	int fd;
+	int flags;
+	pthread_t thread;
+	pid_t tid;
+	ssize_t ret;
+};
+
+static void *reader_thread(void *arg)
+{
+	struct reader *r = arg;
+	char byte;
+
+	WRITE_ONCE(r->tid, gettid());
+	r->ret = rds_recv(r->fd, &byte, 1, r->flags, NULL);
+	return NULL;
+}
+
+/* Is it asleep, as far as one can see? */
+static bool asleep(void *arg)
+{
+	struct reader *r = arg;
+	char path[64], state = 0;
+	FILE *f;
+
+	if (!READ_ONCE(r->tid))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", r->tid);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(f);
+	return state == 'S';
+}
+
+static void reader_start(struct reader *r, int fd, int flags)
+{
+	*r = (struct reader){ .fd = fd, .flags = flags };
+	pthread_create(&r->thread, NULL, reader_thread, r);
+	must_wait(asleep, r, WAIT_MS);
+}
+
+/* Who only looks takes neither the message nor the wake-up from a reader. */
+static void peek_wakes(void)
+{
+	struct reader peeker, reader;
+	union addr self;
+	int fd = rds_bound(&self);
+
+	rds_timeout(fd, SO_RCVTIMEO, tap_ms(WAIT_MS));
+	for (int i = 0; i < 5; i++) {
+		reader_start(&peeker, fd, MSG_PEEK);
+		reader_start(&reader, fd, 0);
+		check_ret(rds_send(fd, "x", 1, 0, &self), 1);
+		pthread_join(reader.thread, NULL);
+		check_ret(reader.ret, 1);
+		/* the reader may have been the first */
+		check_ret(rds_send(fd, "y", 1, 0, &self), 1);
+		pthread_join(peeker.thread, NULL);
+		check_ret(peeker.ret, 1);
+		while (rds_recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT, NULL) >= 0)
+			;
+	}
 	close(fd);
 }
 
@@ -427,6 +496,8 @@ static const struct tap_case cases[] = {
 	{ "interrupted", "a signal ends the wait: EINTR", interrupted, 0, 0 },
 	{ "blocking", "a reader that waits is woken", blocking,
 	  TAP_EACH_FAMILY, 0 },
+	{ "peek_wakes", "although another one, who peeks, is woken too",
+	  peek_wakes, 0, 60 },
 	{ "unbound", "an unbound socket has nothing to read", unbound, 0, 0 },
 	{ "peek", "MSG_PEEK leaves the message, MSG_TRUNC tells its length",
 	  peek, TAP_EACH_FAMILY, 0 },
