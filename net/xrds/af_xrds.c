@@ -14,6 +14,7 @@
  * a short time for it to get out.
  */
 #include <linux/capability.h>
+#include <linux/compat.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sockios.h>
@@ -492,6 +493,13 @@ static int xrds_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
 	}
 }
 
+/* The arguments look the same to programs of 32 bits. */
+static int __maybe_unused xrds_compat_ioctl(struct socket *sock,
+					    unsigned int cmd, unsigned long arg)
+{
+	return xrds_ioctl(sock, cmd, (unsigned long)compat_ptr(arg));
+}
+
 static const struct proto_ops xrds_proto_ops = {
 	.family		= AF_RDS,
 	.owner		= THIS_MODULE,
@@ -503,6 +511,7 @@ static const struct proto_ops xrds_proto_ops = {
 	.getname	= xrds_getname,
 	.poll		= xrds_poll,
 	.ioctl		= xrds_ioctl,
+	XRDS_COMPAT_IOCTL(xrds_compat_ioctl)
 	.listen		= sock_no_listen,
 	.shutdown	= xrds_shutdown,
 	.setsockopt	= xrds_setsockopt,

@@ -23,6 +23,13 @@
 #define XRDS_CTL_CONST
 #endif
 
+/* the member is there only if 32-bit programs can be */
+#ifdef CONFIG_COMPAT
+#define XRDS_COMPAT_IOCTL(_ioctl)	.compat_ioctl = _ioctl,
+#else
+#define XRDS_COMPAT_IOCTL(_ioctl)
+#endif
+
 #if !XRDS_HAVE_REGISTER_NET_SYSCTL_SZ
 /* the table must have an empty entry at its end */
 static inline struct ctl_table_header *

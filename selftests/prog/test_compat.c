@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What programs of 32 bits see on a kernel of 64.
+ *
+ * Their system calls are made by a program of 64 bits, through the old gate
+ * and with memory below 4 GiB.
+ */
+#include <linux/sockios.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rdma.h"
+#include "sock.h"
+#include "tap.h"
+
+#ifndef __x86_64__
+#error "for x86 only"
+#endif
+
+/* Numbers of system calls there */
+enum {
+	NR_GETPID	= 20,
+	NR_IOCTL	= 54,
+};
+
+/* What the kernel looks at lies here, below 4 GiB */
+struct low {
+	struct xrds_barrier barrier;
+	u8 tos;
+};
+
+static u32 low32(const void *mem)
+{
+	return (uintptr_t)mem;
+}
+
+static long call32(u32 nr, u32 a, u32 b, u32 c)
+{
+	int ret;
+
+	asm volatile("int $0x80" : "=a" (ret)
+		     : "0" (nr), "b" (a), "c" (b), "d" (c)
+		     : "memory", "r8", "r9", "r10", "r11");
+	if (ret >= 0)
+		return ret;
+	errno = -ret;
+	return -1;
+}
+
+/* Memory for arguments; NULL where there are no such programs */
+static struct low *low_memory(void)
+{
+	int status;
+	pid_t pid;
+	void *mem;
+
+	pid = must(fork());
+	if (!pid)
+		_exit(call32(NR_GETPID, 0, 0, 0) != getpid());
+	must(waitpid(pid, &status, 0));
+	if (!WIFEXITED(status) || WEXITSTATUS(status)) {
+		tap_diag("this kernel runs no programs of 32 bits");
+		return NULL;
+	}
+	mem = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	if (mem == MAP_FAILED)
+		tap_fail("mmap: %s", tap_errno_name(errno));
+	return mem;
+}
+
+static void ioctls(void)
+{
+	struct low *low = low_memory();
+	union addr self;
+	int fd;
+
+	if (!low)
+		return;
+	fd = rds_bound(&self);
+	low->tos = 3;
+	check_ret(call32(NR_IOCTL, fd, SIOCRDSSETTOS, low32(&low->tos)), 0);
+	low->tos = 0;
+	check_ret(call32(NR_IOCTL, fd, SIOCRDSGETTOS, low32(&low->tos)), 0);
+	check_eq(low->tos, 3);
+	memcpy(&low->barrier.dest, &self, sizeof(self));
+	low->barrier.issued = 1;
+	check_ret(call32(NR_IOCTL, fd, SIOCXRDSBARRIER, low32(&low->barrier)),
+		  0);
+	check_eq(low->barrier.issued, 0);
+	low->barrier.rdma_id = 1;
+	check_err(call32(NR_IOCTL, fd, SIOCXRDSBARRIER, low32(&low->barrier)),
+		  EINVAL);
+	check_err(call32(NR_IOCTL, fd, SIOCXRDSBARRIER, 8), EFAULT);
+	check_err(call32(NR_IOCTL, fd, SIOCXRDSBARRIER + 1,
+			 low32(&low->barrier)), ENOTTY);
+	close(fd);
+}
+
+static const struct tap_case cases[] = {
+	{ "ioctls", "barriers and types of service", ioctls, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
