@@ -22,6 +22,7 @@
  * All lists here are guarded by xs->lock (L4).
  */
 #include <linux/uio.h>
+#include <net/compat.h>
 
 #include "xrds.h"
 
@@ -597,7 +598,11 @@ int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock)
  */
 bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 {
-	return m->msg_control && m->msg_controllen >= CMSG_SPACE(len);
+	/* of programs of 32 bits; what only aligns the next is not needed */
+	size_t need = m->msg_flags & MSG_CMSG_COMPAT ?
+		      sizeof(struct compat_cmsghdr) + len : CMSG_LEN(len);
+
+	return m->msg_control && m->msg_controllen >= need;
 }
 
 /* Give one notice. Returns 1, 0 when there is none, or -EFAULT: it stays. */

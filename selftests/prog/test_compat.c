@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What programs of 32 bits see on a kernel of 64.
+ * What programs of 32 bits see on a kernel of 64: ioctls, and control messages
+ * in as much room as they need there.
  *
  * Their system calls are made by a program of 64 bits, through the old gate
  * and with memory below 4 GiB.
  */
 #include <linux/sockios.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -23,10 +25,39 @@
 enum {
 	NR_GETPID	= 20,
 	NR_IOCTL	= 54,
+	NR_RECVMSG	= 372,
+};
+
+struct iovec32 {
+	u32 base;
+	u32 len;
+};
+
+struct msghdr32 {
+	u32 name;
+	u32 namelen;
+	u32 iov;
+	u32 iovlen;
+	u32 control;
+	u32 controllen;
+	u32 flags;
+};
+
+struct cmsghdr32 {
+	u32 len;
+	u32 level;
+	u32 type;
 };
 
 /* What the kernel looks at lies here, below 4 GiB */
 struct low {
+	struct msghdr32 msg;
+	struct iovec32 iov;
+	struct {
+		struct cmsghdr32 head;
+		u32 reason;
+	} control;
+	char data[16];
 	struct xrds_barrier barrier;
 	u8 tos;
 };
@@ -99,8 +130,48 @@ static void ioctls(void)
 	close(fd);
 }
 
+static int recv32(struct low *low, int fd)
+{
+	low->iov.base = low32(low->data);
+	low->iov.len = sizeof(low->data);
+	low->msg = (struct msghdr32){
+		.iov = low32(&low->iov), .iovlen = 1,
+		.control = low32(&low->control),
+		.controllen = sizeof(low->control),
+	};
+	return call32(NR_RECVMSG, fd, low32(&low->msg), MSG_DONTWAIT);
+}
+
+static void end_of_stream(void)
+{
+	struct low *low = low_memory();
+	int tx = rds_bound(NULL), rx;
+	union addr to;
+
+	if (!low)
+		return;
+	rx = rds_bound(&to);
+	check_ret(rds_send(tx, "x", 1, 0, &to), 1);
+	check_eq(poll_one(rx, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	check_ret(recv32(low, rx), 1);
+	check_eq(low->msg.controllen, 0);
+	low->control.reason = -1;
+	close(tx);
+	check_eq(poll_one(rx, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	check_ret(recv32(low, rx), 0);
+	check_eq(low->msg.flags & MSG_CTRUNC, 0);
+	check_eq(low->msg.controllen, sizeof(low->control));
+	check_eq(low->control.head.len, sizeof(low->control));
+	check_eq(low->control.head.level, SOL_RDS);
+	check_eq(low->control.head.type, XRDS_CMSG_EOS);
+	check_eq(low->control.reason, XRDS_EOS_FINISHED);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "ioctls", "barriers and types of service", ioctls, 0, 0 },
+	{ "end_of_stream", "a mark needs no more room than it has there",
+	  end_of_stream, 0, 0 },
 };
 
 int main(int argc, char **argv)
