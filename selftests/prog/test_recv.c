@@ -161,6 +161,13 @@ static void reader_start(struct reader *r, int fd, int flags)
 	must_wait(asleep, r, WAIT_MS);
 }
 
+static bool returned(void *arg)
+{
+	struct reader *r = arg;
+
+	return !pthread_tryjoin_np(r->thread, NULL);
+}
+
 /* Who only looks takes neither the message nor the wake-up from a reader. */
 static void peek_wakes(void)
 {
@@ -168,16 +175,15 @@ static void peek_wakes(void)
 	union addr self;
 	int fd = rds_bound(&self);
 
-	rds_timeout(fd, SO_RCVTIMEO, tap_ms(WAIT_MS));
 	for (int i = 0; i < 5; i++) {
 		reader_start(&peeker, fd, MSG_PEEK);
 		reader_start(&reader, fd, 0);
 		check_ret(rds_send(fd, "x", 1, 0, &self), 1);
-		pthread_join(reader.thread, NULL);
+		must_wait(returned, &reader, WAIT_MS);
 		check_ret(reader.ret, 1);
 		/* the reader may have been the first */
 		check_ret(rds_send(fd, "y", 1, 0, &self), 1);
-		pthread_join(peeker.thread, NULL);
+		must_wait(returned, &peeker, WAIT_MS);
 		check_ret(peeker.ret, 1);
 		while (rds_recv(fd, &(char){ 0 }, 1, MSG_DONTWAIT, NULL) >= 0)
 			;
