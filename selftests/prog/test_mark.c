@@ -178,6 +178,18 @@ static void stress_check(struct stress *s)
 	WRITE_ONCE(s->stop, true);
 }
 
+/* Drops what is queued, again and again; ops under way end as they may */
+static void *canceller_thread(void *arg)
+{
+	struct stress *s = arg;
+
+	while (!READ_ONCE(s->stop)) {
+		must(setsockopt(s->fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+		sched_yield();
+	}
+	return NULL;
+}
+
 static void stress(bool resets)
 {
 	pthread_t workers[WORKERS], watcher, reader;
@@ -240,6 +252,39 @@ static void stress_bounce(void)
 {
 	make_resets(0, 15, 5);
 	stress(true);
+}
+
+static void stress_cancel(void)
+{
+	pthread_t worker, watcher, reader, canceller;
+	struct stress *s = calloc(1, sizeof(*s));
+	struct worker w = { s, 0 };
+	struct xrds_barrier b;
+
+	make_resets(0, 15, 0);
+	s->worker_ops = tap_count(WORKER_OPS);
+	s->fd = rds_bound(NULL);
+	target_open(&s->target, PAGE_BYTES, WRITABLE);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_create(&watcher, NULL, watcher_thread, s);
+	pthread_create(&reader, NULL, reader_thread, s);
+	pthread_create(&canceller, NULL, canceller_thread, s);
+	pthread_create(&worker, NULL, worker_thread, &w);
+	pthread_join(worker, NULL);
+	check_ret(barrier(s->fd, &s->target.addr, s->worker_ops, 0,
+			  tap_ms(WAIT_MS), &b), 0);
+	check(tap_wait(all_told, s, WAIT_MS));
+	WRITE_ONCE(s->stop, true);
+	pthread_join(watcher, NULL);
+	pthread_join(reader, NULL);
+	pthread_join(canceller, NULL);
+	for (int token = 0; token < s->worker_ops; token++)
+		check_eq(s->told[token], s->asked[token]);
+	check_quiet(s->fd);
+	target_close(&s->target);
+	close(s->fd);
+	check_pinned_falls(0);
+	free(s);
 }
 
 /* A buffer whose identifier is at or below the mark is the program's again:
@@ -483,6 +528,8 @@ static const struct tap_case cases[] = {
 	  0, 120 },
 	{ "stress_bounce", "the same while connections are reset, with delay",
 	  stress_bounce, 0, 240 },
+	{ "stress_cancel", "ops are cancelled while they are being posted",
+	  stress_cancel, 0, 120 },
 	{ "buffers_returned", "below the mark a buffer is not touched again",
 	  buffers_returned, 0, 120 },
 	{ "hunt", "no wake-up is lost when completion meets arming", hunt,
