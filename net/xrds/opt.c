@@ -158,14 +158,17 @@ static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
 static int xrds_set_transport(struct xrds_sock *xs, sockptr_t optval,
 			      unsigned int optlen)
 {
-	int type, ret = 0;
+	int type, ret = 0, fault = 0;
 
+	/* not with the socket locked: a fault may last */
+	if (optlen == sizeof(type))
+		fault = copy_from_sockptr(&type, optval, sizeof(type));
 	lock_sock(&xs->sk);
 	if (xs->trans)
 		ret = -EOPNOTSUPP;
 	else if (optlen != sizeof(type))
 		ret = -EINVAL;
-	else if (copy_from_sockptr(&type, optval, sizeof(type)))
+	else if (fault)
 		ret = -EFAULT;
 	else if (type < 0 || type >= RDS_TRANS_COUNT)
 		ret = -EINVAL;

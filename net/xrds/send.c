@@ -380,14 +380,28 @@ static int xrds_send_barrier_node(struct xrds_sock *xs,
 	return b->rdma_id > issued ? -EINVAL : 0;
 }
 
+/* With the socket locked no fault is waited for: it may last as long as some
+ * program likes, and who waits for the lock cannot be killed.
+ * Returns 0, or -EFAULT: it may be worth a try once the page is there.
+ */
+static int xrds_send_tell_id(const struct xrds_send_args *args, u64 id)
+{
+	int ret;
+
+	pagefault_disable();
+	ret = put_user(id, (u64 __user *)u64_to_user_ptr(args->id_addr));
+	pagefault_enable();
+	return ret;
+}
+
 /* An op gets its identifier and is queued in one go, so that the order of
  * identifiers is that of the queue: the socket's lock keeps other ops out.
  * The program learns the identifier before the op exists. A fault while it is
  * told refuses the op, and the identifier goes to the next.
  */
-static int xrds_send_queue_op(struct xrds_sock *xs, struct xrds_dest *dest,
-			      struct xrds_conn *conn, struct xrds_msg *msg,
-			      const struct xrds_send_args *args)
+static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
+			    struct xrds_conn *conn, struct xrds_msg *msg,
+			    const struct xrds_send_args *args, bool *told)
 {
 	struct xrds_addr to = { .addr = dest->key.addr,
 				.scope = dest->key.scope };
@@ -408,8 +422,8 @@ static int xrds_send_queue_op(struct xrds_sock *xs, struct xrds_dest *dest,
 		id = node->issued + 1;
 		if (args->has_id) {
 			args->rop->id_asked = true;
-			ret = put_user(id, (u64 __user *)
-				       u64_to_user_ptr(args->id_addr));
+			ret = xrds_send_tell_id(args, id);
+			*told = !ret;
 			if (ret)
 				goto out;
 		}
@@ -420,6 +434,30 @@ static int xrds_send_queue_op(struct xrds_sock *xs, struct xrds_dest *dest,
 out:
 	release_sock(&xs->sk);
 	return ret;
+}
+
+static int xrds_send_queue_op(struct xrds_sock *xs, struct xrds_dest *dest,
+			      struct xrds_conn *conn, struct xrds_msg *msg,
+			      const struct xrds_send_args *args)
+{
+	bool told = true;
+	int ret;
+
+	for (;;) {
+		ret = xrds_send_try_op(xs, dest, conn, msg, args, &told);
+		if (told)
+			return ret;
+		/* have the page made, and try again, unless it is taken away
+		 * again and again: then it ends with a signal
+		 */
+		if (put_user(0ULL, (u64 __user *)
+			     u64_to_user_ptr(args->id_addr)))
+			return -EFAULT;
+		if (signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		told = true;
+	}
 }
 
 static void xrds_send_fill(struct xrds_msg *msg,

@@ -3,27 +3,134 @@
  * Sockets shared by processes, network namespaces, and the end of both.
  */
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "counters.h"
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 
 enum {
-	KILL_MS		= 1000,		/* a killed process ends within */
 	CHUNK		= 4096,
 	NETNS_ROUNDS	= 20,
 	CLOSE_ROUNDS	= 300,
 };
 
 static char chunk[CHUNK];
+
+/* ---------------------------------------------------- memory that is not there */
+
+static struct {
+	int fd;
+	u64 *page;		/* userfaultfd's, not there yet */
+	struct target target;
+	union addr name;
+	bool named;
+} lazy;
+
+static int lazy_open(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = {
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		tap_skip("no userfaultfd");
+	lazy.page = (u64 *)pages(PAGE_BYTES);
+	reg.range.start = (uintptr_t)lazy.page;
+	reg.range.len = PAGE_BYTES;
+	must(ioctl(fd, UFFDIO_API, &api));
+	must(ioctl(fd, UFFDIO_REGISTER, &reg));
+	return fd;
+}
+
+static void lazy_fill(int fd)
+{
+	struct uffdio_zeropage zero = {
+		.range = { (uintptr_t)lazy.page, PAGE_BYTES },
+	};
+
+	must(ioctl(fd, UFFDIO_ZEROPAGE, &zero));
+}
+
+static void *op_thread(void *arg)
+{
+	char data[8] = "";
+	struct op op = op_write(&lazy.target, 0, data, sizeof(data));
+
+	(void)arg;
+	op.id = lazy.page;
+	check_ret(op_send(lazy.fd, &lazy.target.addr, &op), 0);
+	return NULL;
+}
+
+static void *option_thread(void *arg)
+{
+	(void)arg;
+	/* any value does: what counts is that it is read */
+	setsockopt(lazy.fd, SOL_RDS, SO_RDS_TRANSPORT, lazy.page, sizeof(int));
+	return NULL;
+}
+
+static void *name_thread(void *arg)
+{
+	socklen_t len = sizeof(lazy.name);
+
+	(void)arg;
+	check_ret(getsockname(lazy.fd, &lazy.name.sa, &len), 0);
+	WRITE_ONCE(lazy.named, true);
+	return NULL;
+}
+
+static bool is_named(void *arg)
+{
+	(void)arg;
+	return READ_ONCE(lazy.named);
+}
+
+/* While a call on lazy.fd waits for its memory another call comes through. */
+static void others_pass(void *(*call)(void *))
+{
+	int fd = lazy_open();
+	pthread_t caller, namer;
+
+	lazy.named = false;
+	if (pthread_create(&caller, NULL, call, NULL))
+		tap_fail("no thread");
+	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	if (pthread_create(&namer, NULL, name_thread, NULL))
+		tap_fail("no thread");
+	check(tap_wait(is_named, NULL, WAIT_MS));
+	lazy_fill(fd);
+	pthread_join(caller, NULL);
+	pthread_join(namer, NULL);
+	close(fd);
+}
+
+static void memory_waits(void)
+{
+	target_open(&lazy.target, PAGE_BYTES, RDS_RDMA_READWRITE);
+	lazy.fd = rds_bound(NULL);
+	others_pass(op_thread);
+	check_eq(*lazy.page, 1);
+	close(lazy.fd);
+	target_close(&lazy.target);
+	lazy.fd = rds_socket();
+	others_pass(option_thread);
+	close(lazy.fd);
+}
 
 /* ------------------------------------------------------------- processes */
 
@@ -432,6 +539,8 @@ static const struct tap_case cases[] = {
 	  not_passed_over, 0, 0 },
 	{ "killed", "a killed process ends within a second, whatever it does",
 	  killed, TAP_EACH_FAMILY, 60 },
+	{ "memory_waits", "a call that waits for its memory holds up no other",
+	  memory_waits, 0, 60 },
 	{ "port_after_kill", "a killed process's port is free", port_after_kill,
 	  0, 0 },
 	{ "close_delivers", "what was accepted before close arrives",
