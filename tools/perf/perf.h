@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * xrds-perf: what its parts share.
+ *
+ * The client sends an order to the server's socket. The server forks for it: a
+ * child with a socket of its own answers "ready", and all that is measured
+ * goes there. A "sync" tells the child how many messages were sent so far, and
+ * is answered when all of them have come; so clocks start and stop when
+ * nothing is on its way. "bye" ends the child.
+ */
+#ifndef XRDS_PERF_H
+#define XRDS_PERF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include <linux/xrds.h>
+
+#ifndef AF_RDS
+#define AF_RDS 21
+#endif
+
+#define NSEC_PER_SEC	1000000000ull
+
+enum {
+	DEFAULT_PORT	= 18800,
+	STRANGE_PORT	= 20000,	/* the first of them */
+	MAX_STRANGERS	= 10000,
+	MAX_BYTES	= 1 << 20,	/* of a message, and of a region */
+	MAX_DEPTH	= 1024,
+	MAX_SOCKETS	= 1024,
+	PATIENCE_S	= 30,		/* for a peer that says nothing */
+	CHILD_PATIENCE_S = 600,		/* the same, where ops are not noticed */
+	EXIT_ERROR	= 2,
+};
+
+enum mode { ECHO, STREAM, WRITE, READ, NR_MODES };
+
+extern const char * const mode_names[NR_MODES];
+
+struct options {
+	bool server;
+	enum mode mode;
+	uint32_t bytes;		/* of a message or op */
+	uint32_t answer;	/* bytes */
+	uint32_t depth;		/* on their way at a time, per socket */
+	uint32_t sockets;
+	uint32_t idle;		/* more sockets that do nothing */
+	uint32_t strangers;	/* ports to send to first, that nobody has */
+	uint32_t buffer;	/* bytes, SO_SNDBUF; 0: as is */
+	uint32_t room;		/* bytes, SO_RCVBUF; 0: as is */
+	uint64_t count;		/* messages or ops; 0: for a time */
+	uint64_t time_ns;
+	uint32_t warm_up;	/* messages or ops before the clock starts */
+	bool notices;		/* of RDMA ops, in the place of barriers */
+	bool silent;		/* the far program gets no message of an op */
+	bool over_unix;		/* AF_UNIX, to compare */
+	bool json;
+	bool histogram;
+	int family;		/* of addresses */
+	const char *source;	/* address to send from */
+	const char *host;	/* the server's address */
+	uint16_t port;
+};
+
+extern struct options opt;
+
+/* ----------------------------------------------------------------- sock.c */
+
+enum kind { ORDER = 1, READY, SYNC, DONE, BYE };
+
+#define PERF_MAGIC	0x58705246u	/* "XpRF" */
+
+/* A message between the two programs; all in network order. */
+struct note {
+	uint32_t magic;
+	uint32_t kind;
+	uint32_t mode;
+	uint32_t bytes;
+	uint32_t answer;
+	uint32_t depth;
+	uint32_t buffer;
+	uint32_t room;
+	uint32_t total_high;	/* messages sent so far */
+	uint32_t total_low;
+};
+
+struct address {
+	struct sockaddr_storage ss;
+	socklen_t len;
+};
+
+/* What came: a note, a message, a notice, or nothing */
+struct arrival {
+	ssize_t bytes;		/* of the message; -1: EAGAIN */
+	struct address from;
+	unsigned int notices;	/* of RDMA ops */
+	bool failed;		/* so one of them says */
+	bool ended;		/* the sender is gone */
+	bool cookie_came;
+	uint64_t cookie;
+};
+
+void __attribute__((noreturn)) die(const char *what, int error);
+uint64_t now_ns(void);
+void resolve(const char *name, uint16_t port, struct address *address);
+void set_port(struct address *address, uint16_t port);
+void choose_source(const struct address *to, struct address *from);
+int open_socket(const struct address *address);
+void set_buffers(int fd);
+void *take_memory(size_t bytes);
+void set_patience(int fd, uint32_t seconds);
+
+void receive(int fd, void *buf, size_t room, struct arrival *arrival);
+void send_plain(int fd, const struct address *to, const void *buf,
+		size_t bytes);
+void send_control(int fd, const struct address *to, const void *buf,
+		  size_t bytes, void *control, size_t control_bytes);
+void put_control(void *control, size_t *used, int type, const void *data,
+		 size_t bytes);
+
+void send_note(int fd, const struct address *to, enum kind what,
+	       uint64_t total);
+bool is_note(const void *buf, ssize_t bytes);
+uint64_t note_total(const struct note *note);
+
+/* ---------------------------------------------------- server.c, client.c */
+
+void serve(void);
+void run_client(void);
+
+/* --------------------------------------------------------------- report.c */
+
+void report_latency(uint64_t ns);
+void report_begin(void);
+void report_end(uint64_t messages, uint64_t elapsed_ns);
+
+#endif /* XRDS_PERF_H */

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Latencies in a histogram, what the system did meanwhile, and the output.
+ *
+ * The histogram has STEPS buckets of equal width between two powers of two, so
+ * what it says is at most 1/STEPS too low.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "perf.h"
+
+enum {
+	STEP_BITS	= 5,
+	STEPS		= 1 << STEP_BITS,
+	BUCKETS		= (64 - STEP_BITS + 1) * STEPS,
+};
+
+static uint64_t buckets[BUCKETS];
+static struct {
+	uint64_t count, sum, min, max;
+} latency;
+
+static const double percents[] = { 50, 90, 99, 99.9 };
+
+#define NR_PERCENTS ((int)(sizeof(percents) / sizeof(*percents)))
+
+/* What /proc/stat and our own clock say */
+struct system {
+	uint64_t switches;
+	uint64_t softirqs;
+	uint64_t cpu_ns;
+};
+
+static struct system before;
+
+/* --------------------------------------------------------------- histogram */
+
+static unsigned int bucket_of(uint64_t ns)
+{
+	unsigned int shift;
+
+	if (ns < STEPS)
+		return ns;
+	shift = 63 - __builtin_clzll(ns) - STEP_BITS;
+	return (shift + 1) * STEPS + (ns >> shift) - STEPS;
+}
+
+/* The least that goes into a bucket */
+static uint64_t bucket_ns(unsigned int bucket)
+{
+	unsigned int shift;
+
+	if (bucket < STEPS)
+		return bucket;
+	shift = bucket / STEPS - 1;
+	return (uint64_t)(STEPS + bucket % STEPS) << shift;
+}
+
+void report_latency(uint64_t ns)
+{
+	buckets[bucket_of(ns)]++;
+	if (!latency.count || ns < latency.min)
+		latency.min = ns;
+	if (ns > latency.max)
+		latency.max = ns;
+	latency.count++;
+	latency.sum += ns;
+}
+
+static uint64_t percentile(double percent)
+{
+	uint64_t rank = latency.count * percent / 100, seen = 0;
+
+	if (rank >= latency.count)
+		return latency.max;
+	for (unsigned int i = 0; i < BUCKETS; i++) {
+		seen += buckets[i];
+		if (seen > rank)
+			return bucket_ns(i) < latency.min ? latency.min :
+							    bucket_ns(i);
+	}
+	return latency.max;
+}
+
+/* ------------------------------------------------------------------ system */
+
+static void look_at_system(struct system *s)
+{
+	struct timespec ts;
+	unsigned long value;
+	char *line = NULL;
+	size_t room = 0;
+	FILE *file;
+
+	memset(s, 0, sizeof(*s));
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	s->cpu_ns = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	file = fopen("/proc/stat", "re");
+	if (!file)
+		return;
+	while (getline(&line, &room, file) > 0) {
+		if (sscanf(line, "ctxt %lu", &value) == 1)
+			s->switches = value;
+		else if (sscanf(line, "softirq %lu", &value) == 1)
+			s->softirqs = value;
+	}
+	free(line);
+	fclose(file);
+}
+
+void report_begin(void)
+{
+	look_at_system(&before);
+}
+
+/* ------------------------------------------------------------------ output */
+
+static const char *completion(void)
+{
+	if (opt.mode == ECHO || opt.mode == STREAM)
+		return "none";
+	return opt.notices ? "notice" : "barrier";
+}
+
+static void json_latency(void)
+{
+	const char *comma = "";
+
+	printf(",\"latency_ns\":{\"count\":%lu,\"min\":%lu,\"mean\":%.0f",
+	       latency.count, latency.min,
+	       (double)latency.sum / latency.count);
+	for (int i = 0; i < NR_PERCENTS; i++)
+		printf(",\"p%g\":%lu", percents[i], percentile(percents[i]));
+	printf(",\"max\":%lu}", latency.max);
+	if (!opt.histogram)
+		return;
+	printf(",\"histogram\":[");
+	for (unsigned int i = 0; i < BUCKETS; i++) {
+		if (!buckets[i])
+			continue;
+		printf("%s[%lu,%lu]", comma, bucket_ns(i), buckets[i]);
+		comma = ",";
+	}
+	printf("]");
+}
+
+static void json(uint64_t messages, uint64_t ns, const struct system *used)
+{
+	printf("{\"mode\":\"%s\",\"bytes\":%u,\"answer_bytes\":%u",
+	       mode_names[opt.mode], opt.bytes, opt.answer);
+	printf(",\"depth\":%u,\"sockets\":%u,\"completion\":\"%s\"",
+	       opt.depth, opt.sockets, completion());
+	printf(",\"messages\":%lu,\"elapsed_ns\":%lu,\"ns_per_message\":%.1f",
+	       messages, ns, (double)ns / messages);
+	printf(",\"bytes_per_second\":%.0f,\"context_switches\":%lu",
+	       (double)messages * opt.bytes * NSEC_PER_SEC / ns,
+	       used->switches);
+	printf(",\"softirqs\":%lu,\"cpu_ns\":%lu", used->softirqs,
+	       used->cpu_ns);
+	if (latency.count)
+		json_latency();
+	printf("}\n");
+}
+
+static void text_histogram(void)
+{
+	for (unsigned int i = 0; i < BUCKETS; i++) {
+		if (buckets[i])
+			printf("  %12.3f us %10lu\n", bucket_ns(i) / 1000.0,
+			       buckets[i]);
+	}
+}
+
+static void text(uint64_t messages, uint64_t ns, const struct system *used)
+{
+	printf("%s of %u bytes, depth %u, %u sockets: %lu in %.3f s\n",
+	       mode_names[opt.mode], opt.bytes, opt.depth, opt.sockets,
+	       messages, (double)ns / NSEC_PER_SEC);
+	printf("  %.0f a second, %.3f us each, %.3f MB/s\n",
+	       (double)messages * NSEC_PER_SEC / ns,
+	       (double)ns / messages / 1000.0,
+	       (double)messages * opt.bytes * 1000 / ns);
+	printf("  each: %.2f context switches and %.2f softirqs of this system\n",
+	       (double)used->switches / messages,
+	       (double)used->softirqs / messages);
+	printf("  each: %.3f us of CPU in this program\n",
+	       (double)used->cpu_ns / messages / 1000.0);
+	if (!latency.count)
+		return;
+	printf("  latency (us): min %.3f mean %.3f", latency.min / 1000.0,
+	       (double)latency.sum / latency.count / 1000.0);
+	for (int i = 0; i < NR_PERCENTS; i++)
+		printf(" %g%% %.3f", percents[i],
+		       percentile(percents[i]) / 1000.0);
+	printf(" max %.3f\n", latency.max / 1000.0);
+	if (opt.histogram)
+		text_histogram();
+}
+
+void report_end(uint64_t messages, uint64_t elapsed_ns)
+{
+	struct system after;
+
+	look_at_system(&after);
+	after.switches -= before.switches;
+	after.softirqs -= before.softirqs;
+	after.cpu_ns -= before.cpu_ns;
+	messages = messages ?: 1;
+	if (opt.json)
+		json(messages, elapsed_ns, &after);
+	else
+		text(messages, elapsed_ns, &after);
+	fflush(stdout);
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Addresses, sockets, and one call each to send and to receive.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "perf.h"
+
+enum { CONTROL_BYTES = 2048 };
+
+void die(const char *what, int error)
+{
+	fprintf(stderr, "xrds-perf: %s: %s\n", what, strerror(error));
+	exit(EXIT_ERROR);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* Pages that are there already */
+void *take_memory(size_t bytes)
+{
+	void *mem = mmap(NULL, bytes ?: 1, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (mem == MAP_FAILED)
+		die("memory", errno);
+	return mem;
+}
+
+/* --------------------------------------------------------------- addresses */
+
+static void resolve_unix(uint16_t port, struct address *address)
+{
+	struct sockaddr_un *un = (void *)&address->ss;
+	int len;
+
+	un->sun_family = AF_UNIX;
+	/* an abstract name */
+	len = snprintf(un->sun_path + 1, sizeof(un->sun_path) - 1,
+		       "xrds-perf.%u", port);
+	address->len = offsetof(struct sockaddr_un, sun_path) + 1 + len;
+}
+
+void set_port(struct address *address, uint16_t port)
+{
+	if (address->ss.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&address->ss)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)&address->ss)->sin_port = htons(port);
+}
+
+void resolve(const char *name, uint16_t port, struct address *address)
+{
+	struct addrinfo hints = {
+		.ai_family = opt.family,
+		.ai_socktype = SOCK_DGRAM,
+	};
+	struct addrinfo *found;
+	int ret;
+
+	memset(address, 0, sizeof(*address));
+	if (opt.over_unix) {
+		resolve_unix(port, address);
+		return;
+	}
+	ret = getaddrinfo(name, NULL, &hints, &found);
+	if (ret) {
+		fprintf(stderr, "xrds-perf: %s: %s\n", name,
+			ret == EAI_SYSTEM ? strerror(errno) :
+			gai_strerror(ret));
+		exit(EXIT_ERROR);
+	}
+	memcpy(&address->ss, found->ai_addr, found->ai_addrlen);
+	address->len = found->ai_addrlen;
+	freeaddrinfo(found);
+	set_port(address, port);
+}
+
+/* The address from which the kernel would send UDP there, with port 0 */
+void choose_source(const struct address *to, struct address *from)
+{
+	int fd = socket(to->ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		die("socket", errno);
+	if (connect(fd, (const struct sockaddr *)&to->ss, to->len))
+		die("no way there", errno);
+	from->len = sizeof(from->ss);
+	if (getsockname(fd, (struct sockaddr *)&from->ss, &from->len))
+		die("getsockname", errno);
+	close(fd);
+	set_port(from, 0);
+}
+
+/* ----------------------------------------------------------------- sockets */
+
+static void set_buffer(int fd, int option, uint32_t bytes)
+{
+	int value = bytes;
+
+	if (value && setsockopt(fd, SOL_SOCKET, option, &value, sizeof(value)))
+		die("socket buffers", errno);
+}
+
+void set_buffers(int fd)
+{
+	set_buffer(fd, SO_SNDBUF, opt.buffer);
+	set_buffer(fd, SO_RCVBUF, opt.room ?: opt.buffer);
+}
+
+void set_patience(int fd, uint32_t seconds)
+{
+	struct timeval tv = { .tv_sec = seconds };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)))
+		die("SO_RCVTIMEO", errno);
+}
+
+/* Bound to an address, or with AF_UNIX to none */
+int open_socket(const struct address *address)
+{
+	int fd = socket(opt.over_unix ? AF_UNIX : AF_RDS,
+			SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0) {
+		if (errno == EAFNOSUPPORT)
+			fprintf(stderr, "xrds-perf: no AF_RDS: modprobe xrds_ib\n");
+		die("socket", errno);
+	}
+	if (address &&
+	    bind(fd, (const struct sockaddr *)&address->ss, address->len))
+		die("bind", errno);
+	return fd;
+}
+
+/* ---------------------------------------------------------------- messages */
+
+void put_control(void *control, size_t *used, int type, const void *data,
+		 size_t bytes)
+{
+	struct cmsghdr *c = (void *)((char *)control + *used);
+
+	c->cmsg_level = SOL_RDS;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(c), data, bytes);
+	*used += CMSG_SPACE(bytes);
+}
+
+/* Waits until there is room for it. */
+void send_control(int fd, const struct address *to, const void *buf,
+		  size_t bytes, void *control, size_t control_bytes)
+{
+	struct iovec iov = { (void *)buf, bytes };
+	struct msghdr m = {
+		.msg_name = to->len ? (void *)&to->ss : NULL,
+		.msg_namelen = to->len,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = control_bytes,
+	};
+
+	while (sendmsg(fd, &m, 0) < 0) {
+		if (errno != EINTR)
+			die("send", errno);
+	}
+}
+
+void send_plain(int fd, const struct address *to, const void *buf,
+		size_t bytes)
+{
+	send_control(fd, to, buf, bytes, NULL, 0);
+}
+
+static void look_at(const struct cmsghdr *c, struct arrival *arrival)
+{
+	struct rds_rdma_notify notify;
+
+	if (c->cmsg_level != SOL_RDS)
+		return;
+	switch (c->cmsg_type) {
+	case RDS_CMSG_RDMA_STATUS:
+		memcpy(&notify, CMSG_DATA(c), sizeof(notify));
+		arrival->notices++;
+		arrival->failed |= notify.status != RDS_RDMA_SUCCESS;
+		break;
+	case RDS_CMSG_RDMA_DEST:
+		memcpy(&arrival->cookie, CMSG_DATA(c), sizeof(arrival->cookie));
+		arrival->cookie_came = true;
+		break;
+	case XRDS_CMSG_EOS:
+		arrival->ended = true;
+		break;
+	}
+}
+
+/* Waits for a message or for notices. */
+void receive(int fd, void *buf, size_t room, struct arrival *arrival)
+{
+	char control[CONTROL_BYTES] __attribute__((aligned(8)));
+	struct iovec iov = { buf, room };
+	struct msghdr m = {
+		.msg_name = &arrival->from.ss,
+		.msg_namelen = sizeof(arrival->from.ss),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+
+	arrival->notices = 0;
+	arrival->failed = false;
+	arrival->ended = false;
+	arrival->cookie_came = false;
+	do
+		arrival->bytes = recvmsg(fd, &m, 0);
+	while (arrival->bytes < 0 && errno == EINTR);
+	if (arrival->bytes < 0) {
+		if (errno == EAGAIN || errno == ETIMEDOUT)
+			errno = ETIMEDOUT;
+		die("receive", errno);
+	}
+	arrival->from.len = m.msg_namelen;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
+		look_at(c, arrival);
+	/* a connection that the other end has closed */
+	if (opt.over_unix && !arrival->bytes)
+		arrival->ended = true;
+}
+
+/* ------------------------------------------------------------------- notes */
+
+void send_note(int fd, const struct address *to, enum kind what,
+	       uint64_t total)
+{
+	struct note note = {
+		.magic = htonl(PERF_MAGIC),
+		.kind = htonl(what),
+		.mode = htonl(opt.mode),
+		.bytes = htonl(opt.bytes),
+		.answer = htonl(opt.answer),
+		.depth = htonl(opt.depth),
+		.buffer = htonl(opt.buffer),
+		.room = htonl(opt.room),
+		.total_high = htonl(total >> 32),
+		.total_low = htonl(total),
+	};
+
+	send_plain(fd, to, &note, sizeof(note));
+}
+
+bool is_note(const void *buf, ssize_t bytes)
+{
+	return bytes == sizeof(struct note) &&
+	       ((const struct note *)buf)->magic == htonl(PERF_MAGIC);
+}
+
+uint64_t note_total(const struct note *note)
+{
+	return (uint64_t)ntohl(note->total_high) << 32 | ntohl(note->total_low);
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * xrds-perf: load for AF_RDS sockets, and what they make of it. One end is the
+ * server, the other one measures; perf.h tells how they agree.
+ *
+ * It asks nothing of AF_RDS that mainline does not have, except for barriers:
+ * where there are none, RDMA ops are waited for by their notices.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "perf.h"
+
+const char * const mode_names[NR_MODES] = {
+	[ECHO]		= "echo",
+	[STREAM]	= "stream",
+	[WRITE]		= "write",
+	[READ]		= "read",
+};
+
+struct options opt = {
+	.bytes = 64,
+	.answer = 16,
+	.depth = 1,
+	.sockets = 1,
+	.warm_up = 32,
+	.port = DEFAULT_PORT,
+	.time_ns = 10 * NSEC_PER_SEC,
+};
+
+static void __attribute__((noreturn)) help(int code)
+{
+	fprintf(code ? stderr : stdout,
+		"usage: xrds-perf -s [-p PORT] [-u] ADDRESS	serve there\n"
+		"       xrds-perf [OPTION]... HOST	measure against a server\n"
+		"  -m MODE      echo, stream, write or read [echo]\n"
+		"  -l BYTES     of a message or RDMA op; 4K, 1M [64]\n"
+		"  -a BYTES     of an answer to echo [16]\n"
+		"  -d DEPTH     messages of a socket, or ops, at a time [1]\n"
+		"  -S SOCKETS   to send from in turn [1]\n"
+		"  -i SOCKETS   more of them, that do nothing [0]\n"
+		"  -D COUNT     of other ports there to send to first [0]\n"
+		"  -n COUNT     messages or ops\n"
+		"  -t SECONDS   for a time, in the place of a number [10]\n"
+		"  -w COUNT     messages or ops before the clock starts [32]\n"
+		"  -b BYTES     socket buffers, at both ends\n"
+		"  -B BYTES     the same of receive buffers\n"
+		"  -N           wait for notices of RDMA ops, not for barriers\n"
+		"  -q           the far program gets no message of an RDMA op\n"
+		"  -I ADDRESS   send from this address\n"
+		"  -p PORT      of the server [%u]\n"
+		"  -u           AF_UNIX in the place of AF_RDS, to compare\n"
+		"  -j           print JSON\n"
+		"  -H           print the histogram of latencies\n"
+		"  -4, -6       IPv4 or IPv6 only\n"
+		"  -h, --help   print this\n"
+		"Exit status: 0, or 2 after an error.\n", DEFAULT_PORT);
+	exit(code);
+}
+
+static void __attribute__((noreturn)) refuse(int option, const char *text)
+{
+	fprintf(stderr, "xrds-perf: -%c: '%s'?\n", option, text);
+	exit(EXIT_ERROR);
+}
+
+static uint64_t number(int option, const char *text, uint64_t min,
+		       uint64_t max)
+{
+	char *end;
+	uint64_t value = strtoull(text, &end, 0);
+
+	if (!strcasecmp(end, "k"))
+		value <<= 10;
+	else if (!strcasecmp(end, "m"))
+		value <<= 20;
+	else if (*end)
+		refuse(option, text);
+	if (end == text || *text == '-' || value < min || value > max)
+		refuse(option, text);
+	return value;
+}
+
+static uint64_t nanoseconds(int option, const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value > 0) || value > 1e6)
+		refuse(option, text);
+	return value * NSEC_PER_SEC;
+}
+
+static enum mode mode_of(const char *text)
+{
+	for (int i = 0; i < NR_MODES; i++) {
+		if (!strcmp(text, mode_names[i]))
+			return i;
+	}
+	refuse('m', text);
+}
+
+static void number_option(int c)
+{
+	switch (c) {
+	case 'l':
+		opt.bytes = number(c, optarg, 0, MAX_BYTES);
+		break;
+	case 'a':
+		opt.answer = number(c, optarg, 0, MAX_BYTES);
+		break;
+	case 'd':
+		opt.depth = number(c, optarg, 1, MAX_DEPTH);
+		break;
+	case 'S':
+		opt.sockets = number(c, optarg, 1, MAX_SOCKETS);
+		break;
+	case 'i':
+		opt.idle = number(c, optarg, 0, 1000000);
+		break;
+	case 'D':
+		opt.strangers = number(c, optarg, 0, MAX_STRANGERS);
+		break;
+	case 'n':
+		opt.count = number(c, optarg, 1, UINT64_MAX);
+		break;
+	case 'w':
+		opt.warm_up = number(c, optarg, 0, 1000000);
+		break;
+	case 'b':
+		opt.buffer = number(c, optarg, 1, 1 << 30);
+		break;
+	case 'B':
+		opt.room = number(c, optarg, 1, 1 << 30);
+		break;
+	case 'p':
+		opt.port = number(c, optarg, 1, 65535);
+		break;
+	}
+}
+
+static void flag_option(int c)
+{
+	switch (c) {
+	case 's':
+		opt.server = true;
+		break;
+	case 'N':
+		opt.notices = true;
+		break;
+	case 'q':
+		opt.silent = true;
+		break;
+	case 'u':
+		opt.over_unix = true;
+		break;
+	case 'j':
+		opt.json = true;
+		break;
+	case 'H':
+		opt.histogram = true;
+		break;
+	case '4':
+		opt.family = AF_INET;
+		break;
+	case '6':
+		opt.family = AF_INET6;
+		break;
+	default:
+		help(c == 'h' ? 0 : EXIT_ERROR);
+	}
+}
+
+static void parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv,
+				"sm:l:a:d:S:i:D:n:t:w:b:B:NqI:p:ujH46h", options,
+				NULL)) != -1) {
+		if (c == 'm')
+			opt.mode = mode_of(optarg);
+		else if (c == 't')
+			opt.time_ns = nanoseconds(c, optarg);
+		else if (c == 'I')
+			opt.source = optarg;
+		else if (c != 'h' && strchr("laSdiDnwbBp", c))
+			number_option(c);
+		else
+			flag_option(c);
+	}
+	if (optind != argc - 1 && !opt.over_unix)
+		help(EXIT_ERROR);
+	opt.host = argv[optind];
+	if (opt.over_unix && (opt.sockets > 1 || opt.strangers ||
+			      opt.mode > STREAM)) {
+		fprintf(stderr, "xrds-perf: -u: one socket, echo or stream\n");
+		exit(EXIT_ERROR);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	parse(argc, argv);
+	/* mainline knows no MSG_NOSIGNAL */
+	signal(SIGPIPE, SIG_IGN);
+	if (opt.server)
+		serve();
+	run_client();
+	return 0;
+}
