@@ -13,6 +13,7 @@ from .host import RigError
 from .kernels import Kernel
 
 BOOT_SECONDS = 180
+PATIENCE = 5                # times that, in virtual time: it may wait for us
 DEVICE_COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 
 # A line of the console that fails the test in which it appears.
@@ -126,7 +127,8 @@ class Node:
     """A virtual machine with eth0, rxe0 and an agent; see README.md."""
 
     def __init__(self, number: int, kernel: Kernel, initrd: Path,
-                 logs: Path, switch, total: int) -> None:
+                 logs: Path, switch, total: int,
+                 virtual_time: bool = False) -> None:
         self.number = number
         self.kernel = kernel
         self.ip = f"10.0.0.{number}"
@@ -136,6 +138,7 @@ class Node:
         self.machine: qemu.Machine | None = None
         self._initrd = initrd
         self._switch = switch
+        self._virtual_time = virtual_time
         self._environment = f"NODE={number} NODES={total}"
         self._procs: dict[int, Proc] = {}
         self._next = 0
@@ -272,14 +275,16 @@ class Node:
         self._ready, self._gone = False, False
         self.machine = qemu.Machine(self.kernel, self._initrd, self.console,
                                     self._environment,
-                                    self._switch.port(self.number))
+                                    self._switch.port(self.number),
+                                    virtual_time=self._virtual_time)
         threading.Thread(target=self._listen, args=(self.machine,),
                          daemon=True).start()
 
     def wait_booted(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self._gone,
-                                   BOOT_SECONDS * self.kernel.slow)
+                                   BOOT_SECONDS * self.kernel.slow *
+                                   (PATIENCE if self._virtual_time else 1))
         if not self._ready:
             raise RigError(f"{self} did not boot\n{self.last_words()}")
 

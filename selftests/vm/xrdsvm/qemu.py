@@ -27,18 +27,32 @@ KVM_PROOF_SECONDS = 20
 QMP_SECONDS = 20
 CPUS = int(os.environ.get("XRDS_VM_CPUS") or 2)
 
+# One nanosecond of the guest's time for each instruction of its one processor,
+# whatever the host does: so what a guest measures can be repeated. Without two
+# of the processor's features, copies count by what they copy.
+VIRTUAL_TIME = ("-accel", "tcg,thread=single", "-smp", "1",
+                "-icount", "shift=0,sleep=off", "-rtc", "clock=vm",
+                "-cpu", "max,-erms,-fsrm")
+VIRTUAL_CLOCK = " tsc_early_khz=1000000"
+
 
 class Machine:
     """A running QEMU: its agent channel, its monitor, its console log."""
 
     def __init__(self, kernel: Kernel, initrd: Path, console: Path,
-                 environment: str, net=None, accel: str | None = None) -> None:
+                 environment: str, net=None, accel: str | None = None,
+                 virtual_time: bool = False) -> None:
         self.console = console
         self.agent, agent_qemu = socket.socketpair()
         self._qmp, qmp_qemu = socket.socketpair()
         self._qmp.settimeout(QMP_SECONDS)
         fds = [agent_qemu.fileno(), qmp_qemu.fileno()]
-        args = self._args(kernel, initrd, environment, accel or accelerator())
+        if virtual_time:
+            machine, clock = VIRTUAL_TIME, VIRTUAL_CLOCK
+        else:
+            accel = accel or accelerator()
+            machine, clock = _processors(accel), _clock(accel)
+        args = self._args(kernel, initrd, machine, f"{clock} {environment}")
         args += ["-chardev", f"socket,id=agent,fd={fds[0]}",
                  "-chardev", f"socket,id=qmp,fd={fds[1]}",
                  "-mon", "chardev=qmp,mode=control"]
@@ -56,16 +70,12 @@ class Machine:
         self._monitor = self._qmp.makefile("rw")
         self._greeted = False
 
-    def _args(self, kernel, initrd, environment, accel) -> list[str]:
-        cpu = "host" if accel == "kvm" else "max"
-        thread = "" if accel == "kvm" else ",thread=multi"
-        return ["qemu-system-x86_64", "-accel", accel + thread, "-cpu", cpu,
-                "-smp", str(CPUS), "-m", str(kernel.memory),
+    def _args(self, kernel, initrd, machine, append) -> list[str]:
+        return ["qemu-system-x86_64", *machine, "-m", str(kernel.memory),
                 "-nodefaults", "-no-user-config", "-display", "none",
                 "-no-reboot", "-kernel", str(kernel.vmlinuz),
                 "-initrd", str(initrd),
-                "-append", f"{APPEND}{_clock(accel)} {kernel.append} "
-                           f"{environment}",
+                "-append", f"{APPEND} {kernel.append}{append}",
                 "-chardev", f"file,id=console,path={self.console}",
                 "-serial", "chardev:console", "-device", "virtio-serial-pci",
                 "-device", "virtserialport,chardev=agent,name=agent"]
@@ -101,6 +111,12 @@ class Machine:
         with contextlib.suppress(OSError):
             self._monitor.close()
         self._qmp.close()
+
+
+def _processors(accel: str) -> list[str]:
+    cpu = "host" if accel == "kvm" else "max"
+    thread = "" if accel == "kvm" else ",thread=multi"
+    return ["-accel", accel + thread, "-cpu", cpu, "-smp", str(CPUS)]
 
 
 def _clock(accel: str) -> str:

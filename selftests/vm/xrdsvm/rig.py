@@ -71,13 +71,14 @@ class Switch:
 class Rig:
     """Booted nodes. Tests get one: rig.nodes, or rig.a, rig.b, ..."""
 
-    def __init__(self, kernel: Kernel, count: int, modules: list[Path]) -> None:
+    def __init__(self, kernel: Kernel, count: int, modules: list[Path],
+                 virtual_time: bool = False) -> None:
         self.kernel = kernel
         self.directory = _run_directory()
         self.switch = Switch(count)
         initrd = image.build(kernel, modules, self.directory)
         self.nodes = [Node(n, kernel, initrd, self.directory, self.switch,
-                           count) for n in range(1, count + 1)]
+                           count, virtual_time) for n in range(1, count + 1)]
         self.boot_seconds = 0.0
 
     def __enter__(self) -> "Rig":
