@@ -32,6 +32,9 @@ help:
 	@echo '  make test-the-tests  does the debug kernel notice mistakes that'
 	@echo '                    are made on purpose (selftests/faults)?'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
+	@echo '  make bench        ratios to the verbs below and to in-tree RDS, in'
+	@echo '                    virtual time (BENCH=quick: under 5 minutes;'
+	@echo '                    BENCH_PROFILE=case: which functions it is in)'
 	@echo '  make shell        boot nodes and type commands (NODES=2)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
 	@echo '  make style sparse doc unit     the checks, one by one'
@@ -70,8 +73,8 @@ test test-all:
 	@$(DEPS) rig $(if $(T),,unit)
 	@$(RUN)
 
-demo soak shell debug-kernel test-the-tests:
-	@$(DEPS) rig
+bench demo soak shell debug-kernel test-the-tests:
+	@$(DEPS) rig $(if $(BENCH_PROFILE),linux-perf)
 	@$(RUN)
 
 unit:
@@ -88,5 +91,5 @@ ci:
 	@$(DEPS) rig unit check
 	@$(VM) ci
 
-.PHONY: all help modules mirror install clean demo test test-all soak shell \
+.PHONY: all help modules mirror install clean bench demo test test-all soak shell \
 	debug-kernel test-the-tests unit style sparse doc ci

@@ -5,7 +5,7 @@ import argparse
 import os
 import sys
 
-from . import ci, debugkernel, demo, faults, host, kernels, tests
+from . import bench, ci, debugkernel, demo, faults, host, kernels, tests
 from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
@@ -114,6 +114,10 @@ def cmd_demo(args) -> int:
     return demo.run(kernels.find(args.kernel))
 
 
+def cmd_bench(args) -> int:
+    return bench.run(kernels.find(args.kernel), args.test or "*")
+
+
 def cmd_shell(args) -> int:
     """Boot nodes and run lines from stdin: "1 dmesg" on node 1, or on all."""
     kernel = kernels.find(args.kernel)
@@ -155,6 +159,7 @@ COMMANDS = {
     "unit": cmd_unit,
     "soak": cmd_soak,
     "ci": cmd_ci,
+    "bench": cmd_bench,
     "demo": cmd_demo,
     "shell": cmd_shell,
     "debug-kernel": cmd_debug_kernel,

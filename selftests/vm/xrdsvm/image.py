@@ -25,7 +25,7 @@ LOADED = ("virtio_pci", "virtio_console", "virtio_net", "crc32_generic",
 # On board for modprobe.
 CARRIED = ("crc32c_generic", "rdma_cm", "rdma_ucm", "ib_uverbs", "rds",
            "rds_rdma", "rds_tcp", "veth", "dummy", "sch_netem", "sch_tbf",
-           "sch_prio", "cls_u32", "siw")
+           "sch_prio", "cls_u32", "siw", "crc32_pclmul")
 PROGRAMS = ("bash", "date", "ip", "kmod", "rdma", "ss", "tc", "timeout")
 KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
 # Programs written for RDS, or against it, where the host has them.
@@ -143,7 +143,7 @@ def _payload(kernel: Kernel, base: Path, modules: list[Path]) -> bytes:
     archive.program("bin/demo", _own_programs() / "demo")
     if modules:
         _add_own_modules(archive, kernel, base, modules)
-    for part in ("lib", "loop", "rxe"):
+    for part in ("bench", "lib", "loop", "rxe"):
         archive.tree(f"xrds/selftests/{part}", TOP / "selftests" / part)
     _add_strangers(archive)
     for program in programs():
@@ -152,7 +152,8 @@ def _payload(kernel: Kernel, base: Path, modules: list[Path]) -> bytes:
 
 
 def _add_strangers(archive: Archive) -> None:
-    for name in STRANGERS:
+    wanted = STRANGERS + (("perf",) if os.environ.get("BENCH_PROFILE") else ())
+    for name in wanted:
         found = shutil.which(name)
         if found:
             archive.program(f"bin/{name}", Path(found))
