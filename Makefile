@@ -33,7 +33,7 @@ help:
 	@echo '                    are made on purpose (selftests/faults)?'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
 	@echo '  make bench        ratios to the verbs below and to in-tree RDS, in'
-	@echo '                    virtual time (BENCH=quick: under 5 minutes;'
+	@echo '                    virtual time (BENCH=quick: fewer of them;'
 	@echo '                    BENCH_PROFILE=case: which functions it is in)'
 	@echo '  make shell        boot nodes and type commands (NODES=2)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'

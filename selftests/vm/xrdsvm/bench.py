@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from . import goals, kernels, tests
 from .host import BUILD, note
-from .node import Failed, Node, NodeDied, Proc, stopwatch
+from .node import Failed, Node, NodeDied, stopwatch
 from .rig import Rig, build_modules
 
 A, B, LOOP = "10.7.0.1", "10.7.0.2", "127.0.0.1"
@@ -27,7 +27,6 @@ DIAL = f"for n in {{1..{IDLE}}}; do xrds-ping -qc1 -I {A} 10.7.1.$n; done"
 # not any more.
 ROOM = 256 * MIB
 WARM_UP = 20                # messages
-ENOUGH = 1000               # packets
 MORE = 4                    # times the messages, for a profile
 MEMORY = 3072               # MiB: in-tree RDS takes 4 for an end of a connection
 SECONDS = 900               # of a command, at most
@@ -47,7 +46,6 @@ class Case:
     loop: bool = False      # within the node
     options: str = ""       # of xrds-perf
     floor: str = ""         # mode of the floor, if it is another; - has none
-    beside: str = ""        # what another xrds-perf does meanwhile
     before: str = ""        # what the node does first
     rival: bool = True      # in-tree RDS can do it
 
@@ -89,10 +87,6 @@ def cases(quick: bool) -> list[Case]:
     """What is measured; a quick run repeats less, and sends less."""
     few = 1 if quick else 3
     found = _messages(few) + _rdma(few)
-    found.append(Case("round trip, 64 B, beside 1 MiB", "echo", 64, 40 * few,
-                      beside=f"-m stream -l {MIB} -b {4 * MIB} -B {ROOM} "
-                             "-n 1000000",
-                      floor="-"))
     for what, option in (("10000 sockets", "-i 10000"),
                          ("1000 destinations", "-D 1000")):
         found.append(Case(f"round trip, 64 B, {what}", "echo", 64, 200 * few,
@@ -230,16 +224,9 @@ class Bench:
     def _perf(self, stack: str, case: Case, extra: str, host: str) -> None:
         if case.before:
             self._memory(stack, case.before)
-        if case.beside:
-            other = self._beside(f"xrds-perf {case.beside} {extra} {host}")
         before = self._packets()
         command = f"xrds-perf {case.perf()} {extra} {host}"
-        try:
-            lines = self._repeat(command)
-        finally:
-            if case.beside:
-                other.kill()
-                other.wait(SECONDS, check=False)
+        lines = self._repeat(command)
         packets = self._packets() - before
         raw = [json.loads(line) for line in lines]
         number = sum(r["messages"] for r in raw)
@@ -253,16 +240,6 @@ class Bench:
         if PROFILE and fnmatch.fnmatch(case.name, PROFILE):
             self._profile(f"{stack}, {case.name}", f"xrds-perf {case.perf()} "
                           f"-n {MORE * case.count} {extra} {host}")
-
-    def _beside(self, command: str) -> Proc:
-        """It runs, and sends."""
-        enough = self._packets() + ENOUGH
-        other = self.node.start(command)
-        elapsed = stopwatch()
-        while self._packets() < enough:
-            if other.code is not None or elapsed() > SECONDS:
-                raise Failed(f"{command}: {other.out}")
-        return other
 
     def _profile(self, title: str, command: str) -> None:
         """Which functions the whole node was in meanwhile, by samples."""
