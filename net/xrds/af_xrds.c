@@ -581,6 +581,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	sock->ops = &xrds_proto_ops;
 	sk->sk_protocol = protocol;
 	sk->sk_destruct = xrds_sock_destruct;
+	sk->sk_write_space = xrds_space_changed;
 	/* lookups through the bind table and the destinations use RCU */
 	sock_set_flag(sk, SOCK_RCU_FREE);
 

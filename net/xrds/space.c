@@ -549,6 +549,31 @@ bool xrds_dest_ack_wanted(struct xrds_dest *dest)
 }
 
 /**
+ * xrds_space_changed - the space of a socket's destinations has another size
+ * @sk: socket
+ *
+ * sk->sk_write_space: SO_SNDBUF ends with it. Who was refused may fit now.
+ *
+ * Context: process, socket locked.
+ */
+void xrds_space_changed(struct sock *sk)
+{
+	struct xrds_sock *xs = xrds_sk(sk);
+	struct xrds_dest *dest;
+	__poll_t mask;
+
+	spin_lock_bh(&xs->lock);
+	list_for_each_entry(dest, &xs->dests, xs_node) {
+		mask = xrds_dest_recheck_held(dest);
+		if (xrds_dest_recheck(dest))
+			mask |= XRDS_POLL_SPACE;
+		if (mask)
+			xrds_dest_wake(dest, mask);
+	}
+	spin_unlock_bh(&xs->lock);
+}
+
+/**
  * xrds_dest_set_sndbuf - XRDS_DEST_SNDBUF
  * @xs: socket
  * @arg: the option's argument
@@ -569,6 +594,7 @@ int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 		return -EINVAL;
 	if (arg->dest.ss_family == AF_UNSPEC) {
 		WRITE_ONCE(xs->dest_sndbuf, arg->bytes);
+		xrds_space_changed(&xs->sk);
 		return 0;
 	}
 	ret = xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest));

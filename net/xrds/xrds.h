@@ -686,6 +686,7 @@ int xrds_dest_release_promise(struct xrds_sock *xs,
 void xrds_dest_break_promises(struct xrds_sock *xs);
 void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge);
 bool xrds_dest_ack_wanted(struct xrds_dest *dest);
+void xrds_space_changed(struct sock *sk);
 int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 			 const struct xrds_dest_sndbuf *arg);
 

@@ -656,6 +656,46 @@ static void overtaken(void)
 	close(rx);
 }
 
+static void more_space_once(bool by_option)
+{
+	struct xrds_dest_sndbuf arg = { .bytes = 4 * SPACE };
+	struct xrds_dest_status st;
+	struct sender s = { .fd = rds_bound(NULL) };
+	pthread_t thread;
+	struct waker w;
+	int rx, error;
+
+	rx = rds_bound(&s.to);
+	rds_set_int(s.fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	fill(s.fd, &s.to, CHUNK, &error);
+	check_eq(error, EAGAIN);
+	pthread_create(&thread, NULL, send_thread, &s);
+	must_wait(refused, &s, WAIT_MS);
+	waker_start(&w, s.fd, POLLOUT);
+	arg.dest.ss_family = AF_UNSPEC;
+	if (by_option)
+		must(setsockopt(s.fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg,
+				sizeof(arg)));
+	else
+		rds_set_int(s.fd, SOL_SOCKET, SO_SNDBUF, 4 * SPACE);
+	pthread_join(thread, NULL);
+	check_ret(s.ret, CHUNK);
+	check_eq(pthread_join(w.thread, NULL), 0);
+	check_eq(w.seen, POLLOUT);
+	/* not the first acknowledgment has woken them */
+	must(dest_status(s.fd, &s.to, &st));
+	check(st.queued_bytes > SPACE);
+	close(s.fd);
+	close(rx);
+}
+
+static void more_space(void)
+{
+	more_space_once(false);
+	more_space_once(true);
+}
+
 static void cong_wakes(void)
 {
 	struct sender s = { 0 };
@@ -791,6 +831,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "overtaken", "so does one that a smaller message has passed",
 	  overtaken, TAP_EACH_FAMILY, 0 },
+	{ "more_space", "more space wakes who was refused", more_space,
+	  TAP_EACH_FAMILY, 0 },
 	{ "cong_wakes", "a sender that waits for congestion gets through",
 	  cong_wakes, TAP_EACH_FAMILY, 0 },
 	{ "cong_receiver_closes", "a closed receiver does not block for ever",
