@@ -14,10 +14,9 @@
  * region is used.
  */
 #include <linux/highmem.h>
+#include <linux/random.h>
 
 #include "xrds.h"
-
-static atomic_t xrds_loop_next_key = ATOMIC_INIT(0);
 
 /**
  * xrds_loop_mr_reg - give a region a key
@@ -28,8 +27,8 @@ static atomic_t xrds_loop_next_key = ATOMIC_INIT(0);
  */
 int xrds_loop_mr_reg(struct xrds_mr *mr)
 {
-	/* the table refuses a key that is in use: after 2^32 of them */
-	mr->key.rkey = (u32)atomic_inc_return(&xrds_loop_next_key);
+	/* not to be guessed; the table refuses one that is in use */
+	mr->key.rkey = get_random_u32();
 	mr->offset = mr->pin->bv[0].bv_offset;
 	return 0;
 }
