@@ -325,6 +325,8 @@ static void xrds_source_free(struct xrds_sock *xs, struct xrds_source *src)
 	if (xs->last_source == src)
 		xs->last_source = NULL;
 	src->linked = false;
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    XRDS_SOURCE_COST_BYTES);
 	/* xrds_source_lost_all() may have it in its hands */
 	kfree_rcu(src, rcu);
 }
@@ -349,20 +351,28 @@ static struct xrds_source *xrds_source_add(struct xrds_sock *xs,
 	if (xs->nr_sources >= READ_ONCE(xs->xn->sock_max_dests) &&
 	    !xrds_source_evict(xs))
 		return NULL;
+	if (xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			      XRDS_SOURCE_COST_BYTES))
+		return NULL;
 	src = kzalloc(sizeof(*src), GFP_ATOMIC | __GFP_NOWARN);
 	if (!src)
-		return NULL;
+		goto err_uncharge;
 	src->key = *key;
 	src->ended = true;
 	if (rhashtable_insert_fast(&xs->xn->sources, &src->node,
 				   xrds_source_params)) {
 		kfree(src);
-		return NULL;
+		goto err_uncharge;
 	}
 	list_add(&src->list, &xs->sources);
 	src->linked = true;
 	xs->nr_sources++;
 	return src;
+
+err_uncharge:
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    XRDS_SOURCE_COST_BYTES);
+	return NULL;
 }
 
 /* Messages mostly come in a row, so the last source is tried first: the table

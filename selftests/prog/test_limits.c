@@ -20,6 +20,9 @@ enum {
 	CHUNK		= 65536,
 	BOUND_KB	= 2070,		/* leaves room for sockets */
 	COST		= 1024,		/* of a message, beside its payload */
+	SOCK_COST	= 4096,
+	SOURCE_COST	= 256,
+	SOURCES		= 200,
 	PINNED_KB	= 64,
 	KEYS		= 5,
 	CONNS		= 8,
@@ -122,6 +125,31 @@ static void lingering(void)
 	knob("net/xrds/max_memory_kb", 1 << 20);
 	check(tap_wait(used_at_most, &before, WAIT_MS * 3));
 	close(sink);
+}
+
+static bool sources_only(void *arg)
+{
+	return counter_now("obj_dests") == 0 &&
+	       counter_now("used_memory") < *(long long *)arg;
+}
+
+/* Whom a socket has heard of it remembers, at its own user's cost. */
+static void heard(void)
+{
+	long long limit = counter_now("used_memory") + SOURCES * SOURCE_COST;
+	union addr to;
+	int rx = rds_bound(&to), fd;
+
+	/* the receiver itself, and the socket that looks */
+	limit += 3 * SOCK_COST;
+	for (int i = 0; i < SOURCES; i++) {
+		fd = rds_bound(NULL);
+		check_ret(rds_send(fd, "x", 1, 0, &to), 1);
+		close(fd);
+	}
+	check(tap_wait(sources_only, &limit, WAIT_MS * 3));
+	check(counter_now("used_memory") >= SOURCES * SOURCE_COST + SOCK_COST);
+	close(rx);
 }
 
 static bool may_open(void *arg)
@@ -411,6 +439,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 60 },
 	{ "lingering", "closed sockets count as long as they deliver",
 	  lingering, 0, 90 },
+	{ "heard", "whom a socket has heard of counts as memory", heard,
+	  TAP_EACH_FAMILY, 60 },
 	{ "sockets", "sockets count as memory", sockets, 0, 60 },
 	{ "pinned", "pinned memory is bounded: EDQUOT", pinned, 0, 60 },
 	{ "pinned_ops", "that of ops as well", pinned_ops, 0, 60 },
