@@ -2,11 +2,11 @@
 /*
  * The loopback transport: sender and receiver on one node.
  *
- * A message goes straight from the sender's queue into the receiver's, its
- * pages with it: the skb that the receiver will get is built in sendmsg(),
- * where memory may be waited for, and refers to the same pages. The
- * connection passes the same states, sequence numbers and limits as one over
- * the wire; its endpoint is its own peer.
+ * A message goes straight from the sender's queue into the receiver's: its
+ * payload is copied into the skb that the receiver will get, in sendmsg(),
+ * where memory may be waited for. The connection passes the same states,
+ * sequence numbers and limits as one over the wire; its endpoint is its own
+ * peer.
  *
  * It is also the test bed. Three knobs under net.xrds.loop make the transport
  * slow (delay_ms), lossy (loss_permille: a message is lost, which resets the
@@ -20,6 +20,11 @@
 #include <linux/sched/clock.h>
 
 #include "xrds.h"
+
+enum {
+	/* payloads up to this are in the skb itself, others in pages */
+	XRDS_LOOP_LINEAR_BYTES	= 4096,
+};
 
 /**
  * struct xrds_loop_ep - one life of a loopback connection
@@ -227,52 +232,83 @@ static void xrds_loop_stop(struct xrds_conn *conn)
 	kfree(ep);
 }
 
-/* Add the message's pages to an skb, as many as it takes. */
-static void xrds_loop_add_frags(struct sk_buff *skb,
-				const struct xrds_msg *msg, unsigned int *i)
+/* Copy the next piece of payload into a page of its own. */
+static int xrds_loop_add_page(struct sk_buff *skb, struct iov_iter *from,
+			      u32 left)
 {
-	while (*i < msg->nr_bv &&
-	       skb_shinfo(skb)->nr_frags < MAX_SKB_FRAGS) {
-		const struct bio_vec *bv = &msg->bv[(*i)++];
+	struct page *page;
+	u32 bytes, n;
 
-		get_page(bv->bv_page);
-		skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, bv->bv_page,
-				bv->bv_offset, bv->bv_len,
-				SKB_DATA_ALIGN(bv->bv_len));
-	}
+	page = xrds_msg_page(left, &bytes);
+	if (!page)
+		return -ENOMEM;
+	n = min(left, bytes);
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, 0, n, bytes);
+	return copy_page_from_iter(page, 0, n, from) == n ? n : -EFAULT;
 }
 
-/* Make the receiver's skb. More pages than one skb takes go to further ones
- * on its frag_list.
- */
+/* More pages than one skb takes go to further ones on its frag_list. */
+static int xrds_loop_add_pages(struct sk_buff *head, struct iov_iter *from,
+			       u32 len)
+{
+	struct sk_buff **next = &skb_shinfo(head)->frag_list;
+	struct sk_buff *skb = head;
+	u32 before = 0;
+	int n;
+
+	while (len) {
+		if (skb_shinfo(skb)->nr_frags == MAX_SKB_FRAGS) {
+			skb = alloc_skb(0, GFP_KERNEL_ACCOUNT);
+			if (!skb)
+				return -ENOMEM;
+			*next = skb;
+			next = &skb->next;
+			before = 0;
+		}
+		n = xrds_loop_add_page(skb, from, len);
+		if (n < 0)
+			return n;
+		len -= n;
+		if (skb == head)
+			continue;
+		head->len += n;
+		head->data_len += n;
+		head->truesize += skb->truesize - before;
+		before = skb->truesize;
+	}
+	return 0;
+}
+
+/* Take the payload as the receiver will get it: it is not copied again. */
+static struct sk_buff *xrds_loop_payload(struct iov_iter *from, u32 len)
+{
+	bool linear = len <= XRDS_LOOP_LINEAR_BYTES;
+	struct sk_buff *skb;
+	int ret = 0;
+
+	skb = xrds_skb_alloc(linear ? len : 0, GFP_KERNEL_ACCOUNT);
+	if (!skb)
+		return ERR_PTR(-ENOMEM);
+	if (!linear)
+		ret = xrds_loop_add_pages(skb, from, len);
+	else if (copy_from_iter(skb_put(skb, len), len, from) != len)
+		ret = -EFAULT;
+	if (ret) {
+		kfree_skb(skb);
+		return ERR_PTR(ret);
+	}
+	return skb;
+}
+
+/* The kernel's own messages are empty. */
 static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 {
-	/* the answer to a ping is made in softirq context, and is empty */
+	/* the answer to a ping is made in softirq context */
 	gfp_t gfp = msg->dest ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC | __GFP_NOWARN;
-	struct sk_buff *head, *skb, **next;
-	unsigned int i = 0;
 
-	head = xrds_skb_alloc(0, gfp);
-	if (!head)
-		return -ENOMEM;
-	xrds_loop_add_frags(head, msg, &i);
-	next = &skb_shinfo(head)->frag_list;
-	while (i < msg->nr_bv) {
-		skb = alloc_skb(0, gfp);
-		if (!skb) {
-			kfree_skb(head);
-			return -ENOMEM;
-		}
-		xrds_loop_add_frags(skb, msg, &i);
-		head->len += skb->len;
-		head->data_len += skb->len;
-		head->truesize += skb->truesize;
-		*next = skb;
-		next = &skb->next;
-	}
-	kfree_skb(msg->skb);
-	msg->skb = head;
-	return 0;
+	if (!msg->skb)
+		msg->skb = xrds_skb_alloc(0, gfp);
+	return msg->skb ? 0 : -ENOMEM;
 }
 
 static int xrds_loop_queue(struct xrds_loop_ep *ep, struct xrds_msg *msg,
@@ -337,6 +373,7 @@ struct xrds_transport xrds_loop_transport = {
 	.refuse		= xrds_loop_refuse,
 	.start		= xrds_loop_start,
 	.stop		= xrds_loop_stop,
+	.payload	= xrds_loop_payload,
 	.prepare	= xrds_loop_prepare,
 	.xmit		= xrds_loop_xmit,
 	.xmit_ctl	= xrds_loop_xmit_ctl,

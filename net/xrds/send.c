@@ -77,8 +77,15 @@ void xrds_msg_put(struct xrds_msg *msg)
 }
 EXPORT_SYMBOL_GPL(xrds_msg_put);
 
-/* Pages of the highest order that does not exceed the need and is cheap. */
-static struct page *xrds_msg_page(u32 len, u32 *bytes)
+/**
+ * xrds_msg_page - pages of the highest order that is cheap
+ * @len: the need, which they do not exceed by a page, bytes
+ * @bytes: result: their length
+ *
+ * Context: process.
+ * Return: the pages, or NULL.
+ */
+struct page *xrds_msg_page(u32 len, u32 *bytes)
 {
 	int order = min_t(int, get_order(len), XRDS_MSG_MAX_ORDER);
 	gfp_t gfp = GFP_KERNEL_ACCOUNT;
@@ -143,6 +150,24 @@ static int xrds_msg_copy_large(struct xrds_msg *msg, struct iov_iter *from)
 	return 0;
 }
 
+/* A message whose payload the receiver gets as it is */
+static struct xrds_msg *xrds_msg_around(struct xrds_net *xn,
+					struct sk_buff *skb, u32 len)
+{
+	struct xrds_msg *msg;
+
+	if (IS_ERR(skb))
+		return ERR_CAST(skb);
+	msg = xrds_msg_alloc(xn, 0, GFP_KERNEL_ACCOUNT);
+	if (!msg) {
+		kfree_skb(skb);
+		return ERR_PTR(-ENOMEM);
+	}
+	msg->len = len;
+	msg->skb = skb;
+	return msg;
+}
+
 static struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn,
 					   struct msghdr *m, u32 len)
 {
@@ -162,7 +187,6 @@ static struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn,
 		xrds_msg_put(msg);
 		return ERR_PTR(ret);
 	}
-	xrds_count_add(xn, XRDS_C_COPY_FROM_USER, len);
 	return msg;
 }
 
@@ -484,11 +508,17 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 	struct xrds_msg *msg;
 	int ret;
 
-	msg = xrds_msg_from_user(xs->xn, m, len);
+	if (conn->trans->payload)
+		msg = xrds_msg_around(xs->xn,
+				      conn->trans->payload(&m->msg_iter, len),
+				      len);
+	else
+		msg = xrds_msg_from_user(xs->xn, m, len);
 	if (IS_ERR(msg)) {
 		ret = PTR_ERR(msg);
 		goto err_space;
 	}
+	xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
 	msg->sport = xs->bind.port;
 	msg->dport = dest->key.port;
 	msg->dest = dest;

@@ -556,6 +556,7 @@ int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
 struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
 				gfp_t gfp);
 void xrds_msg_put(struct xrds_msg *msg);
+struct page *xrds_msg_page(u32 len, u32 *bytes);
 
 static inline void xrds_msg_get(struct xrds_msg *msg)
 {
@@ -1375,6 +1376,10 @@ enum { XRDS_TRANS_LOOP = 3 };
  *		nothing without endpoint.
  * @flush:	wait, for a bounded time, until the peer's device has all that
  *		was posted. Returns whether it has. Optional: it always has.
+ * @payload:	process context, may sleep: take the payload of a message from a
+ *		program, in the skb that its receiver will get; it becomes
+ *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the
+ *		payload goes into msg->bv.
  * @prepare:	process context, may sleep: make what xmit() will need for the
  *		message. Optional. Returns 0 or a negative errno.
  * @xmit:	post a whole message; msg->seq and msg->flags are set. Called
@@ -1418,6 +1423,7 @@ struct xrds_transport {
 	int (*start)(struct xrds_conn *conn);
 	bool (*flush)(struct xrds_conn *conn);
 	void (*stop)(struct xrds_conn *conn);
+	struct sk_buff *(*payload)(struct iov_iter *from, u32 len);
 	int (*prepare)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit_ctl)(struct xrds_conn *conn, u8 type, const void *data,
