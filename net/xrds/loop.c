@@ -4,9 +4,10 @@
  *
  * A message goes straight from the sender's queue into the receiver's: its
  * payload is copied into the skb that the receiver will get, in sendmsg(),
- * where memory may be waited for. The connection passes the same states,
- * sequence numbers and limits as one over the wire; its endpoint is its own
- * peer.
+ * where memory may be waited for. Unless earlier ones wait it is not queued at
+ * all, but received before sendmsg() returns. The connection passes the same
+ * states, sequence numbers and limits as one over the wire; its endpoint is its
+ * own peer.
  *
  * It is also the test bed. Three knobs under net.xrds.loop make the transport
  * slow (delay_ms), lossy (loss_permille: a message is lost, which resets the
@@ -62,6 +63,17 @@ static int xrds_loop_local(struct net *net, const struct in6_addr *addr,
 	return xrds_addr_is_loopback(addr) ? 0 : -EADDRNOTAVAIL;
 }
 
+static void xrds_loop_receive(struct xrds_conn *conn,
+			      const struct xrds_wire_msg *wm,
+			      struct sk_buff *skb)
+{
+	u64 now = local_clock();
+
+	xrds_skb_trace(skb)->at[XRDS_RX_HDR] = now;
+	xrds_skb_trace(skb)->at[XRDS_RX_START] = now;
+	xrds_recv_msg(conn, wm, skb);
+}
+
 static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_wire_msg wm = {
@@ -98,9 +110,7 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
 	/* what is delivered is acknowledged at once, so it comes here once */
 	msg->skb = NULL;
 	if (deliver) {
-		xrds_skb_trace(skb)->at[XRDS_RX_HDR] = local_clock();
-		xrds_skb_trace(skb)->at[XRDS_RX_START] = local_clock();
-		xrds_recv_msg(conn, &wm, skb);
+		xrds_loop_receive(conn, &wm, skb);
 	} else {
 		kfree_skb(skb);
 		/* received all the same: the next clear-to-send says so */
@@ -311,6 +321,39 @@ static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	return msg->skb ? 0 : -ENOMEM;
 }
 
+/* Nothing that was sent before waits, so the message need not be queued, nor be
+ * kept for the case that the connection is lost: nothing is lost on the way.
+ */
+static int xrds_loop_direct(struct xrds_conn *conn, struct xrds_wire_msg *wm,
+			    struct sk_buff *skb)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_loop_ep *ep;
+	int ret = -EAGAIN;
+
+	if (unlikely(READ_ONCE(xn->loop_loss_permille) ||
+		     READ_ONCE(xn->loop_delay_ms)))
+		return ret;
+
+	spin_lock_bh(&conn->tx_lock);
+	ep = conn->ep;
+	if (!conn->tx_open || conn->tx_closing || ep->broken ||
+	    !list_empty(&ep->queue))
+		goto out;
+	spin_lock(&conn->lock);
+	if (!xrds_xmit_wanted(conn)) {
+		wm->seq = ++conn->tx_seq;
+		WRITE_ONCE(conn->acked, wm->seq);
+		ret = 0;
+	}
+	spin_unlock(&conn->lock);
+	if (!ret)
+		xrds_loop_receive(conn, wm, skb);
+out:
+	spin_unlock_bh(&conn->tx_lock);
+	return ret;
+}
+
 static int xrds_loop_queue(struct xrds_loop_ep *ep, struct xrds_msg *msg,
 			   unsigned int delay_ms)
 {
@@ -374,6 +417,7 @@ struct xrds_transport xrds_loop_transport = {
 	.start		= xrds_loop_start,
 	.stop		= xrds_loop_stop,
 	.payload	= xrds_loop_payload,
+	.direct		= xrds_loop_direct,
 	.prepare	= xrds_loop_prepare,
 	.xmit		= xrds_loop_xmit,
 	.xmit_ctl	= xrds_loop_xmit_ctl,

@@ -156,8 +156,6 @@ static struct xrds_msg *xrds_msg_around(struct xrds_net *xn,
 {
 	struct xrds_msg *msg;
 
-	if (IS_ERR(skb))
-		return ERR_CAST(skb);
 	msg = xrds_msg_alloc(xn, 0, GFP_KERNEL_ACCOUNT);
 	if (!msg) {
 		kfree_skb(skb);
@@ -187,6 +185,7 @@ static struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn,
 		xrds_msg_put(msg);
 		return ERR_PTR(ret);
 	}
+	xrds_count_add(xn, XRDS_C_COPY_FROM_USER, len);
 	return msg;
 }
 
@@ -500,25 +499,53 @@ static void xrds_send_fill(struct xrds_msg *msg,
 	}
 }
 
+/* The receiver may get a plain message at once. Returns whether it has. */
+static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
+			     struct sk_buff *skb, u32 len,
+			     const struct xrds_send_args *args, bool reply)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	struct xrds_wire_msg wm = {
+		.len	= len,
+		.sport	= xs->bind.port,
+		.dport	= dest->key.port,
+		.flags	= reply ? XRDS_F_REPLY : 0,
+	};
+
+	if (args->rop || args->has_barrier || args->has_cookie ||
+	    conn->trans->direct(conn, &wm, skb))
+		return false;
+	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
+	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
+	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), true);
+	return true;
+}
+
 /* Space is reserved: make the message and queue it. */
 static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 			 struct xrds_conn *conn, struct msghdr *m, u32 len,
 			 const struct xrds_send_args *args, bool reply)
 {
+	struct sk_buff *skb = NULL;
 	struct xrds_msg *msg;
 	int ret;
 
-	if (conn->trans->payload)
-		msg = xrds_msg_around(xs->xn,
-				      conn->trans->payload(&m->msg_iter, len),
-				      len);
-	else
-		msg = xrds_msg_from_user(xs->xn, m, len);
+	if (conn->trans->payload) {
+		skb = conn->trans->payload(&m->msg_iter, len);
+		ret = PTR_ERR_OR_ZERO(skb);
+		if (ret)
+			goto err_space;
+		xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
+		if (xrds_send_direct(dest, conn, skb, len, args, reply))
+			return len;
+	}
+
+	msg = skb ? xrds_msg_around(xs->xn, skb, len) :
+		    xrds_msg_from_user(xs->xn, m, len);
 	if (IS_ERR(msg)) {
 		ret = PTR_ERR(msg);
 		goto err_space;
 	}
-	xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
 	msg->sport = xs->bind.port;
 	msg->dport = dest->key.port;
 	msg->dest = dest;

@@ -1380,6 +1380,9 @@ enum { XRDS_TRANS_LOOP = 3 };
  *		program, in the skb that its receiver will get; it becomes
  *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the
  *		payload goes into msg->bv.
+ * @direct:	with @payload: hand that of a message, and what else is known of
+ *		it, to the receiver at once. Returns 0, and has consumed the
+ *		skb; -EAGAIN: the message is to be queued. Process context.
  * @prepare:	process context, may sleep: make what xmit() will need for the
  *		message. Optional. Returns 0 or a negative errno.
  * @xmit:	post a whole message; msg->seq and msg->flags are set. Called
@@ -1424,6 +1427,8 @@ struct xrds_transport {
 	bool (*flush)(struct xrds_conn *conn);
 	void (*stop)(struct xrds_conn *conn);
 	struct sk_buff *(*payload)(struct iov_iter *from, u32 len);
+	int (*direct)(struct xrds_conn *conn, struct xrds_wire_msg *wm,
+		      struct sk_buff *skb);
 	int (*prepare)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit_ctl)(struct xrds_conn *conn, u8 type, const void *data,
