@@ -23,8 +23,11 @@
 #include "xrds.h"
 
 enum {
-	/* payloads up to this are in the skb itself, others in pages */
-	XRDS_LOOP_LINEAR_BYTES	= 4096,
+	/* payloads up to this are in the skb itself, up to the next in a page
+	 * fragment, others in pages of their own
+	 */
+	XRDS_LOOP_LINEAR_BYTES	= 512,
+	XRDS_LOOP_FRAG_BYTES	= 4096,
 };
 
 /**
@@ -254,7 +257,20 @@ static int xrds_loop_add_page(struct sk_buff *skb, struct iov_iter *from,
 		return -ENOMEM;
 	n = min(left, bytes);
 	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, 0, n, bytes);
-	return copy_page_from_iter(page, 0, n, from) == n ? n : -EFAULT;
+	return copy_from_iter(page_address(page), n, from) == n ? n : -EFAULT;
+}
+
+static int xrds_loop_add_frag(struct sk_buff *skb, struct iov_iter *from,
+			      u32 len)
+{
+	struct bio_vec bv;
+	int ret;
+
+	ret = xrds_msg_frag(&bv, from, len);
+	if (!ret)
+		skb_add_rx_frag(skb, 0, bv.bv_page, bv.bv_offset, len,
+				SKB_DATA_ALIGN(len));
+	return ret;
 }
 
 /* More pages than one skb takes go to further ones on its frag_list. */
@@ -299,8 +315,10 @@ static struct sk_buff *xrds_loop_payload(struct iov_iter *from, u32 len)
 	skb = xrds_skb_alloc(linear ? len : 0, GFP_KERNEL_ACCOUNT);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
-	if (!linear)
+	if (len > XRDS_LOOP_FRAG_BYTES)
 		ret = xrds_loop_add_pages(skb, from, len);
+	else if (!linear)
+		ret = xrds_loop_add_frag(skb, from, len);
 	else if (copy_from_iter(skb_put(skb, len), len, from) != len)
 		ret = -EFAULT;
 	if (ret) {

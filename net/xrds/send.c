@@ -22,7 +22,8 @@
 enum {
 	/* payloads up to this come from the shared page fragment */
 	XRDS_MSG_FRAG_BYTES	= 4096,
-	XRDS_MSG_MAX_ORDER	= 3,
+	/* a whole message */
+	XRDS_MSG_MAX_ORDER	= 8,
 };
 
 #define XRDS_SEND_FLAGS	(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | \
@@ -88,15 +89,18 @@ EXPORT_SYMBOL_GPL(xrds_msg_put);
 struct page *xrds_msg_page(u32 len, u32 *bytes)
 {
 	int order = min_t(int, get_order(len), XRDS_MSG_MAX_ORDER);
-	gfp_t gfp = GFP_KERNEL_ACCOUNT;
+	gfp_t gfp = GFP_KERNEL_ACCOUNT, cheap;
 	struct page *page;
 
-	/* not more than asked: 1 MiB is 32 x 32 KiB, 40 KiB is 32 + 8 */
+	/* not more than asked: 1 MiB is one, 40 KiB is 32 + 8 */
 	while (order && (PAGE_SIZE << order) > PAGE_ALIGN(len))
 		order--;
 	for (; order; order--) {
-		page = alloc_pages((gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_COMP |
-				   __GFP_NOWARN | __GFP_NORETRY, order);
+		/* those that are seldom there are not worth anybody's work */
+		cheap = gfp & ~(order > PAGE_ALLOC_COSTLY_ORDER ?
+				__GFP_RECLAIM : __GFP_DIRECT_RECLAIM);
+		page = alloc_pages(cheap | __GFP_COMP | __GFP_NOWARN |
+				   __GFP_NORETRY, order);
 		if (page)
 			goto out;
 	}
@@ -106,26 +110,41 @@ out:
 	return page;
 }
 
-static int xrds_msg_copy_small(struct xrds_msg *msg, struct iov_iter *from)
+/**
+ * xrds_msg_frag - take a small payload from a program
+ * @bv: result: where it is, with a reference on the page
+ * @from: where from
+ * @len: how much, at most a page
+ *
+ * Context: process.
+ * Return: 0, -ENOMEM, -EFAULT.
+ */
+int xrds_msg_frag(struct bio_vec *bv, struct iov_iter *from, u32 len)
 {
 	struct page_frag *pfrag = &current->task_frag;
-	struct bio_vec *bv = &msg->bv[0];
 
-	if (!skb_page_frag_refill(msg->len, pfrag, GFP_KERNEL_ACCOUNT))
+	if (!skb_page_frag_refill(len, pfrag, GFP_KERNEL_ACCOUNT))
 		return -ENOMEM;
-	/* refill promises room for msg->len, which is at most a page */
-	if (copy_page_from_iter(pfrag->page, pfrag->offset, msg->len,
-				from) != msg->len)
+	/* refill promises room for a page at most */
+	if (copy_from_iter(page_address(pfrag->page) + pfrag->offset, len,
+			   from) != len)
 		return -EFAULT;
 	get_page(pfrag->page);
 	bv->bv_page = pfrag->page;
 	bv->bv_offset = pfrag->offset;
-	bv->bv_len = msg->len;
-	msg->nr_bv = 1;
+	bv->bv_len = len;
 	/* keep the next message's payload aligned */
-	pfrag->offset += min_t(u32, ALIGN(msg->len, SMP_CACHE_BYTES),
+	pfrag->offset += min_t(u32, ALIGN(len, SMP_CACHE_BYTES),
 			       pfrag->size - pfrag->offset);
 	return 0;
+}
+
+static int xrds_msg_copy_small(struct xrds_msg *msg, struct iov_iter *from)
+{
+	int ret = xrds_msg_frag(&msg->bv[0], from, msg->len);
+
+	msg->nr_bv = !ret;
+	return ret;
 }
 
 static int xrds_msg_copy_large(struct xrds_msg *msg, struct iov_iter *from)
@@ -143,7 +162,8 @@ static int xrds_msg_copy_large(struct xrds_msg *msg, struct iov_iter *from)
 		bv->bv_page = page;
 		bv->bv_offset = 0;
 		bv->bv_len = n;
-		if (copy_page_from_iter(page, 0, n, from) != n)
+		/* in one go: it is not from highmem */
+		if (copy_from_iter(page_address(page), n, from) != n)
 			return -EFAULT;
 		left -= n;
 	}

@@ -557,6 +557,7 @@ struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
 				gfp_t gfp);
 void xrds_msg_put(struct xrds_msg *msg);
 struct page *xrds_msg_page(u32 len, u32 *bytes);
+int xrds_msg_frag(struct bio_vec *bv, struct iov_iter *from, u32 len);
 
 static inline void xrds_msg_get(struct xrds_msg *msg)
 {
