@@ -56,8 +56,12 @@ static bool xrds_cong_port_state(struct xrds_net *xn,
  */
 bool xrds_cong_blocked(struct xrds_conn *conn, u16 port)
 {
+	/* mostly nobody is; whoever becomes so is noted before its sender's
+	 * next message, and struck out before it wakes anybody
+	 */
 	if (conn->key.loop)
-		return xrds_cong_port_state(conn->xn, &conn->key.faddr,
+		return !list_empty(&conn->xn->cong_socks) &&
+		       xrds_cong_port_state(conn->xn, &conn->key.faddr,
 					    conn->key.scope, port);
 	return !xa_empty(&conn->cong) && xa_load(&conn->cong, port);
 }
