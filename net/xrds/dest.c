@@ -140,6 +140,8 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	lockdep_assert_held(&xs->lock);
 
 	dest->linked = false;
+	if (xs->last_dest == dest)
+		WRITE_ONCE(xs->last_dest, NULL);
 	rhashtable_remove_fast(&xs->xn->dests, &dest->node, xrds_dest_params);
 	list_del_init(&dest->xs_node);
 	list_del_init(&dest->idle_node);
@@ -180,6 +182,34 @@ struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
 		dest = NULL;
 	rcu_read_unlock();
 	return dest;
+}
+
+/* Messages mostly go where the last one went: no need to hash for that. */
+static struct xrds_dest *xrds_dest_find_last(struct xrds_sock *xs,
+					     const struct xrds_addr *to)
+{
+	struct xrds_dest *dest;
+
+	rcu_read_lock();
+	dest = READ_ONCE(xs->last_dest);
+	if (dest && (dest->key.port != to->port ||
+		     dest->key.scope != to->scope ||
+		     !ipv6_addr_equal(&dest->key.addr, &to->addr) ||
+		     !refcount_inc_not_zero(&dest->ref)))
+		dest = NULL;
+	rcu_read_unlock();
+	return dest;
+}
+
+/* What has left the table is not remembered: nobody would forget it. */
+static void xrds_dest_remember(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	spin_lock_bh(&xs->lock);
+	if (dest->linked)
+		WRITE_ONCE(xs->last_dest, dest);
+	spin_unlock_bh(&xs->lock);
 }
 
 /**
@@ -266,9 +296,14 @@ struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
 {
 	struct xrds_dest *dest, *old, *evicted = NULL;
 
-	dest = xrds_dest_find(xs, to);
+	dest = xrds_dest_find_last(xs, to);
 	if (dest)
 		return dest;
+	dest = xrds_dest_find(xs, to);
+	if (dest) {
+		xrds_dest_remember(dest);
+		return dest;
+	}
 
 	dest = xrds_dest_alloc(xs, to);
 	if (IS_ERR(dest))

@@ -356,6 +356,8 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @tos:	type of service of connections this socket uses; @lock
  * @lock:	L4, see the head of this file
  * @dests:	destinations of this socket; @lock
+ * @last_dest:	the one that was used last, or NULL; written under @lock, RCU
+ *		readers
  * @idle_dests:	those of them with nothing queued, oldest first; @lock
  * @nr_dests:	length of @dests; @lock
  * @nr_refused:	destinations that refused the last send; @lock
@@ -414,6 +416,7 @@ struct xrds_sock {
 
 	spinlock_t lock;		/* L4 */
 	struct list_head dests;
+	struct xrds_dest *last_dest;
 	struct list_head idle_dests;
 	u32 nr_dests;
 	u32 nr_refused;
