@@ -116,7 +116,7 @@ struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp)
 }
 EXPORT_SYMBOL_GPL(xrds_skb_alloc);
 
-/* A message that nobody is going to read, or that was read, goes. */
+/* A message that nobody is going to read goes. */
 static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
 {
 	if (xrds_skb(skb)->flags & XRDS_F_REPLY)
@@ -580,10 +580,9 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 		if (flags & MSG_TRUNC)
 			ret = xrds_skb(skb)->len;
 	}
-	if (peek)
-		kfree_skb(skb);
-	else
-		xrds_recv_free(xs, skb);
+	if (!peek && xrds_skb(skb)->flags & XRDS_F_REPLY)
+		xrds_reply_read(xs, skb);
+	consume_skb(skb);
 	return ret;
 }
 

@@ -55,14 +55,15 @@ int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
 {
 	struct rds_cmsg_rx_trace trace;
 	struct rds_rx_trace_so want;
-	u64 now = local_clock();
 	unsigned int i;
+	u64 now;
 
 	if (sock_flag(&xs->sk, SOCK_RCVTSTAMP))
 		__sock_recv_timestamp(m, &xs->sk, skb);
 	if (likely(!READ_ONCE(xs->rx_trace.rx_traces)))
 		return 0;
 
+	now = local_clock();
 	spin_lock_bh(&xs->lock);
 	want = xs->rx_trace;
 	spin_unlock_bh(&xs->lock);
