@@ -16,6 +16,7 @@
  *   ib_send.c  fragments, control messages, credits spent and granted
  *   ib_rdma.c  RDMA ops in front of messages
  *   ib_rq.c    receive queue: buffers posted, refilled
+ *   ib_lend.c  pages that were handed up, and come back
  *   ib_recv.c  completions: credits, reassembly, control messages
  *   ib_classic.c  what is different toward a classic peer
  *   ib_regq.c  registration queue: makes keys and makes them void
@@ -34,6 +35,7 @@
  *   rq->ep_lock         mutex; rq->eps; tx_lock is taken inside
  *   ibdev->lock         spin; ibdev->eps; conn->lock is taken inside
  *   rq->lock            spin; buffers; leaf
+ *   rq->lent.lock       spin; pages that were handed up; leaf
  *   pool->lock          spin; free objects for memory regions; leaf
  */
 #ifndef _XRDS_IB_H
@@ -253,6 +255,33 @@ enum {
 	XRDS_IB_MAX_LOST	= 32,
 };
 
+enum { XRDS_IB_LENT = 256 };	/* pages, at most */
+
+/**
+ * struct xrds_ib_lent - pages that a receive queue has handed up
+ * @lock:	guards the rest
+ * @ring:	the pages, with a reference each
+ * @first:	place of the oldest
+ * @nr:		how many
+ * @most:	bound of @nr, constant
+ * @at:		jiffies when the last was handed up
+ * @trim:	gives them up when none was for a while
+ */
+struct xrds_ib_lent {
+	spinlock_t lock;		/* ring, first, nr */
+	struct page *ring[XRDS_IB_LENT];
+	u32 first;
+	u32 nr;
+	u32 most;
+	unsigned long at;
+	struct delayed_work trim;
+};
+
+void xrds_ib_lent_init(struct xrds_ib_lent *lent, u32 most);
+void xrds_ib_lent_exit(struct xrds_ib_lent *lent);
+void xrds_ib_lend(struct xrds_ib_lent *lent, struct page *page);
+struct page *xrds_ib_lend_back(struct xrds_ib_lent *lent);
+
 /**
  * struct xrds_ib_buf - a receive buffer
  * @cqe:	completion
@@ -297,6 +326,7 @@ struct xrds_ib_buf {
  *		xrds_ib_rq_room()
  * @armed:	the device will tell when it runs low; whoever clears it tells
  *		the refill
+ * @lent:	pages that were handed up
  * @lock:	guards what follows
  * @bufs:	all buffers, posted ones included
  * @ready:	buffers that can be posted
@@ -324,6 +354,7 @@ struct xrds_ib_rq {
 	u32 nr_lost;
 	bool withheld;
 	bool armed;
+	struct xrds_ib_lent lent;
 
 	spinlock_t lock;		/* what follows */
 	struct list_head bufs;

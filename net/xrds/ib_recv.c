@@ -42,6 +42,7 @@ static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
 {
 	struct page *page = xrds_ib_rq_unmap(ep->rq, buf);
 
+	xrds_ib_lend(&ep->rq->lent, page);
 	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
 			XRDS_WIRE_HDR_BYTES, len, ep->rq->buf_bytes);
 }

@@ -188,9 +188,11 @@ static bool xrds_ib_buf_fill(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	if (buf->page)
 		return true;
 
-	page = alloc_pages_node(ibdev_to_node(dev),
-				GFP_KERNEL | __GFP_COMP | __GFP_NOWARN,
-				rq->order);
+	page = xrds_ib_lend_back(&rq->lent);
+	if (!page)
+		page = alloc_pages_node(ibdev_to_node(dev),
+					GFP_KERNEL | __GFP_COMP | __GFP_NOWARN,
+					rq->order);
 	if (!page)
 		return false;
 	dma = ib_dma_map_page(dev, page, 0, rq->buf_bytes, DMA_FROM_DEVICE);
@@ -580,6 +582,7 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
 	INIT_LIST_HEAD(&rq->bufs);
 	INIT_LIST_HEAD(&rq->ready);
 	INIT_LIST_HEAD(&rq->empty);
+	xrds_ib_lent_init(&rq->lent, shared ? max_bufs : window);
 	xrds_ib_dev_hold(ibdev);
 	if (!shared)
 		return rq;
@@ -632,6 +635,7 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 		kfree_skb(buf->skb);
 		kfree(buf);
 	}
+	xrds_ib_lent_exit(&rq->lent);
 	mutex_destroy(&rq->ep_lock);
 	xrds_ib_dev_put(rq->ibdev);
 	kfree(rq);
