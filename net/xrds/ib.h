@@ -657,6 +657,8 @@ void xrds_ib_stop(struct xrds_conn *conn);
 
 struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx);
 void xrds_ib_slot_signal(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
+bool xrds_ib_slot_awaited(const struct xrds_ib_ep *ep,
+			  const struct xrds_ib_slot *slot);
 void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
 			 const struct xrds_ib_slot *until,
 			 struct list_head *ended);

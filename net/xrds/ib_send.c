@@ -17,10 +17,11 @@
  * undone, and the endpoint is of no further use; unless it has taken nothing of
  * an op, which then fails alone.
  *
- * The last fragment of a message is signalled, and so is the last work request
- * of a call, every max_unsignaled_wr-th, and one posted while no other signal
- * is under way, and the control message that takes the last buffer: whatever
- * was posted, a completion will come that brings back what others wait for.
+ * What somebody waits for is signalled: the last fragment of a message with an
+ * op or with much memory, the last of a call if its message goes on, every
+ * max_unsignaled_wr-th, a control message with a buffer if no other signal is
+ * under way or the buffer is the last. The rest comes back with the next of
+ * these, or with what the watch posts in the end, see ib_slot.c.
  *
  * A message that must wait for its op has a fence, or on devices that cannot be
  * trusted with it, see ib_dev.c, waits in tx->part until the op has completed.
@@ -243,11 +244,12 @@ static int xrds_ib_part_chain(struct xrds_ib_ep *ep, u32 grant,
 			tx->broken = true;
 			return ret;
 		}
-		if (slot->msg || ++tx->run >= tx->max_run)
+		tx->run++;
+		if (xrds_ib_slot_awaited(ep, slot))
 			xrds_ib_slot_signal(ep, slot);
 	}
 	/* one whose message goes on later */
-	if (last)
+	if (last && tx->part.msg)
 		xrds_ib_slot_signal(ep, last);
 	return 0;
 }
@@ -324,8 +326,9 @@ static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
 	/* who finds no buffer waits for a completion that brings one, and who
 	 * ends the connection for the last one
 	 */
-	if (++tx->run >= tx->max_run || !tx->nr_signaled || tx->bye_sent ||
-	    tx->used > tx->nr / 2 || xrds_ib_ctl_full(tx))
+	tx->run++;
+	if (xrds_ib_slot_awaited(ep, slot) || tx->bye_sent || tx->closed ||
+	    (wm->flags && !tx->nr_signaled) || xrds_ib_ctl_full(tx))
 		xrds_ib_slot_signal(ep, slot);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
 	return xrds_ib_slot_post(ep, slot);

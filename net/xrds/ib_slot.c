@@ -8,12 +8,15 @@
  * it is posted until it has completed. Slots are taken and retired in order;
  * those that the device did not accept are given back from the end.
  *
- * Signals. Who posts sees to it that the last work request of a call is
- * signalled: then a completion will come that brings all back. Completions come
- * in order, so that of one slot retires all before it. The reference on a
- * message is dropped with its last fragment, which ends its op, too. A
- * completion with an error retires nothing: what was posted stays until the
- * queue pair is destroyed, as the device may still look at it.
+ * Signals. Completions come in order, so that of one slot retires all before
+ * it. What somebody waits for is signalled, see xrds_ib_slot_awaited(); a small
+ * message is not, because its completion would cost half as much as the message
+ * itself: a later one retires it, or if none follows, that of an empty write
+ * which the watch posts. So whatever was posted, a completion will come that
+ * brings it back. The reference on a message is dropped with its last fragment,
+ * which ends its op, too. A completion with an error, which comes for what is
+ * not signalled as well, retires nothing: what was posted stays until the queue
+ * pair is destroyed, as the device may still look at it.
  *
  * The watch looks after queues that are not empty, because a queue pair can get
  * stuck without any completion, not even with an error. Soft-RoCE's requester
@@ -32,6 +35,8 @@ enum {
 	XRDS_IB_WATCH_MS	= 250,
 	/* without progress, before the device is nudged */
 	XRDS_IB_NUDGE_MS	= 500,
+	/* memory that a message may keep a little longer than it must */
+	XRDS_IB_QUIET_BYTES	= 4096,
 };
 
 static u32 xrds_ib_slot_index(const struct xrds_ib_tx *tx,
@@ -80,6 +85,30 @@ void xrds_ib_slot_signal(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 	if (!ep->tx.nr_signaled++)
 		ep->tx.progress = jiffies;
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SIGNALED);
+}
+
+/**
+ * xrds_ib_slot_awaited - does somebody wait for the completion of a slot?
+ * @ep: endpoint
+ * @slot: slot that is filled
+ *
+ * That of an op's message raises the high-water mark. Large messages have
+ * memory that should be back soon, and when half of the ring is in use others
+ * may soon wait for slots. And what a classic peer has got is known from
+ * completions only.
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether somebody does.
+ */
+bool xrds_ib_slot_awaited(const struct xrds_ib_ep *ep,
+			  const struct xrds_ib_slot *slot)
+{
+	const struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->run >= tx->max_run || tx->used > tx->nr / 2)
+		return true;
+	return slot->msg && (slot->msg->rop || !xrds_ib_ep_xrds(ep) ||
+			     slot->msg->len > XRDS_IB_QUIET_BYTES);
 }
 
 static void xrds_ib_frag_unmap(struct xrds_ib_ep *ep,
@@ -267,6 +296,29 @@ static void xrds_ib_slot_nudge(struct xrds_ib_ep *ep)
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_NUDGED);
 }
 
+/* Nothing that is posted is signalled, and nothing has followed for a while:
+ * have it brought back by a write of no bytes behind it. There is a slot, as
+ * more than half of them are never without a signal, and none is needed once
+ * the end was announced: that is signalled.
+ */
+static int xrds_ib_slot_flush(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_slot *slot;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	if (ep->conn->ep != ep)
+		return 0;
+	slot = xrds_ib_slot_take(&ep->tx);
+	slot->wr.opcode = IB_WR_RDMA_WRITE;
+	slot->wr.num_sge = 0;
+	slot->rdma.remote_addr = 0;
+	slot->rdma.rkey = 0;
+	xrds_ib_slot_signal(ep, slot);
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FLUSHED);
+	return xrds_ib_slot_post(ep, slot);
+}
+
 /* Looks at a queue that is not empty, or at one that has failed. */
 static void xrds_ib_slot_watch(struct work_struct *work)
 {
@@ -275,19 +327,24 @@ static void xrds_ib_slot_watch(struct work_struct *work)
 	unsigned long nudge = msecs_to_jiffies(XRDS_IB_NUDGE_MS);
 	struct xrds_ib_tx *tx = &ep->tx;
 	bool busy, stalled;
+	int ret = 0;
 
 	if (test_bit(XRDS_IB_QP_ERROR, &ep->once)) {
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EIO);
 		return;
 	}
 	spin_lock_bh(&ep->conn->tx_lock);
+	if (tx->used && !tx->nr_signaled && !tx->broken)
+		ret = xrds_ib_slot_flush(ep);
 	busy = tx->nr_signaled && !tx->broken;
 	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
 	if (busy && !stalled && time_after(jiffies, tx->progress + nudge))
 		xrds_ib_slot_nudge(ep);
 	spin_unlock_bh(&ep->conn->tx_lock);
 
-	if (stalled) {
+	if (ret) {
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+	} else if (stalled) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_STALLED);
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ETIMEDOUT);
 	} else if (busy) {

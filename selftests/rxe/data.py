@@ -3,6 +3,7 @@
 
 import re
 
+import remote
 import traffic
 
 TIMEOUT = 180
@@ -77,3 +78,23 @@ def test_calls(rig):
     for address in (rig.a.ip, rig.a.ip6):
         rig.a.run(f"test_send -a {address}", timeout=90)
         rig.a.run(f"test_socket -a {address}", timeout=90)
+
+
+def _send_small(rig, count) -> None:
+    receiver = rig.b.start(f"xrds_msg recv --bind {rig.b.ip} --count {count}")
+    receiver.expect("listening")
+    rig.a.run(f"xrds_msg send --bind {rig.a.ip} --to {rig.b.ip} "
+              f"--sizes {','.join(['64'] * count)}", timeout=60)
+    receiver.wait(timeout=60)
+
+
+def test_signals(rig):
+    """Small messages have no completion each, and leave all the same."""
+    before = remote.counter(rig.a, "ib_tx_signaled")
+    _send_small(rig, 64)
+    signals = remote.counter(rig.a, "ib_tx_signaled") - before
+    rig.check(signals < 32, f"{signals} signals for 64 messages")
+    before = remote.counter(rig.a, "ib_tx_flushed")
+    _send_small(rig, 1)
+    remote.wait_above(rig.a, "ib_tx_flushed", before)
+    rig.a.wait_for("test $(test_counter obj_msgs) -eq 0")
