@@ -30,7 +30,7 @@
  * each header returns what this side can grant. The last credit is kept for a
  * header that grants some: otherwise two sides without credits could both
  * have some to give and no way to say so. When nothing else goes to the peer
- * and it has used a quarter of its window, a header goes on its own.
+ * and it has used half of its window, a header goes on its own.
  *
  * All of it runs under conn->tx_lock, in the context of whoever sends, or of
  * completions. It must never wait, and never allocate.
@@ -501,7 +501,7 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep)
 			  READ_ONCE(ep->rx.received);
 	struct xrds_conn *conn = ep->conn;
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 enough = max(tx->window / 4, 1U);
+	u32 enough = max(tx->window / 2, 1U);
 	int ret = 0;
 
 	/* a guess, to keep the lock out of the common case */
