@@ -354,7 +354,7 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 			  struct xrds_wire_hello *hello)
 {
 	memset(hello, 0, sizeof(*hello));
-	hello->revision = XRDS_HELLO_REVISION;
+	hello->revision = XRDS_REVISION_FIRST;
 	hello->lane = conn->key.lane;
 	hello->epoch = conn->epoch;
 	hello->inc = conn->inc;

@@ -13,7 +13,8 @@
  * from the bytes alone is judged here and nowhere else. What needs the state
  * of the connection stays with the caller: that an acknowledgment is for
  * something sent, that a tag is one of those offered, that credits do not add
- * up to too many, that a sequence number is new, that a hello comes first.
+ * up to too many, that a sequence number is new, that a hello comes first, that
+ * bundles were agreed upon.
  *
  * The classic versions and XRDS mode differ in strictness. A classic peer may
  * be any RDS that was ever deployed, so what it sets beyond the specification
@@ -669,9 +670,8 @@ EXPORT_SYMBOL_GPL(xrds_wire_hello_encode);
  * @buf:	payload of the control message, of any alignment
  * @bytes:	its length
  *
- * A sender of a later revision may have given a meaning to what is reserved
- * in revision 1, so this is held to be zero only in revision 1 and is
- * ignored in all others.
+ * A sender of a later revision than ours may have given a meaning to what is
+ * reserved, so this is held to be zero only up to ours.
  *
  * Context: any.
  * Return: XRDS_WIRE_OK, CTL_LEN for a wrong length, or HELLO.
@@ -697,9 +697,9 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 	hello->ack = __be64_to_cpu(h.ack);
 	hello->age_ms = __be32_to_cpu(h.age_ms);
 
-	if (hello->revision < XRDS_HELLO_REVISION)
+	if (hello->revision < XRDS_REVISION_FIRST)
 		return XRDS_WIRE_HELLO;
-	if (hello->revision == XRDS_HELLO_REVISION &&
+	if (hello->revision <= XRDS_REVISION &&
 	    (h.flags || h.zero[0] || h.zero[1] || h.reserved))
 		return XRDS_WIRE_HELLO;
 	if (hello->frag_bytes < XRDS_WIRE_MIN_FRAG_BYTES ||

@@ -43,6 +43,10 @@ enum {
 	/* least payload of a fragment that is not the last one (XRDS) */
 	XRDS_WIRE_MIN_FRAG_PAYLOAD	= 4096,
 
+	/* several messages in one SEND (XRDS) */
+	XRDS_WIRE_MAX_BUNDLE_BYTES	= 4096,
+	XRDS_WIRE_MAX_BUNDLE_MSGS	= 64,
+
 	XRDS_WIRE_MAX_CREDIT		= 127,		/* one header */
 	XRDS_WIRE_MAX_HELLO_CREDITS	= 32767,
 	XRDS_WIRE_MAX_EOS_REASON	= 2,		/* enum xrds_eos_reason */
@@ -233,10 +237,32 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 				       int ver, int *done);
 
 /**
+ * struct xrds_wire_bundle - a SEND with several messages, as far as it was read
+ * @bytes:	length of the SEND
+ * @payload:	where the payload of the message is that was read last
+ * @next:	where the next header is; @bytes: there is none
+ * @nr:		messages read
+ */
+struct xrds_wire_bundle {
+	__u32	bytes;
+	__u32	payload;
+	__u32	next;
+	__u16	nr;
+};
+
+int xrds_wire_bundled(const struct xrds_wire_msg *msg, __u32 payload);
+enum xrds_wire_err xrds_wire_bundle_first(struct xrds_wire_bundle *b,
+					  const struct xrds_wire_msg *msg,
+					  __u32 bytes);
+enum xrds_wire_err xrds_wire_bundle_next(struct xrds_wire_bundle *b,
+					 struct xrds_wire_msg *msg,
+					 const void *buf);
+
+/**
  * struct xrds_wire_hello - clear-to-send, first message each way (XRDS)
  * @revision:	revision of XRDS mode that the sender speaks, at least 1; the
  *		lower of the two is in force
- * @flags:	zero in revision 1
+ * @flags:	zero in all revisions that are known
  * @frag_bytes:	largest SEND the sender of this can receive, header included
  * @credits:	receive buffers granted
  * @tags:	messages it can receive interleaved, at least 1
@@ -262,7 +288,12 @@ struct xrds_wire_hello {
 	__u32	age_ms;
 };
 
-enum { XRDS_HELLO_REVISION = 1 };
+/* Revisions of XRDS mode, and what came with them */
+enum {
+	XRDS_REVISION_FIRST	= 1,
+	XRDS_REVISION_BUNDLES	= 2,
+	XRDS_REVISION		= XRDS_REVISION_BUNDLES,	/* ours */
+};
 
 void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello);
 enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,

@@ -10,3 +10,4 @@
 #define EXPORT_SYMBOL_GPL(symbol)
 
 #include "wire.c"
+#include "wire_bundle.c"

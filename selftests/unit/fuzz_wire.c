@@ -5,8 +5,9 @@
  * The input goes to every decoder as it is, and a second time with the
  * checksum of the header made right, which a fuzzer cannot guess. After that
  * it is read as a stream of fragments: two bytes of payload length and a
- * header each. What a decoder accepts must keep the invariants; the
- * sanitizers watch that nothing beyond the input is read.
+ * header each, and as a SEND with several messages. What a decoder accepts must
+ * keep the invariants; the sanitizers watch that nothing beyond the input is
+ * read.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,45 @@ static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
 	}
 }
 
+/* The input as a SEND, of which every header that is reached may be made right:
+ * one message after the other, none of which reaches beyond the end.
+ */
+static void fuzz_bundle(const __u8 *data, __u32 size, int fix)
+{
+	struct xrds_wire_bundle b;
+	struct xrds_wire_msg msg;
+	__u8 *copy = malloc(size);
+	__u32 end = 0;
+	int err;
+
+	memcpy(copy, data, size);
+	if (fix && size >= XRDS_WIRE_HDR_BYTES)
+		seal(copy);
+	err = xrds_wire_hdr_decode(&msg, copy, size, XRDS_VER_XRDS);
+	if (!err)
+		err = xrds_wire_bundle_first(&b, &msg, size);
+	while (!err) {
+		must(b.bytes == size && size <= XRDS_WIRE_MAX_BUNDLE_BYTES);
+		must(b.payload == end + XRDS_WIRE_HDR_BYTES);
+		must(b.next == b.payload + msg.len && b.next <= size);
+		must(b.nr && b.nr <= XRDS_WIRE_MAX_BUNDLE_MSGS);
+		must(!msg.frag && !(msg.has & (XRDS_HAS_RDMA | XRDS_HAS_SILENT)));
+		must(msg.seq && msg.kind != XRDS_KIND_ACK &&
+		     msg.kind != XRDS_KIND_CTL);
+		must(b.nr == 1 || !(msg.ack || msg.credit));
+		must(xrds_wire_bundled(&msg, size - b.payload) ==
+		     (b.next < size));
+		end = b.next;
+		if (end == size)
+			break;
+		if (fix && size - end >= XRDS_WIRE_HDR_BYTES)
+			seal(copy + end);
+		err = xrds_wire_bundle_next(&b, &msg, copy);
+	}
+	must(err >= 0 && err < XRDS_WIRE_NR_ERRORS);
+	free(copy);
+}
+
 static void fuzz_hello(const __u8 *data, __u32 size)
 {
 	struct xrds_wire_hello hello;
@@ -127,7 +167,8 @@ static void fuzz_hello(const __u8 *data, __u32 size)
 	must(hello.credits && hello.credits <= 32767);
 	must(hello.tags && hello.inc && hello.revision);
 	xrds_wire_hello_encode(buf, &hello);
-	must(hello.revision > 1 || !memcmp(buf, data, size));
+	must(hello.revision > XRDS_REVISION ||
+	     !memcmp(buf, data, size));
 }
 
 static void fuzz_cong(const __u8 *data, __u32 size)
@@ -194,6 +235,8 @@ int LLVMFuzzerTestOneInput(const __u8 *data, size_t size)
 		fuzz_stream(data, size, versions[v], 16384 - 48);
 		fuzz_stream(data, size, versions[v], 65536 - 48);
 	}
+	fuzz_bundle(data, size, 0);
+	fuzz_bundle(data, size, 1);
 	fuzz_hello(data, size);
 	fuzz_cong(data, size);
 	fuzz_priv(data, size, 0);

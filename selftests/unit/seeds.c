@@ -124,6 +124,33 @@ static void stream(const char *name, __u32 payload, __u16 step)
 	save(name, buf, sizeof(buf));
 }
 
+/* Three messages in one SEND */
+static void bundle(void)
+{
+	__u8 buf[3 * sizeof(struct xrds_hdr) + 10 + 0 + 20] = { };
+	struct xrds_wire_msg msg = {
+		.seq = 4, .len = 10, .sport = 1, .dport = 2, .ack = 3,
+		.credit = 1,
+	};
+	struct xrds_hdr hdr;
+
+	xrds_wire_hdr_encode(&hdr, &msg);
+	memcpy(buf, &hdr, sizeof(hdr));
+	msg = (struct xrds_wire_msg){
+		.seq = 5, .sport = 1, .dport = 2, .flags = XRDS_F_EOS,
+		.has = XRDS_HAS_EOS,
+	};
+	xrds_wire_hdr_encode(&hdr, &msg);
+	memcpy(buf + sizeof(hdr) + 10, &hdr, sizeof(hdr));
+	msg = (struct xrds_wire_msg){
+		.seq = 6, .len = 20, .sport = 1, .dport = 2,
+		.has = XRDS_HAS_RDMA_DEST,
+	};
+	xrds_wire_hdr_encode(&hdr, &msg);
+	memcpy(buf + 2 * sizeof(hdr) + 10, &hdr, sizeof(hdr));
+	save("bundle", buf, sizeof(buf));
+}
+
 static void private_data(void)
 {
 	struct xrds_wire_priv priv = {
@@ -150,6 +177,7 @@ int main(int argc, char **argv)
 	control();
 	stream("stream-classic", 4096, 0);
 	stream("stream-xrds", 16384 - 48, 1);
+	bundle();
 	private_data();
 	return EXIT_SUCCESS;
 }

@@ -143,10 +143,13 @@ static void hello_reserved(void)
 		buf[reserved[i]] = 0x80;
 		CHECK(hello_bytes_try(&out, buf, sizeof(buf)) ==
 		      XRDS_WIRE_HELLO);
+		buf[1] = XRDS_REVISION;
+		CHECK(hello_bytes_try(&out, buf, sizeof(buf)) ==
+		      XRDS_WIRE_HELLO);
 		/* a later revision may use it */
-		buf[1] = 2;
+		buf[1] = XRDS_REVISION + 1;
 		CHECK(!hello_bytes_try(&out, buf, sizeof(buf)));
-		CHECK(out.revision == 2);
+		CHECK(out.revision == XRDS_REVISION + 1);
 	}
 }
 
