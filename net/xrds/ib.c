@@ -115,6 +115,8 @@ static const struct ctl_table xrds_ib_table_xrds[] = {
 	XRDS_IB_SYSCTL("max_half_open", max_half_open,
 		       1, XRDS_IB_MAX_HALF_OPEN),
 	XRDS_IB_SYSCTL("max_conns", max_conns, 1, XRDS_IB_MAX_CONNS),
+	XRDS_IB_SYSCTL("bundle_bytes", bundle_bytes,
+		       0, XRDS_WIRE_MAX_BUNDLE_BYTES),
 };
 
 static struct ctl_table_header *
@@ -157,6 +159,7 @@ static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
 	xin->ack_timeout = 16;
 	xin->max_half_open = 1024;
 	xin->max_conns = 16384;
+	xin->bundle_bytes = XRDS_WIRE_MAX_BUNDLE_BYTES;
 
 	xin->ctl_rds = xrds_ib_sysctl_register(xin, "net/rds/ib",
 					       xrds_ib_table_rds,

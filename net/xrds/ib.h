@@ -88,6 +88,8 @@ struct xrds_ib_counters {
  *		is 4.096 us * 2 ^ @ack_timeout
  * @max_half_open: bound of @half_open
  * @max_conns:	connections beyond which a request gets no new one
+ * @bundle_bytes: most bytes of a SEND with several messages; 0: there are none,
+ *		either way
  */
 struct xrds_ib_net {
 	struct net *net;
@@ -107,6 +109,7 @@ struct xrds_ib_net {
 	unsigned int ack_timeout;
 	unsigned int max_half_open;
 	unsigned int max_conns;
+	unsigned int bundle_bytes;
 };
 
 /* What belongs to devices counts in the first namespace, but devices are there
@@ -543,6 +546,7 @@ struct xrds_ib_tx {
  * @head:	its payload so far
  * @last:	@head or the last skb of its frag_list
  * @hello:	the peer's hello has come
+ * @bundles:	a SEND may have several messages
  * @bye:	the peer's BYE has come
  * @bye_ack:	the peer's BYE_ACK has come
  * @failed:	the peer broke the protocol: nothing more is taken from it
@@ -558,6 +562,7 @@ struct xrds_ib_rx {
 	struct sk_buff *head;
 	struct sk_buff *last;
 	bool hello;
+	bool bundles;
 	bool bye;
 	bool bye_ack;
 	bool failed;
@@ -577,6 +582,7 @@ struct xrds_ib_rx {
  * @passive:	the peer has dialled
  * @old_offer:	we have, and offer the oldest version
  * @version:	XRDS_VER_*, 0 until known; written once, but for the minor one
+ * @revision:	of XRDS mode that we speak, constant
  * @ack:	what the peer's private data acknowledges, classic
  * @once:	bits, see above
  * @dead:	being torn down: completions only give their buffers back
@@ -600,6 +606,7 @@ struct xrds_ib_ep {
 	bool passive;
 	bool old_offer;
 	int version;
+	u16 revision;
 	u64 ack;
 	unsigned long once;
 	bool dead;

@@ -6,7 +6,8 @@
  * and perhaps payload. In the order of this file: the header is decoded; it
  * must be a hello if it is the first, and use a credit if it is not; credits
  * and acknowledgment take effect; a control message is acted upon, a fragment
- * joins the message it belongs to; a message that is complete goes up. Last of
+ * joins the message it belongs to; a message that is complete goes up, and of a
+ * bundle one after the other, copied out of the buffer. Last of
  * all the buffer goes back to its queue, and only then is its credit free to
  * be granted again.
  *
@@ -126,6 +127,8 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 		return err;
 	ep->rx.max_payload = min(hello.frag_bytes, ep->rq->buf_bytes) -
 			     XRDS_WIRE_HDR_BYTES;
+	ep->rx.bundles = min(hello.revision, ep->revision) >=
+			 XRDS_REVISION_BUNDLES;
 	ep->rx.hello = true;
 	xrds_ib_ep_not_half_open(ep);
 	xrds_ib_send_open(ep, &hello);
@@ -224,6 +227,68 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 	return XRDS_WIRE_OK;
 }
 
+/* -------------------------------------------------------------- bundles */
+
+/* A message of a bundle, at its place in the buffer. Without memory for it the
+ * endpoint ends: nothing is acknowledged, and it comes again on the next one.
+ */
+static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
+					       const struct xrds_wire_msg *wm,
+					       const void *payload)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+	u64 hdr_at = local_clock();
+	enum xrds_wire_err err;
+	int done;
+
+	if (wm->tag)
+		return XRDS_WIRE_TAG;
+	/* it is whole, but another may be in mid-way */
+	err = xrds_wire_reasm_add(&rx->reasm, wm, wm->len, rx->max_payload,
+				  ep->version, &done);
+	if (err)
+		return err;
+	rx->head = xrds_ib_skb_copy(ep, payload, wm->len);
+	rx->last = rx->head;
+	if (!rx->head) {
+		rx->failed = true;
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+		return XRDS_WIRE_OK;
+	}
+	xrds_skb_trace(rx->head)->at[XRDS_RX_HDR] = hdr_at;
+	xrds_skb_trace(rx->head)->at[XRDS_RX_START] = local_clock();
+	xrds_ib_recv_whole(ep);
+	return XRDS_WIRE_OK;
+}
+
+/* Several messages in one SEND; @wm is the first, and becomes the last. */
+static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
+					      struct xrds_wire_msg *wm,
+					      const void *data, u32 bytes)
+{
+	struct xrds_wire_bundle b;
+	enum xrds_wire_err err;
+
+	if (ep->rx.bye || ep->rx.bye_ack)
+		return XRDS_WIRE_CTL_STATE;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_BUNDLES);
+	xrds_recv_batch(ep->conn, true);
+	err = xrds_wire_bundle_first(&b, wm, bytes);
+	while (!err) {
+		err = xrds_ib_recv_bundled(ep, wm, data + b.payload);
+		if (err || ep->rx.failed)
+			break;
+		xrds_ib_count(ep->xin, XRDS_IB_C_RX_BUNDLED);
+		if (b.next == bytes)
+			break;
+		err = xrds_wire_bundle_next(&b, wm, data);
+	}
+	xrds_recv_batch(ep->conn, false);
+	return err;
+}
+
+/* -------------------------------------------------------------- headers */
+
 /* A header behind the hello, in XRDS mode */
 static enum xrds_wire_err xrds_ib_recv_credit(struct xrds_ib_ep *ep,
 					      const struct xrds_wire_msg *wm)
@@ -283,6 +348,9 @@ static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 	case XRDS_KIND_CTL:
 		return xrds_ib_recv_ctl(ep, &wm, buf);
 	default:
+		/* the first, if there are several */
+		if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
+			return xrds_ib_recv_bundle(ep, &wm, data, bytes);
 		return xrds_ib_recv_frag(ep, &wm, buf, len);
 	}
 }

@@ -475,6 +475,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	int ret;
 
 	xrds_conn_fill_hello(conn, &hello);
+	hello.revision = ep->revision;
 	hello.frag_bytes = ep->rq->buf_bytes;
 	hello.tags = 1;
 
@@ -671,6 +672,8 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
  */
 int xrds_ib_send_init(struct xrds_ib_ep *ep)
 {
+	ep->revision = READ_ONCE(ep->xin->bundle_bytes) ? XRDS_REVISION :
+							   XRDS_REVISION_FIRST;
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 	init_waitqueue_head(&ep->tx.emptied);

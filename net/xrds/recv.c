@@ -229,6 +229,34 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	return result;
 }
 
+/* The peer waits for an acknowledgment: it gets one for all that has come at
+ * once.
+ */
+static void xrds_recv_need_ack(struct xrds_conn *conn)
+{
+	if (conn->rx_batch)
+		conn->rx_batch_ack = true;
+	else
+		xrds_xmit_need_ack(conn);
+}
+
+/**
+ * xrds_recv_batch - several messages come at once
+ * @conn: connection
+ * @on: they are about to; else they have
+ *
+ * Context: as xrds_recv_msg().
+ */
+void xrds_recv_batch(struct xrds_conn *conn, bool on)
+{
+	conn->rx_batch = on;
+	if (on || !conn->rx_batch_ack)
+		return;
+	conn->rx_batch_ack = false;
+	xrds_xmit_need_ack(conn);
+}
+EXPORT_SYMBOL_GPL(xrds_recv_batch);
+
 /* Does this message call for an acknowledgment, now or later? */
 static void xrds_recv_ack(struct xrds_conn *conn,
 			  const struct xrds_wire_msg *wm)
@@ -251,7 +279,7 @@ static void xrds_recv_ack(struct xrds_conn *conn,
 			xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
 		return;
 	}
-	xrds_xmit_need_ack(conn);
+	xrds_recv_need_ack(conn);
 }
 
 /**
@@ -297,7 +325,7 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 			WRITE_ONCE(conn->rx_ack, wm->seq);
 		/* who retransmits has missed our acknowledgment */
 		if (!conn->key.loop)
-			xrds_xmit_need_ack(conn);
+			xrds_recv_need_ack(conn);
 		return;
 	}
 

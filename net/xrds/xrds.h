@@ -1159,6 +1159,8 @@ struct xrds_classic {
  *		the worker when there is none
  * @rx_unacked_msgs: received since the last acknowledgment; receive path
  * @rx_unacked_bytes: the same in bytes
+ * @rx_batch:	more messages are about to come at once; receive path
+ * @rx_batch_ack: one of them has asked for an acknowledgment; receive path
  * @ack_work:	sends an acknowledgment that found no data to ride on
  * @cong:	congested ports of the peer, as values; its own lock
  * @users:	destinations that refer to this connection; @lock
@@ -1234,6 +1236,8 @@ struct xrds_conn {
 	u64 rx_ack;
 	u32 rx_unacked_msgs;
 	u32 rx_unacked_bytes;
+	bool rx_batch;
+	bool rx_batch_ack;
 	struct delayed_work ack_work;
 	struct xarray cong;
 	struct sk_buff_head cong_rx;
@@ -1542,6 +1546,7 @@ static inline struct xrds_skb_trace *xrds_skb_trace(const struct sk_buff *skb)
 struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp);
 void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		   struct sk_buff *skb);
+void xrds_recv_batch(struct xrds_conn *conn, bool on);
 void xrds_recv_ack_work(struct work_struct *work);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);

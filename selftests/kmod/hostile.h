@@ -60,6 +60,7 @@ struct hostile_order {
  * @rnd:	all that is random
  * @ver:	XRDS_VER_*
  * @hello:	a valid clear-to-send was made
+ * @bundles:	it said that bundles may come
  * @bye:	a BYE was made
  * @port:	where data goes, 0: to random ports
  * @seq:	last sequence number used
@@ -73,6 +74,7 @@ struct hostile_gen {
 	struct rnd_state rnd;
 	int ver;
 	bool hello;
+	bool bundles;
 	bool bye;
 	u16 port;
 	u64 seq;

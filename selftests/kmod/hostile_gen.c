@@ -95,7 +95,7 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 		.flags	= XRDS_F_CONTROL,
 	};
 	struct xrds_wire_hello hello = {
-		.revision	= 1 + hostile_random(gen, 2),
+		.revision	= 1 + hostile_random(gen, 3),
 		.frag_bytes	= FRAG_BYTES,
 		.credits	= hostile_random(gen, 4) ? 500 : MAX_CREDITS,
 		.tags		= 1 + hostile_random(gen, 9),
@@ -107,6 +107,7 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 
 	xrds_wire_hello_encode(buf + XRDS_WIRE_HDR_BYTES, &hello);
 	gen->granted = hello.credits;
+	gen->bundles = hello.revision >= XRDS_REVISION_BUNDLES;
 	return make(buf, &wm, wm.len);
 }
 
@@ -193,13 +194,87 @@ static u32 make_frag(struct hostile_gen *gen, void *buf)
 	return make(buf, &wm, min_t(u32, rest, XRDS_WIRE_CLASSIC_PAYLOAD));
 }
 
+/* A message for a bundle; now and then one that does not belong there. */
+static u32 make_bundled(struct hostile_gen *gen, void *buf)
+{
+	static const u8 ops[] = {
+		XRDS_HAS_RDMA, XRDS_HAS_RDMA_BYTES, XRDS_HAS_SILENT,
+	};
+	struct xrds_wire_msg wm = {
+		.seq	= ++gen->seq,
+		.len	= hostile_random(gen, 100),
+		.sport	= 4000 + hostile_random(gen, 8),
+		.dport	= gen->port ?: 3000 + hostile_random(gen, 8),
+	};
+	u32 payload = wm.len;
+
+	switch (hostile_random(gen, 64)) {
+	case 0:
+		wm.frag = 1 + hostile_random(gen, 3);
+		break;
+	case 1:
+		/* the first fragment of a large one, or bytes too many */
+		wm.len = edge(gen, wm.len) & (2 * XRDS_WIRE_MAX_MSG_BYTES - 1);
+		break;
+	case 2:
+		wm.len = 0;
+		payload = 0;
+		wm.has = ops[hostile_random(gen, ARRAY_SIZE(ops))];
+		break;
+	case 3:
+		wm.credit = 1;
+		break;
+	case 4:
+		memset(&wm, 0, sizeof(wm));
+		payload = 0;
+		if (hostile_random(gen, 2))
+			break;
+		wm.flags = XRDS_F_CONTROL;
+		wm.dport = XRDS_CTL_KEEPALIVE;
+		break;
+	case 5:
+		wm.tag = 1;
+		break;
+	case 6:
+		wm.seq = edge(gen, wm.seq);
+		break;
+	case 7:
+		wm.has = XRDS_HAS_RDMA_DEST;
+		break;
+	}
+	return make(buf, &wm, payload);
+}
+
+/* Several messages in one SEND: few, many, or too many */
+static u32 make_bundle(struct hostile_gen *gen, void *buf)
+{
+	u32 n = 2 + hostile_random(gen, hostile_random(gen, 8) ? 8 : 80);
+	struct xrds_hdr hdr;
+	u32 bytes = 0, more;
+
+	while (n--) {
+		/* an odd place is no place for a header to be made */
+		more = make_bundled(gen, &hdr);
+		memcpy(buf + bytes, &hdr, sizeof(hdr));
+		hostile_fill(gen, buf + bytes + sizeof(hdr),
+			     more - sizeof(hdr));
+		bytes += more;
+	}
+	return bytes;
+}
+
 static u32 make_any(struct hostile_gen *gen, void *buf)
 {
 	struct xrds_wire_msg wm = {};
 
 	if (gen->reasm.busy && hostile_random(gen, 4))
 		return make_frag(gen, buf);
-	switch (hostile_random(gen, 10)) {
+	switch (hostile_random(gen, 12)) {
+	case 10:
+	case 11:
+		if (gen->ver == XRDS_VER_XRDS)
+			return make_bundle(gen, buf);
+		fallthrough;
 	case 0:
 		return make(buf, &wm, 0);
 	case 1:
@@ -385,6 +460,8 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 			     hello.frag_bytes != FRAG_BYTES))
 			return NOT_SURE;
 		gen->hello = !err;
+		gen->bundles = !err &&
+			       hello.revision >= XRDS_REVISION_BUNDLES;
 		gen->granted = hello.credits;
 		return err;
 	}
@@ -413,13 +490,39 @@ static int judge_classic(const struct xrds_wire_msg *wm)
 	return wm->ack >> PAST_SHIFT ? NOT_SURE : XRDS_WIRE_OK;
 }
 
+static int judge_whole(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
+		       u32 payload)
+{
+	int done;
+
+	return xrds_wire_reasm_add(&gen->reasm, wm, payload,
+				   FRAG_BYTES - XRDS_WIRE_HDR_BYTES, gen->ver,
+				   &done);
+}
+
+static int judge_bundle(struct hostile_gen *gen, struct xrds_wire_msg *wm,
+			const u8 *buf, u32 bytes)
+{
+	struct xrds_wire_bundle b;
+	int err;
+
+	err = xrds_wire_bundle_first(&b, wm, bytes);
+	while (!err) {
+		err = wm->tag ? XRDS_WIRE_TAG : judge_whole(gen, wm, wm->len);
+		if (err || b.next == bytes)
+			break;
+		err = xrds_wire_bundle_next(&b, wm, buf);
+	}
+	return err;
+}
+
 /* What the other end must say to this; the state moves on accordingly. */
 static int judge(struct hostile_gen *gen, const u8 *buf, u32 bytes)
 {
 	const u8 *payload = buf + XRDS_WIRE_HDR_BYTES;
 	bool xrds = gen->ver == XRDS_VER_XRDS;
 	struct xrds_wire_msg wm;
-	int err, done;
+	int err;
 
 	err = xrds_wire_hdr_decode(&wm, buf, bytes, gen->ver);
 	if (!err)
@@ -427,10 +530,9 @@ static int judge(struct hostile_gen *gen, const u8 *buf, u32 bytes)
 			     judge_classic(&wm);
 	if (err || wm.kind == XRDS_KIND_CTL || wm.kind == XRDS_KIND_ACK)
 		return err;
-	return xrds_wire_reasm_add(&gen->reasm, &wm,
-				   bytes - XRDS_WIRE_HDR_BYTES,
-				   FRAG_BYTES - XRDS_WIRE_HDR_BYTES, gen->ver,
-				   &done);
+	if (gen->bundles && xrds_wire_bundled(&wm, bytes - XRDS_WIRE_HDR_BYTES))
+		return judge_bundle(gen, &wm, buf, bytes);
+	return judge_whole(gen, &wm, bytes - XRDS_WIRE_HDR_BYTES);
 }
 
 /* A packet that is wrong, and fatal or not, as asked for. Returns its length,
