@@ -14,6 +14,7 @@
  *   ib_ep.c    life of an endpoint
  *   ib_slot.c  send slots, and the watch over them
  *   ib_send.c  fragments, control messages, credits spent and granted
+ *   ib_bundle.c  several messages in one SEND
  *   ib_rdma.c  RDMA ops in front of messages
  *   ib_rq.c    receive queue: buffers posted, refilled
  *   ib_lend.c  pages that were handed up, and come back
@@ -429,6 +430,7 @@ enum {
  * @rop:	op that this is part of, kept by its message behind it; NULL
  *		for a SEND
  * @msg:	message that ends with this fragment, with a reference, or NULL
+ * @bundle:	memory of a bundle, mapped as the second of @sge, or NULL
  * @ctl:	number of the control buffer in use, or -1
  */
 struct xrds_ib_slot {
@@ -441,6 +443,7 @@ struct xrds_ib_slot {
 	struct ib_sge sge[XRDS_IB_SGE];
 	struct xrds_rop *rop;
 	struct xrds_msg *msg;
+	struct page *bundle;
 	s8 ctl;
 };
 
@@ -491,6 +494,7 @@ struct xrds_ib_part {
  * @granted:	SENDs granted to the peer, ever
  * @window:	most of them outstanding
  * @payload:	most payload of a fragment, bytes
+ * @bundle:	most bytes of a SEND with several messages, 0: there are none
  * @part:	message that waits for slots or credits in mid-way
  * @blocked:	the core was told to come again
  * @broken:	a call to the device failed
@@ -524,6 +528,7 @@ struct xrds_ib_tx {
 	u32 granted;
 	u32 window;
 	u32 payload;
+	u32 bundle;
 	struct xrds_ib_part part;
 	bool blocked;
 	bool broken;
@@ -679,8 +684,19 @@ int xrds_ib_slots_init(struct xrds_ib_ep *ep,
 		       void (*done)(struct ib_cq *cq, struct ib_wc *wc));
 void xrds_ib_slots_free(struct xrds_ib_ep *ep);
 
+/* ------------------------------------------------------- ib_bundle.c */
+
+bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
+			   const struct xrds_msg *msg);
+bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg);
+void xrds_ib_bundle_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
+
 /* --------------------------------------------------------- ib_send.c */
 
+u32 xrds_ib_grantable(struct xrds_ib_ep *ep);
+u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant);
+void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
+		      struct xrds_wire_msg *wm);
 int xrds_ib_send_init(struct xrds_ib_ep *ep);
 int xrds_ib_send_hello(struct xrds_ib_ep *ep);
 void xrds_ib_send_open(struct xrds_ib_ep *ep,

@@ -125,10 +125,11 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 	err = xrds_wire_hello_decode(&hello, payload, len);
 	if (err)
 		return err;
+	/* the lower of the two is in force, for the core as well */
+	hello.revision = min(hello.revision, ep->revision);
 	ep->rx.max_payload = min(hello.frag_bytes, ep->rq->buf_bytes) -
 			     XRDS_WIRE_HDR_BYTES;
-	ep->rx.bundles = min(hello.revision, ep->revision) >=
-			 XRDS_REVISION_BUNDLES;
+	ep->rx.bundles = hello.revision >= XRDS_REVISION_BUNDLES;
 	ep->rx.hello = true;
 	xrds_ib_ep_not_half_open(ep);
 	xrds_ib_send_open(ep, &hello);

@@ -37,8 +37,14 @@
  */
 #include "ib.h"
 
-/* Credits that can be granted now */
-static u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
+/**
+ * xrds_ib_grantable - credits that can be granted now
+ * @ep: endpoint
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: how many.
+ */
+u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
 {
 	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
 	u32 room = xrds_ib_rq_room(ep->rq, ep->tx.window);
@@ -98,8 +104,15 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 	return 0;
 }
 
-/* Use one credit, return as many as one header can. */
-static u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
+/**
+ * xrds_ib_spend - use one credit, return as many as one header can
+ * @ep: endpoint
+ * @grant: what can be granted; less what is
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: what goes into the header.
+ */
+u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
 {
 	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
 
@@ -111,15 +124,20 @@ static u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
 	return n;
 }
 
-/* What the fragments of a message begin with; an op that was refused takes
- * the payload with it.
+/**
+ * xrds_ib_msg_wire - what the header of a message says
+ * @ep: endpoint
+ * @msg: message; an op that was refused takes the payload with it
+ * @wm: result, without what differs between SENDs
+ *
+ * Context: any, conn->tx_lock held.
  */
-static void xrds_ib_part_rewind(struct xrds_ib_ep *ep)
+void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
+		      struct xrds_wire_msg *wm)
 {
-	struct xrds_ib_part *part = &ep->tx.part;
-	const struct xrds_msg *msg = part->msg;
 	bool refused = xrds_ib_op_refused(msg);
-	struct xrds_wire_msg wm = {
+
+	*wm = (struct xrds_wire_msg){
 		.seq		= msg->seq,
 		.len		= refused ? 0 : msg->len,
 		.sport		= msg->sport,
@@ -130,15 +148,24 @@ static void xrds_ib_part_rewind(struct xrds_ib_ep *ep)
 		.dest_rkey	= msg->dest_rkey,
 		.dest_off	= msg->dest_off,
 	};
-
 	if (msg->flags & XRDS_F_EOS) {
-		wm.has |= XRDS_HAS_EOS;
-		wm.eos_reason = msg->eos_reason;
+		wm->has |= XRDS_HAS_EOS;
+		wm->eos_reason = msg->eos_reason;
 	}
 	if (refused || (msg->rop && msg->rop->silent && !msg->len))
-		wm.has |= XRDS_HAS_SILENT;
+		wm->has |= XRDS_HAS_SILENT;
 	if (!xrds_ib_ep_xrds(ep))
-		xrds_ib_classic_hdr(&wm);
+		xrds_ib_classic_hdr(wm);
+}
+
+/* What the fragments of a message begin with */
+static void xrds_ib_part_rewind(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_part *part = &ep->tx.part;
+	const struct xrds_msg *msg = part->msg;
+	struct xrds_wire_msg wm;
+
+	xrds_ib_msg_wire(ep, msg, &wm);
 	xrds_wire_hdr_encode(&part->hdr, &wm);
 	part->left = wm.len;
 	part->bv = 0;
@@ -550,6 +577,8 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 		tx->blocked = true;
 		return -EAGAIN;
 	}
+	if (xrds_ib_bundle_wanted(ep, msg) && xrds_ib_bundle_post(ep, msg))
+		return 0;
 	xrds_ib_part_begin(ep, msg);
 	return xrds_ib_part_post(ep);
 }
@@ -601,6 +630,8 @@ void xrds_ib_send_open(struct xrds_ib_ep *ep,
 	ep->tx.credits = hello->credits;
 	ep->tx.payload = min(hello->frag_bytes, ep->rq->buf_bytes) -
 			 XRDS_WIRE_HDR_BYTES;
+	if (hello->revision >= XRDS_REVISION_BUNDLES)
+		ep->tx.bundle = READ_ONCE(ep->xin->bundle_bytes);
 	spin_unlock_bh(&ep->conn->tx_lock);
 }
 

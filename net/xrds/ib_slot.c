@@ -65,6 +65,7 @@ struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx)
 	slot->wr.num_sge = 1;
 	slot->rop = NULL;
 	slot->msg = NULL;
+	slot->bundle = NULL;
 	slot->ctl = -1;
 	return slot;
 }
@@ -126,6 +127,8 @@ static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 {
 	if (slot->rop)
 		xrds_ib_op_unmap(ep, slot);
+	else if (slot->bundle)
+		xrds_ib_bundle_free(ep, slot);
 	else
 		xrds_ib_frag_unmap(ep, slot);
 	if (slot->ctl >= 0)

@@ -17,6 +17,10 @@
  * back credits or slots, the worker after the connection came up. tx_lock
  * makes it one at a time and keeps the order.
  *
+ * A transport that puts several messages into one SEND takes those behind the
+ * first by itself, with xrds_xmit_also(). They go the same way; a SEND is
+ * nothing that this file knows.
+ *
  * A message moves to inflight before the transport sees it: the peer's answer
  * may be processed on another CPU before xmit() returns.
  */
@@ -171,6 +175,23 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	return 0;
 }
 
+/* Move a message to inflight, with a reference. Returns whether it was posted
+ * before.
+ */
+static bool xrds_xmit_take(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	bool again = msg->posted;
+
+	lockdep_assert_held(&conn->lock);
+
+	xrds_msg_get(msg);
+	if (!msg->seq)
+		msg->seq = ++conn->tx_seq;
+	msg->posted = true;
+	list_move_tail(&msg->node, &conn->inflight);
+	return again;
+}
+
 /* Take the next message and move it to inflight; with a reference. From here on
  * the transport ends its op. @again: it was posted before.
  */
@@ -184,14 +205,8 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
 		xrds_classic_skip_marks(conn);
 	spin_lock(&conn->lock);
 	msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
-	if (msg) {
-		xrds_msg_get(msg);
-		if (!msg->seq)
-			msg->seq = ++conn->tx_seq;
-		*again = msg->posted;
-		msg->posted = true;
-		list_move_tail(&msg->node, &conn->inflight);
-	}
+	if (msg)
+		*again = xrds_xmit_take(conn, msg);
 	spin_unlock(&conn->lock);
 	/* is it the last one? */
 	if (conn->classic.on)
@@ -221,11 +236,13 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);
 }
 
-static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
-			 bool again)
+/* The flags of a message that goes out now; true if it asks for an
+ * acknowledgment.
+ */
+static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
+			    bool again)
 {
 	u8 ask = 0;
-	int ret;
 
 	if (++conn->tx_unasked >= XRDS_ASK_ACK_MSGS ||
 	    (msg->dest && xrds_dest_ack_wanted(msg->dest)) ||
@@ -235,19 +252,95 @@ static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
 	msg->flags |= ask;
 	if (again)
 		msg->flags |= XRDS_F_RETRANSMITTED;
+	return ask;
+}
 
-	ret = conn->trans->xmit(conn, msg);
-	if (ret)
-		return ret;
-
+/* A message with these flags has gone out. */
+static void xrds_xmit_went(struct xrds_conn *conn, bool ask, bool again)
+{
 	if (ask) {
 		conn->tx_unasked = 0;
 		xrds_count(conn->xn, XRDS_C_SEND_ACK_REQUIRED);
 	}
 	if (again)
 		xrds_count(conn->xn, XRDS_C_SEND_RETRANSMIT);
-	return 0;
 }
+
+static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
+			 bool again)
+{
+	bool ask = xrds_xmit_flags(conn, msg, again);
+	int ret;
+
+	ret = conn->trans->xmit(conn, msg);
+	if (!ret)
+		xrds_xmit_went(conn, ask, again);
+	return ret;
+}
+
+/* Can the message that waits in front go with another one? */
+static struct xrds_msg *xrds_xmit_small(struct xrds_conn *conn, u32 room)
+{
+	struct xrds_msg *msg;
+
+	lockdep_assert_held(&conn->lock);
+
+	msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
+	return msg && !msg->rop && msg->len <= room ? msg : NULL;
+}
+
+/**
+ * xrds_xmit_waits - does a message wait that could go with the one at hand?
+ * @conn: connection
+ * @room: most payload that it may have, bytes
+ *
+ * Context: the transport's xmit(), tx_lock held.
+ * Return: whether one does; by the time it is asked for it may be gone.
+ */
+bool xrds_xmit_waits(struct xrds_conn *conn, u32 room)
+{
+	bool waits;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	/* the usual case; who queues one now will pump it */
+	if (list_empty(&conn->sendq))
+		return false;
+	spin_lock(&conn->lock);
+	waits = xrds_xmit_small(conn, room);
+	spin_unlock(&conn->lock);
+	return waits;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_waits);
+
+/**
+ * xrds_xmit_also - take another message, to go with the one at hand
+ * @conn: connection
+ * @room: most payload that it may have, bytes
+ *
+ * It has been handed to the transport then, which must not answer with an error
+ * any more: the one at hand would go back to the queue, behind this one.
+ *
+ * Context: the transport's xmit(), tx_lock held.
+ * Return: the message, with a reference; NULL: none waits, or not a small one.
+ */
+struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room)
+{
+	struct xrds_msg *msg;
+	bool again = false;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	spin_lock(&conn->lock);
+	msg = xrds_xmit_small(conn, room);
+	if (msg)
+		again = xrds_xmit_take(conn, msg);
+	spin_unlock(&conn->lock);
+	if (msg)
+		xrds_xmit_went(conn, xrds_xmit_flags(conn, msg, again), again);
+	return msg;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_also);
 
 /* Acknowledge what no data has acknowledged on its way. */
 static int xrds_xmit_ack(struct xrds_conn *conn)

@@ -1330,6 +1330,8 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
 u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status);
 void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		   struct list_head *list);
+bool xrds_xmit_waits(struct xrds_conn *conn, u32 room);
+struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room);
 void xrds_xmit_pump(struct xrds_conn *conn);
 int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
 void xrds_xmit_need_ack(struct xrds_conn *conn);
@@ -1399,7 +1401,8 @@ enum { XRDS_TRANS_LOOP = 3 };
  *		when it lacks slots or credits, in which case it calls
  *		xrds_xmit_pump() once they come; any other error breaks the
  *		connection. Unless it answers -EAGAIN it ends msg->rop, by
- *		xrds_rop_done() exactly once, not later than in @stop.
+ *		xrds_rop_done() exactly once, not later than in @stop. It may
+ *		take the messages behind this one with it: xrds_xmit_also().
  * @mr_reg:	register mr->pin for the access asked for; sets mr->key.rkey and
  *		mr->offset. Process context, may sleep. Returns 0 or a negative
  *		errno. This and the next two only with XRDS_CAP_RDMA.
