@@ -184,6 +184,7 @@ static int xrds_release(struct socket *sock)
 	xs = xrds_sk(sk);
 	xn = xs->xn;
 
+	xrds_send_push(xs);
 	/* while the destinations are still sure to stay */
 	if (xs->bound)
 		xrds_sock_close_begin(xs);

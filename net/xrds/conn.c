@@ -75,6 +75,15 @@ void xrds_conn_put(struct xrds_conn *conn)
 }
 EXPORT_SYMBOL_GPL(xrds_conn_put);
 
+static void xrds_conn_push(struct work_struct *work)
+{
+	struct xrds_conn *conn = container_of(to_delayed_work(work),
+					      struct xrds_conn, push_work);
+
+	xrds_xmit_pump(conn);
+	xrds_conn_put(conn);
+}
+
 static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 					 struct xrds_user *user,
 					 const struct xrds_conn_key *key,
@@ -102,6 +111,7 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	INIT_LIST_HEAD(&conn->list);
 	INIT_DELAYED_WORK(&conn->work, xrds_state_work);
 	INIT_DELAYED_WORK(&conn->ack_work, xrds_recv_ack_work);
+	INIT_DELAYED_WORK(&conn->push_work, xrds_conn_push);
 	spin_lock_init(&conn->tx_lock);
 	spin_lock_init(&conn->lock);
 	INIT_LIST_HEAD(&conn->sendq);
@@ -339,6 +349,22 @@ void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms)
 {
 	queue_delayed_work(xrds_conn_wq, &conn->ack_work,
 			   msecs_to_jiffies(ms));
+}
+
+/**
+ * xrds_conn_push_later - see to it that what is queued is posted, in a moment
+ * @conn: connection
+ *
+ * Who runs the work already, and is too far to see the message, does not keep
+ * us from queueing it again.
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_conn_push_later(struct xrds_conn *conn)
+{
+	xrds_conn_get(conn);
+	if (!queue_delayed_work(xrds_conn_wq, &conn->push_work, 1))
+		xrds_conn_put(conn);
 }
 
 /**

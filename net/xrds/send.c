@@ -375,11 +375,42 @@ static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
 	return 0;
 }
 
+/* ------------------------------------------------------------- sendmmsg */
+
+static void xrds_send_pump_held(struct xrds_conn *conn)
+{
+	if (!conn)
+		return;
+	xrds_xmit_pump(conn);
+	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_send_push - post what a sendmmsg() of this socket has queued so far
+ * @xs: socket
+ *
+ * Context: process, without L2, L3, L4.
+ */
+void xrds_send_push(struct xrds_sock *xs)
+{
+	if (READ_ONCE(xs->held))
+		xrds_send_pump_held(xchg(&xs->held, NULL));
+}
+
+/* Messages wait at a connection: those at another one need not any more. */
+static void xrds_send_hold(struct xrds_sock *xs, struct xrds_conn *conn)
+{
+	if (READ_ONCE(xs->held) == conn)
+		return;
+	xrds_conn_get(conn);
+	xrds_send_pump_held(xchg(&xs->held, conn));
+}
+
 /* Queue a message. A connection that ended meanwhile, which it does only with
- * nothing queued, is replaced.
+ * nothing queued, is replaced. @more: there is another one behind it.
  */
 static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
-			   struct xrds_msg *msg)
+			   struct xrds_msg *msg, bool more)
 {
 	int ret;
 
@@ -388,10 +419,13 @@ static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
 		ret = conn->trans->prepare ? conn->trans->prepare(conn, msg) :
 					     0;
 		if (!ret)
-			ret = xrds_xmit_queue(conn, msg, true);
+			ret = more ? xrds_xmit_queue_more(conn, msg) :
+				     xrds_xmit_queue(conn, msg, true);
+		if (ret > 0)
+			xrds_send_hold(dest->key.xs, conn);
 		xrds_conn_put(conn);
 		if (ret != -ESTALE)
-			return ret;
+			return min(ret, 0);
 		conn = xrds_dest_conn(dest);
 		if (IS_ERR(conn))
 			return PTR_ERR(conn);
@@ -471,7 +505,7 @@ static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
 				goto out;
 		}
 	}
-	ret = xrds_send_queue(dest, conn, msg);
+	ret = xrds_send_queue(dest, conn, msg, false);
 	if (!ret && armed)
 		xrds_node_arm(xs, armed, args->barrier.rdma_id ?: id);
 out:
@@ -577,7 +611,8 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 	if (args->rop || args->has_barrier)
 		ret = xrds_send_queue_op(xs, dest, conn, msg, args);
 	else
-		ret = xrds_send_queue(dest, conn, msg);
+		ret = xrds_send_queue(dest, conn, msg,
+				      m->msg_flags & MSG_BATCH);
 	if (ret) {
 		xrds_msg_put(msg);
 		goto err_space;
@@ -625,18 +660,8 @@ static int xrds_send_broken(const struct msghdr *m)
 	return -EPIPE;
 }
 
-/**
- * xrds_sendmsg - proto_ops.sendmsg
- * @sock: socket
- * @m: message
- * @len: payload, bytes
- *
- * Context: process, may sleep unless MSG_DONTWAIT.
- * Return: @len, or a negative errno, see xrds(7).
- */
-int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
+static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 {
-	struct xrds_sock *xs = xrds_sk(sock->sk);
 	struct xrds_send_args args = {};
 	struct xrds_addr to;
 	int ret;
@@ -668,5 +693,27 @@ int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		ret = -EAGAIN;
 	if (ret == -EPIPE)
 		ret = xrds_send_broken(m);
+	return ret;
+}
+
+/**
+ * xrds_sendmsg - proto_ops.sendmsg
+ * @sock: socket
+ * @m: message
+ * @len: payload, bytes
+ *
+ * Each message of a sendmmsg() comes with MSG_BATCH but the last, or the first
+ * that fails, behind which no other comes.
+ *
+ * Context: process, may sleep unless MSG_DONTWAIT.
+ * Return: @len, or a negative errno, see xrds(7).
+ */
+int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	int ret = xrds_send_call(xs, m, len);
+
+	if (ret < 0 || !(m->msg_flags & MSG_BATCH))
+		xrds_send_push(xs);
 	return ret;
 }

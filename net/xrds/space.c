@@ -261,6 +261,8 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
 		    ret == -EDQUOT)
 			return ret;
+		/* what has to go before there is room may wait for us */
+		xrds_send_push(dest->key.xs);
 		if (!timeo)
 			break;
 		xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_BLOCKED :

@@ -15,7 +15,10 @@
  *
  * The pump runs in whoever has a reason: sendmsg(), a completion that brought
  * back credits or slots, the worker after the connection came up. tx_lock
- * makes it one at a time and keeps the order.
+ * makes it one at a time and keeps the order. Of a sendmmsg() only the last
+ * message pumps, so that all of them can go together; those in front of it
+ * need no more than a pump by anybody, and get one a moment later, from a work,
+ * if the call ends early.
  *
  * A transport that puts several messages into one SEND takes those behind the
  * first by itself, with xrds_xmit_also(). They go the same way; a SEND is
@@ -138,6 +141,27 @@ bool xrds_xmit_wanted(const struct xrds_conn *conn)
 	return !list_empty(&conn->sendq) || !list_empty(&conn->inflight);
 }
 
+/* Returns the state that the connection had, DEAD: it has not taken it. */
+static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
+					struct xrds_msg *msg)
+{
+	enum xrds_state state;
+
+	msg->accepted = jiffies;
+
+	spin_lock_bh(&conn->lock);
+	state = conn->state;
+	if (state != XRDS_ST_DEAD) {
+		list_add_tail(&msg->node, &conn->sendq);
+		if (msg->rop)
+			xrds_rop_issue(msg->rop);
+		if (!msg->dest)
+			conn->kmsgs++;
+	}
+	spin_unlock_bh(&conn->lock);
+	return state;
+}
+
 /**
  * xrds_xmit_queue - give a message to its connection
  * @conn: connection
@@ -149,23 +173,10 @@ bool xrds_xmit_wanted(const struct xrds_conn *conn)
  */
 int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 {
-	enum xrds_state state;
+	enum xrds_state state = xrds_xmit_append(conn, msg);
 
-	msg->accepted = jiffies;
-
-	spin_lock_bh(&conn->lock);
-	state = conn->state;
-	if (state == XRDS_ST_DEAD) {
-		spin_unlock_bh(&conn->lock);
+	if (state == XRDS_ST_DEAD)
 		return -ESTALE;
-	}
-	list_add_tail(&msg->node, &conn->sendq);
-	if (msg->rop)
-		xrds_rop_issue(msg->rop);
-	if (!msg->dest)
-		conn->kmsgs++;
-	spin_unlock_bh(&conn->lock);
-
 	/* see xrds_conn_down(): it sees the message, or we saw DOWN */
 	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
 	    (state == XRDS_ST_UP && !pump))
@@ -173,6 +184,36 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	else if (READ_ONCE(conn->tx_open))
 		xrds_xmit_pump(conn);
 	return 0;
+}
+
+/**
+ * xrds_xmit_queue_more - the same, and more will follow at once
+ * @conn: connection
+ * @msg: message; on success the queue owns the caller's reference
+ *
+ * The message waits for those behind it, to go with them, if that is worth
+ * while. Who has queued the last of them pumps; should that not happen, a work
+ * does in a moment.
+ *
+ * Context: process, without L2, L3, L4.
+ * Return: 0, 1: the message may wait, -ESTALE when the connection is dead.
+ */
+int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	enum xrds_state state;
+
+	/* one that goes alone anyway need not wait, nor what is before it */
+	if (!READ_ONCE(conn->tx_bundles) ||
+	    msg->len > XRDS_WIRE_MAX_BUNDLE_BYTES - 2 * XRDS_WIRE_HDR_BYTES)
+		return xrds_xmit_queue(conn, msg, true);
+	state = xrds_xmit_append(conn, msg);
+	if (state == XRDS_ST_DEAD)
+		return -ESTALE;
+	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	else
+		xrds_conn_push_later(conn);
+	return 1;
 }
 
 /* Move a message to inflight, with a reference. Returns whether it was posted
@@ -661,6 +702,7 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	WRITE_ONCE(conn->tx_peer_inc, h->inc);
 	conn->tx_ack_sent = 0;
 	conn->tx_unasked = 0;
+	WRITE_ONCE(conn->tx_bundles, h->revision >= XRDS_REVISION_BUNDLES);
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
@@ -684,6 +726,7 @@ void xrds_xmit_close(struct xrds_conn *conn)
 
 	spin_lock_bh(&conn->tx_lock);
 	WRITE_ONCE(conn->tx_open, false);
+	WRITE_ONCE(conn->tx_bundles, false);
 	ctl = conn->ctl_msg;
 	conn->ctl_msg = NULL;
 	clear_bit(0, &conn->tx_ack_due);

@@ -375,6 +375,8 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @mrs:	memory regions; @lock
  * @ending:	the socket sends nothing more: its streams end; @lock
  * @eos_reason:	what the marks say, enum xrds_eos_reason; @lock
+ * @held:	connection with messages of a sendmmsg() that wait for its last,
+ *		with a reference; exchanged without lock
  * @eos_due:	destinations whose mark is to be queued; @lock
  * @nr_eos:	marks that are not acknowledged yet, due ones included; @lock
  * @eos_work:	queues marks that become due
@@ -434,6 +436,7 @@ struct xrds_sock {
 	struct list_head mrs;
 	bool ending;
 	u32 eos_reason;
+	struct xrds_conn *held;
 	struct list_head eos_due;
 	u32 nr_eos;
 	struct delayed_work eos_work;
@@ -556,6 +559,7 @@ struct xrds_msg {
 };
 
 int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+void xrds_send_push(struct xrds_sock *xs);
 struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
 				gfp_t gfp);
 void xrds_msg_put(struct xrds_msg *msg);
@@ -1131,6 +1135,7 @@ struct xrds_classic {
  * @tx_lock:	L2
  * @ep:		the transport's endpoint, NULL without; @tx_lock
  * @tx_open:	messages may be posted; @tx_lock
+ * @tx_bundles:	several messages may go together; @tx_lock
  * @tx_seq:	last sequence number given out; @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
  * @tx_closing:	no message is sent any more; @tx_lock
@@ -1162,6 +1167,7 @@ struct xrds_classic {
  * @rx_batch:	more messages are about to come at once; receive path
  * @rx_batch_ack: one of them has asked for an acknowledgment; receive path
  * @ack_work:	sends an acknowledgment that found no data to ride on
+ * @push_work:	posts what a sendmmsg() has left behind; with a reference
  * @cong:	congested ports of the peer, as values; its own lock
  * @users:	destinations that refer to this connection; @lock
  * @cong_waiters: destinations that were refused for them; @lock
@@ -1202,6 +1208,7 @@ struct xrds_conn {
 	spinlock_t tx_lock;		/* L2 */
 	void *ep;
 	bool tx_open;
+	bool tx_bundles;
 	u64 tx_seq;
 	u64 tx_ack_sent;
 	u64 tx_peer_inc;
@@ -1239,6 +1246,7 @@ struct xrds_conn {
 	bool rx_batch;
 	bool rx_batch_ack;
 	struct delayed_work ack_work;
+	struct delayed_work push_work;
 	struct xarray cong;
 	struct sk_buff_head cong_rx;
 	unsigned long up_at;
@@ -1262,6 +1270,7 @@ void xrds_conn_event(struct xrds_conn *conn, enum xrds_event ev);
 void xrds_conn_ep_event(struct xrds_conn *conn, u32 gen, enum xrds_event ev,
 			int error);
 void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
+void xrds_conn_push_later(struct xrds_conn *conn);
 bool xrds_conn_request(struct xrds_conn *conn, struct xrds_request *req);
 struct xrds_request *xrds_conn_take_pending(struct xrds_conn *conn);
 void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
@@ -1327,6 +1336,7 @@ void xrds_classic_beat(struct xrds_conn *conn);
 /* -------------------------------------------------------------- xmit.c */
 
 int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
+int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
 u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status);
 void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		   struct list_head *list);

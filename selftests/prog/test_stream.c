@@ -90,6 +90,7 @@ static struct {
 	int sndbuf, rcvbuf;
 	int stall_s;
 	int time_s;
+	bool batch;		/* say of most messages that more follow */
 } opt = {
 	.count = 10000, .sockets = 4, .seed = 1, .port = 5000,
 	.max = MSG_MAX_BYTES, .stall_s = 60,
@@ -294,9 +295,11 @@ static bool receive(struct side *side, struct end *end)
 
 /* ------------------------------------------------------------------ send */
 
-static bool try_send(struct end *end, struct flow *flow, size_t len)
+static bool try_send(struct end *end, struct flow *flow, size_t len,
+		     bool more)
 {
-	ssize_t ret = rds_send(end->fd, buffer, len, MSG_DONTWAIT, &flow->to);
+	int flags = MSG_DONTWAIT | (more && opt.batch ? MSG_BATCH : 0);
+	ssize_t ret = rds_send(end->fd, buffer, len, flags, &flow->to);
 
 	if (ret == (ssize_t)len)
 		return true;
@@ -320,7 +323,8 @@ static bool has_work(const struct flow *flow)
 	       (!flow->done_sent && flow->rcvd == opt.per_flow);
 }
 
-static bool send_next(struct side *side, struct end *end, struct flow *flow)
+static bool send_next(struct side *side, struct end *end, struct flow *flow,
+		      bool more)
 {
 	struct signal_msg done = { MAGIC_DONE, opt.seed };
 	struct pattern_key key = {
@@ -333,21 +337,23 @@ static bool send_next(struct side *side, struct end *end, struct flow *flow)
 	if (flow->sent < opt.per_flow) {
 		len = pattern_size(&key, opt.max);
 		pattern_fill(buffer, len, &key);
-		if (!try_send(end, flow, len))
+		if (!try_send(end, flow, len, more))
 			return false;
 		flow->sent++;
 		total.sent++;
 		total.bytes_sent += len;
 	} else {
 		memcpy(buffer, &done, sizeof(done));
-		if (!try_send(end, flow, sizeof(done)))
+		if (!try_send(end, flow, sizeof(done), more))
 			return false;
 		flow->done_sent = true;
 	}
 	return true;
 }
 
-/* One message for each flow that can take one, a few times round */
+/* One message for each flow that can take one, a few times round. None may
+ * follow where that was said.
+ */
 static bool transmit(struct side *side, struct end *end)
 {
 	bool any = false;
@@ -359,7 +365,7 @@ static bool transmit(struct side *side, struct end *end)
 
 		end->next = (end->next + 1) % opt.sockets;
 		if (has_work(flow) && !flow->refused)
-			any |= send_next(side, end, flow);
+			any |= send_next(side, end, flow, n < BURST - 1);
 	}
 	return any;
 }
@@ -551,6 +557,7 @@ static void usage_exit(const char *program, int code)
 		"  -T, --time SECONDS   longest time in all [no limit]\n"
 		"  -b, --sndbuf BYTES   SO_SNDBUF\n"
 		"  -B, --rcvbuf BYTES   SO_RCVBUF\n"
+		"  -M, --batch          send as sendmmsg() does\n"
 		"Exit status: 0 all arrived once and in order, 1 not, 2 usage,\n"
 		"3 no progress in time.\n", program);
 	exit(code);
@@ -569,6 +576,7 @@ static const struct option options[] = {
 	{ "time", required_argument, NULL, 'T' },
 	{ "sndbuf", required_argument, NULL, 'b' },
 	{ "rcvbuf", required_argument, NULL, 'B' },
+	{ "batch", no_argument, NULL, 'M' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -582,7 +590,7 @@ static void parse(int argc, char **argv, struct arguments *arg)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "R:l:r:s:c:m:S:p:i:T:b:B:h",
+	while ((c = getopt_long(argc, argv, "R:l:r:s:c:m:S:p:i:T:b:B:Mh",
 				options, NULL)) != -1) {
 		switch (c) {
 		case 'R':
@@ -620,6 +628,9 @@ static void parse(int argc, char **argv, struct arguments *arg)
 			break;
 		case 'B':
 			opt.rcvbuf = atoi(optarg);
+			break;
+		case 'M':
+			opt.batch = true;
 			break;
 		default:
 			usage_exit(argv[0], c == 'h' ? 0 : EXIT_USAGE);

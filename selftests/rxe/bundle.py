@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Several messages in one SEND: nothing else about them may change.
+
+Messages are sent as by sendmmsg() (test_stream -M), with calls that end early
+now and then, and are checked as ever. The counters say that they went together.
+"""
+
+import close
+import traffic
+
+TIMEOUT = 200
+KNOB = "/proc/sys/net/xrds/ib/bundle_bytes"
+SMALL = "-M -m 1500"
+ENOUGH = 100000000          # messages, more than there is time for
+
+
+def _run(rig, count: int, seed: int, extra: str = SMALL, **options) -> list:
+    """A stream both ways; returns what the counters grew by."""
+    before = [close.counters(n) for n in rig.nodes]
+    traffic.run(rig, count, timeout=150, seed=seed, extra=extra, **options)
+    for node in rig.nodes:
+        # the ends of the streams go together as well
+        node.run("settled 20", timeout=60)
+    return [close.delta(n, old) for n, old in zip(rig.nodes, before)]
+
+
+def _check_bundled(rig, grown: list) -> None:
+    for node, counts in zip(rig.nodes, grown):
+        rig.diag(f"{node}: {counts['ib_tx_bundled']} messages in "
+                 f"{counts['ib_tx_bundles']} bundles")
+        rig.check(counts["ib_tx_bundles"] > 0, f"{node}: no bundle")
+        rig.check(counts["ib_tx_bundled"] >= 2 * counts["ib_tx_bundles"],
+                  f"{node}: bundles of one message")
+
+
+def test_stream(rig):
+    """Small messages both ways: what one side bundles the other takes apart."""
+    for node in rig.nodes:
+        # longer than a busy machine keeps soft-RoCE from its work
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
+    grown = _run(rig, 6000, seed=61)
+    _check_bundled(rig, grown)
+    if any(counts["conn_reset"] for counts in grown):
+        rig.diag("the connection was lost: what was sent need not have come")
+        return
+    for one, two in (grown, grown[::-1]):
+        for what in ("bundles", "bundled"):
+            rig.check(one[f"ib_tx_{what}"] == two[f"ib_rx_{what}"],
+                      f"{what}: {one[f'ib_tx_{what}']} sent, "
+                      f"{two[f'ib_rx_{what}']} received")
+
+
+def test_mixed_sizes(rig):
+    """Those that are too large for it stand between bundles, in their order."""
+    _check_bundled(rig, _run(rig, 3000, seed=62, extra="-M -m 40000"))
+
+
+def test_small_buffers(rig):
+    """Calls end for want of space and for congestion all the time."""
+    _run(rig, 3000, seed=63, extra=f"{SMALL} -b 4096 -B 4096")
+
+
+def test_loss(rig):
+    """Frames are lost; the device repeats bundles."""
+    for node in rig.nodes:
+        node.loss(2)
+    _check_bundled(rig, _run(rig, 2000, seed=64))
+
+
+def test_reconnect(rig):
+    """Bundles are cut off, and their messages sent again."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/rds/reconnect_max_delay_ms", "1")
+        node.write("/proc/sys/net/rds/reconnect_min_delay_ms", "1")
+    before = [close.counters(n) for n in rig.nodes]
+    stream = traffic.Stream(rig, ENOUGH, seed=65, extra=SMALL)
+    stream.flowing()
+    for node in rig.nodes:
+        node.run("test_break 10", timeout=100)
+    rig.check(not stream.failed(), "the stream has failed")
+    for proc in stream.procs:
+        proc.kill()
+        proc.wait(20, check=False)
+    grown = [close.delta(n, old) for n, old in zip(rig.nodes, before)]
+    _check_bundled(rig, grown)
+    for node, counts in zip(rig.nodes, grown):
+        rig.check(counts["conn_up"] >= 20,
+                  f"{node}: up {counts['conn_up']} times")
+
+
+def test_unwanted(rig):
+    """Who does not want them says so: none are sent, either way."""
+    rig.b.write(KNOB, "0")
+    for node, counts in zip(rig.nodes, _run(rig, 2000, seed=66)):
+        for name in ("ib_tx_bundles", "ib_rx_bundles"):
+            rig.check(counts[name] == 0, f"{node}: {name} {counts[name]}")
+
+
+def test_calls(rig):
+    """sendmmsg() from such an address to itself: what it takes comes."""
+    for address in (rig.a.ip, rig.a.ip6):
+        rig.a.run(f"test_bundle -a {address}", timeout=90)
