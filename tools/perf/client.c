@@ -166,9 +166,17 @@ static uint64_t stream_loop(const struct span *span)
 {
 	uint64_t sent = 0;
 
-	while (!over(span, sent)) {
+	while (opt.batch == 1 && !over(span, sent)) {
 		send_plain(fds[sent % opt.sockets], &peer, memory, opt.bytes);
 		sent++;
+	}
+	while (opt.batch > 1 && !over(span, sent)) {
+		uint64_t left = span->count ? span->count - sent : opt.batch;
+		uint32_t n = left < opt.batch ? left : opt.batch;
+
+		send_batch(fds[sent / opt.batch % opt.sockets], &peer, memory,
+			   opt.bytes, n);
+		sent += n;
 	}
 	total += sent;
 	sync_up();

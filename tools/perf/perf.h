@@ -31,6 +31,7 @@ enum {
 	MAX_BYTES	= 1 << 20,	/* of a message, and of a region */
 	MAX_DEPTH	= 1024,
 	MAX_SOCKETS	= 1024,
+	MAX_BATCH	= 64,
 	PATIENCE_S	= 30,		/* for a peer that says nothing */
 	CHILD_PATIENCE_S = 600,		/* the same, where ops are not noticed */
 	EXIT_ERROR	= 2,
@@ -46,6 +47,7 @@ struct options {
 	uint32_t bytes;		/* of a message or op */
 	uint32_t answer;	/* bytes */
 	uint32_t depth;		/* on their way at a time, per socket */
+	uint32_t batch;		/* messages of a stream in one call */
 	uint32_t sockets;
 	uint32_t idle;		/* more sockets that do nothing */
 	uint32_t strangers;	/* ports to send to first, that nobody has */
@@ -116,6 +118,8 @@ void set_patience(int fd, uint32_t seconds);
 void receive(int fd, void *buf, size_t room, struct arrival *arrival);
 void send_plain(int fd, const struct address *to, const void *buf,
 		size_t bytes);
+void send_batch(int fd, const struct address *to, const void *buf,
+		size_t bytes, uint32_t count);
 void send_control(int fd, const struct address *to, const void *buf,
 		  size_t bytes, void *control, size_t control_bytes);
 void put_control(void *control, size_t *used, int type, const void *data,

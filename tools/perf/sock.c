@@ -189,6 +189,39 @@ void send_plain(int fd, const struct address *to, const void *buf,
 	send_control(fd, to, buf, bytes, NULL, 0);
 }
 
+/* So many messages, all the same, by as few calls as they take. Mainline's
+ * AF_RDS takes none but the last of a sendmmsg(): there it is a call for each.
+ */
+void send_batch(int fd, const struct address *to, const void *buf,
+		size_t bytes, uint32_t count)
+{
+	struct iovec iov = { (void *)buf, bytes };
+	struct mmsghdr messages[MAX_BATCH] = {};
+	static bool refused;
+	uint32_t i, done = 0;
+	int ret;
+
+	for (i = 0; i < count; i++) {
+		messages[i].msg_hdr.msg_name = to->len ? (void *)&to->ss : NULL;
+		messages[i].msg_hdr.msg_namelen = to->len;
+		messages[i].msg_hdr.msg_iov = &iov;
+		messages[i].msg_hdr.msg_iovlen = 1;
+	}
+	while (done < count) {
+		ret = refused ? -1 : sendmmsg(fd, messages + done,
+					      count - done, 0);
+		refused = refused || (ret < 0 && errno == EOPNOTSUPP);
+		if (ret > 0) {
+			done += ret;
+		} else if (refused) {
+			send_plain(fd, to, buf, bytes);
+			done++;
+		} else if (errno != EINTR) {
+			die("send", errno);
+		}
+	}
+}
+
 static void look_at(const struct cmsghdr *c, struct arrival *arrival)
 {
 	struct rds_rdma_notify notify;

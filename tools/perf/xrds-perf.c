@@ -25,6 +25,7 @@ struct options opt = {
 	.bytes = 64,
 	.answer = 16,
 	.depth = 1,
+	.batch = 1,
 	.sockets = 1,
 	.warm_up = 32,
 	.port = DEFAULT_PORT,
@@ -40,6 +41,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  -l BYTES     of a message or RDMA op; 4K, 1M [64]\n"
 		"  -a BYTES     of an answer to echo [16]\n"
 		"  -d DEPTH     messages of a socket, or ops, at a time [1]\n"
+		"  -M COUNT     messages of a stream in one sendmmsg() [1]\n"
 		"  -S SOCKETS   to send from in turn [1]\n"
 		"  -i SOCKETS   more of them, that do nothing [0]\n"
 		"  -D COUNT     of other ports there to send to first [0]\n"
@@ -115,6 +117,9 @@ static void number_option(int c)
 	case 'd':
 		opt.depth = number(c, optarg, 1, MAX_DEPTH);
 		break;
+	case 'M':
+		opt.batch = number(c, optarg, 1, MAX_BATCH);
+		break;
 	case 'S':
 		opt.sockets = number(c, optarg, 1, MAX_SOCKETS);
 		break;
@@ -183,7 +188,7 @@ static void parse(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv,
-				"sm:l:a:d:S:i:D:n:t:w:b:B:NqI:p:ujH46h", options,
+				"sm:l:a:d:M:S:i:D:n:t:w:b:B:NqI:p:ujH46h", options,
 				NULL)) != -1) {
 		if (c == 'm')
 			opt.mode = mode_of(optarg);
@@ -191,7 +196,7 @@ static void parse(int argc, char **argv)
 			opt.time_ns = nanoseconds(c, optarg);
 		else if (c == 'I')
 			opt.source = optarg;
-		else if (c != 'h' && strchr("laSdiDnwbBp", c))
+		else if (c != 'h' && strchr("laSdMiDnwbBp", c))
 			number_option(c);
 		else
 			flag_option(c);
