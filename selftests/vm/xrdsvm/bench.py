@@ -117,6 +117,9 @@ def _messages(few: int) -> list[Case]:
                           count * few, depth=16))
     found.append(Case("one way, 64 B, 16 sockets", "stream", 64, 500 * few,
                       depth=16, sockets=16))
+    for size, count in ((64, 1024), (KIB, 512)):
+        found.append(Case(f"one way, {human(size)}, 16 by sendmmsg", "stream",
+                          size, count * few, depth=16, options="-M 16"))
     return found
 
 
