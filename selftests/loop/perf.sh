@@ -42,6 +42,7 @@ for address in 127.0.0.1 ::1; do
 	done
 	check "$address: other sockets, other destinations" \
 		perf 50 -i 20 -D 20 "$address"
+	check "$address: with rests" perf 20 -P 500 "$address"
 	check "$address: for a time, with a histogram" \
 		xrds-perf -t 0.1 -H "$address"
 done

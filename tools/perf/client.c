@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "perf.h"
@@ -131,6 +132,16 @@ static void take_answer(int fd)
 	} while (arrival.notices);
 }
 
+/* From half of it to one and a half, so that no rhythm of others is met. */
+static uint64_t rest(void)
+{
+	uint64_t ns = opt.pause_ns / 2 + random() % opt.pause_ns;
+	struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
+
+	nanosleep(&ts, NULL);
+	return now_ns();
+}
+
 /* Each socket has up to opt.depth messages out; answers come in order. */
 static uint64_t echo_loop(const struct span *span, bool measure)
 {
@@ -154,6 +165,8 @@ static uint64_t echo_loop(const struct span *span, bool measure)
 		got++;
 		if (over(span, sent))
 			continue;
+		if (opt.pause_ns)
+			now = rest();
 		sent_ns[socket][slot] = now;
 		send_plain(fds[socket], &peer, memory, opt.bytes);
 		sent++;

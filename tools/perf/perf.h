@@ -56,6 +56,7 @@ struct options {
 	uint64_t count;		/* messages or ops; 0: for a time */
 	uint64_t time_ns;
 	uint32_t warm_up;	/* messages or ops before the clock starts */
+	uint64_t pause_ns;	/* before a message of echo, about */
 	bool notices;		/* of RDMA ops, in the place of barriers */
 	bool silent;		/* the far program gets no message of an op */
 	bool over_unix;		/* AF_UNIX, to compare */

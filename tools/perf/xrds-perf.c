@@ -48,6 +48,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  -n COUNT     messages or ops\n"
 		"  -t SECONDS   for a time, in the place of a number [10]\n"
 		"  -w COUNT     messages or ops before the clock starts [32]\n"
+		"  -P MICROSEC  rest before each message of echo, about that long\n"
 		"  -b BYTES     socket buffers, at both ends\n"
 		"  -B BYTES     the same of receive buffers\n"
 		"  -N           wait for notices of RDMA ops, not for barriers\n"
@@ -135,6 +136,9 @@ static void number_option(int c)
 	case 'w':
 		opt.warm_up = number(c, optarg, 0, 1000000);
 		break;
+	case 'P':
+		opt.pause_ns = 1000 * number(c, optarg, 1, 1000000000);
+		break;
 	case 'b':
 		opt.buffer = number(c, optarg, 1, 1 << 30);
 		break;
@@ -188,7 +192,7 @@ static void parse(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv,
-				"sm:l:a:d:M:S:i:D:n:t:w:b:B:NqI:p:ujH46h", options,
+				"sm:l:a:d:M:S:i:D:n:t:w:P:b:B:NqI:p:ujH46h", options,
 				NULL)) != -1) {
 		if (c == 'm')
 			opt.mode = mode_of(optarg);
@@ -196,7 +200,7 @@ static void parse(int argc, char **argv)
 			opt.time_ns = nanoseconds(c, optarg);
 		else if (c == 'I')
 			opt.source = optarg;
-		else if (c != 'h' && strchr("laSdMiDnwbBp", c))
+		else if (c != 'h' && strchr("laSdMiDnwPbBp", c))
 			number_option(c);
 		else
 			flag_option(c);
