@@ -14,6 +14,10 @@
  *   write+send, read+send	each followed by a SEND of 48 bytes
  *
  * Every SEND is signalled, as is every op that none follows.
+ *
+ * "idle WRS SGES COUNT" makes so many connections more, which do nothing, with
+ * send queues of that size, and without receive or completion queues of their
+ * own: what a connection takes at least. Reading gives their number.
  */
 #include <linux/inet.h>
 #include <linux/module.h>
@@ -36,6 +40,9 @@ enum {
 	WAIT_MS		= 10000,
 	RUN_MS		= 600000,
 	ORDER_BYTES	= 64,
+	MAX_IDLE	= 1000,
+	SRQ_WRS		= 16,
+	BACKLOG		= 16,
 };
 
 enum mode {
@@ -57,6 +64,7 @@ struct end {
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
+	struct ib_srq *srq;	/* of idle connections, nothing is in it */
 	void *buf;		/* MAX_BYTES, for all that is sent or comes */
 	u64 dma;
 	struct ib_cqe recv_cqe;
@@ -75,6 +83,12 @@ static struct end ends[2];
 static struct end *const near = &ends[0];
 static struct end *const far = &ends[1];
 static struct rdma_cm_id *listener;
+static struct rdma_cm_id *dialing;
+/* both ends of idle connections */
+static struct rdma_cm_id *idle[2 * MAX_IDLE];
+static unsigned int nr_idle;
+static u32 idle_wrs, idle_sges;
+static struct sockaddr_storage here, there;
 static DECLARE_COMPLETION(near_event);	/* of the connection manager */
 static DECLARE_COMPLETION(far_event);
 static int cm_status;
@@ -285,6 +299,8 @@ static void close_end(struct end *end)
 		ib_drain_qp(end->id->qp);
 		rdma_destroy_qp(end->id);
 	}
+	if (!IS_ERR_OR_NULL(end->srq))
+		ib_destroy_srq(end->srq);
 	if (!IS_ERR_OR_NULL(end->cq))
 		ib_free_cq(end->cq);
 	if (!IS_ERR_OR_NULL(end->pd))
@@ -295,6 +311,45 @@ static void close_end(struct end *end)
 	if (end->buf)
 		free_pages_exact(end->buf, MAX_BYTES);
 	rdma_destroy_id(end->id);
+}
+
+static int open_idle(struct end *end, struct rdma_cm_id *id)
+{
+	struct ib_srq_init_attr srq = {
+		.attr.max_wr = SRQ_WRS,
+		.attr.max_sge = 1,
+	};
+	struct ib_qp_init_attr attr = {
+		.cap.max_send_wr = idle_wrs,
+		.cap.max_send_sge = idle_sges,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.qp_type = IB_QPT_RC,
+		.send_cq = end->cq,
+		.recv_cq = end->cq,
+	};
+
+	if (nr_idle == ARRAY_SIZE(idle))
+		return -ENOSPC;
+	idle[nr_idle++] = id;
+	if (IS_ERR_OR_NULL(end->srq))
+		end->srq = ib_create_srq(end->pd, &srq);
+	if (IS_ERR(end->srq))
+		return PTR_ERR(end->srq);
+	attr.srq = end->srq;
+	return rdma_create_qp(id, end->pd, &attr);
+}
+
+/* Nothing was posted to any of them. */
+static void close_idle(void)
+{
+	while (nr_idle) {
+		struct rdma_cm_id *id = idle[--nr_idle];
+
+		rdma_disconnect(id);
+		if (id->qp)
+			rdma_destroy_qp(id);
+		rdma_destroy_id(id);
+	}
 }
 
 static struct rdma_conn_param params = {
@@ -308,17 +363,15 @@ static int accept_end(struct rdma_cm_id *id)
 {
 	int ret;
 
-	if (far->id)
-		return -EBUSY;
-	ret = open_end(far, id);
+	ret = far->id ? open_idle(far, id) : open_end(far, id);
 	if (!ret)
 		ret = rdma_accept(id, &params);
 	if (ret) {
 		cm_status = ret;
 		complete(&far_event);
 	}
-	/* close_end() does it */
-	return 0;
+	/* close_end() or close_idle() does it */
+	return ret == -ENOSPC ? ret : 0;
 }
 
 static int on_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
@@ -337,7 +390,7 @@ static int on_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		pr_err("xrds_floor: %s\n", rdma_event_msg(event->event));
 		cm_status = event->status ?: -ECONNREFUSED;
 	}
-	complete(id == near->id ? &near_event : &far_event);
+	complete(id == dialing ? &near_event : &far_event);
 	return 0;
 }
 
@@ -362,7 +415,7 @@ static struct rdma_cm_id *create_id(void)
 			      IB_QPT_RC);
 }
 
-static int listen(struct sockaddr_storage *ss)
+static int listen(void)
 {
 	int ret;
 
@@ -372,24 +425,28 @@ static int listen(struct sockaddr_storage *ss)
 		listener = NULL;
 		return ret;
 	}
-	ret = rdma_bind_addr(listener, (struct sockaddr *)ss);
-	return ret ?: rdma_listen(listener, 1);
+	ret = rdma_bind_addr(listener, (struct sockaddr *)&there);
+	return ret ?: rdma_listen(listener, BACKLOG);
 }
 
-static int dial(struct sockaddr_storage *here, struct sockaddr_storage *there)
+static int dial(int (*open)(struct end *end, struct rdma_cm_id *id))
 {
 	struct rdma_cm_id *id = create_id();
 	int ret;
 
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	near->id = id;
-	ret = rdma_resolve_addr(id, (struct sockaddr *)here,
-				(struct sockaddr *)there, WAIT_MS);
+	dialing = id;
+	ret = rdma_resolve_addr(id, (struct sockaddr *)&here,
+				(struct sockaddr *)&there, WAIT_MS);
 	ret = ret ?: await(&near_event);
 	ret = ret ?: rdma_resolve_route(id, WAIT_MS);
 	ret = ret ?: await(&near_event);
-	ret = ret ?: open_end(near, id);
+	if (ret) {
+		rdma_destroy_id(id);
+		return ret;
+	}
+	ret = open(near, id);
 	ret = ret ?: rdma_connect(id, &params);
 	ret = ret ?: await(&near_event);
 	return ret ?: await(&far_event);
@@ -418,6 +475,18 @@ static int measure(u32 depth, u32 count)
 	return run.error;
 }
 
+static int dial_idle(u32 count)
+{
+	int ret = 0;
+
+	if (count > MAX_IDLE - nr_idle / 2)
+		return -ENOSPC;
+	while (!ret && count--)
+		ret = dial(open_idle);
+	took_ns = nr_idle / 2;
+	return ret;
+}
+
 static ssize_t floor_write(struct file *file, const char __user *text,
 			   size_t bytes, loff_t *pos)
 {
@@ -432,6 +501,11 @@ static ssize_t floor_write(struct file *file, const char __user *text,
 	order[bytes] = '\0';
 	mutex_lock(&lock);
 	ret = -EINVAL;
+	if (sscanf(order, "idle %u %u %u", &idle_wrs, &idle_sges,
+		   &count) == 3) {
+		ret = dial_idle(count);
+		goto out;
+	}
 	if (sscanf(order, "%15s %u %u %u", name, &run.bytes, &depth,
 		   &count) != 4)
 		goto out;
@@ -469,19 +543,19 @@ static void disconnect(void)
 	/* no request comes once there is no listener */
 	if (listener)
 		rdma_destroy_id(listener);
+	close_idle();
 	close_end(near);
 	close_end(far);
 }
 
 static int __init floor_init(void)
 {
-	struct sockaddr_storage here = {}, there = {};
 	int ret;
 
 	init_completion(&run.over);
 	ret = parse(from, 0, &here) ?: parse(to, PORT, &there);
-	ret = ret ?: listen(&there);
-	ret = ret ?: dial(&here, &there);
+	ret = ret ?: listen();
+	ret = ret ?: dial(open_end);
 	if (!ret && !proc_create("xrds_floor", 0600, NULL, &floor_ops))
 		ret = -ENOMEM;
 	if (ret)
