@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import host
@@ -35,13 +36,22 @@ ON_NODES = ("unload", "leaks", "settled")   # scripts of the rig for nodes
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
 
-def build(kernel: Kernel, modules: list[Path], where: Path) -> Path:
+@dataclass(frozen=True)
+class Extras:
+    """What nodes of tests have no use for."""
+    modules: tuple[str, ...] = ()       # of the kernel
+    programs: tuple[str, ...] = ()      # of the host, where it has them
+    files: tuple[str, ...] = ()         # the same, with what they are linked to
+
+
+def build(kernel: Kernel, modules: list[Path], where: Path,
+          extras: Extras = Extras()) -> Path:
     """The initramfs for a run: base and payload in one file."""
     base = _base(kernel)
     image = where / "initrd"
     with open(image, "wb") as out:
         out.write((base / "base.cpio").read_bytes())
-        out.write(_payload(kernel, base, modules))
+        out.write(_payload(kernel, base, modules, extras))
     return image
 
 
@@ -138,25 +148,29 @@ def _dependencies(kernel: Kernel, name: str) -> list[Path] | None:
     return [Path(os.path.realpath(w[1])) for w in words if w[0] == "insmod"]
 
 
-def _payload(kernel: Kernel, base: Path, modules: list[Path]) -> bytes:
+def _payload(kernel: Kernel, base: Path, modules: list[Path],
+             extras: Extras) -> bytes:
     archive = Archive()
     archive.program("bin/demo", _own_programs() / "demo")
     if modules:
-        _add_own_modules(archive, kernel, base, modules)
+        _add_modules(archive, kernel, base, modules, extras)
     for part in ("bench", "lib", "loop", "rxe"):
         archive.tree(f"xrds/selftests/{part}", TOP / "selftests" / part)
-    _add_strangers(archive)
+    _add_strangers(archive, extras)
     for program in programs():
         archive.program(f"xrds/selftests/prog/build/{program.name}", program)
     return bytes(archive)
 
 
-def _add_strangers(archive: Archive) -> None:
+def _add_strangers(archive: Archive, extras: Extras) -> None:
     wanted = STRANGERS + (("perf",) if os.environ.get("BENCH_PROFILE") else ())
-    for name in wanted:
+    for name in wanted + extras.programs:
         found = shutil.which(name)
         if found:
             archive.program(f"bin/{name}", Path(found))
+    for name in extras.files:
+        if os.path.exists(name):
+            archive.program(name, Path(name))
     folder = os.environ.get("RDS_TOOLS_DIR")
     for name in RDS_TOOLS if folder else ():
         tool = Path(folder) / name
@@ -172,14 +186,20 @@ def programs() -> list[Path]:
                   if p.is_file() and os.access(p, os.X_OK))
 
 
-def _add_own_modules(archive: Archive, kernel: Kernel, base: Path,
-                     modules: list[Path]) -> None:
-    """Our modules where modprobe finds them, with dependencies worked out."""
+def _add_modules(archive: Archive, kernel: Kernel, base: Path,
+                 modules: list[Path], extras: Extras) -> None:
+    """Our modules where modprobe finds them, with dependencies worked out, and
+    more of the kernel's.
+    """
     place = Path("lib/modules") / kernel.release
     with tempfile.TemporaryDirectory() as tmp:
         tree = Path(tmp) / place
         shutil.copytree(base / place, tree)
         (tree / "extra").mkdir()
+        for name in extras.modules:
+            for path in _dependencies(kernel, name) or ():
+                if not any(tree.rglob(path.name)):
+                    shutil.copy(path, tree / "extra" / path.name)
         for module in modules:
             call("strip", "--strip-debug", "-o",
                  tree / "extra" / module.name, module)

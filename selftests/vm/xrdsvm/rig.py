@@ -72,11 +72,12 @@ class Rig:
     """Booted nodes. Tests get one: rig.nodes, or rig.a, rig.b, ..."""
 
     def __init__(self, kernel: Kernel, count: int, modules: list[Path],
-                 virtual_time: bool = False) -> None:
+                 virtual_time: bool = False,
+                 extras: image.Extras = image.Extras()) -> None:
         self.kernel = kernel
         self.directory = _run_directory()
         self.switch = Switch(count)
-        initrd = image.build(kernel, modules, self.directory)
+        initrd = image.build(kernel, modules, self.directory, extras)
         self.nodes = [Node(n, kernel, initrd, self.directory, self.switch,
                            count, virtual_time) for n in range(1, count + 1)]
         self.boot_seconds = 0.0
