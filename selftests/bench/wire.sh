@@ -8,6 +8,10 @@
 #   10.7.0.1  rxa  va ------------ vb  rxb  10.7.0.2
 #
 # rxb has IDLE more addresses, 10.7.1.1 and so on, for connections that idle.
+# In the network namespace far is a second node, 10.8.0.2, at the end of another
+# veth pair; here is 10.8.0.1. It is for those who speak to no other address of
+# their own node over a wire: in-tree rds_tcp, and TIPC.
+#
 # What comes in looks into the local table first, what goes from one of the
 # addresses to the other looks there last.
 set -eu
@@ -49,5 +53,12 @@ ip rule add pref 23 from 10.7.0.1 to 10.7.1.0/24 lookup 21
 ip rule add pref 24 from 10.7.1.0/24 to 10.7.0.1 lookup 22
 rdma link add rxa type rxe netdev va
 rdma link add rxb type rxe netdev vb
+ip netns add far
+ip link add vc type veth peer name vd netns far
+ip link set vc mtu "$MTU" up
+ip addr add 10.8.0.1/24 dev vc
+ip -n far link set lo up
+ip -n far link set vd mtu "$MTU" up
+ip -n far addr add 10.8.0.2/24 dev vd
 echo 16777216 > /proc/sys/net/core/wmem_max
 echo 268435456 > /proc/sys/net/core/rmem_max
