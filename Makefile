@@ -32,9 +32,9 @@ help:
 	@echo '  make test-the-tests  does the debug kernel notice mistakes that'
 	@echo '                    are made on purpose (selftests/faults)?'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
-	@echo '  make bench        ratios to the verbs below and to in-tree RDS, in'
-	@echo '                    virtual time (BENCH=quick: fewer of them;'
-	@echo '                    BENCH_PROFILE=case: which functions it is in)'
+	@echo '  make bench        ratios to the verbs below and to what competes, in'
+	@echo '                    virtual time, and plots (BENCH=quick: fewer of'
+	@echo '                    them; BENCH_PROFILE=case: which functions it is in)'
 	@echo '  make shell        boot nodes and type commands (NODES=2)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
 	@echo '  make style sparse doc unit     the checks, one by one'
@@ -73,8 +73,12 @@ test test-all:
 	@$(DEPS) rig $(if $(T),,unit)
 	@$(RUN)
 
-bench demo soak shell debug-kernel test-the-tests:
-	@$(DEPS) rig $(if $(BENCH_PROFILE),linux-perf)
+bench:
+	@$(DEPS) bench $(if $(BENCH_PROFILE),linux-perf)
+	@$(RUN)
+
+demo soak shell debug-kernel test-the-tests:
+	@$(DEPS) rig
 	@$(RUN)
 
 unit:

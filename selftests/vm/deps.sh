@@ -14,6 +14,7 @@ build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
 unit="$build python3 g++ clang libclang-rt-14-dev"
 rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd"
 rig="$rig qperf trinity"
+bench="$rig gnuplot-nox perftest ibverbs-providers"
 check="$build git python3 sparse shellcheck codespell mandoc xz-utils"
 
 wanted=
@@ -23,6 +24,7 @@ for group in "$@"; do
 	unit) wanted="$wanted $unit" ;;
 	rig) wanted="$wanted $rig" ;;
 	check) wanted="$wanted $check" ;;
+	bench) wanted="$wanted $bench" ;;
 	*) wanted="$wanted $group" ;;	# a package by name
 	esac
 done

@@ -3,8 +3,9 @@
 
 One node in virtual time (qemu.VIRTUAL_TIME) with two soft-RoCE devices on a
 veth pair (bench/wire.sh). Each stack is loaded in turn and runs the same cases:
-plain verbs (the floor, kmod/xrds_floor.c), XRDS, in-tree RDS, and AF_UNIX for
-what stays on the node. What counts are the ratios of medians.
+plain verbs (the floor, kmod/xrds_floor.c), XRDS, in-tree RDS, other sockets
+(bench/peer.c), and AF_UNIX for what stays on the node. What counts are the
+ratios of medians.
 """
 
 import fnmatch
@@ -14,47 +15,27 @@ import re
 import statistics
 from dataclasses import dataclass, field, replace
 
-from . import goals, kernels, tests
+from . import cases, goals, kernels, perftest, plots, tests
+from .cases import FLOOR, IN_TREE, RDS_TCP, UNIX, XRDS, Case
 from .host import BUILD, note
+from .image import Extras
 from .node import Failed, Node, NodeDied, stopwatch
 from .rig import Rig, build_modules
 
 A, B, LOOP = "10.7.0.1", "10.7.0.2", "127.0.0.1"
-KIB, MIB = 1 << 10, 1 << 20
-IDLE = 100                  # connections (bench/wire.sh has the addresses)
-DIAL = f"for n in {{1..{IDLE}}}; do xrds-ping -qc1 -I {A} 10.7.1.$n; done"
-# Never full: with both ends on one node, in-tree RDS does not notice that it is
-# not any more.
-ROOM = 256 * MIB
-WARM_UP = 20                # messages
+FAR_A, FAR_B = "10.8.0.1", "10.8.0.2"   # the latter in the namespace far
+URGENT_PORT = 18801
+UNDER_WAY = 1000            # packets of a stream
 MORE = 4                    # times the messages, for a profile
 MEMORY = 3072               # MiB: in-tree RDS takes 4 for an end of a connection
 SECONDS = 900               # of a command, at most
+QUEUE_WRS, QUEUE_SGES = 128, 6      # an endpoint's send queue: net/xrds/ib.h
 PROFILE = os.environ.get("BENCH_PROFILE")     # names of cases, with wildcards
 COUNTER = "/sys/class/infiniband/rx[ab]/ports/1/hw_counters/sent_pkts"
-
-
-@dataclass(frozen=True)
-class Case:
-    """One thing that is measured, the same way in each stack."""
-    name: str
-    mode: str               # of xrds-perf, and of the floor
-    bytes: int
-    count: int
-    depth: int = 1
-    sockets: int = 1
-    loop: bool = False      # within the node
-    options: str = ""       # of xrds-perf
-    floor: str = ""         # mode of the floor, if it is another; - has none
-    before: str = ""        # what the node does first
-    rival: bool = True      # in-tree RDS can do it
-
-    def perf(self) -> str:
-        """What xrds-perf is told."""
-        buffer = max(256 * KIB, 4 * self.bytes)
-        return (f"-j -m {self.mode} -l {self.bytes} -d {self.depth} "
-                f"-S {self.sockets} -n {self.count} -w {min(self.count, WARM_UP)} "
-                f"-b {buffer} -B {ROOM} {self.options}")
+EXTRAS = Extras(("sctp", "tipc"), ("tipc", *perftest.PROGRAMS), perftest.FILES)
+# once each end of it has a neighbour in TIPC, sockets can be connected
+BEARERS = ("tipc bearer enable media eth device vc && "
+           "ip netns exec far tipc bearer enable media eth device vd")
 
 
 @dataclass
@@ -64,6 +45,8 @@ class Figure:
     switches: float = 0     # context switches per message
     softirqs: float = 0
     packets: float = 0      # of both devices
+    busy: float = 0         # ns of CPU per message
+    rate: float = 0         # packets per ns, of all meanwhile
     raw: list[dict] = field(default_factory=list)
 
     @property
@@ -76,64 +59,14 @@ class Figure:
         return (max(self.values) - min(self.values)) / self.median
 
 
-def human(size: int) -> str:
-    for unit, factor in (("MiB", MIB), ("KiB", KIB)):
-        if size >= factor and size % factor == 0:
-            return f"{size // factor} {unit}"
-    return f"{size} B"
-
-
-def cases(quick: bool) -> list[Case]:
-    """What is measured; a quick run repeats less, and sends less."""
-    few = 1 if quick else 3
-    found = _messages(few) + _rdma(few)
-    for what, option in (("10000 sockets", "-i 10000"),
-                         ("1000 destinations", "-D 1000")):
-        found.append(Case(f"round trip, 64 B, {what}", "echo", 64, 200 * few,
-                          options=option, floor="-"))
-    found.append(Case(f"round trip, 64 B, {IDLE} connections", "echo", 64,
-                      200 * few, before=DIAL, floor="-", rival=False))
-    for way, mode in (("one way", "stream"), ("round trip", "echo")):
-        for size, count in ((64, 1000), (4 * KIB, 600), (64 * KIB, 200),
-                            (MIB, 30)):
-            found.append(Case(f"loopback {way}, {human(size)}", mode, size,
-                              count * few, loop=True))
-    return found
-
-
-def _messages(few: int) -> list[Case]:
-    found = []
-    for size, count in ((64, 300), (KIB, 200)):
-        found.append(Case(f"round trip, {human(size)}", "echo", size,
-                          count * few))
-    for depth, sockets in ((16, 1), (64, 1), (16, 16)):
-        name = f"round trip, 64 B, depth {depth}"
-        if sockets > 1:
-            name += f", {sockets} sockets"
-        found.append(Case(name, "echo", 64, 512 * few, depth, sockets))
-    for size, count in ((64, 500), (4 * KIB, 300), (16 * KIB, 120),
-                        (64 * KIB, 40), (MIB, 8)):
-        found.append(Case(f"one way, {human(size)}", "stream", size,
-                          count * few, depth=16))
-    found.append(Case("one way, 64 B, 16 sockets", "stream", 64, 500 * few,
-                      depth=16, sockets=16))
-    for size, count in ((64, 1024), (KIB, 512)):
-        found.append(Case(f"one way, {human(size)}, 16 by sendmmsg", "stream",
-                          size, count * few, depth=16, options="-M 16"))
-    return found
-
-
-def _rdma(few: int) -> list[Case]:
-    found = []
-    for mode in ("write", "read"):
-        for size, count in ((4 * KIB, 200), (64 * KIB, 40)):
-            found.append(Case(f"RDMA {mode}, {human(size)}", mode, size,
-                              count * few, floor=f"{mode}+send"))
-        for what, option in (("barrier per 16", ""), ("16 notices", "-N")):
-            found.append(Case(f"RDMA {mode}, 4 KiB, {what}", mode, 4 * KIB,
-                              160 * few, depth=16, options=option,
-                              floor=f"{mode}+send"))
-    return found
+def _figure(case: Case, raw: list[dict]) -> Figure:
+    """From what xrds-perf and the others like it print."""
+    number = sum(r["messages"] for r in raw)
+    values = [r["latency_ns"]["mean"] if case.rests else r["ns_per_message"]
+              for r in raw]
+    return Figure(values, sum(r["context_switches"] for r in raw) / number,
+                  sum(r["softirqs"] for r in raw) / number,
+                  busy=sum(r["busy_ns"] for r in raw) / number, raw=raw)
 
 
 class Bench:
@@ -145,107 +78,213 @@ class Bench:
         self.repeats = repeats
         self.results: dict[str, dict[str, Figure]] = {}
         self.failed = 0
-        self.memory: dict[str, float] = {}
+        # KiB of an end of a connection, and of a socket, in each stack
+        self.connection: dict[str, float] = {}
+        self.socket: dict[str, float] = {}
         self._elapsed = stopwatch()
+        self._done = 0
+        self._total = sum(self._has(stack, case) for stack in cases.STACKS
+                          for case in chosen)
+
+    @staticmethod
+    def _has(stack: str, case: Case) -> bool:
+        """Whether the case is measured in that stack."""
+        if stack == FLOOR:
+            return not case.loop and case.floor != "-"
+        if stack == IN_TREE:
+            return case.rival
+        return stack == XRDS or stack in case.peers
 
     def run(self) -> None:
         self.node.run("/xrds/selftests/bench/wire.sh")
-        wire = [c for c in self.chosen if not c.loop]
-        loop = [c for c in self.chosen if c.loop]
-        self._floor(wire)
-        self._rds("XRDS", "xrds_ib", wire, loop)
-        self._rds("in-tree RDS", "rds_rdma", [c for c in wire if c.rival],
-                  [c for c in loop if c.rival])
-        self._unix(loop)
+        self._floor(self._of(FLOOR))
+        perftest.run(self, self._of(cases.PERFTEST))
+        self._rds(XRDS, "xrds_ib", self._of(XRDS))
+        self._rds(IN_TREE, "rds_rdma", self._of(IN_TREE))
+        self._rds_tcp(self._of(RDS_TCP))
+        for stack in (cases.TCP, cases.UDP, cases.SCTP, cases.TIPC):
+            self._sockets(stack, self._of(stack))
+        self._unix(self._of(UNIX))
 
-    def _say(self, stack: str, case: Case, figure: Figure) -> None:
-        note(f"{self._elapsed():4.0f} s  {stack:12} {case.name:34} "
-             f"+-{figure.spread / 2:.1%}")
+    def _of(self, stack: str) -> list[Case]:
+        return [case for case in self.chosen if self._has(stack, case)]
 
-    def _keep(self, stack: str, case: Case, figure: Figure) -> None:
+    def keep(self, stack: str, case: Case, figure: Figure) -> None:
+        """A result, and a line that says so."""
         self.results.setdefault(case.name, {})[stack] = figure
-        self._say(stack, case, figure)
+        self._done += 1
+        note(f"{self._elapsed():4.0f} s  {self._done:3}/{self._total}  "
+             f"{stack:12} {case.name:38} +-{figure.spread / 2:.1%}")
 
-    def _floor(self, chosen: list[Case]) -> None:
-        if not chosen:
-            return
-        self.node.run("modprobe xrds_floor", SECONDS)
-        for case in chosen:
-            mode = case.floor or case.mode
-            if mode == "-":
-                continue
-            once = f"{mode} {case.bytes} {case.depth} "
-            before = self._counts()
-            lines = self._repeat(
-                f"echo {once}{case.count} > /proc/xrds_floor && "
-                "cat /proc/xrds_floor", f"echo {once}20 > /proc/xrds_floor")
-            number = case.count * self.repeats + 20
-            self._keep("floor", case, Figure(
-                [int(line) / case.count for line in lines],
-                *[(new - old) / number
-                  for new, old in zip(self._counts(), before)]))
-        self.node.run("modprobe -r xrds_floor")
-
-    def _repeat(self, command: str, before: str = ":") -> list[str]:
-        out = self.node.run(f"{before}; for i in {{1..{self.repeats}}}; do "
-                            f"{command} || exit; done", SECONDS).out
-        return out.splitlines()
-
-    def _rds(self, stack: str, module: str, wire: list[Case],
-             loop: list[Case]) -> None:
-        self.node.run(f"modprobe {module}", SECONDS)
-        for address, source, chosen in ((B, A, wire), (LOOP, LOOP, loop)):
-            if chosen:
-                server = self.node.start(f"xrds-perf -s {address}")
-                server.expect("ready", SECONDS)
-                for case in chosen:
-                    self._try(stack, case, f"-I {source}", address)
-                server.kill()
-                server.wait(check=False)
-        self.node.run(f"unload {module} xrds rds_tcp rds", SECONDS)
-
-    def _unix(self, chosen: list[Case]) -> None:
-        if not chosen:
-            return
-        server = self.node.start("xrds-perf -s -u")
-        server.expect("ready", SECONDS)
-        for case in chosen:
-            self._try("AF_UNIX", case, "-u", "")
-        server.kill()
-        server.wait(check=False)
-
-    def _try(self, stack: str, case: Case, extra: str, host: str) -> None:
+    def attempt(self, stack: str, case: Case, what, *args) -> None:
         """The other cases go on if one does not work."""
         try:
-            self._perf(stack, case, extra, host)
+            what(stack, case, *args)
         except NodeDied:
             raise
         except Failed as error:
             self.failed += 1
+            self._done += 1
             note(f"{stack}, {case.name}: {error}")
 
-    def _perf(self, stack: str, case: Case, extra: str, host: str) -> None:
-        if case.before:
-            self._memory(stack, case.before)
-        before = self._packets()
-        command = f"xrds-perf {case.perf()} {extra} {host}"
-        lines = self._repeat(command)
-        packets = self._packets() - before
-        raw = [json.loads(line) for line in lines]
-        number = sum(r["messages"] for r in raw)
-        figure = Figure([r["ns_per_message"] for r in raw], raw=raw)
-        figure.switches = sum(r["context_switches"] for r in raw) / number
-        figure.softirqs = sum(r["softirqs"] for r in raw) / number
-        # the warm-up, the order and the end of each run
-        extra_messages = (min(case.count, WARM_UP) + 3) * self.repeats
-        figure.packets = packets / (number + extra_messages)
-        self._keep(stack, case, figure)
-        if PROFILE and fnmatch.fnmatch(case.name, PROFILE):
-            self._profile(f"{stack}, {case.name}", f"xrds-perf {case.perf()} "
-                          f"-n {MORE * case.count} {extra} {host}")
+    def repeat(self, command: str, before: str = ":") -> list[str]:
+        """Lines that it prints in all repeats."""
+        out = self.node.run(f"{before}; for i in {{1..{self.repeats}}}; do "
+                            f"{command} || exit; done", SECONDS).out
+        return out.splitlines()
 
-    def _profile(self, title: str, command: str) -> None:
+    # -------------------------------------------------------------- stacks
+
+    def _floor(self, chosen: list[Case]) -> None:
+        if not chosen and not any(case.idle for case in self.chosen):
+            return
+        self.node.run("modprobe xrds_floor", SECONDS)
+        for case in chosen:
+            self.attempt(FLOOR, case, self._verbs)
+        if any(case.idle for case in self.chosen):
+            order = f"idle {QUEUE_WRS} {QUEUE_SGES}"
+            self.node.run(f"echo {order} 1 > /proc/xrds_floor")
+            self._memory(FLOOR, f"echo {order} {cases.IDLE} > /proc/xrds_floor",
+                         cases.IDLE)
+        self.node.run("modprobe -r xrds_floor")
+
+    def _verbs(self, stack: str, case: Case) -> None:
+        once = f"{case.floor or case.mode} {case.bytes} {min(case.depth, 64)} "
+        before = self._counts()
+        lines = self.repeat(
+            f"echo {once}{case.count} > /proc/xrds_floor && "
+            "cat /proc/xrds_floor", f"echo {once}20 > /proc/xrds_floor")
+        number = case.count * self.repeats + 20
+        figure = Figure([int(line) / case.count for line in lines],
+                        *[(new - old) / number
+                          for new, old in zip(self._counts(), before)])
+        figure.busy = figure.median     # it has nothing to wait for
+        self.keep(stack, case, figure)
+
+    def _rds(self, stack: str, module: str, chosen: list[Case]) -> None:
+        if not chosen:
+            return
+        self.node.run(f"modprobe {module}", SECONDS)
+        for address, source, loop in ((B, A, False), (LOOP, LOOP, True)):
+            mine = [case for case in chosen if case.loop == loop]
+            if mine:
+                self._serve(stack, mine, f"-I {source} {address}",
+                            f"xrds-perf -s {address}")
+        self.node.run(f"unload {module} xrds rds_tcp rds", SECONDS)
+
+    def _rds_tcp(self, chosen: list[Case]) -> None:
+        if not chosen:
+            return
+        self.node.run("modprobe rds_tcp", SECONDS)
+        # it may lose what is sent while it connects
+        self.node.run(f"for i in {{1..5}}; do timeout 10 bench-rds turn {FAR_A} "
+                      f"1 {FAR_B} && exit; done", SECONDS, check=False)
+        self._serve(RDS_TCP, chosen, f"-I {FAR_A} {FAR_B}",
+                    f"ip netns exec far xrds-perf -s {FAR_B}")
+        self.node.run("unload rds_tcp rds", SECONDS)
+
+    def _unix(self, chosen: list[Case]) -> None:
+        if chosen:
+            self._serve(UNIX, chosen, "-u", "xrds-perf -s -u")
+
+    def _serve(self, stack: str, chosen: list[Case], ends: str,
+               command: str) -> None:
+        """The cases, beside a server for all of them."""
+        servers = [self._start(command)]
+        if any(case.rests for case in chosen):
+            servers.append(self._start(
+                f"bench-rds urgent {command} -p {URGENT_PORT}"))
+        for case in chosen:
+            what = self._beside if case.beside else self._perf
+            self.attempt(stack, case, what, ends)
+            if case.rests and stack == XRDS and cases.UDP in case.peers:
+                # over UDP, beside a stream over XRDS
+                self.attempt(cases.UDP, case, what, ends)
+        for server in servers:
+            server.kill()
+            server.wait(check=False)
+
+    def _start(self, command: str):
+        server = self.node.start(command)
+        server.expect("ready", SECONDS)
+        return server
+
+    def _sockets(self, stack: str, chosen: list[Case]) -> None:
+        if not chosen:
+            return
+        name = stack.lower()
+        if stack in (cases.SCTP, cases.TIPC):
+            self.node.run(f"modprobe {name}", check=False)
+        if stack == cases.TIPC:
+            self.node.run(BEARERS, check=False)
+        for case in [c for c in chosen if not c.rests]:
+            near, far = (LOOP, LOOP) if case.loop else (A, B)
+            ends = "-N /run/netns/far tipc" if stack == cases.TIPC else \
+                f"{name} {near} {far}"
+            load = case.at_most(cases.MOST.get(stack, case.bytes)).load()
+            self.attempt(stack, case, self._measure,
+                         f"bench-peer {load} {ends}")
+
+    # --------------------------------------------------------------- cases
+
+    def _perf(self, stack: str, case: Case, ends: str) -> None:
+        if case.idle:
+            number = RIVALS.get(stack, case.idle)
+            if stack not in self.connection:
+                self._memory(stack, f"bench-rds turn {A} 1 "
+                             f"10.7.1.{{1..{number}}}", number)
+        if case.bound:
+            self._sockets_memory(stack)
+        self._measure(stack, case, self._command(stack, case, ends))
+
+    @staticmethod
+    def _command(stack: str, case: Case, ends: str) -> str:
+        if stack == cases.UDP:
+            return f"bench-rds urgent bench-peer {case.load()} udp {A} {B}"
+        if case.nodes:
+            return (f"bench-rds turn {A} {case.count} " +
+                    (B if case.nodes == 1 else
+                     f"10.7.1.{{1..{case.nodes}}}"))
+        if case.rests:
+            return (f"bench-rds urgent xrds-perf {case.perf()} "
+                    f"-p {URGENT_PORT} {ends}")
+        return f"xrds-perf {case.perf()} {ends}"
+
+    def _measure(self, stack: str, case: Case, command: str) -> None:
+        before, begin = self._packets(), self._clock()
+        lines = self.repeat(command)
+        packets, end = self._packets() - before, self._clock()
+        figure = _figure(case, [json.loads(line) for line in lines])
+        # the warm-up, the order and the end of each run
+        number = sum(r["messages"] for r in figure.raw)
+        figure.packets = packets / (number + (case.warm_up + 3) * self.repeats)
+        figure.rate = packets / (end - begin)
+        self.keep(stack, case, figure)
+        if PROFILE and fnmatch.fnmatch(case.name, PROFILE):
+            self._profile(f"{stack}, {case.name}", command, case.count)
+
+    def _beside(self, stack: str, case: Case, ends: str) -> None:
+        """While a stream goes on, between the same nodes: another program's."""
+        size = case.beside
+        # else what is due for the one waits for the programs of the other
+        self.node.run("bench-rds promote $(pgrep ksoftirqd)")
+        stream = self.node.start(
+            f"xrds-perf -m stream -l {size} -b {4 * size} "
+            f"-B {cases.ROOM} -n 1000000000 {ends}")
+        try:
+            before = self._packets()
+            while self._packets() - before < UNDER_WAY:
+                if stream.code is not None:
+                    raise Failed(f"the stream ended: {stream.out}")
+            self._measure(stack, case, self._command(stack, case, ends))
+        finally:
+            stream.kill()
+            stream.wait(check=False)
+            self.node.run("bench-rds demote $(pgrep ksoftirqd)")
+
+    def _profile(self, title: str, command: str, count: int) -> None:
         """Which functions the whole node was in meanwhile, by samples."""
+        command = command.replace(f"-n {count} ", f"-n {MORE * count} ")
         out = self.node.run(
             f"cd /tmp; perf record -qao samples -e cpu-clock -c 10000 "
             f"{command} > /dev/null; perf report -i samples --stdio -q "
@@ -256,15 +295,34 @@ class Bench:
         path.write_text(out)
         note(f"profile: {path}")
 
-    def _memory(self, stack: str, dial: str) -> None:
+    # -------------------------------------------------------------- memory
+
+    def _memory(self, stack: str, command: str, number: int) -> None:
         """What connections take of the node's memory, both ends of each."""
-        free = "grep -w MemFree /proc/meminfo"
-        words = self.node.run(f"{free}; ({dial}) > /dev/null 2>&1; {free}",
-                              SECONDS).out.split()
-        used = (int(words[1]) - int(words[4])) / IDLE / 2
-        note(f"{stack}: {used:.0f} KiB for an end of an idle connection, "
-             "rxe's queue pair included")
-        self.memory[stack] = used
+        # what the first one brings for all is there
+        before = self._free()
+        self.node.run(f"({command}) > /dev/null", SECONDS)
+        used = (before - self._free()) / number / 2
+        note(f"{stack}: {used:.1f} KiB for an end of an idle connection")
+        self.connection[stack] = used
+
+    def _sockets_memory(self, stack: str) -> None:
+        before = self._free()
+        holder = self.node.start(f"bench-rds hold {A} {cases.BOUND}")
+        holder.expect("holding", SECONDS)
+        used = (before - self._free()) / cases.BOUND
+        holder.kill()
+        holder.wait(check=False)
+        note(f"{stack}: {used:.2f} KiB for a bound idle socket")
+        self.socket[stack] = used
+
+    def _free(self) -> int:
+        """KiB; what will be given back soon is free already."""
+        out = self.node.run("sync; echo 3 > /proc/sys/vm/drop_caches; sleep 1; "
+                            "grep -w MemFree /proc/meminfo").out
+        return int(out.split()[1])
+
+    # -------------------------------------------------------------- counts
 
     def _counts(self) -> list[int]:
         """Context switches, softirqs, packets."""
@@ -272,8 +330,15 @@ class Bench:
         return [int(n) for n in self.node.run(words).out.split()] + \
             [self._packets()]
 
+    def _clock(self) -> int:
+        """Nanoseconds of the node's time."""
+        return int(self.node.run("date +%s%N").out)
+
     def _packets(self) -> int:
         return sum(map(int, self.node.run(f"cat {COUNTER}").out.split()))
+
+
+RIVALS = {IN_TREE: cases.RIVAL_IDLE}    # connections that idle
 
 
 def run(kernel: kernels.Kernel, only: str = "*") -> int:
@@ -284,9 +349,9 @@ def run(kernel: kernels.Kernel, only: str = "*") -> int:
     modules = build_modules(kernel)
     note(f"booting one node in virtual time, kernel {kernel.release}")
     kernel = replace(kernel, memory=MEMORY)
-    with Rig(kernel, 1, modules, virtual_time=True) as rig:
+    with Rig(kernel, 1, modules, True, EXTRAS) as rig:
         note(f"up in {rig.boot_seconds:.0f} s")
-        chosen = [case for case in cases(quick)
+        chosen = [case for case in cases.cases(quick)
                   if fnmatch.fnmatch(case.name, only)]
         bench = Bench(rig, chosen, repeats)
         try:
@@ -304,12 +369,18 @@ def run(kernel: kernels.Kernel, only: str = "*") -> int:
 
 
 def _report(kernel: kernels.Kernel, bench: Bench) -> None:
-    print("\n" + goals.table(bench.results, bench.memory), flush=True)
+    memory = goals.Memory(bench.connection, bench.socket)
+    text = goals.table(bench.results, memory)
+    print(f"\n{text}", flush=True)
+    (BUILD / f"bench-{kernel.name}.txt").write_text(f"{text}\n")
     place = BUILD / f"bench-{kernel.name}.json"
     place.write_text(json.dumps(
-        {"kernel": kernel.release, "idle_connection_kib": bench.memory,
+        {"kernel": kernel.release, "connection_kib": bench.connection,
+         "socket_kib": bench.socket,
          "results": {name: {stack: vars(f) | {"median": f.median,
                                               "spread": f.spread}
                             for stack, f in row.items()}
                      for name, row in bench.results.items()}}, indent=1))
     note(f"all figures: {place}")
+    for path in plots.draw(bench.results, BUILD / f"bench-{kernel.name}"):
+        note(f"plot: {path}")

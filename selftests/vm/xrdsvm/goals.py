@@ -3,10 +3,24 @@
 
 from dataclasses import dataclass
 
-FLOOR, XRDS, IN_TREE, UNIX = "floor", "XRDS", "in-tree RDS", "AF_UNIX"
+from .cases import (FLOOR, IDLE, IN_TREE, BOUND, DESTS, PERFTEST, RDS_TCP,
+                    SCTP, TCP, TIPC, UDP, UNIX, XRDS)
+
+CONNECTION_KIB, SOCKET_KIB = 80, 4
 
 
-IDLE_KIB = 80
+@dataclass(frozen=True)
+class Memory:
+    """KiB of an end of an idle connection, and of a bound socket, by stack."""
+    connection: dict[str, float]
+    socket: dict[str, float]
+
+    @property
+    def ours(self) -> float | None:
+        """What a connection takes above the same queue pair on the floor."""
+        if XRDS in self.connection and FLOOR in self.connection:
+            return self.connection[XRDS] - self.connection[FLOOR]
+        return None
 
 
 @dataclass(frozen=True)
@@ -68,11 +82,12 @@ def goals() -> list[Goal]:
         found.append(Goal(f"RDMA {op}, 4 KiB, 16 notices", XRDS, XRDS, 1.3,
                           False, f"RDMA {op}, 4 KiB, barrier per 16"))
     found.append(Goal("round trip, 64 B, beside 1 MiB", XRDS, XRDS, 3,
-                      base_case="round trip, 64 B"))
+                      base_case="round trip, 64 B, with rests"))
     for way in ("one way", "round trip"):
         for size in ("64 B", "4 KiB", "64 KiB", "1 MiB"):
             found.append(Goal(f"loopback {way}, {size}", XRDS, UNIX, 1))
-    for what in ("10000 sockets", "1000 destinations", "100 connections"):
+    for what in (f"{BOUND} sockets", f"{DESTS} destinations",
+                 f"{IDLE} connections"):
         found.append(Goal(f"round trip, 64 B, {what}", XRDS, XRDS, 1.05,
                           base_case="round trip, 64 B"))
     return found
@@ -81,21 +96,33 @@ def goals() -> list[Goal]:
 # -------------------------------------------------------------------- output
 
 WIDE = 40
+BELOW = {FLOOR: "floor", PERFTEST: "perft", RDS_TCP: "rdstcp", TCP: "TCP",
+         UDP: "UDP", SCTP: "SCTP", TIPC: "TIPC", UNIX: "UNIX"}
 
 
-def table(results: dict, memory: dict) -> str:
+def table(results: dict, memory: Memory) -> str:
     """A row for each case, and one for each goal."""
-    return "\n".join(_cases(results) + [""] + _goals(results) +
-                     _memory(memory))
+    parts = [_ratios(results), _counts(results), _beside(results),
+             _goals(results) + _memory(memory)]
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def _memory(memory: dict) -> list[str]:
-    """In KiB for each end of an idle connection."""
-    ours = memory.get(XRDS)
-    said = f"{'':6}  not measured" if ours is None else \
-        f"{ours:6.0f}  {'met' if ours <= IDLE_KIB else 'too much'}"
-    return [f"{'KiB of an idle connection, with its queue pair of rxe':70} "
-            f"<={IDLE_KIB:<4g} {said}"]
+def _memory(memory: Memory) -> list[str]:
+    lines = []
+    for what, bound, value in (
+            ("KiB of an idle connection's end, above rxe's queue pair",
+             CONNECTION_KIB, memory.ours),
+            ("KiB of a bound idle socket", SOCKET_KIB,
+             memory.socket.get(XRDS))):
+        said = f"{'':6}  not measured" if value is None else \
+            f"{value:6.1f}  {'met' if value <= bound else 'too much'}"
+        lines.append(f"{what:70} <={bound:<4g} {said}")
+    for what, values in (("an idle connection's end, all", memory.connection),
+                         ("a bound idle socket", memory.socket)):
+        if values:
+            lines.append(f"KiB of {what}: " + ", ".join(
+                f"{stack} {value:.1f}" for stack, value in values.items()))
+    return lines
 
 
 def _goals(results: dict) -> list[str]:
@@ -109,28 +136,79 @@ def _goals(results: dict) -> list[str]:
     return lines
 
 
-def _cases(results: dict) -> list[str]:
-    stacks = (FLOOR, XRDS, IN_TREE)
-    heads = "".join(f"{name:>7}" for name in ("floor", "XRDS", "RDS")) * 3
-    lines = [f"{'ratios of time per message; counts':{WIDE}}"
-             f"{'XRDS':>8}{'in-tree':>8}{'in-tree':>8}{'most':>8}"
-             f"{'context switches':>21}{'softirqs':>21}{'packets':>21}",
-             f"{'':{WIDE}}{'/base':>8}{'/base':>8}{'/XRDS':>8}{'spread':>8}"
-             f"{heads}"]
+def _ratios(results: dict) -> list[str]:
+    """How much slower XRDS is than what is below it, how much faster than
+    what competes.
+    """
+    rivals = (RDS_TCP, TCP, UDP, SCTP, TIPC)
+    lines = [f"{'time per message, ratios':{WIDE}}{'XRDS /':>16}"
+             f"{'in-tree':>16}" + f"{'others / XRDS':>35}{'spread':>16}",
+             f"{'':{WIDE}}{'floor':>8}{'UNIX':>8}{'/floor':>8}{'/XRDS':>8}" +
+             "".join(f"{BELOW[r]:>7}" for r in rivals) +
+             f"{'XRDS':>8}{'most':>8}"]
     for name, row in results.items():
-        base = row.get(FLOOR) or row.get(UNIX)
         ours, rival = row.get(XRDS), row.get(IN_TREE)
         spread = max(figure.spread for figure in row.values())
-        text = (f"{name:{WIDE}}{_ratio(ours, base)}{_ratio(rival, base)}"
-                f"{_ratio(rival, ours)}{spread:8.1%}")
-        for what in ("switches", "softirqs", "packets"):
-            text += "".join(_count(row.get(s), what) for s in stacks)
+        lines.append(
+            f"{name:{WIDE}}{_ratio(ours, row.get(FLOOR))}"
+            f"{_ratio(ours, row.get(UNIX))}{_ratio(rival, row.get(FLOOR))}"
+            f"{_ratio(rival, ours)}" +
+            "".join(_ratio(row.get(r), ours, 7) for r in rivals) +
+            (f"{ours.spread:8.1%}" if ours else f"{'-':>8}") +
+            f"{spread:8.1%}")
+    return lines + _perftest(results)
+
+
+def _perftest(results: dict) -> list[str]:
+    rows = [(name, row[PERFTEST].median / row[FLOOR].median)
+            for name, row in results.items()
+            if PERFTEST in row and FLOOR in row]
+    return [f"{name}: perftest (user space, events) / floor {ratio:.2f}"
+            for name, ratio in rows]
+
+
+def _counts(results: dict) -> list[str]:
+    stacks = (FLOOR, XRDS, IN_TREE)
+    heads = "".join(f"{name:>7}" for name in ("floor", "XRDS", "RDS")) * 3
+    lines = [f"{'counts per message':{WIDE}}{'context switches':>21}"
+             f"{'softirqs':>21}{'packets':>21}", f"{'':{WIDE}}{heads}"]
+    for name, row in results.items():
+        lines.append(f"{name:{WIDE}}" + "".join(
+            _count(row.get(stack), what)
+            for what in ("switches", "softirqs", "packets")
+            for stack in stacks))
+    return lines
+
+
+def _beside(results: dict) -> list[str]:
+    """What a stream does to others, and what becomes of it."""
+    lines = []
+    beside = results.get("round trip, 64 B, beside 1 MiB", {})
+    alone = results.get("round trip, 64 B, with rests", {})
+    stream = results.get("one way, 1 MiB", {})
+    for stack in (XRDS, IN_TREE, UDP):
+        if stack not in beside or stack not in alone:
+            continue
+        other = " beside XRDS" if stack == UDP else ""
+        text = f"64 B beside 1 MiB, {stack}{other}: " + ", ".join(
+            f"{what} {_part(beside, stack, what) / _part(alone, stack, what):.2f}"
+            for what in ("min", "p50", "mean", "p90", "p99", "max"))
+        whose = stream.get(XRDS if stack == UDP else stack)
+        if whose:
+            rate = beside[stack].rate * whose.median / whose.packets
+            text += f" of that without; the stream has {rate:.0%} of its rate"
         lines.append(text)
     return lines
 
 
-def _ratio(one, other) -> str:
-    return f"{one.median / other.median:8.2f}" if one and other else f"{'-':>8}"
+def _part(row: dict, stack: str, what: str) -> float:
+    parts = sorted(raw["latency_ns"][what] for raw in row[stack].raw)
+    return parts[len(parts) // 2]
+
+
+def _ratio(one, other, width: int = 8) -> str:
+    return f"{one.median / other.median:{width}.2f}" if one and other else \
+        f"{'-':>{width}}"
 
 
 def _count(figure, what: str) -> str:
