@@ -12,6 +12,8 @@
  *
  *   cut N | join N	drop all frames from and to port N silently, or stop it
  *   loss N PPM		drop PPM of a million frames to port N at random
+ *   capture FILE	write the frames that come in to a pcap file, all of them
+ *   capture		end that, and say so on stdout
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -22,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -30,6 +33,22 @@ enum {
 	ETH_MIN		= 14,		/* bytes */
 	QUEUE		= 2048,		/* frames per port */
 	BURST		= 64,		/* frames per turn */
+	MAX_LINE	= 4200,		/* a path fits */
+	LINKTYPE_ETHERNET = 1,
+};
+
+/* The head of a pcap file with times in nanoseconds, and that of a frame */
+struct pcap_head {
+	uint32_t	magic;
+	uint16_t	major, minor;
+	uint32_t	zone, accuracy;
+	uint32_t	snaplen;
+	uint32_t	linktype;
+};
+
+struct pcap_frame {
+	uint32_t	sec, nsec;
+	uint32_t	stored, len;	/* bytes */
 };
 
 struct frame {
@@ -48,6 +67,40 @@ struct port {
 
 static struct port ports[MAX_PORTS];
 static int nports;
+static FILE *pcap;
+
+static void capture(const char *path)
+{
+	const struct pcap_head head = {
+		.magic = 0xa1b23c4d, .major = 2, .minor = 4,
+		.snaplen = MAX_FRAME, .linktype = LINKTYPE_ETHERNET,
+	};
+
+	if (pcap && fclose(pcap))
+		err(1, "netswitch: capture");
+	pcap = NULL;
+	if (!path) {
+		puts("captured");
+		fflush(stdout);
+		return;
+	}
+	pcap = fopen(path, "w");
+	if (!pcap)
+		err(1, "netswitch: %s", path);
+	fwrite(&head, sizeof(head), 1, pcap);
+}
+
+static void record(const void *data, size_t len)
+{
+	struct pcap_frame head = { .stored = len, .len = len };
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	head.sec = now.tv_sec;
+	head.nsec = now.tv_nsec;
+	fwrite(&head, sizeof(head), 1, pcap);
+	fwrite(data, len, 1, pcap);
+}
 
 static void frame_put(struct frame *frame)
 {
@@ -115,6 +168,8 @@ static void receive(int from)
 			err(1, "netswitch");
 		frame->len = len;
 		memcpy(frame->data, data, len);
+		if (pcap && !ports[from].cut)
+			record(data, len);
 		forward(from, frame);
 	}
 }
@@ -135,7 +190,7 @@ static void cut(struct port *port)
 
 static void command(void)
 {
-	char line[80];
+	static char line[MAX_LINE], path[MAX_LINE];
 	unsigned int n, ppm;
 
 	if (!fgets(line, sizeof(line), stdin))
@@ -146,6 +201,10 @@ static void command(void)
 		find_port(n)->cut = 0;
 	else if (sscanf(line, "loss %u %u", &n, &ppm) == 2)
 		find_port(n)->loss_ppm = ppm;
+	else if (sscanf(line, "capture %[^\n]", path) == 1)
+		capture(path);
+	else if (!strcmp(line, "capture\n"))
+		capture(NULL);
 	else
 		errx(1, "netswitch: what is '%s'?", line);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Nodes and the wire between them: what a test is given."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -30,7 +31,8 @@ class Switch:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
         fds = [inner.fileno() for inner, _ in self._pairs]
         self._process = host.spawn([image.netswitch(), *fds], pass_fds=fds,
-                                   stdin=subprocess.PIPE, text=True)
+                                   stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
 
     def port(self, number: int) -> tuple[int, str]:
         """A node's end: descriptor and MAC address."""
@@ -54,6 +56,17 @@ class Switch:
     def loss(self, number: int, percent: float) -> None:
         self._tell(f"loss {number} {round(percent * 10000)}")
 
+    @contextlib.contextmanager
+    def capture(self, path: Path):
+        """While this lasts, all frames go to a pcap file as well."""
+        self._tell(f"capture {path}")
+        try:
+            yield
+        finally:
+            self._tell("capture")
+            if self._process.stdout.readline() != "captured\n":
+                raise RigError("the switch has not written its capture")
+
     def _tell(self, line: str) -> None:
         try:
             self._process.stdin.write(line + "\n")
@@ -64,6 +77,7 @@ class Switch:
     def close(self) -> None:
         host.reap(self._process)
         self._process.stdin.close()
+        self._process.stdout.close()
         for end in (s for pair in self._pairs for s in pair):
             end.close()
 
