@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The dissector of tools/wireshark names every packet of a connection."""
+
+import re
+
+import traffic
+from xrdsvm import host
+
+TIMEOUT = 600           # with the time to install tshark
+ROCE = "udp.dstport == 4791"
+FIELDS = ("frame.number", "infiniband.bth.opcode", "rds.name", "_ws.malformed",
+          "_ws.lua.error")
+# As the dissector says it of a packet that it can not make out
+STRANGE = re.compile("unknown|malformed|before the capture")
+OPENING = ("connection request, version 4.1, mask 0x0103",
+           "connection reply, version ", "ready to use")
+
+
+def _capture(name: str):
+    """Where a capture goes: it stays there to be looked at."""
+    path = host.BUILD / "logs" / f"{name}.pcap"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _names(rig, path) -> list[str]:
+    """What the packets of a capture are called; all of them are called so."""
+    host.call(host.VM / "deps.sh", "tshark", timeout=900)
+    script = host.TOP / "tools/wireshark/xrds.lua"
+    columns = [word for field in FIELDS for word in ("-e", field)]
+    out = host.call("tshark", "-Q", "-X", f"lua_script:{script}", "-r", path,
+                    "-Y", ROCE, "-T", "fields", "-E", "separator=|", *columns)
+    rows = [line.split("|") for line in out.splitlines() if "|" in line]
+    odd = [row for row in rows
+           if not row[2] or any(row[3:]) or STRANGE.search(row[2])]
+    rig.check(rows, f"no packets:\n{out}")
+    rig.check(not odd, f"{len(odd)} of {len(rows)} packets:\n"
+              + "\n".join(map("|".join, odd[:10])))
+    rig.diag(f"{len(rows)} packets have {len({r[2] for r in rows})} names")
+    return [row[2] for row in rows]
+
+
+def _check_named(rig, names: list[str], wanted) -> None:
+    missing = [text for text in wanted if not any(text in n for n in names)]
+    rig.check(not missing, f"no packet is called {missing}")
+
+
+def _sizes(here, there, source: str, target: str) -> None:
+    receiver = there.start(f"xrds_msg recv --bind {target} --count 5")
+    receiver.expect("listening")
+    here.run(f"xrds_msg send --bind {source} --to {target} "
+             "--sizes 0,1,5000,16384,100000")
+    receiver.wait()
+
+
+def _end(rig) -> None:
+    """In order: what sockets have left is sent, then the module goes."""
+    for node in rig.nodes:
+        node.run("settled 20")
+    rig.a.run("unload xrds_ib")
+
+
+def test_xrds(rig):
+    """From the connection request to the end, both address families, RDMA."""
+    path = _capture("xrds")
+    with rig.switch.capture(path):
+        _sizes(rig.a, rig.b, rig.a.ip, rig.b.ip)
+        _sizes(rig.a, rig.b, rig.a.ip6, rig.b.ip6)
+        traffic.run(rig, 300, seed=31, extra="-b 16384 -B 16384")
+        rig.a.run(f"demo ping {rig.a.ip} {rig.b.ip} 2")
+        offer = rig.b.start(f"demo offer {rig.b.ip}")
+        offer.expect("ready")
+        user = rig.a.start(f"demo use {rig.a.ip} {rig.b.ip}")
+        user.expect("writing")
+        for program in (user, offer):
+            program.kill()
+            program.wait(check=False)
+        _end(rig)
+    names = _names(rig, path)
+    _check_named(rig, names, OPENING + (
+        "version 4.8", "HELLO", "clear to send", "data ", "fragment 1",
+        "SEND Middle", "SEND Last", "acknowledge of packet", "acknowledgment",
+        "CONG", "EOS", "FINISHED", "ping", "pong", "RDMA write First",
+        "RDMA write Last", "RDMA read request", "RDMA read response",
+        "used key", "BYE", "BYE_ACK", "disconnect request",
+        "disconnect reply"))
+
+
+def test_classic(rig):
+    """A connection to the kernel's own RDS."""
+    path = _capture("classic")
+    with rig.switch.capture(path):
+        _sizes(rig.a, rig.b, rig.a.ip, rig.b.ip)
+        _sizes(rig.b, rig.a, rig.b.ip, rig.a.ip)
+        rig.a.run(f"demo ping {rig.a.ip} {rig.b.ip} 2")
+        _end(rig)
+    names = _names(rig, path)
+    _check_named(rig, names, OPENING + (
+        "version 4.1", "data ", "fragment 1", "congestion map", "ping",
+        "pong", "acknowledgment", "acknowledge of packet",
+        "disconnect request"))
+
+
+test_classic.modules = ("xrds_ib", "rds_rdma")
+test_classic.kernels = "6.1"
