@@ -17,13 +17,17 @@ B ?= $(CURDIR)/build/$(KREL)
 CHECKER := selftests/check
 VM := python3 selftests/vm/vm
 DEPS := selftests/vm/deps.sh
-MODPROBE_D := /etc/modprobe.d
+VERSION := $(shell sed -n 's/^MODULE_VERSION("\(.*\)");/\1/p' net/xrds/af_xrds.c)
 
 all: modules
 
 help:
 	@echo '  make              build xrds.ko and xrds_ib.ko (KDIR=, W=1)'
-	@echo '  make install      install them, with a modprobe.d file'
+	@echo '  make install      install modules for KDIR, tools, header, man pages'
+	@echo '                    (DESTDIR=, PREFIX=)'
+	@echo '  make install-dkms the same, modules by DKMS for each kernel'
+	@echo '  make uninstall    take all of that away again'
+	@echo '  make deb          Debian packages, in build/deb'
 	@echo '  make demo         two virtual nodes exchange datagrams over RDMA'
 	@echo '  make test         unit, loopback and two-node tests (T=name runs'
 	@echo '                    one, KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
@@ -31,6 +35,8 @@ help:
 	@echo '                    and test-the-tests'
 	@echo '  make test-the-tests  does the debug kernel notice mistakes that'
 	@echo '                    are made on purpose (selftests/faults)?'
+	@echo '  make test-packages  the packages, in a clean Debian and on nodes of'
+	@echo '                    it: installed, used, removed'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
 	@echo '  make bench        ratios to the verbs below and to what competes, in'
 	@echo '                    virtual time, and plots (BENCH=quick: fewer of'
@@ -52,12 +58,77 @@ mirror:
 	@find "$(B)" -xtype l -delete
 	@cp -rsf "$(CURDIR)/Kbuild" "$(CURDIR)/net" "$(CURDIR)/include" "$(B)"
 
-install: modules
+# ----------------------------------------------------------------- install
+
+PREFIX ?= /usr/local
+MODPROBE_D ?= /etc/modprobe.d
+MODULES_LOAD_D ?= /etc/modules-load.d
+DKMS_SRC := $(DESTDIR)/usr/src/xrds-$(VERSION)
+SHARE := $(DESTDIR)$(PREFIX)/share
+INCLUDE := $(DESTDIR)$(PREFIX)/include/linux
+COMPLETION := $(SHARE)/bash-completion/completions
+MANS := $(wildcard Documentation/man/*.[1-9])
+COMPLETIONS := $(wildcard tools/completion/*)
+IN_TOOLS = $(MAKE) -C tools DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+
+install: install-modules install-conf install-tools
+
+# What kbuild signs is the kernel's business; depmod is skipped by it.
+install-modules: modules
 	$(MAKE) -C "$(KDIR)" M="$(B)" INSTALL_MOD_DIR=extra \
 		$(if $(DESTDIR),INSTALL_MOD_PATH="$(DESTDIR)") modules_install
-	install -d "$(DESTDIR)$(MODPROBE_D)"
-	printf '%s\n' '# Both serve AF_RDS: a socket must not load the in-tree one.' \
-		'blacklist rds' > "$(DESTDIR)$(MODPROBE_D)/xrds.conf"
+	$(if $(DESTDIR),,depmod "$(KREL)")
+
+install-dkms: install-dkms-source install-conf install-tools
+	sed 's/#MODULE_VERSION#/$(VERSION)/' tools/install/dkms.conf \
+		> "$(DKMS_SRC)/dkms.conf"
+	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION))
+
+install-dkms-source:
+	install -d "$(DKMS_SRC)/tools"
+	cp -r Makefile Kbuild net include "$(DKMS_SRC)"
+	cp -r tools/probe "$(DKMS_SRC)/tools"
+
+install-conf:
+	install -d "$(DESTDIR)$(MODPROBE_D)" "$(DESTDIR)$(MODULES_LOAD_D)"
+	install -m 644 tools/install/modprobe.conf \
+		"$(DESTDIR)$(MODPROBE_D)/xrds.conf"
+	install -m 644 tools/install/modules-load.conf \
+		"$(DESTDIR)$(MODULES_LOAD_D)/xrds.conf"
+
+install-tools:
+	$(IN_TOOLS) install
+	install -d "$(INCLUDE)" "$(SHARE)/xrds"
+	install -m 644 include/uapi/linux/xrds.h "$(INCLUDE)"
+	install -m 644 tools/wireshark/xrds.lua "$(SHARE)/xrds"
+	for page in $(MANS); do \
+		install -m 644 -D -t "$(SHARE)/man/man$${page##*.}" "$$page" || \
+		exit; done
+	$(if $(COMPLETIONS),install -m 644 -D -t "$(COMPLETION)" $(COMPLETIONS))
+
+# Of the directories those go that were made for this, and nobody else uses.
+uninstall:
+	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION) remove)
+	rm -rf "$(DKMS_SRC)" "$(SHARE)/xrds"
+	rm -f "$(DESTDIR)$(MODPROBE_D)/xrds.conf" \
+		"$(DESTDIR)$(MODULES_LOAD_D)/xrds.conf" "$(INCLUDE)/xrds.h"
+	for page in $(notdir $(MANS)); do \
+		rm -f "$(SHARE)/man/man$${page##*.}/$$page"; done
+	rm -f $(COMPLETIONS:tools/completion/%="$(COMPLETION)/%")
+	$(IN_TOOLS) uninstall
+	for dir in "$(INCLUDE)" "$(COMPLETION)" "$(SHARE)"/man/man*; do \
+		test ! -d "$$dir" || \
+		rmdir --ignore-fail-on-non-empty "$$dir" || exit; done
+	for dir in "$(DESTDIR)"/lib/modules/*/extra/net/xrds; do \
+		test -d "$$dir" || continue; \
+		rm -rf "$$dir" && cd "$$dir/../.." && \
+		rmdir --ignore-fail-on-non-empty net ../extra && \
+		$(if $(DESTDIR),:,depmod "$$(basename "$$(dirname "$$PWD")")") || \
+		exit; done
+
+deb:
+	@$(DEPS) deb
+	@tools/install/deb
 
 clean:
 	rm -rf build
@@ -81,6 +152,10 @@ demo soak shell debug-kernel test-the-tests:
 	@$(DEPS) rig
 	@$(RUN)
 
+test-packages:
+	@$(DEPS) rig deb debootstrap
+	@$(RUN)
+
 unit:
 	@$(DEPS) unit
 	@$(VM) unit
@@ -95,5 +170,7 @@ ci:
 	@$(DEPS) rig unit check
 	@$(VM) ci
 
-.PHONY: all help modules mirror install clean bench demo test test-all soak shell \
-	debug-kernel test-the-tests unit style sparse doc ci
+.PHONY: all help modules mirror install install-modules install-dkms \
+	install-dkms-source install-conf install-tools uninstall deb clean bench \
+	demo test test-all test-packages soak shell debug-kernel \
+	test-the-tests unit style sparse doc ci

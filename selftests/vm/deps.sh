@@ -7,6 +7,7 @@
 #   build  compiler and headers of the default kernel
 #   unit   build, and what the unit tests and the fuzz target are built with
 #   rig    build, what boots nodes, and programs of others that run on them
+#   deb    what builds and checks Debian packages
 #   check  build, and what the style, sparse and doc checks call
 set -eu
 
@@ -16,6 +17,7 @@ rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd"
 rig="$rig qperf trinity"
 bench="$rig gnuplot-nox perftest ibverbs-providers"
 check="$build git python3 sparse shellcheck codespell mandoc xz-utils"
+deb="$build dpkg-dev debhelper dh-dkms lintian"
 
 wanted=
 for group in "$@"; do
@@ -23,6 +25,7 @@ for group in "$@"; do
 	build) wanted="$wanted $build" ;;
 	unit) wanted="$wanted $unit" ;;
 	rig) wanted="$wanted $rig" ;;
+	deb) wanted="$wanted $deb" ;;
 	check) wanted="$wanted $check" ;;
 	bench) wanted="$wanted $bench" ;;
 	*) wanted="$wanted $group" ;;	# a package by name

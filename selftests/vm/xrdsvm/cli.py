@@ -5,7 +5,8 @@ import argparse
 import os
 import sys
 
-from . import bench, ci, debugkernel, demo, faults, host, kernels, tests
+from . import (bench, ci, debugkernel, demo, faults, host, kernels, packages,
+               tests)
 from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
@@ -28,14 +29,17 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="vm", description=__doc__)
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("-t", "--test", help="only tests of this name")
-    parser.add_argument("-k", "--kernel", default="6.1",
+    parser.add_argument("-k", "--kernel",
                         help=f"one of {', '.join(kernels.NAMES)}")
     parser.add_argument("-n", "--nodes", type=int, default=2)
     parser.add_argument("-m", "--modules", default="xrds_ib",
                         help="what 'shell' loads")
     parser.add_argument("-v", "--verbose", action="store_true",
                         help="show what ran on the nodes")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if not args.kernel:
+        args.kernel = "6.1"
+    return args
 
 
 def _chosen(pattern: str | None) -> list[tests.Test]:
@@ -76,6 +80,7 @@ def cmd_test_all(args) -> int:
     report = Report()
     _tests(args, report)
     if not args.test:
+        _packages(report)
         _faults(args, report)
     return report.end()
 
@@ -92,6 +97,20 @@ def _faults(args, report: Report) -> None:
         faults.run(report, args.verbose, args.test or "*")
     except RigError as error:
         report.add("faults", Point("", False, why=str(error)))
+
+
+def cmd_test_packages(_args) -> int:
+    """What is installed works, and leaves nothing behind."""
+    report = Report()
+    _packages(report)
+    return report.end()
+
+
+def _packages(report: Report) -> None:
+    try:
+        packages.run(report)
+    except RigError as error:
+        report.add("pkg", Point("", False, why=str(error)))
 
 
 def cmd_unit(_args) -> int:
@@ -155,6 +174,7 @@ def cmd_debug_kernel(_args) -> int:
 COMMANDS = {
     "test": cmd_test,
     "test-all": cmd_test_all,
+    "test-packages": cmd_test_packages,
     "test-the-tests": cmd_test_the_tests,
     "unit": cmd_unit,
     "soak": cmd_soak,

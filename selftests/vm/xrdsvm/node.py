@@ -128,7 +128,8 @@ class Node:
 
     def __init__(self, number: int, kernel: Kernel, initrd: Path,
                  logs: Path, switch, total: int,
-                 virtual_time: bool = False) -> None:
+                 virtual_time: bool = False,
+                 shares: tuple[Path, ...] = ()) -> None:
         self.number = number
         self.kernel = kernel
         self.ip = f"10.0.0.{number}"
@@ -139,6 +140,7 @@ class Node:
         self._initrd = initrd
         self._switch = switch
         self._virtual_time = virtual_time
+        self._shares = shares
         self._environment = f"NODE={number} NODES={total}"
         self._procs: dict[int, Proc] = {}
         self._next = 0
@@ -276,7 +278,8 @@ class Node:
         self.machine = qemu.Machine(self.kernel, self._initrd, self.console,
                                     self._environment,
                                     self._switch.port(self.number),
-                                    virtual_time=self._virtual_time)
+                                    virtual_time=self._virtual_time,
+                                    shares=self._shares)
         threading.Thread(target=self._listen, args=(self.machine,),
                          daemon=True).start()
 

@@ -41,7 +41,8 @@ class Machine:
 
     def __init__(self, kernel: Kernel, initrd: Path, console: Path,
                  environment: str, net=None, accel: str | None = None,
-                 virtual_time: bool = False) -> None:
+                 virtual_time: bool = False,
+                 shares: tuple[Path, ...] = ()) -> None:
         self.console = console
         self.agent, agent_qemu = socket.socketpair()
         self._qmp, qmp_qemu = socket.socketpair()
@@ -56,6 +57,9 @@ class Machine:
         args += ["-chardev", f"socket,id=agent,fd={fds[0]}",
                  "-chardev", f"socket,id=qmp,fd={fds[1]}",
                  "-mon", "chardev=qmp,mode=control"]
+        for number, share in enumerate(shares):
+            args += ["-virtfs", f"local,path={share},mount_tag=share{number},"
+                                "security_model=none,readonly=on"]
         if net:
             fd, mac = net
             fds.append(fd)

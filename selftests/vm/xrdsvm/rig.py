@@ -87,13 +87,15 @@ class Rig:
 
     def __init__(self, kernel: Kernel, count: int, modules: list[Path],
                  virtual_time: bool = False,
-                 extras: image.Extras = image.Extras()) -> None:
+                 extras: image.Extras = image.Extras(),
+                 shares: tuple[Path, ...] = ()) -> None:
         self.kernel = kernel
         self.directory = _run_directory()
         self.switch = Switch(count)
         initrd = image.build(kernel, modules, self.directory, extras)
         self.nodes = [Node(n, kernel, initrd, self.directory, self.switch,
-                           count, virtual_time) for n in range(1, count + 1)]
+                           count, virtual_time, shares)
+                      for n in range(1, count + 1)]
         self.boot_seconds = 0.0
 
     def __enter__(self) -> "Rig":
