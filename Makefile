@@ -37,6 +37,8 @@ help:
 	@echo '                    are made on purpose (selftests/faults)?'
 	@echo '  make test-packages  the packages, in a clean Debian and on nodes of'
 	@echo '                    it: installed, used, removed'
+	@echo '  make matrix       builds without warnings and tests, on 6.1, 6.12'
+	@echo '                    and 7.2 (T=, KERNEL=6.1,7.2)'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
 	@echo '  make bench        ratios to the verbs below and to what competes, in'
 	@echo '                    virtual time, and plots (BENCH=quick: fewer of'
@@ -148,7 +150,7 @@ bench:
 	@$(DEPS) bench $(if $(BENCH_PROFILE),linux-perf)
 	@$(RUN)
 
-demo soak shell debug-kernel test-the-tests:
+demo soak shell debug-kernel test-the-tests matrix:
 	@$(DEPS) rig
 	@$(RUN)
 
@@ -172,5 +174,5 @@ ci:
 
 .PHONY: all help modules mirror install install-modules install-dkms \
 	install-dkms-source install-conf install-tools uninstall deb clean bench \
-	demo test test-all test-packages soak shell debug-kernel \
+	demo test test-all test-packages matrix soak shell debug-kernel \
 	test-the-tests unit style sparse doc ci

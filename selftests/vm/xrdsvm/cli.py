@@ -5,8 +5,8 @@ import argparse
 import os
 import sys
 
-from . import (bench, ci, debugkernel, demo, faults, host, kernels, packages,
-               tests)
+from . import (bench, ci, debugkernel, demo, faults, host, kernels, matrix,
+               packages, tests)
 from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
@@ -38,7 +38,7 @@ def _parse() -> argparse.Namespace:
                         help="show what ran on the nodes")
     args = parser.parse_args()
     if not args.kernel:
-        args.kernel = "6.1"
+        args.kernel = matrix.KERNELS if args.command == "matrix" else "6.1"
     return args
 
 
@@ -97,6 +97,13 @@ def _faults(args, report: Report) -> None:
         faults.run(report, args.verbose, args.test or "*")
     except RigError as error:
         report.add("faults", Point("", False, why=str(error)))
+
+
+def cmd_matrix(args) -> int:
+    """Builds and tests on all supported kernels, with a table."""
+    report = Report()
+    matrix.run(args.kernel.split(","), _chosen(args.test), report, args.verbose)
+    return report.end()
 
 
 def cmd_test_packages(_args) -> int:
@@ -176,6 +183,7 @@ COMMANDS = {
     "test-all": cmd_test_all,
     "test-packages": cmd_test_packages,
     "test-the-tests": cmd_test_the_tests,
+    "matrix": cmd_matrix,
     "unit": cmd_unit,
     "soak": cmd_soak,
     "ci": cmd_ci,
