@@ -7,6 +7,7 @@
 #ifndef _XRDS_COMPAT_H
 #define _XRDS_COMPAT_H
 
+#include <linux/errno.h>
 #include <linux/socket.h>
 #include <linux/sysctl.h>
 #include <net/net_namespace.h>
@@ -37,6 +38,16 @@ register_net_sysctl_sz(struct net *net, const char *path,
 		       struct ctl_table *table, size_t size)
 {
 	return register_net_sysctl(net, path, table);
+}
+#endif
+
+#if !XRDS_HAVE_IB_RESIZE_CQ
+struct ib_cq;
+
+/* queues of the kernel's own keep their size: who needs a larger one makes it */
+static inline int ib_resize_cq(struct ib_cq *cq, int cqe)
+{
+	return -EOPNOTSUPP;
 }
 #endif
 
