@@ -36,7 +36,13 @@ struct xrds_ib_net *xrds_ib_net(const struct net *net)
 /* ------------------------------------------------------------- counters */
 
 static const char * const xrds_ib_counter_names[] = {
-#define X(sym, name) #name
+#define X(sym, name, ...) #name
+#include "list_ib_counters.h"
+#undef X
+};
+
+static const char * const xrds_ib_counter_helps[] = {
+#define X(sym, name, ...) "" __VA_ARGS__
 #include "list_ib_counters.h"
 #undef X
 };
@@ -62,6 +68,7 @@ static void xrds_ib_counters_sum(struct net *net, u64 *values)
 static struct xrds_extra_counters xrds_ib_counters = {
 	.nr	= XRDS_IB_C_NR,
 	.names	= xrds_ib_counter_names,
+	.helps	= xrds_ib_counter_helps,
 	.sum	= xrds_ib_counters_sum,
 };
 

@@ -59,7 +59,7 @@ struct xrds_ib_rq;
 /* ------------------------------------------------------------- ib.c */
 
 enum xrds_ib_counter {
-#define X(sym, name) XRDS_IB_C_##sym
+#define X(sym, name, ...) XRDS_IB_C_##sym
 #include "list_ib_counters.h"
 #undef X
 	XRDS_IB_C_NR

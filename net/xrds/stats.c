@@ -3,24 +3,46 @@
  * Counters, and their dump.
  *
  * Each namespace counts for itself, per CPU, in one array that is indexed by
- * enum xrds_counter; names come from the same X-macro. A transport adds its
- * own with xrds_counters_register().
+ * enum xrds_counter; names, and what is counted, come from the same X-macro. A
+ * transport adds its own with xrds_counters_register().
  */
 #include <linux/mm.h>
 
 #include "xrds.h"
 
+/**
+ * struct xrds_counter_text - name of a counter, and what it counts
+ * @name:	name
+ * @help:	the rest, a line
+ */
+struct xrds_counter_text {
+	const char *name;
+	const char *help;
+};
+
 /* in the order of enum xrds_counter */
-static const char * const xrds_counter_names[] = {
-#define X(sym, name) #name
+static const struct xrds_counter_text xrds_counter_texts[] = {
+#define X(sym, name, ...) { #name, "" __VA_ARGS__ }
 #include "list_counters.h"
 #undef X
-#define X(sym, name, text) "wire_" #name
+#define X(sym, name, text) { "wire_" #name, "input refused: " text }
 #include "list_wire_errors.h"
 #undef X
 };
 
-static_assert(ARRAY_SIZE(xrds_counter_names) == XRDS_C_NR);
+static_assert(ARRAY_SIZE(xrds_counter_texts) == XRDS_C_NR);
+
+/**
+ * xrds_counter_name - the name of a counter
+ * @c: counter
+ *
+ * Context: any.
+ * Return: the name.
+ */
+const char *xrds_counter_name(enum xrds_counter c)
+{
+	return c < XRDS_C_NR ? xrds_counter_texts[c].name : "?";
+}
 
 static DEFINE_MUTEX(xrds_extra_lock);
 static LIST_HEAD(xrds_extra);
@@ -63,67 +85,148 @@ static void xrds_counters_sum(struct xrds_net *xn, u64 *values)
 			values[i] += per_cpu_ptr(xn->counters, cpu)->v[i];
 }
 
-static void xrds_counter_put(struct xrds_dump *d, const char *name, u64 value)
-{
-	struct rds_info_counter *row = xrds_dump_row(d);
-
-	if (!row)
-		return;
-	strscpy((char *)row->name, name, sizeof(row->name));
-	row->value = value;
-}
-
 /* What is bounded, see limit.c */
-static void xrds_counters_used(struct xrds_dump *d)
+static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
+			      void *arg)
 {
-	static const char * const names[XRDS_LIMITS] = {
-		[XRDS_LIMIT_MEM]	= "used_memory",
-		[XRDS_LIMIT_PINNED]	= "used_pinned",
-		[XRDS_LIMIT_KEYS]	= "used_keys",
-		[XRDS_LIMIT_CONNS]	= "used_connections",
+	static const struct xrds_counter_text texts[XRDS_LIMITS] = {
+		[XRDS_LIMIT_MEM] = { "used_memory",
+			"bytes of sockets and of what they send" },
+		[XRDS_LIMIT_PINNED] = { "used_pinned",
+			"bytes of programs' memory that are pinned" },
+		[XRDS_LIMIT_KEYS] = { "used_keys",
+			"memory regions on the account of users" },
+		[XRDS_LIMIT_CONNS] = { "used_connections",
+			"connections on the account of users" },
 	};
 	unsigned int i;
+	int ret = 0;
 
-	for (i = 0; i < XRDS_LIMITS; i++)
-		xrds_counter_put(d, names[i], atomic64_read(&d->xn->used[i]));
+	for (i = 0; i < XRDS_LIMITS && !ret; i++)
+		ret = fn(arg, &(struct xrds_counter_row){
+			.name = texts[i].name,
+			.help = texts[i].help,
+			.value = atomic64_read(&xn->used[i]),
+			.level = true,
+		});
+	return ret;
 }
 
 /* How much is alive: a test wants to see all of it at zero. */
-static void xrds_counters_objects(struct xrds_dump *d)
+static int xrds_counters_objects(struct xrds_net *xn, xrds_counter_fn fn,
+				 void *arg)
 {
 	const struct {
 		const char *name;
+		const char *help;
 		const atomic_t *value;
 	} objects[] = {
-		{ "obj_socks", &d->xn->nr_socks },
-		{ "obj_dests", &d->xn->nr_dests },
-		{ "obj_conns", &d->xn->nr_conns },
-		{ "obj_msgs", &d->xn->nr_msgs },
-		{ "obj_rops", &d->xn->nr_rops },
-		{ "obj_mrs", &d->xn->nr_mrs },
+		{ "obj_socks", "sockets, closed ones that still deliver included",
+		  &xn->nr_socks },
+		{ "obj_dests", "destinations", &xn->nr_dests },
+		{ "obj_conns", "connections", &xn->nr_conns },
+		{ "obj_msgs", "messages on their way out", &xn->nr_msgs },
+		{ "obj_rops", "RDMA ops", &xn->nr_rops },
+		{ "obj_mrs", "memory regions", &xn->nr_mrs },
 	};
 	unsigned int i;
+	int ret = 0;
 
-	for (i = 0; i < ARRAY_SIZE(objects); i++)
-		xrds_counter_put(d, objects[i].name,
-				 atomic_read(objects[i].value));
+	for (i = 0; i < ARRAY_SIZE(objects) && !ret; i++)
+		ret = fn(arg, &(struct xrds_counter_row){
+			.name = objects[i].name,
+			.help = objects[i].help,
+			.value = atomic_read(objects[i].value),
+			.level = true,
+		});
+	return ret;
 }
 
-static int xrds_counters_extra(struct xrds_dump *d,
-			       const struct xrds_extra_counters *extra)
+static int xrds_counters_core(struct xrds_net *xn, xrds_counter_fn fn,
+			      void *arg)
 {
 	unsigned int i;
 	u64 *values;
+	int ret = 0;
+
+	values = kcalloc(XRDS_C_NR, sizeof(*values), GFP_KERNEL);
+	if (!values)
+		return -ENOMEM;
+	xrds_counters_sum(xn, values);
+	for (i = 0; i < XRDS_C_NR && !ret; i++)
+		ret = fn(arg, &(struct xrds_counter_row){
+			.name = xrds_counter_texts[i].name,
+			.help = xrds_counter_texts[i].help,
+			.value = values[i],
+		});
+	kfree(values);
+	return ret;
+}
+
+static int xrds_counters_extra(struct xrds_net *xn,
+			       const struct xrds_extra_counters *extra,
+			       xrds_counter_fn fn, void *arg)
+{
+	unsigned int i;
+	u64 *values;
+	int ret = 0;
 
 	lockdep_assert_held(&xrds_extra_lock);
 
 	values = kcalloc(extra->nr, sizeof(*values), GFP_KERNEL);
 	if (!values)
 		return -ENOMEM;
-	extra->sum(d->xn->net, values);
-	for (i = 0; i < extra->nr; i++)
-		xrds_counter_put(d, extra->names[i], values[i]);
+	extra->sum(xn->net, values);
+	for (i = 0; i < extra->nr && !ret; i++)
+		ret = fn(arg, &(struct xrds_counter_row){
+			.name = extra->names[i],
+			.help = extra->helps[i],
+			.value = values[i],
+		});
 	kfree(values);
+	return ret;
+}
+
+/**
+ * xrds_counters_each - show all counters of a namespace, always in one order
+ * @xn: namespace
+ * @fn: is called with each; ends the walk with a value that is not 0
+ * @arg: its first argument
+ *
+ * Context: process, may sleep.
+ * Return: 0, what @fn returned, or -ENOMEM.
+ */
+int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg)
+{
+	const struct xrds_extra_counters *extra;
+	int ret;
+
+	ret = xrds_counters_core(xn, fn, arg);
+	if (!ret)
+		ret = xrds_counters_objects(xn, fn, arg);
+	if (!ret)
+		ret = xrds_counters_used(xn, fn, arg);
+	if (ret)
+		return ret;
+
+	mutex_lock(&xrds_extra_lock);
+	list_for_each_entry(extra, &xrds_extra, node) {
+		ret = xrds_counters_extra(xn, extra, fn, arg);
+		if (ret)
+			break;
+	}
+	mutex_unlock(&xrds_extra_lock);
+	return ret;
+}
+
+static int xrds_counter_put(void *arg, const struct xrds_counter_row *from)
+{
+	struct rds_info_counter *row = xrds_dump_row(arg);
+
+	if (row) {
+		strscpy((char *)row->name, from->name, sizeof(row->name));
+		row->value = from->value;
+	}
 	return 0;
 }
 
@@ -136,27 +239,5 @@ static int xrds_counters_extra(struct xrds_dump *d,
  */
 int xrds_counters_dump(struct xrds_dump *d)
 {
-	const struct xrds_extra_counters *extra;
-	unsigned int i;
-	u64 *values;
-	int ret = 0;
-
-	values = kcalloc(XRDS_C_NR, sizeof(*values), GFP_KERNEL);
-	if (!values)
-		return -ENOMEM;
-	xrds_counters_sum(d->xn, values);
-	for (i = 0; i < XRDS_C_NR; i++)
-		xrds_counter_put(d, xrds_counter_names[i], values[i]);
-	kfree(values);
-	xrds_counters_objects(d);
-	xrds_counters_used(d);
-
-	mutex_lock(&xrds_extra_lock);
-	list_for_each_entry(extra, &xrds_extra, node) {
-		ret = xrds_counters_extra(d, extra);
-		if (ret)
-			break;
-	}
-	mutex_unlock(&xrds_extra_lock);
-	return ret;
+	return xrds_counters_each(d->xn, xrds_counter_put, d);
 }

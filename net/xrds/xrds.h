@@ -58,7 +58,7 @@ struct xrds_transport;
 /* ------------------------------------------------------------ counters */
 
 enum xrds_counter {
-#define X(sym, name) XRDS_C_##sym
+#define X(sym, name, ...) XRDS_C_##sym
 #include "list_counters.h"
 #undef X
 	/* one per enum xrds_wire_err, in its order */
@@ -75,12 +75,14 @@ struct xrds_counters {
  * @node:	xrds_counters_register()
  * @nr:		how many there are
  * @names:	their names
+ * @helps:	what they count, a line each
  * @sum:	fills in @nr values for the namespace
  */
 struct xrds_extra_counters {
 	struct list_head node;
 	unsigned int nr;
 	const char * const *names;
+	const char * const *helps;
 	void (*sum)(struct net *net, u64 *values);
 };
 
@@ -270,7 +272,26 @@ void xrds_sysctl_net_exit(struct xrds_net *xn);
 void xrds_counters_register(struct xrds_extra_counters *extra);
 void xrds_counters_unregister(struct xrds_extra_counters *extra);
 struct xrds_dump;
+
+/**
+ * struct xrds_counter_row - a counter as dumps have it
+ * @name:	its name
+ * @help:	what it counts, in a line
+ * @value:	its value
+ * @level:	it is how much there is now
+ */
+struct xrds_counter_row {
+	const char *name;
+	const char *help;
+	u64 value;
+	bool level;
+};
+
+typedef int (*xrds_counter_fn)(void *arg, const struct xrds_counter_row *row);
+
+int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg);
 int xrds_counters_dump(struct xrds_dump *d);
+const char *xrds_counter_name(enum xrds_counter c);
 
 /* -------------------------------------------------------------- info.c */
 
