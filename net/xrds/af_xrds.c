@@ -195,6 +195,7 @@ static int xrds_release(struct socket *sock)
 	spin_lock_bh(&xn->lock);
 	list_del_rcu(&xs->xn_node);
 	spin_unlock_bh(&xn->lock);
+	xa_erase(&xn->sock_ids, xs->id);
 	if (xrds_conns_orphaned(xn))
 		xrds_conn_look_idle(xn);
 
@@ -530,6 +531,7 @@ static struct sock *xrds_sock_alloc(struct xrds_net *xn, int kern)
 	struct xrds_user *user = xrds_user_get_current();
 	struct sock *sk;
 	int ret = -ENOMEM;
+	u32 id;
 
 	if (!user)
 		return ERR_PTR(ret);
@@ -537,13 +539,20 @@ static struct sock *xrds_sock_alloc(struct xrds_net *xn, int kern)
 	if (ret)
 		goto err_user;
 	ret = -ENOMEM;
+	/* the number is its own from here on, and nobody finds it by that */
+	if (xa_alloc_cyclic(&xn->sock_ids, &id, NULL, xa_limit_31b,
+			    &xn->next_sock_id, GFP_KERNEL_ACCOUNT) < 0)
+		goto err_charge;
 	sk = sk_alloc(xn->net, AF_RDS, GFP_KERNEL, &xrds_proto, kern);
 	if (!sk)
-		goto err_charge;
+		goto err_id;
 	xrds_sk(sk)->xn = xn;
 	xrds_sk(sk)->user = user;
+	xrds_sk(sk)->id = id;
 	return sk;
 
+err_id:
+	xa_erase(&xn->sock_ids, id);
 err_charge:
 	xrds_limit_uncharge(xn, user, XRDS_LIMIT_MEM, XRDS_SOCK_COST_BYTES);
 err_user:
@@ -608,6 +617,8 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	spin_lock_bh(&xn->lock);
 	list_add_tail_rcu(&xs->xn_node, &xn->socks);
 	spin_unlock_bh(&xn->lock);
+	/* its place is reserved: nothing is allocated, nothing can fail */
+	xa_store(&xn->sock_ids, xs->id, xs, GFP_KERNEL);
 	return 0;
 }
 
@@ -629,6 +640,7 @@ static int __net_init xrds_net_init(struct net *net)
 	spin_lock_init(&xn->lock);
 	spin_lock_init(&xn->cong_lock);
 	INIT_LIST_HEAD(&xn->socks);
+	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_socks);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
@@ -745,9 +757,15 @@ static int __init xrds_init(void)
 			xrds_tell_owner();
 		goto err_pernet;
 	}
+	/* last: a dump may begin at once, and keeps no module that fails */
+	ret = xrds_nl_init();
+	if (ret)
+		goto err_family;
 	xrds_inject_init();
 	return 0;
 
+err_family:
+	sock_unregister(AF_RDS);
 err_pernet:
 	xrds_transport_unregister(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);
@@ -766,6 +784,10 @@ static void __exit xrds_exit(void)
 	xrds_inject_exit();
 	xrds_transport_unregister(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);
+	/* connections have told of their end. Nobody has looked at namespaces
+	 * meanwhile: a dump takes a reference on the module.
+	 */
+	xrds_nl_exit();
 	/* sockets and destinations are freed after a grace period */
 	rcu_barrier();
 	proto_unregister(&xrds_proto);

@@ -27,6 +27,8 @@
  * namespace other than the first all are idle as soon as its last socket is
  * closed.
  */
+#include <linux/xrds_netlink.h>
+
 #include "xrds.h"
 
 enum {
@@ -40,12 +42,28 @@ enum {
 
 /* ----------------------------------------------------------- orderly end */
 
+static void xrds_close_tell(struct xrds_conn *conn, bool orderly)
+{
+	const struct xrds_closing *why = &conn->closing;
+
+	if (why->kill)
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_GONE, 0);
+	else if (why->removed)
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_DEVICE, 0);
+	else if (!orderly)
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_LOST, -ECONNRESET);
+	else
+		xrds_nl_conn_down(conn, why->idle ? XRDS_DOWN_REASON_IDLE :
+				  XRDS_DOWN_REASON_PEER, 0);
+}
+
 /* After everything else: what becomes of the connection. */
 static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 {
 	struct xrds_closing why = conn->closing;
 
 	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
+	xrds_close_tell(conn, orderly);
 	xrds_state_stop(conn);
 	/* a classic peer does not say what it has received */
 	conn->settled = orderly && !conn->classic.on;

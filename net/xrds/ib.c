@@ -260,6 +260,8 @@ struct xrds_transport xrds_ib_transport = {
 	.mr_unreg	= xrds_ib_mr_unreg,
 	.rop_free	= xrds_ib_rop_free,
 	.describe	= xrds_ib_describe,
+	.detail		= xrds_ib_detail,
+	.device		= xrds_ib_device,
 };
 
 static int __init xrds_ib_init(void)

@@ -208,7 +208,9 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);
  * @gone:	completed when @ref is zero
  * @lock:	guards @eps, @mrs and @removed
  * @eps:	endpoints, to be told of removal
+ * @nr_eps:	how many; @lock
  * @mrs:	memory regions, ended by removal
+ * @nr_mrs:	how many; @lock
  * @removed:	removal has begun; also read under @rq_lock
  * @rq_lock:	guards @rq
  * @rq:		shared receive queue for new endpoints, NULL until needed
@@ -226,7 +228,9 @@ struct xrds_ib_dev {
 	struct completion gone;
 	spinlock_t lock;		/* eps, mrs, removed */
 	struct list_head eps;
+	u32 nr_eps;
 	struct list_head mrs;
+	u32 nr_mrs;
 	bool removed;
 	struct mutex rq_lock;		/* rq */
 	struct xrds_ib_rq *rq;
@@ -249,6 +253,8 @@ void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
 				  u32 window);
 void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq);
+int xrds_ib_device(const struct net *net, unsigned int nr,
+		   struct xrds_device_detail *d);
 
 /* ----------------------------------------------------------- ib_rq.c */
 
@@ -504,6 +510,10 @@ struct xrds_ib_part {
  * @progress:	jiffies when something completed last, or when the first
  *		signalled one was posted since
  * @stall:	jiffies without progress after which it is stuck
+ * @rtt_ns:	round trip of a send, smoothed, 0: none was measured
+ * @rtt_slot:	slot of the send that is being measured, or NULL
+ * @rtt_start:	when it was posted, CLOCK_MONOTONIC
+ * @rtt_next:	jiffies when the next one may be
  * @nudging:	@nudge is posted
  * @nudge:	makes the device look at the queue
  * @nudge_cqe:	its completion
@@ -537,6 +547,10 @@ struct xrds_ib_tx {
 	wait_queue_head_t emptied;
 	unsigned long progress;
 	unsigned long stall;
+	u64 rtt_ns;
+	const struct xrds_ib_slot *rtt_slot;
+	u64 rtt_start;
+	unsigned long rtt_next;
 	bool nudging;
 	struct ib_rdma_wr nudge;
 	struct ib_cqe nudge_cqe;
@@ -589,6 +603,7 @@ struct xrds_ib_rx {
  * @version:	XRDS_VER_*, 0 until known; written once, but for the minor one
  * @revision:	of XRDS mode that we speak, constant
  * @ack:	what the peer's private data acknowledges, classic
+ * @peer_qpn:	number of the peer's queue pair, from its request or reply
  * @once:	bits, see above
  * @dead:	being torn down: completions only give their buffers back
  * @ibdev:	device, with a reference; NULL until it is known
@@ -613,6 +628,7 @@ struct xrds_ib_ep {
 	int version;
 	u16 revision;
 	u64 ack;
+	u32 peer_qpn;
 	unsigned long once;
 	bool dead;
 	struct xrds_ib_dev *ibdev;
@@ -657,6 +673,7 @@ int xrds_ib_ep_setup(struct xrds_ib_ep *ep);
 void xrds_ib_ep_publish(struct xrds_ib_ep *ep);
 void xrds_ib_describe(const struct xrds_conn *conn,
 		      struct rds6_info_rdma_connection *row);
+void xrds_ib_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d);
 void xrds_ib_cq_free(struct ib_cq *cq);
 void xrds_ib_ep_destroy(struct xrds_ib_ep *ep);
 void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error);

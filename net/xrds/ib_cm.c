@@ -48,6 +48,7 @@ enum {
  * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
  * @version:	XRDS_VER_*
  * @ack:	what it acknowledges, classic
+ * @peer_qpn:	number of the peer's queue pair
  * @responder:	RDMA reads of the peer that may be under way
  * @initiator:	RDMA reads of this side that may be under way
  */
@@ -58,6 +59,7 @@ struct xrds_ib_req {
 	bool withdrawn;
 	int version;
 	u64 ack;
+	u32 peer_qpn;
 	u8 responder;
 	u8 initiator;
 };
@@ -112,10 +114,13 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 {
 	int ret = ep->passive ? 0 : xrds_ib_replied(ep, param);
 
-	if (ret)
+	if (ret) {
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
-	else
-		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
+		return;
+	}
+	if (!ep->passive)
+		ep->peer_qpn = param->qp_num;
+	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
 }
 
 static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
@@ -494,6 +499,7 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	req->base.epoch = priv->epoch;
 	req->base.classic = req->version != XRDS_VER_XRDS;
 	req->ack = priv->ack;
+	req->peer_qpn = param->qp_num;
 	req->id = id;
 	req->xin = xin;
 	req->responder = param->responder_resources;
@@ -632,6 +638,7 @@ int xrds_ib_accept(struct xrds_conn *conn)
 	ep->passive = true;
 	ep->version = req->version;
 	ep->ack = req->ack;
+	ep->peer_qpn = req->peer_qpn;
 	/* the endpoint is half open in the request's place */
 	atomic_inc(&req->xin->half_open);
 	set_bit(XRDS_IB_HALF_OPEN, &ep->once);

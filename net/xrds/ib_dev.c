@@ -264,6 +264,7 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 	spin_lock_bh(&ibdev->lock);
 	if (!ibdev->removed) {
 		list_add_tail(&ep->dev_node, &ibdev->eps);
+		ibdev->nr_eps++;
 		ret = 0;
 	}
 	spin_unlock_bh(&ibdev->lock);
@@ -280,6 +281,8 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 {
 	spin_lock_bh(&ibdev->lock);
+	if (!list_empty(&ep->dev_node))
+		ibdev->nr_eps--;
 	list_del_init(&ep->dev_node);
 	spin_unlock_bh(&ibdev->lock);
 }
@@ -331,6 +334,71 @@ void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq)
 	mutex_unlock(&ibdev->rq_lock);
 	if (retired)
 		xrds_ib_rq_put(rq);
+}
+
+static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
+				 struct xrds_device_detail *d)
+{
+	const struct ib_device_attr *attrs = &ibdev->dev->attrs;
+
+	strscpy(d->name, dev_name(&ibdev->dev->dev), sizeof(d->name));
+	d->guid = be64_to_cpu(ibdev->dev->node_guid);
+	d->shared_rq = ibdev->shared;
+	d->fences = ibdev->fences;
+	d->atomics = !READ_ONCE(ibdev->no_atomics) &&
+		     attrs->atomic_cap != IB_ATOMIC_NONE;
+	d->max_qp = attrs->max_qp;
+	d->max_qp_wr = attrs->max_qp_wr;
+	d->max_cqe = attrs->max_cqe;
+	d->max_sge = attrs->max_send_sge;
+	d->max_srq = attrs->max_srq;
+	d->max_srq_wr = attrs->max_srq_wr;
+	d->max_mr = attrs->max_mr;
+	d->max_mr_pages = attrs->max_fast_reg_page_list_len;
+	d->max_rd_atomic = attrs->max_qp_rd_atom;
+
+	spin_lock_bh(&ibdev->lock);
+	d->endpoints = ibdev->nr_eps;
+	d->regions = ibdev->nr_mrs;
+	spin_unlock_bh(&ibdev->lock);
+
+	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq) {
+		d->recv_posted = READ_ONCE(ibdev->rq->nr_posted);
+		d->recv_bytes = ibdev->rq->buf_bytes;
+	}
+	mutex_unlock(&ibdev->rq_lock);
+}
+
+/**
+ * xrds_ib_device - what the netlink family says of a device
+ * @net: namespace
+ * @nr: number of the device, from 0 on
+ * @d: result, zeroed
+ *
+ * Context: process.
+ * Return: 0; -ENOENT when there are not so many; -EAGAIN when the namespace
+ * does not see it.
+ */
+int xrds_ib_device(const struct net *net, unsigned int nr,
+		   struct xrds_device_detail *d)
+{
+	struct xrds_ib_dev *ibdev;
+	int ret = -ENOENT;
+
+	mutex_lock(&xrds_ib_devs_lock);
+	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+		if (nr--)
+			continue;
+		ret = -EAGAIN;
+		if (rdma_dev_access_netns(ibdev->dev, net)) {
+			xrds_ib_dev_describe(ibdev, d);
+			ret = 0;
+		}
+		break;
+	}
+	mutex_unlock(&xrds_ib_devs_lock);
+	return ret;
 }
 
 /**

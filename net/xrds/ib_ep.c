@@ -308,6 +308,35 @@ void xrds_ib_describe(const struct xrds_conn *conn,
 	row->rdma_mr_size = attrs->max_fast_reg_page_list_len;
 }
 
+/**
+ * xrds_ib_detail - what the netlink family says of an endpoint
+ * @conn: connection whose hello was sent
+ * @d: result, zeroed
+ *
+ * Context: any, tx_lock held, which keeps the endpoint.
+ */
+void xrds_ib_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d)
+{
+	const struct xrds_ib_ep *ep = conn->ep;
+	const struct sa_path_rec *path = ep->id->route.path_rec;
+
+	strscpy(d->device, dev_name(&ep->ibdev->dev->dev), sizeof(d->device));
+	d->shared_rq = ep->rq->srq;
+	d->qpn = ep->qp->qp_num;
+	d->peer_qpn = ep->peer_qpn;
+	d->version = READ_ONCE(ep->version);
+	/* constant since the route was resolved */
+	if (path)
+		d->mtu = ib_mtu_enum_to_int(path->mtu);
+	d->fragment = ep->tx.payload;
+	d->send_slots = ep->tx.nr;
+	d->send_used = ep->tx.used;
+	d->credits = ep->tx.credits;
+	d->recv_window = ep->tx.window;
+	d->retry_count = READ_ONCE(ep->xin->retry_count);
+	d->rtt_ns = ep->tx.rtt_ns;
+}
+
 /* ------------------------------------------------------------- teardown */
 
 static void xrds_ib_ep_make_dead(struct xrds_ib_ep *ep)

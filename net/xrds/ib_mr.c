@@ -204,6 +204,8 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 	if (!ibdev)
 		return;
 	spin_lock_bh(&ibdev->lock);
+	if (!list_empty(&m->node))
+		ibdev->nr_mrs--;
 	list_del_init(&m->node);
 	spin_unlock_bh(&ibdev->lock);
 
@@ -359,6 +361,7 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 	spin_lock_bh(&ibdev->lock);
 	if (!ibdev->removed) {
 		list_add_tail(&m->node, &ibdev->mrs);
+		ibdev->nr_mrs++;
 		ret = 0;
 	}
 	spin_unlock_bh(&ibdev->lock);

@@ -37,6 +37,10 @@ enum {
 	XRDS_IB_NUDGE_MS	= 500,
 	/* memory that a message may keep a little longer than it must */
 	XRDS_IB_QUIET_BYTES	= 4096,
+	/* between two measurements of the round trip */
+	XRDS_IB_RTT_MS		= 100,
+	/* of a longer one, this part of the difference counts */
+	XRDS_IB_RTT_WEIGHT	= 8,
 };
 
 static u32 xrds_ib_slot_index(const struct xrds_ib_tx *tx,
@@ -70,6 +74,33 @@ struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx)
 	return slot;
 }
 
+/* The round trip is measured of a send whose completion is asked for anyway,
+ * when no other one is awaited, and not of each: reading the clock costs time.
+ */
+static void xrds_ib_rtt_begin(struct xrds_ib_tx *tx,
+			      const struct xrds_ib_slot *slot)
+{
+	if (tx->rtt_ns && time_before(jiffies, tx->rtt_next))
+		return;
+	tx->rtt_slot = slot;
+	tx->rtt_start = ktime_get_ns();
+}
+
+/* Messages that were long and completions that waited make it longer, nothing
+ * makes it shorter: a shorter one counts at once.
+ */
+static void xrds_ib_rtt_end(struct xrds_ib_tx *tx)
+{
+	u64 ns = ktime_get_ns() - tx->rtt_start;
+
+	tx->rtt_slot = NULL;
+	tx->rtt_next = jiffies + msecs_to_jiffies(XRDS_IB_RTT_MS);
+	if (!tx->rtt_ns || ns < tx->rtt_ns)
+		tx->rtt_ns = max(ns, 1ULL);
+	else
+		tx->rtt_ns += (ns - tx->rtt_ns) / XRDS_IB_RTT_WEIGHT;
+}
+
 /**
  * xrds_ib_slot_signal - have the completion of a slot reported
  * @ep: endpoint
@@ -83,8 +114,10 @@ void xrds_ib_slot_signal(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 		return;
 	slot->wr.send_flags |= IB_SEND_SIGNALED;
 	ep->tx.run = 0;
-	if (!ep->tx.nr_signaled++)
+	if (!ep->tx.nr_signaled++) {
 		ep->tx.progress = jiffies;
+		xrds_ib_rtt_begin(&ep->tx, slot);
+	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SIGNALED);
 }
 
@@ -169,6 +202,8 @@ void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
 	if (n > tx->used)
 		return;
 	tx->progress = jiffies;
+	if (tx->rtt_slot == until)
+		xrds_ib_rtt_end(tx);
 	while (n--) {
 		slot = &tx->slots[tx->tail];
 		tx->tail = tx->tail + 1 == tx->nr ? 0 : tx->tail + 1;

@@ -144,7 +144,7 @@ struct xrds_node *xrds_node_get_for(struct xrds_sock *xs,
 		return ERR_PTR(-ENOMEM);
 	}
 	spin_lock_bh(&xs->lock);
-	list_add_tail(&node->xs_node, &xs->nodes);
+	list_add_tail_rcu(&node->xs_node, &xs->nodes);
 	xs->nr_nodes++;
 	spin_unlock_bh(&xs->lock);
 	return node;

@@ -45,6 +45,8 @@
  */
 #include <linux/random.h>
 
+#include <linux/xrds_netlink.h>
+
 #include "xrds.h"
 
 /* a connection that lasted this long reconnects without delay */
@@ -352,6 +354,7 @@ static void xrds_state_fail(struct xrds_conn *conn, int error)
 
 	if (conn->state == XRDS_ST_UP) {
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_LOST, error);
 		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
 	/* the first failure of a row is worth a line, each retry is not */
@@ -367,6 +370,7 @@ static void xrds_state_fail(struct xrds_conn *conn, int error)
 	}
 	/* ops are not for later */
 	xrds_xmit_drop_ops(conn, true);
+	WRITE_ONCE(conn->retries, conn->retries + 1);
 	if (stable)
 		conn->backoff_ms = 0;
 	xrds_state_down(conn, true);
@@ -383,7 +387,7 @@ static void xrds_state_dial(struct xrds_conn *conn)
 						  XRDS_DIAL_WAIT_MS / 2));
 		return;
 	}
-	conn->dialled = true;
+	WRITE_ONCE(conn->dialled, true);
 	xrds_count(conn->xn, XRDS_C_CONN_DIAL);
 	xrds_state_set(conn, XRDS_ST_RESOLVING,
 		       xrds_attempt_deadline(conn));
@@ -427,7 +431,7 @@ static void xrds_state_accept(struct xrds_conn *conn)
 	/* the peer may have taken it back */
 	if (!READ_ONCE(conn->pending))
 		return;
-	conn->dialled = false;
+	WRITE_ONCE(conn->dialled, false);
 	xrds_count(conn->xn, XRDS_C_CONN_ACCEPT);
 	ret = conn->trans->accept(conn);
 	if (ret)
@@ -451,8 +455,10 @@ static void xrds_state_replace(struct xrds_conn *conn)
 {
 	if (!READ_ONCE(conn->pending))
 		return;
-	if (conn->state == XRDS_ST_UP)
+	if (conn->state == XRDS_ST_UP) {
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_REPLACED, 0);
+	}
 	xrds_state_stop(conn);
 	xrds_state_set(conn, XRDS_ST_DOWN, 0);
 	xrds_state_accept(conn);
@@ -526,7 +532,7 @@ static void xrds_state_start(struct xrds_conn *conn, bool early)
 	conn->epoch++;
 	conn->crossed = false;
 	conn->settled = false;
-	conn->classic.on = false;
+	WRITE_ONCE(conn->classic.on, false);
 	ret = conn->trans->start(conn);
 	if (ret) {
 		xrds_state_fail(conn, ret);
@@ -554,12 +560,14 @@ static void xrds_state_open(struct xrds_conn *conn)
 		return;
 	}
 	xrds_count(conn->xn, XRDS_C_CONN_UP);
-	conn->up_at = jiffies;
+	WRITE_ONCE(conn->up_at, jiffies);
 	WRITE_ONCE(conn->failed, false);
+	WRITE_ONCE(conn->retries, 0);
 	memset(&conn->closing, 0, sizeof(conn->closing));
 	conn->quiet.since = jiffies;
 	conn->beat_at = xrds_beat_deadline(conn);
 	xrds_state_set_up(conn);
+	xrds_nl_conn_up(conn);
 	if (conn->reborn && !known)
 		xrds_source_lost_all(conn);
 	xrds_cong_open(conn);

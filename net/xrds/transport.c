@@ -103,6 +103,46 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
 }
 
 /**
+ * xrds_transport_device - a device of any transport, by its number
+ * @net: namespace
+ * @nr: number, from 0 on; out: that of the device found
+ * @d: result
+ * @transport: result: name of its transport
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOENT when no device has this number or a higher one.
+ */
+int xrds_transport_device(const struct net *net, unsigned int *nr,
+			  struct xrds_device_detail *d, const char **transport)
+{
+	struct xrds_transport *trans;
+	unsigned int first = 0, i;
+	int ret = -ENOENT;
+
+	down_read(&xrds_transport_lock);
+	list_for_each_entry(trans, &xrds_transports, node) {
+		if (!trans->device)
+			continue;
+		for (i = 0; ; i++) {
+			memset(d, 0, sizeof(*d));
+			ret = trans->device(net, i, d);
+			if (ret == -ENOENT)
+				break;
+			if (!ret && first + i >= *nr)
+				goto found;
+		}
+		first += i;
+	}
+	up_read(&xrds_transport_lock);
+	return ret;
+found:
+	*nr = first + i;
+	*transport = trans->name;
+	up_read(&xrds_transport_lock);
+	return 0;
+}
+
+/**
  * xrds_transport_enter - a socket is going to be bound to a transport's address
  * @trans: transport
  * @net: namespace

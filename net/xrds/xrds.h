@@ -164,6 +164,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list and @lingering
  * @socks:	all sockets, RCU readers
+ * @sock_ids:	the same sockets by their numbers, RCU readers
+ * @next_sock_id: where the search for the next number begins; @sock_ids
  * @conn_list:	all connections, RCU readers
  * @lingering:	closed sockets that still deliver, by their deadline
  * @linger_work: gives up on them at their deadline
@@ -214,6 +216,8 @@ struct xrds_net {
 	struct xrds_counters __percpu *counters;
 	spinlock_t lock;		/* lists of this namespace */
 	struct list_head socks;
+	struct xarray sock_ids;
+	u32 next_sock_id;
 	struct list_head conn_list;
 	struct list_head lingering;
 	struct delayed_work linger_work;
@@ -317,6 +321,13 @@ void *xrds_dump_row(struct xrds_dump *d);
 int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
 			 int __user *optlen);
 
+/* ----------------------------------------------------------- netlink.c */
+
+int xrds_nl_init(void);
+void xrds_nl_exit(void);
+void xrds_nl_conn_up(struct xrds_conn *conn);
+void xrds_nl_conn_down(struct xrds_conn *conn, unsigned int reason, int error);
+
 /* -------------------------------------------------------------- addr.c */
 
 /**
@@ -363,6 +374,7 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
  * @sk:		must be first
  * @xn:		namespace state
  * @user:	who made it, with a reference
+ * @id:		number in xn->sock_ids; constant
  * @xn_node:	in xn->socks; xn->lock, RCU readers
  * @bind_node:	in xn->binds while bound
  * @bind:	bound address and port; written once under lock_sock before
@@ -428,6 +440,7 @@ struct xrds_sock {
 	struct sock sk;
 	struct xrds_net *xn;
 	struct xrds_user *user;
+	u32 id;
 	struct list_head xn_node;
 	struct rhash_head bind_node;
 	struct xrds_bind_key bind;
@@ -904,7 +917,7 @@ struct xrds_node_key {
  * @node:	in xn->nodes
  * @key:	which; lives as long as the socket
  * @rcu:	for lookups
- * @xs_node:	in xs->nodes; xs->lock
+ * @xs_node:	in xs->nodes, which only grows; xs->lock, RCU readers
  * @ops:	ops that have not left, by identifier; xs->lock
  * @issued:	last identifier given out; xs->lock
  * @completed:	high-water mark; written under xs->lock
@@ -1142,6 +1155,7 @@ struct xrds_classic {
  * @epoch:	times it came up, see struct xrds_wire_priv; worker
  * @dialled:	this side sent the request; worker
  * @failed:	the last attempt failed; worker
+ * @retries:	attempts that failed since it was up last; worker
  * @crossed:	a request was refused as crossing since it came up; worker
  * @classic:	see there
  * @inc:	our incarnation; random, never 0, constant
@@ -1221,6 +1235,7 @@ struct xrds_conn {
 	u8 epoch;
 	bool dialled;
 	bool failed;
+	u32 retries;
 	bool crossed;
 	struct xrds_classic classic;
 	u64 inc;
@@ -1388,6 +1403,82 @@ enum { XRDS_TRANS_LOOP = 3 };
 /* xrds_transport.caps */
 #define XRDS_CAP_RDMA		1	/* RDMA ops and memory regions */
 
+enum { XRDS_DEVICE_NAME_BYTES = 64 };
+
+/**
+ * struct xrds_conn_detail - what dumps say of an endpoint
+ * @device:	name of the device
+ * @shared_rq:	receives from the device's shared receive queue
+ * @qpn:	number of the queue pair
+ * @peer_qpn:	the same of the peer's, 0: not known
+ * @version:	of the protocol, 256 * major + minor, 0: not known
+ * @mtu:	of the path, bytes, 0: not known
+ * @fragment:	most payload of a fragment, bytes
+ * @send_slots:	work requests that may be posted
+ * @send_used:	those of them that are
+ * @credits:	fragments that the peer has granted and that are not used
+ * @recv_window: most fragments granted to the peer at a time
+ * @retry_count: retransmissions before the peer counts as dead
+ * @rtt_ns:	round trip of a send, smoothed, 0: not known
+ */
+struct xrds_conn_detail {
+	char device[XRDS_DEVICE_NAME_BYTES];
+	bool shared_rq;
+	u32 qpn;
+	u32 peer_qpn;
+	u32 version;
+	u32 mtu;
+	u32 fragment;
+	u32 send_slots;
+	u32 send_used;
+	u32 credits;
+	u32 recv_window;
+	u32 retry_count;
+	u64 rtt_ns;
+};
+
+/**
+ * struct xrds_device_detail - what dumps say of a device
+ * @name:	its name
+ * @guid:	its number in the world
+ * @shared_rq:	endpoints share a receive queue
+ * @fences:	can be trusted with fences
+ * @atomics:	has atomic operations
+ * @endpoints:	queue pairs of connections
+ * @regions:	memory regions
+ * @recv_posted: buffers in the shared receive queue
+ * @recv_bytes:	size of one of them, 0: there is no queue
+ * @max_qp:	queue pairs
+ * @max_qp_wr:	work requests of a queue pair
+ * @max_cqe:	entries of a completion queue
+ * @max_sge:	gather entries of a send
+ * @max_srq:	shared receive queues
+ * @max_srq_wr:	buffers of a shared receive queue
+ * @max_mr:	memory regions
+ * @max_mr_pages: pages of one of them
+ * @max_rd_atomic: reads and atomics under way at a time
+ */
+struct xrds_device_detail {
+	char name[XRDS_DEVICE_NAME_BYTES];
+	u64 guid;
+	bool shared_rq;
+	bool fences;
+	bool atomics;
+	u32 endpoints;
+	u32 regions;
+	u32 recv_posted;
+	u32 recv_bytes;
+	u32 max_qp;
+	u32 max_qp_wr;
+	u32 max_cqe;
+	u32 max_sge;
+	u32 max_srq;
+	u32 max_srq_wr;
+	u32 max_mr;
+	u32 max_mr_pages;
+	u32 max_rd_atomic;
+};
+
 /**
  * struct xrds_transport - what carries messages between two nodes
  * @name:	name in dumps and log lines
@@ -1444,6 +1535,12 @@ enum { XRDS_TRANS_LOOP = 3 };
  * @describe:	fill in what RDS_INFO_IB_CONNECTIONS says of the endpoint. Called
  *		with tx_lock held and an endpoint that is up. Only
  *		RDS_TRANS_IB has it.
+ * @detail:	fill in what the netlink family says of the endpoint. Called with
+ *		tx_lock held and an endpoint. Optional.
+ * @device:	fill in what it says of the device with this number, from 0.
+ *		Process context, may sleep. Optional. Returns 0, -ENOENT when
+ *		there are no more, -EAGAIN when the namespace does not see
+ *		this one.
  * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
  *		an acknowledgment (type 0). Called as xmit(), same returns.
  *
@@ -1480,6 +1577,10 @@ struct xrds_transport {
 	void (*rop_free)(struct xrds_rop *rop);
 	void (*describe)(const struct xrds_conn *conn,
 			 struct rds6_info_rdma_connection *row);
+	void (*detail)(const struct xrds_conn *conn,
+		       struct xrds_conn_detail *d);
+	int (*device)(const struct net *net, unsigned int nr,
+		      struct xrds_device_detail *d);
 };
 
 /* transport.c */
@@ -1489,6 +1590,8 @@ const struct xrds_transport *xrds_transport_get(u32 type);
 const struct xrds_transport *xrds_transport_for(struct net *net,
 						const struct in6_addr *addr,
 						u32 scope);
+int xrds_transport_device(const struct net *net, unsigned int *nr,
+			  struct xrds_device_detail *d, const char **transport);
 int xrds_transport_enter(const struct xrds_transport *trans, struct net *net);
 void xrds_transport_leave(const struct xrds_transport *trans, struct net *net);
 

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR BSD-3-Clause) */
+/* Do not edit directly, auto-generated from: */
+/*	Documentation/netlink/specs/xrds.yaml */
+/* YNL-GEN uapi header */
+
+#ifndef _UAPI_LINUX_XRDS_NETLINK_H
+#define _UAPI_LINUX_XRDS_NETLINK_H
+
+#define XRDS_FAMILY_NAME	"xrds"
+#define XRDS_FAMILY_VERSION	1
+
+/**
+ * enum xrds_conn_state - How far a connection is.
+ * @XRDS_CONN_STATE_DOWN: No endpoint.
+ * @XRDS_CONN_STATE_RESOLVING: Looking for address and route.
+ * @XRDS_CONN_STATE_CONNECTING: Request or reply is sent.
+ * @XRDS_CONN_STATE_WAIT_CTS: Our clear-to-send is sent.
+ * @XRDS_CONN_STATE_UP: The peer's has come.
+ * @XRDS_CONN_STATE_CLOSING: We say that we end it.
+ * @XRDS_CONN_STATE_PARTING: The peer has said so.
+ * @XRDS_CONN_STATE_DEAD: No more of use.
+ */
+enum xrds_conn_state {
+	XRDS_CONN_STATE_DOWN,
+	XRDS_CONN_STATE_RESOLVING,
+	XRDS_CONN_STATE_CONNECTING,
+	XRDS_CONN_STATE_WAIT_CTS,
+	XRDS_CONN_STATE_UP,
+	XRDS_CONN_STATE_CLOSING,
+	XRDS_CONN_STATE_PARTING,
+	XRDS_CONN_STATE_DEAD,
+};
+
+/**
+ * enum xrds_down_reason - Why a connection is not up any more.
+ * @XRDS_DOWN_REASON_LOST: It broke; error says how.
+ * @XRDS_DOWN_REASON_REPLACED: The peer has dialled anew.
+ * @XRDS_DOWN_REASON_IDLE: It was not used for net.xrds.idle_ms.
+ * @XRDS_DOWN_REASON_PEER: The peer has ended it in order.
+ * @XRDS_DOWN_REASON_DEVICE: The device goes away.
+ * @XRDS_DOWN_REASON_GONE: The namespace or the module goes away.
+ */
+enum xrds_down_reason {
+	XRDS_DOWN_REASON_LOST,
+	XRDS_DOWN_REASON_REPLACED,
+	XRDS_DOWN_REASON_IDLE,
+	XRDS_DOWN_REASON_PEER,
+	XRDS_DOWN_REASON_DEVICE,
+	XRDS_DOWN_REASON_GONE,
+};
+
+/**
+ * enum xrds_socket_flag
+ * @XRDS_SOCKET_FLAG_BOUND: Has an address.
+ * @XRDS_SOCKET_FLAG_CONNECTED: Has a default destination.
+ * @XRDS_SOCKET_FLAG_CONGESTED: More waits to be received than it wants.
+ * @XRDS_SOCKET_FLAG_ENDING: Sends nothing more.
+ */
+enum xrds_socket_flag {
+	XRDS_SOCKET_FLAG_BOUND = 1,
+	XRDS_SOCKET_FLAG_CONNECTED = 2,
+	XRDS_SOCKET_FLAG_CONGESTED = 4,
+	XRDS_SOCKET_FLAG_ENDING = 8,
+};
+
+/**
+ * enum xrds_dest_flag
+ * @XRDS_DEST_FLAG_BLOCKED: Has refused the last send, and still would.
+ * @XRDS_DEST_FLAG_CONGESTED: The destination does not want more.
+ * @XRDS_DEST_FLAG_EOS_SENT: Our stream to it has ended.
+ * @XRDS_DEST_FLAG_CLOSED: The socket is closed and delivers what is left.
+ */
+enum xrds_dest_flag {
+	XRDS_DEST_FLAG_BLOCKED = 1,
+	XRDS_DEST_FLAG_CONGESTED = 2,
+	XRDS_DEST_FLAG_EOS_SENT = 4,
+	XRDS_DEST_FLAG_CLOSED = 8,
+};
+
+/**
+ * enum xrds_region_flag
+ * @XRDS_REGION_FLAG_WRITE: Peers may write.
+ * @XRDS_REGION_FLAG_USE_ONCE: Ends when it was used.
+ */
+enum xrds_region_flag {
+	XRDS_REGION_FLAG_WRITE = 1,
+	XRDS_REGION_FLAG_USE_ONCE = 2,
+};
+
+/**
+ * enum xrds_conn_flag
+ * @XRDS_CONN_FLAG_DIALLED: This side has sent the request.
+ * @XRDS_CONN_FLAG_FAILED: The last attempt failed.
+ * @XRDS_CONN_FLAG_CLASSIC: The peer speaks a classic version of the protocol.
+ * @XRDS_CONN_FLAG_WAITING: Messages wait to be sent.
+ * @XRDS_CONN_FLAG_SHARED_RQ: Receives from the device's shared receive queue.
+ */
+enum xrds_conn_flag {
+	XRDS_CONN_FLAG_DIALLED = 1,
+	XRDS_CONN_FLAG_FAILED = 2,
+	XRDS_CONN_FLAG_CLASSIC = 4,
+	XRDS_CONN_FLAG_WAITING = 8,
+	XRDS_CONN_FLAG_SHARED_RQ = 16,
+};
+
+/**
+ * enum xrds_device_flag
+ * @XRDS_DEVICE_FLAG_SHARED_RQ: Endpoints share a receive queue.
+ * @XRDS_DEVICE_FLAG_FENCES: Can be trusted with fences.
+ * @XRDS_DEVICE_FLAG_ATOMICS: Has atomic operations.
+ */
+enum xrds_device_flag {
+	XRDS_DEVICE_FLAG_SHARED_RQ = 1,
+	XRDS_DEVICE_FLAG_FENCES = 2,
+	XRDS_DEVICE_FLAG_ATOMICS = 4,
+};
+
+enum xrds_a_socket {
+	XRDS_A_SOCKET_PAD = 1,
+	XRDS_A_SOCKET_ID,
+	XRDS_A_SOCKET_INODE,
+	XRDS_A_SOCKET_UID,
+	XRDS_A_SOCKET_LADDR,
+	XRDS_A_SOCKET_LPORT,
+	XRDS_A_SOCKET_FADDR,
+	XRDS_A_SOCKET_FPORT,
+	XRDS_A_SOCKET_SCOPE,
+	XRDS_A_SOCKET_TRANSPORT,
+	XRDS_A_SOCKET_FLAGS,
+	XRDS_A_SOCKET_TOS,
+	XRDS_A_SOCKET_SNDBUF,
+	XRDS_A_SOCKET_RCVBUF,
+	XRDS_A_SOCKET_QUEUED_BYTES,
+	XRDS_A_SOCKET_QUEUED_MSGS,
+	XRDS_A_SOCKET_RECV_BYTES,
+	XRDS_A_SOCKET_DESTS,
+	XRDS_A_SOCKET_NODES,
+
+	__XRDS_A_SOCKET_MAX,
+	XRDS_A_SOCKET_MAX = (__XRDS_A_SOCKET_MAX - 1)
+};
+
+enum xrds_a_dest {
+	XRDS_A_DEST_PAD = 1,
+	XRDS_A_DEST_SOCKET,
+	XRDS_A_DEST_LADDR,
+	XRDS_A_DEST_LPORT,
+	XRDS_A_DEST_FADDR,
+	XRDS_A_DEST_FPORT,
+	XRDS_A_DEST_SCOPE,
+	XRDS_A_DEST_FLAGS,
+	XRDS_A_DEST_CONN_STATE,
+	XRDS_A_DEST_SNDBUF,
+	XRDS_A_DEST_QUEUED_BYTES,
+	XRDS_A_DEST_QUEUED_MSGS,
+	XRDS_A_DEST_ACKED_MSGS,
+	XRDS_A_DEST_PROGRESS_NS,
+
+	__XRDS_A_DEST_MAX,
+	XRDS_A_DEST_MAX = (__XRDS_A_DEST_MAX - 1)
+};
+
+enum xrds_a_node {
+	XRDS_A_NODE_PAD = 1,
+	XRDS_A_NODE_SOCKET,
+	XRDS_A_NODE_LADDR,
+	XRDS_A_NODE_LPORT,
+	XRDS_A_NODE_FADDR,
+	XRDS_A_NODE_SCOPE,
+	XRDS_A_NODE_ISSUED,
+	XRDS_A_NODE_COMPLETED,
+	XRDS_A_NODE_ARMED,
+
+	__XRDS_A_NODE_MAX,
+	XRDS_A_NODE_MAX = (__XRDS_A_NODE_MAX - 1)
+};
+
+enum xrds_a_conn {
+	XRDS_A_CONN_PAD = 1,
+	XRDS_A_CONN_LADDR,
+	XRDS_A_CONN_FADDR,
+	XRDS_A_CONN_SCOPE,
+	XRDS_A_CONN_TOS,
+	XRDS_A_CONN_LANE,
+	XRDS_A_CONN_TRANSPORT,
+	XRDS_A_CONN_STATE,
+	XRDS_A_CONN_FLAGS,
+	XRDS_A_CONN_RETRIES,
+	XRDS_A_CONN_UP_MS,
+	XRDS_A_CONN_TX_SEQ,
+	XRDS_A_CONN_ACKED_SEQ,
+	XRDS_A_CONN_RX_SEQ,
+	XRDS_A_CONN_DEVICE,
+	XRDS_A_CONN_QPN,
+	XRDS_A_CONN_PEER_QPN,
+	XRDS_A_CONN_VERSION,
+	XRDS_A_CONN_MTU,
+	XRDS_A_CONN_FRAGMENT,
+	XRDS_A_CONN_SEND_SLOTS,
+	XRDS_A_CONN_SEND_USED,
+	XRDS_A_CONN_CREDITS,
+	XRDS_A_CONN_RECV_WINDOW,
+	XRDS_A_CONN_RETRY_COUNT,
+	XRDS_A_CONN_RTT_NS,
+	XRDS_A_CONN_REASON,
+	XRDS_A_CONN_ERROR,
+
+	__XRDS_A_CONN_MAX,
+	XRDS_A_CONN_MAX = (__XRDS_A_CONN_MAX - 1)
+};
+
+enum xrds_a_region {
+	XRDS_A_REGION_PAD = 1,
+	XRDS_A_REGION_SOCKET,
+	XRDS_A_REGION_UID,
+	XRDS_A_REGION_LADDR,
+	XRDS_A_REGION_LPORT,
+	XRDS_A_REGION_RKEY,
+	XRDS_A_REGION_BYTES,
+	XRDS_A_REGION_PAGES,
+	XRDS_A_REGION_FLAGS,
+	XRDS_A_REGION_TRANSPORT,
+
+	__XRDS_A_REGION_MAX,
+	XRDS_A_REGION_MAX = (__XRDS_A_REGION_MAX - 1)
+};
+
+enum xrds_a_counter {
+	XRDS_A_COUNTER_PAD = 1,
+	XRDS_A_COUNTER_NAME,
+	XRDS_A_COUNTER_VALUE,
+	XRDS_A_COUNTER_HELP,
+	XRDS_A_COUNTER_LEVEL,
+
+	__XRDS_A_COUNTER_MAX,
+	XRDS_A_COUNTER_MAX = (__XRDS_A_COUNTER_MAX - 1)
+};
+
+enum xrds_a_device {
+	XRDS_A_DEVICE_PAD = 1,
+	XRDS_A_DEVICE_NAME,
+	XRDS_A_DEVICE_TRANSPORT,
+	XRDS_A_DEVICE_GUID,
+	XRDS_A_DEVICE_FLAGS,
+	XRDS_A_DEVICE_ENDPOINTS,
+	XRDS_A_DEVICE_REGIONS,
+	XRDS_A_DEVICE_RECV_POSTED,
+	XRDS_A_DEVICE_RECV_BYTES,
+	XRDS_A_DEVICE_MAX_QP,
+	XRDS_A_DEVICE_MAX_QP_WR,
+	XRDS_A_DEVICE_MAX_CQE,
+	XRDS_A_DEVICE_MAX_SGE,
+	XRDS_A_DEVICE_MAX_SRQ,
+	XRDS_A_DEVICE_MAX_SRQ_WR,
+	XRDS_A_DEVICE_MAX_MR,
+	XRDS_A_DEVICE_MAX_MR_PAGES,
+	XRDS_A_DEVICE_MAX_RD_ATOMIC,
+
+	__XRDS_A_DEVICE_MAX,
+	XRDS_A_DEVICE_MAX = (__XRDS_A_DEVICE_MAX - 1)
+};
+
+enum xrds_cmd {
+	XRDS_CMD_SOCKET_GET = 1,
+	XRDS_CMD_DEST_GET,
+	XRDS_CMD_NODE_GET,
+	XRDS_CMD_CONN_GET,
+	XRDS_CMD_REGION_GET,
+	XRDS_CMD_COUNTER_GET,
+	XRDS_CMD_DEVICE_GET,
+	XRDS_CMD_CONN_UP_NTF,
+	XRDS_CMD_CONN_DOWN_NTF,
+
+	__XRDS_CMD_MAX,
+	XRDS_CMD_MAX = (__XRDS_CMD_MAX - 1)
+};
+
+#define XRDS_MCGRP_CONN	"conn"
+
+#endif /* _UAPI_LINUX_XRDS_NETLINK_H */
