@@ -29,6 +29,7 @@
  */
 #include <linux/xrds_netlink.h>
 
+#include "tracepoints.h"
 #include "xrds.h"
 
 enum {
@@ -381,6 +382,7 @@ bool xrds_close_forget(struct xrds_conn *conn)
 	dead = xrds_close_unused(conn);
 	if (dead) {
 		xrds_conn_unhash(conn);
+		trace_xrds_conn_state(conn, XRDS_ST_DEAD);
 		WRITE_ONCE(conn->state, XRDS_ST_DEAD);
 	}
 	spin_unlock_bh(&conn->lock);

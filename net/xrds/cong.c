@@ -23,6 +23,7 @@
  * a connection that has died may still hold a destination which uses the next
  * one already.
  */
+#include "tracepoints.h"
 #include "xrds.h"
 
 enum {
@@ -189,6 +190,7 @@ void xrds_cong_local(struct xrds_sock *xs, bool congested)
 	struct xrds_net *xn = xs->xn;
 	struct xrds_conn *conn;
 
+	trace_xrds_cong_local(&xs->bind.addr, xs->bind.port, congested);
 	/* calls may overtake each other: the last one sees the last state */
 	spin_lock_bh(&xn->cong_lock);
 	if (!READ_ONCE(xs->congested))
@@ -447,6 +449,7 @@ EXPORT_SYMBOL_GPL(xrds_cong_recv);
 
 static int xrds_cong_set(struct xrds_conn *conn, u16 port, bool congested)
 {
+	trace_xrds_cong_peer(&conn->key.faddr, port, congested);
 	if (!congested) {
 		xa_erase(&conn->cong, port);
 		return 0;

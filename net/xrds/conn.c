@@ -20,6 +20,7 @@
  */
 #include <linux/random.h>
 
+#include "tracepoints.h"
 #include "xrds.h"
 
 /* how long unload waits for closed sockets' messages to be taken */
@@ -46,6 +47,7 @@ static const struct rhashtable_params xrds_conn_params = {
 void xrds_conn_get(struct xrds_conn *conn)
 {
 	refcount_inc(&conn->ref);
+	trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref), _RET_IP_);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_get);
 
@@ -69,6 +71,8 @@ static void xrds_conn_free(struct rcu_head *rcu)
  */
 void xrds_conn_put(struct xrds_conn *conn)
 {
+	trace_xrds_ref_put("conn", conn, refcount_read(&conn->ref) - 1,
+			   _RET_IP_);
 	/* the worker has emptied every queue before it dropped the table's */
 	if (refcount_dec_and_test(&conn->ref))
 		call_rcu(&conn->rcu, xrds_conn_free);
@@ -150,6 +154,9 @@ struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
 	if (conn && !refcount_inc_not_zero(&conn->ref))
 		conn = NULL;
 	rcu_read_unlock();
+	if (conn)
+		trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref),
+				   _RET_IP_);
 	return conn;
 }
 EXPORT_SYMBOL_GPL(xrds_conn_find);
@@ -235,6 +242,7 @@ static void __xrds_conn_event(struct xrds_conn *conn, enum xrds_event ev)
 	/* make_dead sets DEAD under the lock: no work is queued after it */
 	if (conn->state == XRDS_ST_DEAD)
 		return;
+	trace_xrds_conn_event(conn, ev, ev == XRDS_EV_ERROR ? conn->error : 0);
 	conn->events |= BIT(ev);
 	mod_delayed_work(xrds_conn_wq, &conn->work, 0);
 }

@@ -36,6 +36,7 @@
  * completions. It must never wait, and never allocate.
  */
 #include "ib.h"
+#include "tracepoints.h"
 
 /**
  * xrds_ib_grantable - credits that can be granted now
@@ -121,6 +122,9 @@ u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
 	*grant -= n;
 	ep->tx.credits--;
 	WRITE_ONCE(ep->tx.granted, ep->tx.granted + n);
+	if (n)
+		trace_xrds_credit_grant(ep->conn, n, ep->tx.granted -
+					READ_ONCE(ep->rx.received));
 	return n;
 }
 
@@ -654,6 +658,7 @@ bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
 		return false;
 	}
 	tx->credits += credits;
+	trace_xrds_credit_got(ep->conn, credits, tx->credits);
 	more = xrds_ib_send_more(ep);
 	spin_unlock_bh(&ep->conn->tx_lock);
 	xrds_ib_send_after(ep, more);

@@ -30,6 +30,7 @@
  * All of it runs under conn->tx_lock.
  */
 #include "ib.h"
+#include "tracepoints.h"
 
 enum {
 	XRDS_IB_WATCH_MS	= 250,
@@ -174,6 +175,7 @@ static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 /* The device is done with a message. */
 static void xrds_ib_msg_done(struct xrds_msg *msg, struct list_head *ended)
 {
+	trace_xrds_msg_done(msg);
 	if (msg->rop)
 		xrds_ib_op_collect(msg, ended);
 	else

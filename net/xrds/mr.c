@@ -22,6 +22,7 @@
  * Over loopback a peer's access is a copy, made under mr->lock, and the same
  * lock invalidates.
  */
+#include "tracepoints.h"
 #include "xrds.h"
 
 /* keys in a row that may belong to regions without device */
@@ -65,6 +66,7 @@ void xrds_mr_exit(struct xrds_net *xn)
  */
 void xrds_mr_put(struct xrds_mr *mr)
 {
+	trace_xrds_ref_put("mr", mr, refcount_read(&mr->ref) - 1, _RET_IP_);
 	if (!refcount_dec_and_test(&mr->ref))
 		return;
 	xrds_pin_free(mr->pin);
@@ -94,6 +96,8 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 	if (mr && !refcount_inc_not_zero(&mr->ref))
 		mr = NULL;
 	rcu_read_unlock();
+	if (mr)
+		trace_xrds_ref_get("mr", mr, refcount_read(&mr->ref), _RET_IP_);
 	return mr;
 }
 
@@ -138,6 +142,7 @@ static bool xrds_mr_unlink(struct xrds_mr *mr)
 static void xrds_mr_destroy(struct xrds_mr *mr)
 {
 	mr->trans->mr_unreg(mr);
+	trace_xrds_mr_unreg(mr);
 	/* the table's reference; loopback may have one for a moment */
 	xrds_mr_put(mr);
 }
@@ -179,6 +184,7 @@ static int xrds_mr_insert(struct xrds_mr *mr)
 	if (!ret) {
 		mr->linked = true;
 		list_add_tail(&mr->xs_node, &xs->mrs);
+		trace_xrds_mr_reg(mr);
 	}
 	spin_unlock_bh(&xs->lock);
 	return ret && ret != -EEXIST ? -ENOMEM : ret;

@@ -24,6 +24,7 @@
 #include <linux/uio.h>
 #include <net/compat.h>
 
+#include "tracepoints.h"
 #include "xrds.h"
 
 static const struct rhashtable_params xrds_node_params = {
@@ -180,6 +181,7 @@ void xrds_rop_put(struct xrds_rop *rop)
 {
 	struct xrds_sock *xs = rop->xs;
 
+	trace_xrds_ref_put("rop", rop, refcount_read(&rop->ref) - 1, _RET_IP_);
 	if (!refcount_dec_and_test(&rop->ref))
 		return;
 	if (rop->trans->rop_free)
@@ -265,6 +267,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	rop->done = true;
 	if (!rop->status)
 		rop->status = status;
+	trace_xrds_rop_done(rop);
 
 	list_for_each_entry_safe(head, tmp, &node->ops, node) {
 		if (!head->done)
@@ -273,12 +276,16 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 		asked |= head->id_asked;
 		list_move_tail(&head->node, &left);
 	}
+	if (!list_empty(&left))
+		trace_xrds_rop_hwm(node);
 	event = xrds_node_event(xs, node, asked);
 	if (event)
 		mask |= EPOLLIN | EPOLLRDBAND;
 	if ((rop->notify || (rop->status && READ_ONCE(xs->recverr))) &&
 	    !sock_flag(&xs->sk, SOCK_DEAD)) {
 		refcount_inc(&rop->ref);
+		trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref),
+				   _THIS_IP_);
 		list_add_tail(&rop->notice_node, &xs->notices);
 		mask |= EPOLLIN | EPOLLRDNORM;
 	}
@@ -311,7 +318,9 @@ void xrds_rop_issue(struct xrds_rop *rop)
 	rop->id = ++rop->to->issued;
 	/* the FIFO's reference */
 	refcount_inc(&rop->ref);
+	trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref), _THIS_IP_);
 	list_add_tail(&rop->node, &rop->to->ops);
+	trace_xrds_rop_new(rop);
 	spin_unlock_bh(&xs->lock);
 	if (rop->op <= XRDS_ROP_WRITE)
 		xrds_count(xs->xn, XRDS_C_SEND_RDMA);

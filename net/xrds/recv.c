@@ -24,6 +24,7 @@
 #include <linux/uio.h>
 #include <linux/errqueue.h>
 
+#include "tracepoints.h"
 #include "xrds.h"
 
 enum {
@@ -315,11 +316,13 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 
 	if (conn->rx_stopped) {
 		xrds_count(xn, XRDS_C_RECV_DROP_OVERFLOW);
+		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OVERFLOW);
 		kfree_skb(skb);
 		return;
 	}
 	if (wm->seq < conn->rx_next && xrds_classic_duplicate(conn, wm)) {
 		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
+		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OLD_SEQ);
 		kfree_skb(skb);
 		if (conn->classic.heard)
 			WRITE_ONCE(conn->rx_ack, wm->seq);
@@ -336,10 +339,12 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		kfree_skb(skb);
 	} else if (!wm->dport) {
 		kfree_skb(skb);
+		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
 		xrds_recv_ping(conn, wm->sport);
 	} else {
 		result = xrds_recv_deliver(conn, wm, skb);
 		xrds_count(xn, result);
+		trace_xrds_msg_rx(conn, wm, result);
 		if (result == XRDS_C_RECV_DROP_OVERFLOW) {
 			xrds_recv_stop(conn);
 			return;

@@ -47,6 +47,7 @@
 
 #include <linux/xrds_netlink.h>
 
+#include "tracepoints.h"
 #include "xrds.h"
 
 /* a connection that lasted this long reconnects without delay */
@@ -218,6 +219,27 @@ const char *xrds_state_name(enum xrds_state state)
 	return state < XRDS_ST_NR ? xrds_state_names[state] : "?";
 }
 
+/* in the order of enum xrds_event */
+static const char * const xrds_event_names[] = {
+#define X(sym, text) text
+#include "list_events.h"
+#undef X
+};
+
+static_assert(ARRAY_SIZE(xrds_event_names) == XRDS_EV_NR);
+
+/**
+ * xrds_event_name - the name of an event in traces
+ * @ev: event
+ *
+ * Context: any.
+ * Return: the name.
+ */
+const char *xrds_event_name(enum xrds_event ev)
+{
+	return ev < XRDS_EV_NR ? xrds_event_names[ev] : "?";
+}
+
 /* The events that only the endpoint of that moment gives meaning to. */
 #define XRDS_EP_EVENTS	(BIT(XRDS_EV_REMOVED) | BIT(XRDS_EV_ERROR) | \
 			 BIT(XRDS_EV_RESOLVED) | BIT(XRDS_EV_ESTABLISHED) | \
@@ -236,6 +258,7 @@ void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
 		    unsigned long deadline)
 {
 	spin_lock_bh(&conn->lock);
+	trace_xrds_conn_state(conn, state);
 	WRITE_ONCE(conn->state, state);
 	conn->deadline = deadline;
 	spin_unlock_bh(&conn->lock);
@@ -326,6 +349,7 @@ static void xrds_state_pause(struct xrds_conn *conn, unsigned int ms)
 	 * state: either it sees DOWN, or we see the message.
 	 */
 	spin_lock_bh(&conn->lock);
+	trace_xrds_conn_state(conn, XRDS_ST_DOWN);
 	WRITE_ONCE(conn->state, XRDS_ST_DOWN);
 	if (ms || xrds_xmit_wanted(conn))
 		conn->deadline = xrds_state_deadline(ms);
@@ -648,6 +672,7 @@ void xrds_state_kill(struct xrds_conn *conn)
 	xrds_conn_unhash(conn);
 
 	spin_lock_bh(&conn->lock);
+	trace_xrds_conn_state(conn, XRDS_ST_DEAD);
 	WRITE_ONCE(conn->state, XRDS_ST_DEAD);
 	spin_unlock_bh(&conn->lock);
 	xrds_state_bury(conn);

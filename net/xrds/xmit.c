@@ -27,6 +27,7 @@
  * A message moves to inflight before the transport sees it: the peer's answer
  * may be processed on another CPU before xmit() returns.
  */
+#include "tracepoints.h"
 #include "xrds.h"
 
 enum {
@@ -77,6 +78,10 @@ u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status)
 
 	list_for_each_entry_safe(msg, tmp, list, node) {
 		list_del_init(&msg->node);
+		if (acked)
+			trace_xrds_msg_ack(msg);
+		else
+			trace_xrds_msg_drop(msg);
 		if (msg->rop && !msg->posted)
 			xrds_rop_done(msg->rop, status);
 		if (msg->flags & XRDS_F_EOS) {
@@ -157,6 +162,7 @@ static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 			xrds_rop_issue(msg->rop);
 		if (!msg->dest)
 			conn->kmsgs++;
+		trace_xrds_msg_queue(msg);
 	}
 	spin_unlock_bh(&conn->lock);
 	return state;
@@ -293,6 +299,7 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 	msg->flags |= ask;
 	if (again)
 		msg->flags |= XRDS_F_RETRANSMITTED;
+	trace_xrds_msg_post(msg);
 	return ask;
 }
 
@@ -313,6 +320,8 @@ static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
 	bool ask = xrds_xmit_flags(conn, msg, again);
 	int ret;
 
+	if (msg->rop)
+		trace_xrds_rop_post(msg->rop);
 	ret = conn->trans->xmit(conn, msg);
 	if (!ret)
 		xrds_xmit_went(conn, ask, again);

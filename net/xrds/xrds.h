@@ -1340,6 +1340,7 @@ void xrds_state_kill(struct xrds_conn *conn);
 void xrds_state_bury(struct xrds_conn *conn);
 void xrds_state_work(struct work_struct *work);
 const char *xrds_state_name(enum xrds_state state);
+const char *xrds_event_name(enum xrds_event ev);
 
 /* ------------------------------------------------------------- close.c */
 
