@@ -2,8 +2,8 @@
 /*
  * xrds-ping: is the node there, and how far away?
  *
- * An empty message to port 0 of a node is answered by its kernel, from its
- * port 0, with an empty message. No program has to run there, and the answer
+ * A message to port 0 of a node, empty or not, is answered by its kernel, from
+ * its port 0, with an empty message. No program has to run there, and the answer
  * proves the whole path: address resolution, connection, both directions.
  *
  * Messages are reliable: a ping is never lost, only late, and it is answered
@@ -34,6 +34,7 @@
 
 enum {
 	SLOTS		= 64,		/* unanswered pings at a time */
+	MAX_BYTES	= 1 << 20,
 	EXIT_SILENT	= 1,		/* not all were answered */
 	EXIT_ERROR	= 2,
 };
@@ -53,13 +54,16 @@ static struct {
 	unsigned long count;		/* 0: no end */
 	long long interval_ns;
 	long long deadline_ns;		/* 0: none */
+	unsigned long bytes;		/* of a ping; its answer is empty */
 	bool quiet;
+	bool json;
 } opt = { .interval_ns = NSEC_PER_SEC };
 
 static struct sockaddr_storage to, from;
 static socklen_t addr_len;
 static char to_text[NI_MAXHOST], from_text[NI_MAXHOST];
 
+static char payload[MAX_BYTES];
 static struct pollfd pfds[SLOTS];
 static struct slot slots[SLOTS];
 static int nr_slots;
@@ -198,7 +202,7 @@ static void send_ping(void)
 		return;
 	fd = pfds[slot - slots].fd;
 	slot->sent_ns = now_ns();
-	if (sendto(fd, NULL, 0, MSG_NOSIGNAL, (struct sockaddr *)&to,
+	if (sendto(fd, payload, opt.bytes, MSG_NOSIGNAL, (struct sockaddr *)&to,
 		   addr_len) < 0) {
 		if (errno == EAGAIN || errno == ENOBUFS)
 			return;
@@ -227,7 +231,7 @@ static void take_answer(struct slot *slot, long long now)
 		stats.min = ms;
 	if (ms > stats.max)
 		stats.max = ms;
-	if (opt.quiet)
+	if (opt.quiet || opt.json)
 		return;
 	printf("answer from %s: seq=%lu time=%.3f ms\n", to_text, slot->seq,
 	       ms);
@@ -288,19 +292,46 @@ static void ping_loop(void)
 	}
 }
 
+static double deviation(double mean)
+{
+	double variance = stats.sum2 / stats.received - mean * mean;
+
+	return variance > 0 ? sqrt(variance) : 0.0;
+}
+
+static void print_json(long long ms)
+{
+	double mean = stats.received ? stats.sum / stats.received : 0;
+
+	printf("{\"host\": \"%s\", \"from\": \"%s\", \"bytes\": %lu, ",
+	       to_text, from_text, opt.bytes);
+	printf("\"sent\": %lu, \"answered\": %lu, \"ms\": %lld", stats.sent,
+	       stats.received, ms);
+	if (stats.received) {
+		printf(", \"min_ms\": %.3f, \"mean_ms\": %.3f", stats.min, mean);
+		printf(", \"max_ms\": %.3f, \"deviation_ms\": %.3f", stats.max,
+		       deviation(mean));
+	}
+	printf("}\n");
+}
+
 static int print_statistics(long long start)
 {
-	double mean, variance;
+	long long ms = (now_ns() - start) / NSEC_PER_MSEC;
+	double mean;
 
+	if (opt.json) {
+		print_json(ms);
+		return stats.received && stats.received == stats.sent ?
+		       0 : EXIT_SILENT;
+	}
 	printf("--- %s: %lu sent, %lu answered, %lld ms\n", to_text,
-	       stats.sent, stats.received, (now_ns() - start) / NSEC_PER_MSEC);
+	       stats.sent, stats.received, ms);
 	if (!stats.received)
 		return EXIT_SILENT;
 	mean = stats.sum / stats.received;
-	variance = stats.sum2 / stats.received - mean * mean;
 	printf("round trip min/mean/max/deviation: %.3f/%.3f/%.3f/%.3f ms\n",
-	       stats.min, mean, stats.max,
-	       variance > 0 ? sqrt(variance) : 0.0);
+	       stats.min, mean, stats.max, deviation(mean));
 	return stats.received < stats.sent ? EXIT_SILENT : 0;
 }
 
@@ -310,12 +341,14 @@ static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
 		"usage: xrds-ping [OPTION]... HOST\n"
-		"Sends empty messages to port 0 of a node, whose kernel answers.\n"
+		"Sends messages to port 0 of a node, whose kernel answers.\n"
 		"  -c COUNT     stop after so many answers\n"
 		"  -i SECONDS   between two pings [1]\n"
 		"  -I ADDRESS   send from this address\n"
+		"  -s BYTES     of a message, up to 1 MiB; the answer is empty [0]\n"
 		"  -w SECONDS   stop after this time, whatever came\n"
 		"  -q           print the statistics only\n"
+		"  -j, --json   the same as JSON\n"
 		"  -4, -6       IPv4 or IPv6 only\n"
 		"  -h, --help   print this\n"
 		"Exit status: 0 all were answered, 1 some were not, 2 an error.\n");
@@ -347,15 +380,28 @@ static unsigned long count_arg(const char *text)
 	return value;
 }
 
+static unsigned long bytes_arg(const char *text)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end || value > MAX_BYTES || *text == '-') {
+		fprintf(stderr, "xrds-ping: '%s' is not a size\n", text);
+		exit(EXIT_ERROR);
+	}
+	return value;
+}
+
 static int parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "help", no_argument, NULL, 'h' },
+		{ "json", no_argument, NULL, 'j' },
 		{ 0 },
 	};
 	int family = AF_UNSPEC, c;
 
-	while ((c = getopt_long(argc, argv, "c:i:I:w:qh46", options,
+	while ((c = getopt_long(argc, argv, "c:i:I:s:w:qjh46", options,
 				NULL)) != -1) {
 		switch (c) {
 		case 'c':
@@ -369,6 +415,12 @@ static int parse(int argc, char **argv)
 			break;
 		case 'w':
 			opt.deadline_ns = seconds_arg(optarg, "-w");
+			break;
+		case 's':
+			opt.bytes = bytes_arg(optarg);
+			break;
+		case 'j':
+			opt.json = true;
 			break;
 		case 'q':
 			opt.quiet = true;
@@ -401,7 +453,9 @@ int main(int argc, char **argv)
 		choose_source();
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	printf("ping %s (%s) from %s\n", argv[optind], to_text, from_text);
+	if (!opt.json)
+		printf("ping %s (%s) from %s\n", argv[optind], to_text,
+		       from_text);
 	fflush(stdout);
 	start = now_ns();
 	ping_loop();

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """xrds-ping: the kernel of a node answers, and errors are clear."""
 
+import json
 import re
 
 TIMEOUT = 90
@@ -47,3 +48,15 @@ def test_errors(rig):
         rig.check(done.code == 2, f"{options}: exit {done.code}\n{done.out}")
         rig.check(words in done.out, f"{options}: {done.out}")
     rig.check(rig.a.run("xrds-ping --help").out.startswith("usage"), "help")
+
+
+def test_options(rig):
+    """Sizes up to the largest message, and JSON."""
+    for size in (1, 4096, 1048576):
+        out = rig.a.run(f"xrds-ping -j -s {size} -c 2 -i 0.1 -w 30 {rig.b.ip}",
+                        timeout=40).out
+        result = json.loads(out)
+        rig.check(result["bytes"] == size and result["answered"] == 2, out)
+        rig.check(0 < result["min_ms"] <= result["max_ms"], out)
+    done = rig.a.run(f"xrds-ping -s 1048577 {rig.b.ip}", check=False)
+    rig.check(done.code == 2 and "is not a size" in done.out, done.out)
