@@ -13,11 +13,11 @@ set -eu
 
 build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
 unit="$build python3 g++ clang libclang-rt-14-dev"
-rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd"
+rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd libmnl-dev"
 rig="$rig qperf trinity"
 bench="$rig gnuplot-nox perftest ibverbs-providers"
-check="$build git python3 sparse shellcheck codespell mandoc xz-utils"
-deb="$build dpkg-dev debhelper dh-dkms lintian"
+check="$build git python3 python3-yaml sparse shellcheck codespell mandoc xz-utils"
+deb="$build libmnl-dev dpkg-dev debhelper dh-dkms lintian"
 
 wanted=
 for group in "$@"; do

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""xrds-info: shows what is there, between two nodes, and says what happens."""
+
+import json
+
+TIMEOUT = 120
+DOWN = ("lost", "replaced", "idle", "peer", "device", "gone")
+
+
+def _info(node, what: str, name: str = "") -> list[dict]:
+    return json.loads(node.run(f"xrds-info --json {what}").out)[name or what]
+
+
+def _connection(node, peer) -> dict:
+    found = [c for c in _info(node, "connections")
+             if c["faddr"] == peer.ip and c["transport"] == "infiniband"]
+    return found[0] if len(found) == 1 else {}
+
+
+def _ping(rig, count: int = 3) -> None:
+    rig.a.run(f"xrds-ping -c {count} -i 0.05 -w 30 {rig.b.ip}", timeout=40)
+
+
+def test_connection(rig):
+    """Both ends tell the same of a connection."""
+    _ping(rig)
+    here, there = _connection(rig.a, rig.b), _connection(rig.b, rig.a)
+    rig.diag(f"{here}")
+    for one in (here, there):
+        rig.check(one.get("state") == "up", f"{one}")
+        rig.check(one["device"] == "rxe0", f"{one}")
+        rig.check(one["version"] == "4.8", f"{one}")
+        rig.check(one["retries"] == 0, f"{one}")
+        rig.check(one["mtu"] in (1024, 2048, 4096), f"{one}")
+        rig.check(one["rx-seq"] > 0 and one["tx-seq"] > 0, f"{one}")
+    rig.check(here["qpn"] == there["peer-qpn"], f"{here}\n{there}")
+    rig.check(here["peer-qpn"] == there["qpn"], f"{here}\n{there}")
+    rig.check(here["rtt-ns"] > 0, f"{here}")
+    rig.check("dialled" in here["flags"], f"{here}")
+    rig.check("dialled" not in there["flags"], f"{there}")
+    # the kernel's own list of queue pairs has this one, too
+    rig.check(f"lqpn {here['qpn']} " in rig.a.run("rdma res show qp").out,
+              f"{here}")
+
+
+def test_device(rig):
+    """The device, its limits, and what of them is used."""
+    _ping(rig)
+    device, = _info(rig.a, "devices")
+    rig.check(device["name"] == "rxe0", f"{device}")
+    rig.check(device["endpoints"] >= 1, f"{device}")
+    rig.check("shared-rq" in device["flags"], f"{device}")
+    rig.check(device["recv-posted"] > 0, f"{device}")
+    for limit in ("max-qp", "max-qp-wr", "max-mr", "max-mr-pages"):
+        rig.check(device[limit] > 0, f"{limit}: {device}")
+
+
+def test_tables(rig):
+    """Tables are no wider than the terminal, and have what JSON has."""
+    _ping(rig)
+    for width in (60, 80, 200):
+        out = rig.a.run(f"COLUMNS={width} xrds-info -a all").out
+        longest = max(map(len, out.splitlines()))
+        rig.check(longest <= width, f"{longest} at {width}\n{out}")
+        rig.check("rxe0" in out and rig.b.ip in out, out)
+    lines = rig.a.run("xrds-info --long connections").out
+    rig.check(f"faddr            {rig.b.ip}" in lines, lines)
+    counters = {c["name"]: c for c in _info(rig.a, "counters")}
+    rig.check(counters["conn_up"]["value"] > 0, "conn_up")
+    bare = [name for name, c in counters.items() if not c.get("help")]
+    rig.check(not bare, f"without help: {bare}")
+    rig.check("ib_tx_frags" in counters, "the transport's counters")
+    everything = json.loads(rig.a.run("xrds-info -j all").out)
+    rig.check(len(everything) == 7, f"{list(everything)}")
+
+
+def test_watch(rig):
+    """--watch shows it again, and changes of it."""
+    watch = rig.a.start("xrds-info --watch=0.2 connections")
+    watch.expect("none|SENT", 20)
+    _ping(rig)
+    watch.expect(rf"{rig.b.ip} +up", 20)
+
+
+def test_events(rig):
+    """A connection comes up, and goes down when its peer ends."""
+    events = rig.a.start("xrds-info -j events")
+    events.expect("listening", 20)
+    _ping(rig)
+    events.expect(r'"event": "up"[^\n]*\n', 30)
+    # the peer's module says that it goes
+    rig.b.run("modprobe -r xrds_ib", timeout=60)
+    events.expect(r'"event": "down"[^\n]*\n', 60)
+    rig.b.run("modprobe xrds_ib")
+    seen = [json.loads(line) for line in events.out.splitlines()
+            if line.startswith("{")]
+    seen = [e for e in seen if e["faddr"] == rig.b.ip]
+    rig.diag(f"{seen}")
+    rig.check([e["event"] for e in seen] == ["up", "down"], f"{seen}")
+    rig.check(seen[0]["state"] == "up" and "reason" not in seen[0],
+              f"{seen[0]}")
+    # on a slow kernel the end may take longer than it is waited for
+    rig.check(seen[1]["reason"] == "peer" or rig.kernel.slow > 1,
+              f"{seen[1]}")
+    # what would help to forge packets is not for everybody who listens
+    rig.check(not any("qpn" in e for e in seen), f"{seen}")
+
+
+def test_lost(rig):
+    """A connection that breaks is told of with an error."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "500")
+        node.write("/proc/sys/net/xrds/ib/retry_count", "1")
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "18")
+    events = rig.a.start("xrds-info -j events")
+    events.expect("listening", 20)
+    _ping(rig)
+    events.expect(r'"event": "up"[^\n]*\n', 30)
+    rig.b.cut()
+    events.expect(r'"event": "down"[^\n]*\n', 60)
+    rig.b.join()
+    down = json.loads(next(line for line in events.out.splitlines()
+                           if '"down"' in line))
+    rig.check(down["reason"] == "lost" and down["error"], f"{down}")
+
+
+def test_errors(rig):
+    """Mistakes are named, with exit status 2."""
+    for options, words in (("nonsense", "there are no 'nonsense'"),
+                           ("--watch=x sockets", "is not a time"),
+                           ("-x", "usage")):
+        done = rig.a.run(f"xrds-info {options}", check=False)
+        rig.check(done.code == 2, f"{options}: exit {done.code}\n{done.out}")
+        rig.check(words in done.out, f"{options}: {done.out}")
+    rig.check(rig.a.run("xrds-info --help").out.startswith("usage"), "help")
+    rig.a.run("modprobe -r xrds_ib xrds", timeout=60)
+    done = rig.a.run("xrds-info", check=False)
+    rig.check(done.code == 2 and "modprobe xrds_ib" in done.out, done.out)
+    rig.a.run("modprobe xrds_ib")

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of xrds-info share.
+ *
+ *   xrds-info.c  arguments, watching
+ *   fields.c     what the attributes of each dump are called, and mean
+ *   nl.c         the netlink socket: dumps, events
+ *   rows.c       rows as they come, table or text
+ *   json.c       the same as JSON
+ */
+#ifndef _XRDS_INFO_H
+#define _XRDS_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <libmnl/libmnl.h>
+#include <linux/xrds_netlink.h>
+
+enum {
+	EXIT_ERROR	= 2,
+	ATTRS_MAX	= 64,
+	TEXT_MAX	= 256,
+};
+
+/* How the value of an attribute is to be read */
+enum kind {
+	KIND_U8,
+	KIND_U16,
+	KIND_U32,
+	KIND_U64,
+	KIND_ADDR,		/* struct in6_addr, IPv4 mapped */
+	KIND_TEXT,
+	KIND_PRESENT,		/* true when it is there */
+	KIND_NAME,		/* u32, index into names */
+	KIND_BITS,		/* u32, bits named by names */
+	KIND_ERRNO,		/* u32 */
+	KIND_HEX,		/* u32 or u64 */
+	KIND_VERSION,		/* u32, 256 * major + minor */
+};
+
+/**
+ * struct field - an attribute
+ * @attr:	its number
+ * @kind:	how it is read
+ * @name:	its name in the specification
+ * @column:	head of its column; NULL: not in the table
+ * @port:	for an address: attribute that is shown behind it, 0: none
+ * @names:	for KIND_NAME and KIND_BITS, ends with NULL
+ */
+struct field {
+	int attr;
+	enum kind kind;
+	const char *name;
+	const char *column;
+	int port;
+	const char * const *names;
+};
+
+/**
+ * struct object - what there are dumps of
+ * @name:	as the user gives it
+ * @cmd:	XRDS_CMD_*
+ * @fields:	most important first; a field without name ends them
+ */
+struct object {
+	const char *name;
+	int cmd;
+	const struct field *fields;
+};
+
+struct options {
+	bool json;
+	bool all;
+	bool lines;
+	double watch;
+};
+
+extern struct options opt;
+extern const struct object objects[];
+extern const struct field conn_fields[];
+
+const struct object *object_find(const char *name);
+const char *field_text(const struct field *f, const struct nlattr *attr,
+		       char *out);
+
+struct row {
+	const struct nlattr *attrs[ATTRS_MAX];
+};
+
+/* nl.c; all end the program on errors */
+typedef void (*row_fn)(const struct row *row, void *arg);
+
+void nl_open(void);
+void nl_dump(int cmd, row_fn fn, void *arg);
+void nl_listen(void (*fn)(int cmd, const struct row *row));
+
+/* rows.c */
+void rows_show(const struct object *object);
+void rows_event(int cmd, const struct row *row);
+
+/* json.c */
+void json_begin(void);
+void json_object(const struct object *object);
+void json_end(void);
+void json_event(int cmd, const struct row *row);
+
+#endif /* _XRDS_INFO_H */

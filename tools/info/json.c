@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rows as JSON: one object whose members are lists of rows. Names are those of
+ * the specification; numbers are numbers, flags are lists of their names, and
+ * what the kernel does not tell is not there.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "info.h"
+
+static bool first_object, first_row;
+
+static void string(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			printf("\\%c", *s);
+		else if ((unsigned char)*s < ' ')
+			printf("\\u%04x", *s);
+		else
+			putchar(*s);
+	}
+	putchar('"');
+}
+
+static void bits(const struct field *f, uint32_t v)
+{
+	const char * const *name = f->names;
+	bool first = true;
+
+	putchar('[');
+	for (; *name; name++, v >>= 1) {
+		if (!(v & 1))
+			continue;
+		printf("%s\"%s\"", first ? "" : ", ", *name);
+		first = false;
+	}
+	putchar(']');
+}
+
+static void value(const struct field *f, const struct nlattr *attr)
+{
+	char text[TEXT_MAX];
+
+	switch (f->kind) {
+	case KIND_U8:
+	case KIND_U16:
+	case KIND_U32:
+	case KIND_U64:
+		fputs(field_text(f, attr, text), stdout);
+		break;
+	case KIND_PRESENT:
+		fputs("true", stdout);
+		break;
+	case KIND_BITS:
+		bits(f, mnl_attr_get_u32(attr));
+		break;
+	default:
+		string(field_text(f, attr, text));
+	}
+}
+
+static void members(const struct field *f, const struct row *row)
+{
+	const char *comma = "";
+
+	for (; f->name; f++) {
+		if (!row->attrs[f->attr])
+			continue;
+		printf("%s\"%s\": ", comma, f->name);
+		value(f, row->attrs[f->attr]);
+		comma = ", ";
+	}
+}
+
+static void put_row(const struct row *row, void *arg)
+{
+	const struct object *object = arg;
+
+	printf("%s\n    {", first_row ? "" : ",");
+	members(object->fields, row);
+	putchar('}');
+	first_row = false;
+}
+
+void json_begin(void)
+{
+	putchar('{');
+	first_object = true;
+}
+
+void json_object(const struct object *object)
+{
+	printf("%s\n  \"%s\": [", first_object ? "" : ",", object->name);
+	first_object = false;
+	first_row = true;
+	nl_dump(object->cmd, put_row, (void *)object);
+	printf("%s]", first_row ? "" : "\n  ");
+}
+
+void json_end(void)
+{
+	printf("\n}\n");
+	fflush(stdout);
+}
+
+void json_event(int cmd, const struct row *row)
+{
+	printf("{\"event\": \"%s\", ",
+	       cmd == XRDS_CMD_CONN_UP_NTF ? "up" : "down");
+	members(conn_fields, row);
+	printf("}\n");
+	fflush(stdout);
+}

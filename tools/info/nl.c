@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The netlink socket, by libmnl.
+ *
+ * A dump that the kernel marks as interrupted is begun anew a few times, and
+ * then taken as it is: on a busy node there is no moment of quiet. So rows are
+ * kept until the dump is complete, and only then shown.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/genetlink.h>
+
+#include "info.h"
+
+enum {
+	TRIES		= 4,
+	BUFFER_BYTES	= 64 << 10,
+};
+
+static struct mnl_socket *sock;
+static int family, group;
+static char buffer[BUFFER_BYTES];
+
+/* Messages of a dump, one behind the other */
+static struct {
+	char *data;
+	size_t len;
+	size_t room;
+} kept;
+
+static void __attribute__((noreturn)) die(const char *what)
+{
+	fprintf(stderr, "xrds-info: %s: %s\n", what, strerror(errno));
+	exit(EXIT_ERROR);
+}
+
+static void *begin(int type, int flags, int cmd, int version)
+{
+	static unsigned int seq;
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buffer);
+	struct genlmsghdr *genl;
+
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = NLM_F_REQUEST | flags;
+	nlh->nlmsg_seq = ++seq;
+	genl = mnl_nlmsg_put_extra_header(nlh, sizeof(*genl));
+	genl->cmd = cmd;
+	genl->version = version;
+	return nlh;
+}
+
+/* ----------------------------------------------------------------- family */
+
+static int take_group(const struct nlattr *attr)
+{
+	const struct nlattr *pos;
+	const char *name = "";
+	int id = 0;
+
+	mnl_attr_for_each_nested(pos, attr) {
+		if (mnl_attr_get_type(pos) == CTRL_ATTR_MCAST_GRP_NAME)
+			name = mnl_attr_get_str(pos);
+		if (mnl_attr_get_type(pos) == CTRL_ATTR_MCAST_GRP_ID)
+			id = mnl_attr_get_u32(pos);
+	}
+	return strcmp(name, XRDS_MCGRP_CONN) ? 0 : id;
+}
+
+static int take_family(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *attr, *pos;
+
+	(void)arg;
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr)) {
+		if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_ID)
+			family = mnl_attr_get_u16(attr);
+		if (mnl_attr_get_type(attr) != CTRL_ATTR_MCAST_GROUPS)
+			continue;
+		mnl_attr_for_each_nested(pos, attr)
+			if (take_group(pos))
+				group = take_group(pos);
+	}
+	return MNL_CB_OK;
+}
+
+/* libmnl would stop at the first row that has the mark. */
+static bool unmark(void *data, int len)
+{
+	struct nlmsghdr *nlh = data;
+	bool marked = false;
+
+	for (; mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len)) {
+		marked |= nlh->nlmsg_flags & NLM_F_DUMP_INTR;
+		nlh->nlmsg_flags &= ~NLM_F_DUMP_INTR;
+	}
+	return marked;
+}
+
+/* To the end of the answer; @interrupted: the dump has to be made again. */
+static int receive(unsigned int seq, mnl_cb_t fn, void *arg, bool *interrupted)
+{
+	int ret;
+
+	do {
+		ret = mnl_socket_recvfrom(sock, buffer, sizeof(buffer));
+		if (ret <= 0)
+			return -1;
+		*interrupted |= unmark(buffer, ret);
+		ret = mnl_cb_run(buffer, ret, seq,
+				 mnl_socket_get_portid(sock), fn, arg);
+	} while (ret > 0);
+	return ret;
+}
+
+static void die_not_loaded(void)
+{
+	fprintf(stderr,
+		"xrds-info: XRDS is not loaded: modprobe xrds_ib (or xrds)\n");
+	exit(EXIT_ERROR);
+}
+
+void nl_open(void)
+{
+	bool interrupted = false;
+	struct nlmsghdr *nlh;
+
+	sock = mnl_socket_open(NETLINK_GENERIC);
+	if (!sock || mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0)
+		die("netlink");
+	nlh = begin(GENL_ID_CTRL, NLM_F_ACK, CTRL_CMD_GETFAMILY, 1);
+	mnl_attr_put_strz(nlh, CTRL_ATTR_FAMILY_NAME, XRDS_FAMILY_NAME);
+	if (mnl_socket_sendto(sock, nlh, nlh->nlmsg_len) < 0)
+		die("netlink");
+	if (receive(nlh->nlmsg_seq, take_family, NULL, &interrupted) < 0 &&
+	    errno != ENOENT)
+		die("netlink");
+	if (!family)
+		die_not_loaded();
+}
+
+/* ------------------------------------------------------------------- rows */
+
+static void parse(const struct nlmsghdr *nlh, struct row *row)
+{
+	const struct nlattr *attr;
+
+	memset(row, 0, sizeof(*row));
+	mnl_attr_for_each(attr, nlh, sizeof(struct genlmsghdr))
+		if (mnl_attr_get_type(attr) < ATTRS_MAX)
+			row->attrs[mnl_attr_get_type(attr)] = attr;
+}
+
+static int keep(const struct nlmsghdr *nlh, void *arg)
+{
+	size_t len = MNL_ALIGN(nlh->nlmsg_len);
+
+	(void)arg;
+	if (kept.len + len > kept.room) {
+		kept.room = 2 * (kept.len + len);
+		kept.data = realloc(kept.data, kept.room);
+		if (!kept.data)
+			die("memory");
+	}
+	memcpy(kept.data + kept.len, nlh, nlh->nlmsg_len);
+	kept.len += len;
+	return MNL_CB_OK;
+}
+
+static bool dump(int cmd)
+{
+	struct nlmsghdr *nlh = begin(family, NLM_F_DUMP, cmd,
+				     XRDS_FAMILY_VERSION);
+	bool interrupted = false;
+
+	kept.len = 0;
+	if (mnl_socket_sendto(sock, nlh, nlh->nlmsg_len) < 0)
+		die("netlink");
+	if (receive(nlh->nlmsg_seq, keep, NULL, &interrupted) < 0) {
+		if (errno == ENOENT)
+			die_not_loaded();
+		die("dump");
+	}
+	return !interrupted;
+}
+
+void nl_dump(int cmd, row_fn fn, void *arg)
+{
+	const struct nlmsghdr *nlh;
+	struct row row;
+	int tries = TRIES;
+	size_t at;
+
+	while (!dump(cmd) && --tries)
+		;
+	for (at = 0; at < kept.len; at += MNL_ALIGN(nlh->nlmsg_len)) {
+		nlh = (void *)(kept.data + at);
+		parse(nlh, &row);
+		fn(&row, arg);
+	}
+}
+
+/* ----------------------------------------------------------------- events */
+
+static int take_event(const struct nlmsghdr *nlh, void *arg)
+{
+	void (*fn)(int cmd, const struct row *row) = *(void **)arg;
+	const struct genlmsghdr *genl = mnl_nlmsg_get_payload(nlh);
+	struct row row;
+
+	if (nlh->nlmsg_type != family)
+		return MNL_CB_OK;
+	parse(nlh, &row);
+	fn(genl->cmd, &row);
+	return MNL_CB_OK;
+}
+
+void nl_listen(void (*fn)(int cmd, const struct row *row))
+{
+	void *arg = (void *)fn;
+	int ret;
+
+	if (mnl_socket_setsockopt(sock, NETLINK_ADD_MEMBERSHIP, &group,
+				  sizeof(group)) < 0)
+		die("events");
+	/* who starts us in the background waits for this */
+	fprintf(stderr, "xrds-info: listening\n");
+	for (;;) {
+		ret = mnl_socket_recvfrom(sock, buffer, sizeof(buffer));
+		if (ret < 0 && errno == ENOBUFS) {
+			fprintf(stderr, "xrds-info: events were lost\n");
+			continue;
+		}
+		if (ret < 0 && errno == EINTR)
+			continue;
+		if (ret < 0)
+			die("events");
+		mnl_cb_run(buffer, ret, 0, 0, take_event, &arg);
+	}
+}

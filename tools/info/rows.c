@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Rows as text: tables that are as wide as the terminal at most, or with
+ * --long one line for each attribute.
+ *
+ * Columns are as wide as their widest value. Those that find no room are left
+ * out, from the right; the last one that is text is cut off instead.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "info.h"
+
+enum {
+	COLUMNS_MAX	= 32,
+	WIDTH_DEFAULT	= 80,
+	WIDTH_MIN	= 40,
+	GAP		= 2,
+};
+
+/**
+ * struct table - the cells of a table
+ * @object:	what it shows
+ * @columns:	its columns
+ * @nr_columns:	how many
+ * @width:	of each, characters
+ * @right:	it is a number
+ * @cells:	row by row
+ * @nr_rows:	how many
+ * @room:	how many rows @cells has room for
+ */
+struct table {
+	const struct object *object;
+	const struct field *columns[COLUMNS_MAX];
+	int nr_columns;
+	int width[COLUMNS_MAX];
+	bool right[COLUMNS_MAX];
+	char **cells;
+	int nr_rows;
+	int room;
+};
+
+static int terminal_width(void)
+{
+	const char *text = getenv("COLUMNS");
+	struct winsize size;
+	int width = text ? atoi(text) : 0;
+
+	if (!width && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		width = size.ws_col;
+	if (!width)
+		width = WIDTH_DEFAULT;
+	return width < WIDTH_MIN ? WIDTH_MIN : width;
+}
+
+static char *copy(const char *text)
+{
+	char *made = strdup(text);
+
+	if (!made) {
+		fprintf(stderr, "xrds-info: no memory\n");
+		exit(EXIT_ERROR);
+	}
+	return made;
+}
+
+/* Addresses have their port behind them, if there is a column for both. */
+static char *cell(const struct field *f, const struct row *row)
+{
+	const struct nlattr *attr = row->attrs[f->attr], *port;
+	char text[TEXT_MAX], both[TEXT_MAX + 16];
+	const char *addr;
+
+	if (!attr)
+		return copy("-");
+	addr = field_text(f, attr, text);
+	port = f->port ? row->attrs[f->port] : NULL;
+	if (!port)
+		return copy(*addr ? addr : "-");
+	snprintf(both, sizeof(both), strchr(addr, ':') ? "[%s]:%u" : "%s:%u",
+		 addr, mnl_attr_get_u16(port));
+	return copy(both);
+}
+
+static bool is_number(enum kind kind)
+{
+	return kind <= KIND_U64;
+}
+
+static bool wanted(const struct object *object, const struct row *row)
+{
+	const struct nlattr *value = row->attrs[XRDS_A_COUNTER_VALUE];
+
+	return opt.all || object->cmd != XRDS_CMD_COUNTER_GET || !value ||
+	       mnl_attr_get_u64(value);
+}
+
+static void add_row(const struct row *row, void *arg)
+{
+	struct table *t = arg;
+	int i, len;
+	char **at;
+
+	if (!wanted(t->object, row))
+		return;
+	if (t->nr_rows == t->room) {
+		t->room = 2 * t->room + 16;
+		t->cells = realloc(t->cells, t->room * sizeof(*t->cells) *
+				   (t->nr_columns ? t->nr_columns : 1));
+		if (!t->cells) {
+			fprintf(stderr, "xrds-info: no memory\n");
+			exit(EXIT_ERROR);
+		}
+	}
+	at = t->cells + t->nr_rows++ * t->nr_columns;
+	for (i = 0; i < t->nr_columns; i++) {
+		at[i] = cell(t->columns[i], row);
+		len = strlen(at[i]);
+		if (len > t->width[i])
+			t->width[i] = len;
+	}
+}
+
+static void choose_columns(struct table *t)
+{
+	const struct field *f;
+
+	for (f = t->object->fields; f->name; f++) {
+		if (!f->column || t->nr_columns == COLUMNS_MAX)
+			continue;
+		t->right[t->nr_columns] = is_number(f->kind);
+		t->width[t->nr_columns] = strlen(f->column);
+		t->columns[t->nr_columns++] = f;
+	}
+}
+
+/* How many columns fit; the last one may be made narrower for that. */
+static int fit(struct table *t)
+{
+	int left = terminal_width(), i;
+
+	for (i = 0; i < t->nr_columns; i++) {
+		int gap = i ? GAP : 0;
+
+		if (left < gap + t->width[i])
+			break;
+		left -= gap + t->width[i];
+	}
+	if (i < t->nr_columns && t->columns[i]->kind == KIND_TEXT &&
+	    left >= GAP + (int)strlen(t->columns[i]->column)) {
+		t->width[i] = left - GAP;
+		i++;
+	}
+	return i;
+}
+
+static void print_cell(const struct table *t, int i, int n, const char *text)
+{
+	const char *gap = i ? "  " : "";
+
+	if (t->right[i])
+		printf("%s%*s", gap, t->width[i], text);
+	else if (i == n - 1)
+		printf("%s%.*s", gap, t->width[i], text);
+	else
+		printf("%s%-*s", gap, t->width[i], text);
+}
+
+static void print_table(struct table *t)
+{
+	int n = fit(t), row, i;
+
+	for (i = 0; i < n; i++)
+		print_cell(t, i, n, t->columns[i]->column);
+	putchar('\n');
+	for (row = 0; row < t->nr_rows; row++) {
+		for (i = 0; i < n; i++)
+			print_cell(t, i, n, t->cells[row * t->nr_columns + i]);
+		putchar('\n');
+	}
+}
+
+static void print_lines(const struct row *row, void *arg)
+{
+	const struct object *object = arg;
+	const struct field *f;
+	char text[TEXT_MAX];
+
+	if (!wanted(object, row))
+		return;
+	for (f = object->fields; f->name; f++)
+		if (row->attrs[f->attr])
+			printf("%-16s %s\n", f->name,
+			       field_text(f, row->attrs[f->attr], text));
+	putchar('\n');
+}
+
+void rows_show(const struct object *object)
+{
+	struct table t = { .object = object };
+	int i;
+
+	printf("%s\n", object->name);
+	if (opt.lines) {
+		nl_dump(object->cmd, print_lines, (void *)object);
+		return;
+	}
+	choose_columns(&t);
+	nl_dump(object->cmd, add_row, &t);
+	if (t.nr_rows)
+		print_table(&t);
+	else
+		printf("none\n");
+	for (i = 0; i < t.nr_rows * t.nr_columns; i++)
+		free(t.cells[i]);
+	free(t.cells);
+}
+
+static const char *event_text(const struct row *row, int attr, char *out)
+{
+	const struct field *f;
+
+	for (f = conn_fields; f->name; f++)
+		if (f->attr == attr && row->attrs[attr])
+			return field_text(f, row->attrs[attr], out);
+	return "";
+}
+
+void rows_event(int cmd, const struct row *row)
+{
+	char laddr[TEXT_MAX], faddr[TEXT_MAX], tos[TEXT_MAX], text[TEXT_MAX];
+	time_t now = time(NULL);
+	char stamp[16];
+
+	strftime(stamp, sizeof(stamp), "%H:%M:%S", localtime(&now));
+	printf("%s %-4s %s -> %s tos %s", stamp,
+	       cmd == XRDS_CMD_CONN_UP_NTF ? "up" : "down",
+	       event_text(row, XRDS_A_CONN_LADDR, laddr),
+	       event_text(row, XRDS_A_CONN_FADDR, faddr),
+	       event_text(row, XRDS_A_CONN_TOS, tos));
+	if (row->attrs[XRDS_A_CONN_REASON])
+		printf(" %s", event_text(row, XRDS_A_CONN_REASON, text));
+	if (row->attrs[XRDS_A_CONN_ERROR])
+		printf(": %s", event_text(row, XRDS_A_CONN_ERROR, text));
+	putchar('\n');
+	fflush(stdout);
+}

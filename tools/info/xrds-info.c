@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * xrds-info: what XRDS has in this network namespace.
+ *
+ * All of it comes from the generic netlink family "xrds". What belongs to
+ * other users' sockets, and numbers of queue pairs, are shown to who has
+ * CAP_NET_ADMIN.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "info.h"
+
+enum { CHOSEN_MAX = 16 };
+
+struct options opt;
+
+static const struct object *chosen[CHOSEN_MAX + 1];
+static int nr_chosen;
+
+static void __attribute__((noreturn)) help(int code)
+{
+	fprintf(code ? stderr : stdout,
+		"usage: xrds-info [OPTION]... [WHAT]...\n"
+		"Shows what XRDS has in this network namespace.\n"
+		"WHAT is one or more of\n"
+		"  devices       RDMA devices and their limits\n"
+		"  connections   state, queue pairs, sequence numbers\n"
+		"  sockets       addresses, what is queued\n"
+		"  destinations  progress toward each\n"
+		"  nodes         RDMA ops: identifiers and high-water marks\n"
+		"  regions       memory that peers may use\n"
+		"  counters      those that are not zero, and what they mean\n"
+		"  all           all of these\n"
+		"or, alone,\n"
+		"  events        connections that come up and go down, as it happens\n"
+		"and may be shortened. Default: devices connections sockets\n"
+		"  -a, --all          zero counters, too\n"
+		"  -j, --json         JSON\n"
+		"  -l, --long         all attributes, one in a line\n"
+		"  -w, --watch[=SEC]  show it again and again [1 s]\n"
+		"  -h, --help         print this\n"
+		"Exit status: 0; 2 after an error.\n");
+	exit(code);
+}
+
+static void choose(const struct object *object)
+{
+	if (nr_chosen < CHOSEN_MAX)
+		chosen[nr_chosen++] = object;
+}
+
+static void choose_by_name(const char *name)
+{
+	const struct object *object = object_find(name);
+
+	if (!strcmp(name, "all")) {
+		for (object = objects; object->name; object++)
+			choose(object);
+		return;
+	}
+	if (!object) {
+		fprintf(stderr, "xrds-info: there are no '%s', see --help\n",
+			name);
+		exit(EXIT_ERROR);
+	}
+	choose(object);
+}
+
+static double seconds_arg(const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value > 0) || value > 1e6) {
+		fprintf(stderr, "xrds-info: '%s' is not a time\n", text);
+		exit(EXIT_ERROR);
+	}
+	return value;
+}
+
+static void parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "all", no_argument, NULL, 'a' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "long", no_argument, NULL, 'l' },
+		{ "watch", optional_argument, NULL, 'w' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "ajlw::h", options, NULL)) != -1) {
+		switch (c) {
+		case 'a':
+			opt.all = true;
+			break;
+		case 'j':
+			opt.json = true;
+			break;
+		case 'l':
+			opt.lines = true;
+			break;
+		case 'w':
+			opt.watch = optarg ? seconds_arg(optarg) : 1;
+			break;
+		default:
+			help(c == 'h' ? 0 : EXIT_ERROR);
+		}
+	}
+}
+
+static void show(void)
+{
+	int i;
+
+	if (opt.json)
+		json_begin();
+	for (i = 0; i < nr_chosen; i++) {
+		if (opt.json) {
+			json_object(chosen[i]);
+			continue;
+		}
+		if (i)
+			putchar('\n');
+		rows_show(chosen[i]);
+	}
+	if (opt.json)
+		json_end();
+}
+
+static void wait_for_next(void)
+{
+	struct timespec ts = {
+		.tv_sec = opt.watch,
+		.tv_nsec = (opt.watch - (long)opt.watch) * 1e9,
+	};
+
+	nanosleep(&ts, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	int i;
+
+	parse(argc, argv);
+	if (optind == argc - 1 && !strcmp(argv[optind], "events")) {
+		nl_open();
+		nl_listen(opt.json ? json_event : rows_event);
+		return 0;
+	}
+	for (i = optind; i < argc; i++)
+		choose_by_name(argv[i]);
+	for (i = 0; !nr_chosen && i < 3; i++)
+		chosen[i] = &objects[i];
+	nr_chosen = nr_chosen ? nr_chosen : 3;
+
+	nl_open();
+	for (;;) {
+		if (opt.watch && !opt.json && isatty(STDOUT_FILENO))
+			printf("\033[H\033[2J");
+		show();
+		fflush(stdout);
+		if (!opt.watch)
+			return 0;
+		if (!opt.json)
+			putchar('\n');
+		wait_for_next();
+	}
+}
