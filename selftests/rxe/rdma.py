@@ -75,20 +75,6 @@ def test_pinning(rig):
     _mode(rig, "pinning")
 
 
-def test_example(rig):
-    """Documentation/examples/poll-loop.c, and what it writes arrives."""
-    for here, there in ((rig.a.ip, rig.b.ip), (rig.a.ip6, rig.b.ip6)):
-        # who counts has a socket; the one before may deliver "done" still
-        rig.b.wait_for("test $(test_counter obj_socks) -eq 1")
-        writer = rig.b.start(f"poll-loop {there} 4000")
-        rig.b.wait_for("test $(test_counter obj_socks) -eq 2")
-        reader = rig.a.start(f"poll-loop {here} 4000 {there} 4000")
-        # of 200 blocks into 16 places the 193rd is the last in the first one
-        last = 193 - 256
-        rig.check(str(last) in reader.wait(60).out, "the last block")
-        writer.wait(30)
-
-
 def test_calls(rig):
     """On an RDMA device's address the calls behave as on loopback."""
     for program in ("test_region", "test_pin", "test_atomic", "test_rdma",

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The programs of Documentation/examples do what they say."""
+
+TIMEOUT = 120
+
+
+def _pair(rig, program: str):
+    """One on each node; what the second printed, and the first."""
+    # ops do not survive a connection that is lost for want of processor time
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+    pairs = [(rig.a.ip, rig.b.ip), (rig.a.ip6, rig.b.ip6)]
+    for here, there in pairs[:1] if rig.kernel.slow > 1 else pairs:
+        # who counts has a socket; the one before may deliver still
+        rig.b.wait_for("test $(test_counter obj_socks) -eq 1")
+        server = rig.b.start(f"{program} {there} 4000")
+        rig.b.wait_for("test $(test_counter obj_socks) -eq 2")
+        out = rig.a.run(f"{program} {here} 4000 {there} 4000", timeout=60).out
+        yield out, server.wait(30).out
+
+
+def test_poll_loop(rig):
+    """200 blocks are written from and into 16 places."""
+    for out, _ in _pair(rig, "poll-loop"):
+        # the 193rd is the last in the first place
+        rig.check(str(193 - 256) in out, "the last block")
+
+
+def test_barrier(rig):
+    """A buffer is used for ten rounds of writes; what arrives is the last."""
+    before = rig.b.hw_counters()
+    for out, served in _pair(rig, "barrier"):
+        rig.check("8 of 8 blocks were read back" in out, "what was read")
+        rig.check("done: 8 of 8 blocks are as they should be" in served,
+                  "what was written")
+    after = rig.b.hw_counters()
+    # 10 * 8 writes of 16 KiB, and as much as 8 of them read
+    rig.check(after["rcvd_pkts"] - before["rcvd_pkts"] > 88, "over RDMA")
