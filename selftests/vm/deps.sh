@@ -19,6 +19,7 @@ bench="$rig gnuplot-nox perftest ibverbs-providers"
 check="$build git python3 python3-yaml sparse shellcheck codespell mandoc xz-utils"
 deb="$build libmnl-dev dpkg-dev debhelper dh-dkms lintian"
 
+check="$check man-db python3-docutils"
 wanted=
 for group in "$@"; do
 	case $group in
