@@ -3,7 +3,7 @@
  * XRDS over RDMA: the module.
  *
  * What it registers, in this order: the devices (ib_dev.c), per namespace its
- * counters and sysctls, the listeners of the first one (ib_cm.c), and at last
+ * counters and sysctls, the listeners of the first one (ib_listen.c), and at last
  * the transport, by which the core starts to use it. Unloading goes the other
  * way round. The core holds a
  * reference on the module for every bound socket that uses the transport, so

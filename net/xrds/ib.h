@@ -10,6 +10,7 @@
  *   ib.c       module, namespaces, sysctls, counters, operations table
  *   ib_dev.c   devices: come, go, what endpoints share
  *   ib_cm.c    connection manager, both sides
+ *   ib_listen.c  its listeners; which device has an address
  *   ib_id.c    end of an identifier of the connection manager
  *   ib_ep.c    life of an endpoint
  *   ib_slot.c  send slots, and the watch over them
@@ -648,16 +649,25 @@ static inline bool xrds_ib_ep_xrds(const struct xrds_ib_ep *ep)
 	return READ_ONCE(ep->version) == XRDS_VER_XRDS;
 }
 
-int xrds_ib_enter(struct net *net);
-void xrds_ib_leave(struct net *net);
-struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
-				      const struct in6_addr *addr, u32 scope);
-int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);
+static inline u16 xrds_ib_port(bool v6)
+{
+	return v6 ? XRDS_WIRE_PORT_V6 : XRDS_WIRE_PORT_V4;
+}
+
+int xrds_ib_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
 int xrds_ib_dial(struct xrds_conn *conn);
 int xrds_ib_advance(struct xrds_conn *conn);
 int xrds_ib_accept(struct xrds_conn *conn);
 void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *req);
 int xrds_ib_start(struct xrds_conn *conn);
+
+/* ------------------------------------------------------- ib_listen.c */
+
+int xrds_ib_enter(struct net *net);
+void xrds_ib_leave(struct net *net);
+struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
+				      const struct in6_addr *addr, u32 scope);
+int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);
 
 /* ----------------------------------------------------------- ib_id.c */
 

@@ -27,18 +27,10 @@
  * knows none of the versions offered, or that it dials itself, or that it has
  * just noticed that the old connection is lost. So the next attempt waits for
  * its request for a moment, and then offers what such nodes have always known.
- *
- * Identifiers hold a reference on their namespace, so a listener would keep a
- * namespace from ever ending. The first one, which stays, always has listeners;
- * others have them for as long as a socket is bound there.
  */
 #include <rdma/ib_cm.h>
 
 #include "ib.h"
-
-enum {
-	XRDS_IB_BACKLOG		= 128,
-};
 
 /**
  * struct xrds_ib_req - a request that waits for the connection's work
@@ -67,11 +59,6 @@ struct xrds_ib_req {
 static bool xrds_ib_v6(const struct xrds_conn_key *key)
 {
 	return !ipv6_addr_v4mapped(&key->laddr);
-}
-
-static u16 xrds_ib_port(bool v6)
-{
-	return v6 ? XRDS_WIRE_PORT_V6 : XRDS_WIRE_PORT_V4;
 }
 
 /* -------------------------------------------------- endpoint's handler */
@@ -560,9 +547,15 @@ static int xrds_ib_request(struct rdma_cm_id *id,
 	return ret;
 }
 
-/* Context: process, handler mutexes of listener and @id held */
-static int xrds_ib_listen_event(struct rdma_cm_id *id,
-				struct rdma_cm_event *event)
+/**
+ * xrds_ib_listen_event - handler of a listener
+ * @id: identifier of a request
+ * @event: what has happened to it
+ *
+ * Context: process, handler mutexes of listener and @id held.
+ * Return: 0; a negative errno has @id destroyed.
+ */
+int xrds_ib_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return xrds_ib_request(id, &event->param.conn);
@@ -706,162 +699,4 @@ int xrds_ib_start(struct xrds_conn *conn)
 		return ret;
 	return xrds_ib_ep_xrds(ep) ? xrds_ib_send_hello(ep) :
 				     xrds_ib_classic_start(ep);
-}
-
-/* ------------------------------------------------------------- listening */
-
-static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
-{
-	struct sockaddr_storage ss = {};
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ss;
-	struct sockaddr_in *sin = (struct sockaddr_in *)&ss;
-	struct rdma_cm_id *id;
-	int ret = 0;
-
-	if (v6) {
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons(xrds_ib_port(v6));
-	} else {
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(xrds_ib_port(v6));
-	}
-
-	id = rdma_create_id(xin->net, xrds_ib_listen_event, xin, RDMA_PS_TCP,
-			    IB_QPT_RC);
-	if (IS_ERR(id))
-		return id;
-	if (v6)
-		ret = rdma_set_afonly(id, 1);
-	if (!ret)
-		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
-	if (!ret)
-		ret = rdma_listen(id, XRDS_IB_BACKLOG);
-	if (!ret)
-		return id;
-	rdma_destroy_id(id);
-	return ERR_PTR(ret);
-}
-
-/* That there is no IPv6 is no error. */
-static int xrds_ib_listen(struct xrds_ib_net *xin)
-{
-	struct rdma_cm_id *id;
-
-	id = xrds_ib_listen_one(xin, false);
-	if (IS_ERR(id)) {
-		pr_err("xrds_ib: cannot listen on RDMA port %d: error %ld; is another RDS loaded?\n",
-		       XRDS_WIRE_PORT_V4, PTR_ERR(id));
-		return PTR_ERR(id);
-	}
-	xin->listen[0] = id;
-	id = xrds_ib_listen_one(xin, true);
-	if (!IS_ERR(id))
-		xin->listen[1] = id;
-	return 0;
-}
-
-/* When it returns no request is being looked at. */
-static void xrds_ib_unlisten(struct xrds_ib_net *xin)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(xin->listen); i++) {
-		if (xin->listen[i])
-			rdma_destroy_id(xin->listen[i]);
-		xin->listen[i] = NULL;
-	}
-}
-
-/**
- * xrds_ib_enter - listen for requests, if nobody has us do so yet
- * @net: namespace
- *
- * An identifier that listens holds a reference on its namespace. So one is
- * there for as long as a socket is bound to an address of ours, which has a
- * reference anyway, and in the first namespace, which stays, always.
- *
- * Context: process, may sleep.
- * Return: 0 or a negative errno.
- */
-int xrds_ib_enter(struct net *net)
-{
-	struct xrds_ib_net *xin = xrds_ib_net(net);
-	int ret = 0;
-
-	mutex_lock(&xin->listen_lock);
-	if (!xin->listen_users)
-		ret = xrds_ib_listen(xin);
-	if (!ret)
-		xin->listen_users++;
-	mutex_unlock(&xin->listen_lock);
-	return ret;
-}
-
-/**
- * xrds_ib_leave - undo xrds_ib_enter()
- * @net: namespace
- *
- * Context: process, may sleep.
- */
-void xrds_ib_leave(struct net *net)
-{
-	struct xrds_ib_net *xin = xrds_ib_net(net);
-
-	mutex_lock(&xin->listen_lock);
-	if (!--xin->listen_users)
-		xrds_ib_unlisten(xin);
-	mutex_unlock(&xin->listen_lock);
-}
-
-static int xrds_ib_local_event(struct rdma_cm_id *id,
-			       struct rdma_cm_event *event)
-{
-	return 0;
-}
-
-/**
- * xrds_ib_bound_dev - the device that an address is bound to
- * @net: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface index of a link-local address, else 0
- *
- * Context: process, may sleep.
- * Return: the device with a reference, or NULL.
- */
-struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
-				      const struct in6_addr *addr, u32 scope)
-{
-	struct xrds_addr local = { .addr = *addr, .scope = scope };
-	struct xrds_ib_dev *ibdev = NULL;
-	struct sockaddr_storage ss;
-	struct rdma_cm_id *id;
-
-	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
-			    IB_QPT_RC);
-	if (IS_ERR(id))
-		return NULL;
-	xrds_addr_build(&local, &ss);
-	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device)
-		ibdev = xrds_ib_dev_get(id->device);
-	rdma_destroy_id(id);
-	return ibdev;
-}
-
-/**
- * xrds_ib_local - does an RDMA device own an address?
- * @net: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface index of a link-local address, else 0
- *
- * Context: process.
- * Return: 0 or -EADDRNOTAVAIL.
- */
-int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
-{
-	struct xrds_ib_dev *ibdev = xrds_ib_bound_dev(net, addr, scope);
-
-	if (!ibdev)
-		return -EADDRNOTAVAIL;
-	xrds_ib_dev_put(ibdev);
-	return 0;
 }
