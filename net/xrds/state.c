@@ -2,9 +2,9 @@
 /*
  * The state of a connection, and the work item that alone writes it.
  *
- * Everybody else records an event and queues the work (conn.c); the table
- * below says what each event means in each state. Deadlines (of an attempt,
- * of back-off, of the next heartbeat) are the same work item, delayed.
+ * Everybody else records an event and queues the work (conn.c); the table in
+ * state_table.c says what each event means in each state. Deadlines (of an
+ * attempt, of back-off, of the next heartbeat) are the same work item, delayed.
  *
  * Crossed requests. When both sides dial, the attempt of the lower address
  * wins, and the other side takes that. A request of the peer which meets a
@@ -47,8 +47,8 @@
 
 #include <linux/xrds_netlink.h>
 
+#include "state.h"
 #include "tracepoints.h"
-#include "xrds.h"
 
 /* a connection that lasted this long reconnects without delay */
 #define XRDS_CONN_STABLE	HZ
@@ -61,184 +61,6 @@ enum {
 	/* before the next look whether a connection may be tried */
 	XRDS_DIAL_WAIT_MS	= 100,
 };
-
-/* What an event does. KEEP leaves it pending until the state changes. */
-enum xrds_action {
-	XRDS_DO_NOTHING,
-	XRDS_DO_KEEP,
-	XRDS_DO_DIAL,		/* start an attempt unless backing off */
-	XRDS_DO_REDIAL,		/* back-off is over: start if wanted */
-	XRDS_DO_ADVANCE,	/* next step of resolving */
-	XRDS_DO_ACCEPT,		/* take the peer's request */
-	XRDS_DO_REPLACE,	/* drop our endpoint, take the request */
-	XRDS_DO_CROSS,		/* lower address wins */
-	XRDS_DO_RENEW,		/* crossed, or a new attempt? */
-	XRDS_DO_START,		/* post receives, send clear-to-send */
-	XRDS_DO_START_EARLY,	/* the same; the CTS came before the CM */
-	XRDS_DO_OPEN,		/* data may flow */
-	XRDS_DO_PUMP,		/* post what is queued */
-	XRDS_DO_TICK,		/* is the peer still there? is it idle? */
-	XRDS_DO_REST,		/* DOWN: does anybody still need it? */
-	XRDS_DO_FAIL,		/* drop the endpoint; try again if wanted */
-	XRDS_DO_EXPIRE,		/* the same for want of an answer */
-	XRDS_DO_LEAVE,		/* end it in order, for good */
-	XRDS_DO_UNPLUG,		/* end it in order, the device goes */
-	XRDS_DO_PART,		/* the peer ends it: answer */
-	XRDS_DO_ANSWER,		/* the same while we do */
-	XRDS_DO_ANSWERED,	/* the peer's answer has come */
-	XRDS_DO_GONE,		/* the peer has disconnected */
-	XRDS_DO_OVERTAKEN,	/* it has, and dials again */
-	XRDS_DO_CHECK,		/* is the end reached? */
-	XRDS_DO_GIVE_UP,	/* it was not in time */
-	XRDS_DO_KILL,		/* for good */
-};
-
-#define DO(x) XRDS_DO_##x
-
-static const u8 xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
-	[XRDS_ST_DOWN] = {
-		[XRDS_EV_DESTROY]	= DO(KILL),
-		[XRDS_EV_REMOVED]	= DO(NOTHING),
-		[XRDS_EV_ERROR]		= DO(NOTHING),
-		[XRDS_EV_REQUEST]	= DO(ACCEPT),
-		[XRDS_EV_RESOLVED]	= DO(NOTHING),
-		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
-		[XRDS_EV_CTS]		= DO(NOTHING),
-		[XRDS_EV_BYE]		= DO(NOTHING),
-		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(REST),
-		[XRDS_EV_WANT]		= DO(DIAL),
-		[XRDS_EV_TIMEOUT]	= DO(REDIAL),
-	},
-	[XRDS_ST_RESOLVING] = {
-		[XRDS_EV_DESTROY]	= DO(KILL),
-		[XRDS_EV_REMOVED]	= DO(FAIL),
-		[XRDS_EV_ERROR]		= DO(FAIL),
-		[XRDS_EV_REQUEST]	= DO(REPLACE),
-		[XRDS_EV_RESOLVED]	= DO(ADVANCE),
-		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
-		[XRDS_EV_CTS]		= DO(NOTHING),
-		[XRDS_EV_BYE]		= DO(NOTHING),
-		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(NOTHING),
-		[XRDS_EV_WANT]		= DO(NOTHING),
-		[XRDS_EV_TIMEOUT]	= DO(EXPIRE),
-	},
-	[XRDS_ST_CONNECTING] = {
-		[XRDS_EV_DESTROY]	= DO(KILL),
-		[XRDS_EV_REMOVED]	= DO(FAIL),
-		[XRDS_EV_ERROR]		= DO(FAIL),
-		[XRDS_EV_REQUEST]	= DO(CROSS),
-		[XRDS_EV_RESOLVED]	= DO(NOTHING),
-		[XRDS_EV_ESTABLISHED]	= DO(START),
-		[XRDS_EV_CTS]		= DO(START_EARLY),
-		[XRDS_EV_BYE]		= DO(KEEP),
-		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(NOTHING),
-		[XRDS_EV_WANT]		= DO(NOTHING),
-		[XRDS_EV_TIMEOUT]	= DO(EXPIRE),
-	},
-	[XRDS_ST_WAIT_CTS] = {
-		[XRDS_EV_DESTROY]	= DO(KILL),
-		[XRDS_EV_REMOVED]	= DO(FAIL),
-		[XRDS_EV_ERROR]		= DO(FAIL),
-		[XRDS_EV_REQUEST]	= DO(RENEW),
-		[XRDS_EV_RESOLVED]	= DO(NOTHING),
-		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
-		[XRDS_EV_CTS]		= DO(OPEN),
-		[XRDS_EV_BYE]		= DO(KEEP),
-		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(NOTHING),
-		[XRDS_EV_WANT]		= DO(NOTHING),
-		[XRDS_EV_TIMEOUT]	= DO(EXPIRE),
-	},
-	[XRDS_ST_UP] = {
-		[XRDS_EV_DESTROY]	= DO(LEAVE),
-		[XRDS_EV_REMOVED]	= DO(UNPLUG),
-		[XRDS_EV_ERROR]		= DO(FAIL),
-		[XRDS_EV_REQUEST]	= DO(RENEW),
-		[XRDS_EV_RESOLVED]	= DO(NOTHING),
-		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
-		[XRDS_EV_CTS]		= DO(NOTHING),
-		[XRDS_EV_BYE]		= DO(PART),
-		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(TICK),
-		[XRDS_EV_WANT]		= DO(PUMP),
-		[XRDS_EV_TIMEOUT]	= DO(TICK),
-	},
-	[XRDS_ST_CLOSING] = {
-		[XRDS_EV_DESTROY]	= DO(LEAVE),
-		[XRDS_EV_REMOVED]	= DO(UNPLUG),
-		[XRDS_EV_ERROR]		= DO(GONE),
-		[XRDS_EV_REQUEST]	= DO(OVERTAKEN),
-		[XRDS_EV_RESOLVED]	= DO(NOTHING),
-		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
-		[XRDS_EV_CTS]		= DO(NOTHING),
-		[XRDS_EV_BYE]		= DO(ANSWER),
-		[XRDS_EV_BYE_ACK]	= DO(ANSWERED),
-		[XRDS_EV_IDLE]		= DO(CHECK),
-		[XRDS_EV_WANT]		= DO(KEEP),
-		[XRDS_EV_TIMEOUT]	= DO(GIVE_UP),
-	},
-	[XRDS_ST_PARTING] = {
-		[XRDS_EV_DESTROY]	= DO(LEAVE),
-		[XRDS_EV_REMOVED]	= DO(UNPLUG),
-		[XRDS_EV_ERROR]		= DO(GONE),
-		[XRDS_EV_REQUEST]	= DO(OVERTAKEN),
-		[XRDS_EV_RESOLVED]	= DO(NOTHING),
-		[XRDS_EV_ESTABLISHED]	= DO(NOTHING),
-		[XRDS_EV_CTS]		= DO(NOTHING),
-		[XRDS_EV_BYE]		= DO(NOTHING),
-		[XRDS_EV_BYE_ACK]	= DO(NOTHING),
-		[XRDS_EV_IDLE]		= DO(CHECK),
-		[XRDS_EV_WANT]		= DO(KEEP),
-		[XRDS_EV_TIMEOUT]	= DO(GIVE_UP),
-	},
-};
-
-#undef DO
-
-/* in the order of enum xrds_state */
-static const char * const xrds_state_names[] = {
-#define X(sym, text) text
-#include "list_states.h"
-#undef X
-};
-
-static_assert(ARRAY_SIZE(xrds_state_names) == XRDS_ST_NR);
-
-/**
- * xrds_state_name - the name of a state in dumps and log lines
- * @state: state
- *
- * Context: any.
- * Return: the name.
- */
-const char *xrds_state_name(enum xrds_state state)
-{
-	return state < XRDS_ST_NR ? xrds_state_names[state] : "?";
-}
-
-/* in the order of enum xrds_event */
-static const char * const xrds_event_names[] = {
-#define X(sym, text) text
-#include "list_events.h"
-#undef X
-};
-
-static_assert(ARRAY_SIZE(xrds_event_names) == XRDS_EV_NR);
-
-/**
- * xrds_event_name - the name of an event in traces
- * @ev: event
- *
- * Context: any.
- * Return: the name.
- */
-const char *xrds_event_name(enum xrds_event ev)
-{
-	return ev < XRDS_EV_NR ? xrds_event_names[ev] : "?";
-}
 
 /* The events that only the endpoint of that moment gives meaning to. */
 #define XRDS_EP_EVENTS	(BIT(XRDS_EV_REMOVED) | BIT(XRDS_EV_ERROR) | \
