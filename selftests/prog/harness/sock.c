@@ -21,7 +21,7 @@
 enum {
 	STALL_MS	= 5000,
 	TEXT_BUFFERS	= 4,
-	MAX_KNOBS	= 8,
+	MAX_KNOBS	= 12,
 };
 
 /* --------------------------------------------------------------- addresses */

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Fuzzers as processes: several users, sockets that pass between them,
+ * children, namespaces.
+ *
+ * Even the fuzzers that run as root give away what makes them exempt from the
+ * bounds of a user: so these leave room for others, whatever is tried.
+ */
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "fuzz_proc.h"
+#include "tap.h"
+
+enum {
+	THREADS		= 2,	/* that call, in each process */
+	ROOTS		= 3,	/* one process of so many */
+	MOVED		= 6,
+	USERS		= 2,
+	FIRST_USER	= 2001,
+	MAX_DEPTH	= 1,
+	MAX_NETNS	= 2,	/* of a thread; they take long to end */
+	MAX_FILES	= 256,
+	LOCKED_BYTES	= 192 * 1024,
+};
+
+/* ------------------------------------------------------------------- sharing */
+
+long fuzz_call_give(struct fuzz *f)
+{
+	char control[CMSG_SPACE(2 * sizeof(int))] __aligned(8) = { 0 };
+	int fds[2] = { fuzz_fd(f), fuzz_fd(f) };
+	struct iovec iov = { fds, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+	return sendmsg(fuzz_shared->exchange[fuzz_below(f, 2)], &msg,
+		       MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+long fuzz_call_take(struct fuzz *f)
+{
+	char control[CMSG_SPACE(2 * sizeof(int))] __aligned(8);
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+	int fds[2];
+	long ret;
+
+	ret = recvmsg(fuzz_shared->exchange[fuzz_below(f, 2)], &msg,
+		      MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	cmsg = ret < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+	if (!cmsg || cmsg->cmsg_type != SCM_RIGHTS)
+		return ret;
+	memcpy(fds, CMSG_DATA(cmsg), sizeof(fds));
+	for (size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= cmsg->cmsg_len &&
+	     i < ARRAY_SIZE(fds); i++)
+		fuzz_fd_add(f, fds[i]);
+	return ret;
+}
+
+static void child_run(u64 seed)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fuzz_self.depth++;
+	fuzz_self.child = 0;
+	fuzz_run(seed);
+	_exit(0);
+}
+
+/* One at a time: the next call of this kind kills it. */
+long fuzz_call_fork(struct fuzz *f)
+{
+	u64 seed = prng_next(&f->prng);
+	pid_t pid;
+
+	if (fuzz_self.depth >= MAX_DEPTH)
+		return -1;
+	pid = __atomic_exchange_n(&fuzz_self.child, 0, __ATOMIC_ACQ_REL);
+	if (pid > 0) {
+		kill(pid, SIGKILL);
+		return waitpid(pid, NULL, 0);
+	}
+	pid = fork();
+	if (!pid)
+		child_run(seed);
+	if (pid > 0)
+		WRITE_ONCE(fuzz_self.child, pid);
+	return pid;
+}
+
+/* ---------------------------------------------------------------- namespaces */
+
+static void lo_up(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+
+	ioctl(fd, SIOCSIFFLAGS, &ifr);
+	close(fd);
+}
+
+/* This thread's; sockets stay where they were made, and are there for all. */
+long fuzz_call_netns(struct fuzz *f)
+{
+	static __thread int made;
+	static __thread bool away;
+	long ret;
+
+	(void)f;
+	if (fuzz_self.netns < 0)
+		return -1;
+	if (away) {
+		ret = setns(fuzz_self.netns, CLONE_NEWNET);
+		away = ret < 0;
+		return ret;
+	}
+	if (made == MAX_NETNS)
+		return -1;
+	ret = unshare(CLONE_NEWNET);
+	if (ret < 0)
+		return ret;
+	made++;
+	away = true;
+	lo_up();
+	return 0;
+}
+
+long fuzz_call_knob(struct fuzz *f)
+{
+	/* nothing that makes others wait for long */
+	static const struct {
+		const char *name;
+		unsigned int below;
+	} knobs[] = {
+		{ "net/xrds/loop/delay_ms", 6 },
+		{ "net/xrds/loop/loss_permille", 40 },
+		{ "net/xrds/loop/bounce_ms", 60 },
+		{ "net/xrds/idle_ms", 500 },
+		{ "net/xrds/heartbeat_ms", 100 },
+		{ "net/xrds/linger_ms", 1500 },
+		{ "net/rds/ping_enable", 2 },
+		{ "net/rds/max_unacked_packets", 40 },
+	};
+	size_t i = fuzz_below(f, ARRAY_SIZE(knobs));
+	char path[96], text[16];
+	long ret;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/sys/%s", knobs[i].name);
+	snprintf(text, sizeof(text), "%llu",
+		 fuzz_one_in(f, 2) ? 0 : fuzz_below(f, knobs[i].below));
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	ret = write(fd, text, strlen(text));
+	close(fd);
+	return ret;
+}
+
+/* ------------------------------------------------------------------- the user */
+
+static void drop_resource(void)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2];
+	u32 mask = ~(1u << CAP_SYS_RESOURCE);
+
+	must(syscall(SYS_capget, &head, data));
+	data[0].effective &= mask;
+	data[0].permitted &= mask;
+	must(syscall(SYS_capset, &head, data));
+}
+
+static void limit(int what, unsigned long value)
+{
+	struct rlimit rlimit = { value, value };
+
+	must(setrlimit(what, &rlimit));
+}
+
+static void become(int number)
+{
+	uid_t uid = FIRST_USER + number % USERS;
+
+	limit(RLIMIT_NOFILE, MAX_FILES);
+	if (number % ROOTS == 0) {
+		fuzz_self.root = true;
+		fuzz_self.netns = must(open("/proc/self/ns/net",
+					    O_RDONLY | O_CLOEXEC));
+		drop_resource();
+		return;
+	}
+	fuzz_self.netns = -1;
+	limit(RLIMIT_MEMLOCK, LOCKED_BYTES);
+	must(setgroups(0, NULL));
+	must(setresgid(uid, uid, uid));
+	must(setresuid(uid, uid, uid));
+	/* else what is below /proc/self is not its own */
+	must(prctl(PR_SET_DUMPABLE, 1));
+}
+
+/* Some live in a namespace of their own, where they may administer: they have
+ * sockets of both.
+ */
+static void move(void)
+{
+	if (!unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		lo_up();
+	/* what it may do has changed, and that takes these away */
+	must(prctl(PR_SET_DUMPABLE, 1));
+	must(prctl(PR_SET_PDEATHSIG, SIGKILL));
+}
+
+/* ---------------------------------------------------------------------- life */
+
+static void interrupted(int signal)
+{
+	(void)signal;
+}
+
+static void handle(int signal, void (*handler)(int))
+{
+	struct sigaction action = { .sa_handler = handler };
+
+	/* not SA_RESTART: calls shall end */
+	must(sigaction(signal, &action, NULL));
+}
+
+static void *run(void *arg)
+{
+	fuzz_run((uintptr_t)arg);
+	return NULL;
+}
+
+/* Standard output, for what is to be said at the end, and the pair that passes
+ * sockets on; nothing else of who has started us.
+ */
+static void keep_few(void)
+{
+	int low = fuzz_shared->exchange[0], high = fuzz_shared->exchange[1];
+
+	if (low > STDERR_FILENO + 1)
+		must(close_range(STDERR_FILENO + 1, low - 1, 0));
+	if (high > low + 1)
+		must(close_range(low + 1, high - 1, 0));
+	must(close_range(high + 1, ~0u, 0));
+}
+
+void fuzz_process(u64 seed, int number)
+{
+	struct fuzz f = { .prng = { seed }, .nth_fd = -1 };
+	pthread_t threads[THREADS - 1];
+
+	keep_few();
+	for (int i = 0; i < FUZZ_SLOTS; i++)
+		fuzz_self.fds[i] = -1;
+	handle(SIGALRM, interrupted);
+	handle(SIGPIPE, SIG_IGN);
+	handle(SIGIO, SIG_IGN);
+	fuzz_mem_open();
+	fuzz_self.epoll = must(epoll_create1(EPOLL_CLOEXEC));
+	become(number);
+	must(prctl(PR_SET_PDEATHSIG, SIGKILL));
+	for (int i = 0; i < FUZZ_SLOTS; i++)
+		fuzz_socket(&f, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	/* a namespace of one's own takes its time on slow kernels */
+	__atomic_fetch_add(&fuzz_shared->ready, 1, __ATOMIC_RELEASE);
+	if (number % MOVED == 2)
+		move();
+	fuzz_mem_start(prng_next(&f.prng));
+	for (int i = 0; i < THREADS - 1; i++)
+		if (pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)
+				   prng_next(&f.prng)))
+			tap_fail("no thread");
+	fuzz_run(prng_next(&f.prng));
+	for (int i = 0; i < THREADS - 1; i++)
+		pthread_join(threads[i], NULL);
+	_exit(0);
+}
