@@ -32,7 +32,7 @@ def _packets(rig) -> int:
     return (PACKETS or int(FEW / rig.kernel.slow ** 2)) // 2
 
 
-def _order(rig, kind: str, count: int, *, seed=SEED, tos=0, other=""):
+def order(rig, kind: str, count: int, *, seed=SEED, tos=0, other=""):
     """Have node B do something to node A."""
     return rig.b.start(f"echo {kind} {rig.a.ip} {rig.b.ip} {seed} {count} "
                        f"{tos} {other} > {PROC}")
@@ -49,7 +49,8 @@ def _tell(rig, what, counters: dict[str, int]) -> None:
                                     counters.items() if value))
 
 
-def _bystanders(rig):
+def bystanders(rig):
+    """A and C, as the pair of nodes that traffic wants."""
     return types.SimpleNamespace(a=rig.a, b=rig.nodes[2], kernel=rig.kernel)
 
 
@@ -61,7 +62,7 @@ def _beside(rig, procs, seed: int = 1) -> None:
     """
     limit = 120 + PACKETS // 20
     passed = stopwatch()
-    pair = _bystanders(rig)
+    pair = bystanders(rig)
     traffic.run(pair, 100, seed=seed)
     before = close.counters(pair.b)
     while True:
@@ -76,12 +77,12 @@ def _beside(rig, procs, seed: int = 1) -> None:
     rig.diag(f"{pair.b}: {grown['conn_reset']} connections were reset")
 
 
-def _reform(rig) -> None:
+def reform(rig) -> None:
     """B becomes a peer like others, and nothing is left of what it was."""
     rig.b.run("modprobe -r xrds_hostile", timeout=60)
     rig.b.run("modprobe xrds_ib")
     traffic.run(rig, 200, seed=99)
-    traffic.run(_bystanders(rig), 200, seed=98)
+    traffic.run(bystanders(rig), 200, seed=98)
     # unloading waits for all that the connection manager still has of ours
     rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib", timeout=30)
     traffic.run(rig, 200, seed=97)
@@ -109,7 +110,7 @@ def _packets_of(rig, kind: str) -> None:
     before = close.counters(rig.a)
     passed = stopwatch()
     # two at a time, each with connections of its own
-    procs = [_order(rig, kind, count // 2, seed=SEED + 1000000 * number,
+    procs = [order(rig, kind, count // 2, seed=SEED + 1000000 * number,
                     tos=8 * number) for number in range(2)]
     # none, if B says just now that its ports are congested
     for number in (10, 0):
@@ -123,7 +124,7 @@ def _packets_of(rig, kind: str) -> None:
     rig.check(not done["survived"],
               f"{done['survived']} connections outlived a violation")
     _check_named(rig, done, seen)
-    _reform(rig)
+    reform(rig)
 
 
 def test_native(rig):
@@ -139,12 +140,12 @@ def test_classic(rig):
 def test_brief(rig):
     """Connections that end as soon as they begin leave nothing behind."""
     count = max(_packets(rig) // 20, 20)
-    _beside(rig, [_order(rig, "brief", count, seed=SEED + 1000000 * number,
+    _beside(rig, [order(rig, "brief", count, seed=SEED + 1000000 * number,
                          tos=4 * number) for number in range(4)])
     done = _done(rig)
     _tell(rig, "sent", done)
     rig.check(2 * done["links"] >= count, f"only {done['links']} came up")
-    _reform(rig)
+    reform(rig)
 
 
 def test_storm(rig):
@@ -154,7 +155,7 @@ def test_storm(rig):
     count = max(_packets(rig) // 10, 100)
     rig.a.write(f"{SYSCTL}/ib/max_half_open", "2")
     before = close.counters(rig.a)
-    _beside(rig, [_order(rig, "storm", count)])
+    _beside(rig, [order(rig, "storm", count)])
     seen = close.delta(rig.a, before)
     _tell(rig, "sent", _done(rig))
     _tell(rig, "seen", seen)
@@ -163,38 +164,38 @@ def test_storm(rig):
         rig.check(seen[name], f"{name} did not grow")
     # that with C is left
     rig.a.wait_for("[ $(test_counter obj_conns) -le 1 ]", 30)
-    _reform(rig)
+    reform(rig)
 
 
 def test_maps(rig):
     """Congestion maps without end do not keep a connection from ending."""
-    order = _order(rig, "maps", 1000000)
+    maps = order(rig, "maps", 1000000)
     rig.a.wait_for("[ $(test_counter cong_update_received) -gt 100 ]")
     rig.a.run("modprobe -r xrds_ib", timeout=20)
-    order.wait(60)
+    maps.wait(60)
 
 
 def test_pretend(rig):
     """A request in the name of C does not touch the connection with C."""
     before = close.counters(rig.a)
-    _beside(rig, [_order(rig, "pretend", 10, other=rig.nodes[2].ip)])
+    _beside(rig, [order(rig, "pretend", 10, other=rig.nodes[2].ip)])
     seen = close.delta(rig.a, before)
     rig.check(seen["ib_connect_bad_priv"] >= 10,
               f"{seen['ib_connect_bad_priv']} of 10 were found out")
     # each of them would else replace it
     rig.check(seen["conn_reset"] < 5, f"{seen['conn_reset']} were heeded")
-    _reform(rig)
+    reform(rig)
 
 
 def test_max_conns(rig):
     """Peers get no more connections than there may be."""
     rig.a.write(f"{SYSCTL}/ib/max_conns", "4")
     before = close.counters(rig.a)
-    _beside(rig, [_order(rig, "storm", 100)])
+    _beside(rig, [order(rig, "storm", 100)])
     seen = close.delta(rig.a, before)
     rig.check(seen["ib_connect_max_conns"], "all got one")
     rig.a.write(f"{SYSCTL}/ib/max_conns", "16384")
-    _reform(rig)
+    reform(rig)
 
 
 def test_flood(rig):
@@ -207,7 +208,7 @@ def test_flood(rig):
     sink.expect("ready")
     before = close.counters(rig.a)
     for number in range(3):
-        _order(rig, "flood", 1000, seed=SEED + number).wait(60)
+        order(rig, "flood", 1000, seed=SEED + number).wait(60)
     seen = close.delta(rig.a, before)
     _tell(rig, "seen", seen)
     rig.check(seen["recv_drop_overflow"], "nothing was refused")
@@ -220,7 +221,7 @@ def test_flood(rig):
     for node in (rig.a, rig.nodes[2]):
         node.write(f"{SYSCTL}/sock_max_recv_kb", "0")
     before = close.counters(rig.a)
-    traffic.run(_bystanders(rig), 400, seed=3, extra="-B 8192")
+    traffic.run(bystanders(rig), 400, seed=3, extra="-B 8192")
     seen = close.delta(rig.a, before)
     rig.check(seen["recv_drop_overflow"], "nothing was refused to C")
-    _reform(rig)
+    reform(rig)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Hostile programs and a hostile peer at once, and two who mean well.
+
+On node A test_fuzz makes random calls, toward B, C and A itself; node B runs
+xrds_hostile and does to A whatever it can; and A and C exchange messages, each
+of them checked. Nothing of that is lost, what A has in use stays within its
+bounds, the programs can be killed at any time in a second (test_fuzz sees to
+that), and in the end nothing is left.
+
+TOGETHER_SECONDS=1800 is the long run; TOGETHER_SEED chooses another one.
+"""
+
+import itertools
+import os
+
+import close
+import hostile
+import traffic
+from xrdsvm.node import stopwatch
+
+SECONDS = int(os.environ.get("TOGETHER_SECONDS", "12"))
+SEED = int(os.environ.get("TOGETHER_SEED", "1"))
+NODES = 3
+MODULES = ("xrds_ib", "xrds_hostile", "xrds_ib")
+TIMEOUT = 300 + 3 * SECONDS
+PORT = 6000                 # where nobody else sends to
+INJECT = ". /xrds/selftests/lib/inject.sh; " \
+         "[ ! -d $FAULTS/failslab ] || inject_quiet"
+# what B does in turn, and how much of it
+DEEDS = (("xrds", 60), ("storm", 40), ("classic", 60), ("brief", 10),
+         ("pretend", 3), ("maps", 200), ("flood", 60))
+# counter, sysctl that bounds it, and the unit of that
+BOUNDS = (("used_memory", "max_memory_kb", 1024),
+          ("used_pinned", "max_pinned_kb", 1024),
+          ("used_keys", "max_keys", 1),
+          ("used_connections", "max_connections", 1))
+# of A, so that they may be reached
+LOWERED = (("sock_max_recv_kb", 4096), ("max_memory_kb", 64 * 1024),
+           ("max_pinned_kb", 32 * 1024), ("max_keys", 2000),
+           ("max_connections", 2000))
+
+
+class _Memory:
+    """What node A has, now and at worst."""
+
+    def __init__(self, rig) -> None:
+        self._rig = rig
+        self._most = dict.fromkeys((name for name, _, _ in BOUNDS), 0)
+        self._bounds = {
+            name: unit * int(rig.a.read(f"{hostile.SYSCTL}/{sysctl}"))
+            for name, sysctl, unit in BOUNDS}
+        self._before = self._read()
+        self._least = self._before["MemAvailable"]
+
+    def _read(self) -> dict[str, int]:
+        lines = self._rig.a.read("/proc/meminfo").splitlines()
+        return {line.split(":")[0]: int(line.split()[1]) for line in lines}
+
+    def look(self) -> None:
+        """All of it within the bounds."""
+        counters = close.counters(self._rig.a)
+        for name, bound in self._bounds.items():
+            self._most[name] = max(self._most[name], counters[name])
+            self._rig.check(counters[name] <= bound,
+                            f"{name} is {counters[name]}, bound {bound}")
+        now = self._read()
+        self._least = min(self._least, now["MemAvailable"])
+        self._rig.check(now["MemAvailable"] > now["MemTotal"] // 16,
+                        f"{now['MemAvailable']} kB are left")
+
+    def _is_back(self) -> bool:
+        """Caches of the kernel's own keep some of it."""
+        now, some = self._read(), self._before["MemTotal"] // 8
+        return (now["MemAvailable"] > self._before["MemAvailable"] - some and
+                now["Slab"] < self._before["Slab"] + some)
+
+    def end(self) -> None:
+        """What was taken has been given back."""
+        now = self._read()
+        self._rig.diag(", ".join(
+            f"{name} {most} of {self._bounds[name]}"
+            for name, most in self._most.items()))
+        self._rig.diag(
+            f"kB: {self._least} available at worst; " + ", ".join(
+                f"{name} {self._before[name]}, then {now[name]}"
+                for name in ("MemAvailable", "Slab")))
+        self._rig.check(self._is_back(), "memory is not back")
+
+
+def _exchange(pair, seed: int) -> None:
+    traffic.run(pair, 60, timeout=200, seed=seed, stall=150, port=PORT,
+                extra="-m 65536")
+
+
+def _programs(rig):
+    """The hostile programs, and what says that they are there."""
+    others = f"{rig.nodes[2].ip},{rig.b.ip}"
+    proc = rig.a.start(f"{INJECT}; FUZZ_COMPANY=1 FUZZ_SEED={SEED} "
+                       f"FUZZ_SECONDS={SECONDS} FUZZ_HOSTS={others} "
+                       f"test_fuzz -a {rig.a.ip}")
+    proc.expect("TAP version")
+    return proc
+
+
+def _deeds(rig):
+    """What B does, one after the other, each time something else of it."""
+    for number, (kind, count) in enumerate(itertools.cycle(DEEDS)):
+        yield hostile.order(rig, kind, max(1, int(count / rig.kernel.slow)),
+                            seed=SEED + number, tos=8 * (number % 2),
+                            other=rig.nodes[2].ip if kind == "pretend" else "")
+
+
+def test_together(rig):
+    """Everything at once."""
+    rig.diag(f"TOGETHER_SEED={SEED} TOGETHER_SECONDS={SECONDS}")
+    for name, value in LOWERED:
+        rig.a.write(f"{hostile.SYSCTL}/{name}", str(value))
+    rig.a.starved = rig.kernel.name == "debug"
+    pair = hostile.bystanders(rig)
+    _exchange(pair, 0)
+    memory = _Memory(rig)
+    passed = stopwatch()
+    programs, deeds, rounds, orders = _programs(rig), _deeds(rig), 0, 1
+    deed = next(deeds)
+    while programs.code is None and passed() < TIMEOUT * rig.kernel.slow:
+        rounds += 1
+        _exchange(pair, rounds)
+        memory.look()
+        if deed.code is not None:
+            deed.wait()
+            deed, orders = next(deeds), orders + 1
+    rig.diag(programs.wait(120, check=False).out)
+    rig.check(programs.code == 0, "see what test_fuzz says")
+    deed.wait(120)
+    rig.diag(f"{passed():.0f} s, {orders} deeds of B, {rounds} rounds of "
+             "traffic between A and C")
+    hostile.reform(rig)
+    memory.end()
