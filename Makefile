@@ -40,6 +40,8 @@ help:
 	@echo '  make matrix       builds without warnings and tests, on 6.1, 6.12'
 	@echo '                    and 7.2 (T=, KERNEL=6.1,7.2)'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
+	@echo '  make fuzz         the wire decoder with random input, for ten minutes'
+	@echo '                    (FUZZ_SECONDS=); what it covers of wire.c'
 	@echo '  make bench        ratios to the verbs below and to what competes, in'
 	@echo '                    virtual time, and plots (BENCH=quick: fewer of'
 	@echo '                    them; BENCH_PROFILE=case: which functions it is in)'
@@ -162,6 +164,10 @@ unit:
 	@$(DEPS) unit
 	@$(VM) unit
 
+fuzz:
+	@$(DEPS) unit
+	@$(MAKE) -C selftests/unit fuzz
+
 # ------------------------------------------------------------------ checks
 
 style sparse doc:
@@ -174,5 +180,5 @@ ci:
 
 .PHONY: all help modules mirror install install-modules install-dkms \
 	install-dkms-source install-conf install-tools uninstall deb clean bench \
-	demo test test-all test-packages matrix soak shell debug-kernel \
+	demo test test-all test-packages matrix soak shell fuzz debug-kernel \
 	test-the-tests unit style sparse doc ci

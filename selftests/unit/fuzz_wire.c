@@ -56,6 +56,19 @@ static int same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b)
 	       a->eos_reason == b->eos_reason;
 }
 
+/* What is sent again has another acknowledgment, and is else the same. */
+static void fuzz_update(struct xrds_hdr *hdr, struct xrds_wire_msg *msg,
+			__u32 size, int ver)
+{
+	struct xrds_wire_msg again;
+
+	xrds_wire_hdr_update(hdr, ~msg->ack, msg->credit, 0, msg->frag);
+	must(!xrds_wire_hdr_decode(&again, hdr, size, ver));
+	must(again.ack == ~msg->ack);
+	again.ack = msg->ack;
+	must(same(msg, &again));
+}
+
 static void fuzz_header(const __u8 *data, __u32 size)
 {
 	struct xrds_wire_msg msg, again;
@@ -67,6 +80,7 @@ static void fuzz_header(const __u8 *data, __u32 size)
 
 		err = xrds_wire_hdr_decode(&msg, data, size, ver);
 		must(err >= 0 && err < XRDS_WIRE_NR_ERRORS);
+		must(*xrds_wire_strerror(err));
 		if (err)
 			continue;
 		must(size >= XRDS_WIRE_HDR_BYTES);
@@ -83,6 +97,7 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		xrds_wire_hdr_encode(&hdr, &msg);
 		must(!xrds_wire_hdr_decode(&again, &hdr, size, ver));
 		must(same(&msg, &again));
+		fuzz_update(&hdr, &msg, size, ver);
 	}
 }
 
@@ -195,6 +210,30 @@ static void fuzz_cong(const __u8 *data, __u32 size)
 	free(buf);
 }
 
+/* Ports that are congested, in a map */
+static void fuzz_map(const __u8 *data, __u32 size)
+{
+	__u8 *map = calloc(1, XRDS_WIRE_CONG_MAP_BYTES);
+	__u32 i, port;
+
+	for (i = 0; i + 1 < size && i < 64; i += 2) {
+		port = data[i] << 8 | data[i + 1];
+		xrds_wire_map_set(map, port);
+		must(xrds_wire_map_test(map, port) == 1);
+		must(map[port / 8]);
+	}
+	free(map);
+}
+
+static void fuzz_reject(const __u8 *data, __u32 size)
+{
+	__u8 buf[XRDS_WIRE_REJECT_BYTES];
+	int reason = xrds_wire_reject_decode(data, size);
+
+	must(xrds_wire_reject_encode(buf, reason) == sizeof(buf));
+	must((int)xrds_wire_reject_decode(buf, sizeof(buf)) == reason);
+}
+
 static void fuzz_priv(const __u8 *data, __u32 size, int v6)
 {
 	struct xrds_wire_priv priv, again;
@@ -202,7 +241,6 @@ static void fuzz_priv(const __u8 *data, __u32 size, int v6)
 	__u32 bytes;
 	int ver;
 
-	xrds_wire_reject_decode(data, size);
 	if (xrds_wire_priv_decode(&priv, data, size, v6))
 		return;
 	bytes = xrds_wire_priv_encode(buf, &priv, v6);
@@ -239,6 +277,8 @@ int LLVMFuzzerTestOneInput(const __u8 *data, size_t size)
 	fuzz_bundle(data, size, 1);
 	fuzz_hello(data, size);
 	fuzz_cong(data, size);
+	fuzz_map(data, size);
+	fuzz_reject(data, size);
 	fuzz_priv(data, size, 0);
 	fuzz_priv(data, size, 1);
 	return 0;
