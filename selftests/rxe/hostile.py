@@ -32,10 +32,12 @@ def _packets(rig) -> int:
     return (PACKETS or int(FEW / rig.kernel.slow ** 2)) // 2
 
 
-def order(rig, kind: str, count: int, *, seed=SEED, tos=0, other=""):
+def order(rig, kind: str, count: int, *, seed=SEED, tos=0, other="",
+          ipv6=False):
     """Have node B do something to node A."""
-    return rig.b.start(f"echo {kind} {rig.a.ip} {rig.b.ip} {seed} {count} "
-                       f"{tos} {other} > {PROC}")
+    ends = " ".join(n.ip6 if ipv6 else n.ip for n in (rig.a, rig.b))
+    return rig.b.start(f"echo {kind} {ends} {seed} {count} {tos} {other} "
+                       f"> {PROC}")
 
 
 def _done(rig) -> dict[str, int]:
@@ -54,7 +56,7 @@ def bystanders(rig):
     return types.SimpleNamespace(a=rig.a, b=rig.nodes[2], kernel=rig.kernel)
 
 
-def _beside(rig, procs, seed: int = 1) -> None:
+def _beside(rig, procs, seed: int = 1, ipv6: bool = False) -> None:
     """Traffic between A and C until B is through; nothing of it is lost.
 
     That their connection lasts is not asked for: soft-RoCE on a busy machine
@@ -63,12 +65,12 @@ def _beside(rig, procs, seed: int = 1) -> None:
     limit = 120 + PACKETS // 20
     passed = stopwatch()
     pair = bystanders(rig)
-    traffic.run(pair, 100, seed=seed)
+    traffic.run(pair, 100, seed=seed, ipv6=ipv6)
     before = close.counters(pair.b)
     while True:
         running = any(p.code is None for p in procs)
         seed += 1
-        traffic.run(pair, int(300 / rig.kernel.slow), seed=seed)
+        traffic.run(pair, int(300 / rig.kernel.slow), seed=seed, ipv6=ipv6)
         if not running or passed() > limit * rig.kernel.slow:
             break
     for proc in procs:
@@ -77,11 +79,11 @@ def _beside(rig, procs, seed: int = 1) -> None:
     rig.diag(f"{pair.b}: {grown['conn_reset']} connections were reset")
 
 
-def reform(rig) -> None:
+def reform(rig, ipv6: bool = False) -> None:
     """B becomes a peer like others, and nothing is left of what it was."""
     rig.b.run("modprobe -r xrds_hostile", timeout=60)
     rig.b.run("modprobe xrds_ib")
-    traffic.run(rig, 200, seed=99)
+    traffic.run(rig, 200, seed=99, ipv6=ipv6)
     traffic.run(bystanders(rig), 200, seed=98)
     # unloading waits for all that the connection manager still has of ours
     rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib", timeout=30)
@@ -135,6 +137,25 @@ def test_native(rig):
 def test_classic(rig):
     """Wrong packets in versions 3.1, 4.0 and 4.1."""
     _packets_of(rig, "classic")
+
+
+def test_ipv6(rig):
+    """Both kinds at once, and requests that are wrong, over IPv6."""
+    count = max(_packets(rig) // 4, 50)
+    before = close.counters(rig.a)
+    procs = [order(rig, kind, count, tos=8 * number, ipv6=True)
+             for number, kind in enumerate(("xrds", "classic", "storm"))]
+    _beside(rig, procs, ipv6=True)
+    done = _done(rig)
+    seen = close.delta(rig.a, before)
+    _tell(rig, "sent", done)
+    _tell(rig, "seen", seen)
+    rig.check(done["wrong"] >= 2 * count, f"{done['wrong']} were wrong")
+    rig.check(not done["survived"],
+              f"{done['survived']} connections outlived a violation")
+    rig.check(seen["ib_connect_bad_priv"], "no request was found wrong")
+    _check_named(rig, done, seen)
+    reform(rig, ipv6=True)
 
 
 def test_brief(rig):
