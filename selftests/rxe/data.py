@@ -80,7 +80,7 @@ def test_calls(rig):
         rig.a.run(f"test_socket -a {address}", timeout=90)
 
 
-def _send_small(rig, count) -> None:
+def _send_small(rig, count: int) -> None:
     receiver = rig.b.start(f"xrds_msg recv --bind {rig.b.ip} --count {count}")
     receiver.expect("listening")
     rig.a.run(f"xrds_msg send --bind {rig.a.ip} --to {rig.b.ip} "
