@@ -75,7 +75,7 @@ MANS := $(wildcard Documentation/man/*.[1-9])
 COMPLETIONS := $(wildcard tools/completion/*)
 IN_TOOLS = $(MAKE) -C tools DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
 
-install: install-modules install-conf install-tools
+install: install-tools install-modules install-conf
 
 # What kbuild signs is the kernel's business; depmod is skipped by it.
 install-modules: modules
@@ -83,7 +83,7 @@ install-modules: modules
 		$(if $(DESTDIR),INSTALL_MOD_PATH="$(DESTDIR)") modules_install
 	$(if $(DESTDIR),,depmod "$(KREL)")
 
-install-dkms: install-dkms-source install-conf install-tools
+install-dkms: install-tools install-dkms-source install-conf
 	sed 's/#MODULE_VERSION#/$(VERSION)/' tools/install/dkms.conf \
 		> "$(DKMS_SRC)/dkms.conf"
 	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION))
@@ -103,7 +103,9 @@ install-conf:
 install-tools:
 	$(IN_TOOLS) install
 	install -d "$(INCLUDE)" "$(SHARE)/xrds"
-	install -m 644 include/uapi/linux/xrds.h "$(INCLUDE)"
+	install -m 644 include/uapi/linux/xrds.h \
+		include/uapi/linux/xrds_netlink.h "$(INCLUDE)"
+	install -m 644 Documentation/netlink/specs/xrds.yaml "$(SHARE)/xrds"
 	install -m 644 tools/wireshark/xrds.lua "$(SHARE)/xrds"
 	for page in $(MANS); do \
 		install -m 644 -D -t "$(SHARE)/man/man$${page##*.}" "$$page" || \
@@ -115,17 +117,19 @@ uninstall:
 	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION) remove)
 	rm -rf "$(DKMS_SRC)" "$(SHARE)/xrds"
 	rm -f "$(DESTDIR)$(MODPROBE_D)/xrds.conf" \
-		"$(DESTDIR)$(MODULES_LOAD_D)/xrds.conf" "$(INCLUDE)/xrds.h"
+		"$(DESTDIR)$(MODULES_LOAD_D)/xrds.conf" "$(INCLUDE)/xrds.h" \
+		"$(INCLUDE)/xrds_netlink.h"
 	for page in $(notdir $(MANS)); do \
 		rm -f "$(SHARE)/man/man$${page##*.}/$$page"; done
 	rm -f $(COMPLETIONS:tools/completion/%="$(COMPLETION)/%")
 	$(IN_TOOLS) uninstall
-	for dir in "$(INCLUDE)" "$(COMPLETION)" "$(SHARE)"/man/man*; do \
+	for dir in "$(INCLUDE)" "$(COMPLETION)" "$(SHARE)/bash-completion" \
+		"$(SHARE)"/man/man*; do \
 		test ! -d "$$dir" || \
 		rmdir --ignore-fail-on-non-empty "$$dir" || exit; done
 	for dir in "$(DESTDIR)"/lib/modules/*/extra/net/xrds; do \
 		test -d "$$dir" || continue; \
-		rm -rf "$$dir" && cd "$$dir/../.." && \
+		cd "$$dir/../.." && rm -rf net/xrds && \
 		rmdir --ignore-fail-on-non-empty net ../extra && \
 		$(if $(DESTDIR),:,depmod "$$(basename "$$(dirname "$$PWD")")") || \
 		exit; done

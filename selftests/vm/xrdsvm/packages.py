@@ -26,7 +26,8 @@ deb {MIRROR} {SUITE}-updates main
 deb http://deb.debian.org/debian-security {SUITE}-security main
 """
 # openssl makes the key that DKMS signs with
-PACKAGES = ("dkms", "openssl", "make", "gcc", "libc6-dev", "linux-libc-dev")
+PACKAGES = ("dkms", "openssl", "make", "gcc", "libc6-dev", "linux-libc-dev",
+            "libmnl-dev")
 QUIET = ("-q", "-y", "--no-install-recommends")
 DKMS = "updates/dkms"
 
@@ -69,7 +70,7 @@ class System:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.base = CACHE / f"{SUITE}-{kernel.release}"
+        self.base = CACHE / f"{SUITE}-{kernel.release}-{len(PACKAGES)}"
         if not self.base.exists():
             self._make()
         # where there is systemd it is there
@@ -202,7 +203,7 @@ def _in(node: Node, command: str, timeout: float = 60):
 
 
 def _remove(system: System, clean: set[str]) -> None:
-    system.run("apt-get purge -q -y xrds-dkms xrds-tools")
+    system.run("apt-get purge --autoremove -q -y xrds-dkms xrds-tools")
     _check_clean(system, clean)
 
 
