@@ -116,6 +116,9 @@ def test_lost(rig):
     events.expect("listening", 20)
     _ping(rig)
     events.expect(r'"event": "up"[^\n]*\n', 30)
+    # an answer whose acknowledgment was cut off would wait for good
+    for node in rig.nodes:
+        node.run("settled 20", timeout=60)
     rig.b.cut()
     events.expect(r'"event": "down"[^\n]*\n', 60)
     rig.b.join()
