@@ -17,13 +17,13 @@ from .host import BUILD, CACHE, TOP, VM, RigError, call, note
 from .kernels import Kernel, publish
 from .node import Failed, Node, stopwatch
 from .rig import Rig
+from .sidkernel import MIRROR
 from .tap import Point, Report
 
-MIRROR = "http://deb.debian.org/debian"
 SUITE = "bookworm"
 SOURCES = f"""deb {MIRROR} {SUITE} main
 deb {MIRROR} {SUITE}-updates main
-deb http://deb.debian.org/debian-security {SUITE}-security main
+deb {MIRROR}-security {SUITE}-security main
 """
 # openssl makes the key that DKMS signs with
 PACKAGES = ("dkms", "openssl", "make", "gcc", "libc6-dev", "linux-libc-dev",
