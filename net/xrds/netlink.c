@@ -137,6 +137,24 @@ static bool xrds_nl_put_limits(struct sk_buff *skb,
 	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_RD_ATOMIC, d->max_rd_atomic);
 }
 
+/* What of it is in use is the sum over all namespaces that share the device. So
+ * it is told where the machine is administrated, and not in any container.
+ */
+static bool xrds_nl_sees_load(const struct netlink_callback *cb)
+{
+	return net_eq(sock_net(cb->skb->sk), &init_net) ||
+	       netlink_capable(cb->skb, CAP_NET_ADMIN);
+}
+
+static bool xrds_nl_put_load(struct sk_buff *skb,
+			     const struct xrds_device_detail *d)
+{
+	return nla_put_u32(skb, XRDS_A_DEVICE_ENDPOINTS, d->endpoints) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_REGIONS, d->regions) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_RECV_POSTED, d->recv_posted) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_RECV_BYTES, d->recv_bytes);
+}
+
 static int xrds_nl_put_device(struct sk_buff *skb, struct netlink_callback *cb,
 			      const struct xrds_device_detail *d,
 			      const char *transport)
@@ -153,10 +171,7 @@ static int xrds_nl_put_device(struct sk_buff *skb, struct netlink_callback *cb,
 	    nla_put_u64_64bit(skb, XRDS_A_DEVICE_GUID, d->guid,
 			      XRDS_A_DEVICE_PAD) ||
 	    nla_put_u32(skb, XRDS_A_DEVICE_FLAGS, flags) ||
-	    nla_put_u32(skb, XRDS_A_DEVICE_ENDPOINTS, d->endpoints) ||
-	    nla_put_u32(skb, XRDS_A_DEVICE_REGIONS, d->regions) ||
-	    nla_put_u32(skb, XRDS_A_DEVICE_RECV_POSTED, d->recv_posted) ||
-	    nla_put_u32(skb, XRDS_A_DEVICE_RECV_BYTES, d->recv_bytes) ||
+	    (xrds_nl_sees_load(cb) && xrds_nl_put_load(skb, d)) ||
 	    xrds_nl_put_limits(skb, d)) {
 		genlmsg_cancel(skb, hdr);
 		return -EMSGSIZE;

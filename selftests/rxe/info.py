@@ -55,6 +55,17 @@ def test_device(rig):
         rig.check(device[limit] > 0, f"{limit}: {device}")
 
 
+def test_shared_device(rig):
+    """A container that shares the device sees it, and not its load."""
+    _ping(rig)
+    one = rig.a.run("unshare -U -r -n xrds-info -j devices").out
+    device, = json.loads(one)["devices"]
+    rig.check(device["name"] == "rxe0" and device["max-qp"] > 0, f"{device}")
+    told = [n for n in ("endpoints", "regions", "recv-posted", "recv-bytes")
+            if n in device]
+    rig.check(not told, f"{told}")
+
+
 def test_tables(rig):
     """Tables are no wider than the terminal, and have what JSON has."""
     _ping(rig)
