@@ -23,6 +23,7 @@ SEED = int(os.environ.get("TOGETHER_SEED", "1"))
 NODES = 3
 MODULES = ("xrds_ib", "xrds_hostile", "xrds_ib")
 TIMEOUT = 300 + 3 * SECONDS
+PATIENCE = TIMEOUT / 2      # with the programs, to tell of those that hang
 PORT = 6000                 # where nobody else sends to
 INJECT = ". /xrds/selftests/lib/inject.sh; " \
          "[ ! -d $FAULTS/failslab ] || inject_quiet"
@@ -122,7 +123,7 @@ def test_together(rig):
     passed = stopwatch()
     programs, deeds, rounds, orders = _programs(rig), _deeds(rig), 0, 1
     deed = next(deeds)
-    while programs.code is None and passed() < TIMEOUT * rig.kernel.slow:
+    while programs.code is None and passed() < PATIENCE * rig.kernel.slow:
         rounds += 1
         _exchange(pair, rounds)
         memory.look()
