@@ -5,6 +5,7 @@ import json
 import re
 
 TIMEOUT = 90
+BOUND = "/proc/sys/net/xrds/max_pinned_kb"
 STATISTICS = re.compile(r"(\d+) sent, (\d+) answered")
 
 
@@ -60,3 +61,48 @@ def test_options(rig):
         rig.check(0 < result["min_ms"] <= result["max_ms"], out)
     done = rig.a.run(f"xrds-ping -s 1048577 {rig.b.ip}", check=False)
     rig.check(done.code == 2 and "is not a size" in done.out, done.out)
+
+
+def _lender(rig, port: int):
+    lender = rig.b.start(f"xrds-ping -l {port} {rig.b.ip}")
+    lender.expect("lending at")
+    return lender
+
+
+def test_rdma(rig):
+    """Memory that is lent is written and read back, of all sizes."""
+    _lender(rig, 4990)
+    for size in (1, 4096, 65537, 1048576):
+        out = rig.a.run(f"xrds-ping -r 4990 -j -s {size} -c 3 -i 0 -w 30 "
+                        f"{rig.b.ip}", timeout=40).out
+        result = json.loads(out)
+        rig.check(result["bytes"] == size and result["answered"] == 3, out)
+    out = rig.a.run(f"xrds-ping -r 4990 -c 2 -i 0.1 -w 30 {rig.b.ip}",
+                    timeout=40).out
+    rig.check(out.count("written and read back") == 2, out)
+    for number in range(20):        # more than there are places
+        rig.a.run(f"xrds-ping -q -r 4990 -c 1 -w 30 {rig.b.ip}", timeout=40)
+    used = rig.b.run("test_counter used_keys").out.strip()
+    rig.check(int(used) <= 16, f"{used} keys are left")
+
+
+def test_rdma_failures(rig):
+    """Nobody lends; who lends it ends; what cannot be lent."""
+    done = rig.a.run(f"xrds-ping -r 4991 -c 1 -w 7 {rig.b.ip}", check=False)
+    rig.check(done.code == 1 and "xrds-ping -l 4991" in done.out,
+              f"exit {done.code}\n{done.out}")
+    lender = _lender(rig, 4992)
+    probes = rig.a.start(f"xrds-ping -r 4992 -i 0.1 {rig.b.ip}")
+    probes.expect("seq=3")
+    lender.kill()
+    done = probes.wait(30, check=False)
+    rig.check(done.code == 2 and "has ended" in done.out,
+              f"exit {done.code}\n{done.out}")
+    before = rig.b.read(BOUND)
+    rig.b.write(BOUND, "64")
+    _lender(rig, 4993)
+    done = rig.a.run(f"xrds-ping -r 4993 -s 1048576 -c 1 -w 20 {rig.b.ip}",
+                     check=False)
+    rig.b.write(BOUND, before.strip())
+    rig.check(done.code == 2 and "quota" in done.out,
+              f"exit {done.code}\n{done.out}")

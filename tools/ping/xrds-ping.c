@@ -26,21 +26,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <linux/xrds.h>
-
-#ifndef AF_RDS
-#define AF_RDS 21
-#endif
+#include "ping.h"
 
 enum {
 	SLOTS		= 64,		/* unanswered pings at a time */
-	MAX_BYTES	= 1 << 20,
-	EXIT_SILENT	= 1,		/* not all were answered */
-	EXIT_ERROR	= 2,
+	RDMA_BYTES	= 4096,		/* of an RDMA probe, unless told */
 };
-
-#define NSEC_PER_SEC	1000000000ll
-#define NSEC_PER_MSEC	1000000ll
 
 /* One socket, and the ping that waits on it */
 struct slot {
@@ -49,39 +40,27 @@ struct slot {
 	long long sent_ns;
 };
 
-static struct {
-	const char *source;
-	unsigned long count;		/* 0: no end */
-	long long interval_ns;
-	long long deadline_ns;		/* 0: none */
-	unsigned long bytes;		/* of a ping; its answer is empty */
-	bool quiet;
-	bool json;
-} opt = { .interval_ns = NSEC_PER_SEC };
+struct options opt = { .interval_ns = NSEC_PER_SEC };
+struct statistics stats;
 
-static struct sockaddr_storage to, from;
-static socklen_t addr_len;
-static char to_text[NI_MAXHOST], from_text[NI_MAXHOST];
+struct sockaddr_storage to, from;
+socklen_t addr_len;
+char to_text[NI_MAXHOST], from_text[NI_MAXHOST];
 
 static char payload[MAX_BYTES];
 static struct pollfd pfds[SLOTS];
 static struct slot slots[SLOTS];
 static int nr_slots;
 
-static struct {
-	unsigned long sent, received;
-	double min, max, sum, sum2;	/* milliseconds */
-} stats;
-
 static int stopped;		/* by a signal */
 
-static void __attribute__((noreturn)) die(const char *what, int error)
+void die(const char *what, int error)
 {
 	fprintf(stderr, "xrds-ping: %s: %s\n", what, strerror(error));
 	exit(EXIT_ERROR);
 }
 
-static long long now_ns(void)
+long long now_ns(void)
 {
 	struct timespec ts;
 
@@ -121,6 +100,14 @@ static void resolve(const char *name, int family, struct sockaddr_storage *ss,
 		    NI_NUMERICHOST);
 }
 
+void set_port(struct sockaddr_storage *ss, unsigned short port)
+{
+	if (ss->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)ss)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)ss)->sin_port = htons(port);
+}
+
 /* The address from which the kernel would send UDP to the node */
 static void choose_source(void)
 {
@@ -129,10 +116,7 @@ static void choose_source(void)
 	int fd;
 
 	/* any port will do: nothing is sent */
-	if (dest.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&dest)->sin6_port = htons(9);
-	else
-		((struct sockaddr_in *)&dest)->sin_port = htons(9);
+	set_port(&dest, 9);
 	fd = socket(dest.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		die("socket", errno);
@@ -141,10 +125,7 @@ static void choose_source(void)
 	if (getsockname(fd, (struct sockaddr *)&from, &len))
 		die("getsockname", errno);
 	close(fd);
-	if (from.ss_family == AF_INET6)
-		((struct sockaddr_in6 *)&from)->sin6_port = 0;
-	else
-		((struct sockaddr_in *)&from)->sin_port = 0;
+	set_port(&from, 0);
 	getnameinfo((struct sockaddr *)&from, addr_len, from_text, NI_MAXHOST,
 		    NULL, 0, NI_NUMERICHOST);
 }
@@ -160,10 +141,9 @@ static void open_failed(int error)
 	die("socket", error);
 }
 
-static int open_slot(void)
+int open_socket(int flags)
 {
-	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
-			0);
+	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 
 	if (fd < 0)
 		open_failed(errno);
@@ -186,7 +166,7 @@ static struct slot *free_slot(void)
 			return &slots[i];
 	if (nr_slots == SLOTS)
 		return NULL;
-	pfds[nr_slots].fd = open_slot();
+	pfds[nr_slots].fd = open_socket(SOCK_NONBLOCK);
 	pfds[nr_slots].events = POLLIN;
 	return &slots[nr_slots++];
 }
@@ -219,11 +199,10 @@ static bool from_port_0(const struct sockaddr_storage *ss)
 	return !((struct sockaddr_in *)ss)->sin_port;
 }
 
-static void take_answer(struct slot *slot, long long now)
+void answered(const char *what, unsigned long seq, long long ns)
 {
-	double ms = (double)(now - slot->sent_ns) / NSEC_PER_MSEC;
+	double ms = (double)ns / NSEC_PER_MSEC;
 
-	slot->waiting = false;
 	stats.received++;
 	stats.sum += ms;
 	stats.sum2 += ms * ms;
@@ -233,8 +212,7 @@ static void take_answer(struct slot *slot, long long now)
 		stats.max = ms;
 	if (opt.quiet || opt.json)
 		return;
-	printf("answer from %s: seq=%lu time=%.3f ms\n", to_text, slot->seq,
-	       ms);
+	printf("%s %s: seq=%lu time=%.3f ms\n", what, to_text, seq, ms);
 	fflush(stdout);
 }
 
@@ -254,12 +232,15 @@ static void read_answers(void)
 				continue;
 			die("receive", errno);
 		}
-		if (slots[i].waiting && from_port_0(&peer))
-			take_answer(&slots[i], now_ns());
+		if (!slots[i].waiting || !from_port_0(&peer))
+			continue;
+		slots[i].waiting = false;
+		answered("answer from", slots[i].seq,
+			 now_ns() - slots[i].sent_ns);
 	}
 }
 
-static bool finished(long long now, long long end)
+bool finished(long long now, long long end)
 {
 	return __atomic_load_n(&stopped, __ATOMIC_RELAXED) ||
 	       (end && now >= end) || (opt.count && stats.received >= opt.count);
@@ -305,6 +286,8 @@ static void print_json(long long ms)
 
 	printf("{\"host\": \"%s\", \"from\": \"%s\", \"bytes\": %lu, ",
 	       to_text, from_text, opt.bytes);
+	if (opt.rdma)
+		printf("\"rdma\": %u, ", opt.rdma);
 	printf("\"sent\": %lu, \"answered\": %lu, \"ms\": %lld", stats.sent,
 	       stats.received, ms);
 	if (stats.received) {
@@ -341,11 +324,16 @@ static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
 		"usage: xrds-ping [OPTION]... HOST\n"
-		"Sends messages to port 0 of a node, whose kernel answers.\n"
+		"       xrds-ping -r PORT [OPTION]... HOST\n"
+		"       xrds-ping -l PORT ADDRESS\n"
+		"Sends messages to port 0 of a node, whose kernel answers. With -r, writes\n"
+		"to memory and reads it back by RDMA, where xrds-ping -l lends it.\n"
 		"  -c COUNT     stop after so many answers\n"
 		"  -i SECONDS   between two pings [1]\n"
 		"  -I ADDRESS   send from this address\n"
-		"  -s BYTES     of a message, up to 1 MiB; the answer is empty [0]\n"
+		"  -l PORT      lend memory to those who use -r, at an address of this node\n"
+		"  -r PORT      RDMA to what is lent at this port\n"
+		"  -s BYTES     of a message [0], or of memory [4096]; up to 1 MiB\n"
 		"  -w SECONDS   stop after this time, whatever came\n"
 		"  -q           print the statistics only\n"
 		"  -j, --json   the same as JSON\n"
@@ -392,6 +380,33 @@ static unsigned long bytes_arg(const char *text)
 	return value;
 }
 
+static unsigned short port_arg(const char *text)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (end == text || *end || !value || value > 65535 || *text == '-') {
+		fprintf(stderr, "xrds-ping: '%s' is not a port\n", text);
+		exit(EXIT_ERROR);
+	}
+	return value;
+}
+
+/* What goes together, and what follows from that */
+static void check_options(void)
+{
+	if (opt.rdma && opt.serve) {
+		fprintf(stderr, "xrds-ping: -l and -r: one of them\n");
+		exit(EXIT_ERROR);
+	}
+	if (opt.rdma && opt.sized && !opt.bytes) {
+		fprintf(stderr, "xrds-ping: -s: RDMA takes at least a byte\n");
+		exit(EXIT_ERROR);
+	}
+	if (opt.rdma && !opt.sized)
+		opt.bytes = RDMA_BYTES;
+}
+
 static int parse(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -401,7 +416,7 @@ static int parse(int argc, char **argv)
 	};
 	int family = AF_UNSPEC, c;
 
-	while ((c = getopt_long(argc, argv, "c:i:I:s:w:qjh46", options,
+	while ((c = getopt_long(argc, argv, "c:i:I:l:r:s:w:qjh46", options,
 				NULL)) != -1) {
 		switch (c) {
 		case 'c':
@@ -413,11 +428,18 @@ static int parse(int argc, char **argv)
 		case 'I':
 			opt.source = optarg;
 			break;
+		case 'l':
+			opt.serve = port_arg(optarg);
+			break;
+		case 'r':
+			opt.rdma = port_arg(optarg);
+			break;
 		case 'w':
 			opt.deadline_ns = seconds_arg(optarg, "-w");
 			break;
 		case 's':
 			opt.bytes = bytes_arg(optarg);
+			opt.sized = true;
 			break;
 		case 'j':
 			opt.json = true;
@@ -437,6 +459,7 @@ static int parse(int argc, char **argv)
 	}
 	if (optind != argc - 1)
 		help(EXIT_ERROR);
+	check_options();
 	return family;
 }
 
@@ -446,7 +469,13 @@ int main(int argc, char **argv)
 	int family = parse(argc, argv);
 	long long start;
 
+	if (opt.serve) {
+		resolve(argv[optind], family, &from, from_text);
+		set_port(&from, opt.serve);
+		serve();
+	}
 	resolve(argv[optind], family, &to, to_text);
+	set_port(&to, opt.rdma);
 	if (opt.source)
 		resolve(opt.source, to.ss_family, &from, from_text);
 	else
@@ -458,6 +487,9 @@ int main(int argc, char **argv)
 		       from_text);
 	fflush(stdout);
 	start = now_ns();
-	ping_loop();
+	if (opt.rdma)
+		rdma_loop();
+	else
+		ping_loop();
 	return print_statistics(start);
 }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * xrds-ping:
+ *
+ *   xrds-ping.c  arguments, addresses, messages to port 0, statistics
+ *   rdma.c       RDMA probes instead of messages
+ *   serve.c      lends memory to those who probe
+ */
+#ifndef XRDS_PING_H
+#define XRDS_PING_H
+
+#include <netdb.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include <linux/xrds.h>
+
+#ifndef AF_RDS
+#define AF_RDS 21
+#endif
+
+enum {
+	MAX_BYTES	= 1 << 20,
+	EXIT_SILENT	= 1,		/* not all were answered */
+	EXIT_ERROR	= 2,
+};
+
+#define NSEC_PER_SEC	1000000000ll
+#define NSEC_PER_MSEC	1000000ll
+
+struct options {
+	const char *source;
+	unsigned long count;		/* 0: no end */
+	long long interval_ns;
+	long long deadline_ns;		/* 0: none */
+	unsigned long bytes;
+	bool sized;			/* bytes were given */
+	unsigned short rdma;		/* port of who lends memory; 0: messages */
+	unsigned short serve;		/* lend it, at this port */
+	bool quiet;
+	bool json;
+};
+
+struct statistics {
+	unsigned long sent, received;
+	double min, max, sum, sum2;	/* milliseconds */
+};
+
+extern struct options opt;
+extern struct statistics stats;
+extern struct sockaddr_storage to, from;
+extern socklen_t addr_len;
+extern char to_text[NI_MAXHOST], from_text[NI_MAXHOST];
+
+void __attribute__((noreturn)) die(const char *what, int error);
+long long now_ns(void);
+void set_port(struct sockaddr_storage *ss, unsigned short port);
+int open_socket(int flags);
+/* Does it end, by a signal, the time or the count? */
+bool finished(long long now, long long end);
+/* An answer came after so long; what it was, for a line of its own. */
+void answered(const char *what, unsigned long seq, long long ns);
+
+void rdma_loop(void);
+void serve(void);			/* does not return */
+
+#endif /* XRDS_PING_H */
