@@ -328,7 +328,7 @@ struct xrds_ib_buf {
  * @order:	the same as page order
  * @max_bufs:	most that the device's queue takes
  * @refill:	makes buffers ready again that were handed up
- * @window:	buffers wanted for each of @nr_users
+ * @window:	buffers wanted for each of @nr_users: the largest of theirs; @ep_lock
  * @ep_lock:	guards @eps, @nr_users and @nr_lost
  * @eps:	endpoints that receive from it
  * @nr_users:	those of them that have granted credits

@@ -452,6 +452,8 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	mutex_lock(&rq->ep_lock);
 	ep->granting = true;
 	rq->nr_users++;
+	/* the sysctl may have been raised since, or be another namespace's */
+	rq->window = max(rq->window, ep->tx.window);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 

@@ -4,6 +4,7 @@
 import json
 
 TIMEOUT = 120
+WINDOW = "/proc/sys/net/xrds/ib/recv_window"
 DOWN = ("lost", "replaced", "idle", "peer", "device", "gone")
 
 
@@ -53,6 +54,17 @@ def test_device(rig):
     rig.check(device["recv-posted"] > 0, f"{device}")
     for limit in ("max-qp", "max-qp-wr", "max-mr", "max-mr-pages"):
         rig.check(device[limit] > 0, f"{limit}: {device}")
+
+
+def test_larger_window(rig):
+    """A window that was raised: the shared queue gets more buffers."""
+    _ping(rig)
+    before = rig.a.read(WINDOW).strip()
+    rig.a.write(WINDOW, "200")
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip6}", timeout=40)
+    rig.a.write(WINDOW, before)
+    rig.a.wait_for("xrds-info -j devices | "
+                   "grep -E 'recv-posted.: *[4-9][0-9]{2}'")
 
 
 def test_shared_device(rig):
