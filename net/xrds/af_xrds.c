@@ -22,6 +22,12 @@
 #include <net/netns/generic.h>
 #include <asm/ioctls.h>
 
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "rdma.h"
+#include "sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 static unsigned int xrds_net_id;

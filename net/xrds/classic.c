@@ -32,6 +32,8 @@
  */
 #include <linux/ktime.h>
 
+#include "conn.h"
+#include "msg.h"
 #include "xrds.h"
 
 enum {

@@ -29,7 +29,9 @@
  */
 #include <linux/xrds_netlink.h>
 
+#include "conn.h"
 #include "tracepoints.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

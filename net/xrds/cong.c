@@ -23,7 +23,12 @@
  * a connection that has died may still hold a destination which uses the next
  * one already.
  */
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "sock.h"
 #include "tracepoints.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

@@ -20,7 +20,11 @@
  */
 #include <linux/random.h>
 
+#include "conn.h"
+#include "msg.h"
+#include "sock.h"
 #include "tracepoints.h"
+#include "transport.h"
 #include "xrds.h"
 
 /* how long unload waits for closed sockets' messages to be taken */

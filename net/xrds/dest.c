@@ -11,6 +11,11 @@
  * Everything here is guarded by xs->lock (L4). After close the destination
  * goes when its last message does.
  */
+#include "conn.h"
+#include "dest.h"
+#include "rdma.h"
+#include "sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 static const struct rhashtable_params xrds_dest_params = {

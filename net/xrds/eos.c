@@ -33,6 +33,11 @@
  * The sending half is guarded by xs->lock (L4), the receiving half by the lock
  * of the receive queue (L5).
  */
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

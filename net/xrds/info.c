@@ -18,6 +18,10 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 
+#include "conn.h"
+#include "msg.h"
+#include "sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

@@ -9,6 +9,7 @@
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
 
+#include "conn.h"
 #include "xrds.h"
 
 static struct dentry *xrds_inject_dir;

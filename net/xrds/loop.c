@@ -20,6 +20,10 @@
 #include <linux/random.h>
 #include <linux/sched/clock.h>
 
+#include "conn.h"
+#include "msg.h"
+#include "rdma.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

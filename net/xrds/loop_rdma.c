@@ -16,6 +16,9 @@
 #include <linux/highmem.h>
 #include <linux/random.h>
 
+#include "conn.h"
+#include "rdma.h"
+#include "transport.h"
 #include "xrds.h"
 
 /**

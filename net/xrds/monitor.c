@@ -10,6 +10,9 @@
  *
  * xs->lock (L4) guards the list.
  */
+#include "dest.h"
+#include "rdma.h"
+#include "sock.h"
 #include "xrds.h"
 
 /* addresses that one XRDS_CMSG_CONG_CLEARED has at most */

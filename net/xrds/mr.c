@@ -22,7 +22,10 @@
  * Over loopback a peer's access is a copy, made under mr->lock, and the same
  * lock invalidates.
  */
+#include "rdma.h"
+#include "sock.h"
 #include "tracepoints.h"
+#include "transport.h"
 #include "xrds.h"
 
 /* keys in a row that may belong to regions without device */

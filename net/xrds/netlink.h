@@ -8,6 +8,11 @@
 #include <linux/xrds_netlink.h>
 #include <net/genetlink.h>
 
+#include "conn.h"
+#include "dest.h"
+#include "rdma.h"
+#include "sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 extern struct genl_family xrds_nl_family;

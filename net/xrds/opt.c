@@ -8,6 +8,12 @@
  * that much room when read. What mainline RDS takes, with its sizes, is taken
  * as it does.
  */
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "rdma.h"
+#include "sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 static int xrds_set_bool(struct xrds_sock *xs, bool *field, sockptr_t optval,

@@ -17,6 +17,8 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
+#include "rdma.h"
+#include "sock.h"
 #include "xrds.h"
 
 struct workqueue_struct *xrds_pin_wq;

@@ -24,7 +24,11 @@
 #include <linux/uio.h>
 #include <net/compat.h>
 
+#include "dest.h"
+#include "rdma.h"
+#include "sock.h"
 #include "tracepoints.h"
+#include "transport.h"
 #include "xrds.h"
 
 static const struct rhashtable_params xrds_node_params = {

@@ -24,7 +24,13 @@
 #include <linux/uio.h>
 #include <linux/errqueue.h>
 
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "rdma.h"
+#include "sock.h"
 #include "tracepoints.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

@@ -23,6 +23,10 @@
  *
  * xs->lock (L4) guards it all; the receive queue's lock (L5) is taken inside.
  */
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "sock.h"
 #include "xrds.h"
 
 static bool xrds_reply_same_source(const struct sk_buff *a,

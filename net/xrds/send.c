@@ -17,6 +17,12 @@
 #include <linux/sched/signal.h>
 #include <linux/uio.h>
 
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "rdma.h"
+#include "sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

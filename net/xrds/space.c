@@ -17,6 +17,10 @@
  */
 #include <linux/sched/signal.h>
 
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "sock.h"
 #include "xrds.h"
 
 /* what a poll for space waits for */

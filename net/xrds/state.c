@@ -47,8 +47,11 @@
 
 #include <linux/xrds_netlink.h>
 
+#include "conn.h"
+#include "dest.h"
 #include "state.h"
 #include "tracepoints.h"
+#include "transport.h"
 
 /* a connection that lasted this long reconnects without delay */
 #define XRDS_CONN_STABLE	HZ

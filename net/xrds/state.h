@@ -6,6 +6,7 @@
 #ifndef _XRDS_STATE_H
 #define _XRDS_STATE_H
 
+#include "conn.h"
 #include "xrds.h"
 
 /* What an event does. KEEP leaves it pending until the state changes. */

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/sysctl.h>
 
+#include "conn.h"
 #include "xrds.h"
 
 static unsigned int xrds_one = 1;

@@ -11,6 +11,8 @@
  */
 #include <linux/sched/clock.h>
 
+#include "msg.h"
+#include "sock.h"
 #include "xrds.h"
 
 /**

@@ -25,6 +25,11 @@
 
 #include <linux/tracepoint.h>
 
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "rdma.h"
+#include "sock.h"
 #include "xrds.h"
 
 #define XRDS_TP_ADDRS \

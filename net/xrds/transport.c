@@ -8,6 +8,8 @@
 #include <linux/module.h>
 #include <net/net_namespace.h>
 
+#include "conn.h"
+#include "transport.h"
 #include "xrds.h"
 
 static DECLARE_RWSEM(xrds_transport_lock);

@@ -27,7 +27,13 @@
  * A message moves to inflight before the transport sees it: the peer's answer
  * may be processed on another CPU before xmit() returns.
  */
+#include "conn.h"
+#include "dest.h"
+#include "msg.h"
+#include "rdma.h"
+#include "sock.h"
 #include "tracepoints.h"
+#include "transport.h"
 #include "xrds.h"
 
 enum {

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Destinations: what one socket has under way to one address and port, and the
+ * other end of a stream.
+ *
+ * A destination comes with the first message to it, and goes when it is idle
+ * and room is wanted for others, or when its socket is closed and the last
+ * message is acknowledged. Its send space is its own, so one that takes nothing
+ * does not hold up others. xs->lock (L4) guards it; what ties it to a connection
+ * is guarded by that connection's lock (L3) as well, which is taken first.
+ * Sources are what a socket has heard of, and belong to its receive queue.
+ */
+#ifndef _XRDS_DEST_H
+#define _XRDS_DEST_H
+
+#include <linux/list.h>
+#include <linux/rhashtable.h>
+#include <linux/refcount.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "xrds.h"
+
+struct xrds_skb_cb;
+
+/* -------------------------------------------------------------- dest.c */
+
+/**
+ * struct xrds_dest_key - key of the table of destinations
+ * @xs:		the sending socket
+ * @addr:	address, IPv4 mapped
+ * @scope:	interface index of a link-local address, else 0
+ * @port:	port; 32 bits wide so that there is no padding
+ */
+struct xrds_dest_key {
+	struct xrds_sock *xs;
+	struct in6_addr addr;
+	u32 scope;
+	u32 port;
+};
+
+/* The mark at the end of a stream, see eos.c */
+enum xrds_eos_state {
+	XRDS_EOS_NONE,		/* the stream goes on, or never began */
+	XRDS_EOS_DUE,		/* everything before it is acknowledged */
+	XRDS_EOS_QUEUED,	/* its connection has it */
+	XRDS_EOS_DONE,		/* acknowledged, or given up */
+};
+
+/**
+ * struct xrds_dest - what one socket has under way to one destination
+ * @node:	in xn->dests while @linked
+ * @key:	which; key.xs holds a reference on the socket
+ * @rcu:	for the lookup
+ * @ref:	the table's, each message's, each caller's
+ * @xs_node:	in xs->dests while @linked; xs->lock
+ * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
+ * @cong_node:	in cong_conn->cong_waiters after a refusal for congestion;
+ *		both that connection's lock and xs->lock
+ * @cong_conn:	connection whose list that is; guarded the same way
+ * @cleared_node: in xs->cleared after it has become clear; xs->lock
+ * @promises:	reservations for replies not used yet; xs->lock
+ * @holds:	messages from it are held back for want of space; xs->lock
+ * @spoken:	a message was sent to it; xs->lock
+ * @eos:	how far the end of the stream is; xs->lock
+ * @eos_node:	in xs->eos_due; xs->lock
+ * @linked:	still found by lookups; xs->lock
+ * @conn:	connection to the node, with a reference; written under both
+ *		that connection's lock and xs->lock, read under either
+ * @conn_node:	in conn->users while @conn is set; guarded the same way
+ * @space:	senders blocked in sendmsg() wait here for space and for the
+ *		end of congestion
+ * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
+ * @charged:	space in use, see xrds_msg_charge(); xs->lock; bytes
+ * @queued_bytes: payload accepted and not acknowledged; xs->lock
+ * @queued_msgs: the same in messages; xs->lock
+ * @acked_msgs:	acknowledged so far; xs->lock
+ * @last_progress_ns: CLOCK_MONOTONIC of the last acknowledgment; xs->lock
+ * @want:	charge of the send that was refused last; xs->lock; bytes
+ * @refused:	the last send was refused; xs->lock
+ * @ready:	refused, and would be accepted now; xs->lock
+ * @cong_refused: it was refused for congestion; xs->lock
+ * @unread:	replies that it has sent while this socket was congested, and
+ *		that were not read yet; xs->lock; bytes
+ */
+struct xrds_dest {
+	struct rhash_head node;
+	struct xrds_dest_key key;
+	struct rcu_head rcu;
+	refcount_t ref;
+	struct list_head xs_node;
+	struct list_head idle_node;
+	struct list_head cong_node;
+	struct xrds_conn *cong_conn;
+	struct list_head cleared_node;
+	u32 promises;
+	bool holds;
+	bool spoken;
+	bool linked;
+	u8 eos;
+	struct list_head eos_node;
+	struct xrds_conn *conn;
+	struct list_head conn_node;
+	wait_queue_head_t space;
+	u32 sndbuf;
+	u32 want;
+	u64 charged;
+	u64 queued_bytes;
+	u64 queued_msgs;
+	u64 acked_msgs;
+	u64 last_progress_ns;
+	bool refused;
+	bool ready;
+	bool cong_refused;
+	u64 unread;
+};
+
+int xrds_dest_init(struct xrds_net *xn);
+void xrds_dest_exit(struct xrds_net *xn);
+struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
+				    const struct xrds_addr *to);
+struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
+				 const struct xrds_addr *to);
+void xrds_dest_put(struct xrds_dest *dest);
+void xrds_dest_unlink(struct xrds_dest *dest);
+void xrds_dest_release(struct xrds_dest *dest);
+struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
+void xrds_dest_forget_conn(struct xrds_conn *conn);
+void xrds_dest_close_all(struct xrds_sock *xs);
+int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
+int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
+
+/* ------------------------------------------------------------- space.c */
+
+u32 xrds_dest_sndbuf(const struct xrds_dest *dest);
+u64 xrds_dest_promised(const struct xrds_dest *dest);
+int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
+		      long timeo);
+void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
+		    bool acked);
+void xrds_dest_eos_done(struct xrds_dest *dest);
+void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
+bool xrds_dest_can_promise(struct xrds_dest *dest);
+void xrds_dest_promise(struct xrds_dest *dest);
+void xrds_dest_renew_promise(struct xrds_dest *dest);
+int xrds_dest_release_promise(struct xrds_sock *xs,
+			      const struct xrds_addr *to);
+void xrds_dest_break_promises(struct xrds_sock *xs);
+void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge);
+bool xrds_dest_ack_wanted(struct xrds_dest *dest);
+void xrds_space_changed(struct sock *sk);
+int xrds_dest_set_sndbuf(struct xrds_sock *xs,
+			 const struct xrds_dest_sndbuf *arg);
+
+/* ----------------------------------------------------------- monitor.c */
+
+__poll_t xrds_monitor_note(struct xrds_dest *dest);
+void xrds_monitor_set(struct xrds_sock *xs, bool on);
+int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m);
+
+/* --------------------------------------------------------------- eos.c */
+
+/**
+ * struct xrds_source - who has spoken to a socket
+ * @node:	in xn->sources while @linked
+ * @key:	the socket that heard it, and its address
+ * @list:	in xs->sources; sk_receive_queue.lock, as all below
+ * @heard_at:	jiffies of its last message
+ * @ended:	its stream has ended
+ * @linked:	the socket still has it
+ * @rcu:	for the walk of all sources
+ */
+struct xrds_source {
+	struct rhash_head node;
+	struct xrds_dest_key key;
+	struct list_head list;
+	unsigned long heard_at;
+	bool ended;
+	bool linked;
+	struct rcu_head rcu;
+};
+
+bool xrds_eos_pending(const struct xrds_dest *dest);
+bool xrds_eos_owe(struct xrds_dest *dest);
+void xrds_eos_kick(struct xrds_sock *xs);
+void xrds_eos_work(struct work_struct *work);
+void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing);
+void xrds_eos_give_up(struct xrds_sock *xs);
+
+int xrds_source_init(struct xrds_net *xn);
+void xrds_source_exit(struct xrds_net *xn);
+bool xrds_source_hear(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
+		      unsigned long reborn);
+bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
+void xrds_source_lost_all(struct xrds_conn *conn);
+void xrds_source_free_all(struct xrds_sock *xs);
+
+#endif /* _XRDS_DEST_H */

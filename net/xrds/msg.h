@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Messages, one after the other: how they leave a program, and how they reach
+ * one.
+ *
+ * On its way out a message is a struct xrds_msg. send.c makes it, with a
+ * reference on its destination; the lists of its connection own it from then
+ * on, under conn->lock (L3), until the peer has acknowledged it. On its way in
+ * it is an skb: a transport makes it, and it waits in the receive queue of its
+ * socket, under that queue's lock (L5), until it is read. What else is to be
+ * known of it is in its control block.
+ */
+#ifndef _XRDS_MSG_H
+#define _XRDS_MSG_H
+
+#include <linux/bvec.h>
+#include <linux/list.h>
+#include <linux/net.h>
+#include <linux/refcount.h>
+#include <linux/skbuff.h>
+
+#include "xrds.h"
+
+/* -------------------------------------------------------------- send.c */
+
+/* What a message costs at least, in the send space of its destination and in
+ * the receive buffer: empty messages need memory too.
+ */
+enum { XRDS_MSG_MIN_CHARGE_BYTES = 128 };
+
+static inline u32 xrds_msg_charge(u32 len)
+{
+	return max_t(u32, len, XRDS_MSG_MIN_CHARGE_BYTES);
+}
+
+/**
+ * struct xrds_msg - a message on its way out
+ * @ref:	one for the list it is on, one per posting
+ * @node:	on exactly one of conn->sendq and conn->inflight; conn->lock
+ * @xn:		namespace, for accounting
+ * @dest:	where its space is charged, with a reference; NULL for messages
+ *		of the kernel itself
+ * @accepted:	jiffies when it was queued
+ * @seq:	sequence number; 0 until first transmission; conn->tx_lock
+ * @len:	payload, bytes
+ * @sport:	source port
+ * @dport:	destination port
+ * @flags:	XRDS_F_* of its header; conn->tx_lock
+ * @has:	XRDS_HAS_RDMA, XRDS_HAS_RDMA_DEST: which keys its header has
+ * @rdma_rkey:	see struct xrds_wire_msg
+ * @dest_rkey:	see struct xrds_wire_msg
+ * @dest_off:	see struct xrds_wire_msg
+ * @rop:	op in front of it, with a reference; ends at the transport once
+ *		@posted is set
+ * @posted:	was handed to the transport at least once, or is now; conn->lock,
+ *		constant once @ended is set
+ * @ended:	was taken out of the queues; conn->lock
+ * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
+ * @skb:	loopback: the receiver's view, made when the message was
+ * @nr_bv:	entries of @bv
+ * @bv:		payload; each holds a page reference
+ */
+struct xrds_msg {
+	refcount_t ref;
+	struct list_head node;
+	struct xrds_net *xn;
+	struct xrds_dest *dest;
+	unsigned long accepted;
+	u64 seq;
+	u32 len;
+	u16 sport;
+	u16 dport;
+	u8 flags;
+	u8 has;
+	bool posted;
+	bool ended;
+	u32 eos_reason;
+	u32 rdma_rkey;
+	u32 dest_rkey;
+	u32 dest_off;
+	struct xrds_rop *rop;
+	struct sk_buff *skb;
+	unsigned int nr_bv;
+	struct bio_vec bv[];
+};
+
+int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+void xrds_send_push(struct xrds_sock *xs);
+struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
+				gfp_t gfp);
+void xrds_msg_put(struct xrds_msg *msg);
+struct page *xrds_msg_page(u32 len, u32 *bytes);
+int xrds_msg_frag(struct bio_vec *bv, struct iov_iter *from, u32 len);
+
+static inline void xrds_msg_get(struct xrds_msg *msg)
+{
+	refcount_inc(&msg->ref);
+}
+
+/* -------------------------------------------------------------- recv.c */
+
+/**
+ * struct xrds_skb_cb - what a queued message remembers
+ * @saddr:	source address, IPv4 mapped
+ * @scope:	its scope
+ * @len:	payload, bytes
+ * @charge:	what it costs of the receive buffer, bytes
+ * @sport:	source port
+ * @flags:	XRDS_F_EOS; XRDS_F_REPLY when it has come as a reply while the
+ *		socket was congested, and is counted by its destination
+ * @eos_reason:	with XRDS_F_EOS
+ * @cookie:	RDMA cookie that came with it; 0: none
+ */
+struct xrds_skb_cb {
+	struct in6_addr saddr;
+	u32 scope;
+	u32 len;
+	u32 charge;
+	u16 sport;
+	u8 flags;
+	u8 eos_reason;
+	u64 cookie;
+};
+
+static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct xrds_skb_cb) >
+		     sizeof_field(struct sk_buff, cb));
+	return (struct xrds_skb_cb *)skb->cb;
+}
+
+/* Where a message passes on its way in: what RDS_CMSG_RXPATH_LATENCY measures
+ * lies between them.
+ */
+enum xrds_rx_point {
+	XRDS_RX_HDR,		/* a header that begins a message */
+	XRDS_RX_START,		/* its first fragment is taken */
+	XRDS_RX_END,		/* it is whole, and queued on the socket */
+	XRDS_RX_POINTS
+};
+
+static_assert((int)XRDS_RX_POINTS == (int)RDS_MSG_RX_DGRAM_TRACE_MAX);
+
+/**
+ * struct xrds_skb_trace - what a queued message remembers for those who look
+ *	closely; in front of its payload
+ * @seq:	sequence number
+ * @at:		local_clock() at each point, 0: nobody has looked
+ * @tos:	type of service of the connection
+ */
+struct xrds_skb_trace {
+	u64 seq;
+	u64 at[XRDS_RX_POINTS];
+	u8 tos;
+};
+
+static inline struct xrds_skb_trace *xrds_skb_trace(const struct sk_buff *skb)
+{
+	return (struct xrds_skb_trace *)skb->head;
+}
+
+struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp);
+void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		   struct sk_buff *skb);
+void xrds_recv_batch(struct xrds_conn *conn, bool on);
+void xrds_recv_ack_work(struct work_struct *work);
+int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
+		 int flags);
+void xrds_recv_purge(struct xrds_sock *xs);
+bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_recv_ready(struct xrds_sock *xs);
+void xrds_recv_shutdown(struct xrds_sock *xs);
+int xrds_recv_inq(struct xrds_sock *xs);
+
+/* ------------------------------------------------------------- reply.c */
+
+bool xrds_reply_ready(struct xrds_sock *xs);
+struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
+				   bool marks);
+int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
+bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb);
+void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
+
+/* ------------------------------------------------------------- trace.c */
+
+void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb);
+int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
+		    struct msghdr *m);
+int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
+int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on);
+
+#endif /* _XRDS_MSG_H */

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Sockets: what one holds, and what guards that.
+ *
+ * A socket is made by socket(), bound once, and closed; what it has sent refers
+ * to it for as long as that is under way, through its destination. lock_sock()
+ * is for what calls of programs change alone: options, the binding, the peer.
+ * xs->lock (L4) guards what others come to as well: destinations and what they
+ * have queued, RDMA ops and their notices, memory regions. All that has come
+ * in, and who it is from, belongs to sk_receive_queue.lock.
+ */
+#ifndef _XRDS_SOCK_H
+#define _XRDS_SOCK_H
+
+#include <linux/list.h>
+#include <linux/net.h>
+#include <linux/rhashtable.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <net/sock.h>
+
+#include "xrds.h"
+
+struct xrds_source;
+
+/* ----------------------------------------------------------- af_xrds.c */
+
+/**
+ * struct xrds_sock - one AF_RDS socket
+ * @sk:		must be first
+ * @xn:		namespace state
+ * @user:	who made it, with a reference
+ * @id:		number in xn->sock_ids; constant
+ * @xn_node:	in xn->socks; xn->lock, RCU readers
+ * @bind_node:	in xn->binds while bound
+ * @bind:	bound address and port; written once under lock_sock before
+ *		@bound is set
+ * @bound:	@bind is valid; store-release after, load-acquire before it
+ * @peer:	default destination of connect(); written under lock_sock and
+ *		@lock, read under either
+ * @connected:	@peer is valid; guarded the same way
+ * @trans:	transport that owns the bound address, with a module
+ *		reference; written as @bind. Before that what SO_RDS_TRANSPORT
+ *		has asked for; lock_sock
+ * @tos:	type of service of connections this socket uses; @lock
+ * @lock:	L4, see xrds.h
+ * @dests:	destinations of this socket; @lock
+ * @last_dest:	the one that was used last, or NULL; written under @lock, RCU
+ *		readers
+ * @idle_dests:	those of them with nothing queued, oldest first; @lock
+ * @nr_dests:	length of @dests; @lock
+ * @nr_refused:	destinations that refused the last send; @lock
+ * @nr_ready:	those of them that would accept it now; @lock
+ * @queued_bytes: payload accepted and not yet acknowledged; @lock
+ * @queued_msgs: the same in messages; @lock
+ * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock
+ * @nr_promises: reservations for replies not used yet; @lock
+ * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
+ * @nodes:	nodes that RDMA ops went to; @lock
+ * @nr_nodes:	length of @nodes; @lock
+ * @nr_armed:	nodes at which a barrier is armed; @lock
+ * @events:	nodes at which what was waited for has come about; @lock
+ * @notices:	ops whose end the program has not read yet; @lock
+ * @mrs:	memory regions; @lock
+ * @ending:	the socket sends nothing more: its streams end; @lock
+ * @eos_reason:	what the marks say, enum xrds_eos_reason; @lock
+ * @held:	connection with messages of a sendmmsg() that wait for its last,
+ *		with a reference; exchanged without lock
+ * @eos_due:	destinations whose mark is to be queued; @lock
+ * @nr_eos:	marks that are not acknowledged yet, due ones included; @lock
+ * @eos_work:	queues marks that become due
+ * @drained:	woken when everything is acknowledged after close
+ * @linger_node: in xn->lingering after close; xn->lock
+ * @linger_end:	jiffies when a closed socket gives up
+ * @rcv_bytes:	payload charged in sk_receive_queue; its lock
+ * @congested:	over the receive limit and not yet drained to half of it;
+ *		sk_receive_queue.lock
+ * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
+ * @sources:	who has spoken to this socket; those whose stream has ended
+ *		come first; sk_receive_queue.lock, as all down to @all_ended
+ * @last_source: the last of them to speak
+ * @nr_sources:	length of @sources
+ * @nr_open:	sources whose stream has not ended
+ * @heard:	there was a source
+ * @sources_lost: one could not be noted
+ * @all_ended:	every stream has ended, as far as we know
+ * @rx_trace:	SO_RDS_MSG_RXPATH_LATENCY; @lock
+ * @recverr:	RDS_RECVERR; lock_sock
+ * @cong_monitor: RDS_CONG_MONITOR; @lock
+ * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
+ * @cong_news:	a destination that refused us for congestion is clear again,
+ *		RDS_CONG_MONITOR is off, and no poll has reported it yet; @lock
+ * @cleared:	the same destinations while RDS_CONG_MONITOR is on; @lock
+ */
+struct xrds_sock {
+	struct sock sk;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	u32 id;
+	struct list_head xn_node;
+	struct rhash_head bind_node;
+	struct xrds_bind_key bind;
+	bool bound;
+	struct xrds_addr peer;
+	bool connected;
+	const struct xrds_transport *trans;
+	u8 tos;
+
+	spinlock_t lock;		/* L4 */
+	struct list_head dests;
+	struct xrds_dest *last_dest;
+	struct list_head idle_dests;
+	u32 nr_dests;
+	u32 nr_refused;
+	u32 nr_ready;
+	u64 queued_bytes;
+	u64 queued_msgs;
+	u32 reply_reserve;
+	u32 nr_promises;
+	u32 dest_sndbuf;
+	struct list_head nodes;
+	u32 nr_nodes;
+	u32 nr_armed;
+	struct list_head events;
+	struct list_head notices;
+	struct list_head mrs;
+	bool ending;
+	u32 eos_reason;
+	struct xrds_conn *held;
+	struct list_head eos_due;
+	u32 nr_eos;
+	struct delayed_work eos_work;
+	wait_queue_head_t drained;
+	struct list_head linger_node;
+	unsigned long linger_end;
+
+	u64 rcv_bytes;
+	bool congested;
+	struct list_head cong_node;
+
+	struct list_head sources;
+	struct xrds_source *last_source;
+	u32 nr_sources;
+	u32 nr_open;
+	bool heard;
+	bool sources_lost;
+	bool all_ended;
+
+	struct rds_rx_trace_so rx_trace;
+	bool recverr;
+	bool cong_monitor;
+	bool cong_eagain;
+	bool cong_news;
+	struct list_head cleared;
+};
+
+void xrds_sock_drained(struct xrds_sock *xs);
+
+static inline struct xrds_sock *xrds_sk(const struct sock *sk)
+{
+	return (struct xrds_sock *)sk;
+}
+
+/* The payload bytes asked for: the core stores twice that */
+static inline u32 xrds_sk_rcvbuf(const struct xrds_sock *xs)
+{
+	return READ_ONCE(xs->sk.sk_rcvbuf) / 2;
+}
+
+static inline u32 xrds_sk_sndbuf(const struct xrds_sock *xs)
+{
+	return READ_ONCE(xs->sk.sk_sndbuf) / 2;
+}
+
+static inline bool xrds_sk_bound(const struct xrds_sock *xs)
+{
+	/* pairs with the store-release in xrds_bind() */
+	return smp_load_acquire(&xs->bound);
+}
+
+/* --------------------------------------------------------------- opt.c */
+
+int xrds_setsockopt(struct socket *sock, int level, int optname,
+		    sockptr_t optval, unsigned int optlen);
+int xrds_getsockopt(struct socket *sock, int level, int optname,
+		    char __user *optval, int __user *optlen);
+
+#endif /* _XRDS_SOCK_H */
