@@ -41,7 +41,7 @@ help:
 	@echo '                    and 7.2 (T=, KERNEL=6.1,7.2)'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
 	@echo '  make fuzz         the wire decoder with random input, for ten minutes'
-	@echo '                    (FUZZ_SECONDS=); what it covers of wire.c'
+	@echo '                    (FUZZ_SECONDS=); what it covers of wire*.c'
 	@echo '  make bench        ratios to the verbs below and to what competes, in'
 	@echo '                    virtual time, and plots (BENCH=quick: fewer of'
 	@echo '                    them; BENCH_PROFILE=case: which functions it is in)'

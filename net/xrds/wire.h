@@ -2,7 +2,7 @@
 /*
  * Wire format of RDS over RDMA: layouts, limits and the pure functions that
  * encode, decode and validate them. Documentation/xrds-wire.rst is the
- * specification; wire.c implements it.
+ * specification; wire*.c implement it.
  *
  * Nothing in here knows a kernel object: the file is also built in user space
  * by the unit tests and by the fuzz target. All layouts are big-endian.

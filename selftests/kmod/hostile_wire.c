@@ -11,3 +11,6 @@
 
 #include "wire.c"
 #include "wire_bundle.c"
+#include "wire_cong.c"
+#include "wire_hello.c"
+#include "wire_reasm.c"
