@@ -383,27 +383,33 @@ void xrds_classic_beat(struct xrds_conn *conn);
 
 int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
 int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
-u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status);
-void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
-		   struct list_head *list);
 bool xrds_xmit_waits(struct xrds_conn *conn, u32 room);
 struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room);
 void xrds_xmit_pump(struct xrds_conn *conn);
-int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
 void xrds_xmit_need_ack(struct xrds_conn *conn);
 bool xrds_xmit_beat(struct xrds_conn *conn);
 u64 xrds_xmit_ack_value(struct xrds_conn *conn);
+bool xrds_xmit_wanted(const struct xrds_conn *conn);
+u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
+
+/* --------------------------------------------------------- xmit_done.c */
+
+u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status);
+void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
+		   struct list_head *list);
+int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
+void xrds_xmit_drop_all(struct xrds_conn *conn);
+void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
+		      bool marks);
+
+/* --------------------------------------------------------- xmit_open.c */
+
 unsigned long xrds_xmit_peer_reborn(const struct xrds_conn *conn,
 				    const struct xrds_wire_hello *h);
 int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_xmit_close(struct xrds_conn *conn);
 void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted);
-void xrds_xmit_drop_all(struct xrds_conn *conn);
 void xrds_xmit_settle(struct xrds_conn *conn);
-void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
-		      bool marks);
-bool xrds_xmit_wanted(const struct xrds_conn *conn);
-u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
 
 /* -------------------------------------------------------------- cong.c */
 
