@@ -6,9 +6,10 @@
  * A socket is made by socket(), bound once, and closed. Binding decides the
  * transport, by the address. Closing takes the socket out of the bind table,
  * drops what it has not read, and leaves what it has sent: its connections go
- * on delivering, for net.xrds.linger_ms at most, and every message refers to
- * the socket through its destination. Behind them goes the end of each stream,
- * see eos.c. SO_LINGER waits for that, or with a time of zero drops the messages.
+ * on delivering, for net.xrds.linger_ms at most, see linger.c, and every message
+ * refers to the socket through its destination. Behind them goes the end of each
+ * stream, see eos.c. SO_LINGER waits for that, or with a time of zero drops the
+ * messages.
  *
  * A closed socket does not pin the module: unloading ends what lingers, after
  * a short time for it to get out.
@@ -55,130 +56,6 @@ static struct proto xrds_proto = {
 
 /* ---------------------------------------------------------------- close */
 
-/**
- * xrds_sock_drained - a closed socket has nothing left to deliver
- * @xs: socket; the caller has a reference
- *
- * Context: any, without L4, L5.
- */
-void xrds_sock_drained(struct xrds_sock *xs)
-{
-	struct xrds_net *xn = xs->xn;
-	bool was;
-
-	spin_lock_bh(&xn->lock);
-	was = !list_empty(&xs->linger_node);
-	list_del_init(&xs->linger_node);
-	spin_unlock_bh(&xn->lock);
-
-	wake_up_all(&xs->drained);
-	if (was)
-		sock_put(&xs->sk);
-}
-
-static bool xrds_sock_is_drained(struct xrds_sock *xs)
-{
-	bool drained;
-
-	spin_lock_bh(&xs->lock);
-	drained = !xs->queued_msgs && !xs->nr_eos;
-	spin_unlock_bh(&xs->lock);
-	return drained;
-}
-
-/* Put a closed socket on the list of those that still deliver, behind those
- * that give up earlier: mostly at its end.
- */
-static void xrds_sock_linger(struct xrds_sock *xs)
-{
-	unsigned long wait = msecs_to_jiffies(READ_ONCE(xs->xn->linger_ms));
-	struct xrds_net *xn = xs->xn;
-	struct xrds_sock *before;
-	bool first;
-
-	sock_hold(&xs->sk);
-	spin_lock_bh(&xn->lock);
-	xs->linger_end = jiffies + wait;
-	list_for_each_entry_reverse(before, &xn->lingering, linger_node)
-		if (!time_before(xs->linger_end, before->linger_end))
-			break;
-	list_add(&xs->linger_node, &before->linger_node);
-	first = list_is_first(&xs->linger_node, &xn->lingering);
-	spin_unlock_bh(&xn->lock);
-	/* it may be waiting for one that is gone, for longer */
-	if (first)
-		mod_delayed_work(system_wq, &xn->linger_work, wait);
-
-	/* the last message may have gone before we were on the list */
-	if (xrds_sock_is_drained(xs))
-		xrds_sock_drained(xs);
-}
-
-/* The first on the list if its time is over, else NULL and when that is. */
-static struct xrds_sock *xrds_linger_expired(struct xrds_net *xn,
-					     unsigned long *wait)
-{
-	unsigned long now = jiffies;
-	struct xrds_sock *xs;
-
-	*wait = 0;
-	spin_lock_bh(&xn->lock);
-	xs = list_first_entry_or_null(&xn->lingering, struct xrds_sock,
-				      linger_node);
-	if (xs && time_before(now, xs->linger_end)) {
-		*wait = xs->linger_end - now;
-		xs = NULL;
-	}
-	if (xs)
-		list_del_init(&xs->linger_node);
-	spin_unlock_bh(&xn->lock);
-	return xs;
-}
-
-static void xrds_linger_work(struct work_struct *work)
-{
-	struct xrds_net *xn = container_of(to_delayed_work(work),
-					   struct xrds_net, linger_work);
-	struct xrds_sock *xs;
-	unsigned long wait;
-
-	while ((xs = xrds_linger_expired(xn, &wait))) {
-		xrds_eos_give_up(xs);
-		xrds_xmit_cancel(xs, NULL, true);
-		sock_put(&xs->sk);
-		cond_resched();
-	}
-	if (wait)
-		queue_delayed_work(system_wq, &xn->linger_work, wait);
-}
-
-/* SO_LINGER without a time is an abort: what is not under way goes nowhere. */
-static void xrds_sock_close_begin(struct xrds_sock *xs)
-{
-	struct sock *sk = &xs->sk;
-
-	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime) {
-		/* of a stream that was ending, too, see xrds_shutdown() */
-		WRITE_ONCE(xs->eos_reason, XRDS_EOS_ABORTED);
-		xrds_xmit_cancel(xs, NULL, false);
-		xrds_eos_begin(xs, XRDS_EOS_ABORTED, true);
-	} else {
-		xrds_eos_begin(xs, XRDS_EOS_FINISHED, true);
-	}
-}
-
-/* With a time: wait until everything is acknowledged. */
-static void xrds_sock_close_wait(struct xrds_sock *xs)
-{
-	struct sock *sk = &xs->sk;
-
-	if (sock_flag(sk, SOCK_LINGER) && sk->sk_lingertime &&
-	    !(current->flags & PF_EXITING))
-		wait_event_interruptible_timeout(xs->drained,
-						 xrds_sock_is_drained(xs),
-						 sk->sk_lingertime);
-}
-
 static int xrds_release(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
@@ -193,7 +70,7 @@ static int xrds_release(struct socket *sock)
 	xrds_send_push(xs);
 	/* while the destinations are still sure to stay */
 	if (xs->bound)
-		xrds_sock_close_begin(xs);
+		xrds_linger_begin(xs);
 	sock_orphan(sk);
 	sock->sk = NULL;
 	sock_prot_inuse_add(sock_net(sk), &xrds_proto, -1);
@@ -212,8 +89,8 @@ static int xrds_release(struct socket *sock)
 		xrds_notices_purge(xs);
 		xrds_mr_free_all(xs);
 		xrds_dest_close_all(xs);
-		xrds_sock_close_wait(xs);
-		xrds_sock_linger(xs);
+		xrds_linger_wait(xs);
+		xrds_linger_start(xs);
 		xrds_transport_leave(xs->trans, sock_net(sk));
 	}
 	if (xs->trans)

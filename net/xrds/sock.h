@@ -155,8 +155,6 @@ struct xrds_sock {
 	struct list_head cleared;
 };
 
-void xrds_sock_drained(struct xrds_sock *xs);
-
 static inline struct xrds_sock *xrds_sk(const struct sock *sk)
 {
 	return (struct xrds_sock *)sk;
@@ -178,6 +176,14 @@ static inline bool xrds_sk_bound(const struct xrds_sock *xs)
 	/* pairs with the store-release in xrds_bind() */
 	return smp_load_acquire(&xs->bound);
 }
+
+/* ------------------------------------------------------------ linger.c */
+
+void xrds_linger_begin(struct xrds_sock *xs);
+void xrds_linger_wait(struct xrds_sock *xs);
+void xrds_linger_start(struct xrds_sock *xs);
+void xrds_linger_drained(struct xrds_sock *xs);
+void xrds_linger_work(struct work_struct *work);
 
 /* --------------------------------------------------------------- opt.c */
 

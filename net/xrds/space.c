@@ -353,7 +353,7 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 	if (owes)
 		xrds_eos_kick(xs);
 	if (drained)
-		xrds_sock_drained(xs);
+		xrds_linger_drained(xs);
 	if (gone)
 		xrds_dest_release(dest);
 }
@@ -378,7 +378,7 @@ void xrds_dest_eos_done(struct xrds_dest *dest)
 	spin_unlock_bh(&xs->lock);
 
 	if (drained)
-		xrds_sock_drained(xs);
+		xrds_linger_drained(xs);
 	if (gone)
 		xrds_dest_release(dest);
 }
