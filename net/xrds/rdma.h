@@ -253,7 +253,6 @@ void xrds_node_marks(struct xrds_sock *xs, const struct xrds_addr *to,
 		     u64 *issued, u64 *completed);
 struct xrds_node *xrds_node_get_for(struct xrds_sock *xs,
 				    const struct xrds_addr *to);
-void xrds_node_arm(struct xrds_sock *xs, struct xrds_node *node, u64 id);
 void xrds_node_free_all(struct xrds_sock *xs);
 struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
 				    const struct rds_rdma_args *args);
@@ -263,9 +262,17 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_sock *xs,
 void xrds_rop_issue(struct xrds_rop *rop);
 void xrds_rop_done(struct xrds_rop *rop, s32 status);
 void xrds_rop_put(struct xrds_rop *rop);
+
+/* ------------------------------------------------------------ notice.c */
+
+void xrds_notice_wake(struct xrds_sock *xs, struct xrds_node *node,
+		      __poll_t mask);
+bool xrds_notice_event(struct xrds_sock *xs, struct xrds_node *node,
+		       bool asked);
+void xrds_node_arm(struct xrds_sock *xs, struct xrds_node *node, u64 id);
 int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock);
-__poll_t xrds_notices_pending(struct xrds_sock *xs);
 bool xrds_cmsg_room(const struct msghdr *m, size_t len);
+__poll_t xrds_notices_pending(struct xrds_sock *xs);
 int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_notices_purge(struct xrds_sock *xs);
 
