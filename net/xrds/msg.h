@@ -21,7 +21,7 @@
 
 #include "xrds.h"
 
-/* -------------------------------------------------------------- send.c */
+/* --------------------------------------------------------------- msg.c */
 
 /* What a message costs at least, in the send space of its destination and in
  * the receive buffer: empty messages need memory too.
@@ -84,18 +84,25 @@ struct xrds_msg {
 	struct bio_vec bv[];
 };
 
-int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
-void xrds_send_push(struct xrds_sock *xs);
 struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
 				gfp_t gfp);
 void xrds_msg_put(struct xrds_msg *msg);
 struct page *xrds_msg_page(u32 len, u32 *bytes);
 int xrds_msg_frag(struct bio_vec *bv, struct iov_iter *from, u32 len);
+struct xrds_msg *xrds_msg_around(struct xrds_net *xn, struct sk_buff *skb,
+				 u32 len);
+struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,
+				    u32 len);
 
 static inline void xrds_msg_get(struct xrds_msg *msg)
 {
 	refcount_inc(&msg->ref);
 }
+
+/* -------------------------------------------------------------- send.c */
+
+int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+void xrds_send_push(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- recv.c */
 
