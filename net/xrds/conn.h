@@ -174,6 +174,8 @@ struct xrds_classic {
  * @error:	reason of XRDS_EV_ERROR, negative errno; @lock
  * @pending:	request that waits for the worker, owned by the transport;
  *		@lock
+ * @no_bundles:	there was no memory to take one apart, so we want none any more;
+ *		written by the receive path, read when an endpoint is made
  * @hello:	the peer's clear-to-send; written by the receive path before
  *		XRDS_EV_CTS, read by the worker after it
  * @tx_lock:	L2
@@ -269,6 +271,7 @@ struct xrds_conn {
 	u32 ep_gen;
 	int error;
 	struct xrds_request *pending;
+	bool no_bundles;
 	struct list_head sendq;
 	struct list_head inflight;
 	u64 acked;

@@ -231,7 +231,8 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 /* -------------------------------------------------------------- bundles */
 
 /* A message of a bundle, at its place in the buffer. Without memory for it the
- * endpoint ends: nothing is acknowledged, and it comes again on the next one.
+ * endpoint ends: it is not acknowledged, and comes again on the next one, which
+ * has no bundles: what comes alone has memory in reserve.
  */
 static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 					       const struct xrds_wire_msg *wm,
@@ -253,6 +254,7 @@ static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 	rx->last = rx->head;
 	if (!rx->head) {
 		rx->failed = true;
+		WRITE_ONCE(ep->conn->no_bundles, true);
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 		return XRDS_WIRE_OK;
 	}

@@ -708,8 +708,10 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
  */
 int xrds_ib_send_init(struct xrds_ib_ep *ep)
 {
-	ep->revision = READ_ONCE(ep->xin->bundle_bytes) ? XRDS_REVISION :
-							   XRDS_REVISION_FIRST;
+	ep->revision = XRDS_REVISION;
+	if (!READ_ONCE(ep->xin->bundle_bytes) ||
+	    READ_ONCE(ep->conn->no_bundles))
+		ep->revision = XRDS_REVISION_FIRST;
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 	init_waitqueue_head(&ep->tx.emptied);

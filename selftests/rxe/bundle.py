@@ -9,6 +9,8 @@ import close
 import traffic
 
 TIMEOUT = 200
+MODULES = "xrds_ib xrds_nomem"
+NO_MEMORY = "/sys/module/xrds_nomem/parameters"
 KNOB = "/proc/sys/net/xrds/ib/bundle_bytes"
 SMALL = "-M -m 1500"
 ENOUGH = 100000000          # messages, more than there is time for
@@ -86,6 +88,24 @@ def test_reconnect(rig):
     for node, counts in zip(rig.nodes, grown):
         rig.check(counts["conn_up"] >= 20,
                   f"{node}: up {counts['conn_up']} times")
+
+
+def test_no_memory(rig):
+    """No memory to take a bundle apart: the connection is lost once, and has no
+    bundles from then on. No message is lost, however often it happens.
+    """
+    rig.b.write(f"{NO_MEMORY}/every", "50")
+    grown = _run(rig, 3000, seed=67)
+    rig.b.write(f"{NO_MEMORY}/every", "0")
+    struck = int(rig.b.read(f"{NO_MEMORY}/struck"))
+    for node, counts in zip(rig.nodes, grown):
+        rig.diag(f"{node}: " + ", ".join(f"{name} {counts[name]}" for name in (
+            "conn_up", "ib_rx_bundles", "ib_rx_copy_no_mem")))
+    rig.check(struck >= 5, f"struck {struck} times only")
+    rig.check(grown[1]["ib_rx_bundles"] > 0, "no bundle came")
+    # the first connection, the one without bundles, and maybe one that crossed
+    rig.check(all(counts["conn_up"] <= 3 for counts in grown),
+              "connections are lost again and again")
 
 
 def test_unwanted(rig):
