@@ -190,10 +190,9 @@ void xrds_classic_open(struct xrds_conn *conn)
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
-	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED,
-		       xrds_xmit_done(&acked, true, RDS_RDMA_DROPPED));
-	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_STALE_PEER,
-		       xrds_xmit_done(&stale, false, RDS_RDMA_DROPPED));
+	xrds_xmit_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_xmit_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
+		       RDS_RDMA_DROPPED);
 }
 
 /* --------------------------------------------------------------- sending */
@@ -218,7 +217,7 @@ void xrds_classic_skip_marks(struct xrds_conn *conn)
 		xrds_xmit_end(conn, msg, &marks);
 	}
 	spin_unlock(&conn->lock);
-	xrds_xmit_done(&marks, true, RDS_RDMA_DROPPED);
+	xrds_xmit_done(conn->xn, &marks, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
 }
 
 /**

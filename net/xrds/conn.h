@@ -397,7 +397,8 @@ u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
 
 /* --------------------------------------------------------- xmit_done.c */
 
-u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status);
+void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
+		    enum xrds_counter fate, s32 status);
 void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		   struct list_head *list);
 int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);

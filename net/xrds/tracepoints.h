@@ -86,37 +86,47 @@ TRACE_EVENT(xrds_conn_state,
 
 /* --------------------------------------------------------------- messages */
 
+#define XRDS_TP_MSG_FIELDS		\
+	XRDS_TP_ADDRS			\
+	__field(u16, sport)		\
+	__field(u16, dport)		\
+	__field(u64, seq)		\
+	__field(u32, len)		\
+	__field(u8, flags)		\
+	__field(u64, rop)
+
+/* The kernel's own messages have no destination. */
+#define XRDS_TP_MSG_SET(_msg)						\
+	do {								\
+		const struct xrds_msg *m = (_msg);			\
+		const struct xrds_dest *dest = m->dest;			\
+									\
+		memset(__entry->laddr, 0, 16);				\
+		memset(__entry->faddr, 0, 16);				\
+		if (dest) {						\
+			XRDS_TP_SET(laddr, &dest->key.xs->bind.addr);	\
+			XRDS_TP_SET(faddr, &dest->key.addr);		\
+		}							\
+		__entry->sport = m->sport;				\
+		__entry->dport = m->dport;				\
+		__entry->seq = m->seq;					\
+		__entry->len = m->len;					\
+		__entry->flags = m->flags;				\
+		__entry->rop = m->rop ? m->rop->id : 0;			\
+	} while (0)
+
+#define XRDS_TP_MSG_FORMAT \
+	"[%pI6c]:%u->[%pI6c]:%u seq=%llu len=%u flags=0x%x op=%llu"
+#define XRDS_TP_MSG_ARGS						\
+	__entry->laddr, __entry->sport, __entry->faddr, __entry->dport,	\
+	__entry->seq, __entry->len, __entry->flags, __entry->rop
+
 DECLARE_EVENT_CLASS(xrds_msg,
 	TP_PROTO(const struct xrds_msg *msg),
 	TP_ARGS(msg),
-	TP_STRUCT__entry(
-		XRDS_TP_ADDRS
-		__field(u16, sport)
-		__field(u16, dport)
-		__field(u64, seq)
-		__field(u32, len)
-		__field(u8, flags)
-		__field(u64, rop)
-	),
-	TP_fast_assign(
-		/* the kernel's own messages have no destination */
-		memset(__entry->laddr, 0, 16);
-		memset(__entry->faddr, 0, 16);
-		if (msg->dest) {
-			XRDS_TP_SET(laddr, &msg->dest->key.xs->bind.addr);
-			XRDS_TP_SET(faddr, &msg->dest->key.addr);
-		}
-		__entry->sport = msg->sport;
-		__entry->dport = msg->dport;
-		__entry->seq = msg->seq;
-		__entry->len = msg->len;
-		__entry->flags = msg->flags;
-		__entry->rop = msg->rop ? msg->rop->id : 0;
-	),
-	TP_printk("[%pI6c]:%u->[%pI6c]:%u seq=%llu len=%u flags=0x%x op=%llu",
-		  __entry->laddr, __entry->sport, __entry->faddr,
-		  __entry->dport, __entry->seq, __entry->len, __entry->flags,
-		  __entry->rop)
+	TP_STRUCT__entry(XRDS_TP_MSG_FIELDS),
+	TP_fast_assign(XRDS_TP_MSG_SET(msg);),
+	TP_printk(XRDS_TP_MSG_FORMAT, XRDS_TP_MSG_ARGS)
 );
 
 #define XRDS_TP_MSG(_name) \
@@ -127,7 +137,20 @@ XRDS_TP_MSG(queue);
 XRDS_TP_MSG(post);
 XRDS_TP_MSG(done);
 XRDS_TP_MSG(ack);
-XRDS_TP_MSG(drop);
+
+TRACE_EVENT(xrds_msg_drop,
+	TP_PROTO(const struct xrds_msg *msg, enum xrds_counter reason),
+	TP_ARGS(msg, reason),
+	TP_STRUCT__entry(
+		XRDS_TP_MSG_FIELDS
+		__array(char, reason, 24)
+	),
+	TP_fast_assign(
+		XRDS_TP_MSG_SET(msg);
+		strscpy(__entry->reason, xrds_counter_name(reason), 24);
+	),
+	TP_printk(XRDS_TP_MSG_FORMAT " %s", XRDS_TP_MSG_ARGS, __entry->reason)
+);
 
 TRACE_EVENT(xrds_msg_rx,
 	TP_PROTO(const struct xrds_conn *conn, const struct xrds_wire_msg *wm,

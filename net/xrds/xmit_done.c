@@ -50,25 +50,27 @@ static void xrds_done_flush(struct xrds_done *done)
 
 /**
  * xrds_xmit_done - end messages
+ * @xn: their namespace
  * @list: of messages; its references are dropped
- * @acked: the peer has them
+ * @fate: XRDS_C_SEND_ACKED, or why they are dropped; counts them, but not the
+ *	ends of streams
  * @status: how an op ends that the transport never had; it ends the others
  *
  * Context: any, without L3, L4.
- * Return: how many, not counting the ends of streams.
  */
-u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status)
+void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
+		    enum xrds_counter fate, s32 status)
 {
-	struct xrds_done done = { .acked = acked };
+	struct xrds_done done = { .acked = fate == XRDS_C_SEND_ACKED };
 	struct xrds_msg *msg, *tmp;
 	u32 n = 0;
 
 	list_for_each_entry_safe(msg, tmp, list, node) {
 		list_del_init(&msg->node);
-		if (acked)
+		if (done.acked)
 			trace_xrds_msg_ack(msg);
 		else
-			trace_xrds_msg_drop(msg);
+			trace_xrds_msg_drop(msg, fate);
 		if (msg->rop && !msg->posted)
 			xrds_rop_done(msg->rop, status);
 		if (msg->flags & XRDS_F_EOS) {
@@ -90,7 +92,7 @@ u32 xrds_xmit_done(struct list_head *list, bool acked, s32 status)
 		xrds_msg_put(msg);
 	}
 	xrds_done_flush(&done);
-	return n;
+	xrds_count_add(xn, fate, n);
 }
 
 /**
@@ -132,7 +134,6 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 	struct xrds_msg *msg, *tmp;
 	bool last, parted;
 	LIST_HEAD(acked);
-	u32 n;
 
 	/* The common header brings nothing new. Until the connection is open
 	 * the numbers may be those of an incarnation that is gone;
@@ -155,8 +156,7 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
 	spin_unlock_bh(&conn->lock);
 
-	n = xrds_xmit_done(&acked, true, RDS_RDMA_DROPPED);
-	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED, n);
+	xrds_xmit_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
 	if (last)
 		xrds_xmit_wake_flush(conn->xn);
 	if (parted)
@@ -182,8 +182,8 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 		xrds_xmit_end(conn, msg, &drop);
 	spin_unlock_bh(&conn->lock);
 
-	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_CONN_DEAD,
-		       xrds_xmit_done(&drop, false, RDS_RDMA_DROPPED));
+	xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CONN_DEAD,
+		       RDS_RDMA_DROPPED);
 }
 
 /* Does the message belong to this socket, and go there? */
@@ -243,6 +243,5 @@ void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
 	}
 	rcu_read_unlock();
 
-	xrds_count_add(xn, XRDS_C_SEND_DROP_CLOSED,
-		       xrds_xmit_done(&drop, false, RDS_RDMA_CANCELED));
+	xrds_xmit_done(xn, &drop, XRDS_C_SEND_DROP_CLOSED, RDS_RDMA_CANCELED);
 }

@@ -135,11 +135,9 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
-	xrds_count_add(conn->xn, XRDS_C_SEND_ACKED,
-		       xrds_xmit_done(&acked, true, RDS_RDMA_DROPPED));
-	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_STALE_PEER,
-		       xrds_xmit_done(&stale, false,
-				      RDS_RDMA_DROPPED));
+	xrds_xmit_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_xmit_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
+		       RDS_RDMA_DROPPED);
 	return 0;
 }
 
@@ -192,8 +190,7 @@ void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
 				xrds_xmit_end(conn, msg, &drop);
 	spin_unlock_bh(&conn->lock);
 
-	xrds_count_add(conn->xn, XRDS_C_SEND_DROP_OP,
-		       xrds_xmit_done(&drop, false, RDS_RDMA_DROPPED));
+	xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP, RDS_RDMA_DROPPED);
 }
 
 /**
