@@ -29,6 +29,7 @@ enum {
 	STABLE		= 200,		/* sockets that stay */
 	MANY		= 2000,
 	DESTS		= 500,
+	STEP		= 100,		/* destinations */
 	DUMPS		= 60,
 	ATTRS		= 64,
 	PART_BYTES	= 64 << 10,
@@ -416,43 +417,84 @@ static void see_dest(const struct row *row, void *arg)
 	p->queued += u64_of(row, XRDS_A_DEST_QUEUED_MSGS);
 }
 
+/* A message to each of these ports, so that there is a destination */
+static void send_each(int fd, int first, int nr)
+{
+	union addr to = addr_of(tap_host, 0);
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		addr_set_port(&to, first + i);
+		check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &to), 1);
+	}
+}
+
+static int missing_of(const struct ports *p)
+{
+	int i, missing = 0;
+
+	for (i = 0; i < p->nr; i++)
+		missing += !p->times[i];
+	return missing;
+}
+
 static void destinations(void)
 {
 	static struct ports p = { .first = 5000, .nr = DESTS };
-	union addr to = addr_of(tap_host, 0);
-	int fd, i, missing = 0, twice = 0;
+	int fd, i, twice = 0;
 	struct nl nl;
 
 	stall_loop();
 	fd = rds_bound(NULL);
-	for (i = 0; i < DESTS; i++) {
-		addr_set_port(&to, p.first + i);
-		check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &to), 1);
-	}
+	send_each(fd, p.first, DESTS);
 	nl_open_part(&nl, PART_SMALL);
 	check_eq(dump(&nl, XRDS_CMD_DEST_GET, see_dest, &p), 0);
-	for (i = 0; i < DESTS; i++) {
-		missing += !p.times[i];
+	for (i = 0; i < DESTS; i++)
 		twice += p.times[i] > 1;
-	}
 	check(nl.parts > 3);
-	check_eq(missing, 0);
+	check_eq(missing_of(&p), 0);
 	check(!twice || nl.interrupted);
 	if (!twice)
 		check_eq(p.queued, DESTS);
 }
 
+/* The table grows while it is dumped: the dump says so, and has what was there
+ * from its begin to its end. When it grows is the kernel's choice, but with
+ * each doubling of what it has it does.
+ */
+static void resized(void)
+{
+	static struct ports p = { .first = 5000, .nr = STEP };
+	bool grown = false;
+	int fd, nr;
+	struct nl nl;
+
+	stall_loop();
+	fd = rds_bound(NULL);
+	send_each(fd, p.first, STEP);
+	for (nr = STEP; nr < 2 * DESTS && !grown; nr += STEP) {
+		memset(p.times, 0, sizeof(p.times));
+		nl_open_part(&nl, PART_SMALL);
+		must(request(&nl, nl.family, NLM_F_DUMP, XRDS_CMD_DEST_GET,
+			     NULL));
+		check_eq(part_read(&nl, see_dest, &p), 1);
+		send_each(fd, p.first + nr, STEP);
+		while (part_read(&nl, see_dest, &p) > 0)
+			;
+		check_eq(missing_of(&p), 0);
+		grown = nl.interrupted;
+		close(nl.fd);
+	}
+	check(grown);
+}
+
 /* Who goes away in the midst of a dump leaves nothing: the rig unloads. */
 static void abandoned(void)
 {
-	union addr to = addr_of(tap_host, 0);
 	int fd = rds_bound(NULL), i, n = 0;
 	struct nl nl;
 
-	for (i = 0; i < DESTS; i++) {
-		addr_set_port(&to, 5000 + i);
-		check_ret(rds_send(fd, "x", 1, 0, &to), 1);
-	}
+	send_each(fd, 5000, DESTS);
 	for (i = 0; i < 10; i++) {
 		nl_open_part(&nl, PART_SMALL);
 		must(request(&nl, nl.family, NLM_F_DUMP, XRDS_CMD_DEST_GET,
@@ -728,6 +770,7 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "destinations", "each destination and what is queued for it",
 	  destinations, 0, 0 },
+	{ "resized", "a table that grows in the midst of it", resized, 0, 0 },
 	{ "abandoned", "a dump that is given up leaves nothing", abandoned, 0, 0 },
 	{ "regions", "memory regions, as long as they are there", regions, 0, 0 },
 	{ "nodes", "identifiers and marks, as XRDS_DEST_STATUS has them", nodes, 0, 0 },
