@@ -267,7 +267,7 @@ class Bench:
         """While a stream goes on, between the same nodes: another program's."""
         size = case.beside
         # else what is due for the one waits for the programs of the other
-        self.node.run("bench-rds promote $(pgrep ksoftirqd)")
+        self.node.run("bench-rds promote $(pidof ksoftirqd/0)")
         stream = self.node.start(
             f"xrds-perf -m stream -l {size} -b {4 * size} "
             f"-B {cases.ROOM} -n 1000000000 {ends}")
@@ -280,7 +280,7 @@ class Bench:
         finally:
             stream.kill()
             stream.wait(check=False)
-            self.node.run("bench-rds demote $(pgrep ksoftirqd)")
+            self.node.run("bench-rds demote $(pidof ksoftirqd/0)")
 
     def _profile(self, title: str, command: str, count: int) -> None:
         """Which functions the whole node was in meanwhile, by samples."""
