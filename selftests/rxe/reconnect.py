@@ -15,6 +15,7 @@ RECONNECTS = int(os.environ.get("RECONNECTS", "60"))
 MEETINGS = int(os.environ.get("MEETINGS", "100"))
 TIMEOUT = 300 + RECONNECTS + MEETINGS
 BACKOFF_MS = 3000           # longer than any round may take
+IDLE_MS = 100               # longer than one side may be behind the other
 ENOUGH = 100000000          # messages, more than there is time for
 KIB_PER_RECONNECT = 2       # growth of memory that counts as none
 
@@ -30,7 +31,7 @@ def test_meet(rig):
         _backoff(node, BACKOFF_MS, BACKOFF_MS)
     # both sockets are there before the first connection is counted
     before = [close.counters(n) for n in rig.nodes]
-    close.idle(rig, 8)
+    close.idle(rig, int(IDLE_MS * rig.kernel.slow))
     procs = [here.start(f"test_meet {here.ip} {there.ip} {MEETINGS}")
              for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
     for proc in procs:
