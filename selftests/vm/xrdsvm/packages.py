@@ -210,7 +210,13 @@ def _remove(system: System, clean: set[str]) -> None:
 def _make_install(system: System, target: str, clean: set[str]) -> None:
     release = system.kernel.release
     make = f"make -s -C {TOP} KDIR=/usr/src/linux-headers-{release}"
+    if target == "install-dkms":        # over an older version, which goes
+        system.run(f"{make} {target} VERSION=0.0.1")
     system.run(f"{make} {target}")
+    if target == "install-dkms":
+        found = system.run("ls -d /usr/src/xrds-* /var/lib/dkms/xrds/[0-9]*")
+        _check(len(found.split()) == 2 and "0.0.1" not in found,
+               f"sources and modules of one version:\n{found}")
     _check_modules(system, "extra/net/xrds" if target == "install" else DKMS)
     system.run("xrds-ping --help")
     system.run(f"{make} uninstall")
