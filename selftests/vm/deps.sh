@@ -17,7 +17,7 @@ rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd libmnl-dev
 rig="$rig qperf trinity"
 bench="$rig gnuplot-nox perftest ibverbs-providers"
 check="$build git python3 python3-yaml sparse shellcheck codespell mandoc xz-utils"
-deb="$build libmnl-dev dpkg-dev debhelper dh-dkms lintian"
+deb="$build build-essential git libmnl-dev dpkg-dev debhelper dh-dkms lintian"
 
 check="$check man-db python3-docutils"
 wanted=
