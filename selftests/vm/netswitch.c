@@ -233,11 +233,12 @@ int main(int argc, char **argv)
 		fds[nports].events = POLLIN;
 		if (poll(fds, nports + 1, -1) < 0 && errno != EINTR)
 			err(1, "netswitch: poll");
+		/* what came in before a command goes before it */
+		for (int i = 0; i < nports; i++)
+			if (fds[nports].revents || fds[i].revents & POLLIN)
+				receive(i);
 		if (fds[nports].revents)
 			command();
-		for (int i = 0; i < nports; i++)
-			if (fds[i].revents & POLLIN)
-				receive(i);
 		for (int i = 0; i < nports; i++)
 			flush(&ports[i]);
 	}
