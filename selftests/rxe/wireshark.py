@@ -56,10 +56,14 @@ def _sizes(here, there, source: str, target: str) -> None:
 
 
 def _end(rig) -> None:
-    """In order: what sockets have left is sent, then the module goes."""
+    """In order: what sockets have left is sent, then the module goes, and the
+    far node has given its last answer when its connections have gone as well.
+    """
     for node in rig.nodes:
         node.run("settled 20")
     rig.a.run("unload xrds_ib")
+    rig.b.wait_for("state=$(rdma resource show cm_id) && "
+                   "! grep -Eq 'state (DIS)?CONNECT ' <<< \"$state\"")
 
 
 def test_xrds(rig):
