@@ -152,7 +152,7 @@ def _build() -> None:
     env = dict(os.environ)
     for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"):
         env.pop(name, None)
-    out = call(TOP / "tools/install/deb", timeout=600, env=env)
+    out = call(TOP / "tools/install/deb", timeout=1800, env=env)
     for line in out.splitlines():
         if line[:2] in ("E:", "W:"):
             note(f"  {line}")
