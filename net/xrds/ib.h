@@ -401,7 +401,6 @@ enum {
 	XRDS_IB_SGE		= 3,
 	/* scatter entries of an op: what fills two units of a send queue */
 	XRDS_IB_OP_SGE		= 6,
-	XRDS_IB_HDR_BYTES	= 64,	/* room for a header in its array */
 	XRDS_IB_CTL_SLOTS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	/* the buffer that takes the first message: a hello, or what a peer

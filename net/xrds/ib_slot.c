@@ -29,6 +29,8 @@
  *
  * All of it runs under conn->tx_lock.
  */
+#include <linux/vmalloc.h>
+
 #include "ib.h"
 #include "tracepoints.h"
 
@@ -279,8 +281,8 @@ void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 	struct xrds_ib_tx *tx = &ep->tx;
 
 	*offset = slot->ctl >= 0 ?
-		  tx->nr * XRDS_IB_HDR_BYTES + slot->ctl * XRDS_IB_CTL_BYTES :
-		  xrds_ib_slot_index(tx, slot) * XRDS_IB_HDR_BYTES;
+		  tx->nr * XRDS_WIRE_HDR_BYTES + slot->ctl * XRDS_IB_CTL_BYTES :
+		  xrds_ib_slot_index(tx, slot) * XRDS_WIRE_HDR_BYTES;
 	return tx->hdrs + *offset;
 }
 
@@ -419,7 +421,8 @@ static int xrds_ib_slots_alloc(struct xrds_ib_ep *ep)
 	tx->op_sge = min_t(u32, XRDS_IB_OP_SGE, attrs->max_send_sge);
 	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));
 	tx->stall = xrds_ib_slots_stall(xin);
-	tx->slots = kvcalloc(tx->nr, sizeof(*tx->slots), GFP_KERNEL);
+	/* whole pages: kmalloc() would take the next power of two */
+	tx->slots = vcalloc(tx->nr, sizeof(*tx->slots));
 	return tx->slots ? 0 : -ENOMEM;
 }
 
@@ -429,7 +432,7 @@ static int xrds_ib_slots_alloc_hdrs(struct xrds_ib_ep *ep)
 	struct ib_device *dev = ep->ibdev->dev;
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	tx->hdrs_bytes = tx->nr * XRDS_IB_HDR_BYTES +
+	tx->hdrs_bytes = tx->nr * XRDS_WIRE_HDR_BYTES +
 			 XRDS_IB_CTL_SLOTS * XRDS_IB_CTL_BYTES;
 	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes, GFP_KERNEL | __GFP_ZERO);
 	if (!tx->hdrs)
@@ -505,5 +508,5 @@ void xrds_ib_slots_free(struct xrds_ib_ep *ep)
 				    tx->hdrs_bytes, DMA_TO_DEVICE);
 		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
 	}
-	kvfree(tx->slots);
+	vfree(tx->slots);
 }
