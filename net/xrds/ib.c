@@ -158,7 +158,10 @@ static void xrds_ib_sysctl_unregister(struct ctl_table_header *header)
 
 static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
 {
-	xin->max_send_wr = 126;
+	/* with what else an endpoint posts, what a power of two holds: soft-RoCE
+	 * rounds queues up, and those for completions too
+	 */
+	xin->max_send_wr = 60;
 	xin->max_recv_wr = 1024;
 	xin->max_unsignaled_wr = 16;
 	xin->recv_window = 64;
