@@ -333,11 +333,14 @@ struct xrds_ib_buf {
  * @order:	the same as page order
  * @max_bufs:	most that the device's queue takes
  * @refill:	makes buffers ready again that were handed up
- * @window:	buffers wanted for each of @nr_users: the largest of theirs; @ep_lock
- * @ep_lock:	guards @eps, @nr_users and @nr_lost
+ * @window:	buffers wanted for each busy user: the largest of theirs; @ep_lock
+ * @ep_lock:	guards @eps, @nr_users, @busy, @nr_lost and @window
  * @eps:	endpoints that receive from it
  * @nr_users:	those of them that have granted credits
+ * @busy:	shared queue only: so many of them have their @window
  * @nr_lost:	endpoints that may have taken a buffer with them
+ * @low:	shared queue only: it has run low since the last refill; set by
+ *		anybody, cleared by the refill
  * @withheld:	credits were not granted for want of buffers; see
  *		xrds_ib_rq_room()
  * @armed:	the device will tell when it runs low; whoever clears it tells
@@ -364,10 +367,12 @@ struct xrds_ib_rq {
 	u32 window;
 	struct delayed_work refill;
 
-	struct mutex ep_lock;		/* eps, nr_users, nr_lost */
+	struct mutex ep_lock;		/* eps, nr_users, busy, nr_lost */
 	struct list_head eps;
 	u32 nr_users;
+	u32 busy;
 	u32 nr_lost;
+	bool low;
 	bool withheld;
 	bool armed;
 	struct xrds_ib_lent lent;

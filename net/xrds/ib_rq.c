@@ -17,9 +17,11 @@
  * Credits promise buffers to peers. With a queue of its own an endpoint grants
  * what is posted and not yet promised. A shared queue promises every endpoint
  * a full window and posts less than the sum, as not all of them are busy at
- * once: the RNR retry of the peer's queue pair covers the moment until the
- * refill has caught up. When the queue runs low no new credits are granted;
- * endpoints that could not grant some are visited after the refill.
+ * once, and most may be idle for ever: it begins with the windows of a few and
+ * doubles them each time it runs low. The RNR retry of the peer's queue pair
+ * covers the moment until the refill has caught up. When the queue runs low no
+ * new credits are granted; endpoints that could not grant some are visited after
+ * the refill.
  *
  * A device may lose a buffer when a queue pair dies between the first and the
  * last packet of a message: soft-RoCE forgets the one that was being filled,
@@ -43,6 +45,8 @@ enum {
 	XRDS_IB_POST_DEFICIT	= 8,
 	XRDS_IB_MIN_SPARE	= 8,
 	XRDS_IB_MAX_SPARE	= 64,
+	/* endpoints that a shared queue has buffers for at first */
+	XRDS_IB_FIRST_BUSY	= 4,
 	/* when a refill found no memory */
 	XRDS_IB_RETRY_MS	= 100,
 };
@@ -293,12 +297,43 @@ static bool xrds_ib_rq_fill(struct xrds_ib_rq *rq)
 	return filled;
 }
 
+/* As many buffers as users may use at once, within bounds. */
+static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
+{
+	u32 users = clamp(rq->nr_users, 2U, rq->busy);
+
+	lockdep_assert_held(&rq->ep_lock);
+
+	spin_lock_bh(&rq->lock);
+	if (rq->srq)
+		WRITE_ONCE(rq->target,
+			   min(users * rq->window, rq->max_bufs) +
+			   rq->nr_lost);
+	else
+		WRITE_ONCE(rq->target, rq->nr_users ? rq->window : 0);
+	spin_unlock_bh(&rq->lock);
+}
+
+/* More users were busy than it has buffers for. */
+static void xrds_ib_rq_widen(struct xrds_ib_rq *rq)
+{
+	mutex_lock(&rq->ep_lock);
+	if (rq->busy < rq->nr_users) {
+		rq->busy *= 2;
+		xrds_ib_rq_retarget(rq);
+		xrds_ib_rq_count(XRDS_IB_C_RQ_WIDENED);
+	}
+	mutex_unlock(&rq->ep_lock);
+}
+
 static void xrds_ib_rq_refill(struct work_struct *work)
 {
 	struct xrds_ib_rq *rq = container_of(to_delayed_work(work),
 					     struct xrds_ib_rq, refill);
 
 	xrds_ib_rq_count(XRDS_IB_C_RQ_REFILL);
+	if (rq->srq && xchg(&rq->low, false))
+		xrds_ib_rq_widen(rq);
 	xrds_ib_rq_fill(rq);
 	xrds_ib_rq_grant(rq);
 }
@@ -312,6 +347,7 @@ static void xrds_ib_rq_event(struct ib_event *event, void *context)
 		return;
 	xrds_ib_rq_count(XRDS_IB_C_RQ_LIMIT);
 	WRITE_ONCE(rq->armed, false);
+	WRITE_ONCE(rq->low, true);
 	xrds_ib_rq_kick_refill(rq, 0);
 }
 
@@ -398,6 +434,7 @@ u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window)
 		return window;
 
 	if (!READ_ONCE(rq->withheld)) {
+		WRITE_ONCE(rq->low, true);
 		WRITE_ONCE(rq->withheld, true);
 		xrds_ib_rq_count(XRDS_IB_C_RQ_LOW);
 	}
@@ -407,23 +444,6 @@ u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window)
 }
 
 /* ---------------------------------------------------------------- users */
-
-/* As many buffers as users may use at once, within bounds. */
-static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
-{
-	u32 users = max(rq->nr_users, 2U);
-
-	lockdep_assert_held(&rq->ep_lock);
-
-	spin_lock_bh(&rq->lock);
-	if (rq->srq)
-		WRITE_ONCE(rq->target,
-			   min(users * rq->window, rq->max_bufs) +
-			   rq->nr_lost);
-	else
-		WRITE_ONCE(rq->target, rq->nr_users ? rq->window : 0);
-	spin_unlock_bh(&rq->lock);
-}
 
 /**
  * xrds_ib_rq_attach - an endpoint will receive from a queue
@@ -577,6 +597,7 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
 	rq->order = get_order(rq->buf_bytes);
 	rq->max_bufs = max_bufs;
 	rq->window = window;
+	rq->busy = XRDS_IB_FIRST_BUSY;
 	INIT_DELAYED_WORK(&rq->refill, xrds_ib_rq_refill);
 	mutex_init(&rq->ep_lock);
 	INIT_LIST_HEAD(&rq->eps);

@@ -8,6 +8,7 @@ CROWD in the environment is the number of remote addresses; there is a
 connection from each of 16 local ones to each of them.
 """
 
+import json
 import os
 
 import close
@@ -15,6 +16,7 @@ from reconnect import memory_kib
 
 LOCAL = 16
 REMOTE = int(os.environ.get("CROWD", "32"))
+BUFFERS = 4 * 64            # windows that a device has receive buffers for
 IN_TREE = 4                 # in-tree RDS: from so many addresses to so many
 TIMEOUT = 500
 GIDS = "/sys/class/infiniband/rxe0/ports/1/gids"
@@ -42,6 +44,11 @@ def _mesh(rig, near: list[str], far: list[str]):
     mesh = rig.a.start(f"test_mesh {','.join(near)} {','.join(far)}")
     mesh.expect(f"connected {len(near) * len(far)}$", timeout=200)
     return mesh
+
+
+def _posted(node) -> int:
+    devices = json.loads(node.run("xrds-info --json devices").out)["devices"]
+    return sum(device["recv-posted"] for device in devices)
 
 
 def _end(*procs) -> None:
@@ -85,6 +92,8 @@ def test_crowd(rig):
         rig.diag(f"{node}: {pairs} idle connections: {grown} KiB, "
                  f"{grown * 1024 // pairs} bytes each")
         costs.append(grown)
+        posted = _posted(node)
+        rig.check(posted <= BUFFERS, f"{node}: {posted} receive buffers")
     close.idle(rig, 500)
     for node in rig.nodes:
         close.wait_gone(node, 120)
