@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Streams end in order, over RDMA: the mark is behind the last message."""
 
+import close
 import remote
 import traffic
 
 TIMEOUT = 240
 PORT = 4300
+LINGER = "/proc/sys/net/xrds/linger_ms"
 FINISHED, LOST, ABORTED = range(3)
 
 
@@ -71,6 +73,8 @@ def test_abort_before_connection(rig):
 
 def test_cuts(rig):
     """Connections break while streams end."""
+    # closed sockets give up after a minute; cuts may take longer than that
+    rig.a.write(LINGER, "600000")
     receiver = _Receiver(rig, PORT, 1000, 10)
     sender = rig.a.start(receiver.send("close"))
     for _ in range(3):
@@ -81,7 +85,14 @@ def test_cuts(rig):
         remote.wait_above(rig.a, "conn_reset", resets)
         rig.b.join()
     sender.expect("sent", 120)
-    receiver.ended()
+    try:
+        receiver.ended()
+    finally:
+        for node in rig.nodes:
+            rig.diag(f"{node}: " + ", ".join(
+                f"{name} {value}" for name, value in
+                close.counters(node).items() if "drop" in name and value))
+        rig.a.write(LINGER, "60000")
 
 
 def test_unload(rig):
