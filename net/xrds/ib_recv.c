@@ -30,7 +30,7 @@
 
 enum {
 	/* payloads up to this are copied, and the buffer stays */
-	XRDS_IB_COPY_BYTES	= 2048,
+	XRDS_IB_COPY_BYTES	= 4096,
 };
 
 static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);

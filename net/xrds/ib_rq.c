@@ -36,9 +36,9 @@
 
 #include "ib.h"
 
-static unsigned int xrds_ib_frag_kib = 16;
+static unsigned int xrds_ib_frag_kib = 32;
 module_param_named(frag_kib, xrds_ib_frag_kib, uint, 0444);
-MODULE_PARM_DESC(frag_kib, "Size of receive buffers and so of fragments, 16 to 64 KiB (default 16)");
+MODULE_PARM_DESC(frag_kib, "Size of receive buffers and so of fragments, 16 to 64 KiB (default 32)");
 
 enum {
 	/* post when so many are missing: each call costs the device a lock */

@@ -7,7 +7,7 @@ import remote
 import traffic
 
 TIMEOUT = 180
-FRAGMENT = 16384
+FRAGMENT = 32768
 HEADER = 48
 EDGES = sorted({base + delta
                 for base in (4096, FRAGMENT, 2 * FRAGMENT, 4 * FRAGMENT)
