@@ -96,7 +96,7 @@ class Bench:
         return stack == XRDS or stack in case.peers
 
     def run(self) -> None:
-        self.node.run("/xrds/selftests/bench/wire.sh")
+        self.node.run("/xrds/selftests/bench/wire.sh", SECONDS)
         self._floor(self._of(FLOOR))
         perftest.run(self, self._of(cases.PERFTEST))
         self._rds(XRDS, "xrds_ib", self._of(XRDS))
