@@ -164,7 +164,7 @@ static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
 	xin->max_send_wr = 60;
 	xin->max_recv_wr = 1024;
 	xin->max_unsignaled_wr = 16;
-	xin->recv_window = 64;
+	xin->recv_window = 40;
 	xin->retry_count = 6;
 	xin->ack_timeout = 16;
 	xin->max_half_open = 1024;
