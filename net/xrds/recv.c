@@ -35,10 +35,12 @@
 
 enum {
 	XRDS_ACK_DELAY_MS	= 20,
-	/* answers to pings that may wait in one connection's queue */
-	XRDS_MAX_PONGS		= 64,
-	/* memory that so much payload may take at worst: a buffer of 16 KiB for
-	 * 2 KiB of it, and rounded up
+	/* answers to pings that may wait in one connection's queue, or for
+	 * their acknowledgment: of some who ping at once, with 64 each
+	 */
+	XRDS_MAX_PONGS		= 256,
+	/* memory that so much payload may take at worst: a buffer of 32 KiB for
+	 * 4 KiB of it, and rounded up
 	 */
 	XRDS_RECV_OVERHEAD	= 16,
 };

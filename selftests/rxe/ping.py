@@ -30,6 +30,14 @@ def test_flood(rig):
     rig.check("answer from" not in out, out)
 
 
+def test_several(rig):
+    """Several at once, each with 64 on their way: all are answered."""
+    pings = [rig.a.start(f"xrds-ping -q -c 600 -i 0 -w 60 {rig.b.ip}")
+             for _ in range(3)]
+    for ping in pings:
+        ping.wait(70)
+
+
 def test_no_answer(rig):
     """A node that is not there: no answer, no hang, exit status 1."""
     done = rig.a.run("xrds-ping -c 3 -i 0.2 -w 3 10.0.0.99", check=False)
