@@ -167,6 +167,7 @@ void xrds_classic_open(struct xrds_conn *conn)
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)
 		ack = 0;
+	xrds_bulk_open(conn, 0);
 	list_splice_tail_init(&conn->sendq, &conn->inflight);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
 		if (msg->seq && msg->seq <= ack)

@@ -123,6 +123,8 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	spin_lock_init(&conn->tx_lock);
 	spin_lock_init(&conn->lock);
 	INIT_LIST_HEAD(&conn->sendq);
+	INIT_LIST_HEAD(&conn->bulkq);
+	conn->bulk_over = U32_MAX;
 	INIT_LIST_HEAD(&conn->inflight);
 	INIT_LIST_HEAD(&conn->users);
 	INIT_LIST_HEAD(&conn->cong_waiters);

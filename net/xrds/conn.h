@@ -85,6 +85,9 @@ struct xrds_request {
 enum {
 	XRDS_CONG_PENDING	= 32,	/* ports of one delta update */
 	XRDS_CTL_INLINE_BYTES	= 208,	/* largest payload of xmit_ctl() */
+	/* streams that are told apart, by hash, when small messages pass */
+	XRDS_BULK_STREAMS_BITS	= 6,
+	XRDS_BULK_STREAMS	= 1 << XRDS_BULK_STREAMS_BITS,
 };
 
 /**
@@ -182,6 +185,8 @@ struct xrds_classic {
  * @ep:		the transport's endpoint, NULL without; @tx_lock
  * @tx_open:	messages may be posted; @tx_lock
  * @tx_bundles:	several messages may go together; @tx_lock
+ * @tx_bulk:	large message that the transport has in part, with a reference,
+ *		or NULL; written under @tx_lock and @lock
  * @tx_seq:	last sequence number given out; @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
  * @tx_closing:	no message is sent any more; @tx_lock
@@ -191,9 +196,15 @@ struct xrds_classic {
  * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
  * @lock:	L3
  * @sendq:	not handed to the transport, oldest first; @lock
+ * @bulkq:	large ones, and what must not pass them, oldest first; the
+ *		transport may have the first in part; @lock
+ * @nr_bulk:	large ones on @bulkq; @lock
+ * @bulk_over:	messages with more payload are large, bytes; @lock
+ * @stamp:	messages queued, ever; @lock
+ * @bulk_last:	the last one that was put on @bulkq, by streams; @lock
  * @inflight:	handed over and not acknowledged, by sequence; @lock
  * @acked:	highest acknowledgment taken; @lock
- * @kmsgs:	messages of the kernel itself in @sendq and @inflight; @lock
+ * @kmsgs:	messages of the kernel itself in the three queues; @lock
  * @tx_peer_inc: incarnation of the peer that @inflight was sent to, 0: none
  *		yet; @tx_lock
  * @tx_unasked:	messages sent since one asked for an acknowledgment; @tx_lock
@@ -256,6 +267,7 @@ struct xrds_conn {
 	void *ep;
 	bool tx_open;
 	bool tx_bundles;
+	struct xrds_msg *tx_bulk;
 	u64 tx_seq;
 	u64 tx_ack_sent;
 	u64 tx_peer_inc;
@@ -273,7 +285,12 @@ struct xrds_conn {
 	struct xrds_request *pending;
 	bool no_bundles;
 	struct list_head sendq;
+	struct list_head bulkq;
 	struct list_head inflight;
+	u32 nr_bulk;
+	u32 bulk_over;
+	u32 stamp;
+	u32 bulk_last[XRDS_BULK_STREAMS];
 	u64 acked;
 	u32 kmsgs;
 	struct list_head users;
@@ -394,6 +411,16 @@ bool xrds_xmit_beat(struct xrds_conn *conn);
 u64 xrds_xmit_ack_value(struct xrds_conn *conn);
 bool xrds_xmit_wanted(const struct xrds_conn *conn);
 u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
+
+/* --------------------------------------------------------- xmit_bulk.c */
+
+bool xrds_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg);
+struct xrds_msg *xrds_bulk_next(struct xrds_conn *conn);
+bool xrds_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
+void xrds_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_bulk_open(struct xrds_conn *conn, u32 over);
+void xrds_bulk_close(struct xrds_conn *conn);
 
 /* --------------------------------------------------------- xmit_done.c */
 

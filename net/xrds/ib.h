@@ -14,7 +14,8 @@
  *   ib_id.c    end of an identifier of the connection manager
  *   ib_ep.c    life of an endpoint
  *   ib_slot.c  send slots, and the watch over them
- *   ib_send.c  fragments, control messages, credits spent and granted
+ *   ib_part.c  a message in mid-way: fragments, and credits spent
+ *   ib_send.c  messages and control messages, credits granted
  *   ib_bundle.c  several messages in one SEND
  *   ib_rdma.c  RDMA ops in front of messages
  *   ib_rq.c    receive queue: buffers posted, refilled
@@ -45,13 +46,12 @@
 
 #include <linux/completion.h>
 #include <linux/mutex.h>
-#include <linux/rwsem.h>
-#include <linux/semaphore.h>
 #include <net/netns/generic.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
 #include "conn.h"
+#include "ib_mr.h"
 #include "msg.h"
 #include "rdma.h"
 #include "sock.h"
@@ -139,68 +139,6 @@ static inline void xrds_ib_count_add(struct xrds_ib_net *xin,
 {
 	this_cpu_add(xin->counters->v[c], n);
 }
-
-/* --------------------------------------------------------- ib_regq.c */
-
-/**
- * struct xrds_ib_regq - registration queue of a device
- * @sem:	readers post, a writer makes the queue pair or destroys it
- * @slots:	work requests that may be posted
- * @cq:		completion queue, or NULL; @sem
- * @qp:		queue pair, connected to itself, or NULL; @sem
- * @broken:	it has failed and must be replaced; set by readers
- */
-struct xrds_ib_regq {
-	struct rw_semaphore sem;
-	struct semaphore slots;
-	struct ib_cq *cq;
-	struct ib_qp *qp;
-	bool broken;
-};
-
-/**
- * struct xrds_ib_regwr - a work request for the registration queue
- * @cqe:	completion
- * @done:	completed with it
- * @status:	its result
- * @wr:		IB_WR_LOCAL_INV
- * @reg:	IB_WR_REG_MR
- */
-struct xrds_ib_regwr {
-	struct ib_cqe cqe;
-	struct completion done;
-	enum ib_wc_status status;
-	union {
-		struct ib_send_wr wr;
-		struct ib_reg_wr reg;
-	};
-};
-
-void xrds_ib_regq_init(struct xrds_ib_regq *regq);
-void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
-int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
-
-/* ----------------------------------------------------------- ib_mr.c */
-
-/**
- * struct xrds_ib_pool - objects for memory regions that are free
- * @lock:	guards the rest
- * @free:	the objects, longest unused first
- * @nr:		how many
- * @pages:	how many pages they can hold together
- */
-struct xrds_ib_pool {
-	spinlock_t lock;		/* free, nr, pages */
-	struct list_head free;
-	u32 nr;
-	u32 pages;
-};
-
-void xrds_ib_pool_init(struct xrds_ib_pool *pool);
-void xrds_ib_pool_exit(struct xrds_ib_pool *pool);
-int xrds_ib_mr_reg(struct xrds_mr *mr);
-void xrds_ib_mr_unreg(struct xrds_mr *mr);
-void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);
 
 /* ---------------------------------------------------------- ib_dev.c */
 
@@ -414,6 +352,8 @@ enum {
 	XRDS_IB_HELLO_BYTES	= 128,
 	XRDS_IB_FIRST_BYTES	= XRDS_WIRE_CLASSIC_FRAG_BYTES,
 	XRDS_IB_MAX_CREDITS	= 32767,
+	/* messages whose fragments alternate */
+	XRDS_IB_TAGS		= 2,
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads under way */
 	XRDS_IB_EXTRA_SEND_WR	= 2,	/* a nudge, and the drain's marker */
 	/* until the peer's device has what was posted before the end */
@@ -448,6 +388,8 @@ enum {
  * @msg:	message that ends with this fragment, with a reference, or NULL
  * @bundle:	memory of a bundle, mapped as the second of @sge, or NULL
  * @ctl:	number of the control buffer in use, or -1
+ * @tag:	which part of the endpoint it is of
+ * @bulk:	a fragment with tag 1, counted in tx->nr_bulk
  */
 struct xrds_ib_slot {
 	struct ib_cqe cqe;
@@ -461,6 +403,8 @@ struct xrds_ib_slot {
 	struct xrds_msg *msg;
 	struct page *bundle;
 	s8 ctl;
+	u8 tag;
+	bool bulk;
 };
 
 static_assert(!offsetof(struct ib_rdma_wr, wr));
@@ -507,11 +451,16 @@ struct xrds_ib_part {
  * @hdrs_dma:	their address
  * @hdrs_bytes:	their size
  * @credits:	SENDs that the peer has granted and that are not used
+ * @most_credits: most that @credits has been
  * @granted:	SENDs granted to the peer, ever
  * @window:	most of them outstanding
  * @payload:	most payload of a fragment, bytes
  * @bundle:	most bytes of a SEND with several messages, 0: there are none
- * @part:	message that waits for slots or credits in mid-way
+ * @part:	messages that wait for slots or credits in mid-way, by tag
+ * @nr_bulk:	fragments with tag 1 in use
+ * @bulk_run:	of those posted since one was signalled for being one
+ * @passed:	other messages sent since the last of them
+ * @shared_at:	jiffies when another message was sent beside them, 0: never
  * @blocked:	the core was told to come again
  * @broken:	a call to the device failed
  * @closed:	BYE_ACK was sent, nothing may follow it
@@ -545,11 +494,16 @@ struct xrds_ib_tx {
 	u64 hdrs_dma;
 	u32 hdrs_bytes;
 	u32 credits;
+	u32 most_credits;
 	u32 granted;
 	u32 window;
 	u32 payload;
 	u32 bundle;
-	struct xrds_ib_part part;
+	struct xrds_ib_part part[XRDS_IB_TAGS];
+	u32 nr_bulk;
+	u32 bulk_run;
+	u32 passed;
+	unsigned long shared_at;
 	bool blocked;
 	bool broken;
 	bool closed;
@@ -567,15 +521,26 @@ struct xrds_ib_tx {
 };
 
 /**
+ * struct xrds_ib_rx_part - a message that is being received
+ * @reasm:	progress
+ * @head:	its payload so far
+ * @last:	@head or the last skb of its frag_list
+ */
+struct xrds_ib_rx_part {
+	struct xrds_wire_reasm reasm;
+	struct sk_buff *head;
+	struct sk_buff *last;
+};
+
+/**
  * struct xrds_ib_rx - what an endpoint receives; completions only, which its
  *	completion queue serialises
  * @received:	SENDs that used a credit, ever; also read by senders
  * @max_payload: most payload of a fragment, bytes
- * @reasm:	progress of the message that is being received
- * @head:	its payload so far
- * @last:	@head or the last skb of its frag_list
+ * @part:	messages that are being received, by tag
  * @hello:	the peer's hello has come
  * @bundles:	a SEND may have several messages
+ * @ack_only:	the last SEND was an acknowledgment and nothing else
  * @bye:	the peer's BYE has come
  * @bye_ack:	the peer's BYE_ACK has come
  * @failed:	the peer broke the protocol: nothing more is taken from it
@@ -587,11 +552,10 @@ struct xrds_ib_tx {
 struct xrds_ib_rx {
 	u32 received;
 	u32 max_payload;
-	struct xrds_wire_reasm reasm;
-	struct sk_buff *head;
-	struct sk_buff *last;
+	struct xrds_ib_rx_part part[XRDS_IB_TAGS];
 	bool hello;
 	bool bundles;
+	bool ack_only;
 	bool bye;
 	bool bye_ack;
 	bool failed;
@@ -624,6 +588,7 @@ struct xrds_ib_rx {
  * @rq_node:	in rq->eps; rq->ep_lock
  * @granting:	counted in rq->nr_users; rq->ep_lock
  * @watch:	finds a queue pair that is stuck, or has reported an error
+ * @bulk_work:	posts more of a large message
  * @tx:		see there
  * @rx:		see there
  */
@@ -649,6 +614,7 @@ struct xrds_ib_ep {
 	struct list_head rq_node;
 	bool granting;
 	struct delayed_work watch;
+	struct work_struct bulk_work;
 	struct xrds_ib_tx tx;
 	struct xrds_ib_rx rx ____cacheline_aligned_in_smp;
 };
@@ -727,18 +693,26 @@ bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
 bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg);
 void xrds_ib_bundle_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
 
-/* --------------------------------------------------------- ib_send.c */
+/* --------------------------------------------------------- ib_part.c */
 
-u32 xrds_ib_grantable(struct xrds_ib_ep *ep);
 u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant);
 void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
 		      struct xrds_wire_msg *wm);
+void xrds_ib_part_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg);
+int xrds_ib_part_post(struct xrds_ib_ep *ep, u8 tag);
+bool xrds_ib_bulk_shares(const struct xrds_ib_tx *tx);
+bool xrds_ib_bulk_turn(const struct xrds_ib_tx *tx);
+
+/* --------------------------------------------------------- ib_send.c */
+
+u32 xrds_ib_grantable(struct xrds_ib_ep *ep);
+bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant);
 int xrds_ib_send_init(struct xrds_ib_ep *ep);
 int xrds_ib_send_hello(struct xrds_ib_ep *ep);
 void xrds_ib_send_open(struct xrds_ib_ep *ep,
 		       const struct xrds_wire_hello *hello);
 bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits);
-void xrds_ib_send_update(struct xrds_ib_ep *ep);
+void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked);
 int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg);
 int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len);

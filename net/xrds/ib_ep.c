@@ -13,7 +13,7 @@
  * conn->ep refers to it while the core may send through it. Others that find
  * it are: the handler of the connection manager (id->context), the completion
  * queue (cq->cq_context), the device's list, the receive queue's list, and its
- * own watch. Destruction goes in three steps:
+ * own two works. Destruction goes in three steps:
  *
  * make_dead: conn->ep is cleared under tx_lock, so nobody posts any more;
  * ep->dead is set, so completions only return their buffers; it leaves the two
@@ -31,7 +31,7 @@
  * never send, for a minute. The completion queue is emptied first: a peer that
  * has overrun it must not keep the markers from finding a place.
  *
- * destroy: the queue pair goes, and the watch, which its events start. What it
+ * destroy: the queue pair goes, and the works: its events start the watch. What it
  * has still completed is read, then the completion queue goes, after its
  * poller: see xrds_ib_cq_free(). No completion refers to the endpoint from then
  * on, and slots, headers, partly received messages can be freed. Last goes the
@@ -415,6 +415,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_ep_drain(ep);
 		rdma_destroy_qp(ep->id);
 		cancel_delayed_work_sync(&ep->watch);
+		cancel_work_sync(&ep->bulk_work);
 	}
 	if (ep->cq) {
 		xrds_ib_ep_reap(ep);

@@ -22,7 +22,7 @@
  * valid. An RDMA write with immediate data takes a buffer as well, but writes
  * nothing to it: what is there, of whomever, is not for this peer to send. What
  * a peer can make this side hold is bounded by the credits that it was granted
- * and by one message of 1 MiB for each connection.
+ * and by two messages of 1 MiB for each connection, one for each tag.
  */
 #include <linux/sched/clock.h>
 
@@ -88,22 +88,22 @@ static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 	return skb;
 }
 
-/* Append the payload of a buffer to the message in ep->rx; cannot fail. */
-static void xrds_ib_skb_append(struct xrds_ib_ep *ep, struct xrds_ib_buf *buf,
-			       u32 len)
+/* Append the payload of a buffer to a message in ep->rx; cannot fail. */
+static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
+			       struct xrds_ib_rx_part *part,
+			       struct xrds_ib_buf *buf, u32 len)
 {
-	struct xrds_ib_rx *rx = &ep->rx;
-	struct sk_buff *head = rx->head;
-	struct sk_buff *last = rx->last;
+	struct sk_buff *head = part->head;
+	struct sk_buff *last = part->last;
 	u32 truesize = last->truesize;
 
 	if (skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS) {
 		last = xrds_ib_skb_reserved(buf);
-		if (rx->last == head)
+		if (part->last == head)
 			skb_shinfo(head)->frag_list = last;
 		else
-			rx->last->next = last;
-		rx->last = last;
+			part->last->next = last;
+		part->last = last;
 		truesize = 0;
 	}
 	xrds_ib_skb_add(ep, last, buf, len);
@@ -125,10 +125,10 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 	err = xrds_wire_hello_decode(&hello, payload, len);
 	if (err)
 		return err;
-	/* the lower of the two is in force, for the core as well */
+	/* the lower one of both is in force, for the core as well */
 	hello.revision = min(hello.revision, ep->revision);
-	ep->rx.max_payload = min(hello.frag_bytes, ep->rq->buf_bytes) -
-			     XRDS_WIRE_HDR_BYTES;
+	hello.frag_bytes = min(hello.frag_bytes, ep->rq->buf_bytes);
+	ep->rx.max_payload = hello.frag_bytes - XRDS_WIRE_HDR_BYTES;
 	ep->rx.bundles = hello.revision >= XRDS_REVISION_BUNDLES;
 	ep->rx.hello = true;
 	xrds_ib_ep_not_half_open(ep);
@@ -176,24 +176,28 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 
 static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
 {
-	kfree_skb(ep->rx.head);
-	ep->rx.head = NULL;
-	ep->rx.last = NULL;
+	struct xrds_ib_rx_part *part;
+
+	for (part = ep->rx.part; part < ep->rx.part + XRDS_IB_TAGS; part++) {
+		kfree_skb(part->head);
+		part->head = NULL;
+		part->last = NULL;
+	}
 }
 
 /* A message is complete. */
-static void xrds_ib_recv_whole(struct xrds_ib_ep *ep)
+static void xrds_ib_recv_whole(struct xrds_ib_ep *ep,
+			       struct xrds_ib_rx_part *part)
 {
-	struct xrds_ib_rx *rx = &ep->rx;
-	struct sk_buff *skb = rx->head;
+	struct sk_buff *skb = part->head;
 
-	rx->head = NULL;
-	rx->last = NULL;
+	part->head = NULL;
+	part->last = NULL;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
-	if (unlikely(rx->reasm.first.kind == XRDS_KIND_CONG_MAP))
+	if (unlikely(part->reasm.first.kind == XRDS_KIND_CONG_MAP))
 		xrds_cong_recv(ep->conn, XRDS_CTL_CONG_MAP, skb);
 	else
-		xrds_recv_msg(ep->conn, &rx->reasm.first, skb);
+		xrds_recv_msg(ep->conn, &part->reasm.first, skb);
 }
 
 static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
@@ -201,30 +205,33 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 					    struct xrds_ib_buf *buf, u32 len)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
-	u64 hdr_at = rx->head ? 0 : local_clock();
+	struct xrds_ib_rx_part *part;
 	enum xrds_wire_err err;
+	u64 hdr_at;
 	int done;
 
 	/* messages that were begun are finished before either of these */
 	if (rx->bye || rx->bye_ack)
 		return XRDS_WIRE_CTL_STATE;
-	if (wm->tag)
+	if (wm->tag >= XRDS_IB_TAGS)
 		return XRDS_WIRE_TAG;
-	err = xrds_wire_reasm_add(&rx->reasm, wm, len, rx->max_payload,
+	part = &rx->part[wm->tag];
+	hdr_at = part->head ? 0 : local_clock();
+	err = xrds_wire_reasm_add(&part->reasm, wm, len, rx->max_payload,
 				  ep->version, &done);
 	if (err)
 		return err;
 
-	if (rx->head) {
-		xrds_ib_skb_append(ep, buf, len);
+	if (part->head) {
+		xrds_ib_skb_append(ep, part, buf, len);
 	} else {
-		rx->head = xrds_ib_skb_from(ep, buf, len);
-		rx->last = rx->head;
-		xrds_skb_trace(rx->head)->at[XRDS_RX_HDR] = hdr_at;
-		xrds_skb_trace(rx->head)->at[XRDS_RX_START] = local_clock();
+		part->head = xrds_ib_skb_from(ep, buf, len);
+		part->last = part->head;
+		xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
+		xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
 	}
 	if (done)
-		xrds_ib_recv_whole(ep);
+		xrds_ib_recv_whole(ep, part);
 	return XRDS_WIRE_OK;
 }
 
@@ -239,28 +246,30 @@ static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 					       const void *payload)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
+	struct xrds_ib_rx_part *part;
 	u64 hdr_at = local_clock();
 	enum xrds_wire_err err;
 	int done;
 
-	if (wm->tag)
+	if (wm->tag >= XRDS_IB_TAGS)
 		return XRDS_WIRE_TAG;
+	part = &rx->part[wm->tag];
 	/* it is whole, but another may be in mid-way */
-	err = xrds_wire_reasm_add(&rx->reasm, wm, wm->len, rx->max_payload,
+	err = xrds_wire_reasm_add(&part->reasm, wm, wm->len, rx->max_payload,
 				  ep->version, &done);
 	if (err)
 		return err;
-	rx->head = xrds_ib_skb_copy(ep, payload, wm->len);
-	rx->last = rx->head;
-	if (!rx->head) {
+	part->head = xrds_ib_skb_copy(ep, payload, wm->len);
+	part->last = part->head;
+	if (!part->head) {
 		rx->failed = true;
 		WRITE_ONCE(ep->conn->no_bundles, true);
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 		return XRDS_WIRE_OK;
 	}
-	xrds_skb_trace(rx->head)->at[XRDS_RX_HDR] = hdr_at;
-	xrds_skb_trace(rx->head)->at[XRDS_RX_START] = local_clock();
-	xrds_ib_recv_whole(ep);
+	xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
+	xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
+	xrds_ib_recv_whole(ep, part);
 	return XRDS_WIRE_OK;
 }
 
@@ -345,6 +354,7 @@ static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 	if (xrds_xmit_acked(ep->conn, wm.ack))
 		return XRDS_WIRE_ACK;
 
+	ep->rx.ack_only = wm.kind == XRDS_KIND_ACK;
 	switch (wm.kind) {
 	case XRDS_KIND_ACK:
 		return XRDS_WIRE_OK;
@@ -431,7 +441,7 @@ void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	/* after the buffer went back: only now may its credit be granted */
 	if (!hello)
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
-	xrds_ib_send_update(ep);
+	xrds_ib_send_update(ep, !ep->rx.ack_only);
 }
 
 /* The first message of a classic peer, in the buffer for it */
@@ -439,7 +449,7 @@ static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 					     const struct xrds_wire_msg *wm,
 					     u32 len)
 {
-	struct xrds_ib_rx *rx = &ep->rx;
+	struct xrds_ib_rx_part *part = ep->rx.part;
 	enum xrds_wire_err err;
 	int done;
 
@@ -448,18 +458,18 @@ static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 		return XRDS_WIRE_ACK;
 	if (wm->kind == XRDS_KIND_ACK)
 		return XRDS_WIRE_OK;
-	err = xrds_wire_reasm_add(&rx->reasm, wm, len, 0, ep->version, &done);
+	err = xrds_wire_reasm_add(&part->reasm, wm, len, 0, ep->version, &done);
 	if (err)
 		return err;
-	rx->head = xrds_ib_skb_copy(ep, rx->hello_buf + XRDS_WIRE_HDR_BYTES,
-				    len);
-	rx->last = rx->head;
-	if (!rx->head) {
+	part->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
+				      XRDS_WIRE_HDR_BYTES, len);
+	part->last = part->head;
+	if (!part->head) {
 		/* it is sent again on the next one */
-		rx->failed = true;
+		ep->rx.failed = true;
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 	} else if (done) {
-		xrds_ib_recv_whole(ep);
+		xrds_ib_recv_whole(ep, part);
 	}
 	return XRDS_WIRE_OK;
 }

@@ -260,7 +260,7 @@ static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 		return;
 	mutex_lock(&rq->ep_lock);
 	list_for_each_entry(ep, &rq->eps, rq_node)
-		xrds_ib_send_update(ep);
+		xrds_ib_send_update(ep, true);
 	mutex_unlock(&rq->ep_lock);
 }
 
@@ -402,7 +402,7 @@ void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	}
 	post = rq->nr_ready && !rq->stopped &&
 	       (rq->nr_posted + XRDS_IB_POST_DEFICIT <= rq->target ||
-		rq->nr_posted < rq->target / 4);
+		rq->nr_posted <= rq->target / 4);
 	refill = !rq->stopped && have + max(want / 8, 4U) <= want;
 	spin_unlock_bh(&rq->lock);
 

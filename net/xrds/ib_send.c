@@ -4,27 +4,17 @@
  *
  * Each work request takes a slot of the endpoint's ring (ib_slot.c). A message
  * becomes one fragment or more, each with a header of its own in front; the
- * work requests of its op (ib_rdma.c), if it has one, go before them. All that
- * slots and credits allow go to the device in one call. The rest of a message
- * waits in tx->part, and the core's next message behind it, until a
+ * work requests of its op (ib_rdma.c), if it has one, go before them
+ * (ib_part.c). What slots or credits do not suffice for waits until a
  * completion brings slots or the peer brings credits; whoever brings them
  * posts what waits. So a message is either not taken at all, or will be sent
  * as a whole unless the endpoint ends.
- *
- * Everything is reserved before anything is posted: slot, credit, mapping.
- * What can fail after that is the call to the device. Then those work requests
- * that it took will complete when the queue pair is drained, the others are
- * undone, and the endpoint is of no further use; unless it has taken nothing of
- * an op, which then fails alone.
  *
  * What somebody waits for is signalled: the last fragment of a message with an
  * op or with much memory, the last of a call if its message goes on, every
  * max_unsignaled_wr-th, a control message with a buffer if no other signal is
  * under way or the buffer is the last. The rest comes back with the next of
  * these, or with what the watch posts in the end, see ib_slot.c.
- *
- * A message that must wait for its op has a fence, or on devices that cannot be
- * trusted with it, see ib_dev.c, waits in tx->part until the op has completed.
  *
  * Credits. Each SEND but the hello uses one that the peer has granted, and
  * each header returns what this side can grant. The last credit is kept for a
@@ -53,8 +43,15 @@ u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
 	return room > outstanding ? room - outstanding : 0;
 }
 
-/* Is there a slot and a credit for one more SEND that grants @grant? */
-static bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
+/**
+ * xrds_ib_can_send - is there a slot and a credit for one more SEND?
+ * @ep: endpoint
+ * @grant: credits that it grants
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether there is.
+ */
+bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 
@@ -66,250 +63,6 @@ static bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
 		return true;
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
 	return false;
-}
-
-/* ------------------------------------------------------------ fragments */
-
-/* Map the next piece of payload, as much as one fragment carries. */
-static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
-{
-	struct xrds_ib_part *part = &ep->tx.part;
-	u32 room = min(ep->tx.payload, part->left);
-	struct ib_device *dev = ep->ibdev->dev;
-
-	while (room && slot->wr.num_sge < XRDS_IB_SGE) {
-		const struct bio_vec *bv = &part->msg->bv[part->bv];
-		u32 n = min(bv->bv_len - part->bv_off, room);
-		struct ib_sge *sge;
-		u64 dma;
-
-		dma = ib_dma_map_page(dev, bv->bv_page,
-				      bv->bv_offset + part->bv_off, n,
-				      DMA_TO_DEVICE);
-		if (ib_dma_mapping_error(dev, dma)) {
-			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
-			return -ENOMEM;
-		}
-		sge = &slot->sge[slot->wr.num_sge++];
-		sge->addr = dma;
-		sge->length = n;
-
-		room -= n;
-		part->left -= n;
-		part->bv_off += n;
-		if (part->bv_off == bv->bv_len) {
-			part->bv++;
-			part->bv_off = 0;
-		}
-	}
-	return 0;
-}
-
-/**
- * xrds_ib_spend - use one credit, return as many as one header can
- * @ep: endpoint
- * @grant: what can be granted; less what is
- *
- * Context: any, conn->tx_lock held.
- * Return: what goes into the header.
- */
-u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
-{
-	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
-
-	if (!xrds_ib_ep_xrds(ep))
-		return 0;
-	*grant -= n;
-	ep->tx.credits--;
-	WRITE_ONCE(ep->tx.granted, ep->tx.granted + n);
-	if (n)
-		trace_xrds_credit_grant(ep->conn, n, ep->tx.granted -
-					READ_ONCE(ep->rx.received));
-	return n;
-}
-
-/**
- * xrds_ib_msg_wire - what the header of a message says
- * @ep: endpoint
- * @msg: message; an op that was refused takes the payload with it
- * @wm: result, without what differs between SENDs
- *
- * Context: any, conn->tx_lock held.
- */
-void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
-		      struct xrds_wire_msg *wm)
-{
-	bool refused = xrds_ib_op_refused(msg);
-
-	*wm = (struct xrds_wire_msg){
-		.seq		= msg->seq,
-		.len		= refused ? 0 : msg->len,
-		.sport		= msg->sport,
-		.dport		= msg->dport,
-		.flags		= msg->flags,
-		.has		= refused ? 0 : msg->has,
-		.rdma_rkey	= msg->rdma_rkey,
-		.dest_rkey	= msg->dest_rkey,
-		.dest_off	= msg->dest_off,
-	};
-	if (msg->flags & XRDS_F_EOS) {
-		wm->has |= XRDS_HAS_EOS;
-		wm->eos_reason = msg->eos_reason;
-	}
-	if (refused || (msg->rop && msg->rop->silent && !msg->len))
-		wm->has |= XRDS_HAS_SILENT;
-	if (!xrds_ib_ep_xrds(ep))
-		xrds_ib_classic_hdr(wm);
-}
-
-/* What the fragments of a message begin with */
-static void xrds_ib_part_rewind(struct xrds_ib_ep *ep)
-{
-	struct xrds_ib_part *part = &ep->tx.part;
-	const struct xrds_msg *msg = part->msg;
-	struct xrds_wire_msg wm;
-
-	xrds_ib_msg_wire(ep, msg, &wm);
-	xrds_wire_hdr_encode(&part->hdr, &wm);
-	part->left = wm.len;
-	part->bv = 0;
-	part->bv_off = 0;
-	part->frag = 0;
-	part->fence = xrds_ib_op_fenced(msg);
-}
-
-static void xrds_ib_part_begin(struct xrds_ib_ep *ep, struct xrds_msg *msg)
-{
-	xrds_msg_get(msg);
-	ep->tx.part.msg = msg;
-	ep->tx.part.op_end = ep->tx.retired;
-	xrds_ib_part_rewind(ep);
-}
-
-/* Fill one slot with the next fragment. */
-static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-			     u32 *grant)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_part *part = &tx->part;
-	struct xrds_hdr *hdr;
-	u32 offset;
-	int ret;
-
-	ret = xrds_ib_frag_map(ep, slot);
-	if (ret)
-		return ret;
-
-	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
-	*hdr = part->hdr;
-	xrds_wire_hdr_update(hdr, xrds_xmit_ack_value(ep->conn),
-			     xrds_ib_spend(ep, grant), 0,
-			     xrds_ib_ep_xrds(ep) ? part->frag++ : 0);
-	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
-
-	if (part->fence && ep->ibdev->fences)
-		slot->wr.send_flags |= IB_SEND_FENCE;
-	part->fence = false;
-	if (!part->left) {
-		slot->msg = part->msg;
-		part->msg = NULL;
-		slot->wr.send_flags |= IB_SEND_SOLICITED;
-	}
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);
-	return 0;
-}
-
-/* Is there what the next work request of the message in mid-way needs? */
-static bool xrds_ib_part_ready(struct xrds_ib_ep *ep, u32 grant)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-
-	if (xrds_ib_op_left(tx->part.msg)) {
-		if (tx->used < tx->nr)
-			return true;
-		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
-		return false;
-	}
-	/* the last of the op is signalled, as nothing followed it */
-	if (tx->part.fence && !ep->ibdev->fences &&
-	    (s32)(tx->retired - tx->part.op_end) < 0)
-		return false;
-	return xrds_ib_can_send(ep, grant);
-}
-
-/* Fill a slot with the next work request of the message in mid-way. */
-static int xrds_ib_part_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-			     u32 *grant)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	int ret;
-
-	if (!xrds_ib_op_left(tx->part.msg))
-		return xrds_ib_frag_fill(ep, slot, grant);
-	ret = xrds_ib_op_fill(ep, slot, tx->part.msg);
-	tx->part.op_end = tx->retired + tx->used;
-	return ret;
-}
-
-/* Fill slots with what can be posted now, chained from @first on; NULL if
- * nothing can.
- */
-static int xrds_ib_part_chain(struct xrds_ib_ep *ep, u32 grant,
-			      struct xrds_ib_slot **first)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_slot *last = NULL, *slot;
-	int ret;
-
-	*first = NULL;
-	while (tx->part.msg && xrds_ib_part_ready(ep, grant)) {
-		slot = xrds_ib_slot_take(tx);
-		if (last)
-			last->wr.next = &slot->wr;
-		else
-			*first = slot;
-		last = slot;
-		ret = xrds_ib_part_fill(ep, slot, &grant);
-		if (ret) {
-			xrds_ib_slot_untake(ep, *first);
-			tx->broken = true;
-			return ret;
-		}
-		tx->run++;
-		if (xrds_ib_slot_awaited(ep, slot))
-			xrds_ib_slot_signal(ep, slot);
-	}
-	/* one whose message goes on later */
-	if (last && tx->part.msg)
-		xrds_ib_slot_signal(ep, last);
-	return 0;
-}
-
-/* Post what slots and credits allow of the message in mid-way. */
-static int xrds_ib_part_post(struct xrds_ib_ep *ep)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	bool fresh = xrds_ib_op_fresh(tx->part.msg);
-	u32 credits = tx->credits, granted = tx->granted;
-	u16 head = tx->head;
-	struct xrds_ib_slot *first;
-	int ret;
-
-	lockdep_assert_held(&ep->conn->tx_lock);
-
-	ret = xrds_ib_part_chain(ep, xrds_ib_grantable(ep), &first);
-	if (!ret && first)
-		ret = xrds_ib_slot_post(ep, first);
-	if (!ret || !fresh || tx->head != head)
-		return ret;
-
-	/* The device has nothing of the op, so it fails alone. */
-	tx->broken = false;
-	tx->credits = credits;
-	WRITE_ONCE(tx->granted, granted);
-	xrds_ib_op_refuse(ep, tx->part.msg);
-	xrds_ib_part_rewind(ep);
-	return xrds_ib_part_post(ep);
 }
 
 /* ------------------------------------------------------------- control */
@@ -372,7 +125,7 @@ static int xrds_ib_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	if (tx->part.msg)
+	if (tx->part[0].msg || tx->part[1].msg)
 		return -EAGAIN;
 	if (!xrds_ib_id_up(ep->id))
 		return -ENETDOWN;
@@ -508,7 +261,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	xrds_conn_fill_hello(conn, &hello);
 	hello.revision = ep->revision;
 	hello.frag_bytes = ep->rq->buf_bytes;
-	hello.tags = 1;
+	hello.tags = XRDS_IB_TAGS;
 
 	spin_lock_bh(&conn->tx_lock);
 	/* one at least: the rest follows when the queue has been filled */
@@ -524,10 +277,12 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 /**
  * xrds_ib_send_update - grant the peer credits that wait, if they are many
  * @ep: endpoint
+ * @asked: or if it has few, for it may wait for one; not where it has only done
+ *	the same, else two sides that are both short would go on for ever
  *
  * Context: any, without conn->tx_lock.
  */
-void xrds_ib_send_update(struct xrds_ib_ep *ep)
+void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
 {
 	u32 outstanding = READ_ONCE(ep->tx.granted) -
 			  READ_ONCE(ep->rx.received);
@@ -535,6 +290,10 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep)
 	struct xrds_ib_tx *tx = &ep->tx;
 	u32 enough = max(tx->window / 2, 1U);
 	int ret = 0;
+
+	/* buffers were short, or a large message leaves these to others */
+	if (asked && outstanding <= tx->window / 4)
+		enough = 1;
 
 	/* a guess, to keep the lock out of the common case */
 	if (outstanding + enough > tx->window || !xrds_ib_ep_xrds(ep))
@@ -570,27 +329,45 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_ib_ep *ep = conn->ep;
 	struct xrds_ib_tx *tx = &ep->tx;
+	bool bulk;
 
 	lockdep_assert_held(&conn->tx_lock);
 
 	/* who broke it has reported it, and an op that is not taken here ends
 	 * with those that wait
 	 */
-	if (tx->broken || tx->part.msg || tx->bye_sent || tx->closed ||
-	    !xrds_ib_can_send(ep, xrds_ib_grantable(ep))) {
+	if (tx->broken || tx->part[0].msg || tx->part[msg->bulk].msg ||
+	    tx->bye_sent || tx->closed) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
-	if (xrds_ib_bundle_wanted(ep, msg) && xrds_ib_bundle_post(ep, msg))
+	/* a large one begins as soon as it can: it is in nobody's way */
+	if (!msg->bulk && !xrds_ib_can_send(ep, xrds_ib_grantable(ep))) {
+		tx->blocked = true;
+		return -EAGAIN;
+	}
+	if (!msg->bulk && tx->part[1].msg) {
+		tx->passed++;
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_PASSING);
+	}
+	if (!msg->bulk && tx->nr_bulk)
+		tx->shared_at = jiffies ?: 1;
+	if (!msg->bulk && xrds_ib_bundle_wanted(ep, msg) &&
+	    xrds_ib_bundle_post(ep, msg))
 		return 0;
-	xrds_ib_part_begin(ep, msg);
-	return xrds_ib_part_post(ep);
+	bulk = msg->bulk;
+	xrds_ib_part_begin(ep, bulk, msg);
+	if (bulk && xrds_ib_bulk_shares(tx)) {
+		queue_work(xrds_ib_wq, &ep->bulk_work);
+		return 0;
+	}
+	return xrds_ib_part_post(ep, bulk);
 }
 
-/* Slots or credits have come: go on with the message in mid-way. Returns 1 if
- * the core waits for room and there is some, 0, or a negative errno.
+/* Slots or credits have come: go on with what is in mid-way. Returns 1 if the
+ * core waits for room and there is some, 0, or a negative errno.
  */
-static int xrds_ib_send_more(struct xrds_ib_ep *ep)
+static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	int ret;
@@ -600,10 +377,19 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep)
 	/* the endpoint is being taken down, or is about to be */
 	if (ep->conn->ep != ep || tx->broken)
 		return 0;
-	if (tx->part.msg) {
-		ret = xrds_ib_part_post(ep);
-		if (ret || tx->part.msg)
+	if (tx->part[0].msg) {
+		ret = xrds_ib_part_post(ep, 0);
+		if (ret || tx->part[0].msg)
 			return ret;
+	}
+	if (tx->part[1].msg && !in_work && !xrds_ib_bulk_turn(tx)) {
+		queue_work(xrds_ib_wq, &ep->bulk_work);
+	} else if (tx->part[1].msg) {
+		ret = xrds_ib_part_post(ep, 1);
+		if (ret)
+			return ret;
+		/* the next one may begin */
+		tx->blocked |= !tx->part[1].msg;
 	}
 	if (!tx->blocked || !xrds_ib_can_send(ep, xrds_ib_grantable(ep)))
 		return 0;
@@ -620,10 +406,22 @@ static void xrds_ib_send_after(struct xrds_ib_ep *ep, int more)
 		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, more);
 }
 
+static void xrds_ib_bulk_work(struct work_struct *work)
+{
+	struct xrds_ib_ep *ep = container_of(work, struct xrds_ib_ep,
+					     bulk_work);
+	int more;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	more = xrds_ib_send_more(ep, true);
+	spin_unlock_bh(&ep->conn->tx_lock);
+	xrds_ib_send_after(ep, more);
+}
+
 /**
  * xrds_ib_send_open - the peer's hello has come
  * @ep: endpoint
- * @hello: its content
+ * @hello: its content, with what is in force for both
  *
  * Context: completions.
  */
@@ -632,8 +430,8 @@ void xrds_ib_send_open(struct xrds_ib_ep *ep,
 {
 	spin_lock_bh(&ep->conn->tx_lock);
 	ep->tx.credits = hello->credits;
-	ep->tx.payload = min(hello->frag_bytes, ep->rq->buf_bytes) -
-			 XRDS_WIRE_HDR_BYTES;
+	ep->tx.most_credits = hello->credits;
+	ep->tx.payload = hello->frag_bytes - XRDS_WIRE_HDR_BYTES;
 	if (hello->revision >= XRDS_REVISION_BUNDLES)
 		ep->tx.bundle = READ_ONCE(ep->xin->bundle_bytes);
 	spin_unlock_bh(&ep->conn->tx_lock);
@@ -658,8 +456,9 @@ bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
 		return false;
 	}
 	tx->credits += credits;
+	tx->most_credits = max(tx->most_credits, tx->credits);
 	trace_xrds_credit_got(ep->conn, credits, tx->credits);
-	more = xrds_ib_send_more(ep);
+	more = xrds_ib_send_more(ep, false);
 	spin_unlock_bh(&ep->conn->tx_lock);
 	xrds_ib_send_after(ep, more);
 	return true;
@@ -679,7 +478,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		if (!xrds_ib_ep_xrds(ep))
 			xrds_ib_classic_sent(ep, slot);
 		xrds_ib_slot_retire(ep, slot, &ended);
-		more = xrds_ib_send_more(ep);
+		more = xrds_ib_send_more(ep, false);
 	} else {
 		ep->tx.broken = true;
 		if (slot->rop)
@@ -696,7 +495,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	xrds_ib_send_after(ep, more);
-	xrds_ib_send_update(ep);
+	xrds_ib_send_update(ep, false);
 }
 
 /**
@@ -715,5 +514,6 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 	init_waitqueue_head(&ep->tx.emptied);
+	INIT_WORK(&ep->bulk_work, xrds_ib_bulk_work);
 	return xrds_ib_slots_init(ep, xrds_ib_send_done);
 }

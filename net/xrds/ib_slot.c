@@ -2,7 +2,7 @@
 /*
  * Send slots: the ring of an endpoint's send work requests.
  *
- *   taken -> filled (ib_send.c, ib_rdma.c) -> posted -> retired
+ *   taken -> filled (ib_send.c, ib_part.c, ib_rdma.c) -> posted -> retired
  *
  * Each work request has a slot, with room for a header of its own, from before
  * it is posted until it has completed. Slots are taken and retired in order;
@@ -74,6 +74,8 @@ struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx)
 	slot->msg = NULL;
 	slot->bundle = NULL;
 	slot->ctl = -1;
+	slot->tag = 0;
+	slot->bulk = false;
 	return slot;
 }
 
@@ -171,6 +173,7 @@ static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 		ep->tx.ctl_used &= ~BIT(slot->ctl);
 	if (slot->wr.send_flags & IB_SEND_SIGNALED)
 		ep->tx.nr_signaled--;
+	ep->tx.nr_bulk -= slot->bulk;
 	ep->tx.used--;
 }
 
@@ -236,7 +239,7 @@ void xrds_ib_slot_untake(struct xrds_ib_ep *ep, struct xrds_ib_slot *from)
 		xrds_ib_slot_free(ep, slot);
 		/* its earlier fragments may be under way: keep it until then */
 		if (slot->msg)
-			tx->part.msg = slot->msg;
+			tx->part[slot->tag].msg = slot->msg;
 	} while (slot != from);
 }
 
@@ -491,15 +494,16 @@ void xrds_ib_slots_free(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	LIST_HEAD(ended);
-	u32 last;
+	u32 last, tag;
 
 	/* sent without signal, or not done when the queue pair ended */
 	spin_lock_bh(&ep->conn->tx_lock);
 	last = (tx->head ?: tx->nr) - 1;
 	if (tx->used)
 		xrds_ib_slot_retire(ep, &tx->slots[last], &ended);
-	if (tx->part.msg)
-		xrds_ib_msg_done(tx->part.msg, &ended);
+	for (tag = 0; tag < XRDS_IB_TAGS; tag++)
+		if (tx->part[tag].msg)
+			xrds_ib_msg_done(tx->part[tag].msg, &ended);
 	spin_unlock_bh(&ep->conn->tx_lock);
 	xrds_ib_op_end(&ended, RDS_RDMA_DROPPED);
 

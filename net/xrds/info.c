@@ -65,6 +65,8 @@ static u64 xrds_conn_next_tx(struct xrds_conn *conn)
 	next = conn->tx_seq + 1;
 	list_for_each_entry(msg, &conn->sendq, node)
 		next += !msg->seq;
+	list_for_each_entry(msg, &conn->bulkq, node)
+		next++;
 	return next;
 }
 
@@ -87,7 +89,7 @@ static u8 xrds_conn_info_flags(const struct xrds_conn *conn)
 		return RDS_INFO_CONNECTION_FLAG_CONNECTING;
 	case XRDS_ST_UP:
 		flags = RDS_INFO_CONNECTION_FLAG_CONNECTED;
-		if (!list_empty(&conn->sendq))
+		if (!list_empty(&conn->sendq) || !list_empty(&conn->bulkq))
 			flags |= RDS_INFO_CONNECTION_FLAG_SENDING;
 		return flags;
 	default:
@@ -260,8 +262,8 @@ static void xrds_dump_msg(struct xrds_dump *d, const struct xrds_msg_row *m)
 }
 
 /* Ends of streams are no messages of a program. */
-static void xrds_dump_conn_msgs(struct xrds_dump *d, struct xrds_conn *conn,
-				const struct list_head *list)
+static void xrds_dump_queue(struct xrds_dump *d, struct xrds_conn *conn,
+			    const struct list_head *list, u64 *next)
 {
 	struct xrds_msg_row row = {
 		.laddr	= &conn->key.laddr,
@@ -269,18 +271,32 @@ static void xrds_dump_conn_msgs(struct xrds_dump *d, struct xrds_conn *conn,
 		.tos	= conn->key.tos,
 	};
 	const struct xrds_msg *msg;
-	u64 next;
 
-	spin_lock_bh(&conn->lock);
-	next = conn->tx_seq;
+	lockdep_assert_held(&conn->lock);
+
 	list_for_each_entry(msg, list, node) {
-		row.seq = msg->seq ?: ++next;
+		row.seq = msg->seq ?: ++*next;
 		if (msg->flags & XRDS_F_EOS)
 			continue;
 		row.len = msg->len;
 		row.lport = msg->sport;
 		row.fport = msg->dport;
 		xrds_dump_msg(d, &row);
+	}
+}
+
+static void xrds_dump_conn_msgs(struct xrds_dump *d, struct xrds_conn *conn,
+				bool inflight)
+{
+	u64 next;
+
+	spin_lock_bh(&conn->lock);
+	next = conn->tx_seq;
+	if (inflight) {
+		xrds_dump_queue(d, conn, &conn->inflight, &next);
+	} else {
+		xrds_dump_queue(d, conn, &conn->sendq, &next);
+		xrds_dump_queue(d, conn, &conn->bulkq, &next);
 	}
 	spin_unlock_bh(&conn->lock);
 }
@@ -292,9 +308,7 @@ static int xrds_dump_out(struct xrds_dump *d, bool inflight)
 	rcu_read_lock();
 	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
 		if (xrds_dump_takes(d, &conn->key.laddr))
-			xrds_dump_conn_msgs(d, conn, inflight ?
-						     &conn->inflight :
-						     &conn->sendq);
+			xrds_dump_conn_msgs(d, conn, inflight);
 	}
 	rcu_read_unlock();
 	return 0;

@@ -36,12 +36,15 @@ static inline u32 xrds_msg_charge(u32 len)
 /**
  * struct xrds_msg - a message on its way out
  * @ref:	one for the list it is on, one per posting
- * @node:	on exactly one of conn->sendq and conn->inflight; conn->lock
+ * @node:	on exactly one of conn->sendq, conn->bulkq and conn->inflight;
+ *		conn->lock
  * @xn:		namespace, for accounting
  * @dest:	where its space is charged, with a reference; NULL for messages
  *		of the kernel itself
  * @accepted:	jiffies when it was queued
- * @seq:	sequence number; 0 until first transmission; conn->tx_lock
+ * @seq:	sequence number; 0 until first transmission, and until then on
+ *		conn->bulkq; conn->tx_lock
+ * @stamp:	when it was queued, by conn->stamp; conn->lock
  * @len:	payload, bytes
  * @sport:	source port
  * @dport:	destination port
@@ -55,6 +58,8 @@ static inline u32 xrds_msg_charge(u32 len)
  * @posted:	was handed to the transport at least once, or is now; conn->lock,
  *		constant once @ended is set
  * @ended:	was taken out of the queues; conn->lock
+ * @bulk:	large, and small ones may pass it: it is on conn->bulkq, or
+ *		ended there; conn->lock, constant while the transport has it
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
  * @skb:	loopback: the receiver's view, made when the message was
  * @nr_bv:	entries of @bv
@@ -67,6 +72,7 @@ struct xrds_msg {
 	struct xrds_dest *dest;
 	unsigned long accepted;
 	u64 seq;
+	u32 stamp;
 	u32 len;
 	u16 sport;
 	u16 dport;
@@ -74,6 +80,7 @@ struct xrds_msg {
 	u8 has;
 	bool posted;
 	bool ended;
+	bool bulk;
 	u32 eos_reason;
 	u32 rdma_rkey;
 	u32 dest_rkey;

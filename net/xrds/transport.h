@@ -138,7 +138,9 @@ struct xrds_device_detail {
  *		skb; -EAGAIN: the message is to be queued. Process context.
  * @prepare:	process context, may sleep: make what xmit() will need for the
  *		message. Optional. Returns 0 or a negative errno.
- * @xmit:	post a whole message; msg->seq and msg->flags are set. Called
+ * @xmit:	post a whole message; msg->seq and msg->flags are set, but with
+ *		msg->bulk it is xrds_bulk_number() that sets msg->seq: to be
+ *		called when the last of the message is about to be posted. Called
  *		with tx_lock held and conn->tx_open. Takes its own reference
  *		on the message for as long as it needs it. Returns 0; -EAGAIN
  *		when it lacks slots or credits, in which case it calls

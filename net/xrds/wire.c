@@ -418,7 +418,8 @@ static inline enum xrds_wire_err data_check(struct xrds_wire_msg *msg,
 {
 	if (!msg->sport)
 		return portless_check(msg, strict);
-	if (!msg->seq)
+	/* only the last fragment of a tagged message has a number */
+	if (!msg->seq && !(strict && msg->tag))
 		return XRDS_WIRE_SEQ;
 	msg->kind = msg->dport ? XRDS_KIND_DATA : XRDS_KIND_PING;
 	return XRDS_WIRE_OK;

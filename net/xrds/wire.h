@@ -78,14 +78,16 @@ enum {
 
 /**
  * struct xrds_hdr - the header in front of every fragment (All)
- * @seq:	sequence number of the message; 0: not sequenced
+ * @seq:	sequence number of the message; 0: not sequenced, or a fragment
+ *		with a tag that is not the last one
  * @ack:	all messages up to this one were received
  * @len:	payload bytes of the whole message
  * @sport:	source port
  * @dport:	destination port
  * @flags:	XRDS_F_*
  * @credit:	receive buffers granted since the last header (XRDS)
- * @tag:	which partly received message this fragment belongs to (XRDS)
+ * @tag:	which partly received message this fragment belongs to; 0: the one
+ *		that others do not pass (XRDS)
  * @frag:	index of this fragment, from 0 (XRDS)
  * @csum:	Internet checksum over the 48 bytes with this field zero;
  *		0: none (not allowed in XRDS mode)

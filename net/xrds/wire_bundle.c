@@ -44,7 +44,7 @@ static enum xrds_wire_err bundle_take(struct xrds_wire_bundle *b,
 		return XRDS_WIRE_BUNDLE;
 	if (msg->kind == XRDS_KIND_ACK || msg->kind == XRDS_KIND_CTL)
 		return XRDS_WIRE_BUNDLE;
-	if (msg->frag || msg->len > room || (msg->has & HAS_OP))
+	if (msg->frag || !msg->seq || msg->len > room || (msg->has & HAS_OP))
 		return XRDS_WIRE_BUNDLE;
 	/* the first has said it */
 	if (b->nr && (msg->ack || msg->credit))

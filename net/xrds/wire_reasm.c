@@ -4,7 +4,9 @@
  *
  * Each fragment has the message's header, so what is said of the message itself
  * must stay the same from the first to the last. In XRDS mode a fragment has an
- * index, and messages with different tags may come interleaved; the classic
+ * index, and messages with different tags may come interleaved; those whose tag
+ * is not 0 have their number in the last fragment only, so that messages are
+ * complete in the order of their numbers. The classic
  * versions have neither, and fragments of one size. A message begins with the
  * first fragment and ends with its last byte or with anything that is wrong.
  *
@@ -21,7 +23,7 @@
 static int same_message(const struct xrds_wire_msg *a,
 			const struct xrds_wire_msg *b)
 {
-	return a->seq == b->seq && a->len == b->len &&
+	return (a->seq == b->seq || a->tag) && a->len == b->len &&
 	       a->sport == b->sport && a->dport == b->dport &&
 	       a->tag == b->tag && a->kind == b->kind &&
 	       !((a->flags ^ b->flags) & ~FLAGS_PER_FRAG);
@@ -40,12 +42,13 @@ static int same_message(const struct xrds_wire_msg *a,
  * control messages are not fragments; they may arrive between those of a
  * message and must not be given to this function. After an error @r is ready
  * for a new message. When a message is complete, @r->first has the header of
- * its first fragment.
+ * its first fragment, with the message's number.
  *
  * Context: any; calls for the same @r are serialised by the caller.
  * Return: XRDS_WIRE_OK; FRAG if the index is not the next one, FRAG_HDR if the
  * header does not belong to the message, FRAG_LEN if the payload is too long
- * or too short.
+ * or too short, SEQ if the number of a tagged message is not in its last
+ * fragment.
  */
 enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 				       const struct xrds_wire_msg *msg,
@@ -54,6 +57,7 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 {
 	int classic = ver != XRDS_VER_XRDS;
 	__u32 least, rest;
+	int last;
 
 	*done = 0;
 	if (!r->busy) {
@@ -80,12 +84,16 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 		return XRDS_WIRE_FRAG_LEN;
 	if (payload < rest && payload < least)
 		return XRDS_WIRE_FRAG_LEN;
+	last = payload == rest;
+	if (msg->tag && last != !!msg->seq)
+		return XRDS_WIRE_SEQ;
 
 	/* at most 256 fragments, as all but the last have the least payload */
 	r->got += payload;
 	r->next++;
-	r->busy = payload < rest;
-	*done = !r->busy;
+	r->busy = !last;
+	*done = last;
+	r->first.seq = msg->seq;
 	return XRDS_WIRE_OK;
 }
 EXPORT_SYMBOL_GPL(xrds_wire_reasm_add);

@@ -6,12 +6,13 @@
  *                        ^                 |
  *                        +--- reconnect ---+
  *
- * A message is on exactly one of the two lists. It gets its sequence number
- * when it is first handed to the transport and keeps it when it is sent again,
- * so the receiver can tell duplicates. It leaves by a cumulative
- * acknowledgment of the peer's kernel, by cancellation, or with the
- * connection: that is xmit_done.c. What a new endpoint does with what is in
- * flight is said in xmit_open.c.
+ * A message is on exactly one of the two lists, or on a third: conn->bulkq takes
+ * the place of sendq for large messages and what follows them, see xmit_bulk.c.
+ * It gets its sequence number when the transport has first taken it, or is about
+ * to send the last of it, and keeps it when it is sent again, so the receiver
+ * can tell duplicates. It leaves by a cumulative acknowledgment of the peer's
+ * kernel, by cancellation, or with the connection: that is xmit_done.c. What a
+ * new endpoint does with what is in flight is said in xmit_open.c.
  *
  * The pump runs in whoever has a reason: sendmsg(), a completion that brought
  * back credits or slots, the worker after the connection came up. tx_lock
@@ -53,7 +54,8 @@ bool xrds_xmit_wanted(const struct xrds_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 
-	return !list_empty(&conn->sendq) || !list_empty(&conn->inflight);
+	return !list_empty(&conn->sendq) || !list_empty(&conn->bulkq) ||
+	       !list_empty(&conn->inflight);
 }
 
 /* Returns the state that the connection had, DEAD: it has not taken it. */
@@ -67,7 +69,8 @@ static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 	spin_lock_bh(&conn->lock);
 	state = conn->state;
 	if (state != XRDS_ST_DEAD) {
-		list_add_tail(&msg->node, &conn->sendq);
+		if (!xrds_bulk_keeps(conn, msg))
+			list_add_tail(&msg->node, &conn->sendq);
 		if (msg->rop)
 			xrds_rop_issue(msg->rop);
 		if (!msg->dest)
@@ -161,9 +164,13 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
 	if (conn->classic.on)
 		xrds_classic_skip_marks(conn);
 	spin_lock(&conn->lock);
-	msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
+	msg = xrds_bulk_next(conn);
+	if (!msg)
+		msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg,
+					       node);
 	if (msg)
-		*again = xrds_xmit_take(conn, msg);
+		*again = msg->bulk ? xrds_bulk_take(conn, msg) :
+				     xrds_xmit_take(conn, msg);
 	spin_unlock(&conn->lock);
 	/* is it the last one? */
 	if (conn->classic.on)
@@ -184,8 +191,15 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 
 	spin_lock(&conn->lock);
 	ended = msg->ended;
-	if (!ended) {
+	if (msg->bulk) {
+		xrds_bulk_back(conn, msg, untried);
+	} else if (!ended) {
 		msg->posted = !untried;
+		/* a large one may be complete before it */
+		if (untried && msg->seq == conn->tx_seq) {
+			msg->seq = 0;
+			conn->tx_seq--;
+		}
 		list_move(&msg->node, &conn->sendq);
 	}
 	spin_unlock(&conn->lock);
@@ -209,7 +223,9 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 	msg->flags |= ask;
 	if (again)
 		msg->flags |= XRDS_F_RETRANSMITTED;
-	trace_xrds_msg_post(msg);
+	/* one with several fragments when the last one does */
+	if (!msg->bulk)
+		trace_xrds_msg_post(msg);
 	return ask;
 }
 

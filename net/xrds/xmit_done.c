@@ -4,8 +4,8 @@
  * or gone with their connection.
  *
  *   inflight -> acknowledged -+
- *   either list -> cancelled -+-> xrds_xmit_end -> xrds_xmit_done -> freed
- *   either list -> dropped   -+
+ *   any list -> cancelled    -+-> xrds_xmit_end -> xrds_xmit_done -> freed
+ *   any list -> dropped      -+
  *
  * It has two steps. Under conn->lock a message is taken out of its queue and
  * marked as ended, so that whoever comes next, the pump included, which may just
@@ -110,6 +110,8 @@ void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 
 	if (!msg->dest)
 		conn->kmsgs--;
+	if (msg->bulk)
+		conn->nr_bulk--;
 	msg->ended = true;
 	list_move_tail(&msg->node, list);
 }
@@ -178,6 +180,7 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 
 	spin_lock_bh(&conn->lock);
 	list_splice_tail_init(&conn->sendq, &conn->inflight);
+	list_splice_tail_init(&conn->bulkq, &conn->inflight);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
 		xrds_xmit_end(conn, msg, &drop);
 	spin_unlock_bh(&conn->lock);
@@ -213,6 +216,9 @@ static void xrds_xmit_cancel_conn(struct xrds_conn *conn, struct xrds_sock *xs,
 		if (xrds_xmit_match(msg, xs, to, marks))
 			xrds_xmit_end(conn, msg, drop);
 	list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
+		if (xrds_xmit_match(msg, xs, to, marks))
+			xrds_xmit_end(conn, msg, drop);
+	list_for_each_entry_safe(msg, tmp, &conn->bulkq, node)
 		if (xrds_xmit_match(msg, xs, to, marks))
 			xrds_xmit_end(conn, msg, drop);
 	spin_unlock_bh(&conn->lock);

@@ -16,7 +16,7 @@
  * All of this runs in the connection's work, but for what the receive path asks:
  * whether the peer was born again. From close to open nothing is posted and no
  * acknowledgment is taken, because tx_open is false; senders go on to queue, and
- * who cancels takes out of both lists.
+ * who cancels takes out of all lists.
  */
 #include "conn.h"
 #include "msg.h"
@@ -82,6 +82,18 @@ static bool xrds_xmit_stale(const struct xrds_peer *peer,
 				 msg->posted;
 }
 
+static void xrds_xmit_drop_stale(struct xrds_conn *conn,
+				 const struct xrds_peer *peer,
+				 struct list_head *queue,
+				 struct list_head *stale)
+{
+	struct xrds_msg *msg, *tmp;
+
+	list_for_each_entry_safe(msg, tmp, queue, node)
+		if (xrds_xmit_stale(peer, msg))
+			xrds_xmit_end(conn, msg, stale);
+}
+
 /**
  * xrds_xmit_open - the peer is ready: data may flow
  * @conn: connection
@@ -121,11 +133,13 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 		else
 			list_move_tail(&msg->node, &again);
 	}
-	if (!same)
-		list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
-			if (xrds_xmit_stale(&peer, msg))
-				xrds_xmit_end(conn, msg, &stale);
+	if (!same) {
+		xrds_xmit_drop_stale(conn, &peer, &conn->sendq, &stale);
+		xrds_xmit_drop_stale(conn, &peer, &conn->bulkq, &stale);
+	}
 	list_splice(&again, &conn->sendq);
+	xrds_bulk_open(conn, h->tags > 1 ?
+			     h->frag_bytes - XRDS_WIRE_HDR_BYTES : 0);
 	WRITE_ONCE(conn->acked, ack);
 	spin_unlock(&conn->lock);
 	WRITE_ONCE(conn->tx_peer_inc, h->inc);
@@ -154,6 +168,7 @@ void xrds_xmit_close(struct xrds_conn *conn)
 	spin_lock_bh(&conn->tx_lock);
 	WRITE_ONCE(conn->tx_open, false);
 	WRITE_ONCE(conn->tx_bundles, false);
+	xrds_bulk_close(conn);
 	ctl = conn->ctl_msg;
 	conn->ctl_msg = NULL;
 	clear_bit(0, &conn->tx_ack_due);
@@ -178,15 +193,17 @@ void xrds_xmit_close(struct xrds_conn *conn)
 void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
 {
 	struct xrds_msg *msg, *tmp;
+	/* a call to the device that failed has put what it was for back */
+	struct list_head *queues[] = {
+		&conn->inflight, &conn->sendq, &conn->bulkq,
+	};
+	unsigned int i;
 	LIST_HEAD(drop);
 
 	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
-		if (msg->rop && (msg->posted || unposted))
-			xrds_xmit_end(conn, msg, &drop);
-	if (unposted)
-		list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
-			if (msg->rop)
+	for (i = 0; i < ARRAY_SIZE(queues); i++)
+		list_for_each_entry_safe(msg, tmp, queues[i], node)
+			if (msg->rop && (msg->posted || unposted))
 				xrds_xmit_end(conn, msg, &drop);
 	spin_unlock_bh(&conn->lock);
 

@@ -16,6 +16,7 @@ enum {
 	HOSTILE_NR_SENDS	= 32,
 	HOSTILE_NR_RECVS	= 32,
 	HOSTILE_WAIT_SECONDS	= 10,
+	HOSTILE_TAGS		= 2,	/* that XRDS takes */
 };
 
 /* What is counted; the names in /proc/xrds_hostile are in hostile_main.c */
@@ -66,7 +67,7 @@ struct hostile_order {
  * @seq:	last sequence number used
  * @granted:	credits granted
  * @max_payload: most that a fragment may carry
- * @reasm:	where the peer is
+ * @reasm:	where the peer is with its messages, by tag
  * @last:	header of the last packet
  * @last_bytes:	its length
  */
@@ -80,7 +81,7 @@ struct hostile_gen {
 	u64 seq;
 	u32 granted;
 	u32 max_payload;
-	struct xrds_wire_reasm reasm;
+	struct xrds_wire_reasm reasm[HOSTILE_TAGS];
 	struct xrds_hdr last;
 	u32 last_bytes;
 };

@@ -170,27 +170,41 @@ static u32 make_ctl(struct hostile_gen *gen, void *buf)
 	return make(buf, &wm, wm.len);
 }
 
-/* The first fragment of a message, or what follows the last one sent */
+/* Is a message in mid-way? */
+static bool frag_busy(const struct hostile_gen *gen)
+{
+	return gen->reasm[0].busy || gen->reasm[1].busy;
+}
+
+/* The first fragment of a message, or what follows the last one sent with its
+ * tag
+ */
 static u32 make_frag(struct hostile_gen *gen, void *buf)
 {
 	static const u32 lens[] = {
 		4097, 8192, 12288, 20000, 65536, XRDS_WIRE_MAX_MSG_BYTES,
 	};
+	u16 tag = gen->ver == XRDS_VER_XRDS ? hostile_random(gen, HOSTILE_TAGS) :
+					      0;
+	const struct xrds_wire_reasm *reasm = &gen->reasm[tag];
 	struct xrds_wire_msg wm;
 	u32 rest;
 
-	if (gen->reasm.busy) {
-		wm = gen->reasm.first;
-		wm.frag = gen->reasm.next;
-		rest = wm.len - gen->reasm.got;
+	if (reasm->busy) {
+		wm = reasm->first;
+		wm.frag = reasm->next;
+		rest = wm.len - reasm->got;
 	} else {
 		memset(&wm, 0, sizeof(wm));
-		wm.seq = ++gen->seq;
+		wm.seq = tag ? 0 : ++gen->seq;
 		wm.len = lens[hostile_random(gen, ARRAY_SIZE(lens))];
 		wm.sport = 4000;
 		wm.dport = gen->port ?: 3000;
+		wm.tag = tag;
 		rest = wm.len;
 	}
+	if (tag && rest <= XRDS_WIRE_CLASSIC_PAYLOAD)
+		wm.seq = ++gen->seq;
 	return make(buf, &wm, min_t(u32, rest, XRDS_WIRE_CLASSIC_PAYLOAD));
 }
 
@@ -233,7 +247,7 @@ static u32 make_bundled(struct hostile_gen *gen, void *buf)
 		wm.dport = XRDS_CTL_KEEPALIVE;
 		break;
 	case 5:
-		wm.tag = 1;
+		wm.tag = 1 + hostile_random(gen, 2);
 		break;
 	case 6:
 		wm.seq = edge(gen, wm.seq);
@@ -267,7 +281,7 @@ static u32 make_any(struct hostile_gen *gen, void *buf)
 {
 	struct xrds_wire_msg wm = {};
 
-	if (gen->reasm.busy && hostile_random(gen, 4))
+	if (frag_busy(gen) && hostile_random(gen, 4))
 		return make_frag(gen, buf);
 	switch (hostile_random(gen, 12)) {
 	case 10:
@@ -379,7 +393,7 @@ static void spoil_field(struct hostile_gen *gen, struct xrds_hdr *hdr)
 		hdr->credit = edge(gen, XRDS_WIRE_MAX_CREDIT);
 		break;
 	case 8:
-		hdr->tag = cpu_to_be16(edge(gen, 1));
+		hdr->tag = cpu_to_be16(edge(gen, 2));
 		break;
 	case 9:
 		hdr->frag = cpu_to_be16(edge(gen, be16_to_cpu(hdr->frag)));
@@ -478,7 +492,7 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 		return judge_ctl(gen, wm, payload);
 	if (wm->kind != XRDS_KIND_ACK && gen->bye)
 		return XRDS_WIRE_CTL_STATE;
-	if (wm->kind != XRDS_KIND_ACK && wm->tag)
+	if (wm->kind != XRDS_KIND_ACK && wm->tag >= HOSTILE_TAGS)
 		return XRDS_WIRE_TAG;
 	return XRDS_WIRE_OK;
 }
@@ -495,7 +509,7 @@ static int judge_whole(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 {
 	int done;
 
-	return xrds_wire_reasm_add(&gen->reasm, wm, payload,
+	return xrds_wire_reasm_add(&gen->reasm[wm->tag], wm, payload,
 				   FRAG_BYTES - XRDS_WIRE_HDR_BYTES, gen->ver,
 				   &done);
 }
@@ -508,7 +522,8 @@ static int judge_bundle(struct hostile_gen *gen, struct xrds_wire_msg *wm,
 
 	err = xrds_wire_bundle_first(&b, wm, bytes);
 	while (!err) {
-		err = wm->tag ? XRDS_WIRE_TAG : judge_whole(gen, wm, wm->len);
+		err = wm->tag >= HOSTILE_TAGS ? XRDS_WIRE_TAG :
+		      judge_whole(gen, wm, wm->len);
 		if (err || b.next == bytes)
 			break;
 		err = xrds_wire_bundle_next(&b, wm, buf);

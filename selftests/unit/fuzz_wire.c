@@ -120,9 +120,12 @@ static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
 			continue;
 		err = xrds_wire_reasm_add(&r, &msg, payload, max, ver, &done);
 		must(err == XRDS_WIRE_OK || err == XRDS_WIRE_FRAG ||
-		     err == XRDS_WIRE_FRAG_LEN || err == XRDS_WIRE_FRAG_HDR);
+		     err == XRDS_WIRE_FRAG_LEN || err == XRDS_WIRE_FRAG_HDR ||
+		     (err == XRDS_WIRE_SEQ && msg.tag));
 		must(done == 0 || (done == 1 && !err));
 		must(done == 0 || r.got == msg.len);
+		must(done == 0 || r.first.seq ||
+		     msg.kind == XRDS_KIND_CONG_MAP);
 		must(err ? !r.busy : r.busy == !done);
 		must(!r.busy || r.got < r.first.len);
 		must(!r.busy || r.got >= r.next * 4096U);

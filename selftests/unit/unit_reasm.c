@@ -121,12 +121,13 @@ static void random_splits(void)
 		__u32 got = 0;
 
 		msg.len = unit_below(XRDS_WIRE_MAX_MSG_BYTES + 1);
-		msg.tag = unit_random();
+		msg.tag = unit_below(2) * unit_random();
 		do {
 			__u32 n = 4096 + unit_below(MAX_PAYLOAD - 4096 + 1);
 
 			if (n > msg.len - got)
 				n = msg.len - got;
+			msg.seq = msg.tag && n < msg.len - got ? 0 : 99;
 			CHECK(!add(&r, &msg, n, XRDS_VER_XRDS, &done));
 			got += n;
 			CHECK(r.got == got);
@@ -138,6 +139,7 @@ static void random_splits(void)
 						     XRDS_F_RETRANSMITTED);
 		} while (!done);
 		CHECK(r.first.frag == 0 && r.first.ack == first_msg.ack);
+		CHECK(r.first.seq == 99);
 		CHECK(msg.frag <= 257);
 	}
 }
@@ -236,18 +238,48 @@ static void independent(void)
 	int done;
 
 	big.tag = 1;
+	big.seq = 0;
 	small.len = 7;
 	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && !done);
 	for (small.seq = 11; small.seq < 20; small.seq++)
 		CHECK(!add(&r[0], &small, 7, XRDS_VER_XRDS, &done) && done);
 	big.frag = 1;
+	big.seq = 20;
 	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && done);
+	CHECK(r[1].first.seq == 20);
 
 	CHECK(add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) == XRDS_WIRE_FRAG);
 	big.frag = 0;
+	big.seq = 0;
 	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && !done);
 	big.frag = 1;
+	big.seq = 21;
 	CHECK(!add(&r[1], &big, 5000, XRDS_VER_XRDS, &done) && done);
+}
+
+/* A message with a tag has its number in the last fragment, and nowhere else. */
+static void numbers(void)
+{
+	struct xrds_wire_msg msg = first_msg;
+	struct xrds_wire_reasm r = { };
+	int done;
+
+	msg.tag = 1;
+	CHECK(add(&r, &msg, 5000, XRDS_VER_XRDS, &done) == XRDS_WIRE_SEQ);
+	CHECK(!done);
+	msg.seq = 0;
+	CHECK(!add(&r, &msg, 5000, XRDS_VER_XRDS, &done) && !done);
+	msg.frag = 1;
+	CHECK(add(&r, &msg, 5000, XRDS_VER_XRDS, &done) == XRDS_WIRE_SEQ);
+	CHECK(!done);
+
+	/* in one fragment */
+	msg.frag = 0;
+	msg.len = 7;
+	CHECK(add(&r, &msg, 7, XRDS_VER_XRDS, &done) == XRDS_WIRE_SEQ);
+	msg.seq = 9;
+	CHECK(!add(&r, &msg, 7, XRDS_VER_XRDS, &done) && done);
+	CHECK(r.first.seq == 9);
 }
 
 const struct unit_test unit_reasm_tests[] = {
@@ -259,5 +291,6 @@ const struct unit_test unit_reasm_tests[] = {
 	{ order, "fragments out of order" },
 	{ headers, "fragments of different messages" },
 	{ independent, "messages of different tags, and after an error" },
+	{ numbers, "the number of a message with a tag" },
 	{ }
 };

@@ -435,11 +435,19 @@ local function show_checksum(packet, range)
 	end
 end
 
+-- Of a message that others may pass only the last fragment has the number.
+local function number_of(header)
+	if header.seq == "0" and header.tag > 0 then
+		return string.format("(tag %d)", header.tag)
+	end
+	return header.seq
+end
+
 local function name_header(packet, header, fragment)
 	packet:say("%s", header.kind)
 	if not header.control and header.kind ~= "acknowledgment" then
-		packet:say(" %s, %d > %d, %d bytes", header.seq, header.sport,
-			   header.dport, header.len)
+		packet:say(" %s, %d > %d, %d bytes", number_of(header),
+			   header.sport, header.dport, header.len)
 	end
 	if fragment > 0 then
 		packet:say(", fragment %d", fragment)
@@ -710,8 +718,8 @@ local function show_send(packet, op, range)
 	end
 	if part and part.header then
 		packet:say("%s", part.header.kind)
-		if part.header.seq ~= "0" then
-			packet:say(" %s", part.header.seq)
+		if number_of(part.header) ~= "0" then
+			packet:say(" %s", number_of(part.header))
 		end
 		packet:say(", fragment %d", part.fragment)
 		packet.tree:add(f.continues, part.frame):set_generated()

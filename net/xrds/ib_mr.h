@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * XRDS over RDMA: what a device has for memory regions, and the functions that
+ * make them and make them void. ib.h includes it.
+ */
+#ifndef _XRDS_IB_MR_H
+#define _XRDS_IB_MR_H
+
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/rwsem.h>
+#include <linux/semaphore.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+struct xrds_ib_dev;
+struct xrds_mr;
+
+/* --------------------------------------------------------- ib_regq.c */
+
+/**
+ * struct xrds_ib_regq - registration queue of a device
+ * @sem:	readers post, a writer makes the queue pair or destroys it
+ * @slots:	work requests that may be posted
+ * @cq:		completion queue, or NULL; @sem
+ * @qp:		queue pair, connected to itself, or NULL; @sem
+ * @broken:	it has failed and must be replaced; set by readers
+ */
+struct xrds_ib_regq {
+	struct rw_semaphore sem;
+	struct semaphore slots;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	bool broken;
+};
+
+/**
+ * struct xrds_ib_regwr - a work request for the registration queue
+ * @cqe:	completion
+ * @done:	completed with it
+ * @status:	its result
+ * @wr:		IB_WR_LOCAL_INV
+ * @reg:	IB_WR_REG_MR
+ */
+struct xrds_ib_regwr {
+	struct ib_cqe cqe;
+	struct completion done;
+	enum ib_wc_status status;
+	union {
+		struct ib_send_wr wr;
+		struct ib_reg_wr reg;
+	};
+};
+
+void xrds_ib_regq_init(struct xrds_ib_regq *regq);
+void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
+int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
+
+/* ----------------------------------------------------------- ib_mr.c */
+
+/**
+ * struct xrds_ib_pool - objects for memory regions that are free
+ * @lock:	guards the rest
+ * @free:	the objects, longest unused first
+ * @nr:		how many
+ * @pages:	how many pages they can hold together
+ */
+struct xrds_ib_pool {
+	spinlock_t lock;		/* free, nr, pages */
+	struct list_head free;
+	u32 nr;
+	u32 pages;
+};
+
+void xrds_ib_pool_init(struct xrds_ib_pool *pool);
+void xrds_ib_pool_exit(struct xrds_ib_pool *pool);
+int xrds_ib_mr_reg(struct xrds_mr *mr);
+void xrds_ib_mr_unreg(struct xrds_mr *mr);
+void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);
+
+#endif /* _XRDS_IB_MR_H */

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Small messages pass large ones, and nothing else about them changes.
+
+That every stream keeps its order, whatever is lost meanwhile, is tested where
+streams of all sizes go between many sockets: data, reconnect, soak. Here they
+are so many that something is always in mid-way.
+"""
+
+import close
+import traffic
+
+TIMEOUT = 200
+PORT = 4300
+LATENCY = "60ms"
+BREAKS = 20                 # of each node
+FLOODS = 1
+ENOUGH = 100000000          # messages, more than there is time for
+
+
+def _pass(rig, here: str, there: str) -> None:
+    """The wire has a latency, so that it is the bottleneck and no processor."""
+    rig.a.run(f"tc qdisc add dev eth0 root netem delay {LATENCY} limit 9999")
+    before = close.counters(rig.a)
+    receiver = rig.b.start(f"test_pass recv {there} {PORT}")
+    receiver.expect("ready")
+    rig.a.run(f"test_pass send {here} {there} {PORT}", timeout=100)
+    rig.diag(receiver.wait(timeout=100).out.splitlines()[-1])
+    rig.check(close.delta(rig.a, before)["ib_tx_passing"] > 0,
+              "nothing has passed")
+
+
+def test_passing(rig):
+    """One that is queued last arrives before the last large one."""
+    _pass(rig, rig.a.ip, rig.b.ip)
+
+
+def test_passing_ipv6(rig):
+    """The same over IPv6."""
+    _pass(rig, rig.a.ip6, rig.b.ip6)
+
+
+def test_stream(rig):
+    """Both ways, small and large mixed, each stream in its order."""
+    before = [close.counters(n) for n in rig.nodes]
+    traffic.run(rig, 3000, timeout=150, seed=71, sockets=6)
+    for node, old in zip(rig.nodes, before):
+        grown = close.delta(node, old)["ib_tx_passing"]
+        rig.diag(f"{node}: {grown} messages passed others")
+        rig.check(grown > 0, f"{node}: nothing has passed")
+
+
+def test_cut(rig):
+    """The connection breaks again and again, with messages in mid-way."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/rds/reconnect_max_delay_ms", "1")
+        node.write("/proc/sys/net/rds/reconnect_min_delay_ms", "1")
+    before = [close.counters(n) for n in rig.nodes]
+    stream = traffic.Stream(rig, ENOUGH, seed=72, sockets=6)
+    stream.flowing()
+    for node in rig.nodes:
+        node.run(f"test_break {BREAKS}", timeout=100 + BREAKS)
+    rig.check(not stream.failed(), "the stream has failed")
+    for proc in stream.procs:
+        proc.kill()
+        proc.wait(20, check=False)
+    for node, old in zip(rig.nodes, before):
+        grown = close.delta(node, old)
+        rig.diag(f"{node}: up {grown['conn_up']} times, "
+                 f"{grown['ib_tx_passing']} messages passed others")
+        rig.check(grown["conn_up"] >= 2 * BREAKS, f"{node}: too few")
+        rig.check(grown["ib_tx_passing"] > 0, f"{node}: nothing has passed")
+
+
+def test_flood(rig):
+    """Small messages without end leave something for the large ones."""
+    before = close.counters(rig.a)
+    servers, floods = [], []
+    for number in range(FLOODS + 1):
+        servers.append(rig.b.start(f"xrds-perf -s -p {PORT + 100 * number} "
+                                   f"{rig.b.ip}"))
+    for number in range(FLOODS):
+        floods.append(rig.a.start(
+            f"xrds-perf -m stream -l 64 -b 16K -n {ENOUGH} "
+            f"-p {PORT + 100 * number} {rig.b.ip}"))
+    while close.delta(rig.a, before)["send_queued"] < 5000:
+        rig.check(not any(flood.code for flood in floods), "no flood")
+    large = traffic.fewer(rig, 100)
+    rig.a.run(f"xrds-perf -m stream -l 256K -b 512K -w 2 -n {large} "
+              f"-p {PORT + 100 * FLOODS} {rig.b.ip}", timeout=100)
+    rig.check(not any(flood.code for flood in floods), "a flood has ended")
+    for proc in floods + servers:
+        proc.kill()
+        proc.wait(20, check=False)
+    grown = close.delta(rig.a, before)
+    rig.diag(f"{grown['ib_tx_passing']} of {grown['send_queued']} passed "
+             f"{large} large ones")
