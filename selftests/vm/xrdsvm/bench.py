@@ -100,11 +100,12 @@ class Bench:
         self._floor(self._of(FLOOR))
         perftest.run(self, self._of(cases.PERFTEST))
         self._rds(XRDS, "xrds_ib", self._of(XRDS))
-        self._rds(IN_TREE, "rds_rdma", self._of(IN_TREE))
         self._rds_tcp(self._of(RDS_TCP))
         for stack in (cases.TCP, cases.UDP, cases.SCTP, cases.TIPC):
             self._sockets(stack, self._of(stack))
         self._unix(self._of(UNIX))
+        # it stays: on 6.12 nodes have died of unloading it
+        self._rds(IN_TREE, "rds_rdma", self._of(IN_TREE))
 
     def _of(self, stack: str) -> list[Case]:
         return [case for case in self.chosen if self._has(stack, case)]
@@ -170,7 +171,8 @@ class Bench:
             if mine:
                 self._serve(stack, mine, f"-I {source} {address}",
                             f"xrds-perf -s {address}")
-        self.node.run(f"unload {module} xrds rds_tcp rds", SECONDS)
+        if stack == XRDS:
+            self.node.run(f"unload {module} xrds", SECONDS)
 
     def _rds_tcp(self, chosen: list[Case]) -> None:
         if not chosen:
