@@ -151,6 +151,25 @@ static void bundle(void)
 	save("bundle", buf, sizeof(buf));
 }
 
+/* More messages in one SEND than there may be, and more bytes */
+static void bundles_too_large(void)
+{
+	static __u8 buf[XRDS_WIRE_MAX_BUNDLE_BYTES + 1];
+	struct xrds_wire_msg msg = { .len = 1, .sport = 1, .dport = 2 };
+	struct xrds_hdr hdr;
+	__u32 bytes = 0;
+	int i;
+
+	for (i = 0; i <= XRDS_WIRE_MAX_BUNDLE_MSGS; i++) {
+		msg.seq = i + 1;
+		xrds_wire_hdr_encode(&hdr, &msg);
+		memcpy(buf + bytes, &hdr, sizeof(hdr));
+		bytes += sizeof(hdr) + msg.len;
+	}
+	save("bundle-most", buf, bytes);
+	save("bundle-long", buf, sizeof(buf));
+}
+
 static void private_data(void)
 {
 	struct xrds_wire_priv priv = {
@@ -178,6 +197,7 @@ int main(int argc, char **argv)
 	stream("stream-classic", 4096, 0);
 	stream("stream-xrds", 16384 - 48, 1);
 	bundle();
+	bundles_too_large();
 	private_data();
 	return EXIT_SUCCESS;
 }
