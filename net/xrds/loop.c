@@ -14,8 +14,11 @@
  * connection, as on a reliable QP) or unstable (bounce_ms: a reset at that
  * period). With any of them on, messages take a queue and a work item.
  *
+ * A long op is carried out by a work item, as its copy would take too long with
+ * softirqs off; what comes behind it waits.
+ *
  * Deliveries of one connection never overlap: they run under conn->tx_lock,
- * directly from xmit or from the work.
+ * directly from xmit or from the works.
  */
 #include <linux/random.h>
 #include <linux/sched/clock.h>
@@ -38,7 +41,10 @@ enum {
  * struct xrds_loop_ep - one life of a loopback connection
  * @conn:	connection; stop() ends us before it goes
  * @gen:	conn->ep_gen
- * @broken:	a loss has happened: nothing is delivered any more
+ * @broken:	a loss has happened, or we end: nothing is delivered any more
+ * @op:		message whose long op is being carried out, with a reference;
+ *		nothing passes it; conn->tx_lock
+ * @op_work:	carries it out
  * @queue:	messages under way, oldest first; conn->tx_lock
  * @work:	delivers from @queue
  * @bounce:	forces a reset
@@ -47,6 +53,8 @@ struct xrds_loop_ep {
 	struct xrds_conn *conn;
 	u32 gen;
 	bool broken;
+	struct xrds_msg *op;
+	struct work_struct op_work;
 	struct list_head queue;
 	struct delayed_work work;
 	struct delayed_work bounce;
@@ -81,7 +89,9 @@ static void xrds_loop_receive(struct xrds_conn *conn,
 	xrds_recv_msg(conn, wm, skb);
 }
 
-static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
+/* The message has arrived, and so ended its op, if any. */
+static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
+			      s32 status)
 {
 	struct xrds_wire_msg wm = {
 		.seq	= msg->seq,
@@ -106,8 +116,6 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg)
 	}
 
 	if (rop) {
-		s32 status = xrds_loop_rdma(conn, rop);
-
 		deliver = !status && (msg->len || !rop->silent);
 		if (!status && !deliver)
 			xrds_mr_used(conn->xn, &conn->key.faddr, rop->rkey);
@@ -140,6 +148,55 @@ static void xrds_loop_lose(struct xrds_msg *msg)
 		xrds_rop_done(msg->rop, RDS_RDMA_DROPPED);
 }
 
+static bool xrds_loop_long(const struct xrds_rop *rop)
+{
+	return rop && rop->pin->bytes > XRDS_LOOP_PIECE_BYTES;
+}
+
+/* Nothing is before the message, and no op is under way. */
+static void xrds_loop_take(struct xrds_loop_ep *ep, struct xrds_msg *msg)
+{
+	struct xrds_conn *conn = ep->conn;
+	struct xrds_rop *rop = msg->rop;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!xrds_loop_long(rop)) {
+		xrds_loop_deliver(conn, msg,
+				  rop ? xrds_loop_rdma(conn, rop) : 0);
+		return;
+	}
+	xrds_msg_get(msg);
+	ep->op = msg;
+	queue_work(system_unbound_wq, &ep->op_work);
+}
+
+static void xrds_loop_op_work(struct work_struct *work)
+{
+	struct xrds_loop_ep *ep = container_of(work, struct xrds_loop_ep,
+					       op_work);
+	struct xrds_conn *conn = ep->conn;
+	struct xrds_msg *msg = ep->op;
+	s32 status;
+
+	/* constant until we say that it is done */
+	status = xrds_loop_rdma_long(conn, msg->rop, &ep->broken);
+
+	spin_lock_bh(&conn->tx_lock);
+	ep->op = NULL;
+	if (ep->broken || !conn->tx_open) {
+		xrds_loop_lose(msg);
+	} else {
+		xrds_loop_deliver(conn, msg, status);
+		if (!list_empty(&ep->queue))
+			queue_delayed_work(system_wq, &ep->work, 0);
+	}
+	spin_unlock_bh(&conn->tx_lock);
+	xrds_msg_put(msg);
+	/* what was told to come again */
+	xrds_xmit_pump(conn);
+}
+
 static void xrds_loop_work(struct work_struct *work)
 {
 	struct xrds_loop_ep *ep = container_of(to_delayed_work(work),
@@ -150,14 +207,14 @@ static void xrds_loop_work(struct work_struct *work)
 
 	spin_lock_bh(&conn->tx_lock);
 	list_for_each_entry_safe(item, tmp, &ep->queue, node) {
-		if (ep->broken || !conn->tx_open)
+		if (ep->broken || ep->op || !conn->tx_open)
 			break;
 		if (time_after(item->due, now)) {
 			queue_delayed_work(system_wq, &ep->work,
 					   item->due - now);
 			break;
 		}
-		xrds_loop_deliver(conn, item->msg);
+		xrds_loop_take(ep, item->msg);
 		xrds_loop_item_free(item);
 	}
 	spin_unlock_bh(&conn->tx_lock);
@@ -181,6 +238,7 @@ static int xrds_loop_dial(struct xrds_conn *conn)
 		return -ENOMEM;
 	ep->conn = conn;
 	ep->gen = conn->ep_gen;
+	INIT_WORK(&ep->op_work, xrds_loop_op_work);
 	INIT_LIST_HEAD(&ep->queue);
 	INIT_DELAYED_WORK(&ep->work, xrds_loop_work);
 	INIT_DELAYED_WORK(&ep->bounce, xrds_loop_bounce);
@@ -233,15 +291,22 @@ static void xrds_loop_stop(struct xrds_conn *conn)
 	spin_lock_bh(&conn->tx_lock);
 	ep = conn->ep;
 	conn->ep = NULL;
+	if (ep)
+		WRITE_ONCE(ep->broken, true);
 	spin_unlock_bh(&conn->tx_lock);
 	if (!ep)
 		return;
 
-	/* drain; the works do not queue each other */
+	/* drain; broken, so no work queues another any more */
 	cancel_delayed_work_sync(&ep->bounce);
+	cancel_work_sync(&ep->op_work);
 	cancel_delayed_work_sync(&ep->work);
 
 	/* nobody else has a pointer */
+	if (ep->op) {
+		xrds_loop_lose(ep->op);
+		xrds_msg_put(ep->op);
+	}
 	list_for_each_entry_safe(item, tmp, &ep->queue, node) {
 		xrds_loop_lose(item->msg);
 		xrds_loop_item_free(item);
@@ -359,7 +424,7 @@ static int xrds_loop_direct(struct xrds_conn *conn, struct xrds_wire_msg *wm,
 
 	spin_lock_bh(&conn->tx_lock);
 	ep = conn->ep;
-	if (!conn->tx_open || conn->tx_closing || ep->broken ||
+	if (!conn->tx_open || conn->tx_closing || ep->broken || ep->op ||
 	    !list_empty(&ep->queue))
 		goto out;
 	spin_lock(&conn->lock);
@@ -404,8 +469,11 @@ static int xrds_loop_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 
 	lockdep_assert_held(&conn->tx_lock);
 
+	/* its work pumps when it is done */
+	if (unlikely(ep->op))
+		return -EAGAIN;
 	if (unlikely(loss) && reciprocal_scale(get_random_u32(), 1000) < loss) {
-		ep->broken = true;
+		WRITE_ONCE(ep->broken, true);
 		xrds_count(xn, XRDS_C_LOOP_LOST);
 		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_ERROR, -ECONNRESET);
 	}
@@ -415,7 +483,7 @@ static int xrds_loop_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 	}
 	if (unlikely(delay_ms || !list_empty(&ep->queue)))
 		return xrds_loop_queue(ep, msg, delay_ms);
-	xrds_loop_deliver(conn, msg);
+	xrds_loop_take(ep, msg);
 	return 0;
 }
 

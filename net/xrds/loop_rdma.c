@@ -5,9 +5,11 @@
  *
  * The key is looked up among the regions of the destination address, and
  * judged as a device would: it must exist, allow the access, and cover every
- * byte. The copy is made under mr->lock, which invalidation takes too, so
- * that a region is never touched after its key is void. An op that fails takes
- * its immediate message with it, as one over the wire does.
+ * byte. Copies are made under mr->lock, which invalidation takes too, so that a
+ * region is never touched after its key is void. A long op is copied in pieces,
+ * by a work that gives way to others between them; if the key is made void
+ * meanwhile the op fails with a part of it done, as on a device. An op that
+ * fails takes its immediate message with it, as one over the wire does.
  *
  * A socket of another transport may own the region (both sockets are bound to
  * the same address of an RDMA device): only what all transports record in the
@@ -15,6 +17,7 @@
  */
 #include <linux/highmem.h>
 #include <linux/random.h>
+#include <linux/sched.h>
 
 #include "conn.h"
 #include "rdma.h"
@@ -151,31 +154,44 @@ static void xrds_loop_atomic(const struct xrds_rop *rop, struct xrds_mr *mr,
 		       sizeof(old));
 }
 
-/* The op is inside the region, which allows it; mr->lock is held. */
-static void xrds_loop_access(const struct xrds_rop *rop, struct xrds_mr *mr,
-			     u64 at)
+/* What a device would check; mr->lock is held. */
+static bool xrds_loop_allowed(const struct xrds_rop *rop,
+			      const struct xrds_mr *mr)
 {
-	struct xrds_loop_pos local, remote;
+	bool write = rop->op != XRDS_ROP_READ;
+	u64 at = rop->raddr - mr->offset;
 
 	lockdep_assert_held(&mr->lock);
 
-	if (rop->op == XRDS_ROP_FADD || rop->op == XRDS_ROP_CSWP) {
-		xrds_loop_atomic(rop, mr, at);
-		return;
-	}
-	/* a vector's pieces are of any length: begin at the first */
-	local.pin = rop->pin;
-	local.i = 0;
-	local.off = 0;
-	xrds_loop_seek(&remote, mr->pin, at);
-	if (rop->op == XRDS_ROP_WRITE)
-		xrds_loop_copy(&remote, &local, rop->pin->bytes);
-	else
-		xrds_loop_copy(&local, &remote, rop->pin->bytes);
+	return !mr->dead && rop->raddr >= mr->offset && at <= mr->pin->bytes &&
+	       rop->pin->bytes <= mr->pin->bytes - at && (!write || mr->write);
 }
 
 /**
- * xrds_loop_rdma - carry out an op
+ * struct xrds_loop_move - a copy that is made piece by piece
+ * @to:		where the next byte goes
+ * @from:	where it is
+ */
+struct xrds_loop_move {
+	struct xrds_loop_pos to;
+	struct xrds_loop_pos from;
+};
+
+static void xrds_loop_move_init(struct xrds_loop_move *move,
+				const struct xrds_rop *rop,
+				const struct xrds_mr *mr)
+{
+	bool write = rop->op == XRDS_ROP_WRITE;
+	struct xrds_loop_pos *remote = write ? &move->to : &move->from;
+	struct xrds_loop_pos *local = write ? &move->from : &move->to;
+
+	/* a vector's pieces are of any length: begin at the first */
+	*local = (struct xrds_loop_pos){ .pin = rop->pin };
+	xrds_loop_seek(remote, mr->pin, rop->raddr - mr->offset);
+}
+
+/**
+ * xrds_loop_rdma - carry out a short op
  * @conn: loopback connection
  * @rop: op
  *
@@ -184,23 +200,59 @@ static void xrds_loop_access(const struct xrds_rop *rop, struct xrds_mr *mr,
  */
 s32 xrds_loop_rdma(struct xrds_conn *conn, const struct xrds_rop *rop)
 {
-	bool write = rop->op != XRDS_ROP_READ;
 	s32 status = RDS_RDMA_REMOTE_ERROR;
+	struct xrds_loop_move move;
 	struct xrds_mr *mr;
-	u64 at;
 
 	mr = xrds_mr_find(conn->xn, &conn->key.faddr, rop->rkey);
 	if (!mr)
 		return status;
-	at = rop->raddr - mr->offset;
 	spin_lock(&mr->lock);
-	if (!mr->dead && rop->raddr >= mr->offset &&
-	    at <= mr->pin->bytes && rop->pin->bytes <= mr->pin->bytes - at &&
-	    (!write || mr->write)) {
-		xrds_loop_access(rop, mr, at);
+	if (xrds_loop_allowed(rop, mr)) {
+		if (rop->op == XRDS_ROP_FADD || rop->op == XRDS_ROP_CSWP) {
+			xrds_loop_atomic(rop, mr, rop->raddr - mr->offset);
+		} else {
+			xrds_loop_move_init(&move, rop, mr);
+			xrds_loop_copy(&move.to, &move.from, rop->pin->bytes);
+		}
 		status = RDS_RDMA_SUCCESS;
 	}
 	spin_unlock(&mr->lock);
 	xrds_mr_put(mr);
 	return status;
+}
+
+/**
+ * xrds_loop_rdma_long - carry out a long read or write
+ * @conn: loopback connection
+ * @rop: op
+ * @stop: set when nobody wants it any more
+ *
+ * Context: process, may sleep.
+ * Return: its status; that of an op that was stopped means nothing.
+ */
+s32 xrds_loop_rdma_long(struct xrds_conn *conn, const struct xrds_rop *rop,
+			const bool *stop)
+{
+	u64 n, left = rop->pin->bytes;
+	struct xrds_loop_move move;
+	struct xrds_mr *mr;
+	bool good = true;
+
+	mr = xrds_mr_find(conn->xn, &conn->key.faddr, rop->rkey);
+	if (!mr)
+		return RDS_RDMA_REMOTE_ERROR;
+	xrds_loop_move_init(&move, rop, mr);
+	while (good && left) {
+		n = min_t(u64, left, XRDS_LOOP_PIECE_BYTES);
+		spin_lock_bh(&mr->lock);
+		good = xrds_loop_allowed(rop, mr) && !READ_ONCE(*stop);
+		if (good)
+			xrds_loop_copy(&move.to, &move.from, n);
+		spin_unlock_bh(&mr->lock);
+		left -= n;
+		cond_resched();
+	}
+	xrds_mr_put(mr);
+	return good ? RDS_RDMA_SUCCESS : RDS_RDMA_REMOTE_ERROR;
 }

@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +19,10 @@ enum {
 	SMALL		= 100,
 	VECTORS		= 1024,		/* UIO_MAXIOV */
 	FLOOD		= 10000,
+	/* over loopback these take many pieces */
+	LONG_OPS	= 4,
+	LONG_BYTES	= (1 << 20) + 100,
+	LONGER_BYTES	= 32 << 20,
 };
 
 #define WRITABLE RDS_RDMA_READWRITE
@@ -439,6 +444,114 @@ static void flood_failing(void)
 		  RDS_RDMA_REMOTE_ERROR);
 }
 
+/* ------------------------------------------------------------------- long ops */
+
+static void next_is(int fd, const char *text)
+{
+	struct got got;
+
+	check_eq(got_within(fd, &got, WAIT_MS), strlen(text));
+	check(!memcmp(got.data, text, strlen(text)));
+}
+
+/* Messages of ops, and others, come in their turn, and after the ops. */
+static void long_in_order(void)
+{
+	char *mem = pages(LONG_OPS * LONG_BYTES), name[16];
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, LONG_OPS * LONG_BYTES, WRITABLE);
+	for (int i = 0; i < LONG_OPS; i++) {
+		char *from = mem + i * LONG_BYTES;
+
+		stamp(from, LONG_BYTES, i + 1);
+		op = op_write(&t, i * LONG_BYTES, from, LONG_BYTES);
+		snprintf(name, sizeof(name), "op %d", i);
+		op.payload = name;
+		op.len = strlen(name);
+		check_eq(op_send(fd, &t.addr, &op), (ssize_t)op.len);
+		must(rds_send(fd, "small", 5, 0, &t.addr));
+	}
+	for (int i = 0; i < LONG_OPS; i++) {
+		snprintf(name, sizeof(name), "op %d", i);
+		next_is(t.fd, name);
+		check(stamped(t.mem + i * LONG_BYTES, LONG_BYTES, i + 1));
+		next_is(t.fd, "small");
+	}
+	target_close(&t);
+	close(fd);
+	munmap(mem, LONG_OPS * LONG_BYTES);
+}
+
+/* A key that is made void ends an op, and the memory is the owner's again. */
+static void long_freed(void)
+{
+	char *mem = pages(LONGER_BYTES);
+	int fd = rds_bound(NULL), failed = 0;
+	struct target t;
+	struct got got;
+	struct op op;
+
+	memset(mem, 'w', LONGER_BYTES);
+	target_open(&t, LONGER_BYTES, WRITABLE);
+	/* the connection is there from now on */
+	op = op_write(&t, 0, mem, 1);
+	op_set(&op, RDS_RDMA_SILENT, 0);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	for (int i = 0; i < 8; i++) {
+		tap_context("round %d", i);
+		op = op_write(&t, 0, mem, LONGER_BYTES);
+		op_set(&op, RDS_RDMA_SILENT | RDS_RDMA_NOTIFY_ME, i);
+		check_eq(op_send(fd, &t.addr, &op), 0);
+		/* at some moment or other */
+		usleep(i * 500);
+		must(mr_free(t.fd, t.cookie));
+		memset(t.mem, 'f', LONGER_BYTES);
+		got_within(fd, &got, WAIT_MS);
+		if (!check_eq(got.nr_status, 1))
+			break;
+		check(got.status[0].status == RDS_RDMA_SUCCESS ||
+		      got.status[0].status == RDS_RDMA_REMOTE_ERROR);
+		failed += got.status[0].status == RDS_RDMA_REMOTE_ERROR;
+		check(filled(t.mem, LONGER_BYTES, 'f'));
+		must(mr_get(t.fd, t.mem, LONGER_BYTES, WRITABLE, &t.cookie));
+	}
+	check(failed > 0);
+	target_close(&t);
+	close(fd);
+	munmap(mem, LONGER_BYTES);
+}
+
+/* Each ends once, whenever the connection is reset. */
+static void long_reset(void)
+{
+	char *mem = pages(LONGER_BYTES);
+	long long resets;
+	int fd = rds_bound(NULL), status;
+	struct target t;
+	struct op op;
+
+	loop_only();
+	target_open(&t, LONGER_BYTES, WRITABLE);
+	resets = counter_now("conn_reset");
+	knob("net/xrds/loop/bounce_ms", 10);
+	for (int i = 0; i < 20; i++) {
+		op = op_write(&t, 0, mem, LONGER_BYTES);
+		op_set(&op, RDS_RDMA_SILENT, i);
+		status = op_run(fd, &t.addr, &op);
+		tap_context("round %d, status %d", i, status);
+		check(status == RDS_RDMA_SUCCESS || status == RDS_RDMA_DROPPED);
+		check_quiet(fd);
+	}
+	knob("net/xrds/loop/bounce_ms", 0);
+	check(counter_now("conn_reset") > resets);
+	target_close(&t);
+	close(fd);
+	munmap(mem, LONGER_BYTES);
+}
+
 /* What an op without delivered message has left survives a reset */
 static void reset_after(bool fails)
 {
@@ -501,6 +614,12 @@ static const struct tap_case cases[] = {
 	{ "flood", "10000 silent ops all notify, others are not disturbed",
 	  flood, TAP_EACH_FAMILY, 120 },
 	{ "flood_failing", "10000 that fail do, too", flood_failing, 0, 120 },
+	{ "long_in_order", "long ops and messages keep their order",
+	  long_in_order, TAP_EACH_FAMILY, 60 },
+	{ "long_freed", "a key made void during a long op protects the memory",
+	  long_freed, 0, 60 },
+	{ "long_reset", "a long op that meets a reset ends once", long_reset,
+	  0, 60 },
 	{ "reset_after_silent", "a reset after a silent op loses nothing",
 	  reset_after_silent, 0, 60 },
 	{ "reset_after_failed", "nor does one after a failed op",
