@@ -72,6 +72,8 @@ enum xrds_eos_state {
  *		end of congestion
  * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
  * @charged:	space in use, see xrds_msg_charge(); xs->lock; bytes
+ * @unasked:	charges of what went out since a message to it has asked for an
+ *		acknowledgment; tx_lock of its connection; bytes
  * @queued_bytes: payload accepted and not acknowledged; xs->lock
  * @queued_msgs: the same in messages; xs->lock
  * @acked_msgs:	acknowledged so far; xs->lock
@@ -105,6 +107,7 @@ struct xrds_dest {
 	u32 sndbuf;
 	u32 want;
 	u64 charged;
+	u64 unasked;
 	u64 queued_bytes;
 	u64 queued_msgs;
 	u64 acked_msgs;
@@ -147,7 +150,8 @@ int xrds_dest_release_promise(struct xrds_sock *xs,
 			      const struct xrds_addr *to);
 void xrds_dest_break_promises(struct xrds_sock *xs);
 void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge);
-bool xrds_dest_ack_wanted(struct xrds_dest *dest);
+bool xrds_dest_ack_wanted(const struct xrds_dest *dest, u32 len);
+void xrds_dest_ack_asked(struct xrds_dest *dest, u32 len, bool asked);
 void xrds_space_changed(struct sock *sk);
 int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 			 const struct xrds_dest_sndbuf *arg);

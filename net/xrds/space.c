@@ -541,17 +541,37 @@ void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
 }
 
 /**
- * xrds_dest_ack_wanted - should the next message ask for acknowledgment?
+ * xrds_dest_ack_wanted - should a message ask for an acknowledgment?
  * @dest: destination
+ * @len: length of the message, bytes
  *
- * When more than half of the space is in use the sender may soon need it.
+ * When more than half of the space is in use the sender may soon need it. One
+ * answer for a quarter of the space is enough: what is behind the last message
+ * that asked is less than that, so its answer brings space for all who wait.
  *
- * Context: any. The lockless reads only decide how early the peer answers.
+ * Context: its connection's tx_lock held. The lockless reads only decide how
+ * early the peer answers.
  * Return: whether it should.
  */
-bool xrds_dest_ack_wanted(struct xrds_dest *dest)
+bool xrds_dest_ack_wanted(const struct xrds_dest *dest, u32 len)
 {
-	return READ_ONCE(dest->charged) > xrds_dest_sndbuf(dest) / 2;
+	u64 sndbuf = xrds_dest_sndbuf(dest);
+
+	return READ_ONCE(dest->charged) > sndbuf / 2 &&
+	       dest->unasked + xrds_msg_charge(len) >= sndbuf / 4;
+}
+
+/**
+ * xrds_dest_ack_asked - a message has gone out
+ * @dest: destination
+ * @len: its length, bytes
+ * @asked: it asks for an acknowledgment
+ *
+ * Context: its connection's tx_lock held.
+ */
+void xrds_dest_ack_asked(struct xrds_dest *dest, u32 len, bool asked)
+{
+	dest->unasked = asked ? 0 : dest->unasked + xrds_msg_charge(len);
 }
 
 /**

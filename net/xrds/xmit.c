@@ -216,7 +216,7 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 	u8 ask = 0;
 
 	if (++conn->tx_unasked >= XRDS_ASK_ACK_MSGS ||
-	    (msg->dest && xrds_dest_ack_wanted(msg->dest)) ||
+	    (msg->dest && xrds_dest_ack_wanted(msg->dest, msg->len)) ||
 	    (conn->classic.on && xrds_classic_ask(conn)))
 		ask = XRDS_F_ACK_REQUIRED;
 	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
@@ -230,8 +230,11 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 }
 
 /* A message with these flags has gone out. */
-static void xrds_xmit_went(struct xrds_conn *conn, bool ask, bool again)
+static void xrds_xmit_went(struct xrds_conn *conn, const struct xrds_msg *msg,
+			   bool ask, bool again)
 {
+	if (msg->dest)
+		xrds_dest_ack_asked(msg->dest, msg->len, ask);
 	if (ask) {
 		conn->tx_unasked = 0;
 		xrds_count(conn->xn, XRDS_C_SEND_ACK_REQUIRED);
@@ -250,7 +253,7 @@ static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
 		trace_xrds_rop_post(msg->rop);
 	ret = conn->trans->xmit(conn, msg);
 	if (!ret)
-		xrds_xmit_went(conn, ask, again);
+		xrds_xmit_went(conn, msg, ask, again);
 	return ret;
 }
 
@@ -313,7 +316,8 @@ struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room)
 		again = xrds_xmit_take(conn, msg);
 	spin_unlock(&conn->lock);
 	if (msg)
-		xrds_xmit_went(conn, xrds_xmit_flags(conn, msg, again), again);
+		xrds_xmit_went(conn, msg, xrds_xmit_flags(conn, msg, again),
+			       again);
 	return msg;
 }
 EXPORT_SYMBOL_GPL(xrds_xmit_also);

@@ -18,6 +18,7 @@
 
 #include <linux/sockios.h>
 
+#include "counters.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -33,6 +34,8 @@ enum {
 	LATE_MS		= 3000,		/* of a loaded machine */
 	OVER_BYTES	= 1024 * 1024,	/* accepted though on the way */
 	SMALL_DESTS	= 4,
+	STREAM_BYTES	= 1024,
+	STREAM_MSGS	= 1000,
 };
 
 static char chunk[CHUNK];
@@ -780,6 +783,31 @@ static void signal_congested(void)
 	close(rx);
 }
 
+/* ------------------------------------------------------------ acknowledgments */
+
+/* One that has used up most of its space all the time, and asks now and then */
+static void few_asks(void)
+{
+	int fd = rds_bound(NULL), rx;
+	long long asked, since;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	knob("net/xrds/loop/delay_ms", 1);
+	asked = counter_now("send_ack_required");
+	for (int i = 0; i < STREAM_MSGS; i++) {
+		must(rds_send(fd, chunk, STREAM_BYTES, 0, &to));
+		drain(rx);
+	}
+	since = counter_now("send_ack_required") - asked;
+	/* four times for each filling, and the ends of some */
+	check_range(since, STREAM_MSGS * STREAM_BYTES / SPACE,
+		    6 * STREAM_MSGS * STREAM_BYTES / SPACE);
+	close(fd);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "full", "a destination without progress takes its space, then EAGAIN",
 	  full, TAP_EACH_FAMILY, 0 },
@@ -837,6 +865,8 @@ static const struct tap_case cases[] = {
 	  cong_wakes, TAP_EACH_FAMILY, 0 },
 	{ "cong_receiver_closes", "a closed receiver does not block for ever",
 	  cong_receiver_closes, TAP_EACH_FAMILY, 0 },
+	{ "few_asks", "a sender short of space asks for few acknowledgments",
+	  few_asks, 0, 60 },
 	{ "signal_full", "a signal ends the wait for space: EINTR", signal_full,
 	  0, 0 },
 	{ "signal_congested", "a signal ends the wait for congestion: EINTR",
