@@ -9,12 +9,14 @@ host and directs the nodes. README.md tells how to write one.
 import fnmatch
 import importlib.util
 import math
+import multiprocessing.connection
 import re
 import shutil
 import signal
 import sys
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,10 +138,10 @@ def _python_test(stem: str, module, name: str) -> Test:
 
 def run(kernel: Kernel, tests: list[Test], report: Report,
         verbose: bool = False, top: Path = TOP,
-        wanted: Callable[[Test], bool] = lambda _test: True) -> None:
+        wanted: Callable[[Test], bool] | None = None) -> None:
     """Run tests on one kernel; nodes are booted once per node count. The
     modules are built from the tree at top. Each test is asked for once more
-    when its turn has come.
+    when its turn has come, if somebody wants to know.
     """
     tests = [t for t in tests if t.runs_on(kernel)]
     if not tests:
@@ -148,21 +150,80 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
     modules = build_modules(kernel, top)
     build_programs()
     elapsed = stopwatch()
-    for count in sorted({t.nodes for t in tests}):
-        with Rig(kernel, count, modules) as rig:
-            note(f"kernel {kernel.release}: {count} node(s) up in "
-                 f"{rig.boot_seconds:.1f} s")
-            watch = stopwatch()
-            mine = [t for t in tests if t.nodes == count]
-            for test in filter(wanted, mine):
-                _Trial(test, rig, report, verbose).run()
-            note(f"kernel {kernel.release}: {count} node(s), {len(mine)} "
-                 f"test(s): {rig.boot_seconds + watch():.0f} s from boot to "
-                 "verdict")
-            if kernel.kmemleak:
-                _leaks(rig, report)
+    groups = [_Group(kernel, count, [t for t in tests if t.nodes == count],
+                     modules, verbose)
+              for count in sorted({t.nodes for t in tests})]
+    # one that is slow leaves processors to others
+    if kernel.slow > 1 and not wanted:
+        _at_once(groups, report)
+    else:
+        for group in groups:
+            group.run(report, wanted or (lambda _test: True))
     note(f"kernel {kernel.release}: tier of {len(tests)} test(s) took "
          f"{elapsed():.0f} s")
+
+
+@dataclass
+class _Group:
+    """Tests for the same number of nodes."""
+    kernel: Kernel
+    count: int
+    tests: list[Test]
+    modules: Path
+    verbose: bool
+
+    def run(self, report: Report, wanted: Callable[[Test], bool]) -> None:
+        name = f"kernel {self.kernel.release}: {self.count} node(s)"
+        with Rig(self.kernel, self.count, self.modules) as rig:
+            note(f"{name} up in {rig.boot_seconds:.1f} s")
+            watch = stopwatch()
+            for test in filter(wanted, self.tests):
+                _Trial(test, rig, report, self.verbose).run()
+            note(f"{name}, {len(self.tests)} test(s): "
+                 f"{rig.boot_seconds + watch():.0f} s from boot to verdict")
+            if self.kernel.kmemleak:
+                _leaks(rig, report)
+
+
+class _Distant(Report):
+    """Tells another process."""
+
+    def __init__(self, pipe: multiprocessing.connection.Connection) -> None:
+        super().__init__()
+        self._pipe = pipe
+
+    def add(self, name: str, point: Point, seconds: float | None = None) -> None:
+        self._pipe.send((name, point, seconds))
+
+
+def _at_once(groups: list[_Group], report: Report) -> None:
+    """A process for each group, as each waits for alarms of its own."""
+    fork = multiprocessing.get_context("fork")
+    children = {}
+    for group in groups:
+        near, far = fork.Pipe(duplex=False)
+        child = fork.Process(target=_alone, args=(group, far))
+        child.start()
+        far.close()
+        children[near] = group, child
+    while children:
+        for near in multiprocessing.connection.wait(list(children)):
+            try:
+                report.add(*near.recv())
+            except EOFError:
+                group, child = children.pop(near)
+                child.join()
+                if child.exitcode:
+                    report.add(f"nodes/{group.count}", Point(
+                        "", False, why="its tests came to no end"))
+
+
+def _alone(group: _Group, pipe: multiprocessing.connection.Connection) -> None:
+    try:
+        group.run(_Distant(pipe), lambda _test: True)
+    except RigError as error:
+        pipe.send((f"nodes/{group.count}", Point("", False, why=str(error)),
+                   None))
 
 
 def _leaks(rig: Rig, report: Report) -> None:
@@ -241,11 +302,18 @@ class _Trial:
             node.boot()
         for node in down:
             node.wait_booted()
-        for node in self.rig.nodes:
-            node.transcript.write_text("")
-            node.starved = False
-            if modules := self.test.modules_of(node):
-                node.run(f"modprobe -a {modules}")
+        self._on_all(self._load)
+
+    def _on_all(self, step) -> list:
+        """What a step returns on each node; it is taken on all at once."""
+        with ThreadPoolExecutor(len(self.rig.nodes)) as pool:
+            return list(pool.map(step, self.rig.nodes))
+
+    def _load(self, node: Node) -> None:
+        node.transcript.write_text("")
+        node.starved = False
+        if modules := self.test.modules_of(node):
+            node.run(f"modprobe -a {modules}")
 
     def _body(self) -> list[Point]:
         limit = self.test.timeout * self.rig.kernel.slow
@@ -265,8 +333,8 @@ class _Trial:
         """Undo faults, end leftovers, unload: nothing may be left."""
         points = []
         for step in (self._heal_node, self._clean_node):
-            for node in self.rig.nodes:
-                points += self._guard(lambda: step(node))
+            for found in self._on_all(lambda n: self._guard(lambda: step(n))):
+                points += found
         return points
 
     @staticmethod
