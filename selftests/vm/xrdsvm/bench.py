@@ -117,6 +117,11 @@ class Bench:
         note(f"{self._elapsed():4.0f} s  {self._done:3}/{self._total}  "
              f"{stack:12} {case.name:38} +-{figure.spread / 2:.1%}")
 
+    def leave_out(self, stack: str, case: Case, why: str) -> None:
+        """Without a result, and that is no mistake."""
+        self._done += 1
+        note(f"{stack}, {case.name}: left out: {why}")
+
     def attempt(self, stack: str, case: Case, what, *args) -> None:
         """The other cases go on if one does not work."""
         try:
