@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import tap
-from .host import BUILD, TOP, RigError, make, note, try_make
+from .host import BUILD, TOP, RigError, end_with_parent, make, note, try_make
 from .kernels import Kernel
 from .node import Failed, Node, NodeDied, stopwatch
 from .rig import Rig, Skip, build_modules
@@ -202,7 +202,7 @@ def _at_once(groups: list[_Group], report: Report) -> None:
     children = {}
     for group in groups:
         near, far = fork.Pipe(duplex=False)
-        child = fork.Process(target=_alone, args=(group, far))
+        child = fork.Process(target=_alone, args=(group, far), daemon=True)
         child.start()
         far.close()
         children[near] = group, child
@@ -219,6 +219,7 @@ def _at_once(groups: list[_Group], report: Report) -> None:
 
 
 def _alone(group: _Group, pipe: multiprocessing.connection.Connection) -> None:
+    end_with_parent()
     try:
         group.run(_Distant(pipe), lambda _test: True)
     except RigError as error:
