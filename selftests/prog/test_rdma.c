@@ -21,7 +21,7 @@ enum {
 	FLOOD		= 10000,
 	/* over loopback these take many pieces */
 	LONG_OPS	= 4,
-	LONG_BYTES	= (1 << 20) + 100,
+	LONG_BYTES	= (256 << 10) + 100,
 	LONGER_BYTES	= 32 << 20,
 };
 
@@ -494,6 +494,7 @@ static void long_freed(void)
 	struct got got;
 	struct op op;
 
+	loop_only();
 	memset(mem, 'w', LONGER_BYTES);
 	target_open(&t, LONGER_BYTES, WRITABLE);
 	/* the connection is there from now on */
