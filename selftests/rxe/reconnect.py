@@ -55,10 +55,8 @@ def test_meet(rig):
 
 
 def memory_kib(node) -> int:
-    """Memory in use, caches aside, and what KASAN keeps of freed objects."""
+    """Memory in use, caches aside."""
     node.run("sync; echo 3 > /proc/sys/vm/drop_caches")
-    if node.kernel.name == "debug":
-        node.run("for i in /sys/kernel/slab/*/shrink; do echo 1 > $i; done")
     info = {line.split(":")[0]: int(line.split()[1]) for line in
             node.read("/proc/meminfo").splitlines()}
     return (info["MemTotal"] - info["MemFree"] - info["Buffers"] -
