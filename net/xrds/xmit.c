@@ -233,6 +233,8 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 static void xrds_xmit_went(struct xrds_conn *conn, const struct xrds_msg *msg,
 			   bool ask, bool again)
 {
+	lockdep_assert_held(&conn->tx_lock);
+
 	if (msg->dest)
 		xrds_dest_ack_asked(msg->dest, msg->len, ask);
 	if (ask) {
