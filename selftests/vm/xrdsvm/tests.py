@@ -333,8 +333,18 @@ class _Trial:
     def _clean(self) -> list[Point]:
         """Undo faults, end leftovers, unload: nothing may be left."""
         points = []
-        for step in (self._heal_node, self._clean_node):
-            for found in self._on_all(lambda n: self._guard(lambda: step(n))):
+        failed: set[Node] = set()
+
+        def take(step, node: Node) -> list[Point]:
+            found = self._guard(lambda: step(node))
+            if found:
+                failed.add(node)
+            return found
+
+        # what lingers on one node needs the modules of the other
+        for step in (self._heal_node, self._settle_node, self._unload_node):
+            for found in self._on_all(
+                    lambda n: [] if n in failed else take(step, n)):
                 points += found
         return points
 
@@ -344,14 +354,21 @@ class _Trial:
             node.tainted = True     # until proven clean
             node.heal()
 
-    def _clean_node(self, node: Node) -> None:
-        if not node.alive():
-            if not node.killed and node not in self.mourned:
-                raise NodeDied(node, f"{node} died")
-            return
-        if self.test.leaves != "messages":
+    def _lives(self, node: Node) -> bool:
+        if node.alive():
+            return True
+        if not node.killed and node not in self.mourned:
+            raise NodeDied(node, f"{node} died")
+        return False
+
+    def _settle_node(self, node: Node) -> None:
+        if self._lives(node) and self.test.leaves != "messages":
             limit = round(SETTLE_SECONDS * node.kernel.slow)
             node.run(f"settled {limit}", 2 * SETTLE_SECONDS)
+
+    def _unload_node(self, node: Node) -> None:
+        if not self._lives(node):
+            return
         names = " ".join(dict.fromkeys(
             (*OURS, *self.test.modules_of(node).split(), *IN_TREE)))
         node.run(f"unload {names}", UNLOAD_SECONDS)
