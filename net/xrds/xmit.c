@@ -100,7 +100,8 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
 	    (state == XRDS_ST_UP && !pump))
 		xrds_conn_event(conn, XRDS_EV_WANT);
-	else if (READ_ONCE(conn->tx_open))
+	/* tx_open comes before UP; who sets UP pumps */
+	else if (pump && READ_ONCE(conn->tx_open))
 		xrds_xmit_pump(conn);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@ enum {
 	BATCH		= 16,
 	DROPPED		= 5,
 	RACE_ROUNDS	= 300,
+	PING_STARTS	= 1000,
 };
 
 static void *buffer(size_t len)
@@ -410,6 +412,46 @@ static void races(void)
 	close(sink);
 }
 
+struct pinger {
+	const char *host;
+	pthread_barrier_t *start;
+};
+
+static void *ping_many(void *arg)
+{
+	struct pinger *p = arg;
+	int fd = rds_bound_to(p->host, 0, NULL);
+	union addr port0 = addr_of(p->host, 0);
+
+	/* an answer says that the connection is up */
+	pthread_barrier_wait(p->start);
+	while (rds_recv(fd, NULL, 0, MSG_DONTWAIT, NULL) < 0)
+		rds_send(fd, NULL, 0, MSG_DONTWAIT, &port0);
+	close(fd);
+	return NULL;
+}
+
+static void ping_starts(void)
+{
+	pthread_barrier_t start;
+	pthread_t threads[2];
+	char host[24];
+
+	pthread_barrier_init(&start, NULL, ARRAY_SIZE(threads));
+	for (int i = 1; i <= tap_count(PING_STARTS); i++) {
+		struct pinger pinger = { .host = host, .start = &start };
+
+		/* a connection that has not been used before */
+		snprintf(host, sizeof(host), "127.1.%d.%d", i / 250, i % 250);
+		tap_context("%s", host);
+		for (size_t j = 0; j < ARRAY_SIZE(threads); j++)
+			pthread_create(&threads[j], NULL, ping_many, &pinger);
+		for (size_t j = 0; j < ARRAY_SIZE(threads); j++)
+			pthread_join(threads[j], NULL);
+	}
+	pthread_barrier_destroy(&start);
+}
+
 static const struct tap_case cases[] = {
 	{ "unbound", "an unbound socket cannot send: ENOTCONN", unbound,
 	  TAP_EACH_FAMILY, 0 },
@@ -441,6 +483,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "order", "messages to each of two destinations stay in order", order,
 	  TAP_EACH_FAMILY, 0 },
+	{ "ping_starts", "pings go while the connection comes up", ping_starts,
+	  0, 60 },
 	{ "races", "send, bind and close at once harm nobody", races, 0, 60 },
 };
 
