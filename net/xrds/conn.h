@@ -189,6 +189,7 @@ struct xrds_classic {
  *		or NULL; written under @tx_lock and @lock
  * @tx_seq:	last sequence number given out; @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
+ * @tx_ask_due:	an acknowledgment must be asked for; @tx_lock
  * @tx_closing:	no message is sent any more; @tx_lock
  * @tx_bye:	XRDS_CTL_BYE or XRDS_CTL_BYE_ACK, which is due, or 0; @tx_lock
  * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
@@ -273,6 +274,7 @@ struct xrds_conn {
 	u64 tx_peer_inc;
 	u32 tx_unasked;
 	bool tx_beat_due;
+	bool tx_ask_due;
 	bool tx_closing;
 	u8 tx_bye;
 	unsigned long tx_ack_due;
@@ -406,6 +408,7 @@ int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
 bool xrds_xmit_waits(struct xrds_conn *conn, u32 room);
 struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room);
 void xrds_xmit_pump(struct xrds_conn *conn);
+void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room);
 void xrds_xmit_need_ack(struct xrds_conn *conn);
 bool xrds_xmit_beat(struct xrds_conn *conn);
 u64 xrds_xmit_ack_value(struct xrds_conn *conn);

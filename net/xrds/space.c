@@ -45,12 +45,12 @@ u32 xrds_dest_sndbuf(const struct xrds_dest *dest)
  * xrds_dest_promised - space that is reserved for replies
  * @dest: destination
  *
- * Context: any, xs->lock held.
+ * Context: any; xs->lock held, but for an estimate.
  * Return: bytes.
  */
 u64 xrds_dest_promised(const struct xrds_dest *dest)
 {
-	return (u64)dest->promises *
+	return (u64)READ_ONCE(dest->promises) *
 	       xrds_msg_charge(READ_ONCE(dest->key.xs->reply_reserve));
 }
 
@@ -171,6 +171,17 @@ static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
 	list_del_init(&dest->idle_node);
 }
 
+/* How much may be under way behind the last message that asked for an
+ * acknowledgment, so that its answer makes room for this?
+ */
+static u64 xrds_dest_tail_room(const struct xrds_dest *dest, u32 charge)
+{
+	u64 used = xrds_dest_promised(dest) + charge;
+	u64 sndbuf = xrds_dest_sndbuf(dest);
+
+	return used < sndbuf ? sndbuf - used : 0;
+}
+
 /* One attempt. Returns 0, 1: a reservation was used, -EAGAIN: no space,
  * -ENOBUFS: congested, -EPIPE: shut down, -ESTALE: the destination was evicted
  * after the caller had found it, -EDQUOT: the user has too much queued.
@@ -182,6 +193,7 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	u32 charge = xrds_msg_charge(len);
 	bool blocked = xrds_cong_blocked(conn, dest->key.port);
 	__poll_t mask = 0;
+	u64 room = 0;
 	int ret = 0;
 
 	spin_lock_bh(&xs->lock);
@@ -211,7 +223,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		if (!ret)
 			xrds_dest_charge(dest, len);
 	} else {
-		dest->want = charge;
+		WRITE_ONCE(dest->want, charge);
+		room = xrds_dest_tail_room(dest, charge);
 		dest->cong_refused = blocked;
 		xrds_dest_set_ready(dest, false);
 		xrds_dest_set_refused(dest, true);
@@ -221,6 +234,11 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 
 	if (mask)
 		xrds_dest_wake(dest, mask);
+	/* A message that goes out now sees that, or has gone out. What never
+	 * asks is at most half of the space.
+	 */
+	if (ret == -EAGAIN && room < xrds_dest_sndbuf(dest) / 2)
+		xrds_xmit_ask(conn, dest, room);
 	/* The destination may have become uncongested meanwhile, without
 	 * knowing that we wait: then there is nothing to wait for.
 	 */
@@ -547,7 +565,8 @@ void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
  *
  * When more than half of the space is in use the sender may soon need it. One
  * answer for a quarter of the space is enough: what is behind the last message
- * that asked is less than that, so its answer brings space for all who wait.
+ * that asked is less than that, so its answer brings space for all who wait,
+ * but for those who want more than the rest.
  *
  * Context: its connection's tx_lock held. The lockless reads only decide how
  * early the peer answers.
@@ -555,10 +574,13 @@ void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
  */
 bool xrds_dest_ack_wanted(const struct xrds_dest *dest, u32 len)
 {
+	u64 tail = dest->unasked + xrds_msg_charge(len);
 	u64 sndbuf = xrds_dest_sndbuf(dest);
 
-	return READ_ONCE(dest->charged) > sndbuf / 2 &&
-	       dest->unasked + xrds_msg_charge(len) >= sndbuf / 4;
+	if (READ_ONCE(dest->refused) &&
+	    tail > xrds_dest_tail_room(dest, READ_ONCE(dest->want)))
+		return true;
+	return READ_ONCE(dest->charged) > sndbuf / 2 && tail >= sndbuf / 4;
 }
 
 /**

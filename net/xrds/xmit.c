@@ -367,13 +367,17 @@ static int xrds_xmit_keepalive(struct xrds_conn *conn)
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	if (likely(!conn->tx_beat_due))
+	if (likely(!conn->tx_beat_due && !conn->tx_ask_due))
 		return 0;
 	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_KEEPALIVE, NULL, 0);
 	if (ret)
 		return ret;
+	if (conn->tx_beat_due)
+		xrds_count(conn->xn, XRDS_C_SEND_HEARTBEAT);
+	if (conn->tx_ask_due)
+		xrds_count(conn->xn, XRDS_C_SEND_ASK);
 	conn->tx_beat_due = false;
-	xrds_count(conn->xn, XRDS_C_SEND_HEARTBEAT);
+	conn->tx_ask_due = false;
 	return 0;
 }
 
@@ -459,6 +463,31 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
 		xrds_classic_beat(conn);
 	xrds_xmit_pump(conn);
 	return true;
+}
+
+/**
+ * xrds_xmit_ask - a sender waits for space: ask for what would bring it
+ * @conn: connection
+ * @dest: destination on it
+ * @room: what may be under way to it that nobody has asked about, bytes
+ *
+ * In-tree RDS does not know this, and is asked often enough.
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room)
+{
+	bool ask;
+
+	spin_lock_bh(&conn->tx_lock);
+	ask = conn->tx_open && !conn->classic.on && dest->unasked > room;
+	if (ask) {
+		conn->tx_ask_due = true;
+		dest->unasked = 0;
+	}
+	spin_unlock_bh(&conn->tx_lock);
+	if (ask)
+		xrds_xmit_pump(conn);
 }
 
 /**

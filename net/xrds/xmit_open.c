@@ -173,6 +173,7 @@ void xrds_xmit_close(struct xrds_conn *conn)
 	conn->ctl_msg = NULL;
 	clear_bit(0, &conn->tx_ack_due);
 	conn->tx_beat_due = false;
+	conn->tx_ask_due = false;
 	WRITE_ONCE(conn->tx_closing, false);
 	conn->tx_bye = 0;
 	spin_unlock_bh(&conn->tx_lock);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: how soon a sender learns that a port is free again.
+ * For two-node tests: how soon a sender learns that a port is free again, or
+ * that it has space.
  *
  *   test_prompt serve LOCAL PORT
  *   test_prompt send LOCAL REMOTE PORT
+ *   test_prompt mixed LOCAL REMOTE PORT	to a test_sink
  *
  * The server reads what has come to PORT when it is told to by a message to the
  * next port, and answers other messages there. So the time from the order to
@@ -18,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -29,9 +32,12 @@ enum {
 	LIMIT_MS	= 30000,
 	SPIN_MS		= 2000,
 	CALLS_PER_S	= 10,
+	PAIRS		= 50,
+	SMALL		= 4096,
+	LARGE		= 128 * 1024,	/* more than all space */
 };
 
-static char data[BYTES];
+static char data[LARGE];
 
 static long now_us(void)
 {
@@ -150,13 +156,35 @@ static void send_all(const char *local, const char *remote, int port)
 	no_spin(fd, &to);
 }
 
+/* A small message asks for no acknowledgment, as there is space. Who waits for
+ * it then must not wait until the peer acknowledges by itself.
+ */
+static void mixed(const char *local, const char *remote, int port)
+{
+	long long asked = counter_now("send_ask"), start = tap_now_ms();
+	union addr to = addr_of(remote, port);
+	int fd = rds_bound_to(local, 0, NULL);
+
+	for (int i = 0; i < PAIRS; i++) {
+		check_ret(rds_send(fd, data, SMALL, 0, &to), SMALL);
+		check_ret(rds_send(fd, data, LARGE, 0, &to), LARGE);
+	}
+	asked = counter_now("send_ask") - asked;
+	printf("%d pairs in %lld ms, asked %lld times\n", PAIRS,
+	       tap_now_ms() - start, asked);
+	check_range(asked, PAIRS / 2, 2 * PAIRS);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "serve"))
 		serve(argv[2], atoi(argv[3]));
-	if (argc != 5 || strcmp(argv[1], "send"))
-		tap_fail("usage: test_prompt serve|send LOCAL [REMOTE] PORT");
-	send_all(argv[2], argv[3], atoi(argv[4]));
+	if (argc != 5)
+		tap_fail("usage: test_prompt serve|send|mixed LOCAL [REMOTE] PORT");
+	if (!strcmp(argv[1], "mixed"))
+		mixed(argv[2], argv[3], atoi(argv[4]));
+	else
+		send_all(argv[2], argv[3], atoi(argv[4]));
 	fflush(stdout);
 	tap_child_exit();
 }

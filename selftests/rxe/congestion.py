@@ -80,6 +80,16 @@ def test_promptly(rig):
     rig.diag("; ".join(out.splitlines()))
 
 
+def test_mixed_sizes(rig):
+    """Who wants more space than there is asks for it."""
+    sink = rig.b.start(f"test_sink {rig.b.ip} 4122 {1 << 20}")
+    sink.expect("ready")
+    sink.kill(signal.SIGUSR1)
+    sink.expect("reading")
+    out = rig.a.run(f"test_prompt mixed {rig.a.ip} {rig.b.ip} 4122").out
+    rig.diag(out.splitlines()[0])
+
+
 def test_edges(rig):
     """No edge of epoll is lost between two nodes, whatever they do."""
     for ipv6 in (False, True):
