@@ -232,7 +232,7 @@ void xrds_classic_skip_marks(struct xrds_conn *conn)
 bool xrds_classic_ask(const struct xrds_conn *conn)
 {
 	/* who queues another one meanwhile asks with that */
-	return conn->tx_unasked >= XRDS_CLASSIC_ASK_MSGS ||
+	return conn->tx_unasked + 1 >= XRDS_CLASSIC_ASK_MSGS ||
 	       list_empty(&conn->sendq);
 }
 

@@ -216,7 +216,7 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 {
 	u8 ask = 0;
 
-	if (++conn->tx_unasked >= XRDS_ASK_ACK_MSGS ||
+	if (conn->tx_unasked + 1 >= XRDS_ASK_ACK_MSGS ||
 	    (msg->dest && xrds_dest_ack_wanted(msg->dest, msg->len)) ||
 	    (conn->classic.on && xrds_classic_ask(conn)))
 		ask = XRDS_F_ACK_REQUIRED;
@@ -238,10 +238,9 @@ static void xrds_xmit_went(struct xrds_conn *conn, const struct xrds_msg *msg,
 
 	if (msg->dest)
 		xrds_dest_ack_asked(msg->dest, msg->len, ask);
-	if (ask) {
-		conn->tx_unasked = 0;
+	conn->tx_unasked = ask ? 0 : conn->tx_unasked + 1;
+	if (ask)
 		xrds_count(conn->xn, XRDS_C_SEND_ACK_REQUIRED);
-	}
 	if (again)
 		xrds_count(conn->xn, XRDS_C_SEND_RETRANSMIT);
 }
