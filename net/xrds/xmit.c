@@ -39,6 +39,8 @@
 enum {
 	/* messages one call of the pump posts before it leaves it to the work */
 	XRDS_PUMP_BATCH		= 256,
+	/* an op over loopback is copied as it is posted, and counts as many */
+	XRDS_PUMP_COPIED	= 16,
 	/* messages after which the peer is asked to acknowledge */
 	XRDS_ASK_ACK_MSGS	= 64,
 };
@@ -401,10 +403,11 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 	if (ret)
 		return ret;
 
-	while (batch--) {
+	while (batch > 0) {
 		msg = xrds_xmit_next(conn, &again);
 		if (!msg)
 			return xrds_xmit_ack(conn);
+		batch -= msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
 		ret = xrds_xmit_one(conn, msg, again);
 		if (ret)
 			xrds_xmit_putback(conn, msg, again, ret);
