@@ -336,6 +336,7 @@ void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
 u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window);
 struct page *xrds_ib_rq_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
 void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+void xrds_ib_rq_failed(struct xrds_ib_rq *rq);
 
 /* ----------------------------------------------------------- ib_cm.c */
 

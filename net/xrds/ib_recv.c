@@ -412,6 +412,7 @@ void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_recv_failed(ep, wc);
+		xrds_ib_rq_failed(buf->rq);
 		xrds_ib_rq_return(buf->rq, buf);
 		return;
 	}

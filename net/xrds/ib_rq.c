@@ -417,6 +417,25 @@ void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 }
 
 /**
+ * xrds_ib_rq_failed - a receive has failed: the queue pair is broken
+ * @rq: its receive queue
+ *
+ * What is posted to a queue of its own now fails at once, and would be posted
+ * again for as long as the connection's work takes to come. Others go on with a
+ * shared one.
+ *
+ * Context: completions.
+ */
+void xrds_ib_rq_failed(struct xrds_ib_rq *rq)
+{
+	if (rq->srq)
+		return;
+	spin_lock_bh(&rq->lock);
+	rq->stopped = true;
+	spin_unlock_bh(&rq->lock);
+}
+
+/**
  * xrds_ib_rq_room - how many credits an endpoint may have granted
  * @rq: its receive queue
  * @window: the most it wants to grant
