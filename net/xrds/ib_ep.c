@@ -373,6 +373,10 @@ static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 	ib_drain_sq(ep->qp);
 	if (!ep->rq->srq)
 		ib_drain_rq(ep->qp);
+	/* mlx4 and mlx5 drop what is on the completion queue with the queue
+	 * pair, and with it buffers of a shared receive queue
+	 */
+	xrds_ib_ep_reap(ep);
 }
 
 /**
