@@ -38,10 +38,20 @@ static LIST_HEAD(xrds_ib_devs);
 
 static struct ib_client xrds_ib_client;
 
+/* With drivers on rdmavt a peer that a queue pair of the kernel is connected to
+ * reaches all memory of the kernel, by the key 0; and a key that is made void
+ * while a write is under way goes on to be good for the rest of it.
+ */
+static bool xrds_ib_dev_guards(const struct ib_device *dev)
+{
+	return dev->ops.driver_id != RDMA_DRIVER_HFI1 &&
+	       dev->ops.driver_id != RDMA_DRIVER_QIB;
+}
+
 /* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
 static bool xrds_ib_dev_usable(const struct ib_device *dev)
 {
-	return dev->node_type == RDMA_NODE_IB_CA &&
+	return dev->node_type == RDMA_NODE_IB_CA && xrds_ib_dev_guards(dev) &&
 	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
 	       dev->attrs.max_recv_sge >= 1;
 }
