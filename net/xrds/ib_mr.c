@@ -291,11 +291,22 @@ void xrds_ib_pool_exit(struct xrds_ib_pool *pool)
 
 /* --------------------------------------------------------- registration */
 
+/* Does the device get a copy of what is mapped? What a peer writes would be in
+ * the memory when the region ends, and no sooner.
+ */
+static bool xrds_ib_mr_bounces(struct ib_device *dev)
+{
+	return !ib_uses_virt_dma(dev) &&
+	       dma_max_mapping_size(dev->dma_device) != SIZE_MAX;
+}
+
 static int xrds_ib_mr_map(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 {
 	struct ib_device *dev = m->ibdev->dev;
 	int ret;
 
+	if (xrds_ib_mr_bounces(dev))
+		return -EOPNOTSUPP;
 	ret = sg_alloc_table_from_pages_segment(&m->sgt, pin->pages,
 						pin->nr_pages,
 						pin->bv[0].bv_offset,
@@ -398,8 +409,9 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
  *
  * Context: process, may sleep, bounded.
  * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
- * its device cannot take so many pages, -EIO when the device failed, -ENOMEM,
- * or what the driver says.
+ * its device cannot take so many pages, -EOPNOTSUPP when it reaches memory
+ * through bounce buffers, -EIO when the device failed, -ENOMEM, or what the
+ * driver says.
  */
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
