@@ -37,10 +37,11 @@ enum {
 
 /* -------------------------------------------------------------- connect */
 
-/* From a port of Ethernet to itself, by any of its addresses. */
-static int xrds_ib_regq_route_roce(struct ib_device *dev, u32 port,
-				   const struct ib_port_attr *pa,
-				   struct rdma_ah_attr *ah)
+/* From a port of Ethernet to itself, by one of its addresses. */
+static int xrds_ib_regq_route_by(struct ib_device *dev, u32 port,
+				 const struct ib_port_attr *pa,
+				 enum ib_gid_type type,
+				 struct rdma_ah_attr *ah)
 {
 	const struct ib_gid_attr *attr;
 	union ib_gid gid;
@@ -51,7 +52,7 @@ static int xrds_ib_regq_route_roce(struct ib_device *dev, u32 port,
 		if (IS_ERR(attr))
 			continue;
 		/* the core looks this up for programs, but not for us */
-		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP)
+		if (attr->gid_type == type)
 			ret = rdma_read_gid_l2_fields(attr, NULL,
 						      ah->roce.dmac);
 		gid = attr->gid;
@@ -60,6 +61,18 @@ static int xrds_ib_regq_route_roce(struct ib_device *dev, u32 port,
 		rdma_put_gid_attr(attr);
 	}
 	return ret;
+}
+
+/* Any address will do; old devices know the first version of RoCE only. */
+static int xrds_ib_regq_route_roce(struct ib_device *dev, u32 port,
+				   const struct ib_port_attr *pa,
+				   struct rdma_ah_attr *ah)
+{
+	int ret = xrds_ib_regq_route_by(dev, port, pa,
+					IB_GID_TYPE_ROCE_UDP_ENCAP, ah);
+
+	return ret ? xrds_ib_regq_route_by(dev, port, pa, IB_GID_TYPE_ROCE, ah)
+		   : 0;
 }
 
 /* From a port of the device to itself: the first that it can be done with. */
