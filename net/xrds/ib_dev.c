@@ -40,16 +40,16 @@ static struct ib_client xrds_ib_client;
 
 /* With drivers on rdmavt a peer that a queue pair of the kernel is connected to
  * reaches all memory of the kernel, by the key 0; and a key that is made void
- * while a write is under way goes on to be good for the rest of it.
+ * while a write is under way goes on to be good for the rest of it. They copy
+ * data by kernel addresses, which nobody else does but soft-RoCE.
  */
-static bool xrds_ib_dev_guards(const struct ib_device *dev)
+static bool xrds_ib_dev_guards(struct ib_device *dev)
 {
-	return dev->ops.driver_id != RDMA_DRIVER_HFI1 &&
-	       dev->ops.driver_id != RDMA_DRIVER_QIB;
+	return !ib_uses_virt_dma(dev) || dev->ops.driver_id == RDMA_DRIVER_RXE;
 }
 
 /* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
-static bool xrds_ib_dev_usable(const struct ib_device *dev)
+static bool xrds_ib_dev_usable(struct ib_device *dev)
 {
 	return dev->node_type == RDMA_NODE_IB_CA && xrds_ib_dev_guards(dev) &&
 	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
