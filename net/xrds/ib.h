@@ -292,7 +292,7 @@ struct xrds_ib_buf {
  * @nr_posted:	posted and not completed; also read without @lock, where a
  *		value that was right a moment ago will do
  * @target:	as many shall be posted; also read without @lock
- * @stopped:	nothing is posted any more
+ * @stopped:	nothing is posted any more; also read without @lock
  */
 struct xrds_ib_rq {
 	refcount_t ref;

@@ -431,7 +431,7 @@ void xrds_ib_rq_failed(struct xrds_ib_rq *rq)
 	if (rq->srq)
 		return;
 	spin_lock_bh(&rq->lock);
-	rq->stopped = true;
+	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 }
 
@@ -497,7 +497,8 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	mutex_unlock(&rq->ep_lock);
 
 	xrds_ib_rq_fill(rq);
-	return READ_ONCE(rq->nr_posted) ? 0 : -ENOMEM;
+	/* one that is broken has its own error on the way */
+	return READ_ONCE(rq->nr_posted) || READ_ONCE(rq->stopped) ? 0 : -ENOMEM;
 }
 
 /**
@@ -531,7 +532,7 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 		return;
 	}
 	spin_lock_bh(&rq->lock);
-	rq->stopped = true;
+	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 	cancel_delayed_work_sync(&rq->refill);
 }
@@ -658,7 +659,7 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 
 	/* make_dead: the work item finds nothing to do from now on */
 	spin_lock_bh(&rq->lock);
-	rq->stopped = true;
+	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 	cancel_delayed_work_sync(&rq->refill);
 
