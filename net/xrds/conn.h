@@ -190,6 +190,8 @@ struct xrds_classic {
  * @tx_seq:	last sequence number given out; @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
  * @tx_ask_due:	an acknowledgment must be asked for; @tx_lock
+ * @tx_asked:	number of the last message that was in front of such a question;
+ *		@tx_lock
  * @tx_closing:	no message is sent any more; @tx_lock
  * @tx_bye:	XRDS_CTL_BYE or XRDS_CTL_BYE_ACK, which is due, or 0; @tx_lock
  * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
@@ -272,6 +274,7 @@ struct xrds_conn {
 	u64 tx_seq;
 	u64 tx_ack_sent;
 	u64 tx_peer_inc;
+	u64 tx_asked;
 	u32 tx_unasked;
 	bool tx_beat_due;
 	bool tx_ask_due;

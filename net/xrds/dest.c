@@ -153,12 +153,12 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	list_del_init(&dest->cleared_node);
 	xs->nr_dests--;
 	xs->nr_promises -= dest->promises;
-	dest->promises = 0;
+	WRITE_ONCE(dest->promises, 0);
 	if (dest->refused)
 		xs->nr_refused--;
 	if (dest->ready)
 		xs->nr_ready--;
-	dest->refused = false;
+	WRITE_ONCE(dest->refused, false);
 	dest->ready = false;
 }
 

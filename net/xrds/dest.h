@@ -59,7 +59,8 @@ enum xrds_eos_state {
  *		both that connection's lock and xs->lock
  * @cong_conn:	connection whose list that is; guarded the same way
  * @cleared_node: in xs->cleared after it has become clear; xs->lock
- * @promises:	reservations for replies not used yet; xs->lock
+ * @promises:	reservations for replies not used yet; xs->lock, and read
+ *		without it for an estimate
  * @holds:	messages from it are held back for want of space; xs->lock
  * @spoken:	a message was sent to it; xs->lock
  * @eos:	how far the end of the stream is; xs->lock
@@ -72,14 +73,15 @@ enum xrds_eos_state {
  *		end of congestion
  * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
  * @charged:	space in use, see xrds_msg_charge(); xs->lock; bytes
- * @unasked:	charges of what went out since a message to it has asked for an
- *		acknowledgment; tx_lock of its connection; bytes
+ * @unasked:	charges of what went out since an acknowledgment was asked for;
+ *		tx_lock of its connection; bytes
  * @queued_bytes: payload accepted and not acknowledged; xs->lock
  * @queued_msgs: the same in messages; xs->lock
  * @acked_msgs:	acknowledged so far; xs->lock
  * @last_progress_ns: CLOCK_MONOTONIC of the last acknowledgment; xs->lock
- * @want:	charge of the send that was refused last; xs->lock; bytes
- * @refused:	the last send was refused; xs->lock
+ * @want:	charge of the send that was refused last; xs->lock, and read
+ *		without it for an estimate; bytes
+ * @refused:	the last send was refused; the same
  * @ready:	refused, and would be accepted now; xs->lock
  * @cong_refused: it was refused for congestion; xs->lock
  * @unread:	replies that it has sent while this socket was congested, and

@@ -202,7 +202,7 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	} else if (!dest->linked) {
 		ret = -ESTALE;
 	} else if (dest->promises && len <= xs->reply_reserve) {
-		dest->promises--;
+		WRITE_ONCE(dest->promises, dest->promises - 1);
 		xs->nr_promises--;
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
 				 xrds_dest_cost(1, charge));
@@ -234,8 +234,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 
 	if (mask)
 		xrds_dest_wake(dest, mask);
-	/* A message that goes out now sees that, or has gone out. What never
-	 * asks is at most half of the space.
+	/* A message that is given to the transport from now on sees that, the
+	 * others are counted. What never asks is at most half of the space.
 	 */
 	if (ret == -EAGAIN && room < xrds_dest_sndbuf(dest) / 2)
 		xrds_xmit_ask(conn, dest, room);
@@ -464,7 +464,7 @@ void xrds_dest_promise(struct xrds_dest *dest)
 {
 	lockdep_assert_held(&dest->key.xs->lock);
 
-	dest->promises++;
+	WRITE_ONCE(dest->promises, dest->promises + 1);
 	dest->key.xs->nr_promises++;
 }
 
@@ -502,7 +502,7 @@ int xrds_dest_release_promise(struct xrds_sock *xs, const struct xrds_addr *to)
 		return -EINVAL;
 	spin_lock_bh(&xs->lock);
 	if (dest->promises) {
-		dest->promises--;
+		WRITE_ONCE(dest->promises, dest->promises - 1);
 		xs->nr_promises--;
 		mask = xrds_dest_recheck_held(dest);
 		if (xrds_dest_recheck(dest))
@@ -530,7 +530,7 @@ void xrds_dest_break_promises(struct xrds_sock *xs)
 
 	xs->nr_promises = 0;
 	list_for_each_entry(dest, &xs->dests, xs_node) {
-		dest->promises = 0;
+		WRITE_ONCE(dest->promises, 0);
 		dest->holds = false;
 		if (xrds_dest_recheck(dest))
 			xrds_dest_wake(dest, XRDS_POLL_SPACE);

@@ -370,15 +370,22 @@ static int xrds_xmit_keepalive(struct xrds_conn *conn)
 
 	if (likely(!conn->tx_beat_due && !conn->tx_ask_due))
 		return 0;
+	/* in front of the rest of a large message it would ask too soon; the
+	 * transport pumps when it has all of that
+	 */
+	if (!conn->tx_beat_due && conn->tx_bulk)
+		return 0;
 	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_KEEPALIVE, NULL, 0);
 	if (ret)
 		return ret;
 	if (conn->tx_beat_due)
 		xrds_count(conn->xn, XRDS_C_SEND_HEARTBEAT);
-	if (conn->tx_ask_due)
-		xrds_count(conn->xn, XRDS_C_SEND_ASK);
 	conn->tx_beat_due = false;
-	conn->tx_ask_due = false;
+	if (conn->tx_ask_due && !conn->tx_bulk) {
+		xrds_count(conn->xn, XRDS_C_SEND_ASK);
+		conn->tx_ask_due = false;
+		conn->tx_asked = conn->tx_seq;
+	}
 	return 0;
 }
 
@@ -473,7 +480,9 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
  * @dest: destination on it
  * @room: what may be under way to it that nobody has asked about, bytes
  *
- * In-tree RDS does not know this, and is asked often enough.
+ * One at a time: threads that wait for much, and others that go on to send
+ * little, would ask for each message. In-tree RDS does not know this, and is
+ * asked often enough; over loopback nobody need ask.
  *
  * Context: any, without L2, L3, L4.
  */
@@ -481,8 +490,11 @@ void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room)
 {
 	bool ask;
 
+	if (conn->key.loop)
+		return;
 	spin_lock_bh(&conn->tx_lock);
-	ask = conn->tx_open && !conn->classic.on && dest->unasked > room;
+	ask = conn->tx_open && !conn->classic.on && dest->unasked > room &&
+	      READ_ONCE(conn->acked) >= conn->tx_asked;
 	if (ask) {
 		conn->tx_ask_due = true;
 		dest->unasked = 0;
