@@ -541,7 +541,25 @@ bool xrds_conn_has_socks(const struct xrds_conn *conn)
 
 /* ------------------------------------------------------------ namespace */
 
-/* Has a connection that is up messages of this transport under way? */
+/* Can a connection deliver what is queued? It is up, or about to be, and has not
+ * failed yet.
+ */
+static bool xrds_conn_promising(const struct xrds_conn *conn)
+{
+	switch (READ_ONCE(conn->state)) {
+	case XRDS_ST_UP:
+		return true;
+	case XRDS_ST_DOWN:
+	case XRDS_ST_RESOLVING:
+	case XRDS_ST_CONNECTING:
+	case XRDS_ST_WAIT_CTS:
+		return !READ_ONCE(conn->failed);
+	default:
+		return false;
+	}
+}
+
+/* Has no connection of this transport messages that it may deliver? */
 static bool xrds_conns_flushed(struct xrds_net *xn,
 			       const struct xrds_transport *trans)
 {
@@ -551,7 +569,7 @@ static bool xrds_conns_flushed(struct xrds_net *xn,
 	rcu_read_lock();
 	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
 		if ((trans && conn->trans != trans) ||
-		    READ_ONCE(conn->state) != XRDS_ST_UP)
+		    !xrds_conn_promising(conn))
 			continue;
 		spin_lock_bh(&conn->lock);
 		flushed = !xrds_xmit_wanted(conn);
