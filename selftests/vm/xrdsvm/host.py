@@ -49,11 +49,6 @@ def _die_with_parent() -> None:
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def end_with_parent() -> None:
-    """For a process that was forked: it ends in order when the rig does."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
 def spawn(args, **kwargs) -> subprocess.Popen:
     """Start a process that cannot outlive the rig, whatever ends the rig.
 

@@ -9,7 +9,6 @@ host and directs the nodes. README.md tells how to write one.
 import fnmatch
 import importlib.util
 import math
-import multiprocessing.connection
 import re
 import shutil
 import signal
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import tap
-from .host import BUILD, TOP, RigError, end_with_parent, make, note, try_make
+from .host import BUILD, TOP, RigError, make, note, try_make
 from .kernels import Kernel
 from .node import Failed, Node, NodeDied, stopwatch
 from .rig import Rig, Skip, build_modules
@@ -150,15 +149,10 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
     modules = build_modules(kernel, top)
     build_programs()
     elapsed = stopwatch()
-    groups = [_Group(kernel, count, [t for t in tests if t.nodes == count],
-                     modules, verbose)
-              for count in sorted({t.nodes for t in tests})]
-    # one that is slow leaves processors to others
-    if kernel.slow > 1 and not wanted:
-        _at_once(groups, report)
-    else:
-        for group in groups:
-            group.run(report, wanted or (lambda _test: True))
+    for count in sorted({t.nodes for t in tests}):
+        group = _Group(kernel, count, [t for t in tests if t.nodes == count],
+                       modules, verbose)
+        group.run(report, wanted or (lambda _test: True))
     note(f"kernel {kernel.release}: tier of {len(tests)} test(s) took "
          f"{elapsed():.0f} s")
 
@@ -183,48 +177,6 @@ class _Group:
                  f"{rig.boot_seconds + watch():.0f} s from boot to verdict")
             if self.kernel.kmemleak:
                 _leaks(rig, report)
-
-
-class _Distant(Report):
-    """Tells another process."""
-
-    def __init__(self, pipe: multiprocessing.connection.Connection) -> None:
-        super().__init__()
-        self._pipe = pipe
-
-    def add(self, name: str, point: Point, seconds: float | None = None) -> None:
-        self._pipe.send((name, point, seconds))
-
-
-def _at_once(groups: list[_Group], report: Report) -> None:
-    """A process for each group, as each waits for alarms of its own."""
-    fork = multiprocessing.get_context("fork")
-    children = {}
-    for group in groups:
-        near, far = fork.Pipe(duplex=False)
-        child = fork.Process(target=_alone, args=(group, far), daemon=True)
-        child.start()
-        far.close()
-        children[near] = group, child
-    while children:
-        for near in multiprocessing.connection.wait(list(children)):
-            try:
-                report.add(*near.recv())
-            except EOFError:
-                group, child = children.pop(near)
-                child.join()
-                if child.exitcode:
-                    report.add(f"nodes/{group.count}", Point(
-                        "", False, why="its tests came to no end"))
-
-
-def _alone(group: _Group, pipe: multiprocessing.connection.Connection) -> None:
-    end_with_parent()
-    try:
-        group.run(_Distant(pipe), lambda _test: True)
-    except RigError as error:
-        pipe.send((f"nodes/{group.count}", Point("", False, why=str(error)),
-                   None))
 
 
 def _leaks(rig: Rig, report: Report) -> None:
