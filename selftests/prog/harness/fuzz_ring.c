@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * io_uring for fuzzers: requests of all kinds on sockets, some of them linked,
- * taken back, or forgotten. Only with FUZZ_URING in the environment: the rings
- * of Linux 6.1 do not always let go of a request, and so of its socket, when
- * all that used them have been killed.
+ * taken back, or forgotten.
  */
 #include <poll.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -31,8 +28,7 @@ static __thread struct fuzz_msg messages[IDS];
 void fuzz_ring_open(void)
 {
 	/* where there is one, and for us, it wants to know more */
-	ring_there = getenv("FUZZ_URING") &&
-		     syscall(SYS_io_uring_setup, 0, NULL) < 0 &&
+	ring_there = syscall(SYS_io_uring_setup, 0, NULL) < 0 &&
 		     errno == EFAULT;
 	if (ring_there)
 		uring_open(&ring);
@@ -69,7 +65,7 @@ static void request(struct fuzz *f, struct io_uring_sqe *sqe)
 {
 	struct fuzz_msg *m = &messages[fuzz_below(f, IDS)];
 
-	switch (fuzz_below(f, 12)) {
+	switch (fuzz_below(f, 11)) {
 	case 0:
 	case 1:
 		sqe->opcode = IORING_OP_POLL_ADD;
@@ -78,25 +74,21 @@ static void request(struct fuzz *f, struct io_uring_sqe *sqe)
 		sqe->len = fuzz_one_in(f, 2) ? IORING_POLL_ADD_MULTI : 0;
 		break;
 	case 2:
-		sqe->opcode = IORING_OP_POLL_REMOVE;
-		sqe->addr = fuzz_below(f, IDS);
-		break;
-	case 3:
 		sqe->opcode = IORING_OP_ASYNC_CANCEL;
 		sqe->addr = fuzz_below(f, IDS);
 		break;
-	case 4:
+	case 3:
 		sqe->opcode = fuzz_one_in(f, 2) ? IORING_OP_READ :
 						  IORING_OP_WRITE;
 		sqe->len = fuzz_length(f, BUFFER_BYTES);
 		sqe->addr = fuzz_mem_any(f, sqe->len);
 		break;
-	case 5:
+	case 4:
 		sqe->opcode = IORING_OP_CONNECT;
 		sqe->off = fuzz_addr(f, &m->name);
 		sqe->addr = pointer(&m->name);
 		break;
-	case 6:
+	case 5:
 		sqe->opcode = fuzz_one_in(f, 2) ? IORING_OP_SHUTDOWN :
 						  IORING_OP_ACCEPT;
 		sqe->len = fuzz_below(f, 4);
@@ -113,29 +105,59 @@ static void forget(void)
 	WRITE_ONCE(*ring.cq_head, READ_ONCE(*ring.cq_tail));
 }
 
-long fuzz_call_ring(struct fuzz *f)
+static struct io_uring_sqe *next(struct fuzz *f, u32 *tail)
 {
-	u32 tail, nr = 1 + fuzz_below(f, 3);
-	struct io_uring_sqe *sqe;
+	u32 i = (*tail)++ % ENTRIES;
+	struct io_uring_sqe *sqe = &ring.sqes[i];
 
-	if (!ring_there)
-		return -1;
-	tail = *ring.sq_tail;
-	for (u32 i = 0; i < nr; i++, tail++) {
-		sqe = &ring.sqes[tail % ENTRIES];
-		memset(sqe, 0, sizeof(*sqe));
+	ring.sq_array[i] = i;
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->user_data = fuzz_below(f, IDS);
+	return sqe;
+}
+
+/*
+ * Always alone, and so never by a worker of the ring: Linux 6.1 then keeps the
+ * poll that was removed until something else is submitted. If nothing is, the
+ * ring never ends, nor is the file let go, of whatever kind it is.
+ */
+static u32 fill_remove(struct fuzz *f, u32 tail)
+{
+	struct io_uring_sqe *sqe = next(f, &tail);
+
+	sqe->opcode = IORING_OP_POLL_REMOVE;
+	sqe->addr = fuzz_below(f, IDS);
+	return tail;
+}
+
+static u32 fill(struct fuzz *f, u32 tail)
+{
+	u32 nr = 1 + fuzz_below(f, 3);
+
+	while (nr--) {
+		struct io_uring_sqe *sqe = next(f, &tail);
+
 		request(f, sqe);
 		sqe->fd = fuzz_fd(f);
-		sqe->user_data = fuzz_below(f, IDS);
 		if (fuzz_one_in(f, 4))
 			sqe->flags |= IOSQE_ASYNC;
 		if (fuzz_one_in(f, 8))
 			sqe->flags |= IOSQE_IO_LINK;
 		if (fuzz_one_in(f, 64))
 			sqe->flags = fuzz_value(f);
-		ring.sq_array[tail % ENTRIES] = tail % ENTRIES;
 	}
-	WRITE_ONCE(*ring.sq_tail, tail);
+	return tail;
+}
+
+long fuzz_call_ring(struct fuzz *f)
+{
+	u32 tail, end;
+
+	if (!ring_there)
+		return -1;
+	tail = *ring.sq_tail;
+	end = fuzz_one_in(f, 12) ? fill_remove(f, tail) : fill(f, tail);
+	WRITE_ONCE(*ring.sq_tail, end);
 	forget();
-	return syscall(SYS_io_uring_enter, ring.fd, nr, 0, 0, NULL, 0);
+	return syscall(SYS_io_uring_enter, ring.fd, end - tail, 0, 0, NULL, 0);
 }
