@@ -454,13 +454,20 @@ static bool xrds_may_create(struct xrds_net *xn, int kern)
 	return false;
 }
 
+/* The family is claimed before there is anything behind it */
+static bool xrds_ready;
+
 static int xrds_create(struct net *net, struct socket *sock, int protocol,
 		       int kern)
 {
-	struct xrds_net *xn = xrds_net(net);
+	struct xrds_net *xn;
 	struct xrds_sock *xs;
 	struct sock *sk;
 
+	/* pairs with the store-release in xrds_init() */
+	if (unlikely(!smp_load_acquire(&xrds_ready)))
+		return -EAFNOSUPPORT;
+	xn = xrds_net(net);
 	if (sock->type != SOCK_SEQPACKET || protocol)
 		return -ESOCKTNOSUPPORT;
 	if (!xrds_may_create(xn, kern))
@@ -621,9 +628,18 @@ static int __init xrds_init(void)
 {
 	int ret;
 
-	ret = xrds_conn_init();
+	/* first: in-tree RDS has knobs of the same names, too */
+	ret = sock_register(&xrds_family);
+	if (ret == -EEXIST) {
+		xrds_tell_owner();
+		/* modprobe takes the other for "it is loaded already" */
+		ret = -EBUSY;
+	}
 	if (ret)
 		return ret;
+	ret = xrds_conn_init();
+	if (ret)
+		goto err_family;
 	ret = xrds_pin_init();
 	if (ret)
 		goto err_conn;
@@ -634,22 +650,16 @@ static int __init xrds_init(void)
 	if (ret)
 		goto err_proto;
 	xrds_transport_register(&xrds_loop_transport);
-	ret = sock_register(&xrds_family);
-	if (ret) {
-		if (ret == -EEXIST)
-			xrds_tell_owner();
-		goto err_pernet;
-	}
 	/* last: a dump may begin at once, and keeps no module that fails */
 	ret = xrds_nl_init();
 	if (ret)
-		goto err_family;
+		goto err_transport;
 	xrds_inject_init();
+	/* pairs with the load-acquire in xrds_create() */
+	smp_store_release(&xrds_ready, true);
 	return 0;
 
-err_family:
-	sock_unregister(AF_RDS);
-err_pernet:
+err_transport:
 	xrds_transport_unregister(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);
 err_proto:
@@ -658,6 +668,8 @@ err_pin:
 	xrds_pin_exit();
 err_conn:
 	xrds_conn_exit();
+err_family:
+	sock_unregister(AF_RDS);
 	return ret;
 }
 

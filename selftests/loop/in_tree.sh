@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# In-tree RDS has the family: loading fails with a line that says who has it,
+# and nothing stays behind. Without it, loading works.
+# nodes: 1
+# timeout: 120
+# modules: rds
+
+. "$(dirname "$0")/../lib/lib.sh"
+
+refused() {
+	! modprobe xrds 2> "$xrds_tmp/err" || return 1
+	dmesg | tail -n 5 | grep -F "xrds: PF_RDS is held by module rds: close its sockets" || return 1
+	! dmesg | tail -n 5 | grep -F "duplicate" || return 1
+	[ ! -e /sys/module/xrds ] && [ ! -e /proc/sys/net/xrds ] &&
+		[ -e /proc/sys/net/rds/ping_enable ]
+}
+
+accepted() {
+	modprobe -r rds && modprobe xrds || return 1
+	[ -e /proc/sys/net/rds/ping_enable ] || return 1
+	test_stream -l 127.0.0.1 -c 100
+}
+
+check "refused while in-tree RDS has the family, with a reason" refused
+check "fine afterwards" accepted
+finish
