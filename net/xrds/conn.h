@@ -189,9 +189,10 @@ struct xrds_classic {
  *		or NULL; written under @tx_lock and @lock
  * @tx_seq:	last sequence number given out; @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
- * @tx_ask_due:	an acknowledgment must be asked for; @tx_lock
+ * @tx_ask_due:	an acknowledgment must be asked for; written under @tx_lock,
+ *		set under @lock as well
  * @tx_asked:	number of the last message that was in front of such a question;
- *		@tx_lock
+ *		written under @tx_lock while @tx_ask_due
  * @tx_closing:	no message is sent any more; @tx_lock
  * @tx_bye:	XRDS_CTL_BYE or XRDS_CTL_BYE_ACK, which is due, or 0; @tx_lock
  * @tx_ack_due:	an acknowledgment must be sent even without data; atomic

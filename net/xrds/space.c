@@ -162,7 +162,7 @@ static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
 
 	lockdep_assert_held(&xs->lock);
 
-	dest->charged += xrds_msg_charge(len);
+	WRITE_ONCE(dest->charged, dest->charged + xrds_msg_charge(len));
 	dest->queued_bytes += len;
 	dest->queued_msgs++;
 	xs->queued_bytes += len;
@@ -347,7 +347,7 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
 			    xrds_dest_cost(msgs, charge));
 	spin_lock_bh(&xs->lock);
-	dest->charged -= charge;
+	WRITE_ONCE(dest->charged, dest->charged - charge);
 	dest->queued_bytes -= bytes;
 	dest->queued_msgs -= msgs;
 	xs->queued_bytes -= bytes;
@@ -577,7 +577,7 @@ bool xrds_dest_ack_wanted(const struct xrds_dest *dest, u32 len)
 	u64 tail = dest->unasked + xrds_msg_charge(len);
 	u64 sndbuf = xrds_dest_sndbuf(dest);
 
-	if (READ_ONCE(dest->refused) &&
+	if (READ_ONCE(dest->refused) && !READ_ONCE(dest->ready) &&
 	    tail > xrds_dest_tail_room(dest, READ_ONCE(dest->want)))
 		return true;
 	return READ_ONCE(dest->charged) > sndbuf / 2 && tail >= sndbuf / 4;

@@ -370,10 +370,12 @@ static int xrds_xmit_keepalive(struct xrds_conn *conn)
 
 	if (likely(!conn->tx_beat_due && !conn->tx_ask_due))
 		return 0;
-	/* in front of the rest of a large message it would ask too soon; the
-	 * transport pumps when it has all of that
+	/* In front of the rest of a large message it would ask too soon; the
+	 * transport pumps when it has all of that. One question at a time: the
+	 * answer to the last one pumps, too.
 	 */
-	if (!conn->tx_beat_due && conn->tx_bulk)
+	if (!conn->tx_beat_due &&
+	    (conn->tx_bulk || READ_ONCE(conn->acked) < conn->tx_asked))
 		return 0;
 	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_KEEPALIVE, NULL, 0);
 	if (ret)
@@ -383,8 +385,8 @@ static int xrds_xmit_keepalive(struct xrds_conn *conn)
 	conn->tx_beat_due = false;
 	if (conn->tx_ask_due && !conn->tx_bulk) {
 		xrds_count(conn->xn, XRDS_C_SEND_ASK);
-		conn->tx_ask_due = false;
-		conn->tx_asked = conn->tx_seq;
+		WRITE_ONCE(conn->tx_ask_due, false);
+		WRITE_ONCE(conn->tx_asked, conn->tx_seq);
 	}
 	return 0;
 }
@@ -481,8 +483,9 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
  * @room: what may be under way to it that nobody has asked about, bytes
  *
  * One at a time: threads that wait for much, and others that go on to send
- * little, would ask for each message. In-tree RDS does not know this, and is
- * asked often enough; over loopback nobody need ask.
+ * little, would ask for each message. The next question goes when the last one
+ * is answered. In-tree RDS does not know this, and is asked often enough; over
+ * loopback nobody need ask.
  *
  * Context: any, without L2, L3, L4.
  */
@@ -493,10 +496,14 @@ void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room)
 	if (conn->key.loop)
 		return;
 	spin_lock_bh(&conn->tx_lock);
-	ask = conn->tx_open && !conn->classic.on && dest->unasked > room &&
-	      READ_ONCE(conn->acked) >= conn->tx_asked;
+	ask = conn->tx_open && !conn->classic.on && dest->unasked > room;
 	if (ask) {
-		conn->tx_ask_due = true;
+		/* either the answer to the last question sees this, or the
+		 * pump sees the answer
+		 */
+		spin_lock(&conn->lock);
+		WRITE_ONCE(conn->tx_ask_due, true);
+		spin_unlock(&conn->lock);
 		dest->unasked = 0;
 	}
 	spin_unlock_bh(&conn->tx_lock);

@@ -93,6 +93,11 @@ void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
 	}
 	xrds_done_flush(&done);
 	xrds_count_add(xn, fate, n);
+	/* unload and namespace exit may wait for the last; a barrier for each
+	 * acknowledgment is little beside the locks that it took
+	 */
+	if (wq_has_sleeper(&xn->gone))
+		wake_up_all(&xn->gone);
 }
 
 /**
@@ -116,13 +121,6 @@ void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 	list_move_tail(&msg->node, list);
 }
 
-static void xrds_xmit_wake_flush(struct xrds_net *xn)
-{
-	/* only unload and namespace exit sleep there */
-	if (wq_has_sleeper(&xn->gone))
-		wake_up_all(&xn->gone);
-}
-
 /**
  * xrds_xmit_acked - the peer has received messages
  * @conn: connection
@@ -134,7 +132,7 @@ static void xrds_xmit_wake_flush(struct xrds_net *xn)
 int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 {
 	struct xrds_msg *msg, *tmp;
-	bool last, parted;
+	bool asks, parted;
 	LIST_HEAD(acked);
 
 	/* The common header brings nothing new. Until the connection is open
@@ -154,13 +152,14 @@ int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
 	}
 	if (ack > conn->acked)
 		WRITE_ONCE(conn->acked, ack);
-	last = !xrds_xmit_wanted(conn);
+	asks = READ_ONCE(conn->tx_ask_due) && ack >= READ_ONCE(conn->tx_asked);
 	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
 	spin_unlock_bh(&conn->lock);
 
 	xrds_xmit_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
-	if (last)
-		xrds_xmit_wake_flush(conn->xn);
+	/* loopback, whose pump calls this, never asks */
+	if (unlikely(asks))
+		xrds_xmit_pump(conn);
 	if (parted)
 		xrds_conn_event(conn, XRDS_EV_IDLE);
 	return 0;

@@ -145,7 +145,7 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	WRITE_ONCE(conn->tx_peer_inc, h->inc);
 	conn->tx_ack_sent = 0;
 	conn->tx_unasked = 0;
-	conn->tx_asked = 0;
+	WRITE_ONCE(conn->tx_asked, 0);
 	WRITE_ONCE(conn->tx_bundles, h->revision >= XRDS_REVISION_BUNDLES);
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
@@ -174,7 +174,7 @@ void xrds_xmit_close(struct xrds_conn *conn)
 	conn->ctl_msg = NULL;
 	clear_bit(0, &conn->tx_ack_due);
 	conn->tx_beat_due = false;
-	conn->tx_ask_due = false;
+	WRITE_ONCE(conn->tx_ask_due, false);
 	WRITE_ONCE(conn->tx_closing, false);
 	conn->tx_bye = 0;
 	spin_unlock_bh(&conn->tx_lock);

@@ -175,16 +175,52 @@ static void mixed(const char *local, const char *remote, int port)
 	check_range(asked, PAIRS / 2, 2 * PAIRS);
 }
 
+/* Refused behind a small message; false if that has been acknowledged. */
+static bool refused(int fd, const union addr *to)
+{
+	check_ret(rds_send(fd, data, SMALL, 0, to), SMALL);
+	if (rds_send(fd, data, LARGE, MSG_DONTWAIT, to) > 0)
+		return false;
+	check_eq(errno, EAGAIN);
+	return true;
+}
+
+/* Who is refused while a question of another socket is under way has one of his
+ * own, which goes when the other is answered.
+ */
+static void mixed_two(const char *local, const char *remote, int port)
+{
+	int fds[] = { rds_bound_to(local, 0, NULL), rds_bound_to(local, 0, NULL) };
+	long long asked = counter_now("send_ask");
+	union addr to = addr_of(remote, port);
+	int nr = 0;
+
+	for (int i = 0; i < PAIRS; i++) {
+		bool waits[] = { refused(fds[0], &to), refused(fds[1], &to) };
+
+		for (int j = 0; j < 2; j++)
+			if (waits[j])
+				check_eq(poll_one(fds[j], POLLOUT,
+						  tap_ms(LIMIT_MS)), POLLOUT);
+		nr += waits[0] + waits[1];
+	}
+	asked = counter_now("send_ask") - asked;
+	printf("refused %d times, asked %lld times\n", nr, asked);
+	check_range(asked, nr * 9 / 10, nr);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4 && !strcmp(argv[1], "serve"))
 		serve(argv[2], atoi(argv[3]));
 	if (argc != 5)
 		tap_fail("usage: test_prompt serve|send|mixed LOCAL [REMOTE] PORT");
-	if (!strcmp(argv[1], "mixed"))
+	if (!strcmp(argv[1], "mixed")) {
 		mixed(argv[2], argv[3], atoi(argv[4]));
-	else
+		mixed_two(argv[2], argv[3], atoi(argv[4]));
+	} else {
 		send_all(argv[2], argv[3], atoi(argv[4]));
+	}
 	fflush(stdout);
 	tap_child_exit();
 }
