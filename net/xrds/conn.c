@@ -542,7 +542,7 @@ bool xrds_conn_has_socks(const struct xrds_conn *conn)
 /* ------------------------------------------------------------ namespace */
 
 /* Can a connection deliver what is queued? It is up, or about to be, and has not
- * failed yet.
+ * failed yet. One that ends in order comes up again if something is queued.
  */
 static bool xrds_conn_promising(const struct xrds_conn *conn)
 {
@@ -553,6 +553,8 @@ static bool xrds_conn_promising(const struct xrds_conn *conn)
 	case XRDS_ST_RESOLVING:
 	case XRDS_ST_CONNECTING:
 	case XRDS_ST_WAIT_CTS:
+	case XRDS_ST_CLOSING:
+	case XRDS_ST_PARTING:
 		return !READ_ONCE(conn->failed);
 	default:
 		return false;
@@ -612,6 +614,7 @@ static bool xrds_conns_gone(struct xrds_net *xn,
 void xrds_conn_destroy_all(struct xrds_net *xn,
 			   const struct xrds_transport *trans)
 {
+	long left = msecs_to_jiffies(XRDS_CONN_FLUSH_MS);
 	struct xrds_conn *conn;
 	int i;
 
@@ -623,8 +626,8 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 
 	/* first the messages, then the ends of streams that they make due */
 	for (i = 0; i < 2; i++) {
-		wait_event_timeout(xn->gone, xrds_conns_flushed(xn, trans),
-				   msecs_to_jiffies(XRDS_CONN_FLUSH_MS));
+		left = wait_event_timeout(xn->gone,
+					  xrds_conns_flushed(xn, trans), left);
 		flush_workqueue(xrds_conn_wq);
 	}
 
