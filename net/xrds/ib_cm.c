@@ -236,6 +236,7 @@ static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
  */
 int xrds_ib_dial(struct xrds_conn *conn)
 {
+	struct net *net = conn->xn->net;
 	struct xrds_ib_ep *ep;
 	struct rdma_cm_id *id;
 	int ret;
@@ -243,8 +244,13 @@ int xrds_ib_dial(struct xrds_conn *conn)
 	ep = xrds_ib_ep_alloc(conn);
 	if (!ep)
 		return -ENOMEM;
-	id = rdma_create_id(conn->xn->net, xrds_ib_ep_event, ep, RDMA_PS_TCP,
-			    IB_QPT_RC);
+	/* an answer to a ping may wait, of which no socket holds the namespace */
+	if (!maybe_get_net(net)) {
+		xrds_ib_ep_destroy(ep);
+		return -ENETDOWN;
+	}
+	id = rdma_create_id(net, xrds_ib_ep_event, ep, RDMA_PS_TCP, IB_QPT_RC);
+	put_net(net);
 	if (IS_ERR(id)) {
 		xrds_ib_ep_destroy(ep);
 		return PTR_ERR(id);
