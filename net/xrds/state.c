@@ -650,6 +650,8 @@ void xrds_state_work(struct work_struct *work)
 
 	while ((action = xrds_state_next(conn, &error)) != XRDS_DO_NOTHING) {
 		xrds_state_act(conn, action, error);
+		/* a backlog over loopback is copied here, part by part */
+		cond_resched();
 		if (conn->state == XRDS_ST_DEAD) {
 			/* the table's reference; nothing refers to work */
 			xrds_conn_put(conn);
