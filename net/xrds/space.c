@@ -94,11 +94,8 @@ static void xrds_dest_set_refused(struct xrds_dest *dest, bool refused)
 		xs->nr_refused--;
 }
 
-/* Would the send that was refused be accepted now? Beside room for it, half
- * of the space must be free: a wake-up for each acknowledgment would cost
- * more than the messages do.
- */
-static bool xrds_dest_recheck(struct xrds_dest *dest)
+/* Would the send that was refused be accepted now, with so much in use at most? */
+static bool xrds_dest_recheck_most(struct xrds_dest *dest, u64 most)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
@@ -108,10 +105,24 @@ static bool xrds_dest_recheck(struct xrds_dest *dest)
 	    dest->unread > xrds_sk_rcvbuf(xs) / 2)
 		return false;
 	if (dest->charged && (!xrds_dest_fits(dest, dest->want) ||
-			      dest->charged > xrds_dest_sndbuf(dest) / 2))
+			      dest->charged > most))
 		return false;
 	xrds_dest_set_ready(dest, true);
 	return true;
+}
+
+/* Beside room for it, half of the space must be free: a wake-up for each
+ * acknowledgment would cost more than the messages do.
+ */
+static bool xrds_dest_recheck(struct xrds_dest *dest)
+{
+	return xrds_dest_recheck_most(dest, xrds_dest_sndbuf(dest) / 2);
+}
+
+/* Who gives a destination more space wants it used. */
+static bool xrds_dest_recheck_space(struct xrds_dest *dest)
+{
+	return xrds_dest_recheck_most(dest, U64_MAX);
 }
 
 /* Can messages from it that were held back be read now? Returns what readers
@@ -613,7 +624,7 @@ void xrds_space_changed(struct sock *sk)
 	spin_lock_bh(&xs->lock);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
 		mask = xrds_dest_recheck_held(dest);
-		if (xrds_dest_recheck(dest))
+		if (xrds_dest_recheck_space(dest))
 			mask |= XRDS_POLL_SPACE;
 		if (mask)
 			xrds_dest_wake(dest, mask);
@@ -657,7 +668,7 @@ int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 	spin_lock_bh(&xs->lock);
 	WRITE_ONCE(dest->sndbuf, arg->bytes);
 	mask = xrds_dest_recheck_held(dest);
-	if (xrds_dest_recheck(dest))
+	if (xrds_dest_recheck_space(dest))
 		mask |= XRDS_POLL_SPACE;
 	spin_unlock_bh(&xs->lock);
 	if (mask)

@@ -661,7 +661,7 @@ static void overtaken(void)
 
 static void more_space_once(bool by_option)
 {
-	struct xrds_dest_sndbuf arg = { .bytes = 4 * SPACE };
+	struct xrds_dest_sndbuf arg = { .bytes = SPACE + SPACE / 2 };
 	struct xrds_dest_status st;
 	struct sender s = { .fd = rds_bound(NULL) };
 	pthread_t thread;
@@ -681,7 +681,7 @@ static void more_space_once(bool by_option)
 		must(setsockopt(s.fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg,
 				sizeof(arg)));
 	else
-		rds_set_int(s.fd, SOL_SOCKET, SO_SNDBUF, 4 * SPACE);
+		rds_set_int(s.fd, SOL_SOCKET, SO_SNDBUF, SPACE + SPACE / 2);
 	pthread_join(thread, NULL);
 	check_ret(s.ret, CHUNK);
 	check_eq(pthread_join(w.thread, NULL), 0);
