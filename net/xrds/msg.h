@@ -24,9 +24,10 @@
 /* --------------------------------------------------------------- msg.c */
 
 /* What a message costs at least, in the send space of its destination and in
- * the receive buffer: empty messages need memory too.
+ * the receive buffer, both of which are in bytes of payload: it bounds how many
+ * empty messages there may be.
  */
-enum { XRDS_MSG_MIN_CHARGE_BYTES = 128 };
+enum { XRDS_MSG_MIN_CHARGE_BYTES = 16 };
 
 static inline u32 xrds_msg_charge(u32 len)
 {

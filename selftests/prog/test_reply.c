@@ -23,8 +23,8 @@ enum {
 	ECHOES		= 2000,		/* requests of each peer */
 	WINDOW		= 24,		/* unanswered requests of one */
 	QUIET_MS	= 300,
-	MARKS		= 11,
-	MARK_BYTES	= 128,		/* what an empty message is charged */
+	MARKS		= 80,		/* more than the least SO_RCVBUF */
+	MARK_BYTES	= 16,		/* what an empty message is charged */
 };
 
 static char data[SPACE];

@@ -191,6 +191,27 @@ static void empty_messages(void)
 	close(rx);
 }
 
+/* Buffers are of payload, as they were asked for: small messages fill them as
+ * large ones do.
+ */
+static void small_messages(void)
+{
+	int fd = rds_bound(NULL), rx, error;
+	union addr to;
+
+	rx = rds_bound(&to);
+	for (int i = 0; i < 1000; i++)
+		check_ret(rds_send(fd, chunk, 8, 0, &to), 8);
+	for (int i = 0; i < 1000; i++)
+		check_ret(rds_recv_within(rx, chunk, CHUNK, WAIT_MS, NULL), 8);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
+	check_eq(fill(fd, &to, 64, &error), SPACE);
+	check_eq(error, EAGAIN);
+	close(fd);
+	close(rx);
+}
+
 static void dest_sndbuf(void)
 {
 	struct xrds_dest_sndbuf arg = { .bytes = 4 * SPACE };
@@ -819,6 +840,8 @@ static const struct tap_case cases[] = {
 	  one_always, 0, 0 },
 	{ "empty_messages", "empty messages are not without bound",
 	  empty_messages, 0, 0 },
+	{ "small_messages", "a thousand small ones wait, 64 KiB of them are sent",
+	  small_messages, 0, 0 },
 	{ "dest_sndbuf", "XRDS_DEST_SNDBUF sets one destination's space",
 	  dest_sndbuf, TAP_EACH_FAMILY, 0 },
 	{ "dest_sndbuf_default", "XRDS_DEST_SNDBUF sets everyone's space",
