@@ -410,19 +410,22 @@ bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb)
 	return cleared;
 }
 
-/* The first message that the reader takes. */
-static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool marks,
-				       bool *cleared)
+/* The first message that the reader takes; who peeks changes nothing. */
+static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool peek,
+				       bool marks, bool *cleared)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct sk_buff *skb;
+	struct sk_buff *skb, *next;
 
 	lockdep_assert_held(&queue->lock);
 
-	while ((skb = skb_peek(queue)) && !marks &&
-	       xrds_skb(skb)->flags & XRDS_F_EOS)
-		*cleared |= xrds_recv_drop_mark(xs, skb);
-	return skb;
+	skb_queue_walk_safe(queue, skb, next) {
+		if (marks || !(xrds_skb(skb)->flags & XRDS_F_EOS))
+			return skb;
+		if (!peek)
+			*cleared |= xrds_recv_drop_mark(xs, skb);
+	}
+	return NULL;
 }
 
 /* The next message, with a reference; taken off the queue unless peeked. */
@@ -437,7 +440,7 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 		return xrds_reply_dequeue(xs, peek, marks);
 
 	spin_lock_bh(&queue->lock);
-	skb = xrds_recv_first(xs, marks, &cleared);
+	skb = xrds_recv_first(xs, peek, marks, &cleared);
 	if (skb && peek) {
 		refcount_inc(&skb->users);
 	} else if (skb) {

@@ -66,10 +66,11 @@ static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
 	return held;
 }
 
-/* The first message whose source can be answered, or NULL. *dest is its
- * source, with a reference, or NULL if that has none yet.
+/* The first message whose source can be answered, ends of streams among them
+ * if they are wanted, or NULL. *dest is its source, with a reference, or NULL
+ * if that has none yet.
  */
-static struct sk_buff *xrds_reply_find(struct xrds_sock *xs,
+static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool marks,
 				       struct xrds_dest **dest)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
@@ -87,7 +88,7 @@ static struct sk_buff *xrds_reply_find(struct xrds_sock *xs,
 			return skb;
 		/* nor is the end of a stream, which overtakes nothing of it */
 		if (xrds_skb(skb)->flags & XRDS_F_EOS) {
-			if (!xrds_reply_held(xs, skb))
+			if (marks && !xrds_reply_held(xs, skb))
 				return skb;
 			continue;
 		}
@@ -121,7 +122,7 @@ bool xrds_reply_ready(struct xrds_sock *xs)
 
 	spin_lock_bh(&xs->lock);
 	spin_lock(&queue->lock);
-	ready = xrds_reply_find(xs, &dest);
+	ready = xrds_reply_find(xs, true, &dest);
 	spin_unlock(&queue->lock);
 	spin_unlock_bh(&xs->lock);
 	if (dest)
@@ -149,7 +150,8 @@ static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 	from->port = 0;
 	spin_lock_bh(&xs->lock);
 	spin_lock(&queue->lock);
-	while ((skb = xrds_reply_find(xs, &dest)) && !marks &&
+	/* who peeks changes nothing */
+	while ((skb = xrds_reply_find(xs, marks || !peek, &dest)) && !marks &&
 	       xrds_skb(skb)->flags & XRDS_F_EOS)
 		*cleared |= xrds_recv_drop_mark(xs, skb);
 	if (skb && peek) {

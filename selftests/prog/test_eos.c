@@ -522,6 +522,24 @@ static void no_control(void)
 	close(rx);
 }
 
+/* Who peeks changes nothing: to learn a size is not to refuse the mark. */
+static void peek_no_control(void)
+{
+	long long before = counter_now("recv_eos");
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+	struct got got;
+
+	send_numbers(tx, &to, 1);
+	close(tx);
+	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	expect_number(rx, 0);
+	recv_flags(&got, rx, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	check_err(got.ret, EAGAIN);
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	close(rx);
+}
+
 static void little_room(void)
 {
 	union addr from, to;
@@ -624,6 +642,8 @@ static const struct tap_case cases[] = {
 	{ "shut_rd_clears", "and ends congestion", shut_rd_clears, 0, 0 },
 	{ "no_control", "without room for control messages no mark is seen",
 	  no_control, 0, 0 },
+	{ "peek_no_control", "nor one dropped by who only peeks",
+	  peek_no_control, 0, 0 },
 	{ "little_room", "with too little room it stays", little_room, 0, 0 },
 	{ "status", "XRDS_DEST_STATUS tells both directions", status, 0, 0 },
 	{ "behind_held", "it overtakes no message that is held back",
