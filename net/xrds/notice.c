@@ -151,11 +151,11 @@ int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock)
 	struct xrds_node *node;
 	struct xrds_addr to;
 
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
 	if (b->flags & ~XRDS_BARRIER_NONBLOCK ||
 	    xrds_addr_parse(&to, &b->dest, sizeof(b->dest)))
 		return -EINVAL;
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
 
 	node = xrds_node_find(xs, &to);
 	xrds_barrier_report(xs, node, b);
