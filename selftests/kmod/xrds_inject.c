@@ -10,6 +10,8 @@
  * they themselves do not survive a failure:
  *
  *   rxe_create_qp	deletes timers that it has not set up yet
+ *   cma_alloc_port	leaves empty nodes in an XArray that has to be empty when
+ *			rdma_cm is unloaded
  *
  * Loading fails unless all of these functions are there.
  */
@@ -64,6 +66,7 @@ static struct kretprobe probes[] = {
 	WITHIN("xrds_ib_ep_event", enter_ours),
 	WITHIN("xrds_ib_rq_refill", enter_ours),
 	WITHIN("rxe_create_qp", enter_spared),
+	WITHIN("cma_alloc_port", enter_spared),
 };
 
 static struct kretprobe *list[ARRAY_SIZE(probes)];
