@@ -454,20 +454,13 @@ static bool xrds_may_create(struct xrds_net *xn, int kern)
 	return false;
 }
 
-/* The family is claimed before there is anything behind it */
-static bool xrds_ready;
-
 static int xrds_create(struct net *net, struct socket *sock, int protocol,
 		       int kern)
 {
-	struct xrds_net *xn;
+	struct xrds_net *xn = xrds_net(net);
 	struct xrds_sock *xs;
 	struct sock *sk;
 
-	/* pairs with the store-release in xrds_init() */
-	if (unlikely(!smp_load_acquire(&xrds_ready)))
-		return -EAFNOSUPPORT;
-	xn = xrds_net(net);
 	if (sock->type != SOCK_SEQPACKET || protocol)
 		return -ESOCKTNOSUPPORT;
 	if (!xrds_may_create(xn, kern))
@@ -624,22 +617,51 @@ static void __init xrds_tell_owner(void)
 	pr_err("xrds: PF_RDS is held by %s\n", name);
 }
 
+static int __init xrds_claim(const struct net_proto_family *family)
+{
+	int ret = sock_register(family);
+
+	if (ret != -EEXIST)
+		return ret;
+	xrds_tell_owner();
+	/* modprobe takes the other for "it is loaded already" */
+	return -EBUSY;
+}
+
+static int xrds_create_none(struct net *net, struct socket *sock, int protocol,
+			    int kern)
+{
+	return -EAFNOSUPPORT;
+}
+
+/* Is the family free? It is not kept: who asks for a socket while there is none
+ * waits until we are loaded.
+ */
+static int __init xrds_family_free(void)
+{
+	static const struct net_proto_family probe = {
+		.family	= AF_RDS,
+		.create	= xrds_create_none,
+		.owner	= THIS_MODULE,
+	};
+	int ret = xrds_claim(&probe);
+
+	if (!ret)
+		sock_unregister(AF_RDS);
+	return ret;
+}
+
 static int __init xrds_init(void)
 {
 	int ret;
 
 	/* first: in-tree RDS has knobs of the same names, too */
-	ret = sock_register(&xrds_family);
-	if (ret == -EEXIST) {
-		xrds_tell_owner();
-		/* modprobe takes the other for "it is loaded already" */
-		ret = -EBUSY;
-	}
+	ret = xrds_family_free();
 	if (ret)
 		return ret;
 	ret = xrds_conn_init();
 	if (ret)
-		goto err_family;
+		return ret;
 	ret = xrds_pin_init();
 	if (ret)
 		goto err_conn;
@@ -650,15 +672,18 @@ static int __init xrds_init(void)
 	if (ret)
 		goto err_proto;
 	xrds_transport_register(&xrds_loop_transport);
+	ret = xrds_claim(&xrds_family);
+	if (ret)
+		goto err_transport;
 	/* last: a dump may begin at once, and keeps no module that fails */
 	ret = xrds_nl_init();
 	if (ret)
-		goto err_transport;
+		goto err_family;
 	xrds_inject_init();
-	/* pairs with the load-acquire in xrds_create() */
-	smp_store_release(&xrds_ready, true);
 	return 0;
 
+err_family:
+	sock_unregister(AF_RDS);
 err_transport:
 	xrds_transport_unregister(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);
@@ -668,8 +693,6 @@ err_pin:
 	xrds_pin_exit();
 err_conn:
 	xrds_conn_exit();
-err_family:
-	sock_unregister(AF_RDS);
 	return ret;
 }
 
