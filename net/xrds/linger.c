@@ -58,7 +58,10 @@ static bool xrds_linger_is_drained(struct xrds_sock *xs)
  * xrds_linger_wait - wait until everything is acknowledged
  * @xs: socket that is being closed
  *
- * That is what SO_LINGER with a time asks for. Ends early with a signal.
+ * That is what SO_LINGER with a time asks for. Ends early with a signal. Nobody
+ * waits where a process ends, or where it was a ring or a message that held the
+ * socket last: then it is a worker that closes it, which closes the files of
+ * all others, too, and gets no signals.
  *
  * Context: process, without locks; may sleep for as long as SO_LINGER says.
  */
@@ -67,7 +70,7 @@ void xrds_linger_wait(struct xrds_sock *xs)
 	struct sock *sk = &xs->sk;
 
 	if (sock_flag(sk, SOCK_LINGER) && sk->sk_lingertime &&
-	    !(current->flags & PF_EXITING))
+	    !(current->flags & (PF_EXITING | PF_KTHREAD)))
 		wait_event_interruptible_timeout(xs->drained,
 						 xrds_linger_is_drained(xs),
 						 sk->sk_lingertime);

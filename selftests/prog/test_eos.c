@@ -13,6 +13,7 @@
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
+#include "uring.h"
 #include "waker.h"
 
 #ifndef POLLRDHUP
@@ -23,6 +24,8 @@ enum {
 	COUNT		= 10,
 	DELAY_MS	= 200,
 	LINGER_S	= 1,
+	LONG_LINGER_S	= 1000,
+	LINGER_MS	= 200,
 	NONE		= -1,
 	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
 	SMALL_BYTES	= 4096,
@@ -292,6 +295,30 @@ static bool given_up(void *arg)
 	return counter_now("send_drop_closed") > *(long long *)arg;
 }
 
+/*
+ * The last one to close it is a worker that closes for everybody: it does not
+ * wait, whatever a user asked for.
+ */
+static void linger_worker(void)
+{
+	long long dropped = counter_now("send_drop_closed");
+	int tx = rds_bound(NULL), rx;
+	struct uring ring;
+	union addr to;
+
+	rx = rds_bound(&to);
+	stall_loop();
+	knob("net/xrds/linger_ms", LINGER_MS);
+	send_numbers(tx, &to, 1);
+	linger(tx, LONG_LINGER_S);
+	uring_open(&ring);
+	uring_keep(&ring, tx);
+	check_ret(close(tx), 0);
+	uring_close(&ring);
+	check(tap_wait(given_up, &dropped, WAIT_MS));
+	close(rx);
+}
+
 /* One that closes later may have to give up earlier. */
 static void linger_lowered(void)
 {
@@ -304,7 +331,7 @@ static void linger_lowered(void)
 	close(first);
 	expect_number(rx, 0);
 	stall_loop();
-	knob("net/xrds/linger_ms", 200);
+	knob("net/xrds/linger_ms", LINGER_MS);
 	send_numbers(tx, &to, 1);
 	close(tx);
 	check(tap_wait(given_up, &dropped, WAIT_MS));
@@ -625,6 +652,8 @@ static const struct tap_case cases[] = {
 	{ "lingers", "SO_LINGER {1, n}: close() waits for the acknowledgment",
 	  lingers, 0, 0 },
 	{ "linger_bound", "and not for longer than n seconds", linger_bound, 0,
+	  0 },
+	{ "linger_worker", "nor where no process closes it", linger_worker, 0,
 	  0 },
 	{ "linger_lowered", "linger_ms is that of the time of close()",
 	  linger_lowered, 0, 0 },

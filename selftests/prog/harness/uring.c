@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * io_uring by its system calls, as far as polling needs it.
+ * io_uring by its system calls, as far as polling needs it, and keeping files.
  */
 #include <stdint.h>
 #include <sys/mman.h>
@@ -92,6 +92,12 @@ void uring_remove(struct uring *u, u64 id)
 	};
 
 	submit(u, &sqe);
+}
+
+void uring_keep(struct uring *u, int fd)
+{
+	must(syscall(SYS_io_uring_register, u->fd, IORING_REGISTER_FILES, &fd,
+		     1));
 }
 
 bool uring_next(struct uring *u, struct io_uring_cqe *cqe, int ms)

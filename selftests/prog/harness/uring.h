@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * io_uring by its system calls, as far as polling needs it.
+ * io_uring by its system calls, as far as polling needs it, and keeping files.
  */
 #ifndef _XRDS_TEST_URING_H
 #define _XRDS_TEST_URING_H
@@ -29,6 +29,8 @@ void uring_close(struct uring *u);
 void uring_poll(struct uring *u, int fd, unsigned int events, bool multishot,
 		u64 id);
 void uring_remove(struct uring *u, u64 id);
+/* The ring has the file, too: a worker of the kernel lets it go at the end */
+void uring_keep(struct uring *u, int fd);
 /* The next completion, within @ms; whether there was one */
 bool uring_next(struct uring *u, struct io_uring_cqe *cqe, int ms);
 
