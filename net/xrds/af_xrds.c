@@ -286,7 +286,7 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 
 	sock_poll_wait(file, sock, wait);
 
-	if (xrds_recv_ready(xs))
+	if (xrds_recv_ready(xs, true))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	mask |= xrds_notices_pending(xs);
 

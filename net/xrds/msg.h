@@ -184,13 +184,13 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 void xrds_recv_purge(struct xrds_sock *xs);
 bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
 bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
-bool xrds_recv_ready(struct xrds_sock *xs);
+bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
 
 /* ------------------------------------------------------------- reply.c */
 
-bool xrds_reply_ready(struct xrds_sock *xs);
+bool xrds_reply_ready(struct xrds_sock *xs, bool marks);
 struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
 				   bool marks);
 int xrds_reply_set(struct xrds_sock *xs, u32 bytes);

@@ -454,18 +454,34 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	return skb;
 }
 
+/* Is there something else than ends of streams? */
+static bool xrds_recv_has_message(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct sk_buff *skb;
+
+	spin_lock_bh(&queue->lock);
+	skb = xrds_recv_first(xs, true, false, NULL);
+	spin_unlock_bh(&queue->lock);
+	return skb;
+}
+
 /**
  * xrds_recv_ready - can a message be read now?
  * @xs: socket
+ * @marks: an end of a stream will do; it does not for who only peeks, and has
+ *	no room for it: it is not given to him, and remains
  *
  * Context: any, without L4.
  * Return: whether it can.
  */
-bool xrds_recv_ready(struct xrds_sock *xs)
+bool xrds_recv_ready(struct xrds_sock *xs, bool marks)
 {
 	if (skb_queue_empty_lockless(&xs->sk.sk_receive_queue))
 		return false;
-	return !READ_ONCE(xs->reply_reserve) || xrds_reply_ready(xs);
+	if (READ_ONCE(xs->reply_reserve))
+		return xrds_reply_ready(xs, marks);
+	return marks || xrds_recv_has_message(xs);
 }
 
 /* A message that could not be copied out goes back to where it was, and the
@@ -493,7 +509,7 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 }
 
 /* Sleep until there may be something. Returns 0 or a negative errno. */
-static int xrds_recv_wait(struct sock *sk, bool peek, long *timeo)
+static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 {
 	DEFINE_WAIT(wait);
 	int ret = 0;
@@ -504,7 +520,7 @@ static int xrds_recv_wait(struct sock *sk, bool peek, long *timeo)
 	else
 		prepare_to_wait_exclusive(sk_sleep(sk), &wait,
 					  TASK_INTERRUPTIBLE);
-	if (!xrds_recv_ready(xrds_sk(sk)) &&
+	if (!xrds_recv_ready(xrds_sk(sk), marks) &&
 	    !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) &&
 	    (peek || !xrds_notices_pending(xrds_sk(sk)))) {
 		if (signal_pending(current))
@@ -606,7 +622,8 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 			return 0;
 		if (!bound)
 			return -EAGAIN;
-		ret = xrds_recv_wait(sk, peek, &timeo);
+		ret = xrds_recv_wait(sk, peek, !peek || m->msg_controllen,
+				     &timeo);
 		if (ret)
 			return ret;
 	}

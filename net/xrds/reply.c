@@ -110,11 +110,12 @@ static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool marks,
 /**
  * xrds_reply_ready - is there a message that may be handed out?
  * @xs: socket with XRDS_REPLY_RESERVE
+ * @marks: or the end of a stream
  *
  * Context: any, without L4.
  * Return: whether there is.
  */
-bool xrds_reply_ready(struct xrds_sock *xs)
+bool xrds_reply_ready(struct xrds_sock *xs, bool marks)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	struct xrds_dest *dest;
@@ -122,7 +123,7 @@ bool xrds_reply_ready(struct xrds_sock *xs)
 
 	spin_lock_bh(&xs->lock);
 	spin_lock(&queue->lock);
-	ready = xrds_reply_find(xs, true, &dest);
+	ready = xrds_reply_find(xs, marks, &dest);
 	spin_unlock(&queue->lock);
 	spin_unlock_bh(&xs->lock);
 	if (dest)
@@ -180,7 +181,7 @@ static void xrds_reply_pass_on(struct xrds_sock *xs)
 	rcu_read_lock();
 	sleeper = skwq_has_sleeper(rcu_dereference(xs->sk.sk_wq));
 	rcu_read_unlock();
-	if (sleeper && xrds_reply_ready(xs))
+	if (sleeper && xrds_reply_ready(xs, true))
 		xs->sk.sk_data_ready(&xs->sk);
 }
 

@@ -26,6 +26,7 @@ enum {
 	LINGER_S	= 1,
 	LONG_LINGER_S	= 1000,
 	LINGER_MS	= 200,
+	PEEK_MS		= 100,
 	NONE		= -1,
 	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
 	SMALL_BYTES	= 4096,
@@ -567,6 +568,39 @@ static void peek_no_control(void)
 	close(rx);
 }
 
+/* And waits for what it can see, as it should: asleep, for a time, for news. */
+static void peek_waits(int reserve)
+{
+	long long before = counter_now("recv_eos");
+	int tx, other = rds_bound(NULL), rx;
+	union addr from, to;
+	struct got got;
+
+	tx = rds_bound(&from);
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, reserve);
+	rds_timeout(rx, SO_RCVTIMEO, PEEK_MS);
+	send_numbers(tx, &to, 1);
+	close(tx);
+	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	expect_number(rx, 0);
+	recv_flags(&got, rx, 0, MSG_PEEK);
+	check_err(got.ret, ETIMEDOUT);
+	send_numbers(other, &to, 1);
+	recv_flags(&got, rx, 0, MSG_PEEK);
+	check_ret(got.ret, sizeof(got.number));
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	expect_number(rx, 0);
+	close(other);
+	close(rx);
+}
+
+static void peek_no_control_waits(void)
+{
+	peek_waits(0);
+	peek_waits(SMALL_BYTES);
+}
+
 static void little_room(void)
 {
 	union addr from, to;
@@ -673,6 +707,8 @@ static const struct tap_case cases[] = {
 	  no_control, 0, 0 },
 	{ "peek_no_control", "nor one dropped by who only peeks",
 	  peek_no_control, 0, 0 },
+	{ "peek_no_control_waits", "who sleeps until there is a message",
+	  peek_no_control_waits, 0, 0 },
 	{ "little_room", "with too little room it stays", little_room, 0, 0 },
 	{ "status", "XRDS_DEST_STATUS tells both directions", status, 0, 0 },
 	{ "behind_held", "it overtakes no message that is held back",
