@@ -305,8 +305,10 @@ static long call_solsocket(struct fuzz *f)
 		option = fuzz_below(f, 80);
 	if (fuzz_one_in(f, 12))
 		len = fuzz_int(f);
+	/* as much as the kernel likes to tell, wherever it fits */
 	if (fuzz_one_in(f, 4))
-		return getsockopt(fuzz_fd(f), SOL_SOCKET, option, values, &len);
+		return getsockopt(fuzz_fd(f), SOL_SOCKET, option, f->scratch,
+				  &len);
 	return setsockopt(fuzz_fd(f), SOL_SOCKET, option,
 			  fuzz_mem_copy(f, values, sizeof(values)), len);
 }
