@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +29,11 @@ enum {
 	CONNS		= 8,
 	PER_SECOND	= 5,
 	DIALS		= 3 * PER_SECOND,
+	GROUP_MSGS	= 128,
 };
+
+#define GROUPS	"/sys/fs/cgroup"
+#define GROUP	GROUPS "/xrds"
 
 static char chunk[CHUNK];
 
@@ -125,6 +130,66 @@ static void lingering(void)
 	knob("net/xrds/max_memory_kb", 1 << 20);
 	check(tap_wait(used_at_most, &before, WAIT_MS * 3));
 	close(sink);
+}
+
+/* -------------------------------------------------------------- the cgroup */
+
+static long long group_bytes(void)
+{
+	long long bytes = -1;
+	FILE *file = fopen(GROUP "/memory.current", "r");
+
+	if (!file || fscanf(file, "%lld", &bytes) != 1)
+		tap_fail("no %s", GROUP "/memory.current");
+	fclose(file);
+	return bytes;
+}
+
+static void group_write(const char *path, const char *text)
+{
+	int fd = must(open(path, O_WRONLY | O_CLOEXEC));
+
+	must(write(fd, text, strlen(text)));
+	close(fd);
+}
+
+static bool group_at_most(void *arg)
+{
+	return group_bytes() <= *(long long *)arg;
+}
+
+/*
+ * What a process has queued is its memory cgroup's, wherever it goes. The rest
+ * of what that group has is small, and comes and goes.
+ */
+static void cgroup(void)
+{
+	union addr to = addr_of(tap_host, 4000);
+	int sink = rds_bound_to(tap_host, 4000, NULL), fd;
+	long long before, queued;
+
+	if (access(GROUPS "/cgroup.controllers", R_OK))
+		tap_skip("no control groups");
+	group_write(GROUPS "/cgroup.subtree_control", "+memory");
+	if (mkdir(GROUP, 0700) && errno != EEXIST)
+		tap_fail("mkdir: %s", tap_errno_name(errno));
+	group_write(GROUP "/cgroup.procs", "0");
+	stall_loop();
+	fd = roomy();
+	before = group_bytes();
+	for (int i = 0; i < GROUP_MSGS; i++)
+		check_ret(rds_send(fd, chunk, CHUNK, 0, &to), CHUNK);
+	queued = rds_outq(fd);
+	check_eq(queued, GROUP_MSGS * CHUNK);
+	check_range(group_bytes() - before, queued, 2 * queued);
+
+	/* until nobody has it any more */
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+	knob("net/xrds/loop/delay_ms", 0);
+	close(sink);
+	before += queued / 4;
+	check(tap_wait(group_at_most, &before, WAIT_MS));
+	close(fd);
 }
 
 static bool sources_only(void *arg)
@@ -439,6 +504,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 60 },
 	{ "lingering", "closed sockets count as long as they deliver",
 	  lingering, 0, 90 },
+	{ "cgroup", "what is queued is memory of the sender's cgroup", cgroup, 0,
+	  60 },
 	{ "heard", "whom a socket has heard of counts as memory", heard,
 	  TAP_EACH_FAMILY, 60 },
 	{ "sockets", "sockets count as memory", sockets, 0, 60 },

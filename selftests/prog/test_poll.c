@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <unistd.h>
 
 #include "sock.h"
@@ -396,6 +397,49 @@ static void oneshot(void)
 	close(fd);
 }
 
+/* ---------------------------------------------------------------- select */
+
+enum { READABLE = 1, WRITABLE = 2, EXCEPTIONAL = 4 };
+
+static int selected(int fd, int ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+	fd_set in, out, other;
+
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	out = in;
+	other = in;
+	must(select(fd + 1, &in, &out, &other, &tv));
+	return (FD_ISSET(fd, &in) ? READABLE : 0) |
+	       (FD_ISSET(fd, &out) ? WRITABLE : 0) |
+	       (FD_ISSET(fd, &other) ? EXCEPTIONAL : 0);
+}
+
+/* The same events by their older names */
+static void by_select(void)
+{
+	union addr to;
+	int tx = rds_bound(NULL), rx = rds_bound(&to), what = 0;
+	long long end;
+
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	check_eq(selected(tx, 0), WRITABLE);
+	congest(tx, &to);
+	check_eq(selected(tx, QUIET_MS), 0);
+	check_eq(selected(rx, WAIT_MS), READABLE | WRITABLE);
+	end = tap_now_ms() + tap_ms(WAIT_MS);
+	while (!what && tap_now_ms() < end) {
+		drain(rx);
+		what = selected(tx, 10);
+	}
+	/* the first is news, and told once */
+	check_eq(what, READABLE | WRITABLE);
+	check_eq(selected(tx, 0), WRITABLE);
+	close(tx);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "input", "a message is POLLIN|POLLRDNORM until it is read", input,
 	  TAP_EACH_FAMILY, 0 },
@@ -427,6 +471,7 @@ static const struct tap_case cases[] = {
 	{ "edge_output_congested", "EPOLLET: the end of congestion is an edge",
 	  edge_output_congested, 0, 0 },
 	{ "oneshot", "EPOLLONESHOT reports once", oneshot, 0, 0 },
+	{ "select", "select() reports the same", by_select, 0, 0 },
 };
 
 int main(int argc, char **argv)
