@@ -190,6 +190,8 @@ void fuzz_fd_add(struct fuzz *f, int fd);
 int fuzz_socket(struct fuzz *f, int type, int protocol);
 /* Calls until it is told to stop */
 void fuzz_run(u64 seed);
+/* The call that this thread makes, or made last */
+const char *fuzz_doing(void);
 /* How often each kind of call was made, and was no error */
 void fuzz_report(const struct fuzz_result *r);
 

@@ -435,6 +435,14 @@ static const struct call {
 
 _Static_assert(ARRAY_SIZE(calls) <= FUZZ_CALLS, "struct fuzz_shared");
 
+/* What this thread does, for who wants to know what it died of */
+static __thread const struct call *doing;
+
+const char *fuzz_doing(void)
+{
+	return doing ? doing->name : "nothing yet";
+}
+
 static void interruptible(bool on)
 {
 	sigset_t set;
@@ -481,6 +489,7 @@ static void call_one(struct fuzz *f)
 	at = fuzz_below(f, total);
 	for (c = calls; at >= c->weight; c++)
 		at -= c->weight;
+	doing = c;
 
 	fails = f->nth_fd >= 0 && !c->faultless && fuzz_one_in(f, 4);
 	f->patient = !fails;

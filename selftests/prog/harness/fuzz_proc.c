@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "fuzz.h"
@@ -252,6 +253,28 @@ static void interrupted(int signal)
 	(void)signal;
 }
 
+/* What damaged the memory may be an earlier call. */
+static void crashed(int number, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	tap_diag("fuzzer %d crashed in %s: signal %d, code %d, address %p, at fuzz_run%+lld",
+		 getpid(), fuzz_doing(), number, info->si_code, info->si_addr,
+		 regs[REG_RIP] - (greg_t)fuzz_run);
+	/* and now for good */
+	signal(number, SIG_DFL);
+}
+
+static void explain(int signal)
+{
+	struct sigaction action = {
+		.sa_sigaction = crashed,
+		.sa_flags = SA_SIGINFO,
+	};
+
+	must(sigaction(signal, &action, NULL));
+}
+
 static void handle(int signal, void (*handler)(int))
 {
 	struct sigaction action = { .sa_handler = handler };
@@ -289,6 +312,8 @@ void fuzz_process(u64 seed, int number)
 	for (int i = 0; i < FUZZ_SLOTS; i++)
 		fuzz_self.fds[i] = -1;
 	handle(SIGALRM, interrupted);
+	explain(SIGSEGV);
+	explain(SIGBUS);
 	handle(SIGPIPE, SIG_IGN);
 	handle(SIGIO, SIG_IGN);
 	fuzz_mem_open();
