@@ -4,8 +4,10 @@
  *
  * Holds a bound socket open until it is killed, with COUNT messages of 4 KiB
  * queued to a port of REMOTE (or as many as fit). Says "holding N" when it
- * has them. With 0 for COUNT it goes on sending, and waits in sendmsg().
+ * has them, and then what becomes of the connection: "state NAME". With 0 for
+ * COUNT it goes on sending, and waits in sendmsg().
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +18,35 @@
 enum {
 	BYTES	= 4096,
 	PORT	= 4999,
+	LOOK_MS	= 20,
 };
+
+static const char *state_name(unsigned int state)
+{
+	static const char * const names[] = {
+		[XRDS_DEST_IDLE]	= "idle",
+		[XRDS_DEST_CONNECTING]	= "connecting",
+		[XRDS_DEST_UP]		= "up",
+		[XRDS_DEST_ERROR]	= "error",
+	};
+
+	return state < ARRAY_SIZE(names) ? names[state] : "unknown";
+}
+
+static void __noreturn watch(int fd, const union addr *to)
+{
+	unsigned int state = ~0u;
+	struct xrds_dest_status st;
+
+	for (;; poll(NULL, 0, LOOK_MS)) {
+		must(dest_status(fd, to, &st));
+		if (st.state == state)
+			continue;
+		state = st.state;
+		printf("state %s\n", state_name(state));
+		fflush(stdout);
+	}
+}
 
 int main(int argc, char **argv)
 {
@@ -36,6 +66,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (!count)
 		rds_send(fd, data, sizeof(data), 0, &to);
+	if (count > 0)
+		watch(fd, &to);
 	for (;;)
 		pause();
 }

@@ -9,6 +9,7 @@ import traffic
 TIMEOUT = 240
 KILL_MS = 1000
 NOBODY = "10.0.0.99"
+STATUS_SECONDS = 60
 
 
 def kill_holder(rig, remote: str, count: int, *, some: bool = True) -> None:
@@ -45,6 +46,17 @@ def test_kill_cut_off(rig):
         kill_holder(rig, rig.b.ip, count)
     rig.b.join()
     traffic.run(rig, 200, seed=2)
+
+
+def test_status(rig):
+    """XRDS_DEST_STATUS says that a node was not reached, and that it is."""
+    traffic.run(rig, 200)
+    rig.b.cut()
+    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 10")
+    holder.expect("state error", timeout=STATUS_SECONDS)
+    rig.b.join()
+    holder.expect(r"state error\n(.*\n)*state up", timeout=STATUS_SECONDS)
+    holder.kill()
 
 
 def test_partition(rig):
