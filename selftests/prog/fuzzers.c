@@ -278,6 +278,8 @@ int main(int argc, char **argv)
 	if (processes < 1 || processes > MAX_PROCESSES)
 		tap_fail("%s processes are not possible", argv[3]);
 
+	/* who started us may be killed, and then all of us are of no use */
+	must(prctl(PR_SET_PDEATHSIG, SIGKILL));
 	must(prctl(PR_SET_CHILD_SUBREAPER, 1));
 	share(strtoull(argv[5], NULL, 0));
 	group = start(strtoull(argv[2], NULL, 0), processes);
