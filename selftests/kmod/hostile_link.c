@@ -17,6 +17,7 @@
 enum {
 	MAX_HARMLESS	= 60,
 	MAX_BEHIND	= 6,
+	MAX_REFUSED	= 20,	/* attempts in a row */
 	OVERRUN		= 400,
 	PATIENCE_SECONDS = 3,	/* for a credit, or a buffer */
 	ECHO_HZ		= 4,	/* after this part of a second: once more */
@@ -562,7 +563,7 @@ int hostile_dial(const struct hostile_order *order, int ver)
 	u32 sent = 0, failed = 0, n;
 	struct hostile_link *link;
 
-	for (n = 0; sent < order->count && failed < 20; n++) {
+	for (n = 0; sent < order->count && failed < MAX_REFUSED; n++) {
 		if (hostile_over())
 			return -EINTR;
 		/* 3.1 has no type of service but 0 */
@@ -578,6 +579,18 @@ int hostile_dial(const struct hostile_order *order, int ver)
 		hostile_link_free(link);
 	}
 	return sent < order->count ? -ECONNREFUSED : 0;
+}
+
+/* Now and then an attempt is refused, as the peer dials just then itself. */
+static struct hostile_link *dial_again(const struct hostile_order *order,
+				       int ver)
+{
+	struct hostile_link *link = NULL;
+	u32 n;
+
+	for (n = 0; !link && n < MAX_REFUSED && !hostile_over(); n++)
+		link = dial(order, order->seed + n, ver);
+	return link;
 }
 
 static bool all_taken(struct hostile_link *link)
@@ -623,7 +636,7 @@ int hostile_brief(const struct hostile_order *order)
  */
 int hostile_flood(const struct hostile_order *order, bool maps)
 {
-	struct hostile_link *link = dial(order, order->seed, XRDS_VER_XRDS);
+	struct hostile_link *link = dial_again(order, XRDS_VER_XRDS);
 	struct hostile_buf *buf;
 	u32 i, bytes;
 
