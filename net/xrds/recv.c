@@ -12,14 +12,17 @@
  *
  * The queue is the socket's sk_receive_queue. Its lock guards the charge
  * (payload bytes) and the congested mark, see cong.c: the mark is set when
- * the charge exceeds SO_RCVBUF and cleared when half of it is drained.
- * What arrives nevertheless was under way, and is taken. Replies come all the
- * same, and who asks but never reads them is stopped as well, see reply.c.
+ * the charge exceeds SO_RCVBUF and cleared when half of it is drained; and by
+ * memory, see below. What arrives nevertheless was under way, and is taken.
+ * Replies come all the same, and who asks but never reads them is stopped as
+ * well, see reply.c.
  *
  * A peer that does not stop must not fill the memory. So there is a second
  * bound, far above what was under way with peers that do: who brings a message
  * beyond it loses the connection, nothing of it is acknowledged, and it comes
- * again on the next one. For a peer that means well that is slow, but no loss.
+ * again on the next one. For a peer that means well that is slow, but no loss;
+ * and with half of that memory in use the socket is congested, however little
+ * payload there is in it.
  */
 #include <linux/uio.h>
 #include <linux/errqueue.h>
@@ -133,13 +136,36 @@ static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* Is there no memory left for a socket, even for what should not have come? */
-static bool xrds_recv_overflows(struct xrds_sock *xs)
+/* Is more memory in use than a share of what a socket may have, 1 / @share? */
+static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
 {
 	u64 most = (u64)READ_ONCE(xs->xn->sock_max_recv_kb) << 10;
 
 	most += (u64)xrds_sk_rcvbuf(xs) * XRDS_RECV_OVERHEAD;
-	return atomic_read(&xs->sk.sk_rmem_alloc) > most;
+	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
+}
+
+/* Is there no memory left for a socket, even for what should not have come? */
+static bool xrds_recv_overflows(struct xrds_sock *xs)
+{
+	return xrds_recv_over(xs, 1);
+}
+
+/* Are senders to be stopped? Tiny messages take much more memory than payload:
+ * half of it is for what is under way by then.
+ */
+static bool xrds_recv_full(struct xrds_sock *xs)
+{
+	return xs->rcv_bytes > xrds_sk_rcvbuf(xs) || xrds_recv_over(xs, 2);
+}
+
+/* May they go on? What a reader is about to copy out still takes memory, and
+ * there may be no more of it: with an empty queue they do.
+ */
+static bool xrds_recv_drained(struct xrds_sock *xs)
+{
+	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
+				  !xrds_recv_over(xs, 4));
 }
 
 /* A message was refused: it must not look as if one behind it were the next. */
@@ -182,7 +208,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	xrds_trace_queued(xs, skb);
 	__skb_queue_tail(queue, skb);
 	xs->rcv_bytes += xrds_skb(skb)->charge;
-	if (xs->rcv_bytes > xrds_sk_rcvbuf(xs) && !xs->congested) {
+	if (!xs->congested && xrds_recv_full(xs)) {
 		WRITE_ONCE(xs->congested, true);
 		congested = true;
 	}
@@ -382,7 +408,7 @@ bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
-	if (!xs->congested || xs->rcv_bytes > xrds_sk_rcvbuf(xs) / 2)
+	if (!xs->congested || !xrds_recv_drained(xs))
 		return false;
 	WRITE_ONCE(xs->congested, false);
 	return true;

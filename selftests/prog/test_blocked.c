@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_blocked LOCAL REMOTE PORT
+ * For two-node tests: test_blocked LOCAL REMOTE PORT [BYTES]
  *
  * A sender against a receiver that does not read (test_sink): it must be
  * refused for congestion, stay refused without spinning, and get through soon
@@ -26,14 +26,14 @@ enum {
 
 static char data[BYTES];
 
-static long congest(int fd, const union addr *to)
+static long congest(int fd, const union addr *to, size_t bytes)
 {
 	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
 	long sent = 0;
 
 	while (tap_now_ms() < end) {
-		if (rds_send(fd, data, BYTES, MSG_DONTWAIT, to) > 0)
-			sent += BYTES;
+		if (rds_send(fd, data, bytes, MSG_DONTWAIT, to) > 0)
+			sent += bytes;
 		else if (errno == EAGAIN)	/* until acknowledged */
 			poll_one(fd, POLLOUT, 100);
 		else
@@ -67,14 +67,15 @@ static void interrupted(int fd, const union addr *to)
 int main(int argc, char **argv)
 {
 	long long start;
+	size_t bytes = argc == 5 ? strtoul(argv[4], NULL, 0) : BYTES;
 	union addr to;
 	int fd;
 
-	if (argc != 4)
-		tap_fail("usage: test_blocked LOCAL REMOTE PORT");
+	if ((argc != 4 && argc != 5) || !bytes || bytes > BYTES)
+		tap_fail("usage: test_blocked LOCAL REMOTE PORT [BYTES]");
 	fd = rds_bound_to(argv[1], 0, NULL);
 	to = addr_of(argv[2], atoi(argv[3]));
-	printf("refused after %ld bytes\n", congest(fd, &to));
+	printf("refused after %ld bytes\n", congest(fd, &to, bytes));
 	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), ENOBUFS);
 	check_eq(poll_one(fd, POLLOUT, QUIET_MS), 0);
 	rds_timeout(fd, SO_SNDTIMEO, TIMEOUT_MS);

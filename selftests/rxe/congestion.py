@@ -14,10 +14,10 @@ OTHERS_SECONDS = 10
 EDGE_STEPS = int(os.environ.get("EDGE_STEPS", "3000"))
 
 
-def _blocked(rig, here, there, port):
-    sink = rig.b.start(f"test_sink {there} {port} 65536")
+def _blocked(rig, here, there, port, rcvbuf=65536, size=8192):
+    sink = rig.b.start(f"test_sink {there} {port} {rcvbuf}")
     sink.expect("ready")
-    sender = rig.a.start(f"test_blocked {here} {there} {port}")
+    sender = rig.a.start(f"test_blocked {here} {there} {port} {size}")
     sender.expect("blocked")
     return sink, sender
 
@@ -37,6 +37,21 @@ def test_blocked(rig):
 def test_blocked_ipv6(rig):
     """The same over IPv6."""
     _released(*_blocked(rig, rig.a.ip6, rig.b.ip6, 4100))
+
+
+def test_tiny(rig):
+    """What takes fifty times its payload in memory stops in time, too: the
+    connection of those who send it does not end.
+    """
+    limit = "/proc/sys/net/xrds/sock_max_recv_kb"
+    usual = rig.b.read(limit)
+    rig.b.write(limit, "4096")
+    before = remote.counter(rig.b, "recv_drop_overflow")
+    pair = _blocked(rig, rig.a.ip, rig.b.ip, 4106, 200 << 10, 8)
+    dropped = remote.counter(rig.b, "recv_drop_overflow") - before
+    rig.check(not dropped, f"{dropped} messages were refused")
+    _released(*pair)
+    rig.b.write(limit, usual)
 
 
 def test_bystanders(rig):
