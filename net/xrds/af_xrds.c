@@ -286,7 +286,7 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 
 	sock_poll_wait(file, sock, wait);
 
-	if (xrds_recv_ready(xs, true))
+	if (xrds_recv_ready(xs, !READ_ONCE(xs->marks_passed)))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	mask |= xrds_notices_pending(xs);
 

@@ -207,6 +207,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	skb_set_owner_r(skb, &xs->sk);
 	xrds_trace_queued(xs, skb);
 	__skb_queue_tail(queue, skb);
+	WRITE_ONCE(xs->marks_passed, false);
 	xs->rcv_bytes += xrds_skb(skb)->charge;
 	if (!xs->congested && xrds_recv_full(xs)) {
 		WRITE_ONCE(xs->congested, true);
@@ -454,6 +455,19 @@ static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool peek,
 	return NULL;
 }
 
+/* A reader who cannot see what waits goes away empty-handed, and comes back
+ * when poll() says so: not for the same ends of streams.
+ */
+static void xrds_recv_pass_marks(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+
+	spin_lock_bh(&queue->lock);
+	if (!xrds_recv_first(xs, true, false, NULL))
+		WRITE_ONCE(xs->marks_passed, true);
+	spin_unlock_bh(&queue->lock);
+}
+
 /* The next message, with a reference; taken off the queue unless peeked. */
 static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 					 bool marks)
@@ -462,6 +476,9 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	bool cleared = false;
 	struct sk_buff *skb;
 
+	/* a reader who can see them: all of this is news to him */
+	if (unlikely(READ_ONCE(xs->marks_passed)) && (marks || !peek))
+		WRITE_ONCE(xs->marks_passed, false);
 	if (READ_ONCE(xs->reply_reserve))
 		return xrds_reply_dequeue(xs, peek, marks);
 
@@ -646,8 +663,11 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 		if (m->msg_flags & MSG_CTRUNC ||
 		    READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 			return 0;
-		if (!bound)
+		if (!bound) {
+			if (peek && !m->msg_controllen)
+				xrds_recv_pass_marks(xs);
 			return -EAGAIN;
+		}
 		ret = xrds_recv_wait(sk, peek, !peek || m->msg_controllen,
 				     &timeo);
 		if (ret)

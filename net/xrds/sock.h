@@ -77,6 +77,9 @@ struct xrds_source;
  * @congested:	over the receive limit and not yet drained to half of it;
  *		sk_receive_queue.lock
  * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
+ * @marks_passed: nothing but ends of streams waits, and the last reader peeked
+ *		and had no room for them: poll() does not report them until
+ *		there is news; sk_receive_queue.lock
  * @sources:	who has spoken to this socket; those whose stream has ended
  *		come first; sk_receive_queue.lock, as all down to @all_ended
  * @last_source: the last of them to speak
@@ -137,6 +140,7 @@ struct xrds_sock {
 
 	u64 rcv_bytes;
 	bool congested;
+	bool marks_passed;
 	struct list_head cong_node;
 
 	struct list_head sources;

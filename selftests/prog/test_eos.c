@@ -550,8 +550,39 @@ static void no_control(void)
 	close(rx);
 }
 
-/* Who peeks changes nothing: to learn a size is not to refuse the mark. */
-static void peek_no_control(void)
+/* Who peeks changes nothing: to learn a size is not to refuse the mark. And
+ * poll() does not send him back for what he has not seen, until there is news.
+ */
+static void peek_finds_none(int reserve)
+{
+	long long before = counter_now("recv_eos");
+	int tx, other = rds_bound(NULL), rx;
+	union addr from, to;
+	struct got got;
+
+	tx = rds_bound(&from);
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, reserve);
+	send_numbers(tx, &to, 1);
+	close(tx);
+	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	expect_number(rx, 0);
+	check_eq(poll_one(rx, POLLIN, 0), POLLIN);
+	recv_flags(&got, rx, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	check_err(got.ret, EAGAIN);
+	check_eq(poll_one(rx, POLLIN, PEEK_MS), 0);
+	send_numbers(other, &to, 1);
+	check_eq(poll_one(rx, POLLIN, WAIT_MS), POLLIN);
+	recv_flags(&got, rx, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	check_ret(got.ret, sizeof(got.number));
+	expect_end(rx, &from, XRDS_EOS_FINISHED);
+	expect_number(rx, 0);
+	close(other);
+	close(rx);
+}
+
+/* Another reader, who sees the mark, and puts it off, is told again. */
+static void peek_by_another(void)
 {
 	long long before = counter_now("recv_eos");
 	union addr from, to;
@@ -562,10 +593,21 @@ static void peek_no_control(void)
 	close(tx);
 	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
 	expect_number(rx, 0);
-	recv_flags(&got, rx, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	recv_flags(&got, rx, 0, MSG_PEEK | MSG_DONTWAIT);
 	check_err(got.ret, EAGAIN);
+	check_eq(poll_one(rx, POLLIN, 0), 0);
+	recv_flags(&got, rx, MARK_ROOM, MSG_PEEK | MSG_DONTWAIT);
+	check_eq(got.reason, XRDS_EOS_FINISHED);
+	check_eq(poll_one(rx, POLLIN, 0), POLLIN);
 	expect_end(rx, &from, XRDS_EOS_FINISHED);
 	close(rx);
+}
+
+static void peek_no_control(void)
+{
+	peek_finds_none(0);
+	peek_finds_none(SMALL_BYTES);
+	peek_by_another();
 }
 
 /* And waits for what it can see, as it should: asleep, for a time, for news. */
