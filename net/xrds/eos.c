@@ -440,7 +440,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	cb->saddr = src->key.addr;
 	cb->scope = src->key.scope;
 	cb->sport = src->key.port;
-	cb->charge = xrds_msg_charge(0);
+	cb->charge = xrds_recv_charge(0);
 	cb->flags = XRDS_F_EOS;
 	cb->eos_reason = XRDS_EOS_LOST;
 	skb_set_owner_r(skb, &xs->sk);

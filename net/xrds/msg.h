@@ -24,14 +24,23 @@
 /* --------------------------------------------------------------- msg.c */
 
 /* What a message costs at least, in the send space of its destination and in
- * the receive buffer, both of which are in bytes of payload: it bounds how many
- * empty messages there may be.
+ * the receive buffer, both of which are in bytes of payload. The former bounds
+ * how many may be under way to a receiver that has no room any more: each takes
+ * 768 bytes of memory there, be it empty.
  */
-enum { XRDS_MSG_MIN_CHARGE_BYTES = 16 };
+enum {
+	XRDS_MSG_MIN_CHARGE_BYTES	= 64,
+	XRDS_RECV_MIN_CHARGE_BYTES	= 16,
+};
 
 static inline u32 xrds_msg_charge(u32 len)
 {
 	return max_t(u32, len, XRDS_MSG_MIN_CHARGE_BYTES);
+}
+
+static inline u32 xrds_recv_charge(u32 len)
+{
+	return max_t(u32, len, XRDS_RECV_MIN_CHARGE_BYTES);
 }
 
 /**

@@ -236,7 +236,7 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	cb->saddr = *xrds_recv_saddr(conn);
 	cb->scope = conn->key.scope;
 	cb->len = wm->len;
-	cb->charge = xrds_msg_charge(wm->len);
+	cb->charge = xrds_recv_charge(wm->len);
 	cb->sport = wm->sport;
 	cb->flags = wm->flags & (XRDS_F_EOS | XRDS_F_REPLY);
 	xrds_skb_trace(skb)->seq = wm->seq;
