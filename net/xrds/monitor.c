@@ -25,7 +25,8 @@ enum { XRDS_CLEARED_MAX = 32 };
  * That is news to the program, whether there is space now or not.
  *
  * Context: any, xs->lock held.
- * Return: what a program polls for that wants to know.
+ * Return: what a program polls for that wants to know; a notice that it may
+ * read among it, while RDS_CONG_MONITOR is on.
  */
 __poll_t xrds_monitor_note(struct xrds_dest *dest)
 {
@@ -35,11 +36,13 @@ __poll_t xrds_monitor_note(struct xrds_dest *dest)
 
 	if (!dest->linked || sock_flag(&xs->sk, SOCK_DEAD))
 		return 0;
-	if (!xs->cong_monitor)
+	if (!xs->cong_monitor) {
 		xs->cong_news = true;
-	else if (list_empty(&dest->cleared_node))
+		return EPOLLIN | EPOLLWRBAND;
+	}
+	if (list_empty(&dest->cleared_node))
 		list_add_tail(&dest->cleared_node, &xs->cleared);
-	return EPOLLIN | EPOLLWRBAND;
+	return EPOLLIN | EPOLLRDNORM | EPOLLWRBAND;
 }
 
 /**

@@ -551,10 +551,21 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 	xs->sk.sk_data_ready(&xs->sk);
 }
 
+/* News for who wants to send, or polls, is not spent on a reader. */
+static int xrds_recv_wake(struct wait_queue_entry *wait, unsigned int mode,
+			  int sync, void *key)
+{
+	const __poll_t readable = EPOLLRDNORM | EPOLLRDBAND | EPOLLERR;
+
+	if (key && !(key_to_poll(key) & readable))
+		return 0;
+	return autoremove_wake_function(wait, mode, sync, key);
+}
+
 /* Sleep until there may be something. Returns 0 or a negative errno. */
 static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 {
-	DEFINE_WAIT(wait);
+	DEFINE_WAIT_FUNC(wait, xrds_recv_wake);
 	int ret = 0;
 
 	/* who only peeks must not be woken in the place of a reader */

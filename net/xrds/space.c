@@ -152,12 +152,18 @@ static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 
 	rcu_read_lock();
 	wq = rcu_dereference(sk->sk_wq);
-	if (skwq_has_sleeper(wq))
-		wake_up_interruptible_poll(&wq->wait, mask);
-	if (mask & EPOLLOUT)
+	/* one call wakes one of those who share a socket, so one for each */
+	if (mask & EPOLLOUT) {
+		if (skwq_has_sleeper(wq))
+			wake_up_interruptible_poll(&wq->wait, XRDS_POLL_SPACE);
 		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
-	if (mask & EPOLLIN)
+	}
+	if (mask & EPOLLIN) {
+		mask &= ~(EPOLLOUT | EPOLLWRNORM);
+		if (skwq_has_sleeper(wq))
+			wake_up_interruptible_poll(&wq->wait, mask);
 		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_IN);
+	}
 	rcu_read_unlock();
 }
 

@@ -137,6 +137,15 @@ static void space(void)
 	close(rx);
 }
 
+static void congest(int fd, const union addr *to)
+{
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0 ||
+	       (errno == EAGAIN && poll_one(fd, POLLOUT, WAIT_MS)))
+		;
+	check_eq(errno, ENOBUFS);
+}
+
 static void message_among_senders(void)
 {
 	int fd, full, tx = rds_bound(NULL);
@@ -146,11 +155,7 @@ static void message_among_senders(void)
 	fd = rds_bound(&self);
 	full = rds_bound(&to);
 	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to) > 0 ||
-	       (errno == EAGAIN && poll_one(fd, POLLOUT, WAIT_MS)))
-		;
-	check_eq(errno, ENOBUFS);
+	congest(fd, &to);
 	for (int i = 0; i < OTHERS; i++)
 		team_add(&team, fd, EPOLLOUT);
 	for (int i = OTHERS; i < NR; i++)
@@ -165,12 +170,73 @@ static void message_among_senders(void)
 	close(tx);
 }
 
+static void end_reader(struct waker *reader, const union addr *to)
+{
+	int tx = rds_bound(NULL);
+
+	must(rds_send(tx, "x", 1, 0, to));
+	waker_stop(reader);
+	close(tx);
+}
+
+/* In front of all is one who reads: space is nothing to him. */
+static void space_behind_reader(void)
+{
+	struct team team = { 0 };
+	union addr self, to;
+	struct waker reader;
+	int fd, rx;
+
+	fd = rds_bound(&self);
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	knob("net/xrds/loop/delay_ms", tap_ms(DELAY_MS));
+	fill(fd, &to);
+	waker_start_reader(&reader, fd);
+	for (int i = 0; i < OTHERS; i++)
+		team_add(&team, fd, EPOLLOUT);
+	wait_for_next(&team, 1);
+	knob("net/xrds/loop/delay_ms", 0);
+	team_end(&team);
+	end_reader(&reader, &self);
+	close(fd);
+	close(rx);
+}
+
+/* Nor is the end of congestion, which poll() tells. */
+static void news_behind_reader(void)
+{
+	struct team team = { 0 };
+	union addr self, to;
+	struct waker reader;
+	int fd, full;
+
+	fd = rds_bound(&self);
+	full = rds_bound(&to);
+	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	congest(fd, &to);
+	waker_start_reader(&reader, fd);
+	team_add(&team, fd, EPOLLIN);
+	while (rds_recv(full, chunk, CHUNK, MSG_DONTWAIT, NULL) > 0)
+		;
+	wait_for_next(&team, 1);
+	check_eq(team.w[0].seen & EPOLLIN, EPOLLIN);
+	team_end(&team);
+	end_reader(&reader, &self);
+	close(fd);
+	close(full);
+}
+
 static const struct tap_case cases[] = {
 	{ "one_message", "one message wakes one of those who wait", one_message,
 	  TAP_EACH_FAMILY, 0 },
 	{ "space", "space wakes one of those who want to send", space, 0, 0 },
 	{ "message_among_senders", "a message wakes no sender, and one reader",
 	  message_among_senders, 0, 0 },
+	{ "space_behind_reader", "space is not spent on one who reads",
+	  space_behind_reader, 0, 0 },
+	{ "news_behind_reader", "nor is the news of congestion that has ended",
+	  news_behind_reader, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread that sleeps in poll() or epoll_wait(), and counts.
+ * A thread that sleeps in poll(), epoll_wait() or recv(), and counts.
  */
 #include <poll.h>
 #include <signal.h>
@@ -72,7 +72,19 @@ static void *epoll_thread(void *arg)
 	return NULL;
 }
 
-/* Asleep, and in poll(): the thread waits for nothing else */
+static void *reader_thread(void *arg)
+{
+	struct waker *w = arg;
+	char byte;
+
+	WRITE_ONCE(w->tid, gettid());
+	if (recv(w->fd, &byte, sizeof(byte), 0) < 0)
+		tap_fail("recv: %s", tap_errno_name(errno));
+	WRITE_ONCE(w->returns, 1);
+	return NULL;
+}
+
+/* Asleep, and in that call: the thread waits for nothing else */
 static bool asleep(void *arg)
 {
 	const struct waker *w = arg;
@@ -105,6 +117,11 @@ void waker_start(struct waker *w, int fd, short events)
 void waker_start_epoll(struct waker *w, int ep)
 {
 	start(w, ep, 0, epoll_thread);
+}
+
+void waker_start_reader(struct waker *w, int fd)
+{
+	start(w, fd, 0, reader_thread);
 }
 
 long waker_sleeps(const struct waker *w)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A thread that sleeps in poll() or epoll_wait(), and counts.
+ * A thread that sleeps in poll(), epoll_wait() or recv(), and counts.
  *
  * Two numbers matter: whether poll() returned, and how often the thread was
  * woken in the kernel. A wake-up that finds nothing to report lets poll()
@@ -29,6 +29,8 @@ struct waker {
 void waker_start(struct waker *w, int fd, short events);
 /* The same in epoll_wait() on an epoll instance, which gets a use for it */
 void waker_start_epoll(struct waker *w, int ep);
+/* The same in recv(), with room for a byte; it has to get a message to end */
+void waker_start_reader(struct waker *w, int fd);
 /* How often the thread has slept so far; 1 as long as nothing woke it */
 long waker_sleeps(const struct waker *w);
 /* Stops the thread, if it still sleeps */
