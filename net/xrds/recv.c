@@ -642,6 +642,7 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 	struct sock *sk = sock->sk;
 	struct xrds_sock *xs = xrds_sk(sk);
 	bool peek = flags & MSG_PEEK;
+	bool slept = false;
 	struct sk_buff *skb;
 	long timeo, bound;
 	int ret;
@@ -659,10 +660,13 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 		if (ret)
 			return ret;
 		/* Notices come alone; without room for them data comes first.
-		 * They cannot be peeked at.
+		 * They cannot be peeked at. Who was woken for some that he has
+		 * no room for wakes the next reader.
 		 */
 		if (!peek && xrds_notices_pending(xs)) {
 			ret = xrds_notices_read(xs, m);
+			if (slept && m->msg_flags & MSG_CTRUNC)
+				sk->sk_data_ready(sk);
 			if (ret)
 				return min(ret, 0);
 		}
@@ -683,6 +687,7 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 				     &timeo);
 		if (ret)
 			return ret;
+		slept = true;
 	}
 
 	ret = xrds_recv_copy(xs, skb, m, size);

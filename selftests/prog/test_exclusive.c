@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -227,6 +228,32 @@ static void news_behind_reader(void)
 	close(full);
 }
 
+/* A notice is, but one who has no room for it wakes the next. */
+static void notice_behind_reader(void)
+{
+	struct team team = { 0 };
+	struct waker reader;
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct got got;
+	struct op op;
+
+	target_open(&t, CHUNK, RDS_RDMA_READWRITE);
+	waker_start_reader(&reader, fd);
+	team_add(&team, fd, EPOLLIN);
+	op = op_write(&t, 0, chunk, CHUNK);
+	op.rdma.flags |= RDS_RDMA_NOTIFY_ME;
+	check_ret(op_send(fd, &t.addr, &op), 0);
+	wait_for_next(&team, 1);
+	check(READ_ONCE(reader.returns));
+	check_ret(got_within(fd, &got, WAIT_MS), 0);
+	check_eq(got.nr_status, 1);
+	waker_stop(&reader);
+	team_end(&team);
+	target_close(&t);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "one_message", "one message wakes one of those who wait", one_message,
 	  TAP_EACH_FAMILY, 0 },
@@ -237,6 +264,8 @@ static const struct tap_case cases[] = {
 	  space_behind_reader, 0, 0 },
 	{ "news_behind_reader", "nor is the news of congestion that has ended",
 	  news_behind_reader, 0, 0 },
+	{ "notice_behind_reader", "a notice is passed on by one without room for it",
+	  notice_behind_reader, 0, 0 },
 };
 
 int main(int argc, char **argv)
