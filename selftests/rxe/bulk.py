@@ -78,6 +78,7 @@ def test_flood(rig):
     for number in range(FLOODS + 1):
         servers.append(rig.b.start(f"xrds-perf -s -p {PORT + 100 * number} "
                                    f"{rig.b.ip}"))
+        servers[-1].expect("ready", 20)
     for number in range(FLOODS):
         floods.append(rig.a.start(
             f"xrds-perf -m stream -l 64 -b 16K -n {ENOUGH} "
