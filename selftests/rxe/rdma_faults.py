@@ -17,7 +17,7 @@ CUTS = 4
 BREAKS = 3                  # by each side
 
 
-def _result(out: str, name: str) -> dict[str, int]:
+def outcome(out: str, name: str) -> dict[str, int]:
     """The numbers of a line "NAME: word=number ..."."""
     found = re.search(rf"^{name}: (.*)$", out, re.MULTILINE)
     return {key: int(value) for key, value in
@@ -34,7 +34,7 @@ def test_peer_killed(rig):
     begin = time.monotonic()
     proc.expect("all ended", limit + 10)
     seconds = time.monotonic() - begin
-    result = _result(proc.wait().out, "outstanding")
+    result = outcome(proc.wait().out, "outstanding")
     rig.diag(f"ended after {seconds:.2f} s, detection {limit - 1:.2f} s: "
              f"{result}")
     rig.check(seconds < limit * rig.kernel.slow, f"it took {seconds:.1f} s")
@@ -91,7 +91,7 @@ def _interrupted(rig, mode: str, *arguments, offered=0) -> dict[str, int]:
     _cuts(rig, proc)
     _breaks(rig, proc)
     proc.kill(signal.SIGUSR1)
-    result = _result(proc.wait(LIMIT).out, mode)
+    result = outcome(proc.wait(LIMIT).out, mode)
     rig.diag(f"{mode}: {result}")
     pair.end()
     return result
@@ -162,7 +162,7 @@ def test_keys(rig):
 
 def test_marks_wrong_keys(rig):
     """The mark passes ops that the peer has refused."""
-    result = _result(remote.run(rig, f"{FAULTS} marks", 900, 300), "marks")
+    result = outcome(remote.run(rig, f"{FAULTS} marks", 900, 300), "marks")
     rig.diag(f"{result}")
     rig.check(result["remote"] == 3, f"{result}")
     rig.check(result["success"] > 100, f"{result}")
@@ -172,7 +172,7 @@ def test_marks_nobody(rig):
     """The mark passes ops for a node that was never there."""
     out = rig.a.run(f"{FAULTS} nobody {rig.a.ip} {NOBODY} 300",
                     timeout=LIMIT).out
-    result = _result(out, "marks")
+    result = outcome(out, "marks")
     rig.check(result["dropped"] == 300, f"{result}")
 
 
@@ -224,7 +224,7 @@ def test_device_gone(rig):
         remote.wait_above(rig.a, name, remote.counter(rig.a, name) +
                           (300, 3)[number])
         proc.kill(signal.SIGUSR1)
-        result = _result(proc.wait(LIMIT).out, "marks")
+        result = outcome(proc.wait(LIMIT).out, "marks")
         rig.diag(f"{node}: {result}")
         rig.check(result["dropped"] > 0, f"{result}")
         pair.end()
