@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -238,6 +239,38 @@ static void recv_headers(void)
 	close(fd);
 }
 
+/* An end of stream whose reason cannot be copied stays; each address is one at
+ * which the control message would begin.
+ */
+static void recv_control(void)
+{
+	int tx = rds_bound(NULL), fd;
+	struct msghdr msg;
+	union addr self;
+	struct got got;
+	char byte;
+
+	make_bads();
+	fd = rds_bound(&self);
+	must(rds_send(tx, "x", 1, 0, &self));
+	close(tx);
+	check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 1);
+	check(poll_one(fd, POLLIN, tap_ms(WAIT_MS)));
+	FOR_EACH_BAD {
+		tap_context("%s", b->what);
+		msg = (struct msghdr){ .msg_control = b->address,
+			.msg_controllen = CMSG_SPACE(sizeof(u32)) };
+		check_err(recvmsg(fd, &msg, MSG_DONTWAIT), EFAULT);
+		check_err(recvmsg(fd, &msg, MSG_DONTWAIT | MSG_PEEK), EFAULT);
+		check(poll_one(fd, POLLIN, 0));
+	}
+	tap_context("read again");
+	check_ret(got_now(fd, &got, 1024), 0);
+	check(got.ended);
+	still_works(fd, &self);
+	close(fd);
+}
+
 static void names(void)
 {
 	int fd = rds_socket();
@@ -278,7 +311,16 @@ static void set_options(void)
 		{ RDS_CONG_MONITOR, sizeof(int) },
 		{ XRDS_DEST_SNDBUF, sizeof(struct xrds_dest_sndbuf) },
 		{ XRDS_CONG_EAGAIN, sizeof(int) },
+		{ XRDS_REPLY_RESERVE, sizeof(u32) },
+		{ XRDS_REPLY_RELEASE, sizeof(struct sockaddr_storage) },
+		{ SO_RDS_MSG_RXPATH_LATENCY, sizeof(struct rds_rx_trace_so) },
+		{ RDS_GET_MR, sizeof(struct rds_get_mr_args) },
+		{ RDS_GET_MR_FOR_DEST,
+		  sizeof(struct rds_get_mr_for_dest_args) },
+		{ RDS_FREE_MR, sizeof(struct rds_free_mr_args) },
+		{ SO_TIMESTAMP, sizeof(int) },
 	};
+	int unbound = rds_socket();
 	union addr self;
 	int fd = rds_bound(&self);
 
@@ -293,6 +335,9 @@ static void set_options(void)
 					     b->address, options[i].len),
 				  EFAULT);
 		}
+		tap_context("transport, %s", b->what);
+		check_err(setsockopt(unbound, SOL_RDS, SO_RDS_TRANSPORT,
+				     b->address, sizeof(int)), EFAULT);
 	}
 	still_works(fd, &self);
 	close(fd);
@@ -305,7 +350,10 @@ static void get_options(void)
 		{ XRDS_DEST_STATUS, sizeof(struct xrds_dest_status) },
 		{ XRDS_DEST_SNDBUF, sizeof(struct xrds_dest_sndbuf) },
 		{ XRDS_CONG_EAGAIN, sizeof(int) },
+		{ XRDS_REPLY_RESERVE, sizeof(int) },
+		{ SO_RDS_TRANSPORT, sizeof(int) },
 		{ RDS_INFO_COUNTERS, 64 * 1024 },
+		{ RDS_INFO_SOCKETS, 64 * 1024 },
 	};
 	char data[1024] = "";
 	union addr self;
@@ -345,6 +393,12 @@ static void ioctls(void)
 		tap_context("%s", b->what);
 		check_err(ioctl(fd, SIOCINQ, b->address), EFAULT);
 		check_err(ioctl(fd, SIOCOUTQ, b->address), EFAULT);
+		check_err(ioctl(fd, SIOCRDSGETTOS, b->address), EFAULT);
+		check_err(ioctl(fd, SIOCXRDSBARRIER, b->address),
+			  b->readable ? EINVAL : EFAULT);
+		if (!b->readable)
+			check_err(ioctl(fd, SIOCRDSSETTOS, b->address),
+				  EFAULT);
 	}
 	still_works(fd, &self);
 	close(fd);
@@ -361,10 +415,12 @@ static const struct tap_case cases[] = {
 	{ "recv_nothing", "an empty queue touches no buffer", recv_nothing,
 	  0, 0 },
 	{ "recv_headers", "recvmsg's structures", recv_headers, 0, 0 },
+	{ "recv_control", "an end of stream that cannot be told stays",
+	  recv_control, TAP_EACH_FAMILY, 0 },
 	{ "names", "bind, connect, getsockname, getpeername", names, 0, 0 },
 	{ "set_options", "setsockopt's values", set_options, 0, 0 },
 	{ "get_options", "getsockopt's values and lengths", get_options, 0, 0 },
-	{ "ioctls", "SIOCINQ and SIOCOUTQ", ioctls, 0, 0 },
+	{ "ioctls", "what ioctl() reads and writes", ioctls, 0, 0 },
 };
 
 int main(int argc, char **argv)
