@@ -6,6 +6,7 @@
  */
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pattern.h"
 #include "remote.h"
@@ -217,7 +218,51 @@ static void keys(void)
 	check_pinned_falls(0);
 }
 
+/* ------------------------------------------------------------------ binds */
+
+/* What is bound just before its device goes: a region is had or not, an op to
+ * itself goes over the loopback, and a message to the other node waits.
+ */
+static void bound_works(int fd, const union addr *to, char *mem)
+{
+	u64 cookie;
+
+	if (mr_get(fd, mem, PAGE_BYTES, 0, &cookie))
+		check_eq(errno, ENODEV);
+	must(rds_send(fd, "x", 1, MSG_DONTWAIT, to));
+}
+
+/* Binds, uses and closes sockets of the node's address until SIGUSR1, with and
+ * without a device behind it.
+ */
+static void binds(void)
+{
+	union addr self = addr_of(tap_host, 0), to = addr_of(remote_host, 9);
+	struct linger abort = { .l_onoff = 1 };
+	char *mem = pages(PAGE_BYTES);
+	u64 bound = 0, refused = 0;
+	int fd;
+
+	remote_say("binding");
+	while (!remote_stop()) {
+		fd = rds_socket();
+		if (!bind(fd, &self.sa, addr_len(&self))) {
+			bound++;
+			bound_works(fd, &to, mem);
+		} else {
+			check_eq(errno, EADDRNOTAVAIL);
+			refused++;
+		}
+		must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort,
+				sizeof(abort)));
+		close(fd);
+	}
+	check_pinned_falls(0);
+	remote_say("binds: bound=%llu refused=%llu", bound, refused);
+}
+
 static const struct mode modes[] = {
+	{ "binds", binds },
 	{ "keys", keys },
 	{ "churn", churn_run },
 };

@@ -244,6 +244,25 @@ def test_bind(rig):
     holder.expect("holding")
 
 
+def test_binding(rig):
+    """Sockets are bound while the device goes and comes: they are, or not."""
+    procs = [rig.a.start(f"test_device binds {rig.a.ip} {rig.b.ip}")
+             for _ in range(4)]
+    for proc in procs:
+        proc.expect("binding")
+    for _ in range(ROUNDS * 2):
+        _delete(rig.a)
+        _add(rig.a)
+    for proc in procs:
+        proc.kill(signal.SIGUSR1)
+    for proc in procs:
+        line = proc.wait(LIMIT).out.splitlines()[-1]
+        rig.diag(line)
+        rig.check("=0" not in line, "always the same")
+    rig.a.wait_for("test $(test_counter obj_socks) -eq 1")
+    traffic.run(rig, 200)
+
+
 def test_namespace(rig):
     """Another namespace has loopback, and nothing of the first one's device."""
     def inside(command: str):
