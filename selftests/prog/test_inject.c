@@ -331,6 +331,99 @@ static void test_recv(void)
 	each_size(&(struct call){ waiting_pair, do_recv, NULL, close_all, 0 });
 }
 
+/* ------------------------------------- several at a time, ends of streams */
+
+enum { BATCH = 8 };
+
+static int sent;		/* of a batch */
+
+static void batch_prepare(void)
+{
+	warm_pair();
+	sent = 0;
+}
+
+/* What is left of the batch, as a program would go on after an error */
+static int do_sendmmsg(void)
+{
+	struct mmsghdr m[BATCH] = { 0 };
+	struct iovec iov = { out, on.len };
+	int ret;
+
+	for (int i = 0; i < BATCH; i++)
+		m[i].msg_hdr = (struct msghdr){
+			.msg_name = &on.to, .msg_namelen = addr_len(&on.to),
+			.msg_iov = &iov, .msg_iovlen = 1,
+		};
+	while (sent < BATCH) {
+		ret = sendmmsg(on.fd, m, BATCH - sent, 0);
+		if (ret < 0)
+			return ret;
+		sent += ret;
+	}
+	return 0;
+}
+
+static void batch_arrived(void)
+{
+	rds_timeout(on.peer, SO_RCVTIMEO, WAIT_MS);
+	for (int i = 0; i < BATCH; i++)
+		check(do_recv() >= 0);
+	check_err(rds_recv(on.peer, in, 1, MSG_DONTWAIT, NULL), EAGAIN);
+}
+
+static void test_sendmmsg(void)
+{
+	nth_open();
+	on.len = 100;
+	run(&(struct call){
+		batch_prepare, do_sendmmsg, batch_arrived, close_all, 0
+	});
+	on.len = 0;
+	check_settled();
+}
+
+static int do_shutdown(void)
+{
+	return shutdown(on.fd, SHUT_WR);
+}
+
+/* Without the name, which the core copies when the mark is gone */
+static int do_recv_end(void)
+{
+	char control[CMSG_SPACE(sizeof(u32))] __aligned(8);
+	struct msghdr msg = { .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	int ret = recvmsg(on.peer, &msg, MSG_DONTWAIT);
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	check(ret < 0 || (cmsg && cmsg->cmsg_type == XRDS_CMSG_EOS));
+	return ret;
+}
+
+/* The end of the stream has come, and once only */
+static void ended(void)
+{
+	check(poll_one(on.peer, POLLIN, tap_ms(WAIT_MS)));
+	check_ret(do_recv_end(), 0);
+	check_err(rds_recv(on.peer, in, 1, MSG_DONTWAIT, NULL), EAGAIN);
+}
+
+static void ended_pair(void)
+{
+	warm_pair();
+	must(shutdown(on.fd, SHUT_WR));
+	check(poll_one(on.peer, POLLIN, tap_ms(WAIT_MS)));
+}
+
+static void test_ends(void)
+{
+	nth_open();
+	run(&(struct call){ warm_pair, do_shutdown, ended, close_all, 0 });
+	run(&(struct call){ ended_pair, do_recv_end, NULL, close_all, 0 });
+	check_settled();
+}
+
 /* ------------------------------------------------------- regions and ops */
 
 /* What ops work on beside a message; memory of either side */
@@ -466,6 +559,46 @@ static void op_finish(void)
 	check_pinned_falls(0);
 }
 
+/* An op that is over, and its notice and event not read */
+static void done_prepare(void)
+{
+	write_prepare();
+	must(do_op());
+	check(poll_one(on.fd, POLLIN, tap_ms(WAIT_MS)));
+}
+
+static int do_recv_notice(void)
+{
+	struct got got;
+	int ret = got_now(on.fd, &got, 1024);
+
+	check(ret < 0 || got.nr_status == 1);
+	return ret;
+}
+
+static int do_barrier(void)
+{
+	struct xrds_barrier b;
+
+	return barrier(on.fd, &on.to, rdma.id, 0, tap_ms(WAIT_MS), &b);
+}
+
+static void issued_prepare(void)
+{
+	write_prepare();
+	must(do_op());
+}
+
+static void test_outcomes(void)
+{
+	nth_open();
+	run(&(struct call){ done_prepare, do_recv_notice, NULL, op_finish, 0 });
+	run(&(struct call){ issued_prepare, do_barrier, op_proof, op_finish, 0
+	    });
+	check_settled();
+	check_eq(counter_now("obj_rops"), 0);
+}
+
 static void test_ops(void)
 {
 	nth_open();
@@ -523,6 +656,8 @@ static void test_setsockopt(void)
 	set_option(RDS_CONG_MONITOR, &one, sizeof(one));
 	set_option(XRDS_CONG_EAGAIN, &one, sizeof(one));
 	set_option(XRDS_DEST_SNDBUF, &sndbuf, sizeof(sndbuf));
+	set_option(XRDS_REPLY_RESERVE, &one, sizeof(one));
+	set_option(SO_TIMESTAMP, &one, sizeof(one));
 	set_option(RDS_CANCEL_SENT_TO, &to, sizeof(to.in));
 	check_settled();
 }
@@ -545,10 +680,13 @@ static void test_getsockopt(void)
 	get_option(RDS_RECVERR, NULL, sizeof(int));
 	get_option(RDS_CONG_MONITOR, NULL, sizeof(int));
 	get_option(XRDS_CONG_EAGAIN, NULL, sizeof(int));
+	get_option(XRDS_REPLY_RESERVE, NULL, sizeof(int));
 	get_option(SO_RDS_TRANSPORT, NULL, sizeof(int));
 	get_option(XRDS_DEST_SNDBUF, &to, sizeof(struct xrds_dest_sndbuf));
 	get_option(XRDS_DEST_STATUS, &to, sizeof(struct xrds_dest_status));
 	get_option(RDS_INFO_COUNTERS, NULL, sizeof(on.optval));
+	get_option(RDS_INFO_SOCKETS, NULL, sizeof(on.optval));
+	get_option(RDS_INFO_CONNECTIONS, NULL, sizeof(on.optval));
 	check_settled();
 }
 
@@ -561,10 +699,14 @@ static const struct tap_case cases[] = {
 	{ "send", "sendmsg() on a connection", test_send, 0, CASE_S },
 	{ "recv", "recvmsg(): an error takes no message away", test_recv, 0,
 	  CASE_S },
+	{ "sendmmsg", "sendmmsg(), which may have sent some", test_sendmmsg, 0,
+	  CASE_S },
+	{ "ends", "shutdown() and the end of a stream", test_ends, 0, CASE_S },
 	{ "regions", "memory regions, by option and by message", test_regions,
 	  0, CASE_S },
 	{ "ops", "sendmsg() with an RDMA op or an atomic", test_ops, 0,
 	  CASE_S },
+	{ "outcomes", "notices and the barrier", test_outcomes, 0, CASE_S },
 	{ "setsockopt", "each option", test_setsockopt, 0, CASE_S },
 	{ "getsockopt", "each option, and the counters", test_getsockopt, 0,
 	  CASE_S },
