@@ -109,13 +109,18 @@ static struct ib_recv_wr *xrds_ib_rq_take_ready(struct xrds_ib_rq *rq, u32 *nr)
 	return first;
 }
 
-/* The device did not take these: they are ready as before. */
+/* The device did not take these: they are ready as before. No completion may
+ * follow that would have them posted, so the refill does it; one that was
+ * cancelled finds @stopped set here.
+ */
 static void xrds_ib_rq_untake(struct xrds_ib_rq *rq,
 			      const struct ib_recv_wr *wr)
 {
 	struct xrds_ib_buf *buf;
 
 	spin_lock_bh(&rq->lock);
+	if (!rq->stopped)
+		xrds_ib_rq_kick_refill(rq, XRDS_IB_RETRY_MS);
 	for (; wr; wr = wr->next) {
 		buf = container_of(wr, struct xrds_ib_buf, wr);
 		list_add(&buf->node, &rq->ready);

@@ -84,6 +84,25 @@ def test_buffers(rig):
     _report(rig, "recv", "ib_rx_post_error")
 
 
+def test_no_buffers(rig):
+    """A device that takes no receive buffer for a while: traffic stands still,
+    and goes on over the same connection.
+    """
+    posted = "xrds-info --json devices | grep -o 'recv-posted.: *[0-9]*'"
+    ups = [remote.counter(node, "conn_up") for node in rig.nodes]
+    stream = traffic.Stream(rig, 20000, seed=64, stall=100, port=6200)
+    stream.flowing()
+    with _refusing([rig.b], "recv", 1):
+        rig.b.wait_for(f"a=$({posted}); sleep 0.5; test \"$({posted})\" = "
+                       "\"$a\"")
+        rig.diag(f"{rig.b.run(posted).out.strip()}, and stays so")
+        rig.check(stream.running(), "it was over before")
+    for result in stream.end(150):
+        rig.diag(f"longest rest: {result['max_gap_ms']} ms")
+    rig.check([remote.counter(node, "conn_up") for node in rig.nodes] ==
+              [up + 1 for up in ups], "another connection was needed")
+
+
 def test_registration(rig):
     """A region that the device does not register: an errno, and it works when
     the device does.
