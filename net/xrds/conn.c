@@ -61,6 +61,8 @@ static void xrds_conn_free(struct rcu_head *rcu)
 	struct xrds_net *xn = conn->xn;
 
 	xrds_limit_uncharge(xn, conn->user, XRDS_LIMIT_CONNS, 1);
+	if (!conn->user)
+		atomic_dec(&xn->nr_asked);
 	xrds_user_put(conn->user);
 	kfree(conn);
 	if (atomic_dec_and_test(&xn->nr_conns))
@@ -139,6 +141,8 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 		conn->inc = get_random_u64();
 	} while (!conn->inc);
 	atomic_inc(&xn->nr_conns);
+	if (!user)
+		atomic_inc(&xn->nr_asked);
 	return conn;
 }
 

@@ -94,7 +94,7 @@ struct xrds_ib_counters {
  * @ack_timeout: exponent of the time before the first retransmission, which
  *		is 4.096 us * 2 ^ @ack_timeout
  * @max_half_open: bound of @half_open
- * @max_conns:	connections beyond which a request gets no new one
+ * @max_conns:	connections of peers beyond which a request gets no new one
  * @bundle_bytes: most bytes of a SEND with several messages; 0: there are none,
  *		either way
  */

@@ -446,6 +446,7 @@ static enum xrds_wire_err xrds_ib_req_check(const struct rdma_cm_id *id,
 
 /* The connection that a request is for. A new one is made for who asks only
  * while there are not too many; nothing else ends what peers can take here.
+ * Those of our own users have bounds of their own, and are in no peer's way.
  */
 static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
 					  const struct xrds_conn_key *key)
@@ -455,7 +456,7 @@ static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
 
 	if (conn)
 		return conn;
-	if (atomic_read(&xn->nr_conns) >= READ_ONCE(xin->max_conns)) {
+	if (atomic_read(&xn->nr_asked) >= READ_ONCE(xin->max_conns)) {
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
 		return ERR_PTR(-ENOSPC);
 	}

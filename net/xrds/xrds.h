@@ -177,6 +177,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @lingering:	closed sockets that still deliver, by their deadline
  * @linger_work: gives up on them at their deadline
  * @nr_conns:	connections not yet freed
+ * @nr_asked:	of these, the ones that peers have asked for
  * @nr_socks:	sockets not yet destroyed, closed ones included
  * @nr_dests:	destinations not yet freed
  * @nr_msgs:	messages not yet freed
@@ -229,6 +230,7 @@ struct xrds_net {
 	struct list_head lingering;
 	struct delayed_work linger_work;
 	atomic_t nr_conns;
+	atomic_t nr_asked;
 	atomic_t nr_socks;
 	atomic_t nr_dests;
 	atomic_t nr_msgs;

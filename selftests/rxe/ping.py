@@ -4,6 +4,8 @@
 import json
 import re
 
+import remote
+
 TIMEOUT = 90
 BOUND = "/proc/sys/net/xrds/max_pinned_kb"
 STATISTICS = re.compile(r"(\d+) sent, (\d+) answered")
@@ -28,6 +30,17 @@ def test_flood(rig):
     out = rig.a.run(f"xrds-ping -q -c 2000 -i 0 -w 60 {rig.b.ip}",
                     timeout=70).out
     rig.check("answer from" not in out, out)
+
+
+def test_own_connections(rig):
+    """What a node's own users have does not keep peers from connecting."""
+    for node in rig.nodes:
+        node.run("modprobe -r xrds_ib xrds && modprobe xrds_ib")
+    rig.a.write("/proc/sys/net/xrds/ib/max_conns", "4")
+    for number in range(2, 10):
+        rig.a.run(f"xrds-ping -q -c 1 -w 10 -I 127.0.0.1 127.0.0.{number}")
+    rig.check(remote.counter(rig.a, "obj_conns") >= 8, "there are too few")
+    rig.b.run(f"xrds-ping -q -c 1 -w 10 {rig.a.ip}", timeout=30)
 
 
 def test_several(rig):
