@@ -397,10 +397,18 @@ void xrds_ib_cq_free(struct ib_cq *cq)
 	ib_free_cq(cq);
 }
 
-/* What the peer had begun to send may have taken a buffer with it. */
+/* The peer's device could send: from the reply on, of whoever it was. */
+static bool xrds_ib_ep_reached(const struct xrds_ib_ep *ep)
+{
+	return ep->passive ? ep->step == XRDS_IB_STEP_CONNECT : ep->peer_qpn;
+}
+
+/* What the peer had begun to send may have taken a buffer with it, the very
+ * first message too.
+ */
 static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 {
-	return ep->rx.hello && !ep->rx.bye && !ep->rx.bye_ack;
+	return xrds_ib_ep_reached(ep) && !ep->rx.bye && !ep->rx.bye_ack;
 }
 
 /**

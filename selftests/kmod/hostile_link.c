@@ -415,6 +415,30 @@ static bool send_oversize(struct hostile_link *link)
 	return !post_send(link, buf, 2 * HOSTILE_BUF_BYTES);
 }
 
+/* The first packet of a message whose second one cannot be read: it takes a
+ * buffer, and nothing else ever comes.
+ */
+static bool send_torn(struct hostile_link *link)
+{
+	struct hostile_buf *buf = next_buf(link, false);
+	struct ib_sge sge[2] = {};
+	struct ib_send_wr wr = {
+		.opcode		= IB_WR_SEND,
+		.sg_list	= sge,
+		.num_sge	= ARRAY_SIZE(sge),
+	};
+
+	if (!buf)
+		return false;
+	hostile_count(HOSTILE_C_WRONG);
+	sge[0].addr = buf->dma;
+	sge[0].length = 4096;
+	sge[0].lkey = link->pd->local_dma_lkey;
+	sge[1].addr = buf->dma;
+	sge[1].length = 4096;
+	return !post_wr(link, buf, &wr);
+}
+
 /* Far more than was granted */
 static bool send_overrun(struct hostile_link *link)
 {
@@ -626,6 +650,24 @@ int hostile_brief(const struct hostile_order *order)
 			send_wrong(link, false, false, &err);
 		wait_event_timeout(link->wait, READ_ONCE(link->down) ||
 				   all_taken(link), HZ);
+		hostile_link_free(link);
+	}
+	return hostile_over() ? -EINTR : 0;
+}
+
+/* Connections whose first message never ends */
+int hostile_torn(const struct hostile_order *order)
+{
+	struct hostile_link *link;
+	u32 i;
+
+	for (i = 0; i < order->count && !hostile_over(); i++) {
+		link = dial_again(order, XRDS_VER_XRDS);
+		if (!link)
+			continue;
+		hostile_count(HOSTILE_C_LINKS);
+		if (send_torn(link))
+			hung_up(link, HZ);
 		hostile_link_free(link);
 	}
 	return hostile_over() ? -EINTR : 0;

@@ -219,6 +219,18 @@ def test_max_conns(rig):
     reform(rig)
 
 
+def test_torn(rig):
+    """A message that never ends takes a buffer with it, of the queue that all
+    peers share: others are found for them.
+    """
+    before = close.counters(rig.a)
+    _beside(rig, [order(rig, "torn", 200)])
+    seen = close.delta(rig.a, before)
+    _tell(rig, "torn", _done(rig))
+    rig.check(seen["ib_rx_srq_replaced"] > 0, "no buffer was lost")
+    reform(rig)
+
+
 def test_flood(rig):
     """Who sends to a socket that is congested is stopped, well before the
     memory is full; who means well comes again later, and nothing is lost.
