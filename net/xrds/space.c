@@ -285,7 +285,8 @@ static bool xrds_dest_retry(const struct xrds_dest *dest)
  * Return: 0; 1 when a reservation for a reply was used, see
  * xrds_dest_renew_promise(); -EAGAIN no space, -ENOBUFS congested (both only without
  * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -EPIPE when the
- * socket is shut down, -ESTALE when the destination must be looked up again,
+ * socket is shut down, -ESTALE when destination and connection must be looked
+ * up again,
  * -EDQUOT when the user or the namespace has too much queued.
  */
 int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
@@ -296,6 +297,9 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 	int ret;
 
 	for (;;) {
+		/* nobody would be told by it that congestion has ended */
+		if (READ_ONCE(conn->state) == XRDS_ST_DEAD)
+			return -ESTALE;
 		ret = xrds_dest_try_reserve(dest, conn, len);
 		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
 		    ret == -EDQUOT)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <linux/sockios.h>
@@ -36,6 +37,8 @@ enum {
 	SMALL_DESTS	= 4,
 	STREAM_BYTES	= 1024,
 	STREAM_MSGS	= 1000,
+	KILL_MS		= 1000,
+	PINGS		= 20000,
 };
 
 static char chunk[CHUNK];
@@ -829,6 +832,77 @@ static void few_asks(void)
 	close(rx);
 }
 
+/* A sender waits for space, and meanwhile his connection is idle and ends. Then
+ * the destination is congested, and he is woken: on a connection that nobody
+ * tells of the end of congestion. He can be killed.
+ */
+static void dead_conn(void)
+{
+	u32 promise = SPACE - CHUNK;
+	long long full, collected, start;
+	int rx, tx, filler;
+	union addr to, self;
+	char *data;
+	pid_t pid;
+
+	data = calloc(1, SPACE);
+	knob("net/xrds/idle_ms", 20);
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	filler = rds_bound(NULL);
+	tx = rds_bound_to("127.0.0.9", 0, &self);
+	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);
+	must(setsockopt(tx, SOL_RDS, XRDS_REPLY_RESERVE, &promise,
+			sizeof(promise)));
+	must(rds_send(rx, "x", 1, 0, &self));
+	check_ret(rds_recv_within(tx, chunk, 1, WAIT_MS, NULL), 1);
+	full = counter_now("send_queue_full");
+	collected = counter_now("conn_collected");
+	pid = must(fork());
+	if (!pid) {
+		rds_send(tx, data, promise + 1, 0, &to);
+		_exit(0);
+	}
+	check(counter_reaches("send_queue_full", full + 1, WAIT_MS));
+	/* there and back */
+	check(counter_reaches("conn_collected", collected + 2, WAIT_MS));
+	congest(filler, &to);
+	must(setsockopt(tx, SOL_RDS, XRDS_REPLY_RELEASE, &to, sizeof(to)));
+	must(kill(pid, SIGKILL));
+	start = tap_now_ms();
+	must(waitpid(pid, NULL, 0));
+	check(tap_now_ms() - start < tap_ms(KILL_MS));
+	close(filler);
+	close(rx);
+	close(tx);
+	free(data);
+}
+
+/* Who pings and reads no answer gets no more of them than other messages. */
+static void unread_pongs(void)
+{
+	union addr self, zero;
+	int fd, nr = 0;
+	char byte;
+
+	fd = rds_bound(&self);
+	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, TINY_BYTES);
+	zero = self;
+	addr_set_port(&zero, 0);
+	for (int i = 0; i < PINGS; i++)
+		must(rds_send(fd, "", 0, 0, &zero));
+	while (rds_recv_within(fd, &byte, 1, nr ? TIMEOUT_MS : WAIT_MS,
+			       NULL) >= 0)
+		nr++;
+	tap_note("%d of %d answered", nr, PINGS);
+	check(nr > 0);
+	check(nr < PINGS / 4);
+	/* and now that they are read they come again */
+	must(rds_send(fd, "", 0, 0, &zero));
+	check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 0);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "full", "a destination without progress takes its space, then EAGAIN",
 	  full, TAP_EACH_FAMILY, 0 },
@@ -888,6 +962,10 @@ static const struct tap_case cases[] = {
 	  cong_wakes, TAP_EACH_FAMILY, 0 },
 	{ "cong_receiver_closes", "a closed receiver does not block for ever",
 	  cong_receiver_closes, TAP_EACH_FAMILY, 0 },
+	{ "dead_conn", "who waits while his connection ends can be killed",
+	  dead_conn, 0, 0 },
+	{ "unread_pongs", "answers to pings that nobody reads are few",
+	  unread_pongs, 0, 60 },
 	{ "few_asks", "a sender short of space asks for few acknowledgments",
 	  few_asks, 0, 60 },
 	{ "signal_full", "a signal ends the wait for space: EINTR", signal_full,
