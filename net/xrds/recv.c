@@ -77,7 +77,8 @@ static struct xrds_conn *xrds_recv_reverse(struct xrds_conn *conn)
 }
 
 /* Answer a message to port 0. The answer is made in softirq context: when
- * there is no memory, or too many wait already, the ping goes unanswered.
+ * there is no memory, or too many wait already, or who has asked does not read
+ * what he gets, the ping goes unanswered.
  */
 static void xrds_recv_ping(struct xrds_conn *conn, u16 port)
 {
@@ -90,7 +91,8 @@ static void xrds_recv_ping(struct xrds_conn *conn, u16 port)
 	conn = xrds_recv_reverse(conn);
 	if (IS_ERR(conn))
 		return;
-	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS)
+	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS ||
+	    xrds_cong_blocked(conn, port))
 		goto out;
 
 	msg = xrds_msg_alloc(xn, 0, GFP_ATOMIC | __GFP_NOWARN);
@@ -250,7 +252,11 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	rcu_read_lock();
 	xs = xrds_bind_lookup(conn->xn, xrds_recv_daddr(conn),
 			      conn->key.scope, wm->dport);
-	if (xs && !conn->key.loop && xrds_recv_overflows(xs)) {
+	if (xs && !wm->sport && READ_ONCE(xs->congested)) {
+		/* of a kernel, which nobody has asked whether it may send */
+		result = XRDS_C_RECV_DROP_PONG;
+		kfree_skb(skb);
+	} else if (xs && !conn->key.loop && xrds_recv_overflows(xs)) {
 		result = XRDS_C_RECV_DROP_OVERFLOW;
 		kfree_skb(skb);
 	} else if (xs) {
