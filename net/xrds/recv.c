@@ -461,19 +461,6 @@ static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool peek,
 	return NULL;
 }
 
-/* A reader who cannot see what waits goes away empty-handed, and comes back
- * when poll() says so: not for the same ends of streams.
- */
-static void xrds_recv_pass_marks(struct xrds_sock *xs)
-{
-	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-
-	spin_lock_bh(&queue->lock);
-	if (!xrds_recv_first(xs, true, false, NULL))
-		WRITE_ONCE(xs->marks_passed, true);
-	spin_unlock_bh(&queue->lock);
-}
-
 /* The next message, with a reference; taken off the queue unless peeked. */
 static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 					 bool marks)
@@ -531,6 +518,21 @@ bool xrds_recv_ready(struct xrds_sock *xs, bool marks)
 	if (READ_ONCE(xs->reply_reserve))
 		return xrds_reply_ready(xs, marks);
 	return marks || xrds_recv_has_message(xs);
+}
+
+/* A reader who cannot see what waits goes away empty-handed, and comes back
+ * when poll() says so: not for the same ends of streams.
+ */
+static void xrds_recv_pass_marks(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+
+	/* what comes from now on takes it back */
+	spin_lock_bh(&queue->lock);
+	WRITE_ONCE(xs->marks_passed, true);
+	spin_unlock_bh(&queue->lock);
+	if (xrds_recv_ready(xs, false))
+		WRITE_ONCE(xs->marks_passed, false);
 }
 
 /* A message that could not be copied out goes back to where it was, and the

@@ -601,6 +601,33 @@ static void everybody(void)
 		close(peers[i].fd);
 }
 
+/* Who peeks without room for an end of stream is not told of it again, though
+ * a message is held as well.
+ */
+static void peek_held(void)
+{
+	int tx = rds_bound(NULL), other = rds_bound(NULL), nr, fd;
+	union addr self;
+
+	fd = server(&self);
+	ask(other, &self, 1);
+	await(fd, 1);
+	check_ret(read_now(fd, NULL), 1);
+	ask(tx, &self, FIT + 1);
+	await(fd, FIT + 1);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, NULL), 1);
+	check_eq(poll_one(fd, POLLIN, 0), 0);
+	nr = counter_now("recv_eos") + 1;
+	close(other);
+	must_wait(marks_came, &nr, WAIT_MS);
+	check(poll_one(fd, POLLIN, 0));
+	check_err(rds_recv(fd, data, 1, MSG_PEEK | MSG_DONTWAIT, NULL), EAGAIN);
+	check_eq(poll_one(fd, POLLIN, 0), 0);
+	close(tx);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "settings", "what the options take", settings, 0, 0 },
 	{ "resized", "reservations have one size", resized, 0, 0 },
@@ -608,6 +635,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "congested", "even while its sender is congested", congested,
 	  TAP_EACH_FAMILY, 0 },
+	{ "peek_held", "poll() does not send a peeker back for the same",
+	  peek_held, 0, 0 },
 	{ "kept_on_fault", "a call that fails leaves reservations as they were",
 	  kept_on_fault, 0, 0 },
 	{ "held", "what cannot be answered is not read", held,
