@@ -223,6 +223,19 @@ static void xrds_xmit_cancel_conn(struct xrds_conn *conn, struct xrds_sock *xs,
 	spin_unlock_bh(&conn->lock);
 }
 
+/* Is there something to cancel? Without, a socket need not look at what all
+ * the others have queued.
+ */
+static bool xrds_xmit_has_queued(struct xrds_sock *xs, bool marks)
+{
+	bool queued;
+
+	spin_lock_bh(&xs->lock);
+	queued = xs->queued_msgs || (marks && xs->nr_eos);
+	spin_unlock_bh(&xs->lock);
+	return queued;
+}
+
 /**
  * xrds_xmit_cancel - drop what a socket has queued
  * @xs: socket
@@ -241,6 +254,8 @@ void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
 	struct xrds_conn *conn;
 	LIST_HEAD(drop);
 
+	if (!xrds_xmit_has_queued(xs, marks))
+		return;
 	rcu_read_lock();
 	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
 		if (ipv6_addr_equal(&conn->key.laddr, &xs->bind.addr))

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +31,8 @@ enum {
 	PER_SECOND	= 5,
 	DIALS		= 3 * PER_SECOND,
 	GROUP_MSGS	= 128,
+	EMPTY		= 3000,
+	MANY_MSGS	= 40000,
 };
 
 #define GROUPS	"/sys/fs/cgroup"
@@ -499,6 +502,39 @@ static void administrators(void)
 	tap_child_join(pid);
 }
 
+/* Sockets with nothing queued, which abort when their process is killed */
+static void empty_sockets(int ready)
+{
+	struct rlimit files = { 2 * EMPTY, 2 * EMPTY };
+	struct linger abort = { .l_onoff = 1 };
+	int fd;
+
+	must(setrlimit(RLIMIT_NOFILE, &files));
+	for (int i = 0; i < EMPTY; i++) {
+		fd = rds_bound(NULL);
+		must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort,
+				sizeof(abort)));
+	}
+	must(write(ready, "x", 1));
+}
+
+/* They need not look at what somebody else has queued at their address. */
+static void neighbour(void)
+{
+	struct linger abort = { .l_onoff = 1 };
+	int rx, tx = roomy();
+	union addr to;
+
+	rx = rds_bound(&to);
+	stall_loop();
+	for (int i = 0; i < MANY_MSGS; i++)
+		must(rds_send(tx, "", 0, MSG_DONTWAIT, &to));
+	kill_busy(empty_sockets);
+	must(setsockopt(tx, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
+	close(tx);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "queued", "what a namespace has queued is bounded: EDQUOT", queued,
 	  TAP_EACH_FAMILY, 60 },
@@ -515,6 +551,8 @@ static const struct tap_case cases[] = {
 	{ "connections", "connections are bounded: EDQUOT", connections, 0, 0 },
 	{ "connects", "attempts to connect wait for their second", connects, 0,
 	  90 },
+	{ "neighbour", "whoever has nothing queued is not held up by others",
+	  neighbour, 0, 120 },
 	{ "user_queued", "a user has one bound in all namespaces",
 	  user_queued, TAP_SAME_NETNS, 60 },
 	{ "user_keys", "and leaves the rest to others", user_keys,
