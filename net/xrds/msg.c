@@ -79,6 +79,27 @@ void xrds_msg_put(struct xrds_msg *msg)
 EXPORT_SYMBOL_GPL(xrds_msg_put);
 
 /**
+ * xrds_skb_alloc - make an skb that can be queued on a socket
+ * @len: room for payload, bytes
+ * @gfp: allocation flags
+ *
+ * Context: as @gfp says.
+ * Return: the skb, empty, or NULL.
+ */
+struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp)
+{
+	const u32 room = ALIGN(sizeof(struct xrds_skb_trace), 8);
+	struct sk_buff *skb = alloc_skb(room + len, gfp);
+
+	if (!skb)
+		return NULL;
+	memset(skb->head, 0, room);
+	skb_reserve(skb, room);
+	return skb;
+}
+EXPORT_SYMBOL_GPL(xrds_skb_alloc);
+
+/**
  * xrds_msg_page - pages of the highest order that is cheap
  * @len: the need, which they do not exceed by a page, bytes
  * @bytes: result: their length

@@ -111,6 +111,8 @@ struct xrds_msg *xrds_msg_around(struct xrds_net *xn, struct sk_buff *skb,
 struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,
 				    u32 len);
 
+struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp);
+
 static inline void xrds_msg_get(struct xrds_msg *msg)
 {
 	refcount_inc(&msg->ref);
@@ -183,7 +185,6 @@ static inline struct xrds_skb_trace *xrds_skb_trace(const struct sk_buff *skb)
 	return (struct xrds_skb_trace *)skb->head;
 }
 
-struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp);
 void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		   struct sk_buff *skb);
 void xrds_recv_batch(struct xrds_conn *conn, bool on);

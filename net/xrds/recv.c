@@ -22,7 +22,9 @@
  * beyond it loses the connection, nothing of it is acknowledged, and it comes
  * again on the next one. For a peer that means well that is slow, but no loss;
  * and with half of that memory in use the socket is congested, however little
- * payload there is in it.
+ * payload there is in it. Replies, over loopback, too, were asked for, and all
+ * others should not pay for who asks and does not read: they are acknowledged
+ * and dropped, so are ends of streams, and the socket gets an error.
  */
 #include <linux/uio.h>
 #include <linux/errqueue.h>
@@ -109,27 +111,6 @@ out:
 	xrds_conn_put(conn);
 }
 
-/**
- * xrds_skb_alloc - make an skb that can be queued on a socket
- * @len: room for payload, bytes
- * @gfp: allocation flags
- *
- * Context: as @gfp says.
- * Return: the skb, empty, or NULL.
- */
-struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp)
-{
-	const u32 room = ALIGN(sizeof(struct xrds_skb_trace), 8);
-	struct sk_buff *skb = alloc_skb(room + len, gfp);
-
-	if (!skb)
-		return NULL;
-	memset(skb->head, 0, room);
-	skb_reserve(skb, room);
-	return skb;
-}
-EXPORT_SYMBOL_GPL(xrds_skb_alloc);
-
 /* A message that nobody is going to read goes. */
 static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
 {
@@ -144,6 +125,8 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
 	u64 most = (u64)READ_ONCE(xs->xn->sock_max_recv_kb) << 10;
 
 	most += (u64)xrds_sk_rcvbuf(xs) * XRDS_RECV_OVERHEAD;
+	/* what the kernel counts in is signed, and some of it is under way */
+	most = min_t(u64, most, S32_MAX / 2);
 	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
 }
 
@@ -151,6 +134,17 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
 static bool xrds_recv_overflows(struct xrds_sock *xs)
 {
 	return xrds_recv_over(xs, 1);
+}
+
+/* Is it taken from its sender even when there is no memory left for it? */
+static bool xrds_recv_taken(struct sk_buff *skb)
+{
+	return xrds_skb(skb)->flags & (XRDS_F_REPLY | XRDS_F_EOS);
+}
+
+static bool xrds_recv_loses(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	return unlikely(xrds_recv_taken(skb)) && xrds_recv_overflows(xs);
 }
 
 /* Are senders to be stopped? Tiny messages take much more memory than payload:
@@ -170,7 +164,7 @@ static bool xrds_recv_drained(struct xrds_sock *xs)
 				  !xrds_recv_over(xs, 4));
 }
 
-/* A message was refused: it must not look as if one behind it were the next. */
+/* It must not look as if a message behind the refused one were the next. */
 static void xrds_recv_stop(struct xrds_conn *conn)
 {
 	conn->rx_stopped = true;
@@ -187,6 +181,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
+	bool lost = xrds_recv_loses(xs, skb);
 	bool congested = false, ended;
 
 	/* a hint only: one more or less does no harm */
@@ -206,6 +201,13 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
+	if (unlikely(lost)) {
+		spin_unlock_bh(&queue->lock);
+		xrds_recv_free(xs, skb);
+		WRITE_ONCE(xs->sk.sk_err, ENOBUFS);
+		sk_error_report(&xs->sk);
+		goto out;
+	}
 	skb_set_owner_r(skb, &xs->sk);
 	xrds_trace_queued(xs, skb);
 	__skb_queue_tail(queue, skb);
@@ -220,10 +222,13 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	if (congested)
 		xrds_cong_local(xs, true);
 	xs->sk.sk_data_ready(&xs->sk);
+out:
 	/* who waits for nothing but the end hears no news of data */
 	if (ended)
 		xs->sk.sk_state_change(&xs->sk);
-	return mark ? XRDS_C_RECV_EOS : XRDS_C_RECV_QUEUED;
+	if (mark)
+		return lost ? XRDS_C_RECV_DROP_EOS : XRDS_C_RECV_EOS;
+	return lost ? XRDS_C_RECV_DROP_REPLY : XRDS_C_RECV_QUEUED;
 }
 
 static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
@@ -256,7 +261,8 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 		/* of a kernel, which nobody has asked whether it may send */
 		result = XRDS_C_RECV_DROP_PONG;
 		kfree_skb(skb);
-	} else if (xs && !conn->key.loop && xrds_recv_overflows(xs)) {
+	} else if (xs && !conn->key.loop && !xrds_recv_taken(skb) &&
+		   xrds_recv_overflows(xs)) {
 		result = XRDS_C_RECV_DROP_OVERFLOW;
 		kfree_skb(skb);
 	} else if (xs) {

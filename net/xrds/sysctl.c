@@ -14,7 +14,8 @@ static unsigned int xrds_max_ms = 3600 * 1000;
 static unsigned int xrds_max_idle_ms = 24 * 3600 * 1000;
 static unsigned int xrds_max_dests = 65536;
 static unsigned int xrds_hundred = 100;
-static unsigned int xrds_max_kb = 1 << 30;
+/* of what struct sock counts, which is signed */
+static unsigned int xrds_max_kb = 1 << 20;
 static unsigned int xrds_thousand = 1000;
 
 /* Connections that wait do so for what the value was before. */
@@ -71,12 +72,12 @@ static const struct ctl_table xrds_xrds_table[] = {
 	XRDS_KNOB("linger_ms", linger_ms, NULL, &xrds_max_ms),
 	XRDS_KNOB("sock_max_dests", sock_max_dests, &xrds_one,
 		  &xrds_max_dests),
-	XRDS_KNOB("sock_max_recv_kb", sock_max_recv_kb, NULL, &xrds_max_kb),
 	XRDS_KNOB("connect_timeout_ms", connect_timeout_ms, &xrds_one,
 		  &xrds_max_ms),
 	XRDS_KNOB("heartbeat_ms", heartbeat_ms, NULL, &xrds_max_ms),
 	XRDS_KNOB_BY(xrds_sysctl_idle, "idle_ms", idle_ms, NULL,
 		     &xrds_max_idle_ms),
+	XRDS_BOUND("sock_max_recv_kb", sock_max_recv_kb, NULL, &xrds_max_kb),
 	XRDS_BOUND("max_memory_kb", max[XRDS_LIMIT_MEM], NULL, NULL),
 	XRDS_BOUND("max_pinned_kb", max[XRDS_LIMIT_PINNED], NULL, NULL),
 	XRDS_BOUND("max_keys", max[XRDS_LIMIT_KEYS], NULL, NULL),

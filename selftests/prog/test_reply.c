@@ -25,9 +25,12 @@ enum {
 	QUIET_MS	= 300,
 	MARKS		= 80,		/* more than the least SO_RCVBUF */
 	MARK_BYTES	= 16,		/* what an empty message is charged */
+	ANSWERS		= 24,		/* of 1 MiB */
+	RECV_KB		= 4096,
 };
 
 static char data[SPACE];
+static char large[MSG_MAX_BYTES];
 
 static bool returned(void *arg)
 {
@@ -499,6 +502,45 @@ static void never_reads(void)
 	close(tx);
 }
 
+/* What was asked for and is not read is bounded, and who asked is told. */
+static void overflows(void)
+{
+	int tx = rds_bound(NULL), fd, sent = 0, got = 0, lost;
+	struct linger wait = { 1, WAIT_MS / 1000 };
+	u32 space = ANSWERS * MSG_MAX_BYTES;
+	struct xrds_dest_sndbuf room = { .bytes = space };
+	union addr self, from;
+
+	knob("net/xrds/sock_max_recv_kb", RECV_KB);
+	rds_set_int(tx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	fd = rds_bound(&self);
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &room, sizeof(room)));
+	check_ret(reserve(fd, MSG_MAX_BYTES), 0);
+	lost = counter_now("recv_drop_reply");
+	ask(tx, &self, ANSWERS);
+	await(fd, ANSWERS);
+	for (; sent < ANSWERS; sent++) {
+		check_ret(read_now(fd, &from), 1);
+		check_ret(rds_send(fd, large, sizeof(large), MSG_DONTWAIT,
+				   &from), sizeof(large));
+	}
+	/* returns when all of it was acknowledged */
+	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &wait, sizeof(wait)));
+	check_ret(close(fd), 0);
+	lost = counter_now("recv_drop_reply") - lost;
+
+	check(poll_one(tx, POLLIN, 0) & POLLERR);
+	check_err(rds_recv(tx, large, sizeof(large), MSG_DONTWAIT, NULL),
+		  ENOBUFS);
+	check_eq(poll_one(tx, POLLIN, 0), POLLIN);
+	while (rds_recv(tx, large, sizeof(large), MSG_DONTWAIT, NULL) ==
+	       sizeof(large))
+		got++;
+	check_eq(got + lost, ANSWERS);
+	check_range(got, RECV_KB / 1024, 2 * RECV_KB / 1024);
+	close(tx);
+}
+
 /* ------------------------------------------------------------ everybody */
 
 struct msg {
@@ -656,6 +698,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "never_reads", "who asks and never reads the answers is stopped",
 	  never_reads, TAP_EACH_FAMILY, 0 },
+	{ "overflows", "who asks for more than fits loses replies, and is told",
+	  overflows, TAP_EACH_FAMILY, 0 },
 	{ "everybody", "N:N echo with little room: each reply is accepted",
 	  everybody, TAP_EACH_FAMILY, 60 },
 };

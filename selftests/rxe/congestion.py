@@ -11,6 +11,7 @@ import traffic
 TIMEOUT = 120
 UPDATE_BYTES = 128
 OTHERS_SECONDS = 10
+ANSWERS = 40
 EDGE_STEPS = int(os.environ.get("EDGE_STEPS", "3000"))
 
 
@@ -52,6 +53,32 @@ def test_tiny(rig):
     rig.check(not dropped, f"{dropped} messages were refused")
     _released(*pair)
     rig.b.write(limit, usual)
+
+
+def test_unread_replies(rig):
+    """Who asks for more than it may hold, and reads none of it, loses that:
+    the connection, which is others' too, does not end.
+    """
+    limit = "/proc/sys/net/xrds/sock_max_recv_kb"
+    usual = rig.a.read(limit)
+    rig.a.write(limit, "4096")
+    before = {name: remote.counter(rig.a, name)
+              for name in ("recv_drop_reply", "recv_drop_overflow")}
+    server = rig.b.start(f"test_unread {rig.b.ip} 4107 {ANSWERS}")
+    server.expect("ready")
+    client = rig.a.start(f"test_unread {rig.a.ip} 4107 {ANSWERS} {rig.b.ip}")
+    client.expect("asked")
+    server.wait()
+    grown = {name: remote.counter(rig.a, name) - was
+             for name, was in before.items()}
+    rig.check(not grown["recv_drop_overflow"],
+              f"{grown['recv_drop_overflow']} messages ended a connection")
+    traffic.run(rig, 1000, seed=36)
+    client.kill(signal.SIGUSR1)
+    got = int(client.wait().out.rpartition("read ")[2])
+    rig.check(0 < got == ANSWERS - grown["recv_drop_reply"],
+              f"{got} of {ANSWERS} replies were read, {grown} dropped")
+    rig.a.write(limit, usual)
 
 
 def test_bystanders(rig):
