@@ -170,12 +170,14 @@ void xrds_classic_open(struct xrds_conn *conn)
 	xrds_bulk_open(conn, 0);
 	list_splice_tail_init(&conn->sendq, &conn->inflight);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-		if (msg->seq && msg->seq <= ack)
+		if (msg->seq && msg->seq <= ack) {
 			xrds_xmit_end(conn, msg, &acked);
-		else if (changed && msg->posted && msg->dport)
+		} else if (changed && msg->posted && msg->dport) {
 			xrds_xmit_end(conn, msg, &stale);
-		else
+		} else {
+			xrds_xmit_set_inflight(msg, false);
 			list_move_tail(&msg->node, &again);
+		}
 	}
 	list_splice(&again, &conn->sendq);
 	if (ack > conn->acked)

@@ -208,6 +208,7 @@ struct xrds_classic {
  * @bulk_last:	the last one that was put on @bulkq, by streams; @lock
  * @inflight:	handed over and not acknowledged, by sequence; @lock
  * @acked:	highest acknowledgment taken; @lock
+ * @nr_new:	messages in the three queues without a number yet; @lock
  * @kmsgs:	messages of the kernel itself in the three queues; @lock
  * @tx_peer_inc: incarnation of the peer that @inflight was sent to, 0: none
  *		yet; @tx_lock
@@ -298,6 +299,7 @@ struct xrds_conn {
 	u32 stamp;
 	u32 bulk_last[XRDS_BULK_STREAMS];
 	u64 acked;
+	u64 nr_new;
 	u32 kmsgs;
 	struct list_head users;
 	struct list_head cong_waiters;
@@ -417,7 +419,7 @@ void xrds_xmit_need_ack(struct xrds_conn *conn);
 bool xrds_xmit_beat(struct xrds_conn *conn);
 u64 xrds_xmit_ack_value(struct xrds_conn *conn);
 bool xrds_xmit_wanted(const struct xrds_conn *conn);
-u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest);
+void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on);
 
 /* --------------------------------------------------------- xmit_bulk.c */
 
@@ -431,14 +433,17 @@ void xrds_bulk_close(struct xrds_conn *conn);
 
 /* --------------------------------------------------------- xmit_done.c */
 
+enum {
+	/* as many end under one hold of a lock that others wait for */
+	XRDS_END_BATCH	= 1024,
+};
+
 void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
 		    enum xrds_counter fate, s32 status);
 void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		   struct list_head *list);
 int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
 void xrds_xmit_drop_all(struct xrds_conn *conn);
-void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
-		      bool marks);
 
 /* --------------------------------------------------------- xmit_open.c */
 

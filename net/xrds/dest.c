@@ -13,6 +13,7 @@
  */
 #include "conn.h"
 #include "dest.h"
+#include "msg.h"
 #include "rdma.h"
 #include "sock.h"
 #include "transport.h"
@@ -48,24 +49,59 @@ void xrds_dest_exit(struct xrds_net *xn)
 	rhashtable_destroy(&xn->dests);
 }
 
-/* Give the reference on the connection back, if there is one. */
-static void xrds_dest_leave_conn(struct xrds_dest *dest)
+/**
+ * xrds_dest_conn_now - the connection that a destination has
+ * @dest: destination
+ *
+ * Context: any, without L4.
+ * Return: the connection, be it dead, with a reference, or NULL.
+ */
+struct xrds_conn *xrds_dest_conn_now(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	struct xrds_conn *conn;
-	bool left = false;
 
 	spin_lock_bh(&xs->lock);
 	conn = dest->conn;
 	if (conn)
 		xrds_conn_get(conn);
 	spin_unlock_bh(&xs->lock);
+	return conn;
+}
+
+/* What is still queued on a dead connection is the matter of that alone: the
+ * list is guarded by another lock as soon as there is another connection.
+ */
+static void xrds_dest_disown_msgs(struct xrds_dest *dest)
+{
+	struct xrds_msg *msg, *tmp;
+
+	lockdep_assert_held(&dest->conn->lock);
+
+	list_for_each_entry_safe(msg, tmp, &dest->msgs, dest_node) {
+		list_del_init(&msg->dest_node);
+		msg->inflight = false;
+	}
+	dest->inflight_bytes = 0;
+}
+
+/* Give the reference on the connection back, if there is one. One that is in
+ * use is not left: another sender has found it meanwhile.
+ */
+static void xrds_dest_leave_conn(struct xrds_dest *dest)
+{
+	struct xrds_conn *conn = xrds_dest_conn_now(dest);
+	struct xrds_sock *xs = dest->key.xs;
+	bool left = false;
+
 	if (!conn)
 		return;
 
 	spin_lock_bh(&conn->lock);
 	spin_lock(&xs->lock);
-	if (dest->conn == conn) {
+	if (dest->conn == conn &&
+	    (conn->state == XRDS_ST_DEAD || list_empty(&dest->msgs))) {
+		xrds_dest_disown_msgs(dest);
 		list_del_init(&dest->conn_node);
 		dest->conn = NULL;
 		left = true;
@@ -97,6 +133,7 @@ void xrds_dest_forget_conn(struct xrds_conn *conn)
 		struct xrds_sock *xs = dest->key.xs;
 
 		spin_lock(&xs->lock);
+		xrds_dest_disown_msgs(dest);
 		list_del_init(&dest->conn_node);
 		dest->conn = NULL;
 		spin_unlock(&xs->lock);
@@ -277,6 +314,7 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	refcount_set(&dest->ref, 2);
 	INIT_LIST_HEAD(&dest->xs_node);
 	INIT_LIST_HEAD(&dest->conn_node);
+	INIT_LIST_HEAD(&dest->msgs);
 	INIT_LIST_HEAD(&dest->idle_node);
 	INIT_LIST_HEAD(&dest->cong_node);
 	INIT_LIST_HEAD(&dest->cleared_node);
@@ -482,8 +520,7 @@ int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
 }
 
 static void xrds_dest_fill_status(struct xrds_dest *dest,
-				  struct xrds_dest_status *st,
-				  struct xrds_conn **conn)
+				  struct xrds_dest_status *st)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
@@ -498,10 +535,19 @@ static void xrds_dest_fill_status(struct xrds_dest *dest,
 		st->flags |= XRDS_DEST_BLOCKED;
 	if (dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE)
 		st->flags |= XRDS_DEST_EOS_SENT;
-	*conn = dest->conn;
-	if (*conn)
-		xrds_conn_get(*conn);
 	spin_unlock_bh(&xs->lock);
+}
+
+static u64 xrds_dest_inflight(const struct xrds_dest *dest,
+			      struct xrds_conn *conn)
+{
+	u64 bytes = 0;
+
+	spin_lock_bh(&conn->lock);
+	if (dest->conn == conn)
+		bytes = dest->inflight_bytes;
+	spin_unlock_bh(&conn->lock);
+	return bytes;
 }
 
 /* Something queued means that a connection is being made, or soon will be. */
@@ -531,7 +577,7 @@ static u32 xrds_dest_conn_state(const struct xrds_conn *conn, bool queued)
  */
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 {
-	struct xrds_conn *conn = NULL;
+	struct xrds_conn *conn;
 	struct xrds_dest *dest;
 	struct xrds_addr to;
 
@@ -550,10 +596,11 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 	dest = xrds_dest_find(xs, &to);
 	if (!dest)
 		return 0;
-	xrds_dest_fill_status(dest, st, &conn);
+	xrds_dest_fill_status(dest, st);
+	conn = xrds_dest_conn_now(dest);
 	if (conn) {
 		st->state = xrds_dest_conn_state(conn, st->queued_msgs);
-		st->inflight_bytes = xrds_xmit_inflight(conn, dest);
+		st->inflight_bytes = xrds_dest_inflight(dest, conn);
 		if (xrds_cong_blocked(conn, to.port))
 			st->flags |= XRDS_DEST_CONGESTED;
 		xrds_conn_put(conn);

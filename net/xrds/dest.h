@@ -69,6 +69,8 @@ enum xrds_eos_state {
  * @conn:	connection to the node, with a reference; written under both
  *		that connection's lock and xs->lock, read under either
  * @conn_node:	in conn->users while @conn is set; guarded the same way
+ * @msgs:	what is queued on @conn, oldest first; that connection's lock
+ * @inflight_bytes: payload of those that were transmitted; the same
  * @space:	senders blocked in sendmsg() wait here for space and for the
  *		end of congestion
  * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
@@ -105,6 +107,8 @@ struct xrds_dest {
 	struct list_head eos_node;
 	struct xrds_conn *conn;
 	struct list_head conn_node;
+	struct list_head msgs;
+	u64 inflight_bytes;
 	wait_queue_head_t space;
 	u32 sndbuf;
 	u32 want;
@@ -130,6 +134,7 @@ void xrds_dest_put(struct xrds_dest *dest);
 void xrds_dest_unlink(struct xrds_dest *dest);
 void xrds_dest_release(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
+struct xrds_conn *xrds_dest_conn_now(struct xrds_dest *dest);
 void xrds_dest_forget_conn(struct xrds_conn *conn);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
@@ -157,6 +162,10 @@ void xrds_dest_ack_asked(struct xrds_dest *dest, u32 len, bool asked);
 void xrds_space_changed(struct sock *sk);
 int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 			 const struct xrds_dest_sndbuf *arg);
+
+/* ------------------------------------------------------------ cancel.c */
+
+void xrds_cancel(struct xrds_sock *xs, const struct xrds_addr *to, bool marks);
 
 /* ----------------------------------------------------------- monitor.c */
 

@@ -57,17 +57,9 @@ static bool xrds_dump_takes(const struct xrds_dump *d,
 /* Messages that have no sequence number yet will get the next ones. */
 static u64 xrds_conn_next_tx(struct xrds_conn *conn)
 {
-	const struct xrds_msg *msg;
-	u64 next;
-
 	lockdep_assert_held(&conn->lock);
 
-	next = conn->tx_seq + 1;
-	list_for_each_entry(msg, &conn->sendq, node)
-		next += !msg->seq;
-	list_for_each_entry(msg, &conn->bulkq, node)
-		next++;
-	return next;
+	return conn->tx_seq + conn->nr_new + 1;
 }
 
 /* As mainline: 0 until something was received. */

@@ -48,6 +48,7 @@ static inline u32 xrds_recv_charge(u32 len)
  * @ref:	one for the list it is on, one per posting
  * @node:	on exactly one of conn->sendq, conn->bulkq and conn->inflight;
  *		conn->lock
+ * @dest_node:	in dest->msgs while it is on one of them; conn->lock
  * @xn:		namespace, for accounting
  * @dest:	where its space is charged, with a reference; NULL for messages
  *		of the kernel itself
@@ -68,6 +69,7 @@ static inline u32 xrds_recv_charge(u32 len)
  * @posted:	was handed to the transport at least once, or is now; conn->lock,
  *		constant once @ended is set
  * @ended:	was taken out of the queues; conn->lock
+ * @inflight:	counted in dest->inflight_bytes; conn->lock
  * @bulk:	large, and small ones may pass it: it is on conn->bulkq, or
  *		ended there; conn->lock, constant while the transport has it
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
@@ -78,6 +80,7 @@ static inline u32 xrds_recv_charge(u32 len)
 struct xrds_msg {
 	refcount_t ref;
 	struct list_head node;
+	struct list_head dest_node;
 	struct xrds_net *xn;
 	struct xrds_dest *dest;
 	unsigned long accepted;
@@ -90,6 +93,7 @@ struct xrds_msg {
 	u8 has;
 	bool posted;
 	bool ended;
+	bool inflight;
 	bool bulk;
 	u32 eos_reason;
 	u32 rdma_rkey;

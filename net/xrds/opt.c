@@ -57,7 +57,7 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
 	if (!optlen) {
-		xrds_xmit_cancel(xs, NULL, false);
+		xrds_cancel(xs, NULL, false);
 		return 0;
 	}
 	if (optlen < sizeof(struct sockaddr_in) || optlen > sizeof(ss))
@@ -66,7 +66,7 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 		return -EFAULT;
 	if (xrds_addr_parse(&to, &ss, optlen))
 		return -EINVAL;
-	xrds_xmit_cancel(xs, &to, false);
+	xrds_cancel(xs, &to, false);
 	return 0;
 }
 

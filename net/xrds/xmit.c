@@ -75,8 +75,12 @@ static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 			list_add_tail(&msg->node, &conn->sendq);
 		if (msg->rop)
 			xrds_rop_issue(msg->rop);
+		conn->nr_new++;
+		/* a destination leaves none but a dead connection */
 		if (!msg->dest)
 			conn->kmsgs++;
+		else if (!WARN_ON_ONCE(msg->dest->conn != conn))
+			list_add_tail(&msg->dest_node, &msg->dest->msgs);
 		trace_xrds_msg_queue(msg);
 	}
 	spin_unlock_bh(&conn->lock);
@@ -138,6 +142,24 @@ int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
 	return 1;
 }
 
+/**
+ * xrds_xmit_set_inflight - count a message as transmitted, or no more
+ * @msg: message
+ * @on: whether it is
+ *
+ * Context: any, its connection's lock held.
+ */
+void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on)
+{
+	if (!msg->dest || msg->inflight == on)
+		return;
+	msg->inflight = on;
+	if (on)
+		msg->dest->inflight_bytes += msg->len;
+	else
+		msg->dest->inflight_bytes -= msg->len;
+}
+
 /* Move a message to inflight, with a reference. Returns whether it was posted
  * before.
  */
@@ -148,9 +170,12 @@ static bool xrds_xmit_take(struct xrds_conn *conn, struct xrds_msg *msg)
 	lockdep_assert_held(&conn->lock);
 
 	xrds_msg_get(msg);
-	if (!msg->seq)
+	if (!msg->seq) {
 		msg->seq = ++conn->tx_seq;
+		conn->nr_new--;
+	}
 	msg->posted = true;
+	xrds_xmit_set_inflight(msg, true);
 	list_move_tail(&msg->node, &conn->inflight);
 	return again;
 }
@@ -202,7 +227,9 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 		if (untried && msg->seq == conn->tx_seq) {
 			msg->seq = 0;
 			conn->tx_seq--;
+			conn->nr_new++;
 		}
+		xrds_xmit_set_inflight(msg, false);
 		list_move(&msg->node, &conn->sendq);
 	}
 	spin_unlock(&conn->lock);
@@ -546,24 +573,3 @@ u64 xrds_xmit_ack_value(struct xrds_conn *conn)
 	return ack;
 }
 EXPORT_SYMBOL_GPL(xrds_xmit_ack_value);
-
-/**
- * xrds_xmit_inflight - how much of a destination's queue was transmitted
- * @conn: its connection
- * @dest: destination
- *
- * Context: process; walks what is in flight, for dumps only.
- * Return: payload bytes.
- */
-u64 xrds_xmit_inflight(struct xrds_conn *conn, const struct xrds_dest *dest)
-{
-	struct xrds_msg *msg;
-	u64 bytes = 0;
-
-	spin_lock_bh(&conn->lock);
-	list_for_each_entry(msg, &conn->inflight, node)
-		if (msg->dest == dest)
-			bytes += msg->len;
-	spin_unlock_bh(&conn->lock);
-	return bytes;
-}

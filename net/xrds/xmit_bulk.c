@@ -182,7 +182,9 @@ void xrds_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 	msg->bulk = false;
 	if (!msg->ended) {
 		conn->nr_bulk--;
+		conn->nr_new--;
 		msg->posted = true;
+		xrds_xmit_set_inflight(msg, true);
 		list_move_tail(&msg->node, &conn->inflight);
 	}
 	trace_xrds_msg_post(msg);

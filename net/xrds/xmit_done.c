@@ -117,6 +117,10 @@ void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		conn->kmsgs--;
 	if (msg->bulk)
 		conn->nr_bulk--;
+	if (!msg->seq)
+		conn->nr_new--;
+	xrds_xmit_set_inflight(msg, false);
+	list_del_init(&msg->dest_node);
 	msg->ended = true;
 	list_move_tail(&msg->node, list);
 }
@@ -176,92 +180,21 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(drop);
+	unsigned int n;
 
-	spin_lock_bh(&conn->lock);
-	list_splice_tail_init(&conn->sendq, &conn->inflight);
-	list_splice_tail_init(&conn->bulkq, &conn->inflight);
-	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
-		xrds_xmit_end(conn, msg, &drop);
-	spin_unlock_bh(&conn->lock);
+	do {
+		n = 0;
+		spin_lock_bh(&conn->lock);
+		list_splice_tail_init(&conn->sendq, &conn->inflight);
+		list_splice_tail_init(&conn->bulkq, &conn->inflight);
+		list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+			if (n++ == XRDS_END_BATCH)
+				break;
+			xrds_xmit_end(conn, msg, &drop);
+		}
+		spin_unlock_bh(&conn->lock);
 
-	xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CONN_DEAD,
-		       RDS_RDMA_DROPPED);
-}
-
-/* Does the message belong to this socket, and go there? */
-static bool xrds_xmit_match(const struct xrds_msg *msg,
-			    const struct xrds_sock *xs,
-			    const struct xrds_addr *to, bool marks)
-{
-	const struct xrds_dest_key *key;
-
-	if (!msg->dest || msg->dest->key.xs != xs)
-		return false;
-	if (msg->flags & XRDS_F_EOS && !marks)
-		return false;
-	key = &msg->dest->key;
-	return !to || (key->port == to->port && key->scope == to->scope &&
-		       ipv6_addr_equal(&key->addr, &to->addr));
-}
-
-static void xrds_xmit_cancel_conn(struct xrds_conn *conn, struct xrds_sock *xs,
-				  const struct xrds_addr *to, bool marks,
-				  struct list_head *drop)
-{
-	struct xrds_msg *msg, *tmp;
-
-	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(msg, tmp, &conn->inflight, node)
-		if (xrds_xmit_match(msg, xs, to, marks))
-			xrds_xmit_end(conn, msg, drop);
-	list_for_each_entry_safe(msg, tmp, &conn->sendq, node)
-		if (xrds_xmit_match(msg, xs, to, marks))
-			xrds_xmit_end(conn, msg, drop);
-	list_for_each_entry_safe(msg, tmp, &conn->bulkq, node)
-		if (xrds_xmit_match(msg, xs, to, marks))
-			xrds_xmit_end(conn, msg, drop);
-	spin_unlock_bh(&conn->lock);
-}
-
-/* Is there something to cancel? Without, a socket need not look at what all
- * the others have queued.
- */
-static bool xrds_xmit_has_queued(struct xrds_sock *xs, bool marks)
-{
-	bool queued;
-
-	spin_lock_bh(&xs->lock);
-	queued = xs->queued_msgs || (marks && xs->nr_eos);
-	spin_unlock_bh(&xs->lock);
-	return queued;
-}
-
-/**
- * xrds_xmit_cancel - drop what a socket has queued
- * @xs: socket
- * @to: only to this destination; NULL: to all
- * @marks: the ends of its streams as well
- *
- * What the device has been given already may still arrive, but is not sent
- * again.
- *
- * Context: process.
- */
-void xrds_xmit_cancel(struct xrds_sock *xs, const struct xrds_addr *to,
-		      bool marks)
-{
-	struct xrds_net *xn = xs->xn;
-	struct xrds_conn *conn;
-	LIST_HEAD(drop);
-
-	if (!xrds_xmit_has_queued(xs, marks))
-		return;
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
-		if (ipv6_addr_equal(&conn->key.laddr, &xs->bind.addr))
-			xrds_xmit_cancel_conn(conn, xs, to, marks, &drop);
-	}
-	rcu_read_unlock();
-
-	xrds_xmit_done(xn, &drop, XRDS_C_SEND_DROP_CLOSED, RDS_RDMA_CANCELED);
+		xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CONN_DEAD,
+			       RDS_RDMA_DROPPED);
+	} while (n > XRDS_END_BATCH);
 }

@@ -126,12 +126,14 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-		if (msg->seq <= ack)
+		if (msg->seq <= ack) {
 			xrds_xmit_end(conn, msg, &acked);
-		else if (!same && xrds_xmit_stale(&peer, msg))
+		} else if (!same && xrds_xmit_stale(&peer, msg)) {
 			xrds_xmit_end(conn, msg, &stale);
-		else
+		} else {
+			xrds_xmit_set_inflight(msg, false);
 			list_move_tail(&msg->node, &again);
+		}
 	}
 	if (!same) {
 		xrds_xmit_drop_stale(conn, &peer, &conn->sendq, &stale);

@@ -31,7 +31,7 @@ enum {
 	PER_SECOND	= 5,
 	DIALS		= 3 * PER_SECOND,
 	GROUP_MSGS	= 128,
-	EMPTY		= 3000,
+	MANY		= 3000,
 	MANY_MSGS	= 40000,
 };
 
@@ -502,37 +502,52 @@ static void administrators(void)
 	tap_child_join(pid);
 }
 
-/* Sockets with nothing queued, which abort when their process is killed */
-static void empty_sockets(int ready)
+static union addr stalled;
+static int each;
+
+/* Sockets that abort when their process is killed */
+static void many_sockets(int ready)
 {
-	struct rlimit files = { 2 * EMPTY, 2 * EMPTY };
+	struct rlimit files = { 2 * MANY, 2 * MANY };
 	struct linger abort = { .l_onoff = 1 };
 	int fd;
 
 	must(setrlimit(RLIMIT_NOFILE, &files));
-	for (int i = 0; i < EMPTY; i++) {
+	for (int i = 0; i < MANY; i++) {
 		fd = rds_bound(NULL);
 		must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort,
 				sizeof(abort)));
+		for (int n = 0; n < each; n++)
+			must(rds_send(fd, "", 0, MSG_DONTWAIT, &stalled));
 	}
 	must(write(ready, "x", 1));
 }
 
 /* They need not look at what somebody else has queued at their address. */
-static void neighbour(void)
+static void neighbours(int has)
 {
 	struct linger abort = { .l_onoff = 1 };
 	int rx, tx = roomy();
-	union addr to;
 
-	rx = rds_bound(&to);
+	rx = rds_bound(&stalled);
+	each = has;
 	stall_loop();
 	for (int i = 0; i < MANY_MSGS; i++)
-		must(rds_send(tx, "", 0, MSG_DONTWAIT, &to));
-	kill_busy(empty_sockets);
+		must(rds_send(tx, "", 0, MSG_DONTWAIT, &stalled));
+	kill_busy(many_sockets);
 	must(setsockopt(tx, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
 	close(tx);
 	close(rx);
+}
+
+static void neighbour_idle(void)
+{
+	neighbours(0);
+}
+
+static void neighbour_busy(void)
+{
+	neighbours(1);
 }
 
 static const struct tap_case cases[] = {
@@ -551,8 +566,10 @@ static const struct tap_case cases[] = {
 	{ "connections", "connections are bounded: EDQUOT", connections, 0, 0 },
 	{ "connects", "attempts to connect wait for their second", connects, 0,
 	  90 },
-	{ "neighbour", "whoever has nothing queued is not held up by others",
-	  neighbour, 0, 120 },
+	{ "neighbour_idle", "who has nothing queued is not held up by others",
+	  neighbour_idle, 0, 120 },
+	{ "neighbour_busy", "nor who has little queued", neighbour_busy, 0,
+	  120 },
 	{ "user_queued", "a user has one bound in all namespaces",
 	  user_queued, TAP_SAME_NETNS, 60 },
 	{ "user_keys", "and leaves the rest to others", user_keys,
