@@ -6,8 +6,9 @@
  * destinations and messages that are not acknowledged, pinned memory, keys,
  * connections, and attempts to connect in a second. A user may have a share of
  * the bounds of the first namespace, in all namespaces together, so that none
- * can use up what others need, nor escape by making namespaces. Whoever made
- * its socket with CAP_SYS_RESOURCE is bound by the namespace only.
+ * can use up what others need, nor escape by making namespaces, be it of users
+ * or networks. Whoever made its socket with CAP_SYS_RESOURCE is bound by the
+ * namespace only.
  *
  * This is beside what the kernel limits anyway: a memory cgroup is charged for
  * payload and objects, RLIMIT_MEMLOCK bounds what a process pins, RLIMIT_NOFILE
@@ -52,6 +53,21 @@ static struct xrds_user *xrds_user_find(kuid_t uid, bool trusted)
 	return NULL;
 }
 
+/* Whoever has made a user namespace may have many ids in it, subordinate ones or
+ * those of namespaces inside, and pays for all of them. But one that root has
+ * made, for a container, is for users whom root tells apart by their ids.
+ */
+static kuid_t xrds_user_uid(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+	kuid_t uid = current_uid();
+
+	for (; ns != &init_user_ns; ns = ns->parent)
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+	return uid;
+}
+
 /**
  * xrds_user_get_current - the user that the calling task counts as
  *
@@ -61,8 +77,8 @@ static struct xrds_user *xrds_user_find(kuid_t uid, bool trusted)
 struct xrds_user *xrds_user_get_current(void)
 {
 	bool trusted = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
-	kuid_t uid = current_uid();
 	struct xrds_user *user, *new;
+	kuid_t uid = xrds_user_uid();
 	unsigned long flags;
 
 	spin_lock_irqsave(&xrds_users_lock, flags);

@@ -405,6 +405,70 @@ static void user_queued(void)
 	tap_child_join(pid);
 }
 
+/* Write the maps of a child that has made a user namespace */
+static void map_ids(pid_t pid)
+{
+	static const char * const maps[] = { "uid_map", "gid_map" };
+	static const char map[] = "0 65534 1\n1 200000 16\n";
+	char path[64];
+	int fd;
+
+	for (size_t i = 0; i < ARRAY_SIZE(maps); i++) {
+		snprintf(path, sizeof(path), "/proc/%d/%s", pid, maps[i]);
+		fd = must(open(path, O_WRONLY | O_CLOEXEC));
+		check_ret(write(fd, map, sizeof(map) - 1), sizeof(map) - 1);
+		close(fd);
+	}
+}
+
+/* All ids of a namespace that somebody has made are his, but root's are not. */
+static void many_ids(uid_t maker, int most)
+{
+	char *mem = pages(PAGE_BYTES);
+	int made[2], mapped[2], fd, n = 0;
+	u64 cookie;
+	pid_t pid;
+	char c;
+
+	if (knob_exists("kernel/unprivileged_userns_clone"))
+		knob("kernel/unprivileged_userns_clone", 1);
+	knob("net/xrds/max_keys", 2 * KEYS);
+	knob("net/xrds/user_percent", 50);
+	must(pipe2(made, O_CLOEXEC));
+	must(pipe2(mapped, O_CLOEXEC));
+	pid = must(fork());
+	if (!pid) {
+		as_user(maker);
+		must(unshare(CLONE_NEWUSER));
+		must(write(made[1], "", 1));
+		must(read(mapped[0], &c, 1));
+		for (int id = 0; id < 2; id++) {
+			must(setresuid(id, id, 0));
+			fd = rds_bound(NULL);
+			while (n < most && !mr_get(fd, mem, 8, 0, &cookie))
+				n++;
+			must(setresuid(0, 0, 0));
+		}
+		check_eq(n, most);
+		check_err(mr_get(fd, mem, 8, 0, &cookie), EDQUOT);
+		tap_child_exit();
+	}
+	must(read(made[0], &c, 1));
+	map_ids(pid);
+	must(write(mapped[1], "", 1));
+	tap_child_join(pid);
+}
+
+static void user_namespace(void)
+{
+	many_ids(NOBODY, KEYS);
+}
+
+static void user_container(void)
+{
+	many_ids(0, 2 * KEYS);
+}
+
 static void user_keys(void)
 {
 	char *mem = pages(PAGE_BYTES);
@@ -452,7 +516,7 @@ static int write_knob(const char *name, const char *value)
 static void own_world(void)
 {
 	static const char * const bounds[] = {
-		"max_memory_kb", "max_pinned_kb", "max_keys",
+		"sock_max_recv_kb", "max_memory_kb", "max_pinned_kb", "max_keys",
 		"max_connections", "max_connects_per_s", "user_percent",
 		"unprivileged",
 	};
@@ -574,6 +638,10 @@ static const struct tap_case cases[] = {
 	  user_queued, TAP_SAME_NETNS, 60 },
 	{ "user_keys", "and leaves the rest to others", user_keys,
 	  TAP_SAME_NETNS, 60 },
+	{ "user_namespace", "whoever has many ids is one user still",
+	  user_namespace, TAP_SAME_NETNS, 60 },
+	{ "user_container", "but not those whom root tells apart",
+	  user_container, TAP_SAME_NETNS, 60 },
 	{ "administrators", "sockets and bounds can be for them only",
 	  administrators, TAP_SAME_NETNS, 60 },
 };
