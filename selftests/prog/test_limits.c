@@ -577,7 +577,7 @@ static void many_sockets(int ready)
 	int fd;
 
 	must(setrlimit(RLIMIT_NOFILE, &files));
-	for (int i = 0; i < MANY; i++) {
+	for (int i = 0; i < tap_count(MANY); i++) {
 		fd = rds_bound(NULL);
 		must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort,
 				sizeof(abort)));
@@ -596,7 +596,7 @@ static void neighbours(int has)
 	rx = rds_bound(&stalled);
 	each = has;
 	stall_loop();
-	for (int i = 0; i < MANY_MSGS; i++)
+	for (int i = 0; i < tap_count(MANY_MSGS); i++)
 		must(rds_send(tx, "", 0, MSG_DONTWAIT, &stalled));
 	kill_busy(many_sockets);
 	must(setsockopt(tx, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
