@@ -85,10 +85,11 @@ static void xrds_dest_disown_msgs(struct xrds_dest *dest)
 	dest->inflight_bytes = 0;
 }
 
-/* Give the reference on the connection back, if there is one. One that is in
- * use is not left: another sender has found it meanwhile.
+/* Give the reference on the connection back, if there is one. While anybody
+ * else uses the destination only a dead one is left: a sender may have found
+ * another one meanwhile.
  */
-static void xrds_dest_leave_conn(struct xrds_dest *dest)
+static void xrds_dest_leave_conn(struct xrds_dest *dest, bool last)
 {
 	struct xrds_conn *conn = xrds_dest_conn_now(dest);
 	struct xrds_sock *xs = dest->key.xs;
@@ -99,8 +100,7 @@ static void xrds_dest_leave_conn(struct xrds_dest *dest)
 
 	spin_lock_bh(&conn->lock);
 	spin_lock(&xs->lock);
-	if (dest->conn == conn &&
-	    (conn->state == XRDS_ST_DEAD || list_empty(&dest->msgs))) {
+	if (dest->conn == conn && (last || conn->state == XRDS_ST_DEAD)) {
 		xrds_dest_disown_msgs(dest);
 		list_del_init(&dest->conn_node);
 		dest->conn = NULL;
@@ -163,7 +163,7 @@ void xrds_dest_put(struct xrds_dest *dest)
 	atomic_dec(&xs->xn->nr_dests);
 	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
 			    XRDS_DEST_COST_BYTES);
-	xrds_dest_leave_conn(dest);
+	xrds_dest_leave_conn(dest, true);
 	sock_put(&xs->sk);
 	kfree_rcu(dest, rcu);
 }
@@ -439,7 +439,7 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 		return conn;
 	}
 	spin_unlock_bh(&xs->lock);
-	xrds_dest_leave_conn(dest);
+	xrds_dest_leave_conn(dest, false);
 
 	memset(&key, 0, sizeof(key));
 	key.laddr = xs->bind.addr;

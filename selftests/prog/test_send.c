@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,8 @@ enum {
 	DROPPED		= 5,
 	RACE_ROUNDS	= 300,
 	PING_STARTS	= 1000,
+	FIRST_SENDS	= 8000,
+	FIRST_PORT	= 20000,
 };
 
 static void *buffer(size_t len)
@@ -452,6 +455,48 @@ static void ping_starts(void)
 	pthread_barrier_destroy(&start);
 }
 
+struct first_sends {
+	int fd;
+	int count;
+	int arrived;
+};
+
+/* Both are there before either sends. */
+static void *first_send(void *arg)
+{
+	struct first_sends *f = arg;
+	union addr to;
+
+	for (int i = 0; i < f->count; i++) {
+		to = addr_of(tap_host, FIRST_PORT + i);
+		__atomic_add_fetch(&f->arrived, 1, __ATOMIC_ACQ_REL);
+		while (__atomic_load_n(&f->arrived, __ATOMIC_ACQUIRE) <
+		       2 * (i + 1))
+			sched_yield();
+		must(rds_send(f->fd, "f", 1, MSG_DONTWAIT, &to));
+	}
+	return NULL;
+}
+
+/* Two are the first to send to a destination: what both have queued is found,
+ * and can be cancelled.
+ */
+static void first_sends(void)
+{
+	struct first_sends f = { rds_bound(NULL), tap_count(FIRST_SENDS), 0 };
+	pthread_t threads[2];
+
+	stall_loop();
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_create(&threads[i], NULL, first_send, &f);
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++)
+		pthread_join(threads[i], NULL);
+	check(rds_outq(f.fd));
+	must(setsockopt(f.fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+	check_eq(rds_outq(f.fd), 0);
+	close(f.fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "unbound", "an unbound socket cannot send: ENOTCONN", unbound,
 	  TAP_EACH_FAMILY, 0 },
@@ -485,6 +530,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "ping_starts", "pings go while the connection comes up", ping_starts,
 	  0, 60 },
+	{ "first_sends", "two threads are the first to send to a destination",
+	  first_sends, 0, 60 },
 	{ "races", "send, bind and close at once harm nobody", races, 0, 60 },
 };
 
