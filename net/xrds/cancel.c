@@ -17,7 +17,7 @@
  * many were taken out of the queues.
  */
 static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
-			    bool marks, u32 most, struct list_head *drop)
+			    u32 last, bool marks, struct list_head *drop)
 {
 	struct xrds_msg *msg, *tmp;
 	u32 n = 0;
@@ -27,9 +27,11 @@ static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
 	if (dest->conn != conn)
 		return 0;
 	list_for_each_entry_safe_reverse(msg, tmp, &dest->msgs, dest_node) {
-		if (n == most)
+		if (n == XRDS_END_BATCH)
 			break;
-		if (msg->flags & XRDS_F_EOS && !marks)
+		/* what was queued since is not meant */
+		if ((s32)(msg->dest_nr - last) > 0 ||
+		    (msg->flags & XRDS_F_EOS && !marks))
 			continue;
 		xrds_xmit_end(conn, msg, drop);
 		/* their ops end in order */
@@ -39,33 +41,33 @@ static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
 	return n;
 }
 
-/* Messages that are queued meanwhile are not meant. */
-static void xrds_cancel_dest(struct xrds_dest *dest, u64 left, bool marks)
+static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 {
 	struct xrds_conn *conn = xrds_dest_conn_now(dest);
 	LIST_HEAD(drop);
-	u32 n, most;
+	u32 last, n;
 
 	if (!conn)
 		return;
-	do {
-		most = min_t(u64, left, XRDS_END_BATCH);
-		spin_lock_bh(&conn->lock);
-		n = xrds_cancel_some(conn, dest, marks, most, &drop);
+	spin_lock_bh(&conn->lock);
+	last = dest->last_nr;
+	for (;;) {
+		n = xrds_cancel_some(conn, dest, last, marks, &drop);
 		spin_unlock_bh(&conn->lock);
-		left -= n;
-
 		xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CLOSED,
 			       RDS_RDMA_CANCELED);
-	} while (left && n == most);
+		if (n < XRDS_END_BATCH)
+			break;
+		cond_resched();
+		spin_lock_bh(&conn->lock);
+	}
 	xrds_conn_put(conn);
 }
 
 /* The next destination that has something queued, with a reference; *left are
- * those not looked at yet, *msgs is what it has.
+ * those not looked at yet.
  */
-static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left,
-					  u64 *msgs)
+static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left)
 {
 	struct xrds_dest *dest;
 
@@ -78,8 +80,7 @@ static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left,
 			break;
 		/* their order means nothing, but new ones come last */
 		list_move_tail(&dest->xs_node, &xs->dests);
-		*msgs = dest->queued_msgs + (dest->eos == XRDS_EOS_QUEUED);
-		if (!*msgs)
+		if (!dest->queued_msgs && dest->eos != XRDS_EOS_QUEUED)
 			continue;
 		refcount_inc(&dest->ref);
 		spin_unlock_bh(&xs->lock);
@@ -99,28 +100,25 @@ static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left,
  * again. Nobody else's messages are looked at, and no lock is held for long,
  * however many there are.
  *
- * Context: process.
+ * Context: process, may sleep.
  */
 void xrds_cancel(struct xrds_sock *xs, const struct xrds_addr *to, bool marks)
 {
 	struct xrds_dest *dest;
-	u64 msgs;
 	u32 left;
 
 	if (to) {
 		dest = xrds_dest_find(xs, to);
 		if (!dest)
 			return;
-		spin_lock_bh(&xs->lock);
-		msgs = dest->queued_msgs + marks;
-		spin_unlock_bh(&xs->lock);
-		xrds_cancel_dest(dest, msgs, marks);
+		xrds_cancel_dest(dest, marks);
 		xrds_dest_put(dest);
 		return;
 	}
 	left = READ_ONCE(xs->nr_dests);
-	while ((dest = xrds_cancel_next(xs, &left, &msgs))) {
-		xrds_cancel_dest(dest, msgs, marks);
+	while ((dest = xrds_cancel_next(xs, &left))) {
+		xrds_cancel_dest(dest, marks);
 		xrds_dest_put(dest);
+		cond_resched();
 	}
 }

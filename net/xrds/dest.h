@@ -70,6 +70,7 @@ enum xrds_eos_state {
  *		that connection's lock and xs->lock, read under either
  * @conn_node:	in conn->users while @conn is set; guarded the same way
  * @msgs:	what is queued on @conn, oldest first; that connection's lock
+ * @last_nr:	messages that were ever in @msgs; the same
  * @inflight_bytes: payload of those that were transmitted; the same
  * @space:	senders blocked in sendmsg() wait here for space and for the
  *		end of congestion
@@ -108,6 +109,7 @@ struct xrds_dest {
 	struct xrds_conn *conn;
 	struct list_head conn_node;
 	struct list_head msgs;
+	u32 last_nr;
 	u64 inflight_bytes;
 	wait_queue_head_t space;
 	u32 sndbuf;

@@ -49,6 +49,7 @@ static inline u32 xrds_recv_charge(u32 len)
  * @node:	on exactly one of conn->sendq, conn->bulkq and conn->inflight;
  *		conn->lock
  * @dest_node:	in dest->msgs while it is on one of them; conn->lock
+ * @dest_nr:	how many have been there; conn->lock
  * @xn:		namespace, for accounting
  * @dest:	where its space is charged, with a reference; NULL for messages
  *		of the kernel itself
@@ -86,6 +87,7 @@ struct xrds_msg {
 	unsigned long accepted;
 	u64 seq;
 	u32 stamp;
+	u32 dest_nr;
 	u32 len;
 	u16 sport;
 	u16 dport;

@@ -60,6 +60,19 @@ bool xrds_xmit_wanted(const struct xrds_conn *conn)
 	       !list_empty(&conn->inflight);
 }
 
+static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_dest *dest = msg->dest;
+
+	lockdep_assert_held(&conn->lock);
+
+	/* which it leaves only when that is dead */
+	if (WARN_ON_ONCE(dest->conn != conn))
+		return;
+	msg->dest_nr = ++dest->last_nr;
+	list_add_tail(&msg->dest_node, &dest->msgs);
+}
+
 /* Returns the state that the connection had, DEAD: it has not taken it. */
 static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 					struct xrds_msg *msg)
@@ -76,11 +89,10 @@ static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 		if (msg->rop)
 			xrds_rop_issue(msg->rop);
 		conn->nr_new++;
-		/* a destination leaves none but a dead connection */
-		if (!msg->dest)
+		if (msg->dest)
+			xrds_xmit_append_dest(conn, msg);
+		else
 			conn->kmsgs++;
-		else if (!WARN_ON_ONCE(msg->dest->conn != conn))
-			list_add_tail(&msg->dest_node, &msg->dest->msgs);
 		trace_xrds_msg_queue(msg);
 	}
 	spin_unlock_bh(&conn->lock);

@@ -196,5 +196,6 @@ void xrds_xmit_drop_all(struct xrds_conn *conn)
 
 		xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CONN_DEAD,
 			       RDS_RDMA_DROPPED);
+		cond_resched();
 	} while (n > XRDS_END_BATCH);
 }
