@@ -287,6 +287,7 @@ void xrds_limit_net_init(struct xrds_net *xn)
 	spin_lock_init(&xn->dials.lock);
 	if (xn != first) {
 		memcpy(xn->max, first->max, sizeof(xn->max));
+		xn->sock_max_recv_kb = first->sock_max_recv_kb;
 		xn->max_dials = first->max_dials;
 		xn->user_percent = first->user_percent;
 		xn->unprivileged = first->unprivileged;
@@ -296,6 +297,7 @@ void xrds_limit_net_init(struct xrds_net *xn)
 	xn->max[XRDS_LIMIT_PINNED] = min_t(u64, kb, U32_MAX);
 	xn->max[XRDS_LIMIT_KEYS] = 131072;
 	xn->max[XRDS_LIMIT_CONNS] = 65536;
+	xn->sock_max_recv_kb = 256 << 10;
 	xn->max_dials = 1000;
 	xn->user_percent = 50;
 	xn->unprivileged = 1;

@@ -161,7 +161,6 @@ int xrds_sysctl_net_init(struct xrds_net *xn)
 	xn->ping_enable = 1;
 	xn->linger_ms = 60000;
 	xn->sock_max_dests = 8192;
-	xn->sock_max_recv_kb = 256 << 10;
 	xn->connect_timeout_ms = 10000;
 	xn->heartbeat_ms = 5000;
 	xn->idle_ms = 300 * 1000;
