@@ -479,6 +479,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	sock_set_flag(sk, SOCK_RCU_FREE);
 
 	xs = xrds_sk(sk);
+	xs->uid = current_uid();
 	spin_lock_init(&xs->lock);
 	INIT_LIST_HEAD(&xs->xn_node);
 	INIT_LIST_HEAD(&xs->dests);

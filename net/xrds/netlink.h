@@ -35,9 +35,9 @@ struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb);
 void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);
 
 static inline bool xrds_nl_sees(const struct xrds_nl_view *view,
-				const struct xrds_user *user)
+				const struct xrds_sock *xs)
 {
-	return view->admin || (user && uid_eq(view->uid, user->uid));
+	return view->admin || uid_eq(view->uid, xs->uid);
 }
 
 /* nl_dump.c */

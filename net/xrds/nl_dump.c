@@ -70,7 +70,7 @@ static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
 			    const struct xrds_nl_view *view,
 			    struct xrds_sock *xs)
 {
-	u32 uid = from_kuid_munged(view->user_ns, xs->user->uid);
+	u32 uid = from_kuid_munged(view->user_ns, xs->uid);
 	u32 sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
 	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_SOCKET_GET);
 	bool full;
@@ -129,7 +129,7 @@ static int xrds_nl_each_sock(struct xrds_nl_walk *w,
 		if (id != cb->args[0])
 			cb->args[1] = 0;
 		cb->args[0] = id;
-		if (xrds_nl_sees(&w->view, xs->user))
+		if (xrds_nl_sees(&w->view, xs))
 			ret = row(w, xs);
 		if (ret)
 			break;
@@ -285,7 +285,7 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 	u32 flags;
 	bool full;
 
-	if (!xrds_nl_sees(view, xs->user))
+	if (!xrds_nl_sees(view, xs))
 		return -ENOENT;
 	spin_lock_bh(&xs->lock);
 	full = xrds_nl_put_progress(skb, dest);
@@ -323,7 +323,7 @@ static int xrds_nl_put_mr(struct sk_buff *skb, const struct xrds_nl_view *view,
 {
 	u32 flags = (mr->write ? XRDS_REGION_FLAG_WRITE : 0) |
 		    (mr->use_once ? XRDS_REGION_FLAG_USE_ONCE : 0);
-	u32 uid = from_kuid_munged(view->user_ns, mr->user->uid);
+	u32 uid = from_kuid_munged(view->user_ns, mr->xs->uid);
 
 	if (nla_put_u32(skb, XRDS_A_REGION_SOCKET, mr->xs->id) ||
 	    nla_put_u32(skb, XRDS_A_REGION_UID, uid) ||
@@ -350,7 +350,7 @@ static int xrds_nl_fill_mr(struct sk_buff *skb,
 
 	if (!refcount_inc_not_zero(&mr->ref))
 		return ret;
-	if (xrds_nl_sees(view, mr->user))
+	if (xrds_nl_sees(view, mr->xs))
 		ret = xrds_nl_put_mr(skb, view, mr);
 	xrds_mr_put(mr);
 	return ret;

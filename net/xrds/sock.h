@@ -30,7 +30,8 @@ struct xrds_source;
  * struct xrds_sock - one AF_RDS socket
  * @sk:		must be first
  * @xn:		namespace state
- * @user:	who made it, with a reference
+ * @user:	who pays for it, with a reference
+ * @uid:	who made it
  * @id:		number in xn->sock_ids; constant
  * @xn_node:	in xn->socks; xn->lock, RCU readers
  * @bind_node:	in xn->binds while bound
@@ -100,6 +101,7 @@ struct xrds_sock {
 	struct sock sk;
 	struct xrds_net *xn;
 	struct xrds_user *user;
+	kuid_t uid;
 	u32 id;
 	struct list_head xn_node;
 	struct rhash_head bind_node;
