@@ -142,6 +142,7 @@ void xrds_send_push(struct xrds_sock *xs);
  *		socket was congested, and is counted by its destination
  * @eos_reason:	with XRDS_F_EOS
  * @cookie:	RDMA cookie that came with it; 0: none
+ * @reply:	it has come as a reply
  */
 struct xrds_skb_cb {
 	struct in6_addr saddr;
@@ -152,6 +153,7 @@ struct xrds_skb_cb {
 	u8 flags;
 	u8 eos_reason;
 	u64 cookie;
+	bool reply;
 };
 
 static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)
@@ -203,6 +205,10 @@ bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
+
+/* -------------------------------------------------------------- pong.c */
+
+void xrds_pong(struct xrds_conn *conn, u16 port);
 
 /* ------------------------------------------------------------- reply.c */
 

@@ -22,9 +22,10 @@
  * beyond it loses the connection, nothing of it is acknowledged, and it comes
  * again on the next one. For a peer that means well that is slow, but no loss;
  * and with half of that memory in use the socket is congested, however little
- * payload there is in it. Replies, over loopback, too, were asked for, and all
- * others should not pay for who asks and does not read: they are acknowledged
- * and dropped, so are ends of streams, and the socket gets an error.
+ * payload there is in it. But if much of it is replies, which come all the same,
+ * then all others should not pay for who asks and does not read: further
+ * replies, over loopback, too, are acknowledged and dropped, so are ends of
+ * streams, and the socket gets an error.
  */
 #include <linux/uio.h>
 #include <linux/errqueue.h>
@@ -40,10 +41,6 @@
 
 enum {
 	XRDS_ACK_DELAY_MS	= 20,
-	/* answers to pings that may wait in one connection's queue, or for
-	 * their acknowledgment: of some who ping at once, with 64 each
-	 */
-	XRDS_MAX_PONGS		= 256,
 	/* memory that so much payload may take at worst: a buffer of 32 KiB for
 	 * 4 KiB of it, and rounded up
 	 */
@@ -59,56 +56,6 @@ static const struct in6_addr *xrds_recv_daddr(const struct xrds_conn *conn)
 static const struct in6_addr *xrds_recv_saddr(const struct xrds_conn *conn)
 {
 	return conn->key.loop ? &conn->key.laddr : &conn->key.faddr;
-}
-
-/* The connection that carries answers: the same one, but over loopback that
- * of the other direction. With a reference, or ERR_PTR().
- */
-static struct xrds_conn *xrds_recv_reverse(struct xrds_conn *conn)
-{
-	struct xrds_conn_key key = conn->key;
-
-	if (!conn->key.loop || ipv6_addr_equal(&key.laddr, &key.faddr)) {
-		xrds_conn_get(conn);
-		return conn;
-	}
-	key.laddr = conn->key.faddr;
-	key.faddr = conn->key.laddr;
-	return xrds_conn_get_for(conn->xn, conn->user, &key, conn->trans,
-				 GFP_ATOMIC);
-}
-
-/* Answer a message to port 0. The answer is made in softirq context: when
- * there is no memory, or too many wait already, or who has asked does not read
- * what he gets, the ping goes unanswered.
- */
-static void xrds_recv_ping(struct xrds_conn *conn, u16 port)
-{
-	struct xrds_net *xn = conn->xn;
-	struct xrds_msg *msg;
-
-	xrds_count(xn, XRDS_C_RECV_PING);
-	if (!port || !READ_ONCE(xn->ping_enable))
-		return;
-	conn = xrds_recv_reverse(conn);
-	if (IS_ERR(conn))
-		return;
-	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS ||
-	    xrds_cong_blocked(conn, port))
-		goto out;
-
-	msg = xrds_msg_alloc(xn, 0, GFP_ATOMIC | __GFP_NOWARN);
-	if (!msg)
-		goto out;
-	msg->dport = port;
-	/* over loopback we are inside the pump already: leave it to the work */
-	if ((conn->trans->prepare && conn->trans->prepare(conn, msg)) ||
-	    xrds_xmit_queue(conn, msg, !conn->key.loop))
-		xrds_msg_put(msg);
-	else
-		xrds_count(xn, XRDS_C_SEND_PONG);
-out:
-	xrds_conn_put(conn);
 }
 
 /* A message that nobody is going to read goes. */
@@ -136,15 +83,27 @@ static bool xrds_recv_overflows(struct xrds_sock *xs)
 	return xrds_recv_over(xs, 1);
 }
 
-/* Is it taken from its sender even when there is no memory left for it? */
-static bool xrds_recv_taken(struct sk_buff *skb)
+/* Is it taken from its sender even when there is no memory left for it? Plain
+ * messages of those who obey congestion bring it to a half at most.
+ */
+static bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb)
 {
-	return xrds_skb(skb)->flags & (XRDS_F_REPLY | XRDS_F_EOS);
+	return (xrds_skb(skb)->reply || xrds_skb(skb)->flags & XRDS_F_EOS) &&
+	       READ_ONCE(xs->reply_mem) * 4 >
+	       (u64)atomic_read(&xs->sk.sk_rmem_alloc);
 }
 
-static bool xrds_recv_loses(struct xrds_sock *xs, struct sk_buff *skb)
+/* The receiver has lost something: it is told once, until it reads. */
+static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 {
-	return unlikely(xrds_recv_taken(skb)) && xrds_recv_overflows(xs);
+	bool told = xs->loss_told;
+
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	xs->loss_told = true;
+	if (!told)
+		WRITE_ONCE(xs->sk.sk_err, ENOBUFS);
+	return !told;
 }
 
 /* Are senders to be stopped? Tiny messages take much more memory than payload:
@@ -174,6 +133,15 @@ static void xrds_recv_stop(struct xrds_conn *conn)
 			   -ENOBUFS);
 }
 
+static void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	xs->rcv_bytes += xrds_skb(skb)->charge;
+	if (xrds_skb(skb)->reply)
+		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
+}
+
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
@@ -181,8 +149,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
-	bool lost = xrds_recv_loses(xs, skb);
-	bool congested = false, ended;
+	bool congested = false, ended, lost, tell;
 
 	/* a hint only: one more or less does no harm */
 	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
@@ -201,18 +168,20 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
-	if (unlikely(lost)) {
+	lost = unlikely(xrds_recv_overflows(xs)) && xrds_recv_taken(xs, skb);
+	if (lost) {
+		tell = xrds_recv_tell_loss(xs);
 		spin_unlock_bh(&queue->lock);
 		xrds_recv_free(xs, skb);
-		WRITE_ONCE(xs->sk.sk_err, ENOBUFS);
-		sk_error_report(&xs->sk);
+		if (tell)
+			sk_error_report(&xs->sk);
 		goto out;
 	}
 	skb_set_owner_r(skb, &xs->sk);
 	xrds_trace_queued(xs, skb);
 	__skb_queue_tail(queue, skb);
 	WRITE_ONCE(xs->marks_passed, false);
-	xs->rcv_bytes += xrds_skb(skb)->charge;
+	xrds_recv_charge_skb(xs, skb);
 	if (!xs->congested && xrds_recv_full(xs)) {
 		WRITE_ONCE(xs->congested, true);
 		congested = true;
@@ -245,6 +214,7 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	cb->len = wm->len;
 	cb->charge = xrds_recv_charge(wm->len);
 	cb->sport = wm->sport;
+	cb->reply = wm->flags & XRDS_F_REPLY;
 	cb->flags = wm->flags & (XRDS_F_EOS | XRDS_F_REPLY);
 	xrds_skb_trace(skb)->seq = wm->seq;
 	xrds_skb_trace(skb)->tos = conn->key.tos;
@@ -261,8 +231,8 @@ static enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 		/* of a kernel, which nobody has asked whether it may send */
 		result = XRDS_C_RECV_DROP_PONG;
 		kfree_skb(skb);
-	} else if (xs && !conn->key.loop && !xrds_recv_taken(skb) &&
-		   xrds_recv_overflows(xs)) {
+	} else if (xs && !conn->key.loop && xrds_recv_overflows(xs) &&
+		   !xrds_recv_taken(xs, skb)) {
 		result = XRDS_C_RECV_DROP_OVERFLOW;
 		kfree_skb(skb);
 	} else if (xs) {
@@ -387,7 +357,7 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	} else if (!wm->dport) {
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
-		xrds_recv_ping(conn, wm->sport);
+		xrds_pong(conn, wm->sport);
 	} else {
 		result = xrds_recv_deliver(conn, wm, skb);
 		xrds_count(xn, result);
@@ -421,6 +391,9 @@ bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
+	if (xrds_skb((struct sk_buff *)skb)->reply)
+		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
+	xs->loss_told = false;
 	if (!xs->congested || !xrds_recv_drained(xs))
 		return false;
 	WRITE_ONCE(xs->congested, false);
@@ -559,7 +532,7 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 
 	spin_lock_bh(&queue->lock);
 	__skb_queue_head(queue, skb);
-	xs->rcv_bytes += xrds_skb(skb)->charge;
+	xrds_recv_charge_skb(xs, skb);
 	spin_unlock_bh(&queue->lock);
 	/* another reader may have gone to sleep meanwhile */
 	xs->sk.sk_data_ready(&xs->sk);
@@ -588,7 +561,7 @@ static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 	else
 		prepare_to_wait_exclusive(sk_sleep(sk), &wait,
 					  TASK_INTERRUPTIBLE);
-	if (!xrds_recv_ready(xrds_sk(sk), marks) &&
+	if (!xrds_recv_ready(xrds_sk(sk), marks) && !READ_ONCE(sk->sk_err) &&
 	    !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) &&
 	    (peek || !xrds_notices_pending(xrds_sk(sk)))) {
 		if (signal_pending(current))
@@ -757,6 +730,7 @@ void xrds_recv_purge(struct xrds_sock *xs)
 	spin_lock_bh(&queue->lock);
 	skb_queue_splice_init(queue, &drop);
 	xs->rcv_bytes = 0;
+	WRITE_ONCE(xs->reply_mem, 0);
 	cleared = xs->congested;
 	WRITE_ONCE(xs->congested, false);
 	spin_unlock_bh(&queue->lock);

@@ -75,6 +75,10 @@ struct xrds_source;
  * @linger_node: in xn->lingering after close; xn->lock
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
+ * @reply_mem:	memory of replies in it; its lock, and read without for an
+ *		estimate; bytes
+ * @loss_told:	sk_err says that replies were lost, and none was read since;
+ *		its lock
  * @congested:	over the receive limit and not yet drained to half of it;
  *		sk_receive_queue.lock
  * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
@@ -141,6 +145,8 @@ struct xrds_sock {
 	unsigned long linger_end;
 
 	u64 rcv_bytes;
+	u64 reply_mem;
+	bool loss_told;
 	bool congested;
 	bool marks_passed;
 	struct list_head cong_node;
