@@ -44,6 +44,15 @@ def test_connection(rig):
               f"{here}")
 
 
+def test_leak(rig):
+    """Dumps, of connections over RDMA as well, bring nothing but what they
+    are to say.
+    """
+    _ping(rig)
+    rig.a.run(f"test_leak -a {rig.a.ip}", timeout=100)
+    rig.check(_connection(rig.a, rig.b).get("state") == "up", "nothing to dump")
+
+
 def test_device(rig):
     """The device, its limits, and what of them is used."""
     _ping(rig)
