@@ -253,14 +253,34 @@ static void interrupted(int signal)
 	(void)signal;
 }
 
+/* The mapping that an address is in, as the kernel says it */
+static void show_mapping(const char *what, unsigned long at)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start, end;
+	char line[256];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2 &&
+		    at >= start && at < end)
+			tap_diag("%s %#lx is %#lx behind the start of %s", what,
+				 at, at - start, line);
+	if (maps)
+		fclose(maps);
+}
+
 /* What damaged the memory may be an earlier call. */
 static void crashed(int number, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
 
-	tap_diag("fuzzer %d crashed in %s: signal %d, code %d, address %p, at fuzz_run%+lld",
-		 getpid(), fuzz_doing(), number, info->si_code, info->si_addr,
-		 regs[REG_RIP] - (greg_t)fuzz_run);
+	tap_diag("fuzzer %d crashed in %s: signal %d, code %d, address %p",
+		 getpid(), fuzz_doing(), number, info->si_code, info->si_addr);
+	tap_diag("thread %ld, depth %d, trap %lld, error %#llx",
+		 syscall(SYS_gettid), fuzz_self.depth, regs[REG_TRAPNO],
+		 regs[REG_ERR]);
+	show_mapping("ip", regs[REG_RIP]);
+	show_mapping("sp", regs[REG_RSP]);
 	/* and now for good */
 	signal(number, SIG_DFL);
 }
