@@ -14,6 +14,8 @@
 #ifndef _XRDS_TEST_FUZZ_H
 #define _XRDS_TEST_FUZZ_H
 
+#include <pthread.h>
+
 #include "pattern.h"
 #include "sock.h"
 #include "types.h"
@@ -188,8 +190,8 @@ int fuzz_fd(struct fuzz *f);
 void fuzz_fd_add(struct fuzz *f, int fd);
 /* A socket, bound if that succeeds, or -1 */
 int fuzz_socket(struct fuzz *f, int type, int protocol);
-/* Calls until it is told to stop */
-void fuzz_run(u64 seed);
+/* Calls until it is told to stop; first it waits for all that opened is for */
+void fuzz_run(u64 seed, pthread_barrier_t *opened);
 /* The call that this thread makes, or made last */
 const char *fuzz_doing(void);
 /* How often each kind of call was made, and was no error */

@@ -458,8 +458,9 @@ static void nth_set(struct fuzz *f, int nth)
 	int len = snprintf(text, sizeof(text), "%d", nth);
 
 	/* the copy may fail, being what was asked for */
-	while (pwrite(f->nth_fd, text, len, 0) < 0 && errno == EFAULT)
-		;
+	while (pwrite(f->nth_fd, text, len, 0) < 0)
+		if (errno != EFAULT)
+			tap_fail("fail-nth: %s", strerror(errno));
 }
 
 /* This copy may be the one that fails: then nothing did before. */
@@ -527,11 +528,25 @@ static void tick(void)
 	must(syscall(SYS_timer_settime, id, 0, &every, NULL));
 }
 
-void fuzz_run(u64 seed)
+/* A slot may have the number of a socket that has been closed: once more, and
+ * it would be fail-nth, and then failures would not end with the call.
+ */
+static int nth_open(void)
 {
-	struct fuzz f = { .prng = { seed } };
+	int fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 
-	f.nth_fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	for (int i = 0; fd >= 0 && i < FUZZ_SLOTS; i++)
+		if (fuzz_self.fds[i] == fd)
+			fuzz_self.fds[i] = -1;
+	return fd;
+}
+
+void fuzz_run(u64 seed, pthread_barrier_t *opened)
+{
+	struct fuzz f = { .prng = { seed }, .nth_fd = nth_open() };
+
+	if (opened)
+		pthread_barrier_wait(opened);
 	fuzz_ring_open();
 	tick();
 	for (u64 i = 0; !fuzz_shared->limit || i < fuzz_shared->limit; i++)

@@ -96,7 +96,8 @@ static void child_run(u64 seed)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fuzz_self.depth++;
 	fuzz_self.child = 0;
-	fuzz_run(seed);
+	/* of the threads it is the only one here */
+	fuzz_run(seed, NULL);
 	_exit(0);
 }
 
@@ -303,9 +304,12 @@ static void handle(int signal, void (*handler)(int))
 	must(sigaction(signal, &action, NULL));
 }
 
+/* Nobody closes anything before all have opened what is theirs */
+static pthread_barrier_t opened;
+
 static void *run(void *arg)
 {
-	fuzz_run((uintptr_t)arg);
+	fuzz_run((uintptr_t)arg, &opened);
 	return NULL;
 }
 
@@ -347,11 +351,12 @@ void fuzz_process(u64 seed, int number)
 	if (number % MOVED == 2)
 		move();
 	fuzz_mem_start(prng_next(&f.prng));
+	pthread_barrier_init(&opened, NULL, THREADS);
 	for (int i = 0; i < THREADS - 1; i++)
 		if (pthread_create(&threads[i], NULL, run, (void *)(uintptr_t)
 				   prng_next(&f.prng)))
 			tap_fail("no thread");
-	fuzz_run(prng_next(&f.prng));
+	fuzz_run(prng_next(&f.prng), &opened);
 	for (int i = 0; i < THREADS - 1; i++)
 		pthread_join(threads[i], NULL);
 	_exit(0);
