@@ -310,6 +310,11 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 	struct xrds_wire_priv priv;
 	int ret;
 
+	/* a request into the void can be the last, see ib_id.c */
+	if (!xrds_ib_id_up(ep->id)) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		return -ENETDOWN;
+	}
 	ret = xrds_ib_ep_setup(ep);
 	if (ret) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_SETUP_ERROR);

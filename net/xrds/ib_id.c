@@ -6,8 +6,9 @@
  * special queue pair that all connections of the port share. On soft-RoCE a
  * message that finds no route, because the network interface is down, moves
  * that queue pair to the error state, out of which nothing brings it until the
- * device is made anew: it receives no request and no reply any more. That is
- * just the moment when endpoints end, as theirs find no route either.
+ * device is made anew: it receives no request and no reply any more. So does,
+ * since Linux 6.4, a message that the interface drops because it has no carrier.
+ * That is just the moment when endpoints end, as theirs get nowhere either.
  *
  * So while the interface is down nothing is said to the peer. The endpoint
  * goes as always, its queue pair and all that belongs to it; only the
@@ -26,6 +27,7 @@
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <net/addrconf.h>
+#include <net/sch_generic.h>
 
 #include "ib.h"
 
@@ -76,12 +78,22 @@ static const struct net_device *xrds_ib_id_ndev(const struct rdma_cm_id *id)
 	return ipv6_dev_find(route->dev_addr.net, &sin6->sin6_addr, NULL);
 }
 
+/* The queue of an interface without carrier drops all, and is the last to be
+ * back when the carrier is.
+ */
+static bool xrds_ib_ndev_up(const struct net_device *ndev)
+{
+	return READ_ONCE(ndev->flags) & IFF_UP && netif_carrier_ok(ndev) &&
+	       !qdisc_tx_is_noop(ndev);
+}
+
 /**
  * xrds_ib_id_up - can something be said to an identifier's peer?
  * @id: identifier, bound to a device or not
  *
  * Context: any.
- * Return: false while the network interface is down, or without the address.
+ * Return: false while the network interface is down, has no carrier, or not the
+ * address.
  */
 bool xrds_ib_id_up(const struct rdma_cm_id *id)
 {
@@ -92,7 +104,7 @@ bool xrds_ib_id_up(const struct rdma_cm_id *id)
 		return true;
 	rcu_read_lock();
 	ndev = xrds_ib_id_ndev(id);
-	up = ndev && (READ_ONCE(ndev->flags) & IFF_UP);
+	up = ndev && xrds_ib_ndev_up(ndev);
 	rcu_read_unlock();
 	return up;
 }
