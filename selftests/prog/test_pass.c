@@ -8,14 +8,16 @@
  *
  * The sender queues large messages to PORT, a small one to the port behind it
  * from another socket, and a small one to PORT from the first. The receiver sees
- * how many of the large ones are there when that to the other port is: if
- * nothing ever passed, all. It says "ready", and how many it saw; its exit
- * status is the verdict.
+ * by their time stamps how many of the large ones were there when that to the
+ * other port was: if nothing ever passed, all. It says "ready", and how many; its
+ * exit status is the verdict.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include "sock.h"
 #include "tap.h"
@@ -29,40 +31,51 @@ enum {
 
 static char data[BYTES], want[BYTES];
 
-/* Takes the next message to the first port, if there is one. */
-static bool take(int fd, int number, int flags)
+/* Takes the next message; when it came, in microseconds */
+static long long take(int fd, char byte, size_t bytes)
 {
-	size_t bytes = number < LARGE ? BYTES : 1;
-	ssize_t got;
+	char control[CMSG_SPACE(sizeof(struct timeval))] __aligned(8);
+	struct iovec iov = { data, sizeof(data) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+	struct timeval came;
 
-	got = flags ? rds_recv(fd, data, sizeof(data), flags, NULL) :
-		      rds_recv_within(fd, data, sizeof(data), LIMIT_MS, NULL);
-	if (got < 0 && flags)
-		return false;
-	check_ret(got, (long)bytes);
-	memset(want, number, bytes);
+	check_eq(poll_one(fd, POLLIN, tap_ms(LIMIT_MS)), POLLIN);
+	check_ret(recvmsg(fd, &msg, MSG_DONTWAIT), (long)bytes);
+	memset(want, byte, bytes);
 	check(!memcmp(data, want, bytes));
-	return true;
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (!cmsg || cmsg->cmsg_type != SCM_TIMESTAMP)
+		tap_fail("no time stamp");
+	memcpy(&came, CMSG_DATA(cmsg), sizeof(came));
+	return came.tv_sec * 1000000ll + came.tv_usec;
 }
 
 static void receive(const char *local, int port)
 {
 	int fd = rds_bound_to(local, port, NULL);
 	int other = rds_bound_to(local, port + 1, NULL);
+	long long came[LARGE + 1], passing;
 	int number = 0;
-	char byte;
 
 	rds_set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, SPACE);
+	rds_set_int(fd, SOL_SOCKET, SO_TIMESTAMP, 1);
+	rds_set_int(other, SOL_SOCKET, SO_TIMESTAMP, 1);
 	printf("ready\n");
 	fflush(stdout);
 
-	check_ret(rds_recv_within(other, &byte, 1, LIMIT_MS, NULL), 1);
-	while (take(fd, number, MSG_DONTWAIT))
+	for (int i = 0; i <= LARGE; i++)
+		came[i] = take(fd, i, i < LARGE ? BYTES : 1);
+	passing = take(other, 's', 1);
+	while (number < LARGE && came[number] <= passing)
 		number++;
 	printf("%d of %d were there\n", number, LARGE);
 	check(number < LARGE);
-	while (number <= LARGE)
-		take(fd, number++, 0);
 }
 
 static bool acknowledged(void *arg)
