@@ -175,8 +175,10 @@ static void flags_refused(void)
 	static const int flags[] = {
 		MSG_OOB, MSG_PEEK, MSG_DONTROUTE, MSG_CTRUNC, MSG_PROXY,
 		MSG_TRUNC, MSG_WAITALL, MSG_FIN, MSG_SYN, MSG_CONFIRM, MSG_RST,
-		MSG_ERRQUEUE, MSG_MORE, MSG_WAITFORONE, MSG_FASTOPEN,
-		MSG_ZEROCOPY,
+		MSG_ERRQUEUE, MSG_MORE, MSG_FASTOPEN, MSG_ZEROCOPY,
+		/* not MSG_WAITFORONE: the bit is the kernel's own since 6.5,
+		 * which takes it off before anybody sees it
+		 */
 	};
 	union addr self;
 	int fd = rds_bound(&self);
