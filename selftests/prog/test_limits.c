@@ -184,7 +184,8 @@ static void cgroup(void)
 		check_ret(rds_send(fd, chunk, CHUNK, 0, &to), CHUNK);
 	queued = rds_outq(fd);
 	check_eq(queued, GROUP_MSGS * CHUNK);
-	check_range(group_bytes() - before, queued, 2 * queued);
+	/* each processor has up to 64 pages in hand for the group */
+	check_range(group_bytes() - before, queued - queued / 8, 2 * queued);
 
 	/* until nobody has it any more */
 	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
