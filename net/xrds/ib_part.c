@@ -135,7 +135,7 @@ void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
 		wm->has |= XRDS_HAS_EOS;
 		wm->eos_reason = msg->eos_reason;
 	}
-	if (refused || (msg->rop && msg->rop->silent && !msg->len))
+	if (refused || (msg->rop && msg->rop->silent))
 		wm->has |= XRDS_HAS_SILENT;
 	if (!xrds_ib_ep_xrds(ep))
 		xrds_ib_classic_hdr(wm);

@@ -116,7 +116,7 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 	}
 
 	if (rop) {
-		deliver = !status && (msg->len || !rop->silent);
+		deliver = !status && !rop->silent;
 		if (!status && !deliver)
 			xrds_mr_used(conn->xn, &conn->key.faddr, rop->rkey);
 		xrds_rop_done(rop, status);

@@ -207,7 +207,7 @@ struct xrds_node {
  * @op:		enum xrds_rop_op
  * @masked:	an atomic with masks
  * @notify:	the program wants a notice
- * @silent:	an immediate message without payload is not delivered
+ * @silent:	the immediate message is not delivered
  * @fence:	the immediate message waits for the op
  * @id_asked:	the program was told the identifier
  * @done:	has ended; xs->lock
