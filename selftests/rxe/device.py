@@ -165,7 +165,7 @@ def _bind(node, total: int) -> None:
     node.wait_for("ip link set eth0 mtu 9000 up")
     node.run(f"ip addr add {node.ip}/24 dev eth0 && "
              f"ip addr add {node.ip6}/64 dev eth0 nodad" +
-             "".join(f" && ip neigh add {net}{n} dev eth0 nud permanent "
+             "".join(f" && ip neigh replace {net}{n} dev eth0 nud permanent "
                      f"lladdr 52:54:00:78:72:0{n}"
                      for n in others for net in ("10.0.0.", "fd00::")))
     _add(node)
