@@ -14,7 +14,7 @@ X(CONNECT_WITHDRAWN, ib_connect_withdrawn, "requests that their peer took back")
 X(CONNECT_NO_MEM, ib_connect_no_mem, "requests refused for want of memory"),
 X(CONNECT_REFUSED, ib_connect_refused, "requests refused after a look at their connection"),
 X(CONNECT_REJECTED, ib_connect_rejected, "requests of ours that the peer refused"),
-X(CONNECT_UNREACHABLE, ib_connect_unreachable, "attempts that found no address, route or peer"),
+X(CONNECT_UNREACHABLE, ib_connect_unreachable, "attempts without address, route, link or peer"),
 X(CONNECT_SETUP_ERROR, ib_connect_setup_error, "attempts that failed to make a queue pair"),
 X(EP_CREATED, ib_ep_created, "endpoints made"),
 X(EP_FREED, ib_ep_freed, "endpoints freed"),
