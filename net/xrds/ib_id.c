@@ -7,7 +7,7 @@
  * message that finds no route, because the network interface is down, moves
  * that queue pair to the error state, out of which nothing brings it until the
  * device is made anew: it receives no request and no reply any more. So does,
- * since Linux 6.4, a message that the interface drops because it has no carrier.
+ * on Linux 6.12 and 7.2, one that the interface drops for want of a carrier.
  * That is just the moment when endpoints end, as theirs get nowhere either.
  *
  * So while the interface is down nothing is said to the peer. The endpoint

@@ -176,7 +176,7 @@ static void flags_refused(void)
 		MSG_OOB, MSG_PEEK, MSG_DONTROUTE, MSG_CTRUNC, MSG_PROXY,
 		MSG_TRUNC, MSG_WAITALL, MSG_FIN, MSG_SYN, MSG_CONFIRM, MSG_RST,
 		MSG_ERRQUEUE, MSG_MORE, MSG_FASTOPEN, MSG_ZEROCOPY,
-		/* not MSG_WAITFORONE: the bit is the kernel's own since 6.5,
+		/* not MSG_WAITFORONE: on 6.12 the bit is the kernel's own,
 		 * which takes it off before anybody sees it
 		 */
 	};
