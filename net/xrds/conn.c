@@ -587,8 +587,15 @@ static bool xrds_conns_flushed(struct xrds_net *xn,
 	return flushed;
 }
 
-static bool xrds_conns_gone(struct xrds_net *xn,
-			    const struct xrds_transport *trans)
+/**
+ * xrds_conns_gone - have all connections ended?
+ * @xn: namespace
+ * @trans: only those of this transport; NULL: all
+ *
+ * Context: process.
+ * Return: whether they have.
+ */
+bool xrds_conns_gone(struct xrds_net *xn, const struct xrds_transport *trans)
 {
 	struct xrds_conn *conn;
 	bool gone = true;

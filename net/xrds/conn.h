@@ -350,6 +350,7 @@ void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
 		     const struct xrds_wire_hello *hello);
 void xrds_conn_fill_hello(struct xrds_conn *conn,
 			  struct xrds_wire_hello *hello);
+bool xrds_conns_gone(struct xrds_net *xn, const struct xrds_transport *trans);
 void xrds_conn_destroy_all(struct xrds_net *xn,
 			   const struct xrds_transport *trans);
 void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,

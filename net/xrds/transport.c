@@ -29,6 +29,25 @@ void xrds_transport_register(struct xrds_transport *trans)
 }
 EXPORT_SYMBOL_GPL(xrds_transport_register);
 
+/* A namespace with connections of a transport, with a reference: others come and
+ * go while these are waited for. One that is going ends its own.
+ */
+static struct net *xrds_transport_net(const struct xrds_transport *trans)
+{
+	struct net *net, *found = NULL;
+
+	down_read(&net_rwsem);
+	for_each_net(net) {
+		if (xrds_conns_gone(xrds_net(net), trans))
+			continue;
+		found = maybe_get_net(net);
+		if (found)
+			break;
+	}
+	up_read(&net_rwsem);
+	return found;
+}
+
 /**
  * xrds_transport_unregister - withdraw a transport and end its connections
  * @trans: transport without bound sockets
@@ -45,10 +64,10 @@ void xrds_transport_unregister(struct xrds_transport *trans)
 	WRITE_ONCE(trans->leaving, true);
 	up_write(&xrds_transport_lock);
 
-	down_read(&net_rwsem);
-	for_each_net(net)
+	while ((net = xrds_transport_net(trans))) {
 		xrds_conn_destroy_all(xrds_net(net), trans);
-	up_read(&net_rwsem);
+		put_net(net);
+	}
 }
 EXPORT_SYMBOL_GPL(xrds_transport_unregister);
 
