@@ -261,7 +261,6 @@ struct xrds_transport xrds_ib_transport = {
 	.xmit_ctl	= xrds_ib_xmit_ctl,
 	.mr_reg		= xrds_ib_mr_reg,
 	.mr_unreg	= xrds_ib_mr_unreg,
-	.rop_free	= xrds_ib_rop_free,
 	.describe	= xrds_ib_describe,
 	.detail		= xrds_ib_detail,
 	.device		= xrds_ib_device,

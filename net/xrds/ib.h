@@ -722,7 +722,6 @@ bool xrds_ib_flush(struct xrds_conn *conn);
 /* --------------------------------------------------------- ib_rdma.c */
 
 int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_ib_rop_free(struct xrds_rop *rop);
 bool xrds_ib_op_left(const struct xrds_msg *msg);
 bool xrds_ib_op_fresh(const struct xrds_msg *msg);
 bool xrds_ib_op_fenced(const struct xrds_msg *msg);

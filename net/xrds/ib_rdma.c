@@ -152,17 +152,6 @@ int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	return 0;
 }
 
-/**
- * xrds_ib_rop_free - free what an op needed
- * @rop: op that has ended, or was never queued
- *
- * Context: any.
- */
-void xrds_ib_rop_free(struct xrds_rop *rop)
-{
-	kvfree(rop->priv);
-}
-
 /* -------------------------------------------------------------- posting */
 
 /**

@@ -182,8 +182,7 @@ void xrds_rop_put(struct xrds_rop *rop)
 	trace_xrds_ref_put("rop", rop, refcount_read(&rop->ref) - 1, _RET_IP_);
 	if (!refcount_dec_and_test(&rop->ref))
 		return;
-	if (rop->trans->rop_free)
-		rop->trans->rop_free(rop);
+	kvfree(rop->priv);
 	xrds_pin_free(rop->pin);
 	atomic_dec(&xs->xn->nr_rops);
 	kfree(rop);
@@ -301,7 +300,6 @@ static struct xrds_rop *xrds_rop_alloc(struct xrds_sock *xs)
 	INIT_LIST_HEAD(&rop->node);
 	INIT_LIST_HEAD(&rop->notice_node);
 	rop->xs = xs;
-	rop->trans = xs->trans;
 	sock_hold(&xs->sk);
 	atomic_inc(&xs->xn->nr_rops);
 	return rop;

@@ -198,7 +198,6 @@ struct xrds_node {
  * @ref:	the message's, the FIFO's, the notice's
  * @xs:		socket, with a reference
  * @to:		node it goes to
- * @trans:	transport
  * @pin:	local memory
  * @id:		identifier; 0 until issued; xs->lock
  * @token:	the program's name for it
@@ -216,7 +215,8 @@ struct xrds_node {
  * @swap:	operand of an atomic
  * @compare_mask: mask of an atomic
  * @swap_mask:	mask of an atomic
- * @priv:	the transport's
+ * @priv:	the transport's, freed with the op by kvfree(): its module may have
+ *		gone by then
  */
 struct xrds_rop {
 	struct list_head node;
@@ -224,7 +224,6 @@ struct xrds_rop {
 	refcount_t ref;
 	struct xrds_sock *xs;
 	struct xrds_node *to;
-	const struct xrds_transport *trans;
 	struct xrds_pin *pin;
 	u64 id;
 	u64 token;

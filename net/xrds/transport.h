@@ -137,7 +137,8 @@ struct xrds_device_detail {
  *		it, to the receiver at once. Returns 0, and has consumed the
  *		skb; -EAGAIN: the message is to be queued. Process context.
  * @prepare:	process context, may sleep: make what xmit() will need for the
- *		message. Optional. Returns 0 or a negative errno.
+ *		message. Optional. Returns 0 or a negative errno. What it makes
+ *		for msg->rop is in one piece, which the core frees with the op.
  * @xmit:	post a whole message; msg->seq and msg->flags are set, but with
  *		msg->bulk it is xrds_bulk_number() that sets msg->seq: to be
  *		called when the last of the message is about to be posted. Called
@@ -154,7 +155,6 @@ struct xrds_device_detail {
  * @mr_unreg:	make the key void; when it returns no peer touches the memory,
  *		for certain with mr->invalidate, else as far as the device goes
  *		by that. Process context, may sleep.
- * @rop_free:	free what prepare() made for an op. Any context. Optional.
  * @describe:	fill in what RDS_INFO_IB_CONNECTIONS says of the endpoint. Called
  *		with tx_lock held and an endpoint that is up. Only
  *		RDS_TRANS_IB has it.
@@ -197,7 +197,6 @@ struct xrds_transport {
 			u32 len);
 	int (*mr_reg)(struct xrds_mr *mr);
 	void (*mr_unreg)(struct xrds_mr *mr);
-	void (*rop_free)(struct xrds_rop *rop);
 	void (*describe)(const struct xrds_conn *conn,
 			 struct rds6_info_rdma_connection *row);
 	void (*detail)(const struct xrds_conn *conn,

@@ -6,10 +6,12 @@ day.
 """
 
 import os
+import time
 
 import traffic
 
 UNLOADS = int(os.environ.get("UNLOADS", "10"))
+STRANDED = 3
 TIMEOUT = 240 + 6 * UNLOADS
 
 
@@ -78,3 +80,25 @@ def test_peer_unloads(rig):
     rig.b.run("modprobe xrds_ib")
     traffic.run(rig, 500, port=6000)
     rig.check(holder.code is None, "the holder ended")
+
+
+def _strand(rig, what: str, delay_ms: int) -> None:
+    """A program ends, and the module goes before what it has left is done."""
+    knob = "/proc/sys/net/xrds/loop/delay_ms"
+    for _ in range(STRANDED):
+        rig.a.write(knob, str(delay_ms))
+        rig.a.run(f"test_strand {rig.a.ip} {what}", timeout=60)
+        rig.a.write(knob, "0")
+        time.sleep(2 * delay_ms / 1000)
+        rig.a.run("modprobe xrds_ib")
+    traffic.run(rig, 200)
+
+
+def test_used_keys(rig):
+    """Right after keys were used for the last time, while they are ended."""
+    _strand(rig, "keys", 300)
+
+
+def test_op_left(rig):
+    """With an op of a closed socket on its way over loopback."""
+    _strand(rig, "op", 1000)
