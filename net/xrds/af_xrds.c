@@ -582,8 +582,8 @@ static void __net_exit xrds_net_exit(struct net *net)
 	/* ends all connections, and with them what closed sockets have left */
 	xrds_conn_net_exit(xn);
 	cancel_delayed_work_sync(&xn->linger_work);
-	/* regions that were used; then their memory, which goes back */
-	flush_workqueue(xrds_pin_wq);
+	xrds_mr_flush();
+	/* and their memory, which goes back */
 	flush_workqueue(xrds_pin_wq);
 	xrds_source_exit(xn);
 	xrds_mr_exit(xn);

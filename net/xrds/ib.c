@@ -228,6 +228,8 @@ static void __net_exit xrds_ib_net_exit(struct net *net)
 	if (net_eq(net, &init_net))
 		xrds_ib_leave(net);
 	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
+	/* there are no sockets, so all others have ended */
+	xrds_mr_flush();
 	xrds_ib_sysctl_exit(xin);
 	free_percpu(xin->counters);
 }

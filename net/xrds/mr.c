@@ -176,6 +176,20 @@ void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey)
 	xrds_mr_put(mr);
 }
 
+/**
+ * xrds_mr_flush - wait for the ends of regions that were used
+ *
+ * A region whose socket is closed may still be about to end in that way. Then
+ * it is all that needs the module of its transport.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_mr_flush(void)
+{
+	flush_workqueue(xrds_pin_wq);
+}
+EXPORT_SYMBOL_GPL(xrds_mr_flush);
+
 static int xrds_mr_insert(struct xrds_mr *mr)
 {
 	struct xrds_sock *xs = mr->xs;

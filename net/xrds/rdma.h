@@ -129,6 +129,7 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 			     u32 rkey);
 bool xrds_mr_owned(struct xrds_sock *xs, u64 cookie);
 void xrds_mr_put(struct xrds_mr *mr);
+void xrds_mr_flush(void);
 void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey);
 int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
 		   u64 *cookie);
