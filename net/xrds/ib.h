@@ -463,6 +463,7 @@ struct xrds_ib_part {
  * @passed:	other messages sent since the last of them
  * @shared_at:	jiffies when another message was sent beside them, 0: never
  * @blocked:	the core was told to come again
+ * @ctl_blocked: with a control message
  * @broken:	a call to the device failed
  * @closed:	BYE_ACK was sent, nothing may follow it
  * @bye_sent:	BYE was sent
@@ -506,6 +507,7 @@ struct xrds_ib_tx {
 	u32 passed;
 	unsigned long shared_at;
 	bool blocked;
+	bool ctl_blocked;
 	bool broken;
 	bool closed;
 	bool bye_sent;

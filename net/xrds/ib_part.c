@@ -19,6 +19,11 @@
  * some credits are left alone; but behind a number of small ones it is the turn
  * of the large one, and it takes what there is.
  *
+ * An op can have more work requests than there are slots, and each takes as long
+ * as the link needs for much memory. So it leaves a few slots to what is not to
+ * wait for the end of it: the heartbeat, else the connection would be thought
+ * dead, and credits, or the peer would be.
+ *
  * Everything is reserved before anything is posted: slot, credit, mapping.
  * What can fail after that is the call to the device. Then those work requests
  * that it took will complete when the queue pair is drained, the others are
@@ -47,6 +52,8 @@ enum {
 	XRDS_IB_BULK_CREDITS_PART = 4,
 	/* sends that pass it between two of its fragments, when all are short */
 	XRDS_IB_BULK_PASSED	= 4,
+	/* slots that an op leaves to heartbeats and credits */
+	XRDS_IB_CTL_RESERVE	= 4,
 };
 
 /* Map the next piece of payload, as much as one fragment carries. */
@@ -278,7 +285,7 @@ static bool xrds_ib_part_ready(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 	const struct xrds_ib_part *part = &tx->part[tag];
 
 	if (xrds_ib_op_left(part->msg)) {
-		if (tx->used < tx->nr)
+		if (tx->used + XRDS_IB_CTL_RESERVE < tx->nr)
 			return true;
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
 		return false;

@@ -203,8 +203,10 @@ int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 	if (ep->tx.broken)
 		return -ENOTCONN;
 	ret = ep->tx.closed ? -EAGAIN : xrds_ib_ctl_send(ep, type, data, len);
-	if (ret == -EAGAIN)
+	if (ret == -EAGAIN) {
 		ep->tx.blocked = true;
+		ep->tx.ctl_blocked = true;
+	}
 	return ret;
 }
 
@@ -364,6 +366,23 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 	return xrds_ib_part_post(ep, bulk);
 }
 
+static int xrds_ib_bulk_more(struct xrds_ib_ep *ep, bool in_work)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	int ret;
+
+	if (!tx->part[1].msg)
+		return 0;
+	if (!in_work && !xrds_ib_bulk_turn(tx)) {
+		queue_work(xrds_ib_wq, &ep->bulk_work);
+		return 0;
+	}
+	ret = xrds_ib_part_post(ep, 1);
+	/* the next one may begin */
+	tx->blocked |= !tx->part[1].msg;
+	return ret;
+}
+
 /* Slots or credits have come: go on with what is in mid-way. Returns 1 if the
  * core waits for room and there is some, 0, or a negative errno.
  */
@@ -379,21 +398,21 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 		return 0;
 	if (tx->part[0].msg) {
 		ret = xrds_ib_part_post(ep, 0);
-		if (ret || tx->part[0].msg)
-			return ret;
-	}
-	if (tx->part[1].msg && !in_work && !xrds_ib_bulk_turn(tx)) {
-		queue_work(xrds_ib_wq, &ep->bulk_work);
-	} else if (tx->part[1].msg) {
-		ret = xrds_ib_part_post(ep, 1);
 		if (ret)
 			return ret;
-		/* the next one may begin */
-		tx->blocked |= !tx->part[1].msg;
+	}
+	if (!tx->part[0].msg) {
+		ret = xrds_ib_bulk_more(ep, in_work);
+		if (ret)
+			return ret;
+	} else if (!tx->ctl_blocked) {
+		/* all messages wait behind it */
+		return 0;
 	}
 	if (!tx->blocked || !xrds_ib_can_send(ep, xrds_ib_grantable(ep)))
 		return 0;
 	tx->blocked = false;
+	tx->ctl_blocked = false;
 	return 1;
 }
 

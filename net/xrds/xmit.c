@@ -443,11 +443,12 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 	if (unlikely(conn->tx_closing))
 		return xrds_close_xmit(conn) ?: xrds_xmit_ack(conn);
 
-	ret = xrds_xmit_ctl_msg(conn);
+	/* first what goes although a long op holds up all messages */
+	ret = xrds_xmit_keepalive(conn);
+	if (!ret)
+		ret = xrds_xmit_ctl_msg(conn);
 	if (!ret)
 		ret = xrds_cong_xmit(conn);
-	if (!ret)
-		ret = xrds_xmit_keepalive(conn);
 	if (ret)
 		return ret;
 

@@ -19,6 +19,7 @@ enum {
 	VECTORS		= 1024,		/* UIO_MAXIOV */
 	GUARD		= 64,		/* bytes around what is written */
 	ROOM		= 512 * 1024,
+	PIECE_BYTES	= 2000,
 	SMALL		= 100,
 	IN_FLIGHT	= 64,		/* ops that memory is pinned for */
 	PIN_BYTES	= 256 * 1024,
@@ -166,6 +167,31 @@ static void sizes(void)
 	size_one(&r, fd, DEVICE_BYTES - 7, 3, 7);
 	check_err(mr_get(fd, pages(DEVICE_BYTES + PAGE_BYTES),
 			 DEVICE_BYTES + 1, 0, &cookie), EMSGSIZE);
+}
+
+/* As many work requests as possible, and so slots of the connection */
+static void pieces(void)
+{
+	static struct rds_iovec vec[VECTORS];
+	char *mem = pages(VECTORS * PAGE_BYTES), *flat = pages(DEVICE_BYTES);
+	size_t bytes = VECTORS * PIECE_BYTES;
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct remote r;
+	struct op op;
+
+	remote_open(&r);
+	t = remote_get(&r, 0, bytes, WRITABLE);
+	stamp(flat, bytes, 1);
+	for (size_t i = 0; i < VECTORS; i++) {
+		vec[i].addr = (uintptr_t)mem + i * PAGE_BYTES;
+		vec[i].bytes = PIECE_BYTES;
+	}
+	vector_scatter(vec, VECTORS, flat);
+	op = op_write(&t, 0, NULL, bytes);
+	op_vector(&op, vec, VECTORS);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(remote_stamped(&r, 0, bytes, 1));
 }
 
 /* --------------------------------------------------------------- atomics */
@@ -646,6 +672,7 @@ static const struct mode modes[] = {
 	{ "smoke", smoke },
 	{ "vectors", vectors },
 	{ "sizes", sizes },
+	{ "pieces", pieces },
 	{ "atomics", atomics },
 	{ "masked", masked },
 	{ "immediate", immediate },

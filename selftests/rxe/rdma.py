@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """RDMA ops between two nodes, while nothing is wrong with the network."""
 
+import close
 import remote
 import traffic
 
 TIMEOUT = 180
+HEARTBEAT_MS = 200
+RATE = "8mbit"              # two seconds and more for what fits an op
 
 
 def test_smoke(rig):
@@ -33,6 +36,23 @@ def test_vectors(rig):
 def test_sizes(rig):
     """A byte, a mebibyte, and all that the device takes, unaligned."""
     _mode(rig, "sizes")
+
+
+def test_long(rig):
+    """An op that has every slot for long is no sign of a dead peer."""
+    knobs = {"rds/ib/max_send_wr": 16, "xrds/ib/ack_timeout": 20,
+             "xrds/heartbeat_ms": HEARTBEAT_MS}
+    for node in rig.nodes:
+        for name, value in knobs.items():
+            node.write(f"/proc/sys/net/{name}", str(value))
+    rig.a.run(f"tc qdisc add dev eth0 root netem rate {RATE} limit 9999")
+    before = close.counters(rig.a)
+    remote.run(rig, "test_remote pieces")
+    grown = close.delta(rig.a, before)
+    rig.diag(f"{grown['send_heartbeat']} heartbeats, "
+             f"{grown['ib_tx_ring_full']} times without a slot")
+    rig.check(grown["ib_tx_ring_full"] > 0, "there was always a slot")
+    rig.check(not grown["conn_timeout"], "the connection was given up")
 
 
 def test_atomics(rig):
