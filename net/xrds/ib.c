@@ -90,22 +90,28 @@ enum {
 };
 
 #define XRDS_IB_SYSCTL(_name, _field, _min, _max)			\
+	XRDS_IB_SYSCTL_BY(proc_douintvec_minmax, _name, _field, _min, _max)
+
+#define XRDS_IB_BOUND(_name, _field, _min, _max)			\
+	XRDS_IB_SYSCTL_BY(xrds_sysctl_bound, _name, _field, _min, _max)
+
+#define XRDS_IB_SYSCTL_BY(_handler, _name, _field, _min, _max)		\
 	{								\
 		.procname	= _name,				\
 		.data		= (void *)offsetof(struct xrds_ib_net, _field), \
 		.maxlen		= sizeof(unsigned int),			\
 		.mode		= 0644,					\
-		.proc_handler	= proc_douintvec_minmax,		\
+		.proc_handler	= _handler,				\
 		.extra1		= &(unsigned int){ _min },		\
 		.extra2		= &(unsigned int){ _max },		\
 	}
 
 /* Names that mainline has; .data is an offset until a namespace copies it. */
 static const struct ctl_table xrds_ib_table_rds[] = {
-	XRDS_IB_SYSCTL("max_send_wr", max_send_wr,
-		       XRDS_IB_MIN_SEND_WR, XRDS_IB_MAX_SEND_WR),
-	XRDS_IB_SYSCTL("max_recv_wr", max_recv_wr,
-		       XRDS_IB_MIN_RECV_WR, XRDS_IB_MAX_RECV_WR),
+	XRDS_IB_BOUND("max_send_wr", max_send_wr,
+		      XRDS_IB_MIN_SEND_WR, XRDS_IB_MAX_SEND_WR),
+	XRDS_IB_BOUND("max_recv_wr", max_recv_wr,
+		      XRDS_IB_MIN_RECV_WR, XRDS_IB_MAX_RECV_WR),
 	XRDS_IB_SYSCTL("max_unsignaled_wr", max_unsignaled_wr,
 		       1, XRDS_IB_MAX_UNSIGNALED_WR),
 };
@@ -113,15 +119,15 @@ static const struct ctl_table xrds_ib_table_rds[] = {
 static const struct ctl_table xrds_ib_table_xrds[] = {
 	XRDS_IB_SYSCTL("max_unsignaled_wr", max_unsignaled_wr,
 		       1, XRDS_IB_MAX_UNSIGNALED_WR),
-	XRDS_IB_SYSCTL("recv_window", recv_window,
-		       XRDS_IB_MIN_WINDOW, XRDS_IB_MAX_WINDOW),
+	XRDS_IB_BOUND("recv_window", recv_window,
+		      XRDS_IB_MIN_WINDOW, XRDS_IB_MAX_WINDOW),
 	XRDS_IB_SYSCTL("retry_count", retry_count,
 		       0, XRDS_IB_MAX_RETRY_COUNT),
 	XRDS_IB_SYSCTL("ack_timeout", ack_timeout,
 		       XRDS_IB_MIN_ACK_TIMEOUT, XRDS_IB_MAX_ACK_TIMEOUT),
-	XRDS_IB_SYSCTL("max_half_open", max_half_open,
-		       1, XRDS_IB_MAX_HALF_OPEN),
-	XRDS_IB_SYSCTL("max_conns", max_conns, 1, XRDS_IB_MAX_CONNS),
+	XRDS_IB_BOUND("max_half_open", max_half_open,
+		      1, XRDS_IB_MAX_HALF_OPEN),
+	XRDS_IB_BOUND("max_conns", max_conns, 1, XRDS_IB_MAX_CONNS),
 	XRDS_IB_SYSCTL("bundle_bytes", bundle_bytes,
 		       0, XRDS_WIRE_MAX_BUNDLE_BYTES),
 };
@@ -156,7 +162,8 @@ static void xrds_ib_sysctl_unregister(struct ctl_table_header *header)
 	kfree(table);
 }
 
-static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
+/* Of the first namespace; the others begin with what that has. */
+static void xrds_ib_sysctl_defaults(struct xrds_ib_net *xin)
 {
 	/* with what else an endpoint posts, what a power of two holds: soft-RoCE
 	 * rounds queues up, and those for completions too
@@ -170,6 +177,28 @@ static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
 	xin->max_half_open = 1024;
 	xin->max_conns = 16384;
 	xin->bundle_bytes = XRDS_WIRE_MAX_BUNDLE_BYTES;
+}
+
+static void xrds_ib_sysctl_inherit(struct xrds_ib_net *xin,
+				   const struct xrds_ib_net *first)
+{
+	xin->max_send_wr = READ_ONCE(first->max_send_wr);
+	xin->max_recv_wr = READ_ONCE(first->max_recv_wr);
+	xin->max_unsignaled_wr = READ_ONCE(first->max_unsignaled_wr);
+	xin->recv_window = READ_ONCE(first->recv_window);
+	xin->retry_count = READ_ONCE(first->retry_count);
+	xin->ack_timeout = READ_ONCE(first->ack_timeout);
+	xin->max_half_open = READ_ONCE(first->max_half_open);
+	xin->max_conns = READ_ONCE(first->max_conns);
+	xin->bundle_bytes = READ_ONCE(first->bundle_bytes);
+}
+
+static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
+{
+	if (net_eq(xin->net, &init_net))
+		xrds_ib_sysctl_defaults(xin);
+	else
+		xrds_ib_sysctl_inherit(xin, xrds_ib_net(&init_net));
 
 	xin->ctl_rds = xrds_ib_sysctl_register(xin, "net/rds/ib",
 					       xrds_ib_table_rds,

@@ -170,14 +170,17 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 /* A queue of its own posts nothing but the buffer for the hello. */
 static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 {
-	u32 max = READ_ONCE(ep->xin->max_recv_wr);
+	/* a queue that is shared is shared by all namespaces */
+	const struct xrds_ib_net *first = xrds_ib_net(&init_net);
 	struct xrds_ib_dev *ibdev = ep->ibdev;
 	u32 window = ep->tx.window;
 	struct xrds_ib_rq *rq;
 	int ret;
 
-	rq = ibdev->shared ? xrds_ib_dev_rq(ibdev, max, window) :
-			     xrds_ib_rq_create(ibdev, false, window, window);
+	rq = ibdev->shared ?
+	     xrds_ib_dev_rq(ibdev, READ_ONCE(first->max_recv_wr),
+			    READ_ONCE(first->recv_window)) :
+	     xrds_ib_rq_create(ibdev, false, window, window);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ep->rq = rq;

@@ -30,16 +30,28 @@ static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 	return ret;
 }
 
-/* Bounds of what a namespace may cost the host are for who administers that:
- * anybody may be the administrator of a namespace of his own.
+/**
+ * xrds_sysctl_bound - handler of a bound of what a namespace may cost the host
+ * @table: knob, an unsigned int
+ * @write: or read
+ * @buffer: text
+ * @lenp: its length
+ * @ppos: position in the file
+ *
+ * Such bounds are for who administers the host: anybody may be the
+ * administrator of a namespace of his own.
+ *
+ * Context: process.
+ * Return: 0, -EPERM, or what proc_douintvec_minmax() says.
  */
-static int xrds_sysctl_bound(XRDS_CTL_CONST struct ctl_table *table, int write,
-			     void *buffer, size_t *lenp, loff_t *ppos)
+int xrds_sysctl_bound(XRDS_CTL_CONST struct ctl_table *table, int write,
+		      void *buffer, size_t *lenp, loff_t *ppos)
 {
 	if (write && !capable(CAP_NET_ADMIN))
 		return -EPERM;
 	return proc_douintvec_minmax(table, write, buffer, lenp, ppos);
 }
+EXPORT_SYMBOL_GPL(xrds_sysctl_bound);
 
 /* In the templates @data is an offset into struct xrds_net. */
 #define XRDS_KNOB(_name, _field, _min, _max) \

@@ -280,6 +280,8 @@ static inline void xrds_count_add(struct xrds_net *xn, enum xrds_counter c,
 /* sysctl.c */
 int xrds_sysctl_net_init(struct xrds_net *xn);
 void xrds_sysctl_net_exit(struct xrds_net *xn);
+int xrds_sysctl_bound(XRDS_CTL_CONST struct ctl_table *table, int write,
+		      void *buffer, size_t *lenp, loff_t *ppos);
 
 /* stats.c */
 void xrds_counters_register(struct xrds_extra_counters *extra);

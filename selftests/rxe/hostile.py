@@ -219,6 +219,26 @@ def test_max_conns(rig):
     reform(rig)
 
 
+def test_bounds(rig):
+    """The administrator of a namespace of his own does not set what peers may
+    cost the host, and begins with what the host has set.
+    """
+    for path in ("rds/ib/max_send_wr", "rds/ib/max_recv_wr",
+                 "xrds/ib/recv_window", "xrds/ib/max_half_open",
+                 "xrds/ib/max_conns"):
+        knob = f"/proc/sys/net/{path}"
+        was = rig.a.read(knob).strip()
+        rig.a.write(knob, "100")
+        inside = rig.a.run(f"unshare -Urn bash -c 'cat {knob}; "
+                           f"echo 200 > {knob}; cat {knob}'").out
+        rig.a.write(knob, was)
+        rig.check(inside.count("Operation not permitted") == 1 and
+                  inside.split().count("100") == 2, f"{path}: {inside}")
+    # what concerns its own traffic only is its own
+    rig.a.run("unshare -Urn bash -c "
+              f"'echo 5 > {SYSCTL}/ib/retry_count'")
+
+
 def test_torn(rig):
     """A message that never ends takes a buffer with it, of the queue that all
     peers share: others are found for them.
