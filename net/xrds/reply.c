@@ -66,6 +66,20 @@ static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
 	return held;
 }
 
+/* Needs a message no reservation? The kernel's answer to a ping is not to be
+ * answered, and the end of a stream is not either. Nor is anything once that was
+ * switched off, which may have been after the reader looked.
+ */
+static bool xrds_reply_none_due(const struct xrds_sock *xs,
+				const struct sk_buff *skb)
+{
+	const struct xrds_skb_cb *cb = xrds_skb((struct sk_buff *)skb);
+
+	lockdep_assert_held(&xs->lock);
+
+	return !xs->reply_reserve || !cb->sport || cb->flags & XRDS_F_EOS;
+}
+
 /* The first message whose source can be answered, ends of streams among them
  * if they are wanted, or NULL. *dest is its source, with a reference, or NULL
  * if that has none yet.
@@ -83,15 +97,14 @@ static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool marks,
 
 	skb_queue_walk(queue, skb) {
 		*dest = NULL;
-		/* the kernel's answer to a ping is not to be answered */
-		if (!xrds_skb(skb)->sport)
-			return skb;
-		/* nor is the end of a stream, which overtakes nothing of it */
+		/* the end of a stream overtakes nothing of it */
 		if (xrds_skb(skb)->flags & XRDS_F_EOS) {
 			if (marks && !xrds_reply_held(xs, skb))
 				return skb;
 			continue;
 		}
+		if (xrds_reply_none_due(xs, skb))
+			return skb;
 		/* mostly they come in a row */
 		if (held && xrds_reply_same_source(held, skb))
 			continue;
@@ -131,14 +144,6 @@ bool xrds_reply_ready(struct xrds_sock *xs, bool marks)
 	return ready;
 }
 
-/* Needs the message no reservation? */
-static bool xrds_reply_none_due(const struct sk_buff *skb)
-{
-	const struct xrds_skb_cb *cb = xrds_skb((struct sk_buff *)skb);
-
-	return !cb->sport || cb->flags & XRDS_F_EOS;
-}
-
 /* One attempt; *from is a source that needs a destination first. */
 static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 				      bool marks, bool *cleared,
@@ -157,7 +162,7 @@ static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 		*cleared |= xrds_recv_drop_mark(xs, skb);
 	if (skb && peek) {
 		refcount_inc(&skb->users);
-	} else if (skb && (dest || xrds_reply_none_due(skb))) {
+	} else if (skb && (dest || xrds_reply_none_due(xs, skb))) {
 		if (dest)
 			xrds_dest_promise(dest);
 		__skb_unlink(skb, queue);

@@ -27,6 +27,8 @@ enum {
 	MARK_BYTES	= 16,		/* what an empty message is charged */
 	ANSWERS		= 24,		/* of 1 MiB */
 	RECV_KB		= 4096,
+	READERS		= 3,
+	TOGGLES		= 20000,
 };
 
 static char data[SPACE];
@@ -134,6 +136,48 @@ static void clears_and_fails(void)
 	waker_stop(&w);
 	close(tx);
 	close(rx);
+}
+
+struct echo {
+	int fd;
+	union addr to;
+	bool stop;
+};
+
+/* Sends to itself, and reads that */
+static void *echo_thread(void *arg)
+{
+	struct echo *e = arg;
+	char c;
+
+	while (!READ_ONCE(e->stop)) {
+		rds_send(e->fd, "x", 1, MSG_DONTWAIT, &e->to);
+		rds_recv(e->fd, &c, 1, MSG_DONTWAIT, NULL);
+	}
+	return NULL;
+}
+
+/* A read that has begun with reservation and ends without reserves nothing:
+ * what it had would be in the way of another size.
+ */
+static void off_at_once(void)
+{
+	pthread_t threads[READERS];
+	struct echo e = { 0 };
+
+	e.fd = rds_bound(&e.to);
+	for (int i = 0; i < READERS; i++)
+		must(-pthread_create(&threads[i], NULL, echo_thread, &e));
+	for (int i = 0; i < tap_count(TOGGLES); i++) {
+		if (!check_ret(reserve(e.fd, 1 + i % 2), 0))
+			break;
+		check_ret(reserve(e.fd, 0), 0);
+	}
+	WRITE_ONCE(e.stop, true);
+	for (int i = 0; i < READERS; i++)
+		pthread_join(threads[i], NULL);
+	check_eq(reserved(e.fd, &e.to), 0);
+	close(e.fd);
 }
 
 /* -------------------------------------------------------------- settings */
@@ -692,6 +736,7 @@ static const struct tap_case cases[] = {
 	  readers_off, 0, 0 },
 	{ "off_hands_out", "without reservation everything can be read",
 	  off_hands_out, 0, 0 },
+	{ "off_at_once", "and none is made any more", off_at_once, 0, 0 },
 	{ "clears_and_fails", "a read that fails may end congestion",
 	  clears_and_fails, 0, 0 },
 	{ "throttles", "who asks and is not answered is stopped", throttles,
