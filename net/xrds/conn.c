@@ -128,6 +128,7 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	INIT_LIST_HEAD(&conn->bulkq);
 	conn->bulk_over = U32_MAX;
 	INIT_LIST_HEAD(&conn->inflight);
+	INIT_LIST_HEAD(&conn->ops);
 	INIT_LIST_HEAD(&conn->users);
 	INIT_LIST_HEAD(&conn->cong_waiters);
 	skb_queue_head_init(&conn->cong_rx);

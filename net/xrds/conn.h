@@ -208,6 +208,7 @@ struct xrds_classic {
  * @bulk_last:	the last one that was put on @bulkq, by streams; @lock
  * @inflight:	handed over and not acknowledged, by sequence; @lock
  * @acked:	highest acknowledgment taken; @lock
+ * @ops:	ops of messages in the three queues, oldest first; @lock
  * @nr_new:	messages in the three queues without a number yet; @lock
  * @kmsgs:	messages of the kernel itself in the three queues; @lock
  * @tx_peer_inc: incarnation of the peer that @inflight was sent to, 0: none
@@ -294,6 +295,7 @@ struct xrds_conn {
 	struct list_head sendq;
 	struct list_head bulkq;
 	struct list_head inflight;
+	struct list_head ops;
 	u32 nr_bulk;
 	u32 bulk_over;
 	u32 stamp;

@@ -298,6 +298,7 @@ static struct xrds_rop *xrds_rop_alloc(struct xrds_sock *xs)
 		return ERR_PTR(-ENOMEM);
 	refcount_set(&rop->ref, 1);
 	INIT_LIST_HEAD(&rop->node);
+	INIT_LIST_HEAD(&rop->conn_node);
 	INIT_LIST_HEAD(&rop->notice_node);
 	rop->xs = xs;
 	sock_hold(&xs->sk);

@@ -195,6 +195,8 @@ struct xrds_node {
 /**
  * struct xrds_rop - an RDMA op or atomic
  * @node:	in to->ops, from its issue until it leaves; xs->lock
+ * @conn_node:	in conn->ops while @msg is in a queue of it; conn->lock
+ * @msg:	immediate message, whose the op is; conn->lock
  * @notice_node: in xs->notices; xs->lock
  * @ref:	the message's, the FIFO's, the notice's
  * @xs:		socket, with a reference
@@ -221,6 +223,8 @@ struct xrds_node {
  */
 struct xrds_rop {
 	struct list_head node;
+	struct list_head conn_node;
+	struct xrds_msg *msg;
 	struct list_head notice_node;
 	refcount_t ref;
 	struct xrds_sock *xs;

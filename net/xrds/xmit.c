@@ -73,6 +73,15 @@ static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
 	list_add_tail(&msg->dest_node, &dest->msgs);
 }
 
+static void xrds_xmit_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	lockdep_assert_held(&conn->lock);
+
+	msg->rop->msg = msg;
+	list_add_tail(&msg->rop->conn_node, &conn->ops);
+	xrds_rop_issue(msg->rop);
+}
+
 /* Returns the state that the connection had, DEAD: it has not taken it. */
 static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 					struct xrds_msg *msg)
@@ -87,7 +96,7 @@ static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 		if (!xrds_bulk_keeps(conn, msg))
 			list_add_tail(&msg->node, &conn->sendq);
 		if (msg->rop)
-			xrds_rop_issue(msg->rop);
+			xrds_xmit_append_op(conn, msg);
 		conn->nr_new++;
 		if (msg->dest)
 			xrds_xmit_append_dest(conn, msg);

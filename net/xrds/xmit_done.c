@@ -119,6 +119,8 @@ void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		conn->nr_bulk--;
 	if (!msg->seq)
 		conn->nr_new--;
+	if (msg->rop)
+		list_del_init(&msg->rop->conn_node);
 	xrds_xmit_set_inflight(msg, false);
 	list_del_init(&msg->dest_node);
 	msg->ended = true;

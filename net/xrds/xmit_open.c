@@ -20,6 +20,7 @@
  */
 #include "conn.h"
 #include "msg.h"
+#include "rdma.h"
 #include "xrds.h"
 
 enum {
@@ -196,19 +197,16 @@ void xrds_xmit_close(struct xrds_conn *conn)
  */
 void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
 {
-	struct xrds_msg *msg, *tmp;
-	/* a call to the device that failed has put what it was for back */
-	struct list_head *queues[] = {
-		&conn->inflight, &conn->sendq, &conn->bulkq,
-	};
-	unsigned int i;
+	struct xrds_rop *rop, *tmp;
 	LIST_HEAD(drop);
 
+	/* not the messages: this follows each attempt to connect, and there may
+	 * be very many of them
+	 */
 	spin_lock_bh(&conn->lock);
-	for (i = 0; i < ARRAY_SIZE(queues); i++)
-		list_for_each_entry_safe(msg, tmp, queues[i], node)
-			if (msg->rop && (msg->posted || unposted))
-				xrds_xmit_end(conn, msg, &drop);
+	list_for_each_entry_safe(rop, tmp, &conn->ops, conn_node)
+		if (rop->msg->posted || unposted)
+			xrds_xmit_end(conn, rop->msg, &drop);
 	spin_unlock_bh(&conn->lock);
 
 	xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP, RDS_RDMA_DROPPED);
