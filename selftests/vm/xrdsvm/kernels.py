@@ -33,6 +33,7 @@ class Kernel:
     slow: float = 1.0       # factor on time limits
     kmemleak: bool = False  # it can say what leaked
     injects: bool = False   # it can let allocations fail
+    faults: tuple[str, ...] = ()    # its own functions that are known to warn
     root: Path | None = None    # where headers and compiler are, by chroot
 
     @property

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from . import qemu
-from .host import RigError
+from .host import RigError, note
 from .kernels import Kernel
 
 BOOT_SECONDS = 180
@@ -29,6 +29,9 @@ BAD = re.compile(
 # What the kernel says, trace included, where a test lets allocations fail.
 STARVED = re.compile(r"(vmalloc error|page allocation failure)"
                      r"(?:[^\n]*\n){1,12}?[^\n]*Call Trace:")
+# A warning, from its first line to its last.
+WARNING = re.compile(r"[^\n]*\[ cut here \][^\n]*\n(?P<text>.*?)"
+                     r"---\[ end trace \w+ \]---", re.DOTALL)
 
 
 class Failed(AssertionError):
@@ -314,8 +317,20 @@ class Node:
         text = fresh.decode(errors="replace")
         if self.starved:
             text = STARVED.sub(r"\1", text)
+        if self.kernel.faults:
+            text = WARNING.sub(self._without_fault, text)
         return [line.strip() for line in text.splitlines()
                 if BAD.search(line)]
+
+    def _without_fault(self, warning: re.Match) -> str:
+        """A warning, or nothing if it is a known fault of the kernel's."""
+        line = re.search(r"WARNING: [^\n]*", warning["text"])
+        name = re.search(rf"\b({'|'.join(self.kernel.faults)})\+0x",
+                         line[0] if line else "")
+        if not name:
+            return warning[0]
+        note(f"{self}: a known fault of this kernel: {name[1]}() warns")
+        return ""
 
     def last_words(self, count: int = 20) -> str:
         """Its console log from the first complaint on, or just the end."""

@@ -18,6 +18,10 @@ ROOT = CACHE / "sid"
 MIRROR = "http://deb.debian.org/debian"
 PACKAGES = ("make", "gcc", "libc6-dev", "linux-headers-amd64")
 QUIET = ("-q", "-y", "--no-install-recommends")
+# What warns in 7.2 although nothing of ours is wrong. A write whose queue pair
+# fails between two of its packets goes on without a region; and in-tree RDS
+# counts its buffers before all are back when it is unloaded.
+FAULTS = ("rxe_mr_copy", "rds_ib_recv_exit")
 # arguments: root, tree, command; the mounts end with the process
 IN_ROOT = """set -e
 root=$1 tree=$2
@@ -43,7 +47,8 @@ def find(name: str) -> Kernel:
         _fetch(release, tree)
     vmlinuz = tree / "usr/lib/modules" / release / "vmlinuz"
     return Kernel(name, release, Path("/usr/src") / headers.name, vmlinuz,
-                  tree / "usr", root=ROOT)
+                  tree / "usr", append="panic_on_warn=0", faults=FAULTS,
+                  root=ROOT)
 
 
 def _make_root() -> None:
