@@ -42,6 +42,9 @@
  */
 #include "ib.h"
 
+/* for the driver to tell the peer what it must not do */
+enum { XRDS_IB_NAK_MS = 100 };
+
 /* ----------------------------------------------------------- reporting */
 
 /**
@@ -118,18 +121,26 @@ int xrds_ib_wc_errno(const struct ib_wc *wc)
 
 /* Asynchronous event of the queue pair. Some drivers report it from their
  * interrupt handler, where conn->lock is out of reach: the watch does the rest.
+ * Where the peer has asked for what it must not have, the driver may not have
+ * told it yet, and would not tell it once the queue pair is taken down; but that
+ * is how the peer learns whose op is guilty. It disconnects then, mostly long
+ * before its time is over.
  */
 static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 {
 	struct xrds_ib_ep *ep = context;
+	unsigned int ms = 0;
 
 	switch (event->event) {
-	case IB_EVENT_QP_FATAL:
 	case IB_EVENT_QP_REQ_ERR:
 	case IB_EVENT_QP_ACCESS_ERR:
+		ms = XRDS_IB_NAK_MS;
+		fallthrough;
+	case IB_EVENT_QP_FATAL:
 		xrds_ib_count(ep->xin, XRDS_IB_C_EP_QP_EVENT);
 		set_bit(XRDS_IB_QP_ERROR, &ep->once);
-		mod_delayed_work(xrds_ib_wq, &ep->watch, 0);
+		mod_delayed_work(xrds_ib_wq, &ep->watch,
+				 msecs_to_jiffies(ms));
 		break;
 	default:
 		/* That the peer's first message came before the connection
