@@ -41,6 +41,12 @@ LOWERED = (("sock_max_recv_kb", 4096), ("max_memory_kb", 64 * 1024),
            ("max_connections", 2000))
 
 
+# The RDMA core gives each network namespace thousands of files in sysfs for each
+# device, and needs seconds on a debug kernel to take them back, one namespace
+# after the other. So each user's programs have no more than so many at a time.
+NAMESPACES = 32
+
+
 class _Memory:
     """What node A has, now and at worst."""
 
@@ -116,6 +122,7 @@ def test_together(rig):
     rig.diag(f"TOGETHER_SEED={SEED} TOGETHER_SECONDS={SECONDS}")
     for name, value in LOWERED:
         rig.a.write(f"{hostile.SYSCTL}/{name}", str(value))
+    rig.a.write("/proc/sys/user/max_net_namespaces", str(NAMESPACES))
     rig.a.starved = rig.kernel.name == "debug"
     pair = hostile.bystanders(rig)
     _exchange(pair, 0)
