@@ -359,6 +359,8 @@ enum {
 	XRDS_IB_EXTRA_SEND_WR	= 2,	/* a nudge, and the drain's marker */
 	/* until the peer's device has what was posted before the end */
 	XRDS_IB_FLUSH_MS	= 1000,
+	/* for a device to tell whose op the peer's device has refused */
+	XRDS_IB_NAK_MS		= 100,
 	/* a queue pair that completes nothing for so long at least is stuck */
 	XRDS_IB_STALL_MS	= 5000,
 };
@@ -375,6 +377,7 @@ enum {
 	XRDS_IB_FAILED,		/* a reason to end was reported */
 	XRDS_IB_HALF_OPEN,	/* counted in xin->half_open */
 	XRDS_IB_QP_ERROR,	/* the queue pair has reported an error */
+	XRDS_IB_LEFT,		/* the peer has disconnected under an op */
 };
 
 /**
@@ -685,6 +688,7 @@ void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 		       u32 *offset);
 void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 		       u32 offset, u32 bytes);
+bool xrds_ib_slots_fail_late(struct xrds_ib_ep *ep);
 int xrds_ib_slots_init(struct xrds_ib_ep *ep,
 		       void (*done)(struct ib_cq *cq, struct ib_wc *wc));
 void xrds_ib_slots_free(struct xrds_ib_ep *ep);

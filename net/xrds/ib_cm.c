@@ -110,10 +110,14 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
 }
 
+/* The peer may have disconnected because of an op of ours. Its device has said
+ * so before, but that may not have been looked at yet.
+ */
 static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
 {
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
-	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
+	if (!xrds_ib_slots_fail_late(ep))
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
 }
 
 static void xrds_ib_rejected(struct xrds_ib_ep *ep,

@@ -42,9 +42,6 @@
  */
 #include "ib.h"
 
-/* for the driver to tell the peer what it must not do */
-enum { XRDS_IB_NAK_MS = 100 };
-
 /* ----------------------------------------------------------- reporting */
 
 /**

@@ -374,8 +374,11 @@ static void xrds_ib_slot_watch(struct work_struct *work)
 	bool busy, stalled;
 	int ret = 0;
 
-	if (test_bit(XRDS_IB_QP_ERROR, &ep->once)) {
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EIO);
+	if (test_bit(XRDS_IB_QP_ERROR, &ep->once) ||
+	    test_bit(XRDS_IB_LEFT, &ep->once)) {
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR,
+				test_bit(XRDS_IB_LEFT, &ep->once) ?
+				-ECONNRESET : -EIO);
 		return;
 	}
 	spin_lock_bh(&ep->conn->tx_lock);
@@ -396,6 +399,36 @@ static void xrds_ib_slot_watch(struct work_struct *work)
 		queue_delayed_work(xrds_ib_wq, &ep->watch,
 				   msecs_to_jiffies(XRDS_IB_WATCH_MS));
 	}
+}
+
+/**
+ * xrds_ib_slots_fail_late - leave the device a moment to say which op is guilty
+ * @ep: endpoint whose peer has disconnected
+ *
+ * Context: any, without conn->tx_lock.
+ * Return: whether an op is under way; then the watch ends the endpoint.
+ */
+bool xrds_ib_slots_fail_late(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	bool late = false;
+	u16 n, i;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	/* else it is known, or the watch is about to be cancelled */
+	if (ep->conn->ep == ep && !tx->broken) {
+		for (n = 0, i = tx->tail; n < tx->used && !late; n++) {
+			late = tx->slots[i].rop;
+			i = i + 1 == tx->nr ? 0 : i + 1;
+		}
+	}
+	if (late) {
+		set_bit(XRDS_IB_LEFT, &ep->once);
+		mod_delayed_work(xrds_ib_wq, &ep->watch,
+				 msecs_to_jiffies(XRDS_IB_NAK_MS));
+	}
+	spin_unlock_bh(&ep->conn->tx_lock);
+	return late;
 }
 
 /* ------------------------------------------------------------- lifetime */
