@@ -29,8 +29,8 @@ BAD = re.compile(
 # What the kernel says, trace included, where a test lets allocations fail.
 STARVED = re.compile(r"(vmalloc error|page allocation failure)"
                      r"(?:[^\n]*\n){1,12}?[^\n]*Call Trace:")
-# A warning, from its first line to its last.
-WARNING = re.compile(r"[^\n]*\[ cut here \][^\n]*\n(?P<text>.*?)"
+# A warning, from the line that names the function to the last.
+WARNING = re.compile(r"[^\n]*WARNING: (?P<where>[^\n]*)\n.*?"
                      r"---\[ end trace \w+ \]---", re.DOTALL)
 
 
@@ -324,9 +324,8 @@ class Node:
 
     def _without_fault(self, warning: re.Match) -> str:
         """A warning, or nothing if it is a known fault of the kernel's."""
-        line = re.search(r"WARNING: [^\n]*", warning["text"])
         name = re.search(rf"\b({'|'.join(self.kernel.faults)})\+0x",
-                         line[0] if line else "")
+                         warning["where"])
         if not name:
             return warning[0]
         note(f"{self}: a known fault of this kernel: {name[1]}() warns")
