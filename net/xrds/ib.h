@@ -593,7 +593,8 @@ struct xrds_ib_rx {
  * @rq:		receive queue, with a reference
  * @rq_node:	in rq->eps; rq->ep_lock
  * @granting:	counted in rq->nr_users; rq->ep_lock
- * @watch:	finds a queue pair that is stuck, or has reported an error
+ * @watch:	finds a queue pair that is stuck, has reported an error, or was left
+ *		by the peer under an op
  * @bulk_work:	posts more of a large message
  * @tx:		see there
  * @rx:		see there

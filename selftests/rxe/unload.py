@@ -6,7 +6,6 @@ day.
 """
 
 import os
-import time
 
 import traffic
 
@@ -89,7 +88,8 @@ def _strand(rig, what: str, delay_ms: int) -> None:
         rig.a.write(knob, str(delay_ms))
         rig.a.run(f"test_strand {rig.a.ip} {what}", timeout=60)
         rig.a.write(knob, "0")
-        time.sleep(2 * delay_ms / 1000)
+        rig.a.wait_for("[ $(test_counter obj_rops) -eq 0 ] && "
+                       "[ $(test_counter obj_mrs) -eq 0 ]")
         rig.a.run("modprobe xrds_ib")
     traffic.run(rig, 200)
 
