@@ -441,17 +441,25 @@ out:
 	return ret;
 }
 
+/* The connection is to be reset. Until it is, what is posted is lost: nothing of
+ * it arrives behind what was lost before, and an op that has ended so, and waits
+ * to be dropped, does not come a second time.
+ */
+static void xrds_loop_break(struct xrds_loop_ep *ep, int error)
+{
+	WRITE_ONCE(ep->broken, true);
+	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ERROR, error);
+}
+
 static int xrds_loop_queue(struct xrds_loop_ep *ep, struct xrds_msg *msg,
 			   unsigned int delay_ms)
 {
 	struct xrds_loop_item *item;
 
-	/* only with a knob on; -ENOMEM resets the connection, nothing is lost */
+	/* only with a knob on */
 	item = kmalloc(sizeof(*item), GFP_ATOMIC);
-	if (!item) {
-		xrds_loop_lose(msg);
+	if (!item)
 		return -ENOMEM;
-	}
 	item->msg = msg;
 	item->due = jiffies + msecs_to_jiffies(delay_ms);
 	xrds_msg_get(msg);
@@ -473,17 +481,18 @@ static int xrds_loop_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (unlikely(ep->op))
 		return -EAGAIN;
 	if (unlikely(loss) && reciprocal_scale(get_random_u32(), 1000) < loss) {
-		WRITE_ONCE(ep->broken, true);
 		xrds_count(xn, XRDS_C_LOOP_LOST);
-		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_ERROR, -ECONNRESET);
+		xrds_loop_break(ep, -ECONNRESET);
 	}
-	if (unlikely(ep->broken)) {
-		xrds_loop_lose(msg);
+	if (likely(!ep->broken && !delay_ms && list_empty(&ep->queue))) {
+		xrds_loop_take(ep, msg);
 		return 0;
 	}
-	if (unlikely(delay_ms || !list_empty(&ep->queue)))
-		return xrds_loop_queue(ep, msg, delay_ms);
-	xrds_loop_take(ep, msg);
+	if (!ep->broken && xrds_loop_queue(ep, msg, delay_ms))
+		xrds_loop_break(ep, -ENOMEM);
+	/* it stays in flight, and is sent again unless it is an op */
+	if (ep->broken)
+		xrds_loop_lose(msg);
 	return 0;
 }
 

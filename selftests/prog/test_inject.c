@@ -8,6 +8,7 @@
  */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,9 @@ enum {
 	STRIDE		= 13,
 	SETTLE_MS	= 10000,
 	CASE_S		= 300,
+	PUMPS		= 2,
+	NOBODY_PORT	= 3999,
+	DELAYED_RUNS	= 32,
 };
 
 static const int sizes[] = { 0, 1, 4096, 16385, 65536, MSG_MAX_BYTES };
@@ -609,6 +613,41 @@ static void test_ops(void)
 	check_eq(counter_now("obj_rops"), 0);
 }
 
+static void *pump_thread(void *arg)
+{
+	union addr to = addr_of(tap_host, NOBODY_PORT);
+	int fd = rds_bound(NULL);
+
+	while (!READ_ONCE(*(bool *)arg))
+		rds_send(fd, "x", 1, MSG_DONTWAIT, &to);
+	close(fd);
+	return NULL;
+}
+
+/* An op that the transport could not take has one outcome, although others pump
+ * its connection before that is reset.
+ */
+static void test_ops_delayed(void)
+{
+	const struct call c = { write_prepare, do_op, op_proof, op_finish, 0 };
+	pthread_t threads[PUMPS];
+	bool stop = false;
+
+	nth_open();
+	/* then it needs memory to queue what it is given */
+	knob("net/xrds/loop/delay_ms", 1);
+	knob("net/rds/reconnect_max_delay_ms", 5);
+	for (int i = 0; i < PUMPS; i++)
+		must(-pthread_create(&threads[i], NULL, pump_thread, &stop));
+	for (int i = 0; i < tap_count(DELAYED_RUNS); i++)
+		run(&c);
+	WRITE_ONCE(stop, true);
+	for (int i = 0; i < PUMPS; i++)
+		pthread_join(threads[i], NULL);
+	check_settled();
+	check_eq(counter_now("obj_rops"), 0);
+}
+
 /* ------------------------------------------------------------------ close */
 
 static void test_close(void)
@@ -706,6 +745,8 @@ static const struct tap_case cases[] = {
 	  0, CASE_S },
 	{ "ops", "sendmsg() with an RDMA op or an atomic", test_ops, 0,
 	  CASE_S },
+	{ "ops_delayed", "the same where it is queued on the way",
+	  test_ops_delayed, 0, CASE_S },
 	{ "outcomes", "notices and the barrier", test_outcomes, 0, CASE_S },
 	{ "setsockopt", "each option", test_setsockopt, 0, CASE_S },
 	{ "getsockopt", "each option, and the counters", test_getsockopt, 0,
