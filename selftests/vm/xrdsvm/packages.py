@@ -17,13 +17,12 @@ from .host import BUILD, CACHE, TOP, VM, RigError, call, note
 from .kernels import Kernel, publish
 from .node import Failed, Node, stopwatch
 from .rig import Rig
-from .sidkernel import MIRROR
 from .tap import Point, Report
 
 SUITE = "bookworm"
-SOURCES = f"""deb {MIRROR} {SUITE} main
-deb {MIRROR} {SUITE}-updates main
-deb {MIRROR}-security {SUITE}-security main
+# behind the line that debootstrap has written
+SOURCES = """deb {mirror} {suite}-updates main
+deb {mirror}-security {suite}-security main
 """
 # openssl makes the key that DKMS signs with
 PACKAGES = ("dkms", "openssl", "make", "gcc", "libc6-dev", "linux-libc-dev",
@@ -86,9 +85,11 @@ class System:
         note(f"making a clean {SUITE} root (1.3 GB, once)")
         with tempfile.TemporaryDirectory(dir=CACHE) as tmp:
             root, over = Path(tmp) / "root", Path(tmp) / "over"
-            call("debootstrap", "--variant=minbase", SUITE, root, MIRROR,
-                 timeout=1800)
-            (root / "etc/apt/sources.list").write_text(SOURCES)
+            call("debootstrap", "--variant=minbase", SUITE, root, timeout=1800)
+            sources = root / "etc/apt/sources.list"
+            first = sources.read_text()
+            sources.write_text(first + SOURCES.format(mirror=first.split()[1],
+                                                      suite=SUITE))
             for script in ("apt-get update -q", "apt-get install " +
                            " ".join((*QUIET, *PACKAGES,
                                      f"linux-image-{self.kernel.release}",

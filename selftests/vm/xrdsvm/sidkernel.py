@@ -15,7 +15,6 @@ from .host import CACHE, RigError, call, note
 from .kernels import Kernel, publish
 
 ROOT = CACHE / "sid"
-MIRROR = "http://deb.debian.org/debian"
 PACKAGES = ("make", "gcc", "libc6-dev", "linux-headers-amd64")
 QUIET = ("-q", "-y", "--no-install-recommends")
 # What warns in 7.2 although nothing of ours is wrong. A write whose queue pair
@@ -57,8 +56,7 @@ def _make_root() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as tmp:
         root = Path(tmp) / "sid"
-        call("debootstrap", "--variant=minbase", "sid", root, MIRROR,
-             timeout=1800)
+        call("debootstrap", "--variant=minbase", "sid", root, timeout=1800)
         run_in(root, "apt-get", "install", *QUIET, *PACKAGES)
         publish(root, ROOT)
 
