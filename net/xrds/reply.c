@@ -80,27 +80,32 @@ static bool xrds_reply_none_due(const struct xrds_sock *xs,
 	return !xs->reply_reserve || !cb->sport || cb->flags & XRDS_F_EOS;
 }
 
-/* The first message whose source can be answered, ends of streams among them
- * if they are wanted, or NULL. *dest is its source, with a reference, or NULL
- * if that has none yet.
+/* The first message whose source can be answered, or NULL. Ends of streams are
+ * among them if they are wanted; else those in front of it go, in the same pass,
+ * for what is held may be long. Who peeks changes nothing, and needs no *cleared.
+ * *dest is the message's source, with a reference, or NULL if that has none yet.
  */
-static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool marks,
+static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool peek,
+				       bool marks, bool *cleared,
 				       struct xrds_dest **dest)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	const struct sk_buff *held = NULL;
+	struct sk_buff *skb, *next;
 	struct xrds_addr from;
-	struct sk_buff *skb;
 
 	lockdep_assert_held(&xs->lock);
 	lockdep_assert_held(&queue->lock);
 
-	skb_queue_walk(queue, skb) {
+	skb_queue_walk_safe(queue, skb, next) {
 		*dest = NULL;
-		/* the end of a stream overtakes nothing of it */
 		if (xrds_skb(skb)->flags & XRDS_F_EOS) {
-			if (marks && !xrds_reply_held(xs, skb))
+			/* the end of a stream overtakes nothing of it */
+			if ((peek && !marks) || xrds_reply_held(xs, skb))
+				continue;
+			if (marks)
 				return skb;
+			*cleared |= xrds_recv_drop_mark(xs, skb);
 			continue;
 		}
 		if (xrds_reply_none_due(xs, skb))
@@ -136,7 +141,7 @@ bool xrds_reply_ready(struct xrds_sock *xs, bool marks)
 
 	spin_lock_bh(&xs->lock);
 	spin_lock(&queue->lock);
-	ready = xrds_reply_find(xs, marks, &dest);
+	ready = xrds_reply_find(xs, true, marks, NULL, &dest);
 	spin_unlock(&queue->lock);
 	spin_unlock_bh(&xs->lock);
 	if (dest)
@@ -156,10 +161,7 @@ static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 	from->port = 0;
 	spin_lock_bh(&xs->lock);
 	spin_lock(&queue->lock);
-	/* who peeks changes nothing */
-	while ((skb = xrds_reply_find(xs, marks || !peek, &dest)) && !marks &&
-	       xrds_skb(skb)->flags & XRDS_F_EOS)
-		*cleared |= xrds_recv_drop_mark(xs, skb);
+	skb = xrds_reply_find(xs, peek, marks, cleared, &dest);
 	if (skb && peek) {
 		refcount_inc(&skb->users);
 	} else if (skb && (dest || xrds_reply_none_due(xs, skb))) {

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <linux/sockios.h>
 #include <unistd.h>
 
@@ -29,6 +30,8 @@ enum {
 	RECV_KB		= 4096,
 	READERS		= 3,
 	TOGGLES		= 20000,
+	HELD		= 8000,
+	ENDED		= 1000,
 };
 
 static char data[SPACE];
@@ -714,6 +717,73 @@ static void peek_held(void)
 	close(fd);
 }
 
+/* How long it takes to look in vain for a message, so often */
+static long long vain_ms(int fd, int times)
+{
+	long long start = tap_now_ms();
+
+	while (times--)
+		check_err(read_now(fd, NULL), EAGAIN);
+	return tap_now_ms() - start;
+}
+
+/* Streams that are open, with a message each that the server has read */
+static void speak(int *streams, int nr, int fd, const union addr *to)
+{
+	for (int i = 0; i < nr; i++) {
+		streams[i] = rds_bound(NULL);
+		ask(streams[i], to, 1);
+		await(fd, 1);
+		check_ret(read_now(fd, NULL), 1);
+	}
+}
+
+/* Marks that the reader has no room for go in one pass over what is held before
+ * them. A pass for each would take as long as so many reads that find nothing.
+ */
+static void many_marks(void)
+{
+	int tx[2] = { rds_bound(NULL), rds_bound(NULL) }, fd, got, lost, last;
+	int held = tap_count(HELD), nr = tap_count(ENDED);
+	struct rlimit files = { 4096, 4096 };
+	static int ended[ENDED];
+	long long first;
+	union addr self;
+
+	must(setrlimit(RLIMIT_NOFILE, &files));
+	fd = server(&self);
+	rds_set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE,
+		    2 * (held + nr) * MARK_BYTES);
+	speak(ended, nr, fd, &self);
+	for (int i = 0; i < 2 * FIT; i++) {
+		ask(tx[i % 2], &self, 1);
+		await(fd, 1);
+		check_ret(read_now(fd, NULL), 1);
+	}
+	/* in turns: of a row of messages only the first is looked at */
+	for (int i = 0; i < held; i++)
+		ask(tx[i % 2], &self, 1);
+	await(fd, held);
+	last = counter_now("recv_eos") + nr;
+	for (int i = 0; i < nr; i++)
+		close(ended[i]);
+	must_wait(marks_came, &last, WAIT_MS);
+
+	lost = counter_now("recv_drop_eos");
+	first = vain_ms(fd, 1);
+	check_eq(counter_now("recv_drop_eos") - lost, nr);
+	check_range(first, 0, vain_ms(fd, nr / 4));
+	must(ioctl(fd, SIOCINQ, &got));
+	check_eq(got, held);
+	check_ret(reserve(fd, 0), 0);
+	for (int i = 0; i < held; i++)
+		check_ret(read_now(fd, NULL), 1);
+	check_err(read_now(fd, NULL), EAGAIN);
+	close(tx[0]);
+	close(tx[1]);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "settings", "what the options take", settings, 0, 0 },
 	{ "resized", "reservations have one size", resized, 0, 0 },
@@ -739,6 +809,8 @@ static const struct tap_case cases[] = {
 	{ "off_at_once", "and none is made any more", off_at_once, 0, 0 },
 	{ "clears_and_fails", "a read that fails may end congestion",
 	  clears_and_fails, 0, 0 },
+	{ "many_marks", "ends of streams behind what is held go in one pass",
+	  many_marks, 0, 60 },
 	{ "throttles", "who asks and is not answered is stopped", throttles,
 	  0, 0 },
 	{ "never_reads", "who asks and never reads the answers is stopped",
