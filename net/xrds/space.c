@@ -141,6 +141,18 @@ static __poll_t xrds_dest_recheck_held(struct xrds_dest *dest)
 	return EPOLLIN | EPOLLRDNORM;
 }
 
+/* Some of its space is free again. Returns what can be had now that is polled
+ * for.
+ */
+static __poll_t xrds_dest_freed(struct xrds_dest *dest)
+{
+	__poll_t mask = xrds_dest_recheck_held(dest);
+
+	if (xrds_dest_recheck(dest))
+		mask |= XRDS_POLL_SPACE;
+	return mask;
+}
+
 /* Wake who waits for this destination: in sendmsg(), or the socket's poll. */
 static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 {
@@ -224,7 +236,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
 				 xrds_dest_cost(1, charge));
 		xrds_dest_charge(dest, len);
-		mask = xrds_dest_recheck_held(dest);
+		/* mostly a reply leaves some of what was reserved for it */
+		mask = xrds_dest_freed(dest);
 		ret = 1;
 	} else if (!blocked && xrds_dest_fits(dest, charge) &&
 		   dest->unread <= xrds_sk_rcvbuf(xs)) {
@@ -377,9 +390,7 @@ void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		dest->acked_msgs += msgs;
 		dest->last_progress_ns = ktime_get_ns();
 	}
-	mask = xrds_dest_recheck_held(dest);
-	if (xrds_dest_recheck(dest))
-		mask |= XRDS_POLL_SPACE;
+	mask = xrds_dest_freed(dest);
 	if (!dest->queued_msgs && dest->linked && !xrds_eos_pending(dest)) {
 		owes = xrds_eos_owe(dest);
 		gone = !owes && xrds_dest_rest(dest);
@@ -525,9 +536,7 @@ int xrds_dest_release_promise(struct xrds_sock *xs, const struct xrds_addr *to)
 	if (dest->promises) {
 		WRITE_ONCE(dest->promises, dest->promises - 1);
 		xs->nr_promises--;
-		mask = xrds_dest_recheck_held(dest);
-		if (xrds_dest_recheck(dest))
-			mask |= XRDS_POLL_SPACE;
+		mask = xrds_dest_freed(dest);
 		ret = 0;
 	}
 	spin_unlock_bh(&xs->lock);

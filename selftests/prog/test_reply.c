@@ -784,6 +784,34 @@ static void many_marks(void)
 	close(fd);
 }
 
+/* The space that a reply leaves of its reservation is there at once, not with
+ * the acknowledgment.
+ */
+static void smaller(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+	struct waker w;
+
+	fd = server(&self);
+	ask(tx, &self, FIT);
+	await(fd, FIT);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, &from), 1);
+	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
+	waker_start(&w, fd, POLLOUT);
+	stall_loop();
+	for (int i = 0; i < FIT; i++)
+		check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
+	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check(tap_wait(returned, &w, WAIT_MS / 10));
+	waker_stop(&w);
+	check_ret(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from),
+		  REPLY + 1);
+	close(fd);
+	close(tx);
+}
+
 static const struct tap_case cases[] = {
 	{ "settings", "what the options take", settings, 0, 0 },
 	{ "resized", "reservations have one size", resized, 0, 0 },
@@ -811,6 +839,8 @@ static const struct tap_case cases[] = {
 	  clears_and_fails, 0, 0 },
 	{ "many_marks", "ends of streams behind what is held go in one pass",
 	  many_marks, 0, 60 },
+	{ "smaller", "what a reply leaves of its space can be used", smaller,
+	  TAP_EACH_FAMILY, 0 },
 	{ "throttles", "who asks and is not answered is stopped", throttles,
 	  0, 0 },
 	{ "never_reads", "who asks and never reads the answers is stopped",
