@@ -234,6 +234,7 @@ void xrds_eos_work(struct work_struct *work)
  * @closing: nobody else uses the socket any more
  *
  * Sends that wait fail from here on, those that have space already do not.
+ * Readers need no space for replies any more; the caller wakes them.
  *
  * Context: process, may sleep.
  */
@@ -244,6 +245,7 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	spin_lock_bh(&xs->lock);
 	xs->ending = true;
 	WRITE_ONCE(xs->eos_reason, reason);
+	xrds_dest_break_promises(xs);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
 		if (closing || !dest->queued_msgs)
 			xrds_eos_owe(dest);

@@ -19,7 +19,7 @@
  *
  * All reservations of a socket have the same size, so a destination counts
  * them. One that holds messages back is marked, and wakes readers when it has
- * space.
+ * space. A socket that sends nothing more gives them all back.
  *
  * xs->lock (L4) guards it all; the receive queue's lock (L5) is taken inside.
  */
@@ -67,8 +67,9 @@ static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
 }
 
 /* Needs a message no reservation? The kernel's answer to a ping is not to be
- * answered, and the end of a stream is not either. Nor is anything once that was
- * switched off, which may have been after the reader looked.
+ * answered, and the end of a stream is not either. Nor is anything by who sends
+ * nothing more, or once that was switched off, which may have been after the
+ * reader looked.
  */
 static bool xrds_reply_none_due(const struct xrds_sock *xs,
 				const struct sk_buff *skb)
@@ -77,7 +78,8 @@ static bool xrds_reply_none_due(const struct xrds_sock *xs,
 
 	lockdep_assert_held(&xs->lock);
 
-	return !xs->reply_reserve || !cb->sport || cb->flags & XRDS_F_EOS;
+	return !xs->reply_reserve || xs->ending || !cb->sport ||
+	       cb->flags & XRDS_F_EOS;
 }
 
 /* The first message whose source can be answered, or NULL. Ends of streams are

@@ -511,7 +511,7 @@ void xrds_dest_renew_promise(struct xrds_dest *dest)
 	struct xrds_sock *xs = dest->key.xs;
 
 	spin_lock_bh(&xs->lock);
-	if (dest->linked && xs->reply_reserve)
+	if (dest->linked && xs->reply_reserve && !xs->ending)
 		xrds_dest_promise(dest);
 	spin_unlock_bh(&xs->lock);
 }

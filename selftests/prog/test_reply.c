@@ -32,6 +32,7 @@ enum {
 	TOGGLES		= 20000,
 	HELD		= 8000,
 	ENDED		= 1000,
+	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
 };
 
 static char data[SPACE];
@@ -812,6 +813,56 @@ static void smaller(void)
 	close(tx);
 }
 
+/* The reason of an end of stream that is read, or -1 */
+static int read_mark(int fd)
+{
+	char control[MARK_ROOM] __aligned(8);
+	struct msghdr m = { .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+	u32 reason;
+
+	poll_one(fd, POLLIN, WAIT_MS);
+	if (recvmsg(fd, &m, MSG_DONTWAIT) || !m.msg_controllen)
+		return -1;
+	c = CMSG_FIRSTHDR(&m);
+	if (c->cmsg_level != SOL_RDS || c->cmsg_type != XRDS_CMSG_EOS)
+		return -1;
+	memcpy(&reason, CMSG_DATA(c), sizeof(reason));
+	return reason;
+}
+
+/* Who sends nothing more needs no space to read. */
+static void shut_hands_out(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+	struct waker w;
+
+	fd = server(&self);
+	ask(tx, &self, FIT + 2);
+	await(fd, FIT + 2);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, &from), 1);
+	check_err(read_now(fd, NULL), EAGAIN);
+	waker_start(&w, fd, POLLIN);
+	check_ret(shutdown(fd, SHUT_WR), 0);
+	check(tap_wait(returned, &w, WAIT_MS));
+	waker_stop(&w);
+	check_eq(reserved(fd, &from), 0);
+	check_ret(read_now(fd, NULL), 1);
+	check_ret(read_now(fd, NULL), 1);
+	/* nor is any set aside from now on */
+	ask(tx, &self, FIT + 1);
+	await(fd, FIT + 1);
+	for (int i = 0; i <= FIT; i++)
+		check_ret(read_now(fd, NULL), 1);
+	check_eq(reserved(fd, &from), 0);
+	close(tx);
+	check_eq(read_mark(fd), XRDS_EOS_FINISHED);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "settings", "what the options take", settings, 0, 0 },
 	{ "resized", "reservations have one size", resized, 0, 0 },
@@ -841,6 +892,8 @@ static const struct tap_case cases[] = {
 	  many_marks, 0, 60 },
 	{ "smaller", "what a reply leaves of its space can be used", smaller,
 	  TAP_EACH_FAMILY, 0 },
+	{ "shut_hands_out", "who sends nothing more can read everything",
+	  shut_hands_out, 0, 0 },
 	{ "throttles", "who asks and is not answered is stopped", throttles,
 	  0, 0 },
 	{ "never_reads", "who asks and never reads the answers is stopped",
