@@ -425,13 +425,17 @@ static void xrds_source_set(struct xrds_sock *xs, struct xrds_source *src,
 	}
 }
 
-/* A mark that is made here, for a stream whose node has forgotten it. */
+/* A mark that is made here, for a stream whose node has forgotten it. As of what
+ * arrives, a socket that receives nothing more gets none.
+ */
 static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 {
 	struct xrds_skb_cb *cb;
 	struct sk_buff *skb;
 
 	xrds_source_set(xs, src, true);
+	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN)
+		return;
 	skb = xrds_skb_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
 		xrds_count(xs->xn, XRDS_C_RECV_DROP_NO_MEM);

@@ -5,13 +5,16 @@
  * one mark with the reason that is expected, and nothing behind it.
  *
  *   test_ends recv LOCAL PORT STREAMS MESSAGES REASON
+ *   test_ends deaf LOCAL PORT STREAMS MESSAGES
  *   test_ends send LOCAL REMOTE PORT STREAMS MESSAGES HOW
  *   test_ends both LOCAL REMOTE PORT STREAMS MESSAGES HOW
  *
  * HOW is close, shutdown, abort, die, or hold: with that they stay open until
  * the process is killed. Only a stream that ends in order must bring all of its
  * messages. "recv" says "ready" at the beginning and "all ended" at the end;
- * "send" says "sent" when all streams have got that far.
+ * "send" says "sent" when all streams have got that far. "deaf" is a receiver
+ * that says "deaf" when it has all messages and reads no more: the streams end,
+ * but it gets no mark.
  */
 #include <poll.h>
 #include <signal.h>
@@ -129,6 +132,50 @@ static void receive(const char *local, int port, int streams, u32 messages,
 	fflush(stdout);
 }
 
+struct ends {
+	int fd;
+	union addr from;	/* one of the sources; all are of one node */
+};
+
+static bool all_ended(void *arg)
+{
+	struct xrds_dest_status st;
+	struct ends *e = arg;
+
+	for (int port = 0; port < PORTS; port++) {
+		if (!source[port].open)
+			continue;
+		addr_set_port(&e->from, port);
+		must(dest_status(e->fd, &e->from, &st));
+		if (!(st.flags & XRDS_DEST_EOS_RCVD))
+			return false;
+	}
+	return true;
+}
+
+static void deaf(const char *local, int port, int streams, int messages)
+{
+	struct ends e = { .fd = rds_bound_to(local, port, NULL) };
+	int reason;
+	ssize_t len;
+
+	printf("ready\n");
+	fflush(stdout);
+	for (int i = 0; i < streams * messages; i++) {
+		len = recv_one(e.fd, &e.from, &reason);
+		check_eq(reason, -1);
+		message(addr_port(&e.from), len);
+	}
+	must(shutdown(e.fd, SHUT_RD));
+	printf("deaf\n");
+	fflush(stdout);
+	must_wait(all_ended, &e, LIMIT_MS);
+	check_ret(recv_one(e.fd, &e.from, &reason), 0);
+	check_eq(reason, -1);
+	printf("all ended\n");
+	fflush(stdout);
+}
+
 /* ------------------------------------------------------------------- send */
 
 static void send_messages(int fd, const union addr *to, u32 stream, u32 nr)
@@ -217,12 +264,14 @@ int main(int argc, char **argv)
 	if (argc == 7 && !strcmp(mode, "recv"))
 		receive(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]),
 			atoi(argv[6]));
+	else if (argc == 6 && !strcmp(mode, "deaf"))
+		deaf(argv[2], atoi(argv[3]), atoi(argv[4]), atoi(argv[5]));
 	else if (argc == 8 && !strcmp(mode, "send"))
 		send_all(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]),
 			 atoi(argv[6]), argv[7]);
 	else if (argc == 8 && !strcmp(mode, "both"))
 		both(argv);
 	else
-		tap_fail("usage: test_ends recv|send|both ...");
+		tap_fail("usage: test_ends recv|deaf|send|both ...");
 	tap_child_exit();
 }

@@ -106,11 +106,21 @@ def test_unload(rig):
 
 
 def test_lost(rig):
-    """A node that dies and comes back has ended all streams from it."""
+    """A node that dies and comes back has ended all streams from it.
+
+    Who reads no more is given no mark for them.
+    """
     receiver = _Receiver(rig, PORT, 3, 10, LOST)
-    rig.a.start(receiver.send("hold")).expect("sent")
-    rig.b.wait_for("test $(test_counter recv_queued) -ge 30")
+    deaf = rig.b.start(f"test_ends deaf {rig.b.ip} {PORT + 1} 3 10")
+    deaf.expect("ready")
+    for port in (PORT, PORT + 1):
+        rig.a.start(f"test_ends send {rig.a.ip} {rig.b.ip} {port} 3 10 "
+                    "hold").expect("sent")
+    deaf.expect("deaf")
+    rig.b.wait_for("test $(test_counter recv_queued) -ge 60")
     rig.a.reboot()
     rig.a.run("modprobe xrds_ib")
     traffic.run(rig, 100, port=PORT + 500)
     receiver.ended()
+    deaf.expect("all ended", 60)
+    deaf.wait(10)
