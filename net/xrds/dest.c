@@ -269,24 +269,36 @@ void xrds_dest_release(struct xrds_dest *dest)
 	xrds_dest_put(dest);
 }
 
-/* Make room for one more. Only a destination that has nothing queued and no
- * state a program could miss may go.
+/* Has an idle destination no state that a program could miss? One that has
+ * refused, and would take a message now, is a reason for POLLOUT: it goes where
+ * nothing else can.
  */
+static bool xrds_dest_spare(const struct xrds_dest *dest, bool refused)
+{
+	return !dest->sndbuf && !dest->promises && !dest->unread &&
+	       list_empty(&dest->cleared_node) && !xrds_eos_pending(dest) &&
+	       (!dest->refused || (refused && dest->ready));
+}
+
+/* Make room for one more */
 static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 {
-	struct xrds_dest *dest;
+	struct xrds_dest *dest, *ready = NULL;
 
 	lockdep_assert_held(&xs->lock);
 
 	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
-		if (dest->sndbuf || dest->refused || dest->promises ||
-		    dest->unread || !list_empty(&dest->cleared_node) ||
-		    xrds_eos_pending(dest))
-			continue;
-		xrds_dest_unlink(dest);
-		return dest;
+		if (xrds_dest_spare(dest, false))
+			goto found;
+		if (!ready && xrds_dest_spare(dest, true))
+			ready = dest;
 	}
-	return NULL;
+	if (!ready)
+		return NULL;
+	dest = ready;
+found:
+	xrds_dest_unlink(dest);
+	return dest;
 }
 
 static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,

@@ -308,6 +308,26 @@ static void idle_dests(void)
 	close(s.fd);
 }
 
+/* Nor do those that have refused once, and are not full any more */
+static void ready_dests(void)
+{
+	struct sender s = { .fd = rds_bound(NULL) };
+	int rx;
+
+	knob("net/xrds/sock_max_dests", SMALL_DESTS);
+	for (int i = 0; i < 4 * SMALL_DESTS; i++) {
+		tap_context("destination %d", i);
+		rx = rds_bound(&s.to);
+		rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+		must_wait(accepted, &s, WAIT_MS);
+		congest(s.fd, &s.to);
+		close(rx);
+		/* news of that is a state, too: it is read here */
+		check(poll_one(s.fd, POLLIN, WAIT_MS) & POLLIN);
+	}
+	close(s.fd);
+}
+
 /* ----------------------------------------------------------------- status */
 
 static void status_counts(void)
@@ -924,6 +944,8 @@ static const struct tap_case cases[] = {
 	  max_dests, 0, 0 },
 	{ "idle_dests", "destinations without a queue do not count", idle_dests,
 	  0, 0 },
+	{ "ready_dests", "nor do those that would take a message again",
+	  ready_dests, 0, 0 },
 	{ "status_counts", "XRDS_DEST_STATUS counts what is queued",
 	  status_counts, TAP_EACH_FAMILY, 0 },
 	{ "status_acked", "XRDS_DEST_STATUS counts what was acknowledged",
