@@ -4,8 +4,8 @@
  * that owns the matter. Here sizes and addresses are judged, and the argument
  * is copied in and out; nothing else.
  *
- * The new structures must have exactly their size when set, and find at least
- * that much room when read. What mainline RDS takes, with its sizes, is taken
+ * What is new must have exactly its size when set, and find at least that much
+ * room when read. What mainline RDS takes, with its sizes, is taken
  * as it does.
  */
 #include "conn.h"
@@ -29,6 +29,14 @@ static int xrds_set_bool(struct xrds_sock *xs, bool *field, sockptr_t optval,
 	WRITE_ONCE(*field, !!value);
 	release_sock(&xs->sk);
 	return 0;
+}
+
+static int xrds_set_cong_eagain(struct xrds_sock *xs, sockptr_t optval,
+				unsigned int optlen)
+{
+	if (optlen != sizeof(int))
+		return -EINVAL;
+	return xrds_set_bool(xs, &xs->cong_eagain, optval, optlen);
 }
 
 static int xrds_set_dest_sndbuf(struct xrds_sock *xs, sockptr_t optval,
@@ -237,7 +245,7 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 	case RDS_CONG_MONITOR:
 		return xrds_set_monitor(xs, optval, optlen);
 	case XRDS_CONG_EAGAIN:
-		return xrds_set_bool(xs, &xs->cong_eagain, optval, optlen);
+		return xrds_set_cong_eagain(xs, optval, optlen);
 	case SO_RDS_TRANSPORT:
 		return xrds_set_transport(xs, optval, optlen);
 	case XRDS_DEST_SNDBUF:

@@ -143,6 +143,8 @@ static void set_sizes(void)
 			check_err(setsockopt(fd, SOL_RDS, options[i].option,
 					     data, len), EINVAL);
 		}
+	check_err(setsockopt(fd, SOL_RDS, XRDS_CONG_EAGAIN, data,
+			     sizeof(int) + 1), EINVAL);
 	tap_context("negative");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		check_err(setsockopt(fd, SOL_RDS, options[i].option, data, -1),
