@@ -21,7 +21,9 @@
  * A waiting destination is referenced by the list it is on, that of
  * dest->cong_conn. Joining and leaving need both conn->lock and xs->lock, as
  * a connection that has died may still hold a destination which uses the next
- * one already.
+ * one already. The list does not keep its connection: who takes waiters off it,
+ * to wake them, has a reference until the last one is woken, so that the
+ * connection of a waiting destination can always be taken hold of.
  */
 #include "conn.h"
 #include "dest.h"
@@ -115,7 +117,9 @@ void xrds_cong_unwait(struct xrds_dest *dest)
 	struct xrds_conn *conn;
 	bool waited = false;
 
-	/* while we are on its list it is not freed */
+	/* it has its table's reference while we are on its list, and later that
+	 * of who is about to wake us
+	 */
 	spin_lock_bh(&xs->lock);
 	conn = dest->cong_conn;
 	if (conn)
@@ -139,7 +143,9 @@ void xrds_cong_unwait(struct xrds_dest *dest)
 	xrds_conn_put(conn);
 }
 
-/* Wake the waiters whose port is clear, or all of them. */
+/* Wake the waiters whose port is clear, or all of them. The caller has a
+ * reference: with the list empty nobody else need have one.
+ */
 static void xrds_cong_wake(struct xrds_conn *conn, bool all)
 {
 	struct xrds_dest *dest, *tmp;
@@ -183,6 +189,18 @@ out:
 	spin_unlock_bh(&conn->lock);
 }
 
+/* Wake who waits for a socket over loopback. Without a reference left the
+ * connection has woken everybody at its end.
+ */
+static void xrds_cong_wake_local(struct xrds_conn *conn)
+{
+	if (!refcount_inc_not_zero(&conn->ref))
+		return;
+	trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref), _RET_IP_);
+	xrds_cong_wake(conn, false);
+	xrds_conn_put(conn);
+}
+
 /**
  * xrds_cong_local - a socket has become congested, or is so no longer
  * @xs: socket
@@ -218,7 +236,7 @@ void xrds_cong_local(struct xrds_sock *xs, bool congested)
 			if (READ_ONCE(conn->state) == XRDS_ST_UP)
 				xrds_conn_event(conn, XRDS_EV_WANT);
 		} else if (!congested) {
-			xrds_cong_wake(conn, false);
+			xrds_cong_wake_local(conn);
 		}
 	}
 	rcu_read_unlock();
