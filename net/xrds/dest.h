@@ -87,6 +87,7 @@ enum xrds_eos_state {
  * @refused:	the last send was refused; the same
  * @ready:	refused, and would be accepted now; xs->lock
  * @cong_refused: it was refused for congestion; xs->lock
+ * @cong_told:	the program was told so, and is to be told of the end; xs->lock
  * @unread:	replies that it has sent while this socket was congested, and
  *		that were not read yet; xs->lock; bytes
  */
@@ -123,6 +124,7 @@ struct xrds_dest {
 	bool refused;
 	bool ready;
 	bool cong_refused;
+	bool cong_told;
 	u64 unread;
 };
 

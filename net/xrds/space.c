@@ -12,6 +12,8 @@
  * is there, with some to spare, and congestion is over, the destination
  * becomes ready: senders that sleep on it are woken, and the socket polls as
  * writable. So a program that polls and sends again succeeds; it never spins.
+ * The end of congestion is news besides, but only where the program was told of
+ * the refusal: not where sendmsg() has waited, and then sent the message.
  *
  * Everything here is guarded by xs->lock (L4).
  */
@@ -211,12 +213,27 @@ static u64 xrds_dest_tail_room(const struct xrds_dest *dest, u32 charge)
 	return used < sndbuf ? sndbuf - used : 0;
 }
 
-/* One attempt. Returns 0, 1: a reservation was used, -EAGAIN: no space,
- * -ENOBUFS: congested, -EPIPE: shut down, -ESTALE: the destination was evicted
- * after the caller had found it, -EDQUOT: the user has too much queued.
+/* A send is refused. @tell: the program will know. */
+static void xrds_dest_refuse(struct xrds_dest *dest, u32 charge, bool blocked,
+			     bool tell)
+{
+	lockdep_assert_held(&dest->key.xs->lock);
+
+	WRITE_ONCE(dest->want, charge);
+	dest->cong_refused = blocked;
+	if (blocked && tell)
+		dest->cong_told = true;
+	xrds_dest_set_ready(dest, false);
+	xrds_dest_set_refused(dest, true);
+}
+
+/* One attempt; who is not @patient tells the program of a refusal. Returns 0,
+ * 1: a reservation was used, -EAGAIN: no space, -ENOBUFS: congested, -EPIPE:
+ * shut down, -ESTALE: the destination was evicted after the caller had found
+ * it, -EDQUOT: the user has too much queued.
  */
 static int xrds_dest_try_reserve(struct xrds_dest *dest,
-				 struct xrds_conn *conn, u32 len)
+				 struct xrds_conn *conn, u32 len, bool patient)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	u32 charge = xrds_msg_charge(len);
@@ -253,11 +270,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		if (!ret)
 			xrds_dest_charge(dest, len);
 	} else {
-		WRITE_ONCE(dest->want, charge);
+		xrds_dest_refuse(dest, charge, blocked, !patient);
 		room = xrds_dest_tail_room(dest, charge);
-		dest->cong_refused = blocked;
-		xrds_dest_set_ready(dest, false);
-		xrds_dest_set_refused(dest, true);
 		ret = blocked ? -ENOBUFS : -EAGAIN;
 	}
 	spin_unlock_bh(&xs->lock);
@@ -282,6 +296,24 @@ static bool xrds_dest_retry(const struct xrds_dest *dest)
 {
 	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused) ||
 	       READ_ONCE(dest->key.xs->ending);
+}
+
+/* A signal ends the wait for a congested destination: the program knows of the
+ * refusal after all. The end of congestion may have come already.
+ */
+static void xrds_dest_tell(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	__poll_t mask = 0;
+
+	spin_lock_bh(&xs->lock);
+	if (dest->cong_refused)
+		dest->cong_told = true;
+	else if (dest->refused)
+		mask = xrds_monitor_note(dest);
+	spin_unlock_bh(&xs->lock);
+	if (mask)
+		xrds_dest_wake(dest, mask);
 }
 
 /**
@@ -313,7 +345,8 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 		/* nobody would be told by it that congestion has ended */
 		if (READ_ONCE(conn->state) == XRDS_ST_DEAD)
 			return -ESTALE;
-		ret = xrds_dest_try_reserve(dest, conn, len);
+		/* the attempt after the last wait is not patient any more */
+		ret = xrds_dest_try_reserve(dest, conn, len, timeo);
 		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
 		    ret == -EDQUOT)
 			return ret;
@@ -326,8 +359,11 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 		timeo = wait_event_interruptible_timeout(dest->space,
 							 xrds_dest_retry(dest),
 							 timeo);
-		if (timeo < 0)
+		if (timeo < 0) {
+			if (ret == -ENOBUFS)
+				xrds_dest_tell(dest);
 			return sock_intr_errno(bound);
+		}
 	}
 
 	if (bound)
@@ -451,9 +487,13 @@ void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting)
 		list_del_init(&dest->cong_node);
 		dest->cong_conn = NULL;
 	}
-	if (dest->cong_refused) {
-		dest->cong_refused = false;
+	if (dest->cong_told) {
+		dest->cong_told = false;
 		mask |= xrds_monitor_note(dest);
+	}
+	if (dest->cong_refused) {
+		/* who waits in sendmsg() is woken now, or when there is space */
+		dest->cong_refused = false;
 		if (xrds_dest_recheck(dest))
 			mask |= XRDS_POLL_SPACE;
 	}

@@ -4,7 +4,10 @@
  * how, and how often.
  */
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "sock.h"
@@ -14,6 +17,7 @@ enum {
 	CHUNK		= 4096,
 	SPACE		= 64 * 1024,
 	MAX_CLEARED	= 8,
+	PATIENCE_MS	= 50,
 	NEWS		= POLLIN | POLLWRBAND,
 	MASK_ROOM	= CMSG_SPACE(sizeof(u64)),
 	ONE_ROOM	= CMSG_SPACE(sizeof(struct sockaddr_storage)),
@@ -255,6 +259,109 @@ static void switched_off(void)
 	close(rx);
 }
 
+/* ------------------------------------------------- sends that may wait */
+
+struct sender {
+	pthread_t thread;
+	int fd;
+	union addr to;
+	ssize_t ret;
+};
+
+static void *send_waiting(void *arg)
+{
+	struct sender *s = arg;
+
+	s->ret = rds_send(s->fd, chunk, CHUNK, 0, &s->to);
+	return NULL;
+}
+
+static bool waits(void *arg)
+{
+	struct xrds_dest_status st;
+	struct sender *s = arg;
+
+	return !dest_status(s->fd, &s->to, &st) &&
+	       st.flags & XRDS_DEST_BLOCKED;
+}
+
+static void wait_out(bool monitor)
+{
+	int other = rds_bound(NULL), rx;
+	struct sender s = { .fd = rds_bound(NULL) };
+	struct told told;
+
+	rds_set_int(s.fd, SOL_RDS, RDS_CONG_MONITOR, monitor);
+	rx = congested(other, &s.to);
+	check_eq(pthread_create(&s.thread, NULL, send_waiting, &s), 0);
+	must_wait(waits, &s, WAIT_MS);
+	drain(rx, other);
+	pthread_join(s.thread, NULL);
+	check_eq(s.ret, CHUNK);
+	check_eq(poll_one(s.fd, NEWS, 0), 0);
+	listen_to(&told, s.fd, MASK_ROOM + ONE_ROOM);
+	check_err(told.ret, EAGAIN);
+	close(s.fd);
+	close(other);
+	close(rx);
+}
+
+static void waited_out(void)
+{
+	wait_out(true);
+}
+
+static void waited_out_off(void)
+{
+	wait_out(false);
+}
+
+static void on_signal(int nr)
+{
+	(void)nr;
+}
+
+static void send_interrupted(int fd, const union addr *to)
+{
+	struct itimerval timer = {
+		.it_value.tv_usec = PATIENCE_MS * 1000,
+		.it_interval.tv_usec = PATIENCE_MS * 1000,
+	};
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	must(sigaction(SIGALRM, &sa, NULL));
+	must(setitimer(ITIMER_REAL, &timer, NULL));
+	check_err(rds_send(fd, chunk, CHUNK, 0, to), EINTR);
+	memset(&timer, 0, sizeof(timer));
+	must(setitimer(ITIMER_REAL, &timer, NULL));
+}
+
+static void given_up(void)
+{
+	int other = rds_bound(NULL), fd[4], rx;
+	union addr to;
+
+	rx = congested(other, &to);
+	/* in turn with the option and without it */
+	for (int i = 0; i < 4; i++) {
+		fd[i] = rds_bound(NULL);
+		rds_set_int(fd[i], SOL_RDS, RDS_CONG_MONITOR, i % 2);
+	}
+	for (int i = 0; i < 2; i++) {
+		rds_timeout(fd[i], SO_SNDTIMEO, PATIENCE_MS);
+		check_err(rds_send(fd[i], chunk, CHUNK, 0, &to), ETIMEDOUT);
+		send_interrupted(fd[2 + i], &to);
+	}
+	drain(rx, other);
+	for (int i = 0; i < 4; i++) {
+		tap_context("socket %d", i);
+		check_eq(poll_one(fd[i], NEWS, tap_ms(WAIT_MS)), NEWS);
+		close(fd[i]);
+	}
+	close(other);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "told_once", "the end of congestion is told once, by name and mask",
 	  told_once, TAP_EACH_FAMILY, 0 },
@@ -268,6 +375,11 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "switched_off", "news that wait go when the option does",
 	  switched_off, 0, 0 },
+	{ "waited_out", "a send that waits and succeeds was not refused",
+	  waited_out, TAP_EACH_FAMILY, 0 },
+	{ "waited_out_off", "nor is it news without the option",
+	  waited_out_off, 0, 0 },
+	{ "given_up", "ETIMEDOUT and EINTR are refusals", given_up, 0, 0 },
 };
 
 int main(int argc, char **argv)
