@@ -277,9 +277,23 @@ static int xrds_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 
 /* ------------------------------------------------------- poll and ioctl */
 
+/* select() for writing alone has EPOLLWRBAND among its events, and would take
+ * news for room. It asks for EPOLLERR, but for EPOLLHUP only when it is for
+ * reading as well. poll() and epoll add both to what the program has asked for,
+ * io_uring neither when it looks for the first time.
+ */
+static bool xrds_poll_room_only(const poll_table *wait)
+{
+	__poll_t events = poll_requested_events(wait);
+
+	return events & (EPOLLOUT | EPOLLWRNORM) && events & EPOLLERR &&
+	       !(events & (EPOLLIN | EPOLLHUP));
+}
+
 static __poll_t xrds_poll(struct file *file, struct socket *sock,
 			  poll_table *wait)
 {
+	bool room_only = xrds_poll_room_only(wait);
 	struct sock *sk = sock->sk;
 	struct xrds_sock *xs = xrds_sk(sk);
 	__poll_t mask = 0;
@@ -296,10 +310,13 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 	if (xs->cong_news) {
 		mask |= EPOLLIN | EPOLLWRBAND;
 		/* who waits for space only is not told, so it stays news */
-		if (poll_requested_events(wait) & (EPOLLIN | EPOLLWRBAND))
+		if (poll_requested_events(wait) & (EPOLLIN | EPOLLWRBAND) &&
+		    !room_only)
 			xs->cong_news = false;
 	}
 	spin_unlock_bh(&xs->lock);
+	if (room_only)
+		mask &= ~EPOLLWRBAND;
 
 	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 		mask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;

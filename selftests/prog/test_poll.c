@@ -440,6 +440,62 @@ static void by_select(void)
 	close(rx);
 }
 
+/* select() for writing alone */
+static bool can_write(int fd, int ms)
+{
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+	fd_set out;
+
+	FD_ZERO(&out);
+	FD_SET(fd, &out);
+	return must(select(fd + 1, NULL, &out, NULL, &tv));
+}
+
+/* Receives until who was refused may send again */
+static void drain_for(int rx, int fd)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+
+	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
+		drain(rx);
+	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+}
+
+static void select_room(void)
+{
+	union addr to;
+	int tx = rds_bound(NULL), rx = rds_bound(&to);
+
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rds_set_int(tx, SOL_RDS, RDS_CONG_MONITOR, 1);
+	congest(tx, &to);
+	drain_for(rx, tx);
+	congest(tx, &to);
+	/* the first end is still to be read, and is no room */
+	check(!can_write(tx, QUIET_MS));
+	check_eq(poll_one(tx, POLLIN | POLLWRBAND, 0), POLLIN | POLLWRBAND);
+	check_eq(poll_one(tx, POLLOUT | POLLWRBAND, 0), POLLWRBAND);
+	drain_for(rx, tx);
+	check(can_write(tx, 0));
+	close(tx);
+	close(rx);
+}
+
+static void select_keeps(void)
+{
+	union addr to;
+	int tx = rds_bound(NULL), rx = rds_bound(&to);
+
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	congest(tx, &to);
+	drain_for(rx, tx);
+	check(can_write(tx, 0));
+	check_eq(poll_one(tx, POLLOUT | POLLWRBAND, 0), POLLOUT | POLLWRBAND);
+	check_eq(poll_one(tx, POLLIN | POLLWRBAND, 0), 0);
+	close(tx);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "input", "a message is POLLIN|POLLRDNORM until it is read", input,
 	  TAP_EACH_FAMILY, 0 },
@@ -472,6 +528,10 @@ static const struct tap_case cases[] = {
 	  edge_output_congested, 0, 0 },
 	{ "oneshot", "EPOLLONESHOT reports once", oneshot, 0, 0 },
 	{ "select", "select() reports the same", by_select, 0, 0 },
+	{ "select_room", "for writing it takes no news for room", select_room,
+	  0, 0 },
+	{ "select_keeps", "and leaves them to who asks for them", select_keeps,
+	  0, 0 },
 };
 
 int main(int argc, char **argv)

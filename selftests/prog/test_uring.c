@@ -179,6 +179,12 @@ static void output_congested(void)
 	check_no_event();
 	drain(rx);
 	check_eq(next_events(tap_ms(WAIT_MS), false), POLLWRBAND);
+	/* and for who asks for space as well, when there is none */
+	fill(fd, &to, ENOBUFS);
+	drain(rx);
+	fill(fd, &to, ENOBUFS);
+	uring_poll(&ring, fd, POLLOUT | POLLWRBAND, false, ID);
+	check_eq(next_events(tap_ms(WAIT_MS), false), POLLWRBAND);
 	uring_close(&ring);
 	close(fd);
 	close(rx);
