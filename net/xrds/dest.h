@@ -62,7 +62,7 @@ enum xrds_eos_state {
  * @promises:	reservations for replies not used yet; xs->lock, and read
  *		without it for an estimate
  * @holds:	messages from it are held back for want of space; xs->lock
- * @spoken:	a message was sent to it; xs->lock
+ * @spoken:	a message was sent to it, see xrds_dest_speak()
  * @eos:	how far the end of the stream is; xs->lock
  * @eos_node:	in xs->eos_due; xs->lock
  * @linked:	still found by lookups; xs->lock
@@ -198,6 +198,15 @@ struct xrds_source {
 	bool linked;
 	struct rcu_head rcu;
 };
+
+/* A message can fail no more: its stream has begun, and will end with a mark. A
+ * ping begins none. The sender still has the message's space, and whether a mark
+ * is due is asked when that is given back, under xs->lock.
+ */
+static inline void xrds_dest_speak(struct xrds_dest *dest)
+{
+	WRITE_ONCE(dest->spoken, dest->key.port != 0);
+}
 
 bool xrds_eos_pending(const struct xrds_dest *dest);
 bool xrds_eos_owe(struct xrds_dest *dest);

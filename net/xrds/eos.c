@@ -78,7 +78,8 @@ bool xrds_eos_owe(struct xrds_dest *dest)
 
 	lockdep_assert_held(&xs->lock);
 
-	if (!xs->ending || !dest->spoken || dest->eos != XRDS_EOS_NONE)
+	if (!xs->ending || !READ_ONCE(dest->spoken) ||
+	    dest->eos != XRDS_EOS_NONE)
 		return false;
 	dest->eos = XRDS_EOS_DUE;
 	list_add_tail(&dest->eos_node, &xs->eos_due);

@@ -386,6 +386,7 @@ static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
 	if (args->rop || args->has_barrier || args->has_cookie ||
 	    conn->trans->direct(conn, &wm, skb))
 		return false;
+	xrds_dest_speak(dest);
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
 	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
 	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), true);

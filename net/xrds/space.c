@@ -198,7 +198,6 @@ static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
 	dest->queued_msgs++;
 	xs->queued_bytes += len;
 	xs->queued_msgs++;
-	dest->spoken = dest->key.port;
 	list_del_init(&dest->idle_node);
 }
 

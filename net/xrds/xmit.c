@@ -69,6 +69,7 @@ static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
 	/* which it leaves only when that is dead */
 	if (WARN_ON_ONCE(dest->conn != conn))
 		return;
+	xrds_dest_speak(dest);
 	msg->dest_nr = ++dest->last_nr;
 	list_add_tail(&msg->dest_node, &dest->msgs);
 }

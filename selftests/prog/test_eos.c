@@ -30,6 +30,7 @@ enum {
 	NONE		= -1,
 	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
 	SMALL_BYTES	= 4096,
+	QUIET_MS	= 300,
 };
 
 /**
@@ -399,6 +400,28 @@ static void blocked_sender(void)
 	close(rx);
 }
 
+/* Nothing was sent that could end. */
+static void failed_send(void)
+{
+	struct xrds_barrier barrier = { .rdma_id = 1 };
+	union addr to;
+	int tx = rds_bound(NULL), rx = rds_bound(&to);
+	struct xrds_dest_status st = { 0 };
+
+	check_err(rds_send(tx, (void *)1, SMALL_BYTES, 0, &to), EFAULT);
+	/* there was no op that it could wait for */
+	check_err(rds_send_cmsg(tx, &to, XRDS_CMSG_BARRIER, &barrier,
+				sizeof(barrier)), EINVAL);
+	must(shutdown(tx, SHUT_WR));
+	check_ret(dest_status(tx, &to, &st), 0);
+	check_eq(st.flags & XRDS_DEST_EOS_SENT, 0);
+	check_eq(poll_one(rx, POLLIN | POLLRDHUP, QUIET_MS), 0);
+	expect_nothing(rx);
+	close(tx);
+	check_eq(poll_one(rx, POLLIN | POLLRDHUP, QUIET_MS), 0);
+	close(rx);
+}
+
 /* ------------------------------------------------------------- receiving */
 
 static bool polls_hup(void *arg)
@@ -737,6 +760,8 @@ static const struct tap_case cases[] = {
 	  each_destination, 0, 0 },
 	{ "blocked_sender", "SHUT_WR wakes a sender that waits for space",
 	  blocked_sender, 0, 0 },
+	{ "failed_send", "no mark where the only send has failed", failed_send,
+	  0, 0 },
 	{ "rdhup", "POLLRDHUP when all streams end, POLLHUP if ours has, too",
 	  rdhup, TAP_EACH_FAMILY, 0 },
 	{ "rdhup_wakes", "who waits for POLLRDHUP only is woken", rdhup_wakes,
