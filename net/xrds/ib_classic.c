@@ -105,7 +105,7 @@ int xrds_ib_classic_guess(struct xrds_ib_ep *ep, const void *data, u32 bytes)
  * @ep: endpoint with a receive queue
  *
  * Context: the connection's work.
- * Return: as many as are posted at most.
+ * Return: as many as the device was asked to have room for.
  */
 u32 xrds_ib_classic_recvs(const struct xrds_ib_ep *ep)
 {

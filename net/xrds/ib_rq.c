@@ -28,9 +28,9 @@
  * and it never completes. Nothing can be asked for it but the destruction of
  * the shared queue. So endpoints that do not end in order are counted, the
  * queue posts one more buffer for each, and after XRDS_IB_MAX_LOST of them new
- * endpoints get a new queue. The old one goes with its last endpoint. So does
- * one that many endpoints have made large, as what is posted cannot be taken
- * back in any other way.
+ * endpoints get a new queue. The old one goes with its last endpoint, and ends
+ * them when it has lost as many as it may post. So does one that many endpoints
+ * have made large go, as what is posted cannot be taken back in any other way.
  */
 #include <linux/moduleparam.h>
 
@@ -45,6 +45,7 @@ enum {
 	XRDS_IB_POST_DEFICIT	= 8,
 	XRDS_IB_MIN_SPARE	= 8,
 	XRDS_IB_MAX_SPARE	= 64,
+	XRDS_IB_MAX_READY	= XRDS_IB_MAX_SPARE + XRDS_IB_POST_BATCH,
 	/* endpoints that a shared queue has buffers for at first */
 	XRDS_IB_FIRST_BUSY	= 4,
 	/* when a refill found no memory */
@@ -222,7 +223,8 @@ static bool xrds_ib_rq_lacks(struct xrds_ib_rq *rq, struct xrds_ib_buf **buf)
 
 	*buf = NULL;
 	spin_lock_bh(&rq->lock);
-	lacks = !rq->stopped &&
+	/* where the device takes no more there is no use for many */
+	lacks = !rq->stopped && rq->nr_ready < XRDS_IB_MAX_READY &&
 		rq->nr_posted + rq->nr_ready < xrds_ib_rq_want(rq);
 	if (lacks) {
 		*buf = list_first_entry_or_null(&rq->empty, struct xrds_ib_buf,
@@ -550,15 +552,20 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
  */
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 {
+	struct xrds_ib_ep *ep;
 	bool worn;
 
 	if (!rq->srq)
 		return;
 	mutex_lock(&rq->ep_lock);
-	/* the device has room for so many more than max_bufs */
-	if (rq->nr_lost < XRDS_IB_MAX_LOST)
-		rq->nr_lost++;
-	worn = rq->nr_lost == XRDS_IB_MAX_LOST;
+	/* Those that had the queue before it was worn can take many more. What
+	 * is really lost has left its place at the device to others. With more
+	 * than that the endpoints that are left are better off with another.
+	 */
+	worn = ++rq->nr_lost == XRDS_IB_MAX_LOST;
+	if (rq->nr_lost > rq->max_bufs)
+		list_for_each_entry(ep, &rq->eps, rq_node)
+			xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOBUFS);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 

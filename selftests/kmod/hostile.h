@@ -162,6 +162,7 @@ void hostile_link_free(struct hostile_link *link);
 int hostile_dial(const struct hostile_order *order, int ver);
 int hostile_brief(const struct hostile_order *order);
 int hostile_torn(const struct hostile_order *order);
+int hostile_gang(const struct hostile_order *order);
 int hostile_flood(const struct hostile_order *order, bool maps);
 
 /* hostile_storm.c */

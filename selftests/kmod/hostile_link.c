@@ -673,6 +673,38 @@ int hostile_torn(const struct hostile_order *order)
 	return hostile_over() ? -EINTR : 0;
 }
 
+static bool torn_off(struct hostile_link *link)
+{
+	return READ_ONCE(link->down) || all_taken(link);
+}
+
+/* As many of these at once, which all share the peer's buffers */
+int hostile_gang(const struct hostile_order *order)
+{
+	struct hostile_order next = *order;
+	struct hostile_link **links;
+	u32 i, n = min(order->count, 256U);
+
+	links = kcalloc(n, sizeof(*links), GFP_KERNEL);
+	if (!links)
+		return -ENOMEM;
+	for (i = 0; i < n && !hostile_over(); i++) {
+		next.tos = i;
+		links[i] = dial_again(&next, XRDS_VER_XRDS);
+		if (links[i])
+			hostile_count(HOSTILE_C_LINKS);
+	}
+	for (i = 0; i < n; i++)
+		if (links[i] && send_torn(links[i]))
+			wait_event_timeout(links[i]->wait, torn_off(links[i]),
+					   HZ);
+	for (i = 0; i < n; i++)
+		if (links[i])
+			hostile_link_free(links[i]);
+	kfree(links);
+	return hostile_over() ? -EINTR : 0;
+}
+
 /* Well-formed packets without end: data to a port, whether or not its owner
  * reads, or congestion maps.
  */

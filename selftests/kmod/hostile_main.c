@@ -11,6 +11,7 @@
  *   classic	the same in versions 3.1, 4.0 and 4.1
  *   brief		COUNT connections that end with the first packet
  *   torn		COUNT connections that end in the middle of the first one
+ *   gang	the same with all COUNT of them, 256 at most, at once
  *   storm		COUNT requests, most of them wrong or never completed
  *   pretend	COUNT requests in the name of OTHER
  *   flood		COUNT good packets to port 5000, whether it is read or not
@@ -86,6 +87,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_brief(order);
 	if (!strcmp(kind, "torn"))
 		return hostile_torn(order);
+	if (!strcmp(kind, "gang"))
+		return hostile_gang(order);
 	if (!strcmp(kind, "storm"))
 		return hostile_storm(order);
 	if (!strcmp(kind, "pretend"))

@@ -251,6 +251,24 @@ def test_torn(rig):
     reform(rig)
 
 
+def test_gang(rig):
+    """So are those that many connections take with them at once, of the queue
+    that an earlier connection goes on to use.
+    """
+    pair = bystanders(rig)
+    traffic.run(pair, 200)
+    before = [close.counters(n) for n in rig.nodes]
+    # all of them wait, for a clear-to-send, until the last one is there
+    rig.a.write(f"{SYSCTL}/connect_timeout_ms", "100000")
+    order(rig, "gang", 200).wait(120)
+    traffic.run(pair, 2000, seed=2)
+    for node, old in ((rig.a, before[0]), (pair.b, before[2])):
+        grown = close.delta(node, old)
+        _tell(rig, node, grown)
+    rig.check(not grown["conn_reset"], "C has lost the connection")
+    reform(rig)
+
+
 def test_flood(rig):
     """Who sends to a socket that is congested is stopped, well before the
     memory is full; who means well comes again later, and nothing is lost.
