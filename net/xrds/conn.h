@@ -168,6 +168,8 @@ struct xrds_classic {
  * @dialled:	this side sent the request; worker
  * @failed:	the last attempt failed; worker
  * @retries:	attempts that failed since it was up last; worker
+ * @nr_refused:	times since then that the peer has refused a request for which
+ *		another one was to come; worker
  * @crossed:	a request was refused as crossing since it came up; worker
  * @classic:	see there
  * @inc:	our incarnation; random, never 0, constant
@@ -264,6 +266,7 @@ struct xrds_conn {
 	bool dialled;
 	bool failed;
 	u32 retries;
+	u32 nr_refused;
 	bool crossed;
 	struct xrds_classic classic;
 	u64 inc;

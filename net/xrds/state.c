@@ -61,6 +61,8 @@
 enum {
 	/* how long to wait for the request that ours has lost against */
 	XRDS_CROSSED_MS		= 100,
+	/* how often, before that is taken for a refusal like others */
+	XRDS_CROSSED_MAX	= 20,
 	/* before the next look whether a connection may be tried */
 	XRDS_DIAL_WAIT_MS	= 100,
 };
@@ -201,6 +203,9 @@ static void xrds_state_fail(struct xrds_conn *conn, int error)
 {
 	bool stable = false;
 
+	/* a peer whose own request never comes is one that refuses */
+	if (error == -EALREADY && conn->nr_refused++ >= XRDS_CROSSED_MAX)
+		error = -ECONNREFUSED;
 	if (conn->state == XRDS_ST_UP) {
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
 		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_LOST, error);
@@ -412,6 +417,7 @@ static void xrds_state_open(struct xrds_conn *conn)
 	WRITE_ONCE(conn->up_at, jiffies);
 	WRITE_ONCE(conn->failed, false);
 	WRITE_ONCE(conn->retries, 0);
+	conn->nr_refused = 0;
 	memset(&conn->closing, 0, sizeof(conn->closing));
 	conn->quiet.since = jiffies;
 	conn->beat_at = xrds_beat_deadline(conn);

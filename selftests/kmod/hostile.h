@@ -168,6 +168,7 @@ int hostile_flood(const struct hostile_order *order, bool maps);
 /* hostile_storm.c */
 int hostile_storm(const struct hostile_order *order);
 int hostile_pretend(const struct hostile_order *order);
+int hostile_cross(void);
 int hostile_listen(void);
 void hostile_unlisten(void);
 

@@ -16,6 +16,7 @@
  *   pretend	COUNT requests in the name of OTHER
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
+ *   cross	from now on who dials is told that he will be dialled
  *
  * All that is random follows from SEED. Several writers are several attackers.
  * Reading gives counters, and which errors the other end must have found:
@@ -97,6 +98,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_flood(order, false);
 	if (!strcmp(kind, "maps"))
 		return hostile_flood(order, true);
+	if (!strcmp(kind, "cross"))
+		return hostile_cross();
 	return -EINVAL;
 }
 

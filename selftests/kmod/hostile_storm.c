@@ -125,6 +125,23 @@ int hostile_pretend(const struct hostile_order *order)
 static struct rdma_cm_id *listeners[2];
 static struct workqueue_struct *answer_wq;
 static atomic_t nr_answers = ATOMIC_INIT(0);
+static bool crossing;
+
+/* Refuse each request as one that has crossed ours, and never send ours. */
+int hostile_cross(void)
+{
+	WRITE_ONCE(crossing, true);
+	return 0;
+}
+
+static void refuse(struct hostile_link *link)
+{
+	u8 data[XRDS_WIRE_REJECT_BYTES];
+
+	rdma_reject(link->id, data,
+		    xrds_wire_reject_encode(data, XRDS_REJECT_CROSSED),
+		    IB_CM_REJ_CONSUMER_DEFINED);
+}
 
 /* Who dialled hears nothing, or nonsense, or gets what it asked for. */
 static void answer(struct hostile_link *link)
@@ -142,6 +159,10 @@ static void answer(struct hostile_link *link)
 	u8 data[MAX_REP_BYTES];
 	int ret;
 
+	if (READ_ONCE(crossing)) {
+		refuse(link);
+		return;
+	}
 	hostile_fill(&link->gen, data, sizeof(data));
 	if (how == 0) {
 		wait_event_timeout(link->wait, READ_ONCE(link->down) ||

@@ -10,6 +10,7 @@ and as soon as B runs XRDS it is a peer like any other.
 """
 
 import os
+import re
 import types
 
 import close
@@ -266,6 +267,17 @@ def test_gang(rig):
         grown = close.delta(node, old)
         _tell(rig, node, grown)
     rig.check(not grown["conn_reset"], "C has lost the connection")
+    reform(rig)
+
+
+def test_crossed(rig):
+    """Who says for ever that his own request has won is one who refuses: an op
+    for him ends.
+    """
+    order(rig, "cross", 1).wait(20)
+    out = rig.a.run(f"test_remote_faults nobody {rig.a.ip} {rig.b.ip} 10",
+                    timeout=60).out
+    rig.check(re.search(r"^marks: .*dropped=10\b", out, re.MULTILINE), out)
     reform(rig)
 
 
