@@ -657,6 +657,12 @@ int xrds_ib_accept(struct xrds_conn *conn)
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_WITHDRAWN);
 		goto out;
 	}
+	/* the reply can be the device's last word as well as a request */
+	if (!xrds_ib_id_up(ep->id)) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		ret = -ENETDOWN;
+		goto out;
+	}
 	ret = xrds_ib_ep_setup(ep);
 	if (ret) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_SETUP_ERROR);
