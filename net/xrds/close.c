@@ -25,7 +25,7 @@
  * peer may ask what has arrived; then it goes, too. One that was never up goes
  * soon after an attempt has failed, unless somebody wants another. In a
  * namespace other than the first all are idle as soon as its last socket is
- * closed.
+ * closed, and end, whatever their peers do, as soon as none lingers.
  */
 #include <linux/xrds_netlink.h>
 
@@ -288,6 +288,15 @@ static bool xrds_close_unused(struct xrds_conn *conn)
 	       !conn->pending;
 }
 
+/* Is there no socket left in the namespace, not even one that lingers? What is
+ * queued then is the kernel's own, and must not keep the namespace alive.
+ */
+static bool xrds_close_ownerless(const struct xrds_conn *conn)
+{
+	return xrds_conns_orphaned(conn->xn) &&
+	       !atomic_read(&conn->xn->nr_socks);
+}
+
 static bool xrds_close_quiet(struct xrds_conn *conn)
 {
 	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
@@ -341,10 +350,11 @@ bool xrds_close_collect(struct xrds_conn *conn)
 {
 	u64 tx_seq = READ_ONCE(conn->tx_seq);
 	u64 rx_next = READ_ONCE(conn->rx_next);
+	bool ownerless = xrds_close_ownerless(conn);
 	bool unused;
 
-	/* it would dial again at once */
-	if (conn->classic.on)
+	/* it would dial again at once, if there is somebody to dial to */
+	if (conn->classic.on && !ownerless)
 		return false;
 	if (conn->quiet.tx_seq != tx_seq || conn->quiet.rx_next != rx_next) {
 		conn->quiet.tx_seq = tx_seq;
@@ -354,7 +364,8 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	spin_lock_bh(&conn->lock);
 	unused = xrds_close_unused(conn);
 	spin_unlock_bh(&conn->lock);
-	if (!unused || !xrds_close_quiet(conn) || xrds_cong_told(conn))
+	if (!ownerless &&
+	    (!unused || !xrds_close_quiet(conn) || xrds_cong_told(conn)))
 		return false;
 
 	conn->closing.idle = true;
@@ -362,7 +373,8 @@ bool xrds_close_collect(struct xrds_conn *conn)
 		xrds_close_end(conn, true);
 	else
 		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
-			       xrds_close_patience(conn));
+			       ownerless ? XRDS_CLOSE_MS :
+					   xrds_close_patience(conn));
 	return true;
 }
 

@@ -78,6 +78,15 @@ def test_lingers(rig):
         holder.wait(check=False)
 
 
+def test_classic(rig):
+    """A namespace goes although its peer speaks as in-tree RDS does, and would
+    dial again.
+    """
+    rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib classic=1", timeout=30)
+    with _namespaces(rig.a):
+        _run(rig.a, 500)
+
+
 def test_link_gone(rig):
     """The interface goes down before the namespace does."""
     with _namespaces(rig.a):
