@@ -230,11 +230,23 @@ static void xrds_state_fail(struct xrds_conn *conn, int error)
 	xrds_state_down(conn, true);
 }
 
+/* Whose attempt is it? A connection is made for its first user. One that has been
+ * up is of use to whoever shares it, and must not wait for all the others that he
+ * has asked for; how often it is lost is for the peer to say, not for him. Over
+ * loopback it is: who has a namespace of his own has the knobs for it.
+ */
+static struct xrds_user *xrds_state_dialler(const struct xrds_conn *conn)
+{
+	bool known = conn->peer_inc || conn->classic.heard;
+
+	return known && !conn->key.loop ? NULL : conn->user;
+}
+
 static void xrds_state_dial(struct xrds_conn *conn)
 {
 	int ret;
 
-	if (!xrds_limit_dial(conn->xn, conn->user)) {
+	if (!xrds_limit_dial(conn->xn, xrds_state_dialler(conn))) {
 		xrds_count(conn->xn, XRDS_C_LIMIT_DIALS);
 		xrds_state_pause(conn, XRDS_DIAL_WAIT_MS / 2 +
 				 reciprocal_scale(get_random_u32(),

@@ -10,6 +10,8 @@ TIMEOUT = 240
 KILL_MS = 1000
 NOBODY = "10.0.0.99"
 STATUS_SECONDS = 60
+MANY = 100
+BREAK = "/sys/kernel/debug/xrds/break"
 
 
 def kill_holder(rig, remote: str, count: int, *, some: bool = True) -> None:
@@ -71,6 +73,23 @@ def test_partition(rig):
 
 
 test_partition.leaves = "messages"
+
+
+def test_shared(rig):
+    """Whoever has asked for far more connections than he may have tried holds up
+    nobody else who uses one that has been up.
+    """
+    rig.a.write("/proc/sys/net/xrds/max_connects_per_s", "4")
+    hold = f"exec su nobody -s /bin/bash -c 'test_hold {rig.a.ip}"
+    rig.a.start(f"{hold} {rig.b.ip} 1'").expect("state up")
+    rig.a.start(f"{hold} 10.0.0.100 1 & for n in {{101..{99 + MANY}}}; do "
+                f"test_hold {rig.a.ip} 10.0.0.$n 1 & done; wait'")
+    remote.wait_above(rig.a, "limit_dials", MANY)
+    rig.a.write(BREAK, "1")
+    rig.a.run(f"xrds-ping -c 1 -w 8 {rig.b.ip}", timeout=20)
+
+
+test_shared.leaves = "messages"
 
 
 def test_cut_and_join(rig):
