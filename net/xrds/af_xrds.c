@@ -305,7 +305,7 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 	mask |= xrds_notices_pending(xs);
 
 	spin_lock_bh(&xs->lock);
-	if (!xs->nr_refused || xs->nr_ready || xs->ending)
+	if (!xs->nr_refused || xs->nr_ready || xs->ready_gone || xs->ending)
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (xs->cong_news) {
 		mask |= EPOLLIN | EPOLLWRBAND;

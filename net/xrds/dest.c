@@ -296,6 +296,8 @@ static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 	if (!ready)
 		return NULL;
 	dest = ready;
+	/* until a send after the one that this makes room for */
+	xs->ready_gone = 2;
 found:
 	xrds_dest_unlink(dest);
 	return dest;

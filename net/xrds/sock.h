@@ -53,6 +53,8 @@ struct xrds_source;
  * @nr_dests:	length of @dests; @lock
  * @nr_refused:	destinations that refused the last send; @lock
  * @nr_ready:	those of them that would accept it now; @lock
+ * @ready_gone:	one of these has given its place to another: sends that may be
+ *		tried until that is no reason for POLLOUT any more; @lock
  * @queued_bytes: payload accepted and not yet acknowledged; @lock
  * @queued_msgs: the same in messages; @lock
  * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock
@@ -123,6 +125,7 @@ struct xrds_sock {
 	u32 nr_dests;
 	u32 nr_refused;
 	u32 nr_ready;
+	u32 ready_gone;
 	u64 queued_bytes;
 	u64 queued_msgs;
 	u32 reply_reserve;

@@ -242,6 +242,8 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	int ret = 0;
 
 	spin_lock_bh(&xs->lock);
+	if (unlikely(xs->ready_gone))
+		xs->ready_gone--;
 	if (xs->ending) {
 		ret = -EPIPE;
 	} else if (!dest->linked) {

@@ -328,6 +328,33 @@ static void ready_dests(void)
 	close(s.fd);
 }
 
+/* A program that waits for such a one tries it once more */
+static void ready_gone(void)
+{
+	int fd = rds_bound(NULL), rx[SMALL_DESTS + 1];
+	union addr to[SMALL_DESTS + 1];
+
+	knob("net/xrds/sock_max_dests", SMALL_DESTS);
+	for (int i = 0; i <= SMALL_DESTS; i++) {
+		rx[i] = rds_bound(&to[i]);
+		rds_set_int(rx[i], SOL_SOCKET, SO_RCVBUF, SPACE);
+	}
+	for (int i = 0; i < SMALL_DESTS; i++)
+		congest(fd, &to[i]);
+	check_eq(poll_one(fd, POLLOUT, 0), 0);
+	drain(rx[0]);
+	/* the news do not stay, the room does */
+	check(poll_one(fd, POLLIN, WAIT_MS) & POLLIN);
+	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &to[SMALL_DESTS]), 1);
+	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check_err(rds_send(fd, "x", 1, MSG_DONTWAIT, &to[1]), ENOBUFS);
+	check_eq(poll_one(fd, POLLOUT, 0), 0);
+	for (int i = 0; i <= SMALL_DESTS; i++)
+		close(rx[i]);
+	close(fd);
+}
+
 /* ----------------------------------------------------------------- status */
 
 static void status_counts(void)
@@ -946,6 +973,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "ready_dests", "nor do those that would take a message again",
 	  ready_dests, 0, 0 },
+	{ "ready_gone", "whose room can still be polled for", ready_gone, 0, 0
+	},
 	{ "status_counts", "XRDS_DEST_STATUS counts what is queued",
 	  status_counts, TAP_EACH_FAMILY, 0 },
 	{ "status_acked", "XRDS_DEST_STATUS counts what was acknowledged",
