@@ -10,6 +10,7 @@
  * Everything waits with a bound. A link belongs to one task, or work item;
  * handlers of the connection manager and completions only note what has come.
  */
+#include <linux/delay.h>
 #include <linux/slab.h>
 
 #include "hostile.h"
@@ -18,6 +19,7 @@ enum {
 	MAX_HARMLESS	= 60,
 	MAX_BEHIND	= 6,
 	MAX_REFUSED	= 20,	/* attempts in a row */
+	AGAIN_MS	= 200,	/* before the next one */
 	OVERRUN		= 400,
 	PATIENCE_SECONDS = 3,	/* for a credit, or a buffer */
 	ECHO_HZ		= 4,	/* after this part of a second: once more */
@@ -605,15 +607,21 @@ int hostile_dial(const struct hostile_order *order, int ver)
 	return sent < order->count ? -ECONNREFUSED : 0;
 }
 
-/* Now and then an attempt is refused, as the peer dials just then itself. */
+/* Now and then an attempt is refused, as the peer dials just then itself: for two
+ * seconds, if nobody has answered it.
+ */
 static struct hostile_link *dial_again(const struct hostile_order *order,
 				       int ver)
 {
 	struct hostile_link *link = NULL;
 	u32 n;
 
-	for (n = 0; !link && n < MAX_REFUSED && !hostile_over(); n++)
+	for (n = 0; n < MAX_REFUSED && !hostile_over(); n++) {
 		link = dial(order, order->seed + n, ver);
+		if (link)
+			break;
+		msleep_interruptible(AGAIN_MS);
+	}
 	return link;
 }
 
