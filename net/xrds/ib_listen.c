@@ -12,6 +12,8 @@
  * Which device has an address is for the connection manager to say as well: an
  * identifier that is bound to the address knows.
  */
+#include <rdma/ib_cache.h>
+
 #include "ib.h"
 
 enum {
@@ -131,6 +133,27 @@ static int xrds_ib_local_event(struct rdma_cm_id *id,
 	return 0;
 }
 
+/* Is the interface that the device found the address on in the namespace? All
+ * namespaces share the device itself, if the administrator has not said otherwise,
+ * and on Linux 7.2 one with the same address on its loopback interface is given
+ * that of the first one.
+ */
+static bool xrds_ib_local_here(const struct rdma_cm_id *id,
+			       const struct net *net)
+{
+	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
+	const struct net_device *ndev;
+	bool here;
+
+	if (!gid || !rdma_protocol_roce(id->device, id->port_num))
+		return true;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(gid);
+	here = !IS_ERR(ndev) && net_eq(dev_net(ndev), net);
+	rcu_read_unlock();
+	return here;
+}
+
 /**
  * xrds_ib_bound_dev - the device that an address is bound to
  * @net: namespace
@@ -153,7 +176,8 @@ struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
 	if (IS_ERR(id))
 		return NULL;
 	xrds_addr_build(&local, &ss);
-	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device)
+	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
+	    xrds_ib_local_here(id, net))
 		ibdev = xrds_ib_dev_get(id->device);
 	rdma_destroy_id(id);
 	return ibdev;
