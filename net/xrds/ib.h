@@ -196,6 +196,7 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
 				  u32 window);
+bool xrds_ib_dev_gid_in(const struct net *net, const struct ib_gid_attr *attr);
 void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq);
 int xrds_ib_device(const struct net *net, unsigned int nr,
 		   struct xrds_device_detail *d);

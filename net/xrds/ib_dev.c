@@ -173,9 +173,15 @@ struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
 	return found;
 }
 
-/* Other namespaces may have the same address. */
-static bool xrds_ib_gid_in(const struct net *net,
-			   const struct ib_gid_attr *attr)
+/**
+ * xrds_ib_dev_gid_in - is it of an interface of a namespace?
+ * @net: namespace; others may have the same address
+ * @attr: identifier, of a device that does RoCE
+ *
+ * Context: any.
+ * Return: whether it is.
+ */
+bool xrds_ib_dev_gid_in(const struct net *net, const struct ib_gid_attr *attr)
 {
 	const struct net_device *ndev;
 	bool in;
@@ -204,7 +210,7 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
 		if (IS_ERR(attr))
 			continue;
-		in = xrds_ib_gid_in(net, attr);
+		in = xrds_ib_dev_gid_in(net, attr);
 		rdma_put_gid_attr(attr);
 		if (!in)
 			continue;

@@ -12,8 +12,6 @@
  * Which device has an address is for the connection manager to say as well: an
  * identifier that is bound to the address knows.
  */
-#include <rdma/ib_cache.h>
-
 #include "ib.h"
 
 enum {
@@ -142,16 +140,9 @@ static bool xrds_ib_local_here(const struct rdma_cm_id *id,
 			       const struct net *net)
 {
 	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
-	const struct net_device *ndev;
-	bool here;
 
-	if (!gid || !rdma_protocol_roce(id->device, id->port_num))
-		return true;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(gid);
-	here = !IS_ERR(ndev) && net_eq(dev_net(ndev), net);
-	rcu_read_unlock();
-	return here;
+	return !gid || !rdma_protocol_roce(id->device, id->port_num) ||
+	       xrds_ib_dev_gid_in(net, gid);
 }
 
 /**
