@@ -453,7 +453,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	skb_set_owner_r(skb, &xs->sk);
 	__skb_queue_tail(&xs->sk.sk_receive_queue, skb);
 	WRITE_ONCE(xs->marks_passed, false);
-	xs->rcv_bytes += cb->charge;
+	xrds_recv_charge_skb(xs, skb);
 	xrds_count(xs->xn, XRDS_C_RECV_EOS_LOST);
 }
 

@@ -200,11 +200,19 @@ void xrds_recv_ack_work(struct work_struct *work);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);
-bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
 bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
+
+/* ---------------------------------------------------------- recv_mem.c */
+
+bool xrds_recv_overflows(struct xrds_sock *xs);
+bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_recv_congests(struct xrds_sock *xs);
+bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_recv_uncharge_all(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- pong.c */
 

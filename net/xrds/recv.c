@@ -10,22 +10,10 @@
  * sent after a number of messages or bytes, when the sender asks, or after
  * XRDS_ACK_DELAY_MS.
  *
- * The queue is the socket's sk_receive_queue. Its lock guards the charge
- * (payload bytes) and the congested mark, see cong.c: the mark is set when
- * the charge exceeds SO_RCVBUF and cleared when half of it is drained; and by
- * memory, see below. What arrives nevertheless was under way, and is taken.
- * Replies come all the same, and who asks but never reads them is stopped as
- * well, see reply.c.
- *
- * A peer that does not stop must not fill the memory. So there is a second
- * bound, far above what was under way with peers that do: who brings a message
- * beyond it loses the connection, nothing of it is acknowledged, and it comes
- * again on the next one. For a peer that means well that is slow, but no loss;
- * and with half of that memory in use the socket is congested, however little
- * payload there is in it. But if much of it is replies, which come all the same,
- * then all others should not pay for who asks and does not read: further
- * replies, over loopback, too, are acknowledged and dropped, so are ends of
- * streams, and the socket gets an error.
+ * The queue is the socket's sk_receive_queue. Its lock guards what waits in it,
+ * and the congested mark that comes of it, see recv_mem.c. A message for which
+ * there is no memory left is not acknowledged, nor is anything behind it: it
+ * comes again, on a new connection.
  */
 #include <linux/uio.h>
 #include <linux/errqueue.h>
@@ -41,10 +29,6 @@
 
 enum {
 	XRDS_ACK_DELAY_MS	= 20,
-	/* memory that so much payload may take at worst: a buffer of 32 KiB for
-	 * 4 KiB of it, and rounded up
-	 */
-	XRDS_RECV_OVERHEAD	= 16,
 };
 
 /* Who this connection's peer talks to, and who it is, seen from here. */
@@ -66,33 +50,6 @@ static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* Is more memory in use than a share of what a socket may have, 1 / @share? */
-static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
-{
-	u64 most = (u64)READ_ONCE(xs->xn->sock_max_recv_kb) << 10;
-
-	most += (u64)xrds_sk_rcvbuf(xs) * XRDS_RECV_OVERHEAD;
-	/* what the kernel counts in is signed, and some of it is under way */
-	most = min_t(u64, most, S32_MAX / 2);
-	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
-}
-
-/* Is there no memory left for a socket, even for what should not have come? */
-static bool xrds_recv_overflows(struct xrds_sock *xs)
-{
-	return xrds_recv_over(xs, 1);
-}
-
-/* Is it taken from its sender even when there is no memory left for it? Plain
- * messages of those who obey congestion bring it to a half at most.
- */
-static bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb)
-{
-	return (xrds_skb(skb)->reply || xrds_skb(skb)->flags & XRDS_F_EOS) &&
-	       READ_ONCE(xs->reply_mem) * 4 >
-	       (u64)atomic_read(&xs->sk.sk_rmem_alloc);
-}
-
 /* The receiver has lost something: it is told once, until it reads. */
 static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 {
@@ -106,23 +63,6 @@ static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 	return !told;
 }
 
-/* Are senders to be stopped? Tiny messages take much more memory than payload:
- * half of it is for what is under way by then.
- */
-static bool xrds_recv_full(struct xrds_sock *xs)
-{
-	return xs->rcv_bytes > xrds_sk_rcvbuf(xs) || xrds_recv_over(xs, 2);
-}
-
-/* May they go on? What a reader is about to copy out still takes memory, and
- * there may be no more of it: with an empty queue they do.
- */
-static bool xrds_recv_drained(struct xrds_sock *xs)
-{
-	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
-				  !xrds_recv_over(xs, 4));
-}
-
 /* It must not look as if a message behind the refused one were the next. */
 static void xrds_recv_stop(struct xrds_conn *conn)
 {
@@ -133,15 +73,6 @@ static void xrds_recv_stop(struct xrds_conn *conn)
 			   -ENOBUFS);
 }
 
-static void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
-{
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	xs->rcv_bytes += xrds_skb(skb)->charge;
-	if (xrds_skb(skb)->reply)
-		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
-}
-
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
@@ -149,7 +80,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
-	bool congested = false, ended, lost, tell;
+	bool congested, ended, lost, tell;
 
 	/* a hint only: one more or less does no harm */
 	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
@@ -182,10 +113,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	__skb_queue_tail(queue, skb);
 	WRITE_ONCE(xs->marks_passed, false);
 	xrds_recv_charge_skb(xs, skb);
-	if (!xs->congested && xrds_recv_full(xs)) {
-		WRITE_ONCE(xs->congested, true);
-		congested = true;
-	}
+	congested = xrds_recv_congests(xs);
 	spin_unlock_bh(&queue->lock);
 
 	if (congested)
@@ -377,28 +305,6 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		xrds_recv_ack(conn, wm);
 }
 EXPORT_SYMBOL_GPL(xrds_recv_msg);
-
-/**
- * xrds_recv_uncharge - take the charge of a message back
- * @xs: socket
- * @skb: message that leaves the receive queue
- *
- * Context: any, the queue's lock held.
- * Return: whether congestion has ended; then xrds_cong_local() is to be told.
- */
-bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
-{
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
-	if (xrds_skb((struct sk_buff *)skb)->reply)
-		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
-	xs->loss_told = false;
-	if (!xs->congested || !xrds_recv_drained(xs))
-		return false;
-	WRITE_ONCE(xs->congested, false);
-	return true;
-}
 
 /**
  * xrds_recv_drop_mark - drop the end of a stream
@@ -729,10 +635,7 @@ void xrds_recv_purge(struct xrds_sock *xs)
 	__skb_queue_head_init(&drop);
 	spin_lock_bh(&queue->lock);
 	skb_queue_splice_init(queue, &drop);
-	xs->rcv_bytes = 0;
-	WRITE_ONCE(xs->reply_mem, 0);
-	cleared = xs->congested;
-	WRITE_ONCE(xs->congested, false);
+	cleared = xrds_recv_uncharge_all(xs);
 	spin_unlock_bh(&queue->lock);
 
 	while ((skb = __skb_dequeue(&drop)))
