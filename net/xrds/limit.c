@@ -4,7 +4,8 @@
  *
  * A network namespace has bounds, set by its sysctls: memory of sockets,
  * destinations and messages that are not acknowledged, pinned memory, keys,
- * connections, and attempts to connect in a second. A user may have a share of
+ * connections, messages that wait to be read, and attempts to connect in a
+ * second. A user may have a share of
  * the bounds of the first namespace, in all namespaces together, so that none
  * can use up what others need, nor escape by making namespaces, be it of users
  * or networks. Whoever made its socket with CAP_SYS_RESOURCE is bound by the
@@ -16,8 +17,9 @@
  * its process, so neither of the latter bounds a user.
  *
  * What is over a bound is refused, with EDQUOT, and counted. What was there
- * before a bound was lowered stays. Received messages are the matter of
- * congestion, see cong.c: the sender pays until the receiver's kernel has them.
+ * before a bound was lowered stays. But messages that others send cannot be
+ * refused to their receiver, who pays once they are there: over the bound its
+ * sockets are congested, see recv_mem.c.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -36,6 +38,7 @@ static DEFINE_SPINLOCK(xrds_users_lock);	/* xrds_users */
 static const u8 xrds_limit_shift[XRDS_LIMITS] = {
 	[XRDS_LIMIT_MEM]	= 10,
 	[XRDS_LIMIT_PINNED]	= 10,
+	[XRDS_LIMIT_RECV]	= 10,
 };
 
 /* ----------------------------------------------------------------- users */
@@ -233,6 +236,26 @@ void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 		atomic64_sub(n, &user->used[l]);
 }
 
+/**
+ * xrds_limit_over - is there more than a bound allows?
+ * @xn: namespace
+ * @user: on whose account, or NULL
+ * @l: what, of what is not refused but forced
+ * @times: more than so many times the bound
+ *
+ * Context: any.
+ * Return: whether there is, of the namespace's or of the user's.
+ */
+bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
+		     enum xrds_limit l, u32 times)
+{
+	if (xrds_limit_of_net(xn, l) * times < atomic64_read(&xn->used[l]))
+		return true;
+	return user && !user->trusted &&
+	       xrds_limit_of_user(user, l) * times <
+	       atomic64_read(&user->used[l]);
+}
+
 /* ------------------------------------------------------------------ rates */
 
 static bool xrds_rate_take(struct xrds_rate *rate, u64 per_second)
@@ -274,7 +297,8 @@ bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
  * xrds_limit_net_init - the bounds of a new namespace: those of the first one
  * @xn: namespace
  *
- * A quarter of the memory may be queued. What may be pinned is for
+ * A quarter of the memory may be queued to be sent, and another to be read, of
+ * which twice as much may come about, see recv_mem.c. What may be pinned is for
  * RLIMIT_MEMLOCK to say, as long as it is not all there is.
  *
  * Context: process.
@@ -297,6 +321,7 @@ void xrds_limit_net_init(struct xrds_net *xn)
 	xn->max[XRDS_LIMIT_PINNED] = min_t(u64, kb, U32_MAX);
 	xn->max[XRDS_LIMIT_KEYS] = 131072;
 	xn->max[XRDS_LIMIT_CONNS] = 65536;
+	xn->max[XRDS_LIMIT_RECV] = xn->max[XRDS_LIMIT_MEM];
 	xn->sock_max_recv_kb = 256 << 10;
 	xn->max_dials = 1000;
 	xn->user_percent = 50;

@@ -19,6 +19,14 @@
  * then all others should not pay for who asks and does not read: further
  * replies, over loopback, too, are acknowledged and dropped, so are ends of
  * streams, and the socket gets an error.
+ *
+ * There may be many sockets. So what waits is on the account of its user and
+ * namespace, too: with more there than max_recv_kb a socket that receives is
+ * congested, and with twice as much it has no memory left. The first unit of each
+ * socket is free. So whoever keeps up with its senders never touches the account,
+ * which all processors share, nor suffers from those who do not: it can go on,
+ * slowly, when a namespace is full. Beyond it, whole units are charged and given
+ * back as they are reached, not message by message.
  */
 #include "msg.h"
 #include "sock.h"
@@ -29,6 +37,8 @@ enum {
 	 * 4 KiB of it, and rounded up
 	 */
 	XRDS_RECV_OVERHEAD	= 16,
+	/* of memory on an account, bytes */
+	XRDS_RECV_UNIT		= 64 << 10,
 };
 
 /* Is more memory in use than a share of what a socket may have, 1 / @share? */
@@ -42,6 +52,37 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
 	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
 }
 
+/* Is there more on the account than so many times the bound, and some of it is
+ * this socket's?
+ */
+static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 times)
+{
+	return READ_ONCE(xs->rcv_units) &&
+	       xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_RECV, times);
+}
+
+/* Let the account follow what there is: a unit is charged when it is full, and
+ * given back when half of it is empty.
+ */
+static void xrds_recv_settle(struct xrds_sock *xs)
+{
+	u32 most = xs->rcv_mem / XRDS_RECV_UNIT;
+	u32 least = (xs->rcv_mem + XRDS_RECV_UNIT / 2) / XRDS_RECV_UNIT;
+	u32 units = xs->rcv_units;
+
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	if (unlikely(units < most)) {
+		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV,
+				 (u64)(most - units) * XRDS_RECV_UNIT);
+		WRITE_ONCE(xs->rcv_units, most);
+	} else if (unlikely(units > least)) {
+		xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV,
+				    (u64)(units - least) * XRDS_RECV_UNIT);
+		WRITE_ONCE(xs->rcv_units, least);
+	}
+}
+
 /**
  * xrds_recv_overflows - is there no memory left, even for what should not have
  *	come?
@@ -52,7 +93,7 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
  */
 bool xrds_recv_overflows(struct xrds_sock *xs)
 {
-	return xrds_recv_over(xs, 1);
+	return xrds_recv_over(xs, 1) || xrds_recv_too_many(xs, 2);
 }
 
 /**
@@ -86,7 +127,8 @@ static bool xrds_recv_full(struct xrds_sock *xs)
 static bool xrds_recv_drained(struct xrds_sock *xs)
 {
 	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
-				  !xrds_recv_over(xs, 4));
+				  !xrds_recv_over(xs, 4) &&
+				  !xrds_recv_too_many(xs, 1));
 }
 
 /**
@@ -101,8 +143,10 @@ void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->rcv_bytes += xrds_skb(skb)->charge;
+	xs->rcv_mem += skb->truesize;
 	if (xrds_skb(skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
+	xrds_recv_settle(xs);
 }
 
 /**
@@ -116,8 +160,13 @@ bool xrds_recv_congests(struct xrds_sock *xs)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
-	if (xs->congested || !xrds_recv_full(xs))
+	if (xs->congested)
 		return false;
+	if (!xrds_recv_full(xs)) {
+		if (!xrds_recv_too_many(xs, 1))
+			return false;
+		xrds_count(xs->xn, XRDS_C_LIMIT_RECV);
+	}
 	WRITE_ONCE(xs->congested, true);
 	return true;
 }
@@ -135,8 +184,10 @@ bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
+	xs->rcv_mem -= skb->truesize;
 	if (xrds_skb((struct sk_buff *)skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
+	xrds_recv_settle(xs);
 	xs->loss_told = false;
 	if (!xs->congested || !xrds_recv_drained(xs))
 		return false;
@@ -158,7 +209,9 @@ bool xrds_recv_uncharge_all(struct xrds_sock *xs)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->rcv_bytes = 0;
+	xs->rcv_mem = 0;
 	WRITE_ONCE(xs->reply_mem, 0);
+	xrds_recv_settle(xs);
 	WRITE_ONCE(xs->congested, false);
 	return congested;
 }

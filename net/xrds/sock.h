@@ -77,6 +77,9 @@ struct xrds_source;
  * @linger_node: in xn->lingering after close; xn->lock
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
+ * @rcv_mem:	memory of what is in it; its lock; bytes
+ * @rcv_units:	how much of that is on the user's account, see recv_mem.c; its
+ *		lock, and read without for an estimate
  * @reply_mem:	memory of replies in it; its lock, and read without for an
  *		estimate; bytes
  * @loss_told:	sk_err says that replies were lost, and none was read since;
@@ -148,6 +151,8 @@ struct xrds_sock {
 	unsigned long linger_end;
 
 	u64 rcv_bytes;
+	u64 rcv_mem;
+	u32 rcv_units;
 	u64 reply_mem;
 	bool loss_told;
 	bool congested;

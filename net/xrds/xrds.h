@@ -101,6 +101,7 @@ enum xrds_limit {
 	XRDS_LIMIT_PINNED,	/* bytes */
 	XRDS_LIMIT_KEYS,
 	XRDS_LIMIT_CONNS,
+	XRDS_LIMIT_RECV,	/* bytes of what waits to be read */
 	XRDS_LIMITS
 };
 
@@ -151,6 +152,8 @@ void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
 		      enum xrds_limit l, u64 n);
 void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 			 enum xrds_limit l, u64 n);
+bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
+		     enum xrds_limit l, u32 times);
 bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user);
 void xrds_limit_net_init(struct xrds_net *xn);
 

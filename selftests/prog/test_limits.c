@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The bounds of a namespace and of a user: what is over them is refused with
- * EDQUOT and counted, nothing is left of it, and what ends makes room.
+ * EDQUOT and counted, nothing is left of it, and what ends makes room. What
+ * others send cannot be refused: with too much of it their sockets are congested.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -30,6 +31,10 @@ enum {
 	CONNS		= 8,
 	PER_SECOND	= 5,
 	DIALS		= 3 * PER_SECOND,
+	READERS		= 16,
+	RCVBUF		= 1 << 20,
+	RECV_KB		= 2048,
+	UNIT		= 65536,	/* charged at once; the first is free */
 	GROUP_MSGS	= 128,
 	MANY		= 3000,
 	MANY_MSGS	= 40000,
@@ -364,6 +369,76 @@ static void connects(void)
 	close(fd);
 }
 
+/* -------------------------------------------------------- what is not read */
+
+/* A socket that may have much more to read than its share of a bound */
+static int reader(union addr *me)
+{
+	int fd = rds_bound(me), size = RCVBUF;
+
+	must(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)));
+	return fd;
+}
+
+/* They cannot have more unread by being many; nor does that stop one who reads. */
+static void unread(void)
+{
+	long long before = counter_now("limit_recv");
+	int fd = roomy(), fds[READERS], n[READERS], more, all = 0;
+	union addr me[READERS], to;
+	pid_t pid;
+
+	knob("net/xrds/max_recv_kb", RECV_KB);
+	for (int i = 0; i < READERS; i++) {
+		tap_context("socket %d", i);
+		fds[i] = reader(&me[i]);
+		n[i] = fill(fd, &me[i], ENOBUFS);
+		/* what it has for itself is not others' */
+		check(n[i] >= UNIT / CHUNK);
+		all += n[i];
+	}
+	tap_context("all");
+	check_range(all, RECV_KB * 1024 / CHUNK / 2,
+		    RECV_KB * 1024 / CHUNK + 2 * READERS);
+	check_range(counter_now("used_recv"), RECV_KB * 1024,
+		    RECV_KB * 1024 + READERS * 2 * UNIT);
+	check(counter_now("limit_recv") >= before + READERS - 3);
+
+	/* who reads what comes notices nothing */
+	more = reader(&to);
+	for (int i = 0; i < 1000; i++) {
+		check_ret(rds_send(fd, chunk, CHUNK / 8, MSG_DONTWAIT, &to),
+			  CHUNK / 8);
+		check_ret(rds_recv(more, chunk, CHUNK, 0, NULL), CHUNK / 8);
+	}
+	close(more);
+
+	/* each that is read receives again, however little others read */
+	for (int i = READERS - 1; i >= 0; i--) {
+		tap_context("socket %d", i);
+		pid = must(fork());
+		if (!pid) {
+			check_ret(rds_send(fd, chunk, CHUNK, 0, &me[i]), CHUNK);
+			tap_child_exit();
+		}
+		/* that of the child comes last */
+		for (int left = n[i] + 1; left; left--)
+			check_ret(rds_recv(fds[i], chunk, CHUNK, 0, NULL),
+				  CHUNK);
+		tap_child_join(pid);
+	}
+	tap_context("all read");
+	check_eq(counter_now("used_recv"), 0);
+
+	/* and what is thrown away is nobody's */
+	fill(fd, &me[0], ENOBUFS);
+	check(counter_now("used_recv") > 0);
+	for (int i = 0; i < READERS; i++)
+		close(fds[i]);
+	check_eq(counter_now("used_recv"), 0);
+	close(fd);
+}
+
 /* ---------------------------------------------------------------- the user */
 
 /* The share of the first namespace's bound is his, in all namespaces. */
@@ -401,6 +476,38 @@ static void user_queued(void)
 		as_user(NOBODY);
 		check_err(rds_send(fd[1], chunk, CHUNK, MSG_DONTWAIT, &to),
 			  EDQUOT);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+}
+
+/* What waits for a user is one share, wherever it waits; others have theirs. */
+static void user_unread(void)
+{
+	int tx = -1, fd, size = RCVBUF, n = 0;
+	union addr to;
+	pid_t pid;
+
+	knob("net/xrds/max_recv_kb", 4 * RECV_KB);
+	knob("net/xrds/user_percent", 25);
+	pid = must(fork());
+	if (!pid) {
+		for (int i = 0; i < READERS; i++) {
+			if (i % (READERS / 2) == 0) {
+				tap_new_netns();
+				tx = roomy();
+			}
+			as_user(NOBODY);
+			fd = rds_bound(&to);
+			as_user(0);
+			must(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size,
+					sizeof(size)));
+			n += fill(tx, &to, ENOBUFS);
+		}
+		check_range(n, RECV_KB * 1024 / CHUNK / 2,
+			    RECV_KB * 1024 / CHUNK + 2 * READERS);
+		fd = reader(&to);
+		check(fill(tx, &to, ENOBUFS) >= RCVBUF / CHUNK);
 		tap_child_exit();
 	}
 	tap_child_join(pid);
@@ -518,8 +625,8 @@ static void own_world(void)
 {
 	static const char * const bounds[] = {
 		"sock_max_recv_kb", "max_memory_kb", "max_pinned_kb", "max_keys",
-		"max_connections", "max_connects_per_s", "user_percent",
-		"unprivileged",
+		"max_connections", "max_recv_kb", "max_connects_per_s",
+		"user_percent", "unprivileged",
 	};
 
 	must(unshare(CLONE_NEWUSER));
@@ -632,12 +739,16 @@ static const struct tap_case cases[] = {
 	{ "connections", "connections are bounded: EDQUOT", connections, 0, 0 },
 	{ "connects", "attempts to connect wait for their second", connects, 0,
 	  90 },
+	{ "unread", "what waits to be read is bounded: congestion", unread,
+	  TAP_EACH_FAMILY, 60 },
 	{ "neighbour_idle", "who has nothing queued is not held up by others",
 	  neighbour_idle, 0, 120 },
 	{ "neighbour_busy", "nor who has little queued", neighbour_busy, 0,
 	  120 },
 	{ "user_queued", "a user has one bound in all namespaces",
 	  user_queued, TAP_SAME_NETNS, 60 },
+	{ "user_unread", "so has what waits for him", user_unread,
+	  TAP_SAME_NETNS, 60 },
 	{ "user_keys", "and leaves the rest to others", user_keys,
 	  TAP_SAME_NETNS, 60 },
 	{ "user_namespace", "whoever has many ids is one user still",

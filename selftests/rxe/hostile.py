@@ -281,12 +281,12 @@ def test_crossed(rig):
     reform(rig)
 
 
-def test_flood(rig):
-    """Who sends to a socket that is congested is stopped, well before the
-    memory is full; who means well comes again later, and nothing is lost.
-    """
-    for node in (rig.a, rig.nodes[2]):
-        node.write(f"{SYSCTL}/sock_max_recv_kb", "2048")
+def _flooded(rig, sysctl: str, most: int) -> None:
+    """Where @sysctl is 2048, @most messages of a flood are accepted."""
+    nodes = (rig.a, rig.nodes[2])
+    usual = [node.read(f"{SYSCTL}/{sysctl}") for node in nodes]
+    for node in nodes:
+        node.write(f"{SYSCTL}/{sysctl}", "2048")
     sink = rig.a.start(f"test_sink {rig.a.ip} 5000 65536")
     sink.expect("ready")
     before = close.counters(rig.a)
@@ -295,18 +295,32 @@ def test_flood(rig):
     seen = close.delta(rig.a, before)
     _tell(rig, "seen", seen)
     rig.check(seen["recv_drop_overflow"], "nothing was refused")
-    # 16 KiB each: what SO_RCVBUF may take, and what the sysctl allows
-    most = (16 * 64 + 2048) // 16 + 1
     rig.check(seen["recv_queued"] <= most,
               f"{seen['recv_queued']} messages wait, not {most} at most")
     sink.kill()
     sink.wait(check=False)
-    for node in (rig.a, rig.nodes[2]):
-        node.write(f"{SYSCTL}/sock_max_recv_kb", "0")
+    for node in nodes:
+        node.write(f"{SYSCTL}/{sysctl}", "0")
     before = close.counters(rig.a)
     # as many on any kernel: with fewer it may not come to that
     traffic.run(bystanders(rig), int(400 * rig.kernel.slow), seed=3,
                 extra="-B 8192")
     seen = close.delta(rig.a, before)
     rig.check(seen["recv_drop_overflow"], "nothing was refused to C")
+    for node, value in zip(nodes, usual):
+        node.write(f"{SYSCTL}/{sysctl}", value)
     reform(rig)
+
+
+def test_flood(rig):
+    """Who sends to a socket that is congested is stopped, well before the
+    memory is full; who means well comes again later, and nothing is lost.
+    """
+    # 16 KiB each: what SO_RCVBUF may take, and what the sysctl allows
+    _flooded(rig, "sock_max_recv_kb", (16 * 64 + 2048) // 16 + 1)
+
+
+def test_flood_all(rig):
+    """So is who sends when all sockets together have too much."""
+    # twice the sysctl, what a socket has for itself, and units of 64 KiB
+    _flooded(rig, "max_recv_kb", (2 * 2048 + 64 + 64) // 16 + 1)

@@ -34,11 +34,12 @@ DEEDS = (("xrds", 60), ("storm", 40), ("classic", 60), ("brief", 10),
 BOUNDS = (("used_memory", "max_memory_kb", 1024),
           ("used_pinned", "max_pinned_kb", 1024),
           ("used_keys", "max_keys", 1),
-          ("used_connections", "max_connections", 1))
+          ("used_connections", "max_connections", 1),
+          ("used_recv", "max_recv_kb", 2048))
 # of A, so that they may be reached
 LOWERED = (("sock_max_recv_kb", 4096), ("max_memory_kb", 64 * 1024),
            ("max_pinned_kb", 32 * 1024), ("max_keys", 2000),
-           ("max_connections", 2000))
+           ("max_connections", 2000), ("max_recv_kb", 16 * 1024))
 
 
 # The RDMA core gives each network namespace thousands of files in sysfs for each
@@ -56,6 +57,8 @@ class _Memory:
         self._bounds = {
             name: unit * int(rig.a.read(f"{hostile.SYSCTL}/{sysctl}"))
             for name, sysctl, unit in BOUNDS}
+        # what was under way when it was half of that comes in any case
+        self._bounds["used_recv"] += self._bounds["used_memory"]
         self._before = self._read()
         self._least = self._before["MemAvailable"]
 
