@@ -12,8 +12,10 @@
  * was queued in between stays queued, and goes over the next connection.
  * state.c goes through what can come in between.
  *
- * Each wait is bounded. An end that was cut short is one like any other loss of
- * a connection: both sides keep their memory, and settle when they meet again.
+ * Each wait is bounded. The disconnection may get lost on its way: then the
+ * second side has waited for nothing else, and that was an end in order as well.
+ * An end that was cut short is one like any other loss of a connection: both
+ * sides keep their memory, and settle when they meet again.
  *
  * Idle is a connection without messages either way for net.xrds.idle_ms, with
  * nothing queued and nobody who waits for the end of congestion. The worker
@@ -87,6 +89,16 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 		xrds_conn_event(conn, XRDS_EV_REQUEST);
 }
 
+/* Does the peer's device have all that we have said? It has until the deadline,
+ * which has passed when there is none.
+ */
+static bool xrds_close_heard(struct xrds_conn *conn)
+{
+	long left = conn->deadline ? conn->deadline - jiffies : 0;
+
+	return !conn->trans->flush || conn->trans->flush(conn, max(left, 0L));
+}
+
 /* The peer has nothing in flight toward us once it has our acknowledgment. */
 static bool xrds_close_flush(struct xrds_conn *conn)
 {
@@ -97,7 +109,27 @@ static bool xrds_close_flush(struct xrds_conn *conn)
 	spin_lock_bh(&conn->tx_lock);
 	acked = conn->tx_ack_sent == READ_ONCE(conn->rx_ack);
 	spin_unlock_bh(&conn->tx_lock);
-	return acked && (!conn->trans->flush || conn->trans->flush(conn));
+	return acked && xrds_close_heard(conn);
+}
+
+static bool xrds_close_due(struct xrds_conn *conn)
+{
+	bool due;
+
+	spin_lock_bh(&conn->tx_lock);
+	due = conn->tx_bye;
+	spin_unlock_bh(&conn->tx_lock);
+	return due;
+}
+
+static bool xrds_close_acked(struct xrds_conn *conn)
+{
+	bool acked;
+
+	spin_lock_bh(&conn->lock);
+	acked = list_empty(&conn->inflight);
+	spin_unlock_bh(&conn->lock);
+	return acked;
 }
 
 /**
@@ -108,26 +140,19 @@ static bool xrds_close_flush(struct xrds_conn *conn)
  */
 void xrds_close_check(struct xrds_conn *conn)
 {
-	bool due, inflight;
+	bool due = xrds_close_due(conn);
 
-	spin_lock_bh(&conn->tx_lock);
-	due = conn->tx_bye;
-	spin_unlock_bh(&conn->tx_lock);
 	if (conn->state == XRDS_ST_CLOSING) {
 		if (conn->closing.answered && !due)
 			xrds_close_end(conn, xrds_close_flush(conn));
 		return;
 	}
-
-	spin_lock_bh(&conn->lock);
-	inflight = !list_empty(&conn->inflight);
-	spin_unlock_bh(&conn->lock);
 	if (!conn->closing.gone)
 		return;
 	if (due)
 		/* it did not wait for our answer */
 		xrds_close_end(conn, false);
-	else if (!inflight)
+	else if (xrds_close_acked(conn))
 		xrds_close_end(conn, true);
 }
 
@@ -249,8 +274,16 @@ void xrds_close_gone(struct xrds_conn *conn, int error)
  */
 void xrds_close_expire(struct xrds_conn *conn)
 {
-	xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
-	xrds_close_end(conn, false);
+	bool orderly;
+
+	/* That the peer has disconnected is told by a datagram, and that is not
+	 * repeated. Nothing depends on it.
+	 */
+	orderly = conn->state == XRDS_ST_PARTING && !xrds_close_due(conn) &&
+		  xrds_close_acked(conn) && xrds_close_heard(conn);
+	if (!orderly)
+		xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
+	xrds_close_end(conn, orderly);
 }
 
 /**

@@ -358,8 +358,6 @@ enum {
 	XRDS_IB_TAGS		= 2,
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads under way */
 	XRDS_IB_EXTRA_SEND_WR	= 2,	/* a nudge, and the drain's marker */
-	/* until the peer's device has what was posted before the end */
-	XRDS_IB_FLUSH_MS	= 1000,
 	/* for a device to tell whose op the peer's device has refused */
 	XRDS_IB_NAK_MS		= 100,
 	/* a queue pair that completes nothing for so long at least is stuck */
@@ -725,7 +723,7 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked);
 int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg);
 int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len);
-bool xrds_ib_flush(struct xrds_conn *conn);
+bool xrds_ib_flush(struct xrds_conn *conn, long timeout);
 
 /* --------------------------------------------------------- ib_rdma.c */
 

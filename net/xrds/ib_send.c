@@ -225,18 +225,19 @@ static bool xrds_ib_flushed(struct xrds_ib_ep *ep, bool *broken)
 /**
  * xrds_ib_flush - wait until the peer's device has all that was posted
  * @conn: connection that has sent its BYE
+ * @timeout: how long, jiffies; it may be shorter, as the queue pair gives up
  *
  * Context: the connection's work.
  * Return: whether it has.
  */
-bool xrds_ib_flush(struct xrds_conn *conn)
+bool xrds_ib_flush(struct xrds_conn *conn, long timeout)
 {
 	/* only the connection's work changes it */
 	struct xrds_ib_ep *ep = conn->ep;
 	bool broken = true;
 
 	wait_event_timeout(ep->tx.emptied, xrds_ib_flushed(ep, &broken),
-			   msecs_to_jiffies(XRDS_IB_FLUSH_MS));
+			   timeout);
 	return xrds_ib_flushed(ep, &broken) && !broken;
 }
 

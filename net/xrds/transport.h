@@ -127,8 +127,8 @@ struct xrds_device_detail {
  * @stop:	take conn->ep away (under tx_lock), disconnect, wait until the
  *		device has returned all buffers, free it. Bounded; does
  *		nothing without endpoint.
- * @flush:	wait, for a bounded time, until the peer's device has all that
- *		was posted. Returns whether it has. Optional: it always has.
+ * @flush:	wait until the peer's device has all that was posted, so many
+ *		jiffies at most. Returns whether it has. Optional: it always has.
  * @payload:	process context, may sleep: take the payload of a message from a
  *		program, in the skb that its receiver will get; it becomes
  *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the
@@ -186,7 +186,7 @@ struct xrds_transport {
 	int (*accept)(struct xrds_conn *conn);
 	void (*refuse)(struct xrds_conn *conn, struct xrds_request *req);
 	int (*start)(struct xrds_conn *conn);
-	bool (*flush)(struct xrds_conn *conn);
+	bool (*flush)(struct xrds_conn *conn, long timeout);
 	void (*stop)(struct xrds_conn *conn);
 	struct sk_buff *(*payload)(struct iov_iter *from, u32 len);
 	int (*direct)(struct xrds_conn *conn, struct xrds_wire_msg *wm,

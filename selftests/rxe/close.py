@@ -82,6 +82,26 @@ def test_one_side(rig):
         _check_orderly(rig, node, delta(node, old))
 
 
+def test_unheard(rig):
+    """An end that was agreed on is one, though the disconnection gets lost."""
+    holders = _hold(rig)
+    for holder in holders:
+        holder.expect("holding")
+    traffic.run(rig, 300)
+    before = [counters(n) for n in rig.nodes]
+    rig.b.write("/proc/sys/net/xrds/connect_timeout_ms", "1000")
+    rig.b.deaf()
+    idle(rig, 300, [rig.a])
+    wait_gone(rig.a)
+    idle(rig, 300, [rig.b])
+    wait_gone(rig.b)
+    for node, old in zip(rig.nodes, before):
+        _check_orderly(rig, node, delta(node, old))
+    rig.b.deaf(False)
+    idle(rig, 0)
+    traffic.run(rig, 300, seed=2, port=6000)
+
+
 def test_heartbeat(rig):
     """Heartbeats keep no connection, and 0 keeps every one."""
     for node in rig.nodes:

@@ -12,6 +12,8 @@
  *
  *   cut N | join N	drop all frames from and to port N silently, or stop it
  *   loss N PPM		drop PPM of a million frames to port N at random
+ *   deaf N | hear N	drop what the connection manager sends to port N over IPv4
+ *			(RoCEv2 to queue pair 1), or stop it
  *   capture FILE	write the frames that come in to a pcap file, all of them
  *   capture		end that, and say so on stdout
  */
@@ -35,6 +37,11 @@ enum {
 	BURST		= 64,		/* frames per turn */
 	MAX_LINE	= 4200,		/* a path fits */
 	LINKTYPE_ETHERNET = 1,
+	IP_MAX		= 60,		/* bytes of headers */
+	UDP_LEN		= 8,
+	BTH_LEN		= 12,
+	UDP		= 17,
+	ROCE_PORT	= 4791,
 };
 
 /* The head of a pcap file with times in nanoseconds, and that of a frame */
@@ -60,6 +67,7 @@ struct frame {
 struct port {
 	int		fd;
 	int		cut;
+	int		deaf;
 	uint32_t	loss_ppm;
 	uint32_t	head, tail;	/* free running */
 	struct frame	*queue[QUEUE];
@@ -121,9 +129,25 @@ static void flush(struct port *port)
 	}
 }
 
+/* Ethernet, IPv4, UDP to port 4791, and a transport header to queue pair 1 */
+static int is_management(const struct frame *frame)
+{
+	const uint8_t *ip = frame->data + ETH_MIN, *udp, *bth;
+
+	if (frame->len < ETH_MIN + IP_MAX + UDP_LEN + BTH_LEN ||
+	    frame->data[12] != 0x08 || frame->data[13] != 0x00)
+		return 0;
+	udp = ip + (ip[0] & 15) * 4;
+	bth = udp + UDP_LEN;
+	return ip[9] == UDP && (udp[2] << 8 | udp[3]) == ROCE_PORT &&
+	       !bth[5] && !bth[6] && bth[7] == 1;
+}
+
 static void queue(struct port *port, struct frame *frame)
 {
 	if (port->cut || port->tail - port->head == QUEUE)
+		return;
+	if (port->deaf && is_management(frame))
 		return;
 	if (port->loss_ppm && random() % 1000000 < port->loss_ppm)
 		return;
@@ -199,6 +223,10 @@ static void command(void)
 		cut(find_port(n));
 	else if (sscanf(line, "join %u", &n) == 1)
 		find_port(n)->cut = 0;
+	else if (sscanf(line, "deaf %u", &n) == 1)
+		find_port(n)->deaf = 1;
+	else if (sscanf(line, "hear %u", &n) == 1)
+		find_port(n)->deaf = 0;
 	else if (sscanf(line, "loss %u %u", &n, &ppm) == 2)
 		find_port(n)->loss_ppm = ppm;
 	else if (sscanf(line, "capture %[^\n]", path) == 1)

@@ -243,6 +243,10 @@ class Node:
         """End cut()."""
         self._switch.join(self.number)
 
+    def deaf(self, on: bool = True) -> None:
+        """Lose what connection managers send to it, over IPv4; no data."""
+        self._switch.deaf(self.number, on)
+
     def loss(self, percent: float) -> None:
         """Lose this share of the frames sent to it."""
         self._switch.loss(self.number, percent)
@@ -252,6 +256,7 @@ class Node:
         self.resume()
         self.link(True)
         self.join()
+        self.deaf(False)
         self.loss(0)
         with self._changed:
             running = list(self._procs.values())

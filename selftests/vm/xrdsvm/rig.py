@@ -53,6 +53,9 @@ class Switch:
     def join(self, number: int) -> None:
         self._tell(f"join {number}")
 
+    def deaf(self, number: int, on: bool) -> None:
+        self._tell(f"{'deaf' if on else 'hear'} {number}")
+
     def loss(self, number: int, percent: float) -> None:
         self._tell(f"loss {number} {round(percent * 10000)}")
 
