@@ -7,7 +7,7 @@
  * BYE_ACK behind everything it has sent, and then nothing. BYE_ACK
  * acknowledges all that was received, so the first side has nothing in flight
  * any more; it acknowledges what it has received itself, waits until the
- * peer's device has that (flush), and disconnects. The second side waits for
+ * peer's device has that, and disconnects. The second side waits for
  * the disconnection and for its last acknowledgment, whichever is later. What
  * was queued in between stays queued, and goes over the next connection.
  * state.c goes through what can come in between.
@@ -89,27 +89,32 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 		xrds_conn_event(conn, XRDS_EV_REQUEST);
 }
 
-/* Does the peer's device have all that we have said? It has until the deadline,
- * which has passed when there is none.
- */
-static bool xrds_close_heard(struct xrds_conn *conn)
+/* Does the peer's device have all that we have said? As transport->flushed() */
+static int xrds_close_heard(struct xrds_conn *conn)
 {
-	long left = conn->deadline ? conn->deadline - jiffies : 0;
+	return conn->trans->flushed ? conn->trans->flushed(conn) : 1;
+}
 
-	return !conn->trans->flush || conn->trans->flush(conn, max(left, 0L));
+static bool xrds_close_acks(struct xrds_conn *conn)
+{
+	bool acks;
+
+	spin_lock_bh(&conn->tx_lock);
+	acks = conn->tx_ack_sent == READ_ONCE(conn->rx_ack);
+	spin_unlock_bh(&conn->tx_lock);
+	return acks;
 }
 
 /* The peer has nothing in flight toward us once it has our acknowledgment. */
-static bool xrds_close_flush(struct xrds_conn *conn)
+static int xrds_close_flush(struct xrds_conn *conn)
 {
-	bool acked;
-
-	set_bit(0, &conn->tx_ack_due);
-	xrds_xmit_pump(conn);
-	spin_lock_bh(&conn->tx_lock);
-	acked = conn->tx_ack_sent == READ_ONCE(conn->rx_ack);
-	spin_unlock_bh(&conn->tx_lock);
-	return acked && xrds_close_heard(conn);
+	if (!xrds_close_acks(conn)) {
+		set_bit(0, &conn->tx_ack_due);
+		xrds_xmit_pump(conn);
+		if (!xrds_close_acks(conn))
+			return 0;
+	}
+	return xrds_close_heard(conn);
 }
 
 static bool xrds_close_due(struct xrds_conn *conn)
@@ -141,10 +146,14 @@ static bool xrds_close_acked(struct xrds_conn *conn)
 void xrds_close_check(struct xrds_conn *conn)
 {
 	bool due = xrds_close_due(conn);
+	int ret;
 
 	if (conn->state == XRDS_ST_CLOSING) {
-		if (conn->closing.answered && !due)
-			xrds_close_end(conn, xrds_close_flush(conn));
+		if (!conn->closing.answered || due)
+			return;
+		ret = xrds_close_flush(conn);
+		if (ret)
+			xrds_close_end(conn, ret > 0);
 		return;
 	}
 	if (!conn->closing.gone)
@@ -280,7 +289,7 @@ void xrds_close_expire(struct xrds_conn *conn)
 	 * repeated. Nothing depends on it.
 	 */
 	orderly = conn->state == XRDS_ST_PARTING && !xrds_close_due(conn) &&
-		  xrds_close_acked(conn) && xrds_close_heard(conn);
+		  xrds_close_acked(conn) && xrds_close_heard(conn) > 0;
 	if (!orderly)
 		xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
 	xrds_close_end(conn, orderly);

@@ -469,7 +469,6 @@ struct xrds_ib_part {
  * @broken:	a call to the device failed
  * @closed:	BYE_ACK was sent, nothing may follow it
  * @bye_sent:	BYE was sent
- * @emptied:	woken after that, when no slot is in use any more
  * @progress:	jiffies when something completed last, or when the first
  *		signalled one was posted since
  * @stall:	jiffies without progress after which it is stuck
@@ -513,7 +512,6 @@ struct xrds_ib_tx {
 	bool broken;
 	bool closed;
 	bool bye_sent;
-	wait_queue_head_t emptied;
 	unsigned long progress;
 	unsigned long stall;
 	u64 rtt_ns;
@@ -723,7 +721,7 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked);
 int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg);
 int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len);
-bool xrds_ib_flush(struct xrds_conn *conn, long timeout);
+int xrds_ib_flushed(struct xrds_conn *conn);
 
 /* --------------------------------------------------------- ib_rdma.c */
 

@@ -210,35 +210,24 @@ int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 	return ret;
 }
 
-static bool xrds_ib_flushed(struct xrds_ib_ep *ep, bool *broken)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	bool empty;
-
-	spin_lock_bh(&ep->conn->tx_lock);
-	*broken = tx->broken;
-	empty = !tx->used;
-	spin_unlock_bh(&ep->conn->tx_lock);
-	return empty || *broken;
-}
-
 /**
- * xrds_ib_flush - wait until the peer's device has all that was posted
- * @conn: connection that has sent its BYE
- * @timeout: how long, jiffies; it may be shorter, as the queue pair gives up
+ * xrds_ib_flushed - does the peer's device have all that was posted?
+ * @conn: connection that has said its last words
  *
  * Context: the connection's work.
- * Return: whether it has.
+ * Return: 1: it has; 0: not yet, xrds_ib_send_done() tells when; or -EIO: it
+ * never will.
  */
-bool xrds_ib_flush(struct xrds_conn *conn, long timeout)
+int xrds_ib_flushed(struct xrds_conn *conn)
 {
 	/* only the connection's work changes it */
-	struct xrds_ib_ep *ep = conn->ep;
-	bool broken = true;
+	struct xrds_ib_tx *tx = &((struct xrds_ib_ep *)conn->ep)->tx;
+	int ret;
 
-	wait_event_timeout(ep->tx.emptied, xrds_ib_flushed(ep, &broken),
-			   timeout);
-	return xrds_ib_flushed(ep, &broken) && !broken;
+	spin_lock_bh(&conn->tx_lock);
+	ret = tx->broken ? -EIO : !tx->used;
+	spin_unlock_bh(&conn->tx_lock);
+	return ret;
 }
 
 /**
@@ -504,8 +493,8 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		if (slot->rop)
 			xrds_ib_op_failed(ep, slot->rop, wc);
 	}
-	if (ep->tx.bye_sent && (!ep->tx.used || ep->tx.broken))
-		wake_up(&ep->tx.emptied);
+	if (ep->conn->tx_closing && (!ep->tx.used || ep->tx.broken))
+		xrds_conn_event(ep->conn, XRDS_EV_IDLE);
 	spin_unlock_bh(&ep->conn->tx_lock);
 	xrds_ib_op_end(&ended, RDS_RDMA_SUCCESS);
 
@@ -533,7 +522,6 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 		ep->revision = XRDS_REVISION_FIRST;
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
-	init_waitqueue_head(&ep->tx.emptied);
 	INIT_WORK(&ep->bulk_work, xrds_ib_bulk_work);
 	return xrds_ib_slots_init(ep, xrds_ib_send_done);
 }

@@ -127,8 +127,9 @@ struct xrds_device_detail {
  * @stop:	take conn->ep away (under tx_lock), disconnect, wait until the
  *		device has returned all buffers, free it. Bounded; does
  *		nothing without endpoint.
- * @flush:	wait until the peer's device has all that was posted, so many
- *		jiffies at most. Returns whether it has. Optional: it always has.
+ * @flushed:	does the peer's device have all that was posted? Returns 1; 0:
+ *		not yet, XRDS_EV_IDLE follows; or a negative errno: it never
+ *		will. Optional: it always has.
  * @payload:	process context, may sleep: take the payload of a message from a
  *		program, in the skb that its receiver will get; it becomes
  *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the
@@ -167,7 +168,7 @@ struct xrds_device_detail {
  * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
  *		an acknowledgment (type 0). Called as xmit(), same returns.
  *
- * dial, advance, accept, start, flush, stop run in the connection's work and
+ * dial, advance, accept, start, flushed, stop run in the connection's work and
  * may sleep, but wait for nothing that is not bounded.
  */
 struct xrds_transport {
@@ -186,7 +187,7 @@ struct xrds_transport {
 	int (*accept)(struct xrds_conn *conn);
 	void (*refuse)(struct xrds_conn *conn, struct xrds_request *req);
 	int (*start)(struct xrds_conn *conn);
-	bool (*flush)(struct xrds_conn *conn, long timeout);
+	int (*flushed)(struct xrds_conn *conn);
 	void (*stop)(struct xrds_conn *conn);
 	struct sk_buff *(*payload)(struct iov_iter *from, u32 len);
 	int (*direct)(struct xrds_conn *conn, struct xrds_wire_msg *wm,
