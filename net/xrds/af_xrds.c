@@ -84,8 +84,9 @@ static int xrds_release(struct socket *sock)
 
 	if (xs->bound) {
 		xrds_bind_del(xs);
-		xrds_recv_purge(xs);
+		/* they may bring marks into the receive queue */
 		xrds_source_free_all(xs);
+		xrds_recv_purge(xs);
 		xrds_notices_purge(xs);
 		xrds_mr_free_all(xs);
 		xrds_dest_close_all(xs);
