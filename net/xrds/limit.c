@@ -237,23 +237,29 @@ void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 }
 
 /**
- * xrds_limit_over - is there more than a bound allows?
+ * xrds_limit_over - has a user more than a bound allows?
  * @xn: namespace
- * @user: on whose account, or NULL
+ * @user: on whose account
  * @l: what, of what is not refused but forced
- * @times: more than so many times the bound
+ * @quarters: more than so many quarters of the bound
+ *
+ * A user has when it is beyond its share, or has much of what the namespace has
+ * too much of. Who has little does not suffer from others.
  *
  * Context: any.
- * Return: whether there is, of the namespace's or of the user's.
+ * Return: whether it has.
  */
 bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
-		     enum xrds_limit l, u32 times)
+		     enum xrds_limit l, u32 quarters)
 {
-	if (xrds_limit_of_net(xn, l) * times < atomic64_read(&xn->used[l]))
+	u64 most = xrds_limit_of_net(xn, l);
+	u64 has = atomic64_read(&user->used[l]);
+
+	if (!user->trusted &&
+	    has > xrds_limit_of_user(user, l) / 4 * quarters)
 		return true;
-	return user && !user->trusted &&
-	       xrds_limit_of_user(user, l) * times <
-	       atomic64_read(&user->used[l]);
+	return has > xrds_share(xn, most) / 2 &&
+	       atomic64_read(&xn->used[l]) > most / 4 * quarters;
 }
 
 /* ------------------------------------------------------------------ rates */

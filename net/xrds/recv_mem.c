@@ -22,11 +22,12 @@
  *
  * There may be many sockets. So what waits is on the account of its user and
  * namespace, too: with more there than max_recv_kb a socket that receives is
- * congested, and with twice as much it has no memory left. The first unit of each
- * socket is free. So whoever keeps up with its senders never touches the account,
- * which all processors share, nor suffers from those who do not: it can go on,
- * slowly, when a namespace is full. Beyond it, whole units are charged and given
- * back as they are reached, not message by message.
+ * congested, and with twice as much there is no memory left for those which are
+ * congested already. The first unit of each socket is free. So whoever keeps up
+ * with its senders never touches the account, which all processors share, nor
+ * suffers from those who do not: it can go on, slowly, when a namespace is full.
+ * Beyond it, whole units are charged and given back as they are reached, not
+ * message by message.
  */
 #include "msg.h"
 #include "sock.h"
@@ -39,6 +40,10 @@ enum {
 	XRDS_RECV_OVERHEAD	= 16,
 	/* of memory on an account, bytes */
 	XRDS_RECV_UNIT		= 64 << 10,
+	/* quarters of the bound of an account */
+	XRDS_RECV_CLEAR		= 3,
+	XRDS_RECV_CONGESTED	= 4,
+	XRDS_RECV_OVERFLOW	= 8,
 };
 
 /* Is more memory in use than a share of what a socket may have, 1 / @share? */
@@ -52,13 +57,13 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
 	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
 }
 
-/* Is there more on the account than so many times the bound, and some of it is
- * this socket's?
+/* Is there more on the account than so much of the bound, and some of it is this
+ * socket's?
  */
-static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 times)
+static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 quarters)
 {
 	return READ_ONCE(xs->rcv_units) &&
-	       xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_RECV, times);
+	       xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_RECV, quarters);
 }
 
 /* Let the account follow what there is: a unit is charged when it is full, and
@@ -93,7 +98,10 @@ static void xrds_recv_settle(struct xrds_sock *xs)
  */
 bool xrds_recv_overflows(struct xrds_sock *xs)
 {
-	return xrds_recv_over(xs, 1) || xrds_recv_too_many(xs, 2);
+	/* by what others have it may be beyond before its senders were told */
+	return xrds_recv_over(xs, 1) ||
+	       (READ_ONCE(xs->congested) &&
+		xrds_recv_too_many(xs, XRDS_RECV_OVERFLOW));
 }
 
 /**
@@ -128,7 +136,7 @@ static bool xrds_recv_drained(struct xrds_sock *xs)
 {
 	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
 				  !xrds_recv_over(xs, 4) &&
-				  !xrds_recv_too_many(xs, 1));
+				  !xrds_recv_too_many(xs, XRDS_RECV_CLEAR));
 }
 
 /**
@@ -163,7 +171,7 @@ bool xrds_recv_congests(struct xrds_sock *xs)
 	if (xs->congested)
 		return false;
 	if (!xrds_recv_full(xs)) {
-		if (!xrds_recv_too_many(xs, 1))
+		if (!xrds_recv_too_many(xs, XRDS_RECV_CONGESTED))
 			return false;
 		xrds_count(xs->xn, XRDS_C_LIMIT_RECV);
 	}

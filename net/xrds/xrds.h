@@ -153,7 +153,7 @@ void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
 void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 			 enum xrds_limit l, u64 n);
 bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
-		     enum xrds_limit l, u32 times);
+		     enum xrds_limit l, u32 quarters);
 bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user);
 void xrds_limit_net_init(struct xrds_net *xn);
 

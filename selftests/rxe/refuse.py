@@ -90,8 +90,10 @@ def test_no_buffers(rig):
     """
     posted = "xrds-info --json devices | grep -o 'recv-posted.: *[0-9]*'"
     for node in rig.nodes:
-        # a slow machine may need longer than that to look
+        # a slow machine may need longer than that to look, and longer than
+        # the queue pair may complete nothing
         node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
     ups = [remote.counter(node, "conn_up") for node in rig.nodes]
     stream = traffic.Stream(rig, 20000, seed=64, stall=100, port=6200)
     stream.flowing()
