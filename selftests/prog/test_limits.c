@@ -513,6 +513,31 @@ static void user_unread(void)
 	tap_child_join(pid);
 }
 
+/* One who has filled the namespace is not the trouble of who has little in it. */
+static void user_little(void)
+{
+	int tx, fd, size = RCVBUF, n = 0;
+	union addr to;
+
+	knob("net/xrds/max_recv_kb", 4 * RECV_KB);
+	knob("net/xrds/user_percent", 100);
+	tx = roomy();
+	for (uid_t uid = NOBODY; uid >= NOBODY - 1; uid--) {
+		for (int i = 0; i < (uid == NOBODY ? READERS : 2); i++) {
+			as_user(uid);
+			fd = rds_bound(&to);
+			as_user(0);
+			must(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size,
+					sizeof(size)));
+			n = fill(tx, &to, ENOBUFS);
+		}
+		if (uid == NOBODY)
+			check(n < RCVBUF / CHUNK / 2);
+		else
+			check(n >= RCVBUF / CHUNK);
+	}
+}
+
 /* Write the maps of a child that has made a user namespace */
 static void map_ids(pid_t pid)
 {
@@ -749,6 +774,8 @@ static const struct tap_case cases[] = {
 	  user_queued, TAP_SAME_NETNS, 60 },
 	{ "user_unread", "so has what waits for him", user_unread,
 	  TAP_SAME_NETNS, 60 },
+	{ "user_little", "who has little receives when others fill it all",
+	  user_little, 0, 60 },
 	{ "user_keys", "and leaves the rest to others", user_keys,
 	  TAP_SAME_NETNS, 60 },
 	{ "user_namespace", "whoever has many ids is one user still",
