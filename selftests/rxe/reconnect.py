@@ -90,9 +90,10 @@ def test_reconnect(rig):
                   f"{node}: up {grown['conn_up']} times")
         more = memory_kib(node) - used
         rig.diag(f"{node}: memory grew by {more} KiB")
+        # what is under way differs by some MiB from moment to moment; and
         # a debug kernel keeps records of what it has allocated, of where from,
         # and some of what is freed; there kmemleak has the last word
-        rig.check(more < (2048 + KIB_PER_RECONNECT * RECONNECTS) *
+        rig.check(more < (4096 + KIB_PER_RECONNECT * RECONNECTS) *
                   rig.kernel.slow, f"{node}: memory grew by {more} KiB")
     rig.check(not stream.failed(), "the stream has failed")
     for proc in stream.procs:
