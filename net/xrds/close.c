@@ -112,7 +112,7 @@ static int xrds_close_flush(struct xrds_conn *conn)
 		set_bit(0, &conn->tx_ack_due);
 		xrds_xmit_pump(conn);
 		if (!xrds_close_acks(conn))
-			return 0;
+			return min(xrds_close_heard(conn), 0);
 	}
 	return xrds_close_heard(conn);
 }
