@@ -5,11 +5,10 @@
  * A network namespace has bounds, set by its sysctls: memory of sockets,
  * destinations and messages that are not acknowledged, pinned memory, keys,
  * connections, messages that wait to be read, and attempts to connect in a
- * second. A user may have a share of
- * the bounds of the first namespace, in all namespaces together, so that none
- * can use up what others need, nor escape by making namespaces, be it of users
- * or networks. Whoever made its socket with CAP_SYS_RESOURCE is bound by the
- * namespace only.
+ * second. A user may have a share of the bounds of the first namespace, in all
+ * namespaces together, so that none can use up what others need, nor escape by
+ * making namespaces, be it of users or networks. Whoever made its socket with
+ * CAP_SYS_RESOURCE is bound by the namespace only.
  *
  * This is beside what the kernel limits anyway: a memory cgroup is charged for
  * payload and objects, RLIMIT_MEMLOCK bounds what a process pins, RLIMIT_NOFILE

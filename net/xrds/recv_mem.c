@@ -23,10 +23,10 @@
  * There may be many sockets. So what waits is on the account of its user and
  * namespace, too: with more there than max_recv_kb a socket that receives is
  * congested, and with twice as much there is no memory left for those which are
- * congested already. The first unit of each socket is free. So whoever keeps up
+ * congested already. Less than a unit in a socket is free. So whoever keeps up
  * with its senders never touches the account, which all processors share, nor
  * suffers from those who do not: it can go on, slowly, when a namespace is full.
- * Beyond it, whole units are charged and given back as they are reached, not
+ * Of more, whole units are charged and given back as they are reached, not
  * message by message.
  */
 #include "msg.h"
