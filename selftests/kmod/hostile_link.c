@@ -18,8 +18,12 @@
 enum {
 	MAX_HARMLESS	= 60,
 	MAX_BEHIND	= 6,
-	MAX_REFUSED	= 20,	/* attempts in a row */
-	AGAIN_MS	= 200,	/* before the next one */
+	/* An attempt is refused while the peer dials itself, for two seconds if
+	 * nobody answers it, and while it still takes the last one apart: so
+	 * many in a row, and before the next one waits AGAIN_MS.
+	 */
+	MAX_REFUSED	= 20,
+	AGAIN_MS	= 200,
 	OVERRUN		= 400,
 	PATIENCE_SECONDS = 3,	/* for a credit, or a buffer */
 	ECHO_HZ		= 4,	/* after this part of a second: once more */
@@ -598,6 +602,7 @@ int hostile_dial(const struct hostile_order *order, int ver)
 			    ver ?: classic[n % ARRAY_SIZE(classic)]);
 		if (!link) {
 			failed++;
+			msleep_interruptible(AGAIN_MS);
 			continue;
 		}
 		failed = 0;
@@ -607,9 +612,6 @@ int hostile_dial(const struct hostile_order *order, int ver)
 	return sent < order->count ? -ECONNREFUSED : 0;
 }
 
-/* Now and then an attempt is refused, as the peer dials just then itself: for two
- * seconds, if nobody has answered it.
- */
 static struct hostile_link *dial_again(const struct hostile_order *order,
 				       int ver)
 {
