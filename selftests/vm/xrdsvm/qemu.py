@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import host
+from . import emulator, host
 from .host import CACHE, RigError, note, spawn
 from .kernels import Kernel
 
@@ -49,7 +49,7 @@ class Machine:
         self._qmp.settimeout(QMP_SECONDS)
         fds = [agent_qemu.fileno(), qmp_qemu.fileno()]
         if virtual_time:
-            machine, clock = VIRTUAL_TIME, VIRTUAL_CLOCK
+            machine, clock = [emulator.SYSTEM, *VIRTUAL_TIME], VIRTUAL_CLOCK
         else:
             accel = accel or accelerator()
             machine, clock = _processors(accel), _clock(accel)
@@ -75,7 +75,7 @@ class Machine:
         self._greeted = False
 
     def _args(self, kernel, initrd, machine, append) -> list[str]:
-        return ["qemu-system-x86_64", *machine, "-m", str(kernel.memory),
+        return [*machine, "-m", str(kernel.memory),
                 "-nodefaults", "-no-user-config", "-display", "none",
                 "-no-reboot", "-kernel", str(kernel.vmlinuz),
                 "-initrd", str(initrd),
@@ -118,9 +118,11 @@ class Machine:
 
 
 def _processors(accel: str) -> list[str]:
-    cpu = "host" if accel == "kvm" else "max"
-    thread = "" if accel == "kvm" else ",thread=multi"
-    return ["-accel", accel + thread, "-cpu", cpu, "-smp", str(CPUS)]
+    smp = ["-smp", str(CPUS)]
+    if accel == "kvm":
+        return [emulator.SYSTEM, "-accel", accel, "-cpu", "host", *smp]
+    return [emulator.find(), "-accel", f"{accel},thread=multi", "-cpu", "max",
+            *smp]
 
 
 def _clock(accel: str) -> str:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The QEMU that emulates nodes with more than one processor.
+
+Before 8.1 a processor may go on with a translation of what another one has
+just written over. Linux writes over its own code all the time, and nodes died
+of that: "Oops: int3" at boot or as a tracepoint is switched on, processors
+that stand still with interrupts off, registers with bits that do not exist.
+Debian 12 has 7.2, so there the QEMU of its backports is unpacked into the
+cache; nothing of it is installed on the machine. It needs the same libraries.
+"""
+
+import functools
+import re
+import tempfile
+from pathlib import Path
+
+from .host import CACHE, RigError, call, note
+from .kernels import publish
+
+SYSTEM = "qemu-system-x86_64"
+MENDED = (8, 1)
+PLACE = CACHE / "qemu"
+PACKAGES = ("qemu-system-x86", "qemu-system-common", "qemu-system-data",
+            "seabios")
+
+
+@functools.cache
+def find() -> str:
+    """A QEMU without that fault; the machine's own if there is no other."""
+    if _version(SYSTEM) >= MENDED:
+        return SYSTEM
+    program = PLACE / "usr/bin" / SYSTEM
+    try:
+        if not PLACE.exists():
+            _fetch()
+        if _version(program) >= MENDED:
+            return str(program)
+    except RigError as error:
+        note(f"no newer QEMU: {str(error).splitlines()[-1]}")
+    note("this QEMU breaks a node now and then that patches its own code")
+    return SYSTEM
+
+
+def _version(program) -> tuple[int, int]:
+    text = call(program, "--version")
+    found = re.search(r"version (\d+)\.(\d+)", text)
+    if not found:
+        raise RigError(f"{program} has no version: {text}")
+    return int(found[1]), int(found[2])
+
+
+def _backports() -> str:
+    """The line for apt, with the machine's own mirror."""
+    codename = re.search(r"^VERSION_CODENAME=(\w+)$",
+                         Path("/etc/os-release").read_text(), re.MULTILINE)
+    if not codename:
+        raise RigError("the system's release has no name")
+    targets = call("apt-get", "indextargets", "--format",
+                   "$(CODENAME) $(COMPONENT) $(REPO_URI)",
+                   "Created-By: Packages")
+    for line in targets.splitlines():
+        name, component, mirror = line.split(maxsplit=2)
+        if (name, component) == (codename[1], "main"):
+            return f"deb {mirror} {name}-backports main\n"
+    raise RigError(f"apt knows no mirror of {codename[1]}")
+
+
+def _fetch() -> None:
+    """Unpack the packages, with lists of apt that are ours alone."""
+    note("fetching a newer QEMU")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as name:
+        tmp = Path(name)
+        for needed in ("lists/partial", "cache/archives/partial"):
+            (tmp / needed).mkdir(parents=True)
+        sources = tmp / "sources.list"
+        sources.write_text(_backports())
+        apt = ["apt-get", "-q", "-o", "APT::Sandbox::User=root",
+               "-o", f"Dir::Etc::sourcelist={sources}",
+               "-o", "Dir::Etc::sourceparts=/dev/null",
+               "-o", f"Dir::State::lists={tmp}/lists",
+               "-o", f"Dir::Cache={tmp}/cache"]
+        call(*apt, "update", "-o", "APT::Update::Error-Mode=any")
+        call(*apt, "download", *PACKAGES, cwd=tmp)
+        for deb in tmp.glob("*.deb"):
+            call("dpkg", "-x", deb, tmp / "tree")
+        publish(tmp / "tree", PLACE)
