@@ -5,7 +5,8 @@
  * mainline RDS defines are used as they are; this header only adds.
  *
  * All structures have a fixed layout on 32 and 64 bit. Fields that are named
- * reserved must be zero on input and are zero on output.
+ * reserved must be zero on input and are zero on output. getsockopt() takes no
+ * more of its structure than dest; all else in it is output.
  */
 #ifndef _UAPI_LINUX_XRDS_H
 #define _UAPI_LINUX_XRDS_H
