@@ -34,6 +34,7 @@ class Kernel:
     kmemleak: bool = False  # it can say what leaked
     injects: bool = False   # it can let allocations fail
     faults: tuple[str, ...] = ()    # its own functions that are known to warn
+    nic: str = ""           # more properties of the network device
     root: Path | None = None    # where headers and compiler are, by chroot
 
     @property

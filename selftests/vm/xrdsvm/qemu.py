@@ -66,7 +66,8 @@ class Machine:
             args += ["-netdev",
                      f"dgram,id=net0,local.type=fd,local.str={fd}",
                      "-device", f"virtio-net-pci,netdev=net0,mac={mac},"
-                                "romfile=,host_mtu=9000"]
+                                "romfile=,host_mtu=9000" +
+                                (f",{kernel.nic}" if kernel.nic else "")]
         errors = open(f"{console}.qemu", "wb")
         with errors, agent_qemu, qmp_qemu:
             self.process = spawn(args, pass_fds=fds, stdin=-3, stdout=errors,
