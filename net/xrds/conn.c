@@ -636,6 +636,12 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 	spin_lock_bh(&xn->lock);
 	spin_unlock_bh(&xn->lock);
 
+	/* The queue is that of all namespaces, and works there may take their
+	 * time: who has had no memory for a new namespace waits for none.
+	 */
+	if (!atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks))
+		return;
+
 	/* first the messages, then the ends of streams that they make due */
 	for (i = 0; i < 2; i++) {
 		left = wait_event_timeout(xn->gone,
