@@ -18,7 +18,7 @@ enum {
 	CHUNK		= 4096,
 	SPACE		= 64 * 1024,
 	QUIET_MS	= 100,		/* long enough for a wrong wake-up */
-	DELAY_MS	= 300,
+	DELAY_MS	= 1000,
 };
 
 struct team {
@@ -26,7 +26,7 @@ struct team {
 	int nr;
 };
 
-static char chunk[CHUNK];
+static char chunk[CHUNK], whole[SPACE];
 
 /* One more that waits for a socket; the wait queue is in the order of calls */
 static void team_add(struct team *team, int fd, unsigned int events)
@@ -107,11 +107,15 @@ static void one_message(void)
 	close(tx);
 }
 
+/* One message takes all of the space: so there is space again once */
 static void fill(int fd, const union addr *to)
 {
-	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-		;
-	check_eq(errno, EAGAIN);
+	struct xrds_dest_sndbuf space = { .bytes = SPACE };
+
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &space, sizeof(space)));
+	knob("net/xrds/loop/delay_ms", tap_ms(DELAY_MS));
+	check_ret(rds_send(fd, whole, SPACE, MSG_DONTWAIT, to), SPACE);
+	check_err(rds_send(fd, chunk, 1, MSG_DONTWAIT, to), EAGAIN);
 }
 
 static void space(void)
@@ -121,8 +125,6 @@ static void space(void)
 	union addr to;
 
 	rx = rds_bound(&to);
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	knob("net/xrds/loop/delay_ms", tap_ms(DELAY_MS));
 	fill(fd, &to);
 	/* in front are some that it is not for */
 	for (int i = 0; i < OTHERS; i++)
@@ -190,8 +192,6 @@ static void space_behind_reader(void)
 
 	fd = rds_bound(&self);
 	rx = rds_bound(&to);
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	knob("net/xrds/loop/delay_ms", tap_ms(DELAY_MS));
 	fill(fd, &to);
 	waker_start_reader(&reader, fd);
 	for (int i = 0; i < OTHERS; i++)
