@@ -441,7 +441,8 @@ static void owner_killed(void)
 	}
 	must(read(pipe_fd[0], &t->cookie, sizeof(t->cookie)));
 	t->addr = addr_of(tap_host, TARGET_PORT);
-	slow_ops(DELAY_MS);
+	/* nor has the first one ended when the owner has */
+	slow_ops(5 * DELAY_MS);
 	for (int i = 0; i < IN_FLIGHT; i++) {
 		op = op_write(t, 0, small, sizeof(small));
 		op_set(&op, RDS_RDMA_NOTIFY_ME, i);
