@@ -42,12 +42,6 @@ LOWERED = (("sock_max_recv_kb", 4096), ("max_memory_kb", 64 * 1024),
            ("max_connections", 2000), ("max_recv_kb", 16 * 1024))
 
 
-# The RDMA core gives each network namespace thousands of files in sysfs for each
-# device, and needs seconds on a debug kernel to take them back, one namespace
-# after the other. So each user's programs have no more than so many at a time.
-NAMESPACES = 32
-
-
 class _Memory:
     """What node A has, now and at worst."""
 
@@ -97,6 +91,17 @@ class _Memory:
         self._rig.check(self._is_back(), "memory is not back")
 
 
+def _namespaces(rig, mode: str) -> None:
+    """What the RDMA core does about network namespaces. If they share devices it
+    gives each of them thousands of files in sysfs for each device: a debug kernel
+    needs seconds to make them, and a process that is killed waits for that. The
+    programs' namespaces have no network and no use for a device.
+    """
+    # refused while there is any but the first, and they go after their processes
+    rig.a.run(f"until rdma system set netns {mode}; do sleep 0.2; done",
+              timeout=120)
+
+
 def _exchange(pair, seed: int) -> None:
     traffic.run(pair, 60, timeout=200, seed=seed, stall=150, port=PORT,
                 extra="-m 65536")
@@ -125,7 +130,7 @@ def test_together(rig):
     rig.diag(f"TOGETHER_SEED={SEED} TOGETHER_SECONDS={SECONDS}")
     for name, value in LOWERED:
         rig.a.write(f"{hostile.SYSCTL}/{name}", str(value))
-    rig.a.write("/proc/sys/user/max_net_namespaces", str(NAMESPACES))
+    _namespaces(rig, "exclusive")
     rig.a.starved = rig.kernel.name == "debug"
     pair = hostile.bystanders(rig)
     _exchange(pair, 0)
@@ -147,3 +152,4 @@ def test_together(rig):
              "traffic between A and C")
     hostile.reform(rig)
     memory.end()
+    _namespaces(rig, "shared")
