@@ -49,20 +49,32 @@ def _version(program) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _backports() -> str:
-    """The line for apt, with the machine's own mirror."""
-    codename = re.search(r"^VERSION_CODENAME=(\w+)$",
-                         Path("/etc/os-release").read_text(), re.MULTILINE)
-    if not codename:
-        raise RigError("the system's release has no name")
+def _mirror(codename: str) -> str | None:
+    """What the machine's own lists of packages are from; none without lists."""
     targets = call("apt-get", "indextargets", "--format",
                    "$(CODENAME) $(COMPONENT) $(REPO_URI)",
                    "Created-By: Packages")
     for line in targets.splitlines():
         name, component, mirror = line.split(maxsplit=2)
-        if (name, component) == (codename[1], "main"):
-            return f"deb {mirror} {name}-backports main\n"
-    raise RigError(f"apt knows no mirror of {codename[1]}")
+        if (name, component) == (codename, "main"):
+            return mirror
+    return None
+
+
+def _backports() -> str:
+    """The line for apt."""
+    found = re.search(r"^VERSION_CODENAME=(\w+)$",
+                      Path("/etc/os-release").read_text(), re.MULTILINE)
+    if not found:
+        raise RigError("the system's release has no name")
+    codename = found[1]
+    mirror = _mirror(codename)
+    if not mirror:
+        call("apt-get", "update", "-q")
+        mirror = _mirror(codename)
+    if not mirror:
+        raise RigError(f"apt knows no mirror of {codename}")
+    return f"deb {mirror} {codename}-backports main\n"
 
 
 def _fetch() -> None:
