@@ -6,13 +6,15 @@
  *   test_pass recv LOCAL PORT
  *   test_pass send LOCAL REMOTE PORT
  *
- * The sender queues large messages to PORT, a small one to the port behind it
- * from another socket, and a small one to PORT from the first. The receiver sees
- * by their time stamps how many of the large ones were there when that to the
- * other port was: if nothing ever passed, all. It says "ready", and how many; its
- * exit status is the verdict.
+ * The sender connects, says "connected", and waits for SIGCONT. Then it queues
+ * large messages to PORT, a small one to the port behind it from another socket,
+ * and a small one to PORT from the first, and says "queued". The receiver sees by
+ * their time stamps how many of the large ones were there when that to the other
+ * port was: if nothing ever passed, all. It says "ready", and how many; its exit
+ * status is the verdict.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,12 @@ enum {
 };
 
 static char data[BYTES], want[BYTES];
+
+static void say(const char *what)
+{
+	puts(what);
+	fflush(stdout);
+}
 
 /* Takes the next message; when it came, in microseconds */
 static long long take(int fd, char byte, size_t bytes)
@@ -66,8 +74,7 @@ static void receive(const char *local, int port)
 	rds_set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, SPACE);
 	rds_set_int(fd, SOL_SOCKET, SO_TIMESTAMP, 1);
 	rds_set_int(other, SOL_SOCKET, SO_TIMESTAMP, 1);
-	printf("ready\n");
-	fflush(stdout);
+	say("ready");
 
 	for (int i = 0; i <= LARGE; i++)
 		came[i] = take(fd, i, i < LARGE ? BYTES : 1);
@@ -88,12 +95,18 @@ static void send_all(const char *local, const char *remote, int port)
 	union addr to = addr_of(remote, port), there = addr_of(remote, port + 1);
 	union addr warm = addr_of(remote, port + 2);
 	int fd = rds_bound_to(local, 0, NULL);
-	int other = rds_bound_to(local, 0, NULL);
+	int other = rds_bound_to(local, 0, NULL), number;
+	sigset_t set;
 
+	sigemptyset(&set);
+	sigaddset(&set, SIGCONT);
+	must(sigprocmask(SIG_BLOCK, &set, NULL));
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, SPACE);
 	/* the connection is up, and both ends know what the other one can */
 	check_ret(rds_send(other, "w", 1, 0, &warm), 1);
 	check(tap_wait(acknowledged, &other, LIMIT_MS));
+	say("connected");
+	check_eq(sigwait(&set, &number), 0);
 
 	for (int i = 0; i < LARGE; i++) {
 		memset(data, i, BYTES);
@@ -102,6 +115,7 @@ static void send_all(const char *local, const char *remote, int port)
 	memset(data, LARGE, 1);
 	check_ret(rds_send(fd, data, 1, 0, &to), 1);
 	check_ret(rds_send(other, "s", 1, 0, &there), 1);
+	say("queued");
 	check(tap_wait(acknowledged, &fd, LIMIT_MS));
 }
 

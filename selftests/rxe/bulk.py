@@ -6,24 +6,32 @@ streams of all sizes go between many sockets: data, reconnect, soak. Here they
 are so many that something is always in mid-way.
 """
 
+import signal
+
 import close
 import traffic
 
 TIMEOUT = 200
 PORT = 4300
-LATENCY = "60ms"
 BREAKS = 20                 # of each node
 FLOODS = 1
 ENOUGH = 100000000          # messages, more than there is time for
 
 
 def _pass(rig, here: str, there: str) -> None:
-    """The wire has a latency, so that it is the bottleneck and no processor."""
-    rig.a.run(f"tc qdisc add dev eth0 root netem delay {LATENCY} limit 9999")
+    """The other node stands still until all is queued, however long that takes."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
     before = close.counters(rig.a)
     receiver = rig.b.start(f"test_pass recv {there} {PORT}")
     receiver.expect("ready")
-    rig.a.run(f"test_pass send {here} {there} {PORT}", timeout=100)
+    sender = rig.a.start(f"test_pass send {here} {there} {PORT}")
+    sender.expect("connected")
+    rig.b.pause()
+    sender.kill(signal.SIGCONT)
+    sender.expect("queued")
+    rig.b.resume()
+    sender.wait(timeout=100)
     grown = close.delta(rig.a, before)
     rig.diag(f"up {grown['conn_up']} times, "
              f"{grown['ib_tx_passing']} messages passed others")
