@@ -637,7 +637,9 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 	spin_unlock_bh(&xn->lock);
 
 	/* The queue is that of all namespaces, and works there may take their
-	 * time: who has had no memory for a new namespace waits for none.
+	 * time: who has had no memory for a new namespace waits for none. Its
+	 * own works have a reference on a connection or a socket, and what
+	 * counts these down does so when a grace period is over.
 	 */
 	if (!atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks))
 		return;
