@@ -98,8 +98,7 @@ def _namespaces(rig, mode: str) -> None:
     programs' namespaces have no network and no use for a device.
     """
     # refused while there is any but the first, and they go after their processes
-    rig.a.run(f"until rdma system set netns {mode}; do sleep 0.2; done",
-              timeout=120)
+    rig.a.wait_for(f"rdma system set netns {mode}", timeout=120)
 
 
 def _exchange(pair, seed: int) -> None:
