@@ -2,11 +2,10 @@
 """The QEMU that emulates nodes with more than one processor.
 
 Before 8.1 a processor may go on with a translation of what another one has
-just written over. Linux writes over its own code all the time, and nodes died
-of that: "Oops: int3" at boot or as a tracepoint is switched on, processors
-that stand still with interrupts off, registers with bits that do not exist.
-Debian 12 has 7.2, so there the QEMU of its backports is unpacked into the
-cache; nothing of it is installed on the machine. It needs the same libraries.
+just written over. Linux writes over its own code at boot, with each module and
+with each static key, and nodes died of that: "Oops: int3". Debian 12 has 7.2,
+so there the QEMU of its backports is unpacked into the cache; nothing of it is
+installed on the machine. It needs the same libraries.
 """
 
 import functools
@@ -35,7 +34,7 @@ def find() -> str:
             _fetch()
         if _version(program) >= MENDED:
             return str(program)
-    except RigError as error:
+    except (RigError, OSError) as error:
         note(f"no newer QEMU: {str(error).splitlines()[-1]}")
     note("this QEMU breaks a node now and then that patches its own code")
     return SYSTEM

@@ -21,11 +21,11 @@ QUIET = ("-q", "-y", "--no-install-recommends")
 # fails between two of its packets goes on without a region; and in-tree RDS
 # counts its buffers before all are back when it is unloaded.
 FAULTS = ("rxe_mr_copy", "rds_ib_recv_exit")
-# And what hangs: with a queue pair's state locked, and interrupts off, soft-RoCE
-# frees the packets that wait when the pair fails. virtio_net's are pages of a
-# pool, to which bottom halves are switched on again: so the next packet may be
-# received there, and if it is for that queue pair, for ever. Packets that do not
-# share buffers are not of a pool.
+# And what hangs: when a queue pair fails soft-RoCE frees the packets that wait for
+# it with its state locked. Those of virtio_net are pages of a pool, and to give
+# one back switches bottom halves on: the next packet may be received there, and
+# if it is for that queue pair, it waits for the lock for ever. Without buffers
+# that packets share there is no pool.
 NIC = "mrg_rxbuf=off"
 # arguments: root, tree, command; the mounts end with the process
 IN_ROOT = """set -e
