@@ -43,10 +43,12 @@ def _parse() -> argparse.Namespace:
 
 
 def _chosen(pattern: str | None) -> list[tests.Test]:
+    """All tests, or those of a name, a glob, or several with commas."""
     found = tests.find()
-    if pattern:
-        found = [t for t in found if t.matches(pattern)]
-    return found
+    if not pattern:
+        return found
+    return [t for t in found
+            if any(t.matches(p) for p in pattern.split(","))]
 
 
 def cmd_test(args) -> int:
