@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Verdicts: read as TAP from programs, written as TAP for the reader."""
 
+import fnmatch
 import os
 import re
 from dataclasses import dataclass
 
-from .host import note
+from .host import TOP, note
 
 POINT = re.compile(r"^(not )?ok\b(?: \d+)?(?: -)? ?(.*?)"
-                   r"(?: # (SKIP|TODO)\b ?(.*))?$", re.IGNORECASE)
-PLAN = re.compile(r"^1\.\.(\d+)(?: # SKIP ?(.*))?")
+                   r"(?: # SKIP\b ?(.*))?$", re.IGNORECASE)
+PLAN = re.compile(r"^1\.\.(\d+)(?: # SKIP ?(.*))?$")
 KSFT_SKIP = 4       # exit status by which kernel self-tests say "skipped"
+SKIPS = TOP / "selftests/skips"
 
 
 @dataclass
@@ -24,29 +26,62 @@ class Point:
 
 def parse(output: str, code: int) -> list[Point]:
     """The verdicts in a program's output. No verdict is a failed one."""
-    points, plan = [], None
+    points, plans = [], []
     for line in output.splitlines():
         if found := POINT.match(line):
-            bad, name, directive, reason = found.groups()
-            skipped = (reason or "skipped") if directive else ""
+            bad, name, reason = found.groups()
+            # a failure stays one, whatever its reason
+            skipped = "" if bad or reason is None else reason or "skipped"
             points.append(Point(name, not bad, skipped))
         elif found := PLAN.match(line):
-            plan = int(found.group(1))
-            if plan == 0:
-                return [Point("", True, found.group(2) or "skipped")]
+            plans.append(found)
         elif line.startswith("#") and points and not points[-1].passed:
             points[-1].why += line.lstrip("# ") + "\n"
-    if code == KSFT_SKIP and not points:
-        return [Point("", True, output.strip().splitlines()[-1:][0]
-                      if output.strip() else "skipped")]
+    if not points and code in (0, KSFT_SKIP):
+        if reason := _skipped_whole(output, plans, code):
+            return [Point("", True, reason)]
+    return points + _faults(points, plans, code)
+
+
+def _skipped_whole(output: str, plans: list[re.Match], code: int) -> str:
+    """The reason, if a program without verdicts says that it has skipped all."""
+    if len(plans) == 1 and plans[0].group(1) == "0":
+        return plans[0].group(2) or "skipped"
+    if code == KSFT_SKIP and not plans:
+        return (output.strip().splitlines() or ["skipped"])[-1]
+    return ""
+
+
+def _faults(points: list[Point], plans: list[re.Match],
+            code: int) -> list[Point]:
+    """The failure that the verdicts themselves do not show."""
+    def failed(name: str, why: str) -> list[Point]:
+        return [Point(name, False, why=why)]
+
     if code and all(p.passed for p in points):
-        points.append(Point("exit status", False, why=f"exit {code}"))
-    elif plan is not None and plan != len(points):
-        points.append(Point("plan", False,
-                            why=f"{plan} planned, {len(points)} run"))
-    elif plan is None:
-        points.append(Point("verdict", False, why="it ended without a plan"))
-    return points
+        return failed("exit status", f"exit {code}")
+    if not plans:
+        return failed("verdict", "it ended without a plan")
+    if len(plans) > 1:
+        return failed("plan", f"{len(plans)} plans")
+    planned = int(plans[0].group(1))
+    if not planned or planned != len(points):
+        return failed("plan", f"{planned} planned, {len(points)} run")
+    return []
+
+
+class Skips:
+    """Which verdicts may be skipped, and for which reason: selftests/skips."""
+
+    def __init__(self, text: str) -> None:
+        lines = (line.strip() for line in text.splitlines())
+        self._pairs = [tuple(line.split(" # SKIP ", 1)) for line in lines
+                       if line and not line.startswith("#")]
+
+    def allow(self, title: str, reason: str) -> bool:
+        return any(fnmatch.fnmatchcase(title, names) and
+                   fnmatch.fnmatchcase(reason, reasons)
+                   for names, reasons in self._pairs)
 
 
 class Report:
@@ -56,13 +91,15 @@ class Report:
         self.passed = self.failed = self.skipped = 0
         self.failures: list[str] = []
         self.took: dict[str, float] = {}        # seconds of a whole test
-        self._expect_all = os.environ.get("XRDS_EXPECT_ALL", "0") not in ("", "0")
+        self._skips = Skips("" if os.environ.get("XRDS_EXPECT_ALL", "0")
+                            not in ("", "0") else SKIPS.read_text("utf-8"))
 
     def add(self, name: str, point: Point, seconds: float | None = None) -> None:
         """One verdict; name is the test's, the point may have its own."""
         title = f"{name}: {point.name}" if point.name else name
-        if point.skipped and self._expect_all:
-            point = Point(point.name, False, why=f"skipped: {point.skipped}")
+        if point.skipped and not self._skips.allow(title, point.skipped):
+            point = Point(point.name, False, why=f"skipped: {point.skipped}\n"
+                          "selftests/skips does not allow that")
         self._count(title, point)
         number = self.passed + self.failed + self.skipped
         line = f"{'ok' if point.passed else 'not ok'} {number} - {title}"
@@ -70,6 +107,9 @@ class Report:
             line += f" # SKIP {point.skipped}"
         elif seconds is not None:
             line += f" # {seconds:.1f} s"
+        self.show(line, point)
+
+    def show(self, line: str, point: Point) -> None:
         print(line, flush=True)
         for text in filter(None, point.why.splitlines()):
             note(f"  {text}")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the rig takes for a failure: "make -C selftests/unit rig" runs these."""
+
+import io
+import tempfile
+import types
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from xrdsvm import tap
+from xrdsvm.node import Node
+from xrdsvm.tap import Point, Report, Skips
+from xrdsvm.tests import find
+
+
+def verdicts(output: str, code: int = 0) -> tuple[int, int, int]:
+    """How many have passed, failed, and been skipped."""
+    points = tap.parse(output, code)
+    return (sum(p.passed and not p.skipped for p in points),
+            sum(not p.passed for p in points),
+            sum(bool(p.skipped) for p in points))
+
+
+class Tap(unittest.TestCase):
+    """Programs that speak TAP."""
+
+    def test_passed(self):
+        self.assertEqual(verdicts("1..2\nok 1 - a\nok 2 - b # 3 ms\n"), (2, 0, 0))
+
+    def test_failed(self):
+        self.assertEqual(verdicts("ok 1 - a\nnot ok 2 - b\n1..2\n", 1), (1, 1, 0))
+
+    def test_exit_status(self):
+        self.assertEqual(verdicts("ok 1 - a\n1..1\n", 1), (1, 1, 0))
+
+    def test_no_plan(self):
+        self.assertEqual(verdicts("ok 1 - a\n"), (1, 1, 0))
+        self.assertEqual(verdicts(""), (0, 1, 0))
+
+    def test_plan_not_kept(self):
+        self.assertEqual(verdicts("1..3\nok 1 - a\n"), (1, 1, 0))
+
+    def test_two_plans(self):
+        self.assertEqual(verdicts("1..1\nok 1 - a\n1..1\n"), (1, 1, 0))
+
+    def test_skipped_case(self):
+        self.assertEqual(verdicts("1..2\nok 1 - a # SKIP none\nok 2 - b\n"),
+                         (1, 0, 1))
+
+    def test_skipped_whole(self):
+        self.assertEqual(verdicts("1..0 # SKIP none here\n"), (0, 0, 1))
+        self.assertEqual(verdicts("no such thing\n", tap.KSFT_SKIP), (0, 0, 1))
+
+    def test_skip_hides_no_failure(self):
+        self.assertEqual(verdicts("1..1\nnot ok 1 - a # SKIP none\n", 1),
+                         (0, 1, 0))
+
+    def test_empty_plan_hides_no_failure(self):
+        for output, code in (("1..0 # SKIP none\n", 1),
+                             ("1..0 # SKIP none\nnot ok 1 - a\n", 1),
+                             ("ok 1 - a\n1..0 # SKIP none\n", 0)):
+            with self.subTest(output=output):
+                self.assertTrue(verdicts(output, code)[1])
+
+
+class Skipping(unittest.TestCase):
+    """Skipped verdicts, and the list of those that may be."""
+
+    def test_list(self):
+        skips = Skips("# why\nloop/a*: case # SKIP no x*\n")
+        self.assertTrue(skips.allow("loop/a@debug: case", "no x here"))
+        self.assertFalse(skips.allow("loop/b: case", "no x here"))
+        self.assertFalse(skips.allow("loop/a: case", "no y"))
+
+    def test_report(self):
+        report = Report()
+        with redirect_stdout(io.StringIO()):
+            report.add("loop/no_such_test", Point("", True, skipped="because"))
+        self.assertEqual((report.failed, report.skipped), (1, 0))
+
+
+class Console(unittest.TestCase):
+    """Complaints of the kernel, through reboots."""
+
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.addCleanup(self.place.cleanup)
+        kernel = types.SimpleNamespace(faults=())
+        self.node = Node(1, kernel, Path("initrd"), Path(self.place.name),
+                         None, 1)
+        self.node.console.touch()
+
+    def write(self, text: str) -> None:
+        with open(self.node.console, "a", encoding="utf-8") as console:
+            console.write(text)
+
+    def test_seen_once(self):
+        self.write("all is well\nWARNING: CPU: 0\n")
+        self.assertEqual(self.node.complaints(), ["WARNING: CPU: 0"])
+        self.assertEqual(self.node.complaints(), [])
+
+    def test_seen_through_reboots(self):
+        for number in range(3):
+            self.write(f"BUG: number {number}\n")
+            self.node._put_console_away()
+        self.write("BUG: number 3\n")
+        self.assertEqual(len(self.node.complaints()), 4)
+        self.assertEqual(self.node.complaints(), [])
+
+
+class Finding(unittest.TestCase):
+    """The tests of this tree."""
+
+    def test_names_differ(self):
+        names = [t.name for t in find()]
+        self.assertEqual(len(names), len(set(names)))
+
+
+if __name__ == "__main__":
+    unittest.main()
