@@ -75,7 +75,7 @@ int dest_status(int fd, const union addr *to, struct xrds_dest_status *st);
 
 /*
  * Writes a sysctl of this network namespace ("net/xrds/loop/delay_ms") until
- * the end of the case, which is skipped if there is none.
+ * the end of the case, which fails if there is none.
  */
 void knob(const char *name, long value);
 bool knob_exists(const char *name);
