@@ -134,3 +134,6 @@ def test_crowd(rig):
         return
     for node in rig.nodes:
         _remove(node)
+
+
+test_crowd.reboots = True

@@ -124,3 +124,6 @@ def test_lost(rig):
     receiver.ended()
     deaf.expect("all ended", 60)
     deaf.wait(10)
+
+
+test_lost.reboots = True

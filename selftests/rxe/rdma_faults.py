@@ -44,6 +44,7 @@ def test_peer_killed(rig):
 
 # the ends of the streams
 test_peer_killed.leaves = "messages"
+test_peer_killed.reboots = True
 
 
 def test_flood(rig):

@@ -5,6 +5,7 @@ import remote
 import traffic
 
 TIMEOUT = 240
+REBOOTS = True
 
 
 def test_reboot(rig):

@@ -151,6 +151,9 @@ class Node:
         self._ready = False
         self._gone = True
         self._scanned = 0
+        self._complained: list[str] = []    # in consoles of earlier boots
+        self.boots = 0
+        self.served: list[str] = []     # tests since it was booted
         self.killed = False     # by a test, on purpose
         self.tainted = False    # not fit for another test
         self.starved = False    # a test lets allocations fail, on purpose
@@ -277,11 +280,9 @@ class Node:
     def boot(self) -> None:
         """Start the machine; wait_booted() when its network is needed."""
         self.killed = self.tainted = False
-        self.console.touch()
-        before = self.console.read_bytes()
-        if before:
-            self.console.with_suffix(".console.old").write_bytes(before)
-        self._scanned = 0
+        self.boots += 1
+        self.served = []
+        self._put_console_away()
         self._switch.drain(self.number)
         self._switch.join(self.number)
         self._ready, self._gone = False, False
@@ -317,6 +318,20 @@ class Node:
 
     def complaints(self) -> list[str]:
         """Lines since the last call in which the kernel complains."""
+        found = self._complained + self._scan()
+        self._complained = []
+        return found
+
+    def _put_console_away(self) -> None:
+        """The next boot begins with an empty console; this one is judged."""
+        self._complained += self._scan()
+        if self.console.exists():
+            with open(self.console.with_suffix(".console.old"), "ab") as old:
+                old.write(self.console.read_bytes())
+        self.console.write_bytes(b"")
+        self._scanned = 0
+
+    def _scan(self) -> list[str]:
         data = self.console.read_bytes() if self.console.exists() else b""
         fresh, self._scanned = data[self._scanned:], len(data)
         text = fresh.decode(errors="replace")

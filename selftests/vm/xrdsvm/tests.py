@@ -48,6 +48,7 @@ class Test:
     fresh: bool = False
     kernels: tuple[str, ...] = ()       # empty: all
     leaves: str = ""        # what may be left: "messages"
+    reboots: bool = False   # it cuts a node's power
 
     def runs_on(self, kernel: Kernel) -> bool:
         return not self.kernels or kernel.name in self.kernels
@@ -129,7 +130,7 @@ def _python_test(stem: str, module, name: str) -> Test:
     return Test(title, run, option("nodes", 2), option("timeout", 120),
                 _tuple(option("modules", "xrds_ib")),
                 option("fresh", False), tuple(option("kernels", "").split()),
-                option("leaves", ""))
+                option("leaves", ""), option("reboots", False))
 
 
 # ------------------------------------------------------------------ running
@@ -172,24 +173,32 @@ class _Group:
             note(f"{name} up in {rig.boot_seconds:.1f} s")
             watch = stopwatch()
             for test in filter(wanted, self.tests):
-                _Trial(test, rig, report, self.verbose).run()
+                leaks_before(test, rig, report)
+                Trial(test, rig, report, self.verbose).run()
             note(f"{name}, {len(self.tests)} test(s): "
                  f"{rig.boot_seconds + watch():.0f} s from boot to verdict")
-            if self.kernel.kmemleak:
-                _leaks(rig, report)
+            leaks(rig.nodes, report)
 
 
-def _leaks(rig: Rig, report: Report) -> None:
-    """What the tests of these nodes have leaked, by kmemleak."""
-    scans = [(n, n.start("leaks")) for n in rig.nodes if n.alive()]
+def leaks_before(test: Test, rig: Rig, report: Report) -> None:
+    """Of the nodes that this test, or its preparation, boots anew."""
+    leaks([n for n in rig.nodes if n.tainted or test.fresh or test.reboots],
+          report)
+
+
+def leaks(nodes: list[Node], report: Report) -> None:
+    """What has leaked on these nodes since they booted, by kmemleak."""
+    scans = [(n, n.start("leaks")) for n in nodes
+             if n.kernel.kmemleak and n.alive() and n.served]
     for node, scan in scans:
         elapsed = stopwatch()
         try:
             found = scan.wait(SCAN_SECONDS).out
         except Failed as error:
             found = str(error)
-        report.add(f"kmemleak/{node} of {len(rig.nodes)}",
-                   Point("", not found, why=found), elapsed())
+        report.add(f"kmemleak/{node}, boot {node.boots}, tests: "
+                   f"{' '.join(node.served)}", Point("", not found, why=found),
+                   elapsed())
 
 
 def build_programs() -> None:
@@ -198,11 +207,11 @@ def build_programs() -> None:
         make("-s", "-C", TOP / "selftests/prog")
 
 
-class _Trial:
+class Trial:
     """One run of one test, from clean nodes to clean nodes."""
 
     def __init__(self, test: Test, rig: Rig, report: Report,
-                 verbose: bool) -> None:
+                 verbose: bool = False, logs: Path | None = None) -> None:
         self.test = test
         self.rig = rig
         self.report = report
@@ -210,8 +219,9 @@ class _Trial:
         # "KERNEL debug" and "KERNEL 6.1" results must not look alike
         self.title = test.name if rig.kernel.name == "6.1" \
             else f"{test.name}@{rig.kernel.name}"
-        self.logs = LOGS / self.title.replace("/", "-")
+        self.logs = logs or LOGS / self.title.replace("/", "-")
         self.mourned: set[Node] = set()     # whose death has been reported
+        self.boots: list[int] = []          # of the nodes, when it began
 
     def run(self) -> None:
         elapsed = stopwatch()
@@ -220,6 +230,7 @@ class _Trial:
         if not points:
             points = self._guard(self._body)
             points += self._guard(self._clean)
+            points += self._unannounced()
         points += self._complaints()
         seconds = elapsed()
         self.report.took[self.title] = seconds
@@ -255,6 +266,9 @@ class _Trial:
             node.boot()
         for node in down:
             node.wait_booted()
+        for node in self.rig.nodes:
+            node.served.append(self.test.name)
+        self.boots = [n.boots for n in self.rig.nodes]
         self._on_all(self._load)
 
     def _on_all(self, step) -> list:
@@ -314,9 +328,9 @@ class _Trial:
         return False
 
     def _settle_node(self, node: Node) -> None:
-        if self._lives(node) and self.test.leaves != "messages":
+        if self._lives(node):
             limit = round(SETTLE_SECONDS * node.kernel.slow)
-            node.run(f"settled {limit}", 2 * SETTLE_SECONDS)
+            node.run(f"settled {limit} {self.test.leaves}", 2 * SETTLE_SECONDS)
 
     def _unload_node(self, node: Node) -> None:
         if not self._lives(node):
@@ -325,6 +339,14 @@ class _Trial:
             (*OURS, *self.test.modules_of(node).split(), *IN_TREE)))
         node.run(f"unload {names}", UNLOAD_SECONDS)
         node.tainted = False
+
+    def _unannounced(self) -> list[Point]:
+        """kmemleak has to look before a test cuts a node's power."""
+        if self.test.reboots or self.boots == [n.boots for n in
+                                               self.rig.nodes]:
+            return []
+        return [Point("reboots", False, why="it boots a node anew, and has no "
+                      "attribute reboots that says so")]
 
     def _complaints(self) -> list[Point]:
         points = []
@@ -366,7 +388,7 @@ def unit(report: Report) -> None:
     place = TOP / "selftests/unit"
     if not (place / "Makefile").exists():
         return
-    for target in ("check", "fuzz-smoke"):
+    for target in ("check", "rig", "fuzz-smoke"):
         elapsed = stopwatch()
         out, code = try_make("-s", "-C", place, target)
         points = tap.parse(out, code)
