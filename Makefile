@@ -35,6 +35,8 @@ help:
 	@echo '                    and test-the-tests'
 	@echo '  make test-the-tests  does the debug kernel notice mistakes that'
 	@echo '                    are made on purpose (selftests/faults)?'
+	@echo '  make flaky        runs each test N=20 times and counts failures (T=,'
+	@echo '                    KERNEL=, LOAD=2 busy processes on the host)'
 	@echo '  make test-packages  the packages, in a clean Debian and on nodes of'
 	@echo '                    it: installed, used, removed'
 	@echo '  make matrix       builds without warnings and tests, on 6.1, 6.12'
@@ -146,7 +148,8 @@ clean:
 # ------------------------------------------------------------------- tests
 
 RUN = $(VM) $@ $(if $(T),-t '$(T)') $(if $(KERNEL),-k '$(KERNEL)') \
-	$(if $(V),-v) $(if $(NODES),-n $(NODES))
+	$(if $(V),-v) $(if $(NODES),-n $(NODES)) $(if $(N),-N $(N)) \
+	$(if $(LOAD),-L $(LOAD))
 
 test test-all:
 	@$(DEPS) rig $(if $(T),,unit)
@@ -156,7 +159,7 @@ bench:
 	@$(DEPS) bench $(if $(BENCH_PROFILE),linux-perf)
 	@$(RUN)
 
-demo soak shell debug-kernel test-the-tests matrix:
+demo soak shell debug-kernel test-the-tests matrix flaky:
 	@$(DEPS) rig
 	@$(RUN)
 
@@ -184,5 +187,5 @@ ci:
 
 .PHONY: all help modules mirror install install-modules install-dkms \
 	install-dkms-source install-conf install-tools uninstall deb clean bench \
-	demo test test-all test-packages matrix soak shell fuzz debug-kernel \
+	demo test test-all test-packages matrix flaky soak shell fuzz debug-kernel \
 	test-the-tests unit style sparse doc ci

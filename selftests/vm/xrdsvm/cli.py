@@ -5,8 +5,8 @@ import argparse
 import os
 import sys
 
-from . import (bench, ci, debugkernel, demo, faults, host, kernels, matrix,
-               packages, tests)
+from . import (bench, ci, debugkernel, demo, faults, flaky, host, kernels,
+               matrix, packages, tests)
 from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
@@ -34,6 +34,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("-n", "--nodes", type=int, default=2)
     parser.add_argument("-m", "--modules", default="xrds_ib",
                         help="what 'shell' loads")
+    parser.add_argument("-N", "--times", type=int, default=20,
+                        help="how often 'flaky' runs each test")
+    parser.add_argument("-L", "--load", type=int, default=0,
+                        help="busy processes beside the nodes of 'flaky'")
     parser.add_argument("-v", "--verbose", action="store_true",
                         help="show what ran on the nodes")
     args = parser.parse_args()
@@ -99,6 +103,16 @@ def _faults(args, report: Report) -> None:
         faults.run(report, args.verbose, args.test or "*")
     except RigError as error:
         report.add("faults", Point("", False, why=str(error)))
+
+
+def cmd_flaky(args) -> int:
+    """Which tests fail by chance?"""
+    chosen = _chosen(args.test)
+    if not chosen:
+        raise RigError(f"no test is called '{args.test}'")
+    report = Report()
+    flaky.run(kernels.find(args.kernel), chosen, args.times, args.load, report)
+    return report.end()
 
 
 def cmd_matrix(args) -> int:
@@ -185,6 +199,7 @@ COMMANDS = {
     "test-all": cmd_test_all,
     "test-packages": cmd_test_packages,
     "test-the-tests": cmd_test_the_tests,
+    "flaky": cmd_flaky,
     "matrix": cmd_matrix,
     "unit": cmd_unit,
     "soak": cmd_soak,
