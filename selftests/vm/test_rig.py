@@ -34,6 +34,9 @@ class Tap(unittest.TestCase):
     def test_exit_status(self):
         self.assertEqual(verdicts("ok 1 - a\n1..1\n", 1), (1, 1, 0))
 
+    def test_words_are_no_verdicts(self):
+        self.assertEqual(verdicts("Ran 3 tests\n\nOK\n"), (0, 1, 0))
+
     def test_no_plan(self):
         self.assertEqual(verdicts("ok 1 - a\n"), (1, 1, 0))
         self.assertEqual(verdicts(""), (0, 1, 0))

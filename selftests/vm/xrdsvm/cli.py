@@ -3,14 +3,12 @@
 
 import argparse
 import os
-import sys
 
 from . import (bench, ci, debugkernel, demo, faults, flaky, host, kernels,
-               matrix, packages, tests)
-from .host import RigError, note
+               matrix, packages, shell, tests)
+from .host import RigError
 from .rig import Rig, build_modules
 from .tap import Point, Report
-from .node import Failed
 
 SOAK_MSGS = "1000000"
 
@@ -161,32 +159,12 @@ def cmd_bench(args) -> int:
 
 
 def cmd_shell(args) -> int:
-    """Boot nodes and run lines from stdin: "1 dmesg" on node 1, or on all."""
+    """Boot nodes and run what is typed."""
     kernel = kernels.find(args.kernel)
     tests.build_programs()
     with Rig(kernel, args.nodes, build_modules(kernel)) as rig:
-        for node in rig.nodes:
-            node.run(f"modprobe -a {args.modules}")
-        note(f"{args.nodes} node(s) up: \"1 COMMAND\" runs on node 1, "
-             "COMMAND on all; end with Ctrl-D")
-        for line in sys.stdin:
-            _shell_line(rig, line.strip())
+        shell.run(rig, args.modules)
     return 0
-
-
-def _shell_line(rig: Rig, line: str) -> None:
-    first, _, rest = line.partition(" ")
-    chosen = rig.nodes
-    if first.isdigit() and 1 <= int(first) <= len(rig.nodes):
-        chosen, line = [rig.nodes[int(first) - 1]], rest
-    if not line:
-        return
-    for node, proc in [(n, n.start(line)) for n in chosen]:
-        try:
-            done = proc.wait(timeout=600, check=False)
-            print(f"[{node}] exit {done.code}\n{done.out}", flush=True)
-        except Failed as error:
-            print(f"[{node}] {error}", flush=True)
 
 
 def cmd_debug_kernel(_args) -> int:

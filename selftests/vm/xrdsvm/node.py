@@ -106,12 +106,18 @@ class Proc:
                          f"{_tail(self.out)}")
         return found
 
+    def more(self, seen: int) -> bool:
+        """Wait for output behind so many characters; False when it has ended."""
+        self._until(lambda: self._code is not None or len(self.out) > seen,
+                    None)
+        return self._code is None
+
     def kill(self, signum: int = signal.SIGKILL) -> None:
         """Signal it and all that it started."""
         self.node._send(f"kill {self._id} {int(signum)}\n".encode())
 
-    def _until(self, condition, timeout: float) -> bool:
-        limit = timeout * self.node.kernel.slow
+    def _until(self, condition, timeout: float | None) -> bool:
+        limit = timeout and timeout * self.node.kernel.slow
         with self._changed:
             done = self._changed.wait_for(
                 lambda: condition() or self._dead, limit)

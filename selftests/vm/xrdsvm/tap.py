@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .host import TOP, note
 
 POINT = re.compile(r"^(not )?ok\b(?: \d+)?(?: -)? ?(.*?)"
-                   r"(?: # SKIP\b ?(.*))?$", re.IGNORECASE)
+                   r"(?: # (?i:SKIP)\b ?(.*))?$")
 PLAN = re.compile(r"^1\.\.(\d+)(?: # SKIP ?(.*))?$")
 KSFT_SKIP = 4       # exit status by which kernel self-tests say "skipped"
 SKIPS = TOP / "selftests/skips"
