@@ -350,6 +350,22 @@ static void output_show(void)
 	fflush(stdout);
 }
 
+/* The kernel's log says which case ran when something was wrong with it */
+static void log_case(const struct tap_case *c, const char *suffix)
+{
+	int fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
+	char line[160];
+	int len;
+
+	if (fd < 0)
+		return;
+	len = snprintf(line, sizeof(line), "<4>test case: %s: %s%s\n",
+		       program_invocation_short_name, c->name, suffix);
+	if (write(fd, line, len) < 0)
+		tap_note("/dev/kmsg: %s", tap_errno_name(errno));
+	close(fd);
+}
+
 static enum verdict run_case(const struct tap_case *c, const char *suffix)
 {
 	const char *expect_all = getenv("XRDS_EXPECT_ALL");
@@ -360,6 +376,7 @@ static enum verdict run_case(const struct tap_case *c, const char *suffix)
 	pid_t pid;
 
 	output_open();
+	log_case(c, suffix);
 	pid = must(fork());
 	if (!pid)
 		run_child(c);

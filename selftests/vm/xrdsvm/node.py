@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from . import qemu
+from . import oops, qemu
 from .host import RigError, note
 from .kernels import Kernel
 
@@ -160,6 +160,7 @@ class Node:
         self._complained: list[str] = []    # in consoles of earlier boots
         self.boots = 0
         self.served: list[str] = []     # tests since it was booted
+        self.objects: dict[str, Path] = {}  # modules, where the host has them
         self.killed = False     # by a test, on purpose
         self.tainted = False    # not fit for another test
         self.starved = False    # a test lets allocations fail, on purpose
@@ -358,13 +359,13 @@ class Node:
         return ""
 
     def last_words(self, count: int = 20) -> str:
-        """Its console log from the first complaint on, or just the end."""
+        """The kernel's first complaint in its console log, or just the end."""
         if not self.console.exists():
             return ""
         lines = self.console.read_text(errors="replace").splitlines()
         for number, line in enumerate(lines):
             if BAD.search(line):
-                return "\n".join(lines[max(0, number - 3):number + count])
+                return oops.report(lines, number, self.objects)
         return "\n".join(lines[-count:])
 
     # ------------------------------------------------------------- channel

@@ -22,7 +22,7 @@ APPEND = ("console=ttyS0 panic=-1 mitigations=off nokaslr no_timer_check "
           "hung_task_panic=1 sysctl.kernel.hung_task_timeout_secs=60 "
           "sysctl.kernel.watchdog_thresh=30 random.trust_cpu=on "
           "rcupdate.rcu_cpu_stall_timeout=60 "
-          "net.ifnames=0 quiet loglevel=5")
+          "net.ifnames=0 printk.devkmsg=on quiet loglevel=5")
 KVM_PROOF_SECONDS = 20
 QMP_SECONDS = 20
 CPUS = int(os.environ.get("XRDS_VM_CPUS") or 2)

@@ -99,6 +99,8 @@ class Rig:
         self.nodes = [Node(n, kernel, initrd, self.directory, self.switch,
                            count, virtual_time, shares)
                       for n in range(1, count + 1)]
+        for node in self.nodes:
+            node.objects = {path.stem: path for path in modules}
         self.boot_seconds = 0.0
 
     def __enter__(self) -> "Rig":
