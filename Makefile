@@ -29,8 +29,10 @@ help:
 	@echo '  make uninstall    take all of that away again'
 	@echo '  make deb          Debian packages, in build/deb'
 	@echo '  make demo         two virtual nodes exchange datagrams over RDMA'
-	@echo '  make test         unit, loopback and two-node tests (T=name runs'
-	@echo '                    one, KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
+	@echo '  make test         the unit tests, and those between nodes that matter'
+	@echo '                    most: twelve minutes (T=name runs one,'
+	@echo '                    KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
+	@echo '  make test-full    all tests on one kernel: forty minutes'
 	@echo '  make test-all     the same on every kernel, debug kernel included,'
 	@echo '                    and test-the-tests'
 	@echo '  make test-the-tests  does the debug kernel notice mistakes that'
@@ -151,7 +153,7 @@ RUN = $(VM) $@ $(if $(T),-t '$(T)') $(if $(KERNEL),-k '$(KERNEL)') \
 	$(if $(V),-v) $(if $(NODES),-n $(NODES)) $(if $(N),-N $(N)) \
 	$(if $(LOAD),-L $(LOAD))
 
-test test-all:
+test test-full test-all:
 	@$(DEPS) rig $(if $(T),,unit)
 	@$(RUN)
 
@@ -187,5 +189,5 @@ ci:
 
 .PHONY: all help modules mirror install install-modules install-dkms \
 	install-dkms-source install-conf install-tools uninstall deb clean bench \
-	demo test test-all test-packages matrix flaky soak shell fuzz debug-kernel \
+	demo test test-full test-all test-packages matrix flaky soak shell fuzz debug-kernel \
 	test-the-tests unit style sparse doc ci

@@ -11,7 +11,7 @@ from pathlib import Path
 from xrdsvm import tap
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
-from xrdsvm.tests import find
+from xrdsvm.tests import find, newcomers
 
 
 def verdicts(output: str, code: int = 0) -> tuple[int, int, int]:
@@ -118,6 +118,12 @@ class Finding(unittest.TestCase):
     def test_names_differ(self):
         names = [t.name for t in find()]
         self.assertEqual(len(names), len(set(names)))
+
+    def test_newcomers(self):
+        everything = find()
+        chosen = newcomers(everything)
+        self.assertTrue(any(t.nodes == 2 for t in chosen))
+        self.assertLess(len(chosen), len(everything))
 
 
 if __name__ == "__main__":

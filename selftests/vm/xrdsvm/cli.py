@@ -54,16 +54,27 @@ def _chosen(pattern: str | None) -> list[tests.Test]:
 
 
 def cmd_test(args) -> int:
-    """Unit tests, then everything on one kernel (or -k a,b for several)."""
+    """Unit tests, and what a newcomer runs (or -t) on one kernel."""
     report = Report()
-    _tests(args, report)
+    chosen = _chosen(args.test)
+    if not args.test:
+        few = tests.newcomers(chosen)
+        note(f"{len(few)} of {len(chosen)} tests: make test-full runs all")
+        chosen = few
+    _tests(args, chosen, report)
     return report.end()
 
 
-def _tests(args, report: Report) -> None:
+def cmd_test_full(args) -> int:
+    """Unit tests, then everything on one kernel (or -k a,b for several)."""
+    report = Report()
+    _tests(args, _chosen(args.test), report)
+    return report.end()
+
+
+def _tests(args, chosen: list[tests.Test], report: Report) -> None:
     if not args.test or args.test == "unit":
         tests.unit(report)
-    chosen = _chosen(args.test)
     if args.test and not chosen and args.test != "unit":
         raise RigError(f"no test is called '{args.test}'")
     _on_kernels(args, chosen, report)
@@ -82,7 +93,7 @@ def cmd_test_all(args) -> int:
     """Everything on every kernel; and then whether it can fail at all."""
     args.kernel = ",".join(kernels.NAMES)
     report = Report()
-    _tests(args, report)
+    _tests(args, _chosen(args.test), report)
     if not args.test:
         _packages(report)
         _faults(args, report)
@@ -174,6 +185,7 @@ def cmd_debug_kernel(_args) -> int:
 
 COMMANDS = {
     "test": cmd_test,
+    "test-full": cmd_test_full,
     "test-all": cmd_test_all,
     "test-packages": cmd_test_packages,
     "test-the-tests": cmd_test_the_tests,

@@ -28,6 +28,7 @@ from .tap import Point, Report
 
 LOOP = TOP / "selftests/loop"
 RXE = TOP / "selftests/rxe"
+SHORT = TOP / "selftests/short"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
 IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # what a test may load instead
@@ -77,6 +78,15 @@ def find() -> list[Test]:
     for path in sorted(RXE.glob("*.py")):
         tests += _python_tests(path)
     return sorted(tests, key=lambda t: t.nodes)
+
+
+def newcomers(found: list[Test]) -> list[Test]:
+    """Those of "make test"; RigError if it lists one that does not exist."""
+    lines = (line.strip() for line in SHORT.read_text("utf-8").splitlines())
+    names = {line for line in lines if line and not line.startswith("#")}
+    if unknown := names - {t.name for t in found}:
+        raise RigError(f"{SHORT}: no test is called {' '.join(sorted(unknown))}")
+    return [t for t in found if t.name in names]
 
 
 def _shell_test(path: Path) -> Test:
