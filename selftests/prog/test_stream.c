@@ -14,13 +14,20 @@
  * hello to the other side's socket 0 until it hears a hello; by then all
  * sockets of the other side are bound. One more hello answers it, and data
  * flows. At the end of a flow the receiver sends "done" on the flow back. A
- * side is finished when it has everything and a done for all it sent, and its
- * own dones are acknowledged.
+ * side that has everything, and whose messages are all acknowledged, sends "bye"
+ * on each flow, and is finished when it has all byes of the other side. Each flow
+ * is in order: a message that came twice would come before its bye.
  *
- * Stalls (link down, peer reconnecting) are fine up to a limit.
+ * SIGUSR1 ends the flows of a side early: it says on each how many messages
+ * there were. A test that breaks connections can so go on until it has broken
+ * enough, and everything is checked all the same.
+ *
+ * Stalls (link down, peer reconnecting) are fine up to a limit. Any node may send
+ * to any port: messages of unknown senders are counted, and no fault.
  */
 #include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +43,8 @@ enum {
 	MAX_ADDRESSES	= 8,
 	BURST		= 16,		/* messages a socket sends in a row */
 	HELLO_MS	= 200,
+	ACK_MS		= 10,		/* between looks for acknowledgments */
 	PROGRESS_MS	= 5000,
-	DRAIN_MS	= 10000,
 	EXIT_WRONG	= 1,		/* a message was wrong */
 	EXIT_USAGE	= 2,
 	EXIT_STALL	= 3,		/* no progress for too long */
@@ -45,20 +52,25 @@ enum {
 
 #define MAGIC_HELLO	0x6f6c6c65687f5851ull
 #define MAGIC_DONE	0x656e6f64007f5851ull
+#define MAGIC_STOP	0x706f7473007f5851ull
+#define MAGIC_BYE	0x65796200007f5851ull
 
-/* Hello and done; as messages of a flow never look, being pseudo-random */
+/* As messages of a flow never look, being pseudo-random */
 struct signal_msg {
 	u64 magic;
 	u64 seed;
+	u64 count;		/* stop: messages of the flow */
 };
 
 /* What one socket exchanges with one of the other side */
 struct flow {
 	union addr to;
 	u64 sent, rcvd;		/* messages */
+	u64 to_send, to_rcv;	/* messages in all */
 	bool refused;		/* by the last send */
-	bool done_sent;
-	bool done_rcvd;
+	bool stop_due;		/* to_send is smaller than the other side knows */
+	bool done_sent, done_rcvd;
+	bool bye_sent, bye_rcvd;
 };
 
 struct end {
@@ -100,9 +112,12 @@ static struct side sides[2] = { { .name = 'a' }, { .name = 'b' } };
 static char *buffer;
 static long long start_ms, progress_ms, max_gap_ms;
 
+static volatile sig_atomic_t stop_asked;
+static bool leaving;		/* everything is there and acknowledged */
+
 static struct {
-	u64 sent, rcvd, dones, bytes_sent, bytes_rcvd;
-	u64 eagain, enobufs, idle_wakes;
+	u64 sent, rcvd, signals, bytes_sent, bytes_rcvd;
+	u64 eagain, enobufs, idle_wakes, unknown;
 } total;
 
 static struct side *other(const struct side *side)
@@ -119,8 +134,8 @@ static void __noreturn finish(const char *result, int code)
 	printf("bytes_sent=%llu bytes_rcvd=%llu eagain=%llu enobufs=%llu ",
 	       total.bytes_sent, total.bytes_rcvd, total.eagain,
 	       total.enobufs);
-	printf("idle_wakes=%llu max_gap_ms=%lld secs=%.1f\n",
-	       total.idle_wakes, max_gap_ms, secs);
+	printf("idle_wakes=%llu unknown=%llu max_gap_ms=%lld secs=%.1f\n",
+	       total.idle_wakes, total.unknown, max_gap_ms, secs);
 	fflush(stdout);
 	exit(code);
 }
@@ -161,8 +176,11 @@ static void open_end(struct side *side, int i)
 	if (opt.rcvbuf)
 		rds_set_int(end->fd, SOL_SOCKET, SO_RCVBUF, opt.rcvbuf);
 	must(bind(end->fd, &self.sa, addr_len(&self)));
-	for (int j = 0; j < opt.sockets; j++)
+	for (int j = 0; j < opt.sockets; j++) {
 		end->flows[j].to = end_addr(other(side), j);
+		end->flows[j].to_send = opt.per_flow;
+		end->flows[j].to_rcv = opt.per_flow;
+	}
 }
 
 static void parse_hosts(struct side *side, char *list)
@@ -184,7 +202,7 @@ static void parse_hosts(struct side *side, char *list)
  */
 static void say_hello(struct side *side)
 {
-	struct signal_msg hello = { MAGIC_HELLO, opt.seed };
+	struct signal_msg hello = { MAGIC_HELLO, opt.seed, 0 };
 	struct end *end = &side->ends[0];
 
 	if (side->heard && side->answered)
@@ -197,65 +215,91 @@ static void say_hello(struct side *side)
 	side->hello_due_ms = tap_now_ms() + HELLO_MS;
 }
 
-/* Takes hello and done; false if the message is neither */
-static bool take_signal(struct side *side, struct flow *flow, size_t len)
+static void __noreturn wrong_signal(const struct flow *flow, const char *what)
 {
-	struct signal_msg msg;
+	tap_diag("%s from %s, sent %llu of %llu, received %llu of %llu", what,
+		 addr_text(&flow->to), flow->sent, flow->to_send, flow->rcvd,
+		 flow->to_rcv);
+	finish("wrong", EXIT_WRONG);
+}
 
-	if (len != sizeof(msg))
-		return false;
-	memcpy(&msg, buffer, sizeof(msg));
-	if (msg.magic != MAGIC_HELLO && msg.magic != MAGIC_DONE)
-		return false;
-	if (msg.seed != opt.seed) {
-		tap_diag("the other side's seed is %llu", msg.seed);
-		finish("wrong", EXIT_WRONG);
-	}
-	if (msg.magic == MAGIC_HELLO) {
+/* All that comes before a signal on its flow has come once; nothing follows. */
+static void take_signal(struct side *side, struct flow *flow,
+			const struct signal_msg *msg)
+{
+	switch (msg->magic) {
+	case MAGIC_HELLO:
 		side->heard = true;
-		return true;
+		return;
+	case MAGIC_STOP:
+		if (msg->count != flow->rcvd || flow->to_rcv != opt.per_flow)
+			wrong_signal(flow, "stop");
+		flow->to_rcv = msg->count;
+		break;
+	case MAGIC_DONE:
+		if (flow->done_rcvd || flow->sent != flow->to_send)
+			wrong_signal(flow, "done");
+		flow->done_rcvd = true;
+		break;
+	case MAGIC_BYE:
+		if (flow->bye_rcvd || !flow->done_rcvd ||
+		    flow->rcvd != flow->to_rcv)
+			wrong_signal(flow, "bye");
+		flow->bye_rcvd = true;
+		break;
 	}
-	if (flow->done_rcvd || flow->sent != opt.per_flow) {
-		tap_diag("done from %s, sent %llu of %llu%s",
-			 addr_text(&flow->to), flow->sent, opt.per_flow,
-			 flow->done_rcvd ? ", twice" : "");
+	total.signals++;
+}
+
+/* False if the message is one of the flow's own */
+static bool is_signal(struct signal_msg *msg, size_t len)
+{
+	if (len != sizeof(*msg))
+		return false;
+	memcpy(msg, buffer, sizeof(*msg));
+	if (msg->magic != MAGIC_HELLO && msg->magic != MAGIC_DONE &&
+	    msg->magic != MAGIC_STOP && msg->magic != MAGIC_BYE)
+		return false;
+	if (msg->seed != opt.seed) {
+		tap_diag("the other side's seed is %llu", msg->seed);
 		finish("wrong", EXIT_WRONG);
 	}
-	flow->done_rcvd = true;
-	total.dones++;
 	return true;
 }
 
 /* --------------------------------------------------------------- receive */
 
-static struct flow *find_flow(const struct side *side, struct end *end,
-			      const union addr *from)
+/* NULL if the sender is unknown */
+static struct flow *find_flow(struct end *end, const union addr *from)
 {
 	int i = addr_port(from) - addr_port(&end->flows[0].to);
 
-	if (i < 0 || i >= opt.sockets ||
-	    !addr_same(from, &end->flows[i].to)) {
-		tap_diag("side %c, socket %u: a message from %s, whom I do not know",
-			 side->name, end->id, addr_text(from));
-		finish("wrong", EXIT_WRONG);
-	}
+	if (i < 0 || i >= opt.sockets || !addr_same(from, &end->flows[i].to))
+		return NULL;
 	return &end->flows[i];
 }
 
 static void take_message(struct side *side, struct end *end, size_t len,
 			 const union addr *from)
 {
-	struct flow *flow = find_flow(side, end, from);
-	struct pattern_key key = {
-		.from = end_id(other(side), flow - end->flows),
-		.to = end->id,
-		.seq = flow->rcvd,
-	};
+	struct flow *flow = find_flow(end, from);
+	struct pattern_key key = { .to = end->id };
+	struct signal_msg msg;
 	char text[160];
 
-	if (take_signal(side, flow, len))
+	if (!flow) {
+		if (!total.unknown++)
+			tap_diag("side %c, socket %u: a message from %s, which is not the other side",
+				 side->name, end->id, addr_text(from));
 		return;
-	if (flow->rcvd < opt.per_flow && len == pattern_size(&key, opt.max) &&
+	}
+	if (is_signal(&msg, len)) {
+		take_signal(side, flow, &msg);
+		return;
+	}
+	key.from = end_id(other(side), flow - end->flows);
+	key.seq = flow->rcvd;
+	if (flow->rcvd < flow->to_rcv && len == pattern_size(&key, opt.max) &&
 	    pattern_same(buffer, len, &key)) {
 		flow->rcvd++;
 		if (!total.rcvd++) {
@@ -267,7 +311,7 @@ static void take_message(struct side *side, struct end *end, size_t len,
 	}
 	pattern_explain(buffer, len, &key, text, sizeof(text));
 	tap_diag("from %s to socket %u: %zu bytes instead of message %llu of %llu (%zu bytes): %s",
-		 addr_text(from), end->id, len, flow->rcvd, opt.per_flow,
+		 addr_text(from), end->id, len, flow->rcvd, flow->to_rcv,
 		 pattern_size(&key, opt.max), text);
 	finish("wrong", EXIT_WRONG);
 }
@@ -275,7 +319,7 @@ static void take_message(struct side *side, struct end *end, size_t len,
 /* Was there anything but hellos, which are no progress? */
 static bool receive(struct side *side, struct end *end)
 {
-	u64 before = total.rcvd + total.dones;
+	u64 before = total.rcvd + total.signals;
 	union addr from;
 	ssize_t len;
 
@@ -290,7 +334,7 @@ static bool receive(struct side *side, struct end *end)
 		}
 		take_message(side, end, len, &from);
 	}
-	return total.rcvd + total.dones != before;
+	return total.rcvd + total.signals != before;
 }
 
 /* ------------------------------------------------------------------ send */
@@ -316,17 +360,42 @@ static bool try_send(struct end *end, struct flow *flow, size_t len,
 	return false;
 }
 
-/* Has the flow anything to send now? Done waits for all that comes in. */
+/* What the flow has to send now. Done waits for all that comes in. */
+static u64 next_signal(const struct flow *flow)
+{
+	if (flow->stop_due)
+		return MAGIC_STOP;
+	if (!flow->done_sent && flow->rcvd == flow->to_rcv)
+		return MAGIC_DONE;
+	if (!flow->bye_sent && leaving)
+		return MAGIC_BYE;
+	return 0;
+}
+
 static bool has_work(const struct flow *flow)
 {
-	return flow->sent < opt.per_flow ||
-	       (!flow->done_sent && flow->rcvd == opt.per_flow);
+	return flow->sent < flow->to_send || next_signal(flow);
+}
+
+static bool send_signal(struct end *end, struct flow *flow, bool more)
+{
+	struct signal_msg msg = { next_signal(flow), opt.seed, flow->sent };
+
+	memcpy(buffer, &msg, sizeof(msg));
+	if (!try_send(end, flow, sizeof(msg), more))
+		return false;
+	if (msg.magic == MAGIC_STOP)
+		flow->stop_due = false;
+	else if (msg.magic == MAGIC_DONE)
+		flow->done_sent = true;
+	else
+		flow->bye_sent = true;
+	return true;
 }
 
 static bool send_next(struct side *side, struct end *end, struct flow *flow,
 		      bool more)
 {
-	struct signal_msg done = { MAGIC_DONE, opt.seed };
 	struct pattern_key key = {
 		.from = end->id,
 		.to = end_id(other(side), flow - end->flows),
@@ -334,20 +403,15 @@ static bool send_next(struct side *side, struct end *end, struct flow *flow,
 	};
 	size_t len;
 
-	if (flow->sent < opt.per_flow) {
-		len = pattern_size(&key, opt.max);
-		pattern_fill(buffer, len, &key);
-		if (!try_send(end, flow, len, more))
-			return false;
-		flow->sent++;
-		total.sent++;
-		total.bytes_sent += len;
-	} else {
-		memcpy(buffer, &done, sizeof(done));
-		if (!try_send(end, flow, sizeof(done), more))
-			return false;
-		flow->done_sent = true;
-	}
+	if (flow->sent == flow->to_send)
+		return send_signal(end, flow, more);
+	len = pattern_size(&key, opt.max);
+	pattern_fill(buffer, len, &key);
+	if (!try_send(end, flow, len, more))
+		return false;
+	flow->sent++;
+	total.sent++;
+	total.bytes_sent += len;
 	return true;
 }
 
@@ -399,8 +463,9 @@ static bool can_go_on(const struct side *side, const struct end *end)
 
 static bool flow_finished(const struct flow *flow)
 {
-	return flow->sent == opt.per_flow && flow->rcvd == opt.per_flow &&
-	       flow->done_sent && flow->done_rcvd;
+	return flow->sent == flow->to_send && flow->rcvd == flow->to_rcv &&
+	       flow->done_sent && flow->done_rcvd &&
+	       (!leaving || (flow->bye_sent && flow->bye_rcvd));
 }
 
 static bool finished(void)
@@ -413,6 +478,27 @@ static bool finished(void)
 	return true;
 }
 
+static void on_stop(int signum)
+{
+	(void)signum;
+	stop_asked = 1;
+}
+
+/* No flow of this side begins another message. */
+static void stop_flows(void)
+{
+	for (int s = 0; s < 2; s++)
+		for (int i = 0; sides[s].local && i < opt.sockets; i++)
+			for (int j = 0; j < opt.sockets; j++) {
+				struct flow *flow = &sides[s].ends[i].flows[j];
+
+				if (flow->sent == flow->to_send)
+					continue;
+				flow->to_send = flow->sent;
+				flow->stop_due = true;
+			}
+}
+
 static void print_flow(const struct side *side, int i, int j)
 {
 	const struct end *end = &side->ends[i];
@@ -421,11 +507,13 @@ static void print_flow(const struct side *side, int i, int j)
 
 	if (dest_status(end->fd, &flow->to, &st))
 		memset(&st, 0, sizeof(st));
-	tap_diag("%c%d-%d: sent %llu rcvd %llu of %llu%s%s%s", side->name, i, j,
-		 flow->sent, flow->rcvd, opt.per_flow,
-		 flow->refused ? " refused" : "",
+	tap_diag("%c%d-%d: sent %llu of %llu rcvd %llu of %llu%s%s%s%s%s",
+		 side->name, i, j, flow->sent, flow->to_send, flow->rcvd,
+		 flow->to_rcv, flow->refused ? " refused" : "",
 		 flow->done_sent ? " done-sent" : "",
-		 flow->done_rcvd ? " done-rcvd" : "");
+		 flow->done_rcvd ? " done-rcvd" : "",
+		 flow->bye_sent ? " bye-sent" : "",
+		 flow->bye_rcvd ? " bye-rcvd" : "");
 	tap_diag("      queued %llu in flight %llu bytes, state %u flags %#x",
 		 st.queued_bytes, st.inflight_bytes, st.state, st.flags);
 }
@@ -495,7 +583,7 @@ static bool handle(struct side *side, struct end *end, short revents)
 static void step(void)
 {
 	struct pollfd pfds[2 * MAX_SOCKETS];
-	int n = 0, timeout = HELLO_MS;
+	int n = 0, timeout = finished() ? ACK_MS : HELLO_MS;
 	bool any = false, woken;
 
 	for (int s = 0; s < 2; s++)
@@ -508,7 +596,9 @@ static void step(void)
 			if (can_go_on(&sides[s], end))
 				timeout = 0;
 		}
-	woken = must(poll(pfds, n, timeout)) > 0;
+	woken = poll(pfds, n, timeout) > 0;
+	if (!woken)		/* nothing, or the signal to stop */
+		memset(pfds, 0, sizeof(pfds));
 	n = 0;
 	for (int s = 0; s < 2; s++) {
 		for (int i = 0; sides[s].local && i < opt.sockets; i++)
@@ -523,9 +613,8 @@ static void step(void)
 		total.idle_wakes++;
 }
 
-static bool acknowledged(void *arg)
+static bool acknowledged(void)
 {
-	(void)arg;
 	for (int s = 0; s < 2; s++)
 		for (int i = 0; sides[s].local && i < opt.sockets; i++)
 			if (rds_outq(sides[s].ends[i].fd))
@@ -533,12 +622,19 @@ static bool acknowledged(void *arg)
 	return true;
 }
 
-/* Anything that still comes after all is done would be there twice */
-static void expect_nothing(void)
+/* Until everything is there, sent and acknowledged */
+static void run(void)
 {
-	for (int s = 0; s < 2; s++)
-		for (int i = 0; sides[s].local && i < opt.sockets; i++)
-			receive(&sides[s], &sides[s].ends[i]);
+	bool stopped = false;
+
+	while (!finished() || !acknowledged()) {
+		step();
+		watch();
+		if (stop_asked && !stopped) {
+			stop_flows();
+			stopped = true;
+		}
+	}
 }
 
 static void usage_exit(const char *program, int code)
@@ -674,12 +770,9 @@ int main(int argc, char **argv)
 	start_ms = tap_now_ms();
 	progress_ms = start_ms;
 	progress();
-	while (!finished()) {
-		step();
-		watch();
-	}
-	if (!tap_wait(acknowledged, NULL, DRAIN_MS))
-		stalled("the last messages are not acknowledged");
-	expect_nothing();
+	signal(SIGUSR1, on_stop);
+	run();
+	leaving = true;
+	run();
 	finish("ok", 0);
 }

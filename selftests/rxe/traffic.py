@@ -2,6 +2,7 @@
 """Streams between two nodes (test_stream), for tests; has no test itself."""
 
 import re
+import signal
 
 from xrdsvm.node import Failed, Node, Proc
 
@@ -43,6 +44,15 @@ class Stream:
     def failed(self) -> bool:
         return any(p.code for p in self.procs)
 
+    def stop(self, timeout: float) -> list[dict[str, str]]:
+        """As end(), but neither side begins another message."""
+        if not all(p.code is None for p in self.procs):
+            raise Failed("the stream is over, or has failed:\n" +
+                         "\n".join(_tail(p.out) for p in self.procs))
+        for proc in self.procs:
+            proc.kill(signal.SIGUSR1)
+        return self.end(timeout)
+
     def end(self, timeout: float) -> list[dict[str, str]]:
         """Both summaries; the test fails if a message was not right."""
         results = [p.wait(timeout, check=False) for p in self.procs]
@@ -67,6 +77,29 @@ def _tail(out: str, count: int = 60) -> str:
 def fewer(rig, count: int) -> int:
     """So many of what count is for a kernel of usual speed."""
     return max(1, count // int(rig.kernel.slow))
+
+
+def patient(rig) -> None:
+    """No connection is given up for want of processor time.
+
+    Soft-RoCE gives a peer up after a few seconds without an acknowledgment, and
+    a busy machine lets a node stand still for longer. Not for tests that cut.
+    """
+    for node in rig.nodes:
+        if "xrds_ib" in node.modules():
+            node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
+            node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+
+
+def acknowledge_all(rig) -> None:
+    """In-tree RDS asks for an acknowledgment of each message.
+
+    It asks for one in nine else, so that its last messages are unacknowledged for
+    good, and a program cannot know whether they have arrived.
+    """
+    for node in rig.nodes:
+        if "rds" in node.modules():
+            node.write("/proc/sys/net/rds/max_unacked_packets", "0")
 
 
 def run(rig, count: int, timeout: float = 100, **options):

@@ -257,7 +257,8 @@ int rds_outq(int fd)
 
 	if (!ioctl(fd, SIOCOUTQ, &bytes))
 		return bytes;
-	return messages_from(fd, addr_port(&self), RDS6_INFO_SEND_MESSAGES);
+	return messages_from(fd, addr_port(&self), RDS6_INFO_SEND_MESSAGES) +
+	       messages_from(fd, addr_port(&self), RDS6_INFO_RETRANS_MESSAGES);
 }
 
 /* ----------------------------------------------------------------- sysctls */

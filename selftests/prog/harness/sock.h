@@ -51,8 +51,10 @@ void rds_set_int(int fd, int level, int option, int value);
 int rds_get_int(int fd, int level, int option);
 void rds_timeout(int fd, int option, int ms);
 void rds_nonblock(int fd);
-/* Payload accepted and not acknowledged. Of in-tree RDS, which has no SIOCOUTQ
- * and need not be told of the last messages: the messages not sent.
+/*
+ * Payload accepted and not acknowledged. Of in-tree RDS, which has no SIOCOUTQ:
+ * messages. It has the last ones acknowledged only where
+ * net.rds.max_unacked_packets is 0.
  */
 int rds_outq(int fd);
 
