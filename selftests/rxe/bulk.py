@@ -20,8 +20,7 @@ ENOUGH = 100000000          # messages, more than there is time for
 
 def _pass(rig, here: str, there: str) -> None:
     """The other node stands still until all is queued, however long that takes."""
-    for node in rig.nodes:
-        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
+    traffic.patient(rig)
     before = close.counters(rig.a)
     receiver = rig.b.start(f"test_pass recv {there} {PORT}")
     receiver.expect("ready")
@@ -69,10 +68,7 @@ def test_cut(rig):
     stream.flowing()
     for node in rig.nodes:
         node.run(f"test_break {BREAKS}", timeout=100 + BREAKS)
-    rig.check(not stream.failed(), "the stream has failed")
-    for proc in stream.procs:
-        proc.kill()
-        proc.wait(20, check=False)
+    stream.stop(60)
     for node, old in zip(rig.nodes, before):
         grown = close.delta(node, old)
         rig.diag(f"{node}: up {grown['conn_up']} times, "
@@ -105,3 +101,4 @@ def test_flood(rig):
     grown = close.delta(rig.a, before)
     rig.diag(f"{grown['ib_tx_passing']} of {grown['send_queued']} passed "
              f"{large} large ones")
+    rig.check(grown["ib_tx_passing"] > 0, "nothing has passed")

@@ -37,14 +37,11 @@ def _check_bundled(rig, grown: list) -> None:
 
 def test_stream(rig):
     """Small messages both ways: what one side bundles the other takes apart."""
-    for node in rig.nodes:
-        # longer than a busy machine keeps soft-RoCE from its work
-        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
+    traffic.patient(rig)
     grown = _run(rig, 6000, seed=61)
     _check_bundled(rig, grown)
-    if any(counts["conn_reset"] for counts in grown):
-        rig.diag("the connection was lost: what was sent need not have come")
-        return
+    rig.check(not any(counts["conn_reset"] for counts in grown),
+              "the connection was lost")
     for one, two in (grown, grown[::-1]):
         for what in ("bundles", "bundled"):
             rig.check(one[f"ib_tx_{what}"] == two[f"ib_rx_{what}"],
@@ -79,10 +76,7 @@ def test_reconnect(rig):
     stream.flowing()
     for node in rig.nodes:
         node.run("test_break 10", timeout=100)
-    rig.check(not stream.failed(), "the stream has failed")
-    for proc in stream.procs:
-        proc.kill()
-        proc.wait(20, check=False)
+    stream.stop(60)
     grown = [close.delta(n, old) for n, old in zip(rig.nodes, before)]
     _check_bundled(rig, grown)
     for node, counts in zip(rig.nodes, grown):
@@ -94,6 +88,7 @@ def test_no_memory(rig):
     """No memory to take a bundle apart: the connection is lost once, and has no
     bundles from then on. No message is lost, however often it happens.
     """
+    traffic.patient(rig)
     rig.b.write(f"{NO_MEMORY}/every", "50")
     grown = _run(rig, 3000, seed=67)
     rig.b.write(f"{NO_MEMORY}/every", "0")

@@ -49,7 +49,9 @@ def test_meet(rig):
         rig.diag(f"{node}: " + ", ".join(f"{n} {grown[n]}" for n in (
             "conn_up", "conn_dial", "conn_accept", "conn_crossed",
             "conn_refused", "conn_timeout", "conn_reset")))
-        rig.check(grown["conn_up"] == MEETINGS,
+        # a side that is late finds its connection collected, and meets again;
+        # test_meet itself says that no message came twice
+        rig.check(MEETINGS <= grown["conn_up"] <= MEETINGS * 11 // 10,
                   f"{node}: {grown['conn_up']} connections")
         for name in ("conn_timeout", "conn_reset"):
             rig.check(grown[name] == 0, f"{node}: {name} {grown[name]}")
@@ -97,10 +99,7 @@ def test_reconnect(rig):
         # and some of what is freed; there kmemleak has the last word
         rig.check(more < (4096 + KIB_PER_RECONNECT * RECONNECTS) *
                   rig.kernel.slow, f"{node}: memory grew by {more} KiB")
-    rig.check(not stream.failed(), "the stream has failed")
-    for proc in stream.procs:
-        proc.kill()
-        proc.wait(20, check=False)
+    stream.stop(60)
     for node, old in zip(rig.nodes, hw):
         traffic.check_no_rnr(rig, node, traffic.grown(old,
                                                       node.hw_counters()))
