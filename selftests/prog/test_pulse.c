@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages with pauses in between: test_pulse LOCAL REMOTE COUNT MAX_MS
- * [SEED [PORT]], on both nodes.
+ * Messages with pauses in between: test_pulse LOCAL REMOTE MAX_MS [SEED
+ * [PORT]], on both nodes.
  *
- * Each side sends COUNT numbered messages to the other, with random pauses of
- * up to MAX_MS, and now and then several in a row or a large one; so a
+ * Each side sends numbered messages to the other until SIGUSR1, and then says
+ * that there are no more. It makes random pauses of up to MAX_MS, and now and then several in a row or a large one; so a
  * connection that is collected when it is idle for a similar time ends at
  * every moment there is. Each message must come once, and in order.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,11 @@ enum {
 	STALL_MS	= 60000,
 };
 
-static u32 sent, received, count;
-static bool heard;
+#define LAST	(~0u)		/* the number of the message that is the last */
+
+static volatile sig_atomic_t stop_asked;
+static u32 sent, received;
+static bool heard, all_received;
 static char buffer[LARGE], out[LARGE];
 static union addr peer;
 static int fd;
@@ -46,6 +50,12 @@ static void receive(void)
 		/* a hello, before the other side has heard us */
 		if (!number)
 			continue;
+		if (all_received)
+			tap_fail("message %u after the last", number);
+		if (number == LAST) {
+			all_received = true;
+			continue;
+		}
 		if (number != received + 1)
 			tap_fail("message %u after %u", number, received);
 		received++;
@@ -59,15 +69,15 @@ static void receive(void)
  */
 static void send_number(u32 number)
 {
-	size_t len = number && number % LARGE_EVERY == 0 ? LARGE :
-							   sizeof(number);
+	bool large = number && number != LAST && number % LARGE_EVERY == 0;
+	size_t len = large ? LARGE : sizeof(number);
 	struct pollfd pfd = { .fd = fd, .events = POLLIN | POLLOUT };
 
 	memcpy(out, &number, sizeof(number));
 	while (rds_send(fd, out, len, MSG_DONTWAIT, &peer) < 0) {
 		if (errno != EAGAIN && errno != ENOBUFS)
 			tap_fail("sendmsg: %s", tap_errno_name(errno));
-		if (must(poll(&pfd, 1, tap_ms(STALL_MS))) == 0)
+		if (!poll(&pfd, 1, tap_ms(STALL_MS)))
 			tap_fail("no space for message %u", number);
 		receive();
 	}
@@ -78,8 +88,7 @@ static void wait_ms(int ms)
 	long long end = tap_now_ms() + ms, left;
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
-	while ((left = end - tap_now_ms()) > 0 &&
-	       must(poll(&pfd, 1, left)) > 0)
+	while ((left = end - tap_now_ms()) > 0 && poll(&pfd, 1, left))
 		receive();
 	receive();
 }
@@ -107,31 +116,40 @@ static void say_hello(void)
 	send_number(0);
 }
 
+static void on_stop(int signum)
+{
+	(void)signum;
+	stop_asked = 1;
+}
+
+static bool received_all(void *arg)
+{
+	(void)arg;
+	receive();
+	return all_received;
+}
+
 int main(int argc, char **argv)
 {
-	u16 port = argc > 6 ? atoi(argv[6]) : PORT;
-	long long stalled;
+	u16 port = argc > 5 ? atoi(argv[5]) : PORT;
 	int max_ms;
 
-	if (argc < 5)
-		tap_fail("usage: test_pulse LOCAL REMOTE COUNT MAX_MS [SEED [PORT]]");
-	count = atoi(argv[3]);
-	max_ms = atoi(argv[4]);
-	srand(argc > 5 ? atoi(argv[5]) : 1);
+	if (argc < 4)
+		tap_fail("usage: test_pulse LOCAL REMOTE MAX_MS [SEED [PORT]]");
+	max_ms = atoi(argv[3]);
+	srand(argc > 4 ? atoi(argv[4]) : 1);
+	signal(SIGUSR1, on_stop);
 	fd = rds_bound_to(argv[1], port, NULL);
 	peer = addr_of(argv[2], port);
 	say_hello();
-	while (sent < count) {
+	while (!stop_asked) {
 		send_number(++sent);
 		if (rand() % ROW_EVERY)
 			wait_ms(rand() % (max_ms + 1));
 	}
-	stalled = tap_now_ms() + tap_ms(STALL_MS);
-	while (received < count) {
-		if (tap_now_ms() > stalled)
-			tap_fail("received %u of %u", received, count);
-		wait_ms(HELLO_MS);
-	}
+	send_number(LAST);
+	if (!tap_wait(received_all, NULL, STALL_MS))
+		tap_fail("received %u, and no last one", received);
 	if (!tap_wait(acknowledged, NULL, STALL_MS))
 		tap_fail("not all was acknowledged");
 	wait_ms(max_ms);
