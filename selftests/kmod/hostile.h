@@ -169,6 +169,7 @@ int hostile_flood(const struct hostile_order *order, bool maps);
 int hostile_storm(const struct hostile_order *order);
 int hostile_pretend(const struct hostile_order *order);
 int hostile_cross(void);
+void hostile_answer_seed(u32 seed);
 int hostile_listen(void);
 void hostile_unlisten(void);
 

@@ -133,6 +133,7 @@ static ssize_t hostile_write(struct file *file, const char __user *from,
 		return -EINVAL;
 	/* where from: any port */
 	((struct sockaddr_in *)&order.local)->sin_port = 0;
+	hostile_answer_seed(order.seed);
 	ret = obey(kind, &order);
 	return ret ?: bytes;
 }

@@ -124,8 +124,16 @@ int hostile_pretend(const struct hostile_order *order)
 
 static struct rdma_cm_id *listeners[2];
 static struct workqueue_struct *answer_wq;
-static atomic_t nr_answers = ATOMIC_INIT(0);
+static atomic_t nr_answers = ATOMIC_INIT(0);	/* under way */
+static atomic_t answers = ATOMIC_INIT(0);	/* so far */
+static u32 answer_seed;
 static bool crossing;
+
+/* Answers to come are as random as what was ordered last, and no more. */
+void hostile_answer_seed(u32 seed)
+{
+	WRITE_ONCE(answer_seed, seed);
+}
 
 /* Refuse each request as one that has crossed ours, and never send ours. */
 int hostile_cross(void)
@@ -212,10 +220,10 @@ static int listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
 	hostile_count(HOSTILE_C_ASKED);
-	seed = atomic_inc_return(&nr_answers);
-	if (seed > MAX_ANSWERS)
+	if (atomic_inc_return(&nr_answers) > MAX_ANSWERS)
 		goto err_count;
-	link = hostile_link_alloc(seed + get_random_u32());
+	seed = atomic_inc_return(&answers);
+	link = hostile_link_alloc(READ_ONCE(answer_seed) + seed);
 	if (!link)
 		goto err_count;
 	link->id = id;

@@ -2,7 +2,9 @@
 /*
  * Many streams that end: each is a socket that sends a few messages and ends in
  * a given way. The receiver checks that each brings its messages in order, then
- * one mark with the reason that is expected, and nothing behind it.
+ * one mark with the reason that is expected, and nothing behind it. So that a
+ * mark that comes twice is seen, the sender sends a last message when all streams
+ * have ended: it is behind all that the connection repeats, being a large one.
  *
  *   test_ends recv LOCAL PORT STREAMS MESSAGES REASON
  *   test_ends deaf LOCAL PORT STREAMS MESSAGES
@@ -39,6 +41,8 @@ struct head {
 	u32 stream;
 	u32 number;
 };
+
+#define NO_STREAM	(~0u)	/* of the last message */
 
 static struct {
 	u32 stream;
@@ -85,13 +89,16 @@ static ssize_t recv_one(int fd, union addr *from, int *reason)
 	return ret;
 }
 
-static void message(u16 port, ssize_t len)
+/* False if it is the last of all */
+static bool message(u16 port, ssize_t len)
 {
 	struct head head;
 
 	if (len < (ssize_t)sizeof(head))
 		tap_fail("port %u: %zd bytes", port, len);
 	memcpy(&head, data, sizeof(head));
+	if (head.stream == NO_STREAM)
+		return false;
 	if (!source[port].open) {
 		source[port].open = true;
 		source[port].stream = head.stream;
@@ -102,32 +109,42 @@ static void message(u16 port, ssize_t len)
 	check_eq(head.number, source[port].next);
 	check_eq(len, bytes_of(head.stream, head.number));
 	source[port].next++;
+	return true;
+}
+
+/* A stream of which no message came had been aborted, or lost. */
+static void mark(u16 port, u32 messages, int reason, int want)
+{
+	check_eq(reason, want);
+	if (want == XRDS_EOS_FINISHED) {
+		check(source[port].open);
+		check_eq(source[port].next, messages);
+	}
+	source[port].open = false;
+	source[port].next = 0;
 }
 
 static void receive(const char *local, int port, int streams, u32 messages,
 		    int want)
 {
 	int fd = rds_bound_to(local, port, NULL), reason, ended = 0;
+	bool last = false;
 	union addr from;
 	ssize_t len;
 
 	printf("ready\n");
 	fflush(stdout);
-	while (ended < streams) {
+	/* a node that was lost sends no last message */
+	while (ended < streams || (want != XRDS_EOS_LOST && !last)) {
 		len = recv_one(fd, &from, &reason);
 		if (reason < 0) {
-			message(addr_port(&from), len);
+			last = !message(addr_port(&from), len);
 			continue;
 		}
-		check_eq(reason, want);
-		if (want == XRDS_EOS_FINISHED)
-			check_eq(source[addr_port(&from)].next, messages);
-		source[addr_port(&from)].open = false;
-		source[addr_port(&from)].next = 0;
+		mark(addr_port(&from), messages, reason, want);
 		ended++;
 	}
-	check_err(rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL),
-		  EAGAIN);
+	check_eq(ended, streams);
 	printf("all ended\n");
 	fflush(stdout);
 }
@@ -164,7 +181,7 @@ static void deaf(const char *local, int port, int streams, int messages)
 	for (int i = 0; i < streams * messages; i++) {
 		len = recv_one(e.fd, &e.from, &reason);
 		check_eq(reason, -1);
-		message(addr_port(&e.from), len);
+		check(message(addr_port(&e.from), len));
 	}
 	must(shutdown(e.fd, SHUT_RD));
 	printf("deaf\n");
@@ -215,6 +232,17 @@ static void stream(const char *local, const union addr *to, u32 number,
 	end(fd, how);
 }
 
+static void send_last(const char *local, const union addr *to)
+{
+	struct head head = { .stream = NO_STREAM };
+	int fd = rds_bound_to(local, 0, NULL);
+
+	/* a small one would pass the large ones before it */
+	memcpy(data, &head, sizeof(head));
+	check_ret(rds_send(fd, data, MAX_BYTES, 0, to), MAX_BYTES);
+	close(fd);
+}
+
 static void send_all(const char *local, const char *remote, int port,
 		     int streams, u32 messages, const char *how)
 {
@@ -231,6 +259,8 @@ static void send_all(const char *local, const char *remote, int port,
 			stream(local, &to, i, messages, how);
 		must(waitpid(pid, NULL, 0));
 	}
+	if (strcmp(how, "hold"))
+		send_last(local, &to);
 	printf("sent\n");
 	fflush(stdout);
 	while (!strcmp(how, "hold"))

@@ -8,6 +8,7 @@ import traffic
 TIMEOUT = 240
 PORT = 4300
 LINGER = "/proc/sys/net/xrds/linger_ms"
+SLOW_WIRE = "netem rate 16mbit limit 10000"
 FINISHED, LOST, ABORTED = range(3)
 
 
@@ -75,6 +76,8 @@ def test_cuts(rig):
     """Connections break while streams end."""
     # closed sockets give up after a minute; cuts may take longer than that
     rig.a.write(LINGER, "600000")
+    # and what is sent is to outlast them, on a fast machine as well
+    rig.a.run(f"modprobe sch_netem; tc qdisc add dev eth0 root {SLOW_WIRE}")
     receiver = _Receiver(rig, PORT, 1000, 10)
     sender = rig.a.start(receiver.send("close"))
     for _ in range(3):
@@ -84,6 +87,7 @@ def test_cuts(rig):
         rig.b.cut()
         remote.wait_above(rig.a, "conn_reset", resets)
         rig.b.join()
+    rig.a.run("tc qdisc del dev eth0 root")
     sender.expect("sent", 120)
     try:
         receiver.ended()
