@@ -164,6 +164,7 @@ class Node:
         self.killed = False     # by a test, on purpose
         self.tainted = False    # not fit for another test
         self.starved = False    # a test lets allocations fail, on purpose
+        self.parameters = ""    # of the kernel, beside those of the rig
 
     def __str__(self) -> str:
         return f"node{self.number}"
@@ -294,7 +295,7 @@ class Node:
         self._switch.join(self.number)
         self._ready, self._gone = False, False
         self.machine = qemu.Machine(self.kernel, self._initrd, self.console,
-                                    self._environment,
+                                    f"{self._environment} {self.parameters}",
                                     self._switch.port(self.number),
                                     virtual_time=self._virtual_time,
                                     shares=self._shares)

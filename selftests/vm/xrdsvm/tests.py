@@ -32,7 +32,8 @@ SHORT = TOP / "selftests/short"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
 IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # what a test may load instead
-HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves")
+HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
+           "boot")
 UNLOAD_SECONDS = 60
 SETTLE_SECONDS = 10
 SCAN_SECONDS = 120
@@ -49,6 +50,7 @@ class Test:
     fresh: bool = False
     kernels: tuple[str, ...] = ()       # empty: all
     leaves: str = ""        # what may be left: "messages"
+    boot: tuple[str, ...] = ("",)       # kernel parameters, one set or one each
     reboots: bool = False   # it cuts a node's power
 
     def runs_on(self, kernel: Kernel) -> bool:
@@ -59,6 +61,10 @@ class Test:
         if not self.modules:
             return ""
         return self.modules[min(node.number, len(self.modules)) - 1]
+
+    def boot_of(self, node: Node) -> str:
+        """Kernel parameters of a node; the last set is for the rest."""
+        return self.boot[min(node.number, len(self.boot)) - 1]
 
     def matches(self, pattern: str) -> bool:
         """By full name, file name, function name, or a glob for these."""
@@ -103,7 +109,7 @@ def _shell_test(path: Path) -> Test:
                 (head.get("modules", "xrds"),),
                 head.get("fresh", "no") in ("yes", "true", "1"),
                 tuple(head.get("kernels", "").split()),
-                head.get("leaves", ""))
+                head.get("leaves", ""), (head.get("boot", ""),))
 
 
 def _python_tests(path: Path) -> list[Test]:
@@ -140,7 +146,8 @@ def _python_test(stem: str, module, name: str) -> Test:
     return Test(title, run, option("nodes", 2), option("timeout", 120),
                 _tuple(option("modules", "xrds_ib")),
                 option("fresh", False), tuple(option("kernels", "").split()),
-                option("leaves", ""), option("reboots", False))
+                option("leaves", ""), _tuple(option("boot", "")),
+                option("reboots", False))
 
 
 # ------------------------------------------------------------------ running
@@ -192,8 +199,8 @@ class _Group:
 
 def leaks_before(test: Test, rig: Rig, report: Report) -> None:
     """Of the nodes that this test, or its preparation, boots anew."""
-    leaks([n for n in rig.nodes if n.tainted or test.fresh or test.reboots],
-          report)
+    leaks([n for n in rig.nodes if n.tainted or test.fresh or test.reboots or
+           n.parameters != test.boot_of(n)], report)
 
 
 def leaks(nodes: list[Node], report: Report) -> None:
@@ -270,8 +277,9 @@ class Trial:
 
     def _prepare(self) -> None:
         down = [n for n in self.rig.nodes if self.test.fresh or not n.alive()
-                or n.tainted]
+                or n.tainted or n.parameters != self.test.boot_of(n)]
         for node in down:
+            node.parameters = self.test.boot_of(node)
             node.kill()
             node.boot()
         for node in down:
