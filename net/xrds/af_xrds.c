@@ -124,6 +124,11 @@ xrds_bind_transport(const struct xrds_sock *xs, const struct xrds_addr *a)
 	struct net *net = sock_net(&xs->sk);
 	const struct xrds_transport *trans;
 
+	/* rdma_cm looks for the address in tables that IPv6 has not made. No
+	 * socket has such an address, so no call gets further with one.
+	 */
+	if (!ipv6_addr_v4mapped(&a->addr) && !ipv6_mod_enabled())
+		return ERR_PTR(-EADDRNOTAVAIL);
 	if (xs->trans)
 		return xs->trans->local(net, &a->addr, a->scope) ?
 		       ERR_PTR(-ENOPROTOOPT) : xs->trans;

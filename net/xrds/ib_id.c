@@ -73,7 +73,7 @@ static const struct net_device *xrds_ib_id_ndev(const struct rdma_cm_id *id)
 				     false);
 	}
 	sin6 = (const struct sockaddr_in6 *)&route->src_addr;
-	if (!IS_ENABLED(CONFIG_IPV6))
+	if (!ipv6_mod_enabled())
 		return NULL;
 	return ipv6_dev_find(route->dev_addr.net, &sin6->sin6_addr, NULL);
 }

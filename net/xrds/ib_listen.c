@@ -12,6 +12,8 @@
  * Which device has an address is for the connection manager to say as well: an
  * identifier that is bound to the address knows.
  */
+#include <net/addrconf.h>
+
 #include "ib.h"
 
 enum {
@@ -52,7 +54,9 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 	return ERR_PTR(ret);
 }
 
-/* That there is no IPv6 is no error. */
+/* That there is no IPv6 is no error. Where it is disabled nobody listens: to
+ * judge a request, rdma_cm would look for a route in tables that there are not.
+ */
 static int xrds_ib_listen(struct xrds_ib_net *xin)
 {
 	struct rdma_cm_id *id;
@@ -64,6 +68,8 @@ static int xrds_ib_listen(struct xrds_ib_net *xin)
 		return PTR_ERR(id);
 	}
 	xin->listen[0] = id;
+	if (!ipv6_mod_enabled())
+		return 0;
 	id = xrds_ib_listen_one(xin, true);
 	if (!IS_ERR(id))
 		xin->listen[1] = id;
@@ -131,6 +137,26 @@ static int xrds_ib_local_event(struct rdma_cm_id *id,
 	return 0;
 }
 
+/* rdma_cm believes the scope of a link-local address, and a device of RoCE has
+ * that address in its table even while IPv6 is switched off on the interface.
+ */
+static bool xrds_ib_local_there(struct net *net, const struct in6_addr *addr,
+				u32 scope)
+{
+	const struct net_device *ndev;
+	bool there;
+
+	if (!scope)
+		return true;
+	if (!ipv6_mod_enabled())
+		return false;
+	rcu_read_lock();
+	ndev = dev_get_by_index_rcu(net, scope);
+	there = ndev && ipv6_chk_addr(net, addr, ndev, 0);
+	rcu_read_unlock();
+	return there;
+}
+
 /* Is the interface that the device found the address on in the namespace? All
  * namespaces share the device itself, if the administrator has not said otherwise,
  * and on Linux 7.2 one with the same address on its loopback interface is given
@@ -162,6 +188,8 @@ struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
 	struct sockaddr_storage ss;
 	struct rdma_cm_id *id;
 
+	if (!xrds_ib_local_there(net, addr, scope))
+		return NULL;
 	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Nodes without IPv6: nothing of theirs reaches it, and IPv4 works."""
+
+import remote
+import traffic
+
+TIMEOUT = 180
+OFF = "/proc/sys/net/ipv6/conf/eth0/disable_ipv6"
+
+
+def _ipv4(rig) -> None:
+    """Messages and ops both ways, over RDMA."""
+    traffic.run(rig, 500, seed=31)
+    remote.run(rig, "test_remote smoke")
+
+
+def _peer_asks(rig) -> None:
+    """A peer with IPv6 sends to the address that the node would have."""
+    rig.b.run("timeout 2 xrds-ping -c 1 -w 1 -I fd00::2 fd00::1", check=False)
+
+
+def test_disabled(rig):
+    """Booted with ipv6.disable=1, the whole node."""
+    rig.a.run("test ! -e /proc/sys/net/ipv6")
+    rig.diag(rig.a.run(f"test_no_ipv6 -a {rig.a.ip}", timeout=90).out)
+    _peer_asks(rig)
+    _ipv4(rig)
+
+
+test_disabled.boot = ("ipv6.disable=1", "")
+test_disabled.leaves = "messages"
+
+
+def test_disabled_both(rig):
+    """Neither node has IPv6: they connect all the same."""
+    _ipv4(rig)
+
+
+test_disabled_both.boot = "ipv6.disable=1"
+
+
+def test_switched_off(rig):
+    """The interface has IPv6 switched off, lo has not."""
+    rig.a.write(OFF, "1")
+    try:
+        rig.diag(rig.a.run(f"test_no_ipv6 -a {rig.a.ip}", timeout=90).out)
+        rig.a.write(OFF, "1")
+        _peer_asks(rig)
+        _ipv4(rig)
+    finally:
+        rig.a.run(f"echo 0 > {OFF} && "
+                  "ip addr add fd00::1/64 dev eth0 nodad && "
+                  "ip neigh replace fd00::2 lladdr 52:54:00:78:72:02 "
+                  "dev eth0 nud permanent")
+    rig.a.run(f"xrds-ping -c 1 -w 20 {rig.b.ip6}", timeout=30)
+
+
+test_switched_off.leaves = "messages"
