@@ -331,7 +331,8 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 	if (mask & EPOLLRDHUP && READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
 		mask |= EPOLLHUP;
 
-	if (READ_ONCE(sk->sk_err) || !skb_queue_empty_lockless(&sk->sk_error_queue))
+	if (xrds_sk_err_ours(sk) ||
+	    !skb_queue_empty_lockless(&sk->sk_error_queue))
 		mask |= EPOLLERR;
 	return mask;
 }

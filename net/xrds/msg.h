@@ -205,6 +205,16 @@ bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
 
+/* ------------------------------------------------------------ sk_err.c */
+
+/* Is there an error, and is it the socket's own? */
+static inline bool xrds_sk_err_ours(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_err) == ENOBUFS;
+}
+
+int xrds_sk_err_forget(struct xrds_sock *xs, int error);
+
 /* ---------------------------------------------------------- recv_mem.c */
 
 bool xrds_recv_overflows(struct xrds_sock *xs);

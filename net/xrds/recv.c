@@ -58,8 +58,10 @@ static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->loss_told = true;
-	if (!told)
+	if (!told) {
+		xs->losses++;
 		WRITE_ONCE(xs->sk.sk_err, ENOBUFS);
+	}
 	return !told;
 }
 
@@ -517,40 +519,23 @@ static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 	return n;
 }
 
-/**
- * xrds_recvmsg - proto_ops.recvmsg
- * @sock: socket
- * @m: where to
- * @size: room for payload, bytes
- * @flags: MSG_*
- *
- * A message whose payload cannot be copied stays in the queue.
- *
- * Context: process, may sleep unless MSG_DONTWAIT.
- * Return: bytes copied, with MSG_TRUNC the whole length, or a negative errno.
- */
-int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
-		 int flags)
+/* A message, or what else there is to be read; as xrds_recvmsg() */
+static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
+			  int flags)
 {
-	struct sock *sk = sock->sk;
-	struct xrds_sock *xs = xrds_sk(sk);
 	bool peek = flags & MSG_PEEK;
+	struct sock *sk = &xs->sk;
 	bool slept = false;
 	struct sk_buff *skb;
 	long timeo, bound;
 	int ret;
 
-	/* there is none, as mainline says it */
-	if (flags & MSG_OOB)
-		return 0;
-	if (flags & MSG_ERRQUEUE)
-		return sock_recv_errqueue(sk, m, size, SOL_IP, IP_RECVERR);
-
 	bound = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
 	timeo = bound;
 	for (;;) {
 		ret = sock_error(sk);
-		if (ret)
+		/* others are left by a recvmmsg() of another thread */
+		if (ret == -ENOBUFS)
 			return ret;
 		/* Notices come alone; without room for them data comes first.
 		 * They cannot be peeked at. Who was woken for some that he has
@@ -600,6 +585,35 @@ int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
 		xrds_reply_read(xs, skb);
 	consume_skb(skb);
 	return ret;
+}
+
+/**
+ * xrds_recvmsg - proto_ops.recvmsg
+ * @sock: socket
+ * @m: where to
+ * @size: room for payload, bytes
+ * @flags: MSG_*
+ *
+ * A message whose payload cannot be copied stays in the queue.
+ *
+ * Context: process, may sleep unless MSG_DONTWAIT.
+ * Return: bytes copied, with MSG_TRUNC the whole length, or a negative errno.
+ */
+int xrds_recvmsg(struct socket *sock, struct msghdr *m, size_t size,
+		 int flags)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	int ret;
+
+	/* there is none, as mainline says it */
+	if (flags & MSG_OOB)
+		return 0;
+	if (flags & MSG_ERRQUEUE)
+		return sock_recv_errqueue(&xs->sk, m, size, SOL_IP,
+					  IP_RECVERR);
+
+	ret = xrds_recv_call(xs, m, size, flags);
+	return ret < 0 ? xrds_sk_err_forget(xs, ret) : ret;
 }
 
 /**

@@ -84,6 +84,7 @@ struct xrds_source;
  *		estimate; bytes
  * @loss_told:	sk_err says that replies were lost, and none was read since;
  *		its lock
+ * @losses:	how often sk_err was set for that; its lock
  * @congested:	over the receive limit and not yet drained to half of it;
  *		sk_receive_queue.lock
  * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
@@ -154,6 +155,7 @@ struct xrds_sock {
 	u64 rcv_mem;
 	u32 rcv_units;
 	u64 reply_mem;
+	u32 losses;
 	bool loss_told;
 	bool congested;
 	bool marks_passed;

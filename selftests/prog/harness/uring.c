@@ -58,7 +58,7 @@ void uring_close(struct uring *u)
 }
 
 /* The kernel takes it before the call returns: the ring is never full */
-static void submit(struct uring *u, const struct io_uring_sqe *sqe)
+void uring_submit(struct uring *u, const struct io_uring_sqe *sqe)
 {
 	u32 tail = *u->sq_tail;
 
@@ -80,7 +80,7 @@ void uring_poll(struct uring *u, int fd, unsigned int events, bool multishot,
 		.user_data = id,
 	};
 
-	submit(u, &sqe);
+	uring_submit(u, &sqe);
 }
 
 void uring_remove(struct uring *u, u64 id)
@@ -91,7 +91,7 @@ void uring_remove(struct uring *u, u64 id)
 		.addr = id,
 	};
 
-	submit(u, &sqe);
+	uring_submit(u, &sqe);
 }
 
 void uring_keep(struct uring *u, int fd)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * io_uring by its system calls, as far as polling needs it, and keeping files.
+ * io_uring by its system calls, as far as tests need it: polling, sending and
+ * receiving, and keeping files.
  */
 #ifndef _XRDS_TEST_URING_H
 #define _XRDS_TEST_URING_H
@@ -28,6 +29,8 @@ void uring_close(struct uring *u);
 /* Poll a descriptor, once or until removed; @id names it in completions */
 void uring_poll(struct uring *u, int fd, unsigned int events, bool multishot,
 		u64 id);
+/* Anything else */
+void uring_submit(struct uring *u, const struct io_uring_sqe *sqe);
 void uring_remove(struct uring *u, u64 id);
 /* The ring has the file, too: a worker of the kernel lets it go at the end */
 void uring_keep(struct uring *u, int fd);
