@@ -11,6 +11,9 @@
  *   POLLIN | POLLRDBAND  the barrier was reached: buffers are free again
  *   POLLOUT              there is space, after sendmsg() said there was none
  *
+ * With io_uring in the place of poll(), set XRDS_CONG_EAGAIN: the ring tries
+ * each send without waiting, and waits after EAGAIN, but not after ENOBUFS.
+ *
  * It may return early: nothing here believes it without trying. Each write is
  * told its identifier. Its buffer may be used again when the high-water mark
  * has reached that, whatever became of the write.

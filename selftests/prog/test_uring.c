@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * io_uring's poll, single and multishot: it reports what poll() would, when it
- * would, and nothing else.
+ * would, and nothing else. And IORING_OP_SEND, which waits as the ring can.
  */
 #include <poll.h>
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -190,6 +191,73 @@ static void output_congested(void)
 	close(rx);
 }
 
+/* ------------------------------------------------------------------- send */
+
+static void ring_send(int fd, int flags)
+{
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_SEND,
+		.flags = flags,
+		.fd = fd,
+		.addr = (uintptr_t)chunk,
+		.len = CHUNK,
+		.user_data = ID,
+	};
+
+	uring_submit(&ring, &sqe);
+}
+
+/* A blocking socket, to a congested destination */
+static void send_congested(void)
+{
+	int fd = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	must(connect(fd, &to.sa, addr_len(&to)));
+	uring_open(&ring);
+
+	/* the ring tries without waiting, and is refused as any such caller */
+	fill(fd, &to, ENOBUFS);
+	ring_send(fd, 0);
+	check_eq(next_events(tap_ms(WAIT_MS), false), -ENOBUFS);
+
+	/* a worker of the ring tries in the same way */
+	ring_send(fd, IOSQE_ASYNC);
+	check_eq(next_events(tap_ms(WAIT_MS), false), -ENOBUFS);
+
+	rds_set_int(fd, SOL_RDS, XRDS_CONG_EAGAIN, 1);
+	ring_send(fd, 0);
+	check_no_event();
+	drain(rx);
+	check_eq(next_events(tap_ms(WAIT_MS), false), CHUNK);
+
+	uring_close(&ring);
+	close(fd);
+	close(rx);
+}
+
+/* No space, which is EAGAIN anyway */
+static void send_full(void)
+{
+	int fd = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
+	must(connect(fd, &to.sa, addr_len(&to)));
+	knob("net/xrds/loop/delay_ms", tap_ms(3 * DELAY_MS));
+	uring_open(&ring);
+	fill(fd, &to, EAGAIN);
+	ring_send(fd, 0);
+	check_no_event();
+	check_eq(next_events(tap_ms(WAIT_MS), false), CHUNK);
+	uring_close(&ring);
+	close(fd);
+	close(rx);
+}
+
 /* --------------------------------------------------------------- the rest */
 
 static void barrier_reached(void)
@@ -266,6 +334,9 @@ static const struct tap_case cases[] = {
 	  output_full_multishot, 0, 0 },
 	{ "output_congested", "the end of congestion completes polls",
 	  output_congested, TAP_EACH_FAMILY, 0 },
+	{ "send_congested", "IORING_OP_SEND waits for the end of congestion, if told",
+	  send_congested, 0, 0 },
+	{ "send_full", "IORING_OP_SEND waits for space", send_full, 0, 0 },
 	{ "barrier", "a barrier that is reached completes a poll",
 	  barrier_reached, 0, 0 },
 	{ "removed", "a poll can be taken back", removed, 0, 0 },
