@@ -129,6 +129,8 @@ int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on)
 	lock_sock(sk);
 	sock_valbool_flag(sk, SOCK_TSTAMP_NEW,
 			  on && optname == SO_TIMESTAMP_NEW);
+	/* SO_TIMESTAMPNS at the other level: the last one counts */
+	sock_reset_flag(sk, SOCK_RCVTSTAMPNS);
 	sock_valbool_flag(sk, SOCK_RCVTSTAMP, on);
 	release_sock(sk);
 	return 0;

@@ -15,6 +15,8 @@
 enum {
 	STAMP_OLD	= 29,	/* SO_TIMESTAMP_OLD, SO_TIMESTAMP_NEW */
 	STAMP_NEW	= 63,
+	STAMPNS_OLD	= 35,	/* SO_TIMESTAMPNS_OLD, SO_TIMESTAMPNS_NEW */
+	STAMPNS_NEW	= 64,
 	ROOM		= 256,	/* for control messages */
 };
 
@@ -101,6 +103,44 @@ static void stamps(void)
 	stamped(SOL_SOCKET, STAMP_NEW, STAMP_NEW);
 	stamped(SOL_RDS, STAMP_OLD, STAMP_OLD);
 	stamped(SOL_RDS, STAMP_NEW, STAMP_NEW);
+}
+
+/* SOL_SOCKET has stamps in nanoseconds as well, SOL_RDS has not */
+static void stamp_levels(void)
+{
+	static const struct { int level, kind; } calls[] = {
+		{ SOL_SOCKET, STAMPNS_OLD }, { SOL_RDS, STAMP_OLD },
+		{ SOL_SOCKET, STAMPNS_NEW }, { SOL_RDS, STAMP_NEW },
+		{ SOL_SOCKET, STAMPNS_NEW }, { SOL_RDS, STAMP_OLD },
+		{ SOL_SOCKET, STAMP_NEW }, { SOL_RDS, STAMP_OLD },
+	};
+	/* for STAMPNS_NEW the kernel says that STAMP_NEW is on as well */
+	static const int kinds[] = { STAMP_OLD, STAMPNS_OLD, STAMPNS_NEW };
+	union addr self;
+	struct got got;
+	int fd = rds_bound(&self);
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		tap_context("call %zu: level %d, option %d", i, calls[i].level,
+			    calls[i].kind);
+		rds_set_int(fd, calls[i].level, calls[i].kind, 1);
+		send_one(fd, &self);
+		check(read_one(fd, &got, ROOM, SOL_SOCKET, calls[i].kind,
+			       sizeof(struct timeval)));
+		check_eq(rds_get_int(fd, SOL_SOCKET, calls[i].kind), 1);
+		for (size_t j = 0; j < ARRAY_SIZE(kinds); j++)
+			if (kinds[j] != calls[i].kind)
+				check_eq(rds_get_int(fd, SOL_SOCKET, kinds[j]),
+					 0);
+	}
+	tap_context("off");
+	rds_set_int(fd, SOL_SOCKET, STAMPNS_OLD, 1);
+	rds_set_int(fd, SOL_RDS, STAMP_OLD, 0);
+	send_one(fd, &self);
+	check(!read_one(fd, &got, ROOM, SOL_SOCKET, STAMPNS_OLD,
+			sizeof(struct timeval)));
+	check_eq(rds_get_int(fd, SOL_SOCKET, STAMPNS_OLD), 0);
+	close(fd);
 }
 
 /* From one kind to the other and back */
@@ -213,6 +253,8 @@ static void transports(void)
 static const struct tap_case cases[] = {
 	{ "stamps", "SO_TIMESTAMP of both kinds, at both levels", stamps,
 	  0, 0 },
+	{ "stamp_levels", "the last one counts, at whichever level it was asked for",
+	  stamp_levels, 0, 0 },
 	{ "stamp_kinds", "the last kind of time stamp asked for counts",
 	  stamp_kinds, 0, 0 },
 	{ "latencies", "latencies as asked for, and no longer", latencies,
