@@ -15,6 +15,13 @@
 #include "sock.h"
 #include "xrds.h"
 
+/* SO_TIMESTAMP, SO_TIMESTAMPNS or SO_TIMESTAMPING of receiving in software */
+static bool xrds_stamp_wanted(const struct xrds_sock *xs)
+{
+	return sock_flag(&xs->sk, SOCK_RCVTSTAMP) ||
+	       sock_flag(&xs->sk, SOCK_TIMESTAMPING_RX_SOFTWARE);
+}
+
 /**
  * xrds_trace_queued - a message is queued on a socket
  * @xs: socket
@@ -24,7 +31,7 @@
  */
 void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb)
 {
-	if (sock_flag(&xs->sk, SOCK_RCVTSTAMP))
+	if (xrds_stamp_wanted(xs))
 		__net_timestamp(skb);
 	if (READ_ONCE(xs->rx_trace.rx_traces))
 		xrds_skb_trace(skb)->at[XRDS_RX_END] = local_clock();
@@ -60,7 +67,7 @@ int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
 	unsigned int i;
 	u64 now;
 
-	if (sock_flag(&xs->sk, SOCK_RCVTSTAMP))
+	if (xrds_stamp_wanted(xs))
 		__sock_recv_timestamp(m, &xs->sk, skb);
 	if (likely(!READ_ONCE(xs->rx_trace.rx_traces)))
 		return 0;

@@ -17,6 +17,10 @@ enum {
 	STAMP_NEW	= 63,
 	STAMPNS_OLD	= 35,	/* SO_TIMESTAMPNS_OLD, SO_TIMESTAMPNS_NEW */
 	STAMPNS_NEW	= 64,
+	STAMPING_OLD	= 37,
+	STAMPING_NEW	= 65,
+	STAMPING_RX	= 1 << 3 | 1 << 4,	/* in software, and tell of it */
+	STAMPING_TX	= 1 << 1 | 1 << 4,
 	ROOM		= 256,	/* for control messages */
 };
 
@@ -103,6 +107,41 @@ static void stamps(void)
 	stamped(SOL_SOCKET, STAMP_NEW, STAMP_NEW);
 	stamped(SOL_RDS, STAMP_OLD, STAMP_OLD);
 	stamped(SOL_RDS, STAMP_NEW, STAMP_NEW);
+}
+
+/* SO_TIMESTAMPING: of receiving, in software, and nothing else */
+static void stamping(void)
+{
+	static const int options[] = { STAMPING_OLD, STAMPING_NEW };
+	const struct timespec *ts;
+	long long before;
+	union addr self;
+	struct got got;
+	int fd = rds_bound(&self);
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		tap_context("option %d", options[i]);
+		rds_set_int(fd, SOL_SOCKET, options[i], STAMPING_RX);
+		before = now_us();
+		send_one(fd, &self);
+		/* of software, none, and of hardware */
+		ts = read_one(fd, &got, ROOM, SOL_SOCKET, options[i],
+			      3 * sizeof(*ts));
+		check(ts);
+		if (ts) {
+			check_range(ts->tv_sec * 1000000ll +
+				    ts->tv_nsec / 1000, before, now_us());
+			check_eq(ts[2].tv_sec, 0);
+		}
+		rds_set_int(fd, SOL_SOCKET, options[i], STAMPING_TX);
+		send_one(fd, &self);
+		check(!read_one(fd, &got, ROOM, SOL_SOCKET, options[i],
+				3 * sizeof(*ts)));
+		check_eq(got.msg.msg_controllen, 0);
+		check(!(poll_one(fd, POLLIN, 0) & POLLERR));
+		rds_set_int(fd, SOL_SOCKET, options[i], 0);
+	}
+	close(fd);
 }
 
 /* SOL_SOCKET has stamps in nanoseconds as well, SOL_RDS has not */
@@ -252,6 +291,8 @@ static void transports(void)
 
 static const struct tap_case cases[] = {
 	{ "stamps", "SO_TIMESTAMP of both kinds, at both levels", stamps,
+	  0, 0 },
+	{ "stamping", "SO_TIMESTAMPING tells when a message came", stamping,
 	  0, 0 },
 	{ "stamp_levels", "the last one counts, at whichever level it was asked for",
 	  stamp_levels, 0, 0 },
