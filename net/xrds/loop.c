@@ -12,7 +12,9 @@
  * It is also the test bed. Three knobs under net.xrds.loop make the transport
  * slow (delay_ms), lossy (loss_permille: a message is lost, which resets the
  * connection, as on a reliable QP) or unstable (bounce_ms: a reset at that
- * period). With any of them on, messages take a queue and a work item.
+ * period). With any of them on, messages take a queue and a work item. A new
+ * delay holds for messages under way, too: a test can stop them for as long as
+ * it needs, and let them go.
  *
  * A long op is carried out by a work item, as its copy would take too long with
  * softirqs off; what comes behind it waits.
@@ -35,6 +37,8 @@ enum {
 	 */
 	XRDS_LOOP_LINEAR_BYTES	= 512,
 	XRDS_LOOP_FRAG_BYTES	= 4096,
+	/* how often a delayed message looks whether the delay has changed */
+	XRDS_LOOP_LOOK_MS	= 20,
 };
 
 /**
@@ -64,12 +68,12 @@ struct xrds_loop_ep {
  * struct xrds_loop_item - a message under way
  * @node:	in ep->queue
  * @msg:	with a reference
- * @due:	jiffies when it arrives
+ * @sent:	jiffies when it was sent; it arrives net.xrds.loop.delay_ms later
  */
 struct xrds_loop_item {
 	struct list_head node;
 	struct xrds_msg *msg;
-	unsigned long due;
+	unsigned long sent;
 };
 
 static int xrds_loop_local(struct net *net, const struct in6_addr *addr,
@@ -197,21 +201,28 @@ static void xrds_loop_op_work(struct work_struct *work)
 	xrds_xmit_pump(conn);
 }
 
+/* Look at the queue when its head is due; the delay may change before. */
+static void xrds_loop_look(struct xrds_loop_ep *ep, unsigned long delay)
+{
+	queue_delayed_work(system_wq, &ep->work,
+			   min(delay, msecs_to_jiffies(XRDS_LOOP_LOOK_MS)));
+}
+
 static void xrds_loop_work(struct work_struct *work)
 {
 	struct xrds_loop_ep *ep = container_of(to_delayed_work(work),
 					       struct xrds_loop_ep, work);
 	struct xrds_conn *conn = ep->conn;
 	struct xrds_loop_item *item, *tmp;
-	unsigned long now = jiffies;
+	unsigned long now = jiffies, delay;
 
+	delay = msecs_to_jiffies(READ_ONCE(conn->xn->loop_delay_ms));
 	spin_lock_bh(&conn->tx_lock);
 	list_for_each_entry_safe(item, tmp, &ep->queue, node) {
 		if (ep->broken || ep->op || !conn->tx_open)
 			break;
-		if (time_after(item->due, now)) {
-			queue_delayed_work(system_wq, &ep->work,
-					   item->due - now);
+		if (time_after(item->sent + delay, now)) {
+			xrds_loop_look(ep, item->sent + delay - now);
 			break;
 		}
 		xrds_loop_take(ep, item->msg);
@@ -461,10 +472,10 @@ static int xrds_loop_queue(struct xrds_loop_ep *ep, struct xrds_msg *msg,
 	if (!item)
 		return -ENOMEM;
 	item->msg = msg;
-	item->due = jiffies + msecs_to_jiffies(delay_ms);
+	item->sent = jiffies;
 	xrds_msg_get(msg);
 	list_add_tail(&item->node, &ep->queue);
-	queue_delayed_work(system_wq, &ep->work, msecs_to_jiffies(delay_ms));
+	xrds_loop_look(ep, msecs_to_jiffies(delay_ms));
 	return 0;
 }
 
