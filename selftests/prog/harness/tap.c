@@ -219,12 +219,22 @@ long long tap_must(long long got, const struct tap_where *where)
 
 /* ------------------------------------------------------------------- time */
 
-long long tap_now_ms(void)
+static long long clock_ms(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+long long tap_now_ms(void)
+{
+	return clock_ms(CLOCK_MONOTONIC);
+}
+
+long long tap_tick_ms(void)
+{
+	return clock_ms(CLOCK_MONOTONIC_COARSE);
 }
 
 static int slowness(void)

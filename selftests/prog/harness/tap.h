@@ -97,6 +97,10 @@ const char *tap_errno_name(int error);
 
 /* Milliseconds of CLOCK_MONOTONIC */
 long long tap_now_ms(void);
+/* The same clock as the kernel's timers see it: at its last tick. A timer that
+ * is set after that never ends before its time, however late a tick is.
+ */
+long long tap_tick_ms(void);
 /* A time limit, multiplied as XRDS_SLOW asks */
 int tap_ms(int ms);
 /* How often to repeat what is left to chance: less where a kernel is slow */
