@@ -3,7 +3,8 @@
  * Identifiers of RDMA ops, and the barrier: by ioctl, blocking and not, by a
  * control message of sendmsg(), with poll() and recvmsg().
  *
- * The loopback's delay makes ops that are under way for a known time.
+ * The loopback holds ops that must be under way while something is looked at,
+ * and delays those whose time counts.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -163,12 +164,13 @@ static void in_status(void)
 	struct target t;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	for (u64 i = 1; i <= 3; i++)
 		check_eq(issue(fd, &t), i);
 	must(dest_status(fd, &t.addr, &st));
 	check_eq(st.rdma_issued, 3);
 	check_eq(st.rdma_completed, 0);
+	release_ops();
 	must(barrier(fd, &t.addr, 3, 0, 0, &b));
 	must(dest_status(fd, &t.addr, &st));
 	check_eq(st.rdma_issued, 3);
@@ -194,7 +196,7 @@ static void query(void)
 
 	tap_context("under way");
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	issue(fd, &t);
 	issue(fd, &t);
 	check_ret(barrier(fd, &t.addr, 0, 0, 0, &b), 0);
@@ -203,6 +205,7 @@ static void query(void)
 	check_ret(barrier(fd, &t.addr, 0, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
 
 	tap_context("done");
+	release_ops();
 	check_ret(barrier(fd, &t.addr, 2, 0, 0, &b), 0);
 	check_eq(b.issued, 2);
 	check_eq(b.completed, 2);
@@ -310,7 +313,7 @@ static void timeouts(void)
 	long long start;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	slow_ops(DELAY_MS + LATE_MS);
+	hold_ops();
 	issue(fd, &t);
 	start = tap_tick_ms();
 	check_err(barrier(fd, &t.addr, 1, 0, SHORT_MS, &b), ETIMEDOUT);
@@ -327,6 +330,7 @@ static void timeouts(void)
 	check_eq(b.completed, 0);
 	check_eq(b.issued, 1);
 	tap_context("timeout_ms has precedence");
+	release_ops();
 	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
 	check_eq(b.completed, 1);
 	target_close(&t);
@@ -347,7 +351,7 @@ static void interrupted(void)
 	struct target t;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	slow_ops(DELAY_MS + LATE_MS);
+	hold_ops();
 	issue(fd, &t);
 	for (int restart = 0; restart < 2; restart++) {
 		tap_context("%s SA_RESTART", restart ? "with" : "without");
@@ -358,6 +362,7 @@ static void interrupted(void)
 	}
 	tap_context("afterwards");
 	check_eq(mark(fd, &t.addr), 0);
+	release_ops();
 	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
 	target_close(&t);
 	close(fd);
@@ -392,7 +397,7 @@ static void armed(void)
 		u64 last = 2 * (by_file + 1);
 
 		tap_context("%s", by_file ? "O_NONBLOCK" : "by flag");
-		slow_ops(DELAY_MS);
+		hold_ops();
 		issue(fd, &t);
 		issue(fd, &t);
 		must(fcntl(fd, F_SETFL, by_file ? O_NONBLOCK : 0));
@@ -401,6 +406,7 @@ static void armed(void)
 		check_eq(b.completed, last - 2);
 		check_eq(b.issued, last);
 		check_eq(poll_one(fd, EVENT, 0), 0);
+		release_ops();
 		check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 		/* level, until it is read */
 		check_eq(poll_one(fd, EVENT, 0), EVENT);
@@ -421,11 +427,12 @@ static void armed_wakes(void)
 	struct target t;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	slow_ops(2 * DELAY_MS);
+	hold_ops();
 	issue(fd, &t);
 	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
 		  EAGAIN);
 	waker_start(&w, fd, POLLRDBAND);
+	release_ops();
 	pthread_join(w.thread, NULL);
 	check_eq(w.seen, POLLRDBAND);
 	check_eq(mark(fd, &t.addr), 1);
@@ -441,10 +448,11 @@ static void cleared_by_call(void)
 	struct target t;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	slow_ops(SHORT_MS);
+	hold_ops();
 	issue(fd, &t);
 	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
 		  EAGAIN);
+	release_ops();
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 	check_ret(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
 	check_quiet(fd);
@@ -452,7 +460,9 @@ static void cleared_by_call(void)
 	close(fd);
 }
 
-/* Only the barrier armed last counts */
+/* Only the barrier armed last counts. The second op is sent a while after the
+ * first, and so ends a while after it.
+ */
 static void armed_again(void)
 {
 	int fd = rds_bound(NULL);
@@ -460,14 +470,15 @@ static void armed_again(void)
 	struct target t;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	issue(fd, &t);
 	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
 		  EAGAIN);
-	slow_ops(2 * DELAY_MS);
+	poll(NULL, 0, tap_ms(DELAY_MS));
 	issue(fd, &t);
 	check_err(barrier(fd, &t.addr, 2, XRDS_BARRIER_NONBLOCK, 0, &b),
 		  EAGAIN);
+	slow_ops(DELAY_MS);
 	/* the first completes, and is not told */
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 	read_event(fd, &t, 2);
@@ -489,13 +500,14 @@ static void armed_nodes(void)
 	loop_only();
 	for (int i = 0; i < NODES; i++)
 		target_at(&t[i], hosts[i]);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	for (int i = 0; i < NODES; i++) {
 		for (int j = 0; j <= i; j++)
 			issue(fd, &t[i]);
 		check_err(barrier(fd, &t[i].addr, i + 1, XRDS_BARRIER_NONBLOCK,
 				  0, &b), EAGAIN);
 	}
+	release_ops();
 	while (seen != (1 << NODES) - 1 && got_within(fd, &got, WAIT_MS) >= 0) {
 		for (int i = 0; i < got.nr_events; i++) {
 			union addr dest;

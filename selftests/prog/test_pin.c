@@ -21,7 +21,6 @@ enum {
 	LIMIT_PAGES	= 16,
 	SMALL		= 100,
 	IN_FLIGHT	= 100,		/* ops */
-	DELAY_MS	= 300,
 	TIGHT_ROUNDS	= 100,
 	TARGET_PORT	= 4000,
 };
@@ -441,8 +440,7 @@ static void owner_killed(void)
 	}
 	must(read(pipe_fd[0], &t->cookie, sizeof(t->cookie)));
 	t->addr = addr_of(tap_host, TARGET_PORT);
-	/* nor has the first one ended when the owner has */
-	slow_ops(5 * DELAY_MS);
+	hold_ops();
 	for (int i = 0; i < IN_FLIGHT; i++) {
 		op = op_write(t, 0, small, sizeof(small));
 		op_set(&op, RDS_RDMA_NOTIFY_ME, i);
@@ -450,6 +448,7 @@ static void owner_killed(void)
 	}
 	must(kill(pid, SIGKILL));
 	must(waitpid(pid, &status, 0));
+	release_ops();
 	while (seen < IN_FLIGHT && got_within(fd, &got, WAIT_MS) >= 0) {
 		for (int i = 0; i < got.nr_status; i++)
 			check_eq(got.status[i].status, RDS_RDMA_REMOTE_ERROR);
@@ -475,7 +474,7 @@ static void op_unmapped(void)
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
 	memset(t.mem, 't', PAGE_BYTES);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	op = op_read(&t, 0, mem, PAGE_BYTES);
 	must(op_send(fd, &t.addr, &op));
 	must(munmap(mem, PAGE_BYTES));
@@ -484,6 +483,7 @@ static void op_unmapped(void)
 	check(other == mem);
 	memset(other, 'o', PAGE_BYTES);
 	check_eq(mark(fd, &t.addr), 0);
+	release_ops();
 	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
 	check(filled(other, PAGE_BYTES, 'o'));
 	target_close(&t);
@@ -501,11 +501,12 @@ static void op_source_unmapped(void)
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
 	memset(mem, 'w', PAGE_BYTES);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	op = op_write(&t, 0, mem, PAGE_BYTES);
 	must(op_send(fd, &t.addr, &op));
 	must(munmap(mem, PAGE_BYTES));
 	check_eq(mark(fd, &t.addr), 0);
+	release_ops();
 	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
 	check(filled(t.mem, PAGE_BYTES, 'w'));
 	target_close(&t);
@@ -527,7 +528,7 @@ static void op_forked(void)
 	memset(t.mem, 't', PAGE_BYTES);
 	memset(into, 0, PAGE_BYTES);
 	memset(from, 'p', PAGE_BYTES);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	op = op_read(&t, 0, into, PAGE_BYTES / 2);
 	must(op_send(fd, &t.addr, &op));
 	op = op_write(&t, PAGE_BYTES, from, PAGE_BYTES);
@@ -541,6 +542,7 @@ static void op_forked(void)
 	must(waitpid(pid, NULL, 0));
 	into[PAGE_BYTES - 1] = 'x';
 	check_eq(mark(fd, &t.addr), 0);
+	release_ops();
 	check_ret(barrier(fd, &t.addr, 2, 0, tap_ms(WAIT_MS), &b), 0);
 	check(filled(into, PAGE_BYTES / 2, 't'));
 	check(filled(into + PAGE_BYTES / 2, PAGE_BYTES / 2 - 1, 0));
@@ -589,16 +591,18 @@ static void op_process_killed(void)
 
 	target_open(t, PAGE_BYTES, WRITABLE);
 	nr = pinned_pages();
-	slow_ops(2 * DELAY_MS);
+	hold_ops();
 	tap_context("ops under way");
 	kill_busy(busy_ops);
+	check_eq(counter_now("rdma_done"), before);
+	release_ops();
 	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
 	check_pinned_pages_fall(nr);
 	tap_context("in a barrier");
-	slow_ops(3 * KILL_MS);
+	hold_ops();
 	kill_busy(busy_barrier);
 	tap_context("bystander");
-	knob("net/xrds/loop/delay_ms", 0);
+	release_ops();
 	check_eq(try_write(fd, t), RDS_RDMA_SUCCESS);
 	target_close(t);
 	close(fd);
@@ -614,13 +618,15 @@ static void closed(void)
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
 	memset(t.mem, 't', PAGE_BYTES);
-	slow_ops(DELAY_MS);
+	hold_ops();
 	for (int i = 0; i < IN_FLIGHT; i++) {
 		op = op_read(&t, 0, mem, PAGE_BYTES);
 		op_set(&op, RDS_RDMA_NOTIFY_ME, i);
 		must(op_send(fd, &t.addr, &op));
 	}
 	close(fd);
+	check_eq(counter_now("rdma_done"), before);
+	release_ops();
 	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
 	check(filled(mem, PAGE_BYTES, 't'));
 	target_close(&t);

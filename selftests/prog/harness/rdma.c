@@ -19,6 +19,7 @@
 enum {
 	QUIET_MS	= 100,
 	CONTROL_BYTES	= 4096,
+	HOLD_MS		= 3600000,	/* no test takes so long */
 };
 
 /* ----------------------------------------------------------------- memory */
@@ -489,6 +490,17 @@ void slow_ops(int ms)
 {
 	loop_only();
 	knob("net/xrds/loop/delay_ms", tap_ms(ms));
+}
+
+void hold_ops(void)
+{
+	loop_only();
+	knob("net/xrds/loop/delay_ms", HOLD_MS);
+}
+
+void release_ops(void)
+{
+	knob("net/xrds/loop/delay_ms", 0);
 }
 
 void kill_busy(void (*busy)(int ready))

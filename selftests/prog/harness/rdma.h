@@ -186,6 +186,9 @@ u64 issued(int fd, const union addr *dest);
 void loop_only(void);
 /* From now on ops (of loopback) take this long */
 void slow_ops(int ms);
+/* No op (of loopback) ends, one under way included, until they are released */
+void hold_ops(void);
+void release_ops(void);
 
 /* Runs @busy in a process, which writes a byte to its argument when it is
  * ready, then kills that: it ends promptly.
