@@ -21,9 +21,11 @@ at_exit "echo 0 > $knobs/bounce_ms; echo $(cat $max_delay) > $max_delay"
 echo 5 > $max_delay
 
 calls() {
-	local name
+	local name names
 
-	for name in $(test_inject -l | cut -d: -f1); do
+	names=$(test_inject -l | cut -d: -f1)
+	check "there are calls to try" [ -n "$names" ]
+	for name in $names; do
 		check "$name, with every failure" test_inject -t "$name"
 	done
 }
