@@ -115,17 +115,6 @@ static void vectors(void)
 		vector_one(&r, fd, sizes[i], i * 1111);
 }
 
-/* A connection may be lost on a kernel that is slower than its timers. */
-static int run_through(int fd, const struct target *t, struct op *op)
-{
-	int status, tries = 5;
-
-	do
-		status = op_run(fd, &t->addr, op);
-	while (status == RDS_RDMA_DROPPED && --tries);
-	return status;
-}
-
 /* One buffer of @bytes at odd places on both sides */
 static void size_one(struct remote *r, int fd, u64 bytes, u64 here, u64 there)
 {
@@ -136,12 +125,12 @@ static void size_one(struct remote *r, int fd, u64 bytes, u64 here, u64 there)
 	tap_context("%llu bytes", bytes);
 	stamp(mem + here, bytes, bytes);
 	op = op_write(&t, 0, mem + here, bytes);
-	check_eq(run_through(fd, &t, &op), RDS_RDMA_SUCCESS);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
 	check(remote_stamped(r, there, bytes, bytes));
 	remote_stamp(r, there, bytes, bytes + 1);
 	memset(mem, 'x', DEVICE_BYTES + PAGE_BYTES);
 	op = op_read(&t, 0, mem + here, bytes);
-	check_eq(run_through(fd, &t, &op), RDS_RDMA_SUCCESS);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
 	check(stamped(mem + here, bytes, bytes + 1));
 	check(filled(mem, here, 'x'));
 	check(filled(mem + here + bytes,

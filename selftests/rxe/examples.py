@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The programs of Documentation/examples do what they say."""
 
+import remote
+
 TIMEOUT = 120
 
 
 def _pair(rig, program: str):
     """One on each node; what the second printed, and the first."""
-    # ops do not survive a connection that is lost for want of processor time
-    for node in rig.nodes:
-        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
-        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+    remote.patient(rig)
     pairs = [(rig.a.ip, rig.b.ip), (rig.a.ip6, rig.b.ip6)]
     for here, there in pairs[:1] if rig.kernel.slow > 1 else pairs:
-        # who counts has a socket; the one before may deliver still
-        rig.b.wait_for("test $(test_counter obj_socks) -eq 1")
         server = rig.b.start(f"{program} {there} 4000")
-        rig.b.wait_for("test $(test_counter obj_socks) -eq 2")
+        # a socket is listed once it is bound
+        remote.until(rig, lambda: any(socket["laddr"] == there and
+                                      socket["lport"] == 4000 for socket in
+                                      remote.shown(rig.b, "sockets")),
+                     f"{program} is bound")
         out = rig.a.run(f"{program} {here} 4000 {there} 4000", timeout=60).out
         yield out, server.wait(30).out
 

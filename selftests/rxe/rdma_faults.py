@@ -50,6 +50,7 @@ test_peer_killed.reboots = True
 def test_flood(rig):
     """Ops that no message follows visibly: all notify, nobody is stuck."""
     before = [n.hw_counters() for n in rig.nodes]
+    remote.patient(rig)
     ops = traffic.fewer(rig, 10000)
     out = remote.run(rig, f"{FAULTS} flood", ops)
     rig.diag(out.replace("\n", "; "))
@@ -106,6 +107,7 @@ def _check_some(rig, result: dict[str, int]) -> None:
 
 def test_refused(rig):
     """A bad op fails by its own fault; nobody else's message is lost."""
+    remote.patient(rig)
     pair = remote.Pair(rig)
     # short queues, for the ops pass through them
     stream = traffic.Stream(rig, 20000, seed=41, stall=100, sockets=2,
@@ -124,6 +126,7 @@ def test_refused(rig):
 
 def test_freed(rig):
     """What its owner takes back a peer's op does not touch any more."""
+    remote.patient(rig)
     pair = remote.Pair(rig)
     proc = pair.start("test_free freed")
     streams = 0
@@ -163,6 +166,7 @@ def test_keys(rig):
 
 def test_marks_wrong_keys(rig):
     """The mark passes ops that the peer has refused."""
+    remote.patient(rig)
     result = outcome(remote.run(rig, f"{FAULTS} marks", 900, 300), "marks")
     rig.diag(f"{result}")
     rig.check(result["remote"] == 3, f"{result}")

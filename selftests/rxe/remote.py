@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """RDMA between two nodes (test_serve and others), for tests; has none itself."""
 
-from xrdsvm.node import Proc
+import json
+import signal
+import time
+
+from xrdsvm.node import Failed, Proc
+
+import traffic
 
 LIMIT = 90
 
@@ -29,10 +35,57 @@ class Pair:
         self.server.wait(check=False)
 
 
-def run(rig, command: str, *arguments, ipv6=False, limit=LIMIT) -> str:
-    """One mode from start to end; what it said."""
+def patient(rig) -> None:
+    """No connection is lost for want of processor time."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+
+
+class Streams:
+    """A stream both ways that goes on until told: another one follows where it
+    is through before that.
+    """
+
+    def __init__(self, rig, count: int, seed: int, **options) -> None:
+        self._rig, self._count, self._options = rig, count, options
+        self._seed = seed
+        self.number = 0
+        self._start()
+
+    def _start(self) -> None:
+        self.number += 1
+        self._stream = traffic.Stream(
+            self._rig, self._count, seed=self._seed + 100 * self.number,
+            port=5000 + 16 * self.number, **self._options)
+        self._stream.flowing()
+
+    def go_on(self) -> None:
+        """There is traffic still, or again; all of it was right so far."""
+        if not self._stream.running():
+            self._stream.end(10)
+            self._start()
+
+    def end(self, timeout: float):
+        return self._stream.end(timeout)
+
+
+def run(rig, command: str, *arguments, ipv6=False, limit=LIMIT,
+        held=False) -> str:
+    """One mode from start to end; what it said. Held: it has the other node
+    stopped now and then.
+    """
     pair = Pair(rig, ipv6)
-    out = pair.start(command, *arguments).wait(limit).out
+    proc = pair.start(command, *arguments)
+    number = 1
+    while held and proc.expect(rf"^(hold {number}|done)$")[1] != "done":
+        rig.b.pause()
+        proc.kill(signal.SIGUSR1)
+        proc.expect(f"^go {number}$")
+        rig.b.resume()
+        proc.kill(signal.SIGUSR1)
+        number += 1
+    out = proc.wait(limit).out
     pair.end()
     return out
 
@@ -45,6 +98,28 @@ def counter(node, name: str) -> int:
 def wait_above(node, name: str, value: int, timeout: float = 60) -> None:
     """Until a counter is greater than this."""
     node.wait_for(f"test $(test_counter {name}) -gt {value}", timeout)
+
+
+def shown(node, what: str) -> list[dict]:
+    """What xrds-info knows of the node's connections, sockets, ..."""
+    return json.loads(node.run(f"xrds-info --json {what}").out)[what]
+
+
+def until(where, condition, why: str, timeout: float = 60) -> None:
+    """Until a condition holds that asks a node; where: this, or the rig."""
+    end = time.monotonic() + timeout * where.kernel.slow
+    while not condition():
+        if time.monotonic() > end:
+            raise Failed(f"not within {timeout:g} s: {why}")
+
+
+def wait_lost(node, peer) -> None:
+    """Until a node has given its connection to a peer up. Between nodes that
+    are cut off from each other none comes up before they are joined.
+    """
+    until(node, lambda: not any(c["faddr"] == peer.ip and c["state"] == "up"
+                                for c in shown(node, "connections")),
+          f"{node} gives up the connection to {peer}")
 
 
 def detection(node) -> float:
