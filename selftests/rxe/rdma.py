@@ -85,16 +85,16 @@ def test_barriers(rig):
     rig.b.run(f"ip addr add {second}/24 dev eth0")
     other = rig.b.start(f"test_serve {second}")
     other.expect("ready")
-    _mode(rig, "barriers", second)
+    _mode(rig, "barriers", second, held=True)
     other.kill()
     other.wait(check=False)
     rig.b.run(f"ip addr del {second}/24 dev eth0")
-    _mode(rig, "barriers", ipv6=True)
+    _mode(rig, "barriers", ipv6=True, held=True)
 
 
 def test_pinning(rig):
     """Memory that is unmapped, forked or left while in use, and its limit."""
-    _mode(rig, "pinning")
+    _mode(rig, "pinning", held=True)
 
 
 def test_calls(rig):

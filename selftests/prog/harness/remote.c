@@ -52,7 +52,7 @@ _Static_assert(sizeof(struct call) <= sizeof(((struct got *)0)->data),
 const char *remote_host;
 int remote_argc;
 char **remote_argv;
-static bool stopped;
+static int signals, asked;
 
 /* ------------------------------------------------------------ remote side */
 
@@ -373,7 +373,21 @@ void remote_say(const char *format, ...)
 
 bool remote_stop(void)
 {
-	return __atomic_load_n(&stopped, __ATOMIC_RELAXED);
+	return __atomic_load_n(&signals, __ATOMIC_RELAXED) > asked;
+}
+
+static bool answered(void *arg)
+{
+	(void)arg;
+	return __atomic_load_n(&signals, __ATOMIC_RELAXED) >= asked;
+}
+
+void remote_ask(const char *what, int number)
+{
+	asked++;
+	remote_say("%s %d", what, number);
+	if (!tap_wait(answered, NULL, REMOTE_WAIT_MS))
+		tap_fail("%s %d: nobody does that", what, number);
 }
 
 /* The signal interrupts nobody else */
@@ -381,8 +395,10 @@ static void *stop_thread(void *arg)
 {
 	int sig;
 
-	sigwait(arg, &sig);
-	__atomic_store_n(&stopped, true, __ATOMIC_RELAXED);
+	for (;;) {
+		sigwait(arg, &sig);
+		__atomic_fetch_add(&signals, 1, __ATOMIC_RELAXED);
+	}
 	return NULL;
 }
 

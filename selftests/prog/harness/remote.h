@@ -6,8 +6,8 @@
  * forgets as it is told by messages, and it counts what else it receives. The
  * side under test has modes, one for each scenario; it is started as
  * "PROGRAM MODE LOCAL REMOTE [ARGUMENT...]", says on a line of its own what a
- * script waits for, and its exit status is the verdict. SIGUSR1 ends the modes
- * that go on until then.
+ * script waits for, and its exit status is the verdict. SIGUSR1 says that what
+ * it asked for is done, and ends the modes that go on until then.
  */
 #ifndef _XRDS_TEST_REMOTE_H
 #define _XRDS_TEST_REMOTE_H
@@ -108,6 +108,8 @@ extern int remote_argc;
 extern char **remote_argv;
 /* SIGUSR1 has come */
 bool remote_stop(void);
+/* Says "WHAT N" and waits for SIGUSR1, which is none to stop */
+void remote_ask(const char *what, int number);
 
 /* The argument of this number, or another value */
 long long remote_arg(int number, long long otherwise);
