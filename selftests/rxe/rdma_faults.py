@@ -66,7 +66,7 @@ def _cuts(rig, proc) -> None:
     for _ in range(traffic.fewer(rig, CUTS)):
         resets = remote.counter(rig.a, "conn_reset")
         rig.b.cut()
-        remote.wait_above(rig.a, "conn_reset", resets)
+        remote.wait_lost(rig.a, rig.b)
         rig.b.join()
         # data flows again
         done = remote.counter(rig.a, "rdma_done")
