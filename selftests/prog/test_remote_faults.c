@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "pattern.h"
 #include "remote.h"
 #include "tap.h"
@@ -18,6 +19,7 @@ enum {
 	SMALL		= 100,
 	LARGE		= 128 * 1024,
 	LIMIT_MS	= 60000,	/* for the end of all ops */
+	RELEASE_MS	= 1000,		/* of a barrier, as promised */
 	WINDOW		= 256,		/* ops, twice what a queue pair takes */
 };
 
@@ -116,6 +118,49 @@ static void flood(void)
 
 /* ------------------------------------------------------------ outstanding */
 
+/* When the transport has noticed that the connection is lost, and when the last
+ * barrier was released
+ */
+struct noticed {
+	pthread_t thread;
+	long long resets, failed;
+	long long when;
+};
+
+static void *noticed_thread(void *arg)
+{
+	struct noticed *n = arg;
+
+	while (counter_now("conn_reset") == n->resets &&
+	       counter_now("ib_tx_comp_error") == n->failed)
+		poll(NULL, 0, 5);
+	n->when = tap_now_ms();
+	return NULL;
+}
+
+static void noticed_start(struct noticed *n)
+{
+	n->resets = counter_now("conn_reset");
+	n->failed = counter_now("ib_tx_comp_error");
+	pthread_create(&n->thread, NULL, noticed_thread, n);
+}
+
+static void released_in_time(struct noticed *n, const int *fds,
+			     const struct target *t, const struct tally *tallies)
+{
+	struct xrds_barrier b;
+	long long last;
+
+	for (int i = 0; i < SOCKETS; i++)
+		check_ret(barrier(fds[i], &t->addr, tallies[i].sent, 0,
+				  tap_ms(LIMIT_MS), &b), 0);
+	last = tap_now_ms();
+	pthread_join(n->thread, NULL);
+	remote_say("released %lld ms after the transport noticed",
+		   last - n->when);
+	check_range(last - n->when, -LIMIT_MS, tap_ms(RELEASE_MS));
+}
+
 /* Issues reads by several sockets until COUNT are outstanding, says so, and
  * waits for their end
  */
@@ -123,6 +168,7 @@ static void outstanding(void)
 {
 	u64 count = remote_arg(0, 1000), done = 0, sent = 0;
 	struct tally tallies[SOCKETS] = { 0 }, sum = { 0 };
+	struct noticed noticed = { 0 };
 	char *mem = pages(LARGE);
 	int fds[SOCKETS];
 	struct target t;
@@ -144,7 +190,9 @@ static void outstanding(void)
 		for (int i = 0; i < SOCKETS; i++)
 			done += mark(fds[i], &t.addr);
 	}
+	noticed_start(&noticed);
 	remote_say("outstanding %llu of %llu", sent - done, sent);
+	released_in_time(&noticed, fds, &t, tallies);
 	for (int i = 0; i < SOCKETS; i++) {
 		check(tally_all(fds[i], &tallies[i], LIMIT_MS));
 		check_eq(mark(fds[i], &t.addr), tallies[i].sent);
