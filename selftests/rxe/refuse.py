@@ -36,11 +36,15 @@ def _refusing(nodes, kind: str, every: int):
             node.write(f"{KNOBS}/{kind}", "0")
 
 
-def _wait_refused(rig, kind: str) -> None:
+def _wait_refused(rig, kind: str, traffic_goes_on) -> None:
     before = [_refused(node, kind) for node in rig.nodes]
-    for node, count in zip(rig.nodes, before):
-        node.wait_for(f"test $(cat {KNOBS}/refused_{kind}s) -ge "
-                      f"{count + REFUSED}", 60)
+
+    def enough() -> bool:
+        traffic_goes_on()
+        return all(_refused(node, kind) >= count + REFUSED
+                   for node, count in zip(rig.nodes, before))
+
+    remote.until(rig, enough, f"{REFUSED} {kind}s refused on each node")
 
 
 def _report(rig, kind: str, counter: str) -> None:
@@ -59,11 +63,10 @@ def test_sends(rig):
     pair = remote.Pair(rig)
     ops = pair.start("test_remote_faults marks", 1000000)
     ops.expect("flowing")
-    stream = traffic.Stream(rig, 12000, seed=61, stall=100)
-    stream.flowing()
+    stream = remote.Streams(rig, 12000, seed=61, stall=100)
     for every in (300, 101, 53):
         with _refusing(rig.nodes, "send", every):
-            _wait_refused(rig, "send")
+            _wait_refused(rig, "send", stream.go_on)
         rig.check(ops.code is None, "the ops have ended")
     stream.end(150)
     done = remote.counter(rig.a, "rdma_done")
