@@ -4,7 +4,7 @@
 Built from Debian's kernel source and debug.config, once per machine and
 configuration; or unpacked from a tarball that XRDS_DEBUG_KERNEL_TAR names.
 Either way it is a directory with bzImage, modules/ (lib/modules/RELEASE) and
-build/ (what KDIR= takes).
+build/ (what KDIR= takes), which comes into the cache when a node has booted it.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from . import host
 from .host import CACHE, VM, RigError, call, note
 from .kernels import Kernel, download, publish
 from .node import stopwatch
+from .rig import Rig
 
 HOME = CACHE / "debug-kernel"
 CONFIG = VM / "debug.config"
@@ -40,6 +41,10 @@ def find() -> Kernel:
     home = _built()
     if not home.exists():
         home = _from_tarball()
+    return _kernel(home)
+
+
+def _kernel(home: Path) -> Kernel:
     release = next((home / "modules/lib/modules").iterdir()).name
     return Kernel("debug", release, home / "build", home / "bzImage",
                   home / "modules", append=APPEND, memory=MEMORY,
@@ -71,8 +76,20 @@ def _from_tarball() -> Path:
             tree = Path(tmp) / "tree"
             tree.mkdir()
             call("tar", "-C", tree, "-xf", tarball)
+            _prove(tree)
             publish(tree, home)
     return home
+
+
+def _prove(tree: Path) -> None:
+    """Boot a node with it; RigError if that fails or the kernel complains."""
+    note("booting a node with the new debug kernel")
+    with Rig(_kernel(tree), 1, []) as rig:
+        bad = rig.a.complaints()
+        if bad:
+            raise RigError("the new debug kernel complains while it boots\n"
+                           + rig.a.last_words())
+        note(f"the debug kernel has booted, in {rig.boot_seconds:.0f} s")
 
 
 # ------------------------------------------------------------------- build
@@ -93,6 +110,7 @@ def build() -> None:
         _compile(source)
         tree = Path(tmp) / "tree"
         _collect(source, tree)
+        _prove(tree)
         publish(tree, _built())
     note(f"debug kernel built in {elapsed() / 60:.0f} minutes")
 
