@@ -29,6 +29,11 @@ BAD = re.compile(
 # What the kernel says, trace included, where a test lets allocations fail.
 STARVED = re.compile(r"(vmalloc error|page allocation failure)"
                      r"(?:[^\n]*\n){1,12}?[^\n]*Call Trace:")
+# 6.1 pins pages for good without leave to wait. If a program watches them with
+# userfaultfd the call ends with EFAULT, and a kernel with DEBUG_VM prints where
+# from. No driver can do otherwise there, and it is no fault.
+NO_WAIT = re.compile(r"FAULT_FLAG_ALLOW_RETRY missing \w+\n(?:[^\n]*\n){1,40}?"
+                     r"[^\n]*\bpin_user_pages_fast\+0x")
 # A warning, from the line that names the function to the last.
 WARNING = re.compile(r"[^\n]*WARNING: (?P<where>[^\n]*)\n.*?"
                      r"---\[ end trace \w+ \]---", re.DOTALL)
@@ -343,6 +348,8 @@ class Node:
         data = self.console.read_bytes() if self.console.exists() else b""
         fresh, self._scanned = data[self._scanned:], len(data)
         text = fresh.decode(errors="replace")
+        text = NO_WAIT.sub(lambda found: found[0].replace("Call Trace:", "", 1),
+                           text)
         if self.starved:
             text = STARVED.sub(r"\1", text)
         if self.kernel.faults:
