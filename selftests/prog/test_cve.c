@@ -27,6 +27,7 @@ enum {
 	NOTICES		= 400,
 	READERS		= 4,
 	LAST_OPTION	= 160,
+	NOBODY		= 65534,
 	ROOM		= 2048,
 };
 
@@ -581,6 +582,42 @@ static void wrong_namespace(void)
 	target_close(&ours);
 }
 
+/* ------------------------------------------------ atomics of a common user */
+
+/* Each kind ends once, with a notice, and is done with its memory. */
+static void atomics_of_user(void)
+{
+	static const int kinds[] = { RDS_CMSG_ATOMIC_FADD, RDS_CMSG_ATOMIC_CSWP,
+				     RDS_CMSG_MASKED_ATOMIC_FADD,
+				     RDS_CMSG_MASKED_ATOMIC_CSWP };
+	struct target target;
+	struct op op;
+	int fd;
+	u64 old;
+
+	must(setresuid(NOBODY, NOBODY, NOBODY));
+	fd = rds_bound(NULL);
+	target_open(&target, PAGE_BYTES, RDS_RDMA_READWRITE);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		for (int silent = 0; silent < 2; silent++) {
+			tap_context("kind %d, silent %d", kinds[i], silent);
+			*(u64 *)target.mem = 7;
+			old = 0;
+			op = op_fadd(&target, 0, 0, &old);
+			op.type = kinds[i];
+			op_set(&op, silent ? RDS_RDMA_SILENT : 0, 0);
+			check_eq(op_run(fd, &target.addr, &op),
+				 RDS_RDMA_SUCCESS);
+			check_eq(old, 7);
+			check_quiet(fd);
+			check_eq(mark(fd, &target.addr),
+				 issued(fd, &target.addr));
+		}
+	target_close(&target);
+	check_pinned_falls(0);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "cve_2013_7339", "any interface without RDMA device is refused",
 	  cve_2013_7339, 0, 90 },
@@ -594,6 +631,8 @@ static const struct tap_case cases[] = {
 	  cve_2023_1078, TAP_EACH_FAMILY, 60 },
 	{ "cve_2024_23849", "every position of a latency trace",
 	  cve_2024_23849, 0, 60 },
+	{ "atomics_of_user", "atomics of a common user end once, masked or not",
+	  atomics_of_user, TAP_EACH_FAMILY, 0 },
 	{ "wrong_namespace", "a key is none in another namespace",
 	  wrong_namespace, TAP_EACH_FAMILY, 0 },
 };

@@ -3,11 +3,13 @@
  * RDS_INFO_* dumps: protocol, rows, and whose they are.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -410,6 +412,39 @@ static void other_namespace(void)
 	close(other);
 }
 
+/* -------------------------------------------------------------- into a file */
+
+/* A dump that goes to mapped pages of a file is in the file afterwards. The row
+ * lies across two pages that no access has brought in before.
+ */
+static void into_file(void)
+{
+	enum { EACH = sizeof(struct rds6_info_socket), BEFORE = EACH / 2 };
+	int fd = rds_bound(NULL), file = must(open("/tmp", O_TMPFILE | O_RDWR,
+						   0600));
+	long page = sysconf(_SC_PAGESIZE);
+	socklen_t len = EACH;
+	struct dump d;
+	char *mem, row[EACH];
+
+	must(ftruncate(file, 2 * page));
+	mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	check(mem != MAP_FAILED);
+	check_ret(getsockopt(fd, SOL_RDS, RDS6_INFO_SOCKETS,
+			     mem + page - BEFORE, &len), EACH);
+	check_eq(len, EACH);
+	must(munmap(mem, 2 * page));
+	must(fsync(file));
+	check_ret(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+	check_ret(pread(file, row, EACH, page - BEFORE), EACH);
+	d = dump_read(fd, RDS6_INFO_SOCKETS, EACH);
+	check_eq(d.nr, 1);
+	check(!memcmp(row, d.rows, EACH));
+	dump_free(&d);
+	close(file);
+	close(fd);
+}
+
 /* --------------------------------------------------------- while it changes */
 
 static void growing(void)
@@ -460,6 +495,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "other_namespace", "a dump is of one namespace, without privilege",
 	  other_namespace, 0, 0 },
+	{ "into_file", "a dump into a file's pages is in the file", into_file,
+	  0, 0 },
 	{ "growing", "a table that changes: whole rows", growing, 0, 120 },
 };
 
