@@ -35,7 +35,7 @@ help:
 	@echo '  make test-full    all tests on one kernel: forty minutes'
 	@echo '  make test-all     the same on every kernel, debug kernel included,'
 	@echo '                    and test-the-tests'
-	@echo '  make test-the-tests  does the debug kernel notice mistakes that'
+	@echo '  make test-the-tests  do the tests notice mistakes that'
 	@echo '                    are made on purpose (selftests/faults)?'
 	@echo '  make flaky        runs each test N=20 times and counts failures (T=,'
 	@echo '                    KERNEL=, LOAD=2 busy processes on the host)'

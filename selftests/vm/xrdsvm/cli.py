@@ -109,7 +109,8 @@ def cmd_test_the_tests(args) -> int:
 
 def _faults(args, report: Report) -> None:
     try:
-        faults.run(report, args.verbose, args.test or "*")
+        faults.run(report, args.verbose, args.test or "*",
+                   bool(args.test) or args.command == "test-all")
     except RigError as error:
         report.add("faults", Point("", False, why=str(error)))
 

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does the debug tier see a mistake? Each patch in selftests/faults makes one.
+"""Do the tests see a mistake? Each file in selftests/faults makes one.
 
-A patch is applied to a copy of the tree, and the command that it names runs
-on a node with the debug kernel and the modules of that copy, judged like any
-test. It must fail, and with the complaint that belongs to the mistake. Before
-that all commands pass with the copy as it is, or the rest would prove nothing.
+It is planted in a copy of the tree (plant.py), and the tests that it names run
+on nodes with the modules of that copy, judged as ever. One of them must fail,
+and with the complaint that belongs to the mistake if the file names one. Before
+that all of them pass with the copy as it is, or the rest would prove nothing.
 """
 
+import dataclasses
+import filecmp
+import fnmatch
 import re
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
-from . import kernels, tests
-from .host import BUILD, TOP, VM, RigError, call, note
+from . import kernels, plant, tap, tests
+from .host import BUILD, TOP, RigError, note
 from .kernels import Kernel
 from .node import stopwatch
+from .plant import Fault
 from .rig import Rig
 from .tap import Point, Report
 from .tests import Test
@@ -23,18 +27,8 @@ from .tests import Test
 FAULTS = TOP / "selftests/faults"
 COPY = BUILD / "faults"
 BUILT_FROM = ("Kbuild", "Makefile", "include", "net", "tools")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One patch, and what its head says."""
-    patch: Path
-    command: str
-    caught: str         # regular expression: the complaint that it deserves
-
-    @property
-    def name(self) -> str:
-        return self.patch.stem
+SECONDS = 150       # that one mistake may take, where time is short
+RUN_SECONDS = 60
 
 
 class _Heard(Report):
@@ -44,105 +38,157 @@ class _Heard(Report):
         super().__init__()
         self.complaints = ""
 
-    def add(self, name: str, point: Point, seconds: float | None = None) -> None:
+    def add(self, name: str, point: Point,
+            seconds: float | None = None) -> None:
         title = f"{name}: {point.name}" if point.name else name
         self._count(title, point)
         if not point.passed:
             self.complaints += f"{title}\n{point.why}\n"
 
     def clean(self) -> bool:
-        return self.passed > 0 and not self.failed and not self.skipped
+        return self.passed > 0 and not self.failed
 
 
-def find(pattern: str) -> list[Fault]:
-    """The patches; RigError if there is none, or one with a bad head."""
-    found = [_read(path) for path in sorted(FAULTS.glob(f"{pattern}.patch"))]
+def find(pattern: str = "*", long: bool = True) -> list[Fault]:
+    """The mistakes of a name, a glob, or several with commas."""
+    found = [plant.read(path) for path in sorted(FAULTS.glob("*.fault"))
+             if any(fnmatch.fnmatch(path.stem, p) for p in pattern.split(","))]
     if not found:
-        raise RigError(f"no '{pattern}.patch' in {FAULTS}")
-    return found
+        raise RigError(f"no '{pattern}.fault' in {FAULTS}")
+    return [f for f in found if long or not f.long]
 
 
-def _read(path: Path) -> Fault:
-    head = path.read_text(encoding="utf-8").partition("\n--- ")[0]
-    says = dict(re.findall(r"^(Run|Caught): *(.+)$", head, re.MULTILINE))
-    if len(says) != 2:
-        raise RigError(f"{path}: its head needs Run: and Caught:")
-    return Fault(path, says["Run"], says["Caught"])
+def run(report: Report, verbose: bool = False, pattern: str = "*",
+        long: bool = True, left: Callable[[], float] | None = None) -> None:
+    """Every mistake, and before that the tree without any.
 
-
-def run(report: Report, verbose: bool = False, pattern: str = "*") -> None:
-    """Every patch, and the tree without any."""
-    kernel = kernels.find("debug")
-    faults = find(pattern)
-    call(VM / "deps.sh", "patch")
+    Those that take long are left out unless asked for, and so are those for
+    which no time is left: that is said.
+    """
+    chosen = find(pattern, long)
+    rest = list(chosen)
     _copy_tree()
-    elapsed = stopwatch()
-    point = _guard(lambda: _without(kernel, faults, verbose))
-    report.add("faults/none", point, elapsed())
-    for fault in faults:
+    for name in sorted({f.kernel for f in chosen}):
+        kernel = kernels.find(name)
+        found = [f for f in chosen if f.kernel == name]
         elapsed = stopwatch()
-        point = _guard(lambda: _with(kernel, fault, verbose))
-        report.add(f"faults/{fault.name}", point, elapsed())
-    shutil.rmtree(COPY)
+        report.add(f"faults/none@{name}",
+                   _guard(lambda: _without(kernel, found, report, verbose)),
+                   elapsed())
+        for fault in found:
+            if left and left() < SECONDS:
+                break
+            elapsed = stopwatch()
+            report.add(f"faults/{fault.name}",
+                       _guard(lambda: _with(kernel, fault, verbose)), elapsed())
+            rest.remove(fault)
+    if rest:
+        report.add("faults", Point("", True, skipped="no time for "
+                                   + " ".join(f.name for f in rest)))
 
 
 def _copy_tree() -> None:
-    shutil.rmtree(COPY, ignore_errors=True)
-    COPY.mkdir(parents=True)
+    """Bring the copy up to date; what is the same stays, for make to see."""
+    COPY.mkdir(parents=True, exist_ok=True)
+    wanted = {path.relative_to(TOP) for name in BUILT_FROM
+              for path in (TOP / name, *(TOP / name).rglob("*"))
+              if path.is_file()}
+    for path in wanted:
+        copy = COPY / path
+        if not copy.exists() or not filecmp.cmp(TOP / path, copy, False):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(TOP / path, copy)
     for name in BUILT_FROM:
-        if (TOP / name).is_dir():
-            shutil.copytree(TOP / name, COPY / name)
-        else:
-            shutil.copy(TOP / name, COPY / name)
+        for copy in (COPY / name).rglob("*"):
+            if copy.is_file() and copy.relative_to(COPY) not in wanted:
+                copy.unlink()
 
 
 def _guard(judge) -> Point:
-    """A verdict, whatever goes wrong; a patch that fails to apply included."""
+    """A verdict, whatever goes wrong; one that cannot be planted included."""
     try:
         return judge()
     except RigError as error:
         return Point("", False, why=str(error))
 
 
-def _test(fault: Fault, name: str) -> Test:
-    """Its command as a test."""
+# -------------------------------------------------------------------- tests
+
+
+def _tests(fault: Fault) -> list[Test]:
+    """What should notice it, in the order of its file, all on one rig."""
+    known = {t.name: t for t in tests.find()}
+    found = [_named(fault, name, known) for name in fault.tests]
+    if fault.command:
+        found.append(_command(fault))
+    count = max(t.nodes for t in found)
+    return [dataclasses.replace(t, nodes=count) for t in found]
+
+
+def _named(fault: Fault, name: str, known: dict[str, Test]) -> Test:
+    """A test by its name, or with :CASE,CASE only some cases of its program."""
+    whole, _, cases = name.partition(":")
+    test = known.get(whole)
+    if not test:
+        raise RigError(f"{fault.name}: no test is called {whole}")
+    if not cases:
+        return test
+    program = re.search(r"^exec (test_\w+)$", (TOP / f"selftests/{whole}.sh")
+                        .read_text(encoding="utf-8"), re.MULTILINE)
+    if not program:
+        raise RigError(f"{fault.name}: {whole} has no cases")
+
     def body(rig: Rig) -> list[Point]:
-        rig.a.run(fault.command, timeout=60)
+        done = rig.a.run(f"cd /tmp && {program.group(1)} -t {cases}",
+                         test.timeout, check=False)
+        return tap.parse(done.out, done.code)
+
+    return dataclasses.replace(test, name=name, run=body)
+
+
+def _command(fault: Fault) -> Test:
+    def body(rig: Rig) -> list[Point]:
+        rig.a.run(fault.command, timeout=RUN_SECONDS)
         return [Point("", True)]
 
-    return Test(f"faults/{name}", body, modules=("xrds",))
+    return Test(f"faults/{fault.name}", body, modules=("xrds",))
 
 
-def _without(kernel: Kernel, faults: list[Fault], verbose: bool) -> Point:
+# ----------------------------------------------------------------- verdicts
+
+
+def _without(kernel: Kernel, faults: list[Fault], report: Report,
+             verbose: bool) -> Point:
+    """All that they name passes; what has run here just now has its verdict."""
+    wanted = {t.name: t for f in faults for t in _tests(f)}
+    suffix = "" if kernel.name == "6.1" else f"@{kernel.name}"
+    rest = [t for t in wanted.values()
+            if t.name.partition(":")[0] + suffix not in report.took]
+    if not rest:
+        return Point("", True)
     heard = _Heard()
-    tests.run(kernel, [_test(f, f"none.{f.name}") for f in faults], heard,
-              verbose, top=COPY)
+    tests.run(kernel, rest, heard, verbose, top=COPY)
     return Point("", heard.clean(), why=heard.complaints)
 
 
 def _with(kernel: Kernel, fault: Fault, verbose: bool) -> Point:
     heard = _Heard()
-    _patch(fault)
+    before = plant.plant(fault, COPY)
     try:
-        tests.run(kernel, [_test(fault, fault.name)], heard, verbose, top=COPY)
+        tests.run(kernel, _tests(fault), heard, verbose, top=COPY,
+                  wanted=lambda _test: not heard.failed)
     finally:
-        _patch(fault, "-R")
+        for path, text in before.items():
+            path.write_text(text, encoding="utf-8")
+    return _judge(fault, heard)
+
+
+def _judge(fault: Fault, heard: _Heard) -> Point:
     if not heard.failed:
-        return Point("", False, why="nobody noticed")
+        return Point("", False, why="no test noticed")
     for line in heard.complaints.splitlines():
-        if re.search(fault.caught, line):
+        if re.search(fault.caught or ".", line):
             note(f"{fault.name}: {line.strip()}")
             return Point("", True)
     return Point("", False, why=f"it failed, but not with: {fault.caught}\n"
                  + heard.complaints)
-
-
-def _patch(fault: Fault, *options: str) -> None:
-    """Apply it as it is, or not at all: a patch out of date is a failure."""
-    command = ("patch", "-d", COPY, "-p1", "-F0", "-f", *options, "-i",
-               fault.patch)
-    try:
-        call(*command, "--dry-run")
-        call(*command)
-    except RigError as error:
-        raise RigError("it does not apply any more\n" + str(error)) from error
