@@ -69,6 +69,8 @@ def run(report: Report, verbose: bool = False, pattern: str = "*",
     rest = list(chosen)
     _copy_tree()
     for name in sorted({f.kernel for f in chosen}):
+        if left and left() < SECONDS:
+            break
         kernel = kernels.find(name)
         found = [f for f in chosen if f.kernel == name]
         elapsed = stopwatch()
