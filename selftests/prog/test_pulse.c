@@ -4,9 +4,10 @@
  * [PORT]], on both nodes.
  *
  * Each side sends numbered messages to the other until SIGUSR1, and then says
- * that there are no more. It makes random pauses of up to MAX_MS, and now and then several in a row or a large one; so a
- * connection that is collected when it is idle for a similar time ends at
- * every moment there is. Each message must come once, and in order.
+ * that there are no more. It makes random pauses of up to MAX_MS, and now and then
+ * sends several in a row or a large one; so a connection that is collected when it
+ * is idle for a similar time ends at every moment there is. Each message must come
+ * once, and in order.
  */
 #include <poll.h>
 #include <signal.h>
@@ -32,7 +33,7 @@ enum {
 
 #define LAST	(~0u)		/* the number of the message that is the last */
 
-static volatile sig_atomic_t stop_asked;
+static sig_atomic_t stop_asked;
 static u32 sent, received;
 static bool heard, all_received;
 static char buffer[LARGE], out[LARGE];
@@ -119,7 +120,7 @@ static void say_hello(void)
 static void on_stop(int signum)
 {
 	(void)signum;
-	stop_asked = 1;
+	__atomic_store_n(&stop_asked, 1, __ATOMIC_RELAXED);
 }
 
 static bool received_all(void *arg)
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
 	fd = rds_bound_to(argv[1], port, NULL);
 	peer = addr_of(argv[2], port);
 	say_hello();
-	while (!stop_asked) {
+	while (!__atomic_load_n(&stop_asked, __ATOMIC_RELAXED)) {
 		send_number(++sent);
 		if (rand() % ROW_EVERY)
 			wait_ms(rand() % (max_ms + 1));

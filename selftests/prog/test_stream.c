@@ -112,7 +112,7 @@ static struct side sides[2] = { { .name = 'a' }, { .name = 'b' } };
 static char *buffer;
 static long long start_ms, progress_ms, max_gap_ms;
 
-static volatile sig_atomic_t stop_asked;
+static sig_atomic_t stop_asked;
 static bool leaving;		/* everything is there and acknowledged */
 
 static struct {
@@ -289,8 +289,8 @@ static void take_message(struct side *side, struct end *end, size_t len,
 
 	if (!flow) {
 		if (!total.unknown++)
-			tap_diag("side %c, socket %u: a message from %s, which is not the other side",
-				 side->name, end->id, addr_text(from));
+			tap_diag("socket %u: a message of an unknown sender, %s",
+				 end->id, addr_text(from));
 		return;
 	}
 	if (is_signal(&msg, len)) {
@@ -481,7 +481,7 @@ static bool finished(void)
 static void on_stop(int signum)
 {
 	(void)signum;
-	stop_asked = 1;
+	__atomic_store_n(&stop_asked, 1, __ATOMIC_RELAXED);
 }
 
 /* No flow of this side begins another message. */
@@ -630,7 +630,7 @@ static void run(void)
 	while (!finished() || !acknowledged()) {
 		step();
 		watch();
-		if (stop_asked && !stopped) {
+		if (!stopped && __atomic_load_n(&stop_asked, __ATOMIC_RELAXED)) {
 			stop_flows();
 			stopped = true;
 		}
