@@ -530,19 +530,31 @@ static void poison(void)
 
 /* ----------------------------------------------------------------- adders */
 
-/* Each adds one to the same word, until SIGUSR1. Ops may be lost, but none is
- * carried out twice.
+/* Each adds one to the same word, and in turn to one that no other op adds to,
+ * until SIGUSR1. Ops may be lost, but none is carried out twice: no two bring
+ * the same value back from the first, and none of the others is 2 in the end,
+ * not even one whose op was reported as lost.
  */
 enum {
 	ADDERS		= 3,
 	ADDER_WINDOW	= 16,
 	MAX_COUNT	= 1 << 20,
+	OWN_WORDS	= 1 << 16,	/* of each */
+	OWN_AT		= PAGE_BYTES,
+	OWN_BYTES	= ADDERS * OWN_WORDS * sizeof(u64),
 };
+
+_Static_assert(OWN_AT + OWN_BYTES <= DEVICE_BYTES, "one region has them");
 
 struct adder {
 	pthread_t thread;
 	const struct target *target;
 	struct tally tally;
+	u64 own_at;		/* offset of its words */
+	u64 owns;		/* ops that had one */
+	u64 word[ADDER_WINDOW];	/* which; OWN_WORDS: the common one */
+	u64 common, common_lost;
+	bool succeeded[OWN_WORDS];
 };
 
 static unsigned char *adder_seen;
@@ -552,14 +564,35 @@ static void adder_notices(struct adder *a, const struct got *got,
 {
 	tally_add(&a->tally, got);
 	for (int i = 0; i < got->nr_status; i++) {
-		u64 old = olds[got->status[i].user_token];
+		u64 token = got->status[i].user_token, old = olds[token];
+		bool success = got->status[i].status == RDS_RDMA_SUCCESS;
 
-		if (got->status[i].status != RDS_RDMA_SUCCESS)
+		if (a->word[token] < OWN_WORDS) {
+			a->succeeded[a->word[token]] = success;
+			check(!success || !old);
+			continue;
+		}
+		a->common += success;
+		a->common_lost += !success;
+		if (!success)
 			continue;
 		if (check(old < MAX_COUNT))
 			check_eq(__atomic_fetch_add(&adder_seen[old], 1,
 						    __ATOMIC_RELAXED), 0);
 	}
+}
+
+/* Every other op has a word of its own, while there are any */
+static struct op adder_op(struct adder *a, u64 token, u64 *old)
+{
+	u64 offset = 8;
+
+	a->word[token] = OWN_WORDS;
+	if (a->tally.sent % 2 && a->owns < OWN_WORDS) {
+		a->word[token] = a->owns++;
+		offset = a->own_at + a->word[token] * sizeof(u64);
+	}
+	return op_fadd(a->target, offset, 1, old);
 }
 
 static void *adder_thread(void *arg)
@@ -576,7 +609,7 @@ static void *adder_thread(void *arg)
 		while (free && !remote_stop() && a->tally.sent < MAX_COUNT) {
 			u64 token = tokens[--free];
 
-			op = op_fadd(a->target, 8, 1, &olds[token]);
+			op = adder_op(a, token, &olds[token]);
 			op_set(&op, RDS_RDMA_SILENT | RDS_RDMA_NOTIFY_ME,
 			       token);
 			must(op_send(fd, &a->target->addr, &op));
@@ -595,9 +628,25 @@ static void *adder_thread(void *arg)
 	return NULL;
 }
 
+/* Reads the words of an adder back, and compares */
+static void adder_words(const struct target *t, const struct adder *a)
+{
+	u64 *words = (u64 *)pages(OWN_WORDS * sizeof(u64));
+	int fd = rds_bound(NULL);
+	struct op op;
+
+	check(a->owns > 0);
+	op = op_read(t, a->own_at, words, a->owns * sizeof(u64));
+	check_eq(op_run(fd, &t->addr, &op), RDS_RDMA_SUCCESS);
+	for (u64 i = 0; i < a->owns; i++)
+		check_range(words[i], a->succeeded[i], 1);
+	close(fd);
+}
+
 static void adders(void)
 {
 	static struct adder all[ADDERS];
+	u64 common = 0, common_lost = 0;
 	struct tally sum = { 0 };
 	struct target t;
 	struct remote r;
@@ -605,9 +654,10 @@ static void adders(void)
 
 	adder_seen = calloc(MAX_COUNT, 1);
 	remote_open(&r);
-	t = remote_get(&r, 0, PAGE_BYTES, WRITABLE);
+	t = remote_get(&r, 0, OWN_AT + OWN_BYTES, WRITABLE);
 	for (int i = 0; i < ADDERS; i++) {
 		all[i].target = &t;
+		all[i].own_at = OWN_AT + i * OWN_WORDS * sizeof(u64);
 		pthread_create(&all[i].thread, NULL, adder_thread, &all[i]);
 	}
 	remote_say("flowing");
@@ -619,13 +669,16 @@ static void adders(void)
 		sum.dropped += all[i].tally.dropped;
 		sum.remote_error += all[i].tally.remote_error;
 		sum.other += all[i].tally.other;
+		common += all[i].common;
+		common_lost += all[i].common_lost;
 	}
 	count = remote_peek(&r, 8);
 	remote_say("counter %llu", count);
 	tally_print("adders", &sum);
 	check_eq(sum.remote_error, 0);
-	check_range(count, sum.success, sum.success + sum.dropped + sum.other);
-	check_range(count, 0, sum.sent);
+	check_range(count, common, common + common_lost);
+	for (int i = 0; i < ADDERS; i++)
+		adder_words(&t, &all[i]);
 }
 
 /* ------------------------------------------------------------------- keys */
