@@ -29,6 +29,8 @@ UNDER_WAY = 1000            # packets of a stream
 MORE = 4                    # times the messages, for a profile
 MEMORY = 3072               # MiB: in-tree RDS takes 4 for an end of a connection
 SECONDS = 900               # of a command, at most
+FIRST = 10                  # connections, before memory is counted
+PAGE_KIB = 4
 QUEUE_WRS, QUEUE_SGES = 62, 6       # an endpoint's send queue: net/xrds/ib.h
 PROFILE = os.environ.get("BENCH_PROFILE")     # names of cases, with wildcards
 COUNTER = "/sys/class/infiniband/rx[ab]/ports/1/hw_counters/sent_pkts"
@@ -97,6 +99,8 @@ class Bench:
 
     def run(self) -> None:
         self.node.run("/xrds/selftests/bench/wire.sh", SECONDS)
+        if any(case.idle for case in self.chosen):
+            self._idle_memory()
         self._floor(self._of(FLOOR))
         perftest.run(self, self._of(cases.PERFTEST))
         self._rds(XRDS, "xrds_ib", self._of(XRDS))
@@ -142,16 +146,11 @@ class Bench:
     # -------------------------------------------------------------- stacks
 
     def _floor(self, chosen: list[Case]) -> None:
-        if not chosen and not any(case.idle for case in self.chosen):
+        if not chosen:
             return
         self.node.run("modprobe xrds_floor", SECONDS)
         for case in chosen:
             self.attempt(FLOOR, case, self._verbs)
-        if any(case.idle for case in self.chosen):
-            order = f"idle {QUEUE_WRS} {QUEUE_SGES}"
-            self.node.run(f"echo {order} 1 > /proc/xrds_floor")
-            self._memory(FLOOR, f"echo {order} {cases.IDLE} > /proc/xrds_floor",
-                         cases.IDLE)
         self.node.run("modprobe -r xrds_floor")
 
     def _verbs(self, stack: str, case: Case) -> None:
@@ -235,11 +234,11 @@ class Bench:
     # --------------------------------------------------------------- cases
 
     def _perf(self, stack: str, case: Case, ends: str) -> None:
-        if case.idle:
-            number = RIVALS.get(stack, case.idle)
+        if case.idle and stack == IN_TREE:
             if stack not in self.connection:
-                self._memory(stack, f"bench-rds turn {A} 1 "
-                             f"10.7.1.{{1..{number}}}", number)
+                self._memory(stack, _pings, cases.RIVAL_IDLE)
+        elif case.idle:
+            self.node.run(f"{_pings(1, case.idle)} > /dev/null", SECONDS)
         if case.bound:
             self._sockets_memory(stack)
         self._measure(stack, case, self._command(stack, case, ends))
@@ -304,12 +303,25 @@ class Bench:
 
     # -------------------------------------------------------------- memory
 
-    def _memory(self, stack: str, command: str, number: int) -> None:
+    def _idle_memory(self) -> None:
+        """In front of all cases, so that it does not matter which these are.
+
+        In-tree RDS stays loaded: its turn comes with its cases. What it takes
+        is a hundred times as much.
+        """
+        self.node.run("modprobe xrds_floor", SECONDS)
+        self._memory(FLOOR, _queue_pairs, cases.IDLE)
+        self.node.run("modprobe -r xrds_floor; modprobe xrds_ib", SECONDS)
+        self._memory(XRDS, _pings, cases.IDLE)
+        self.node.run("unload xrds_ib xrds", SECONDS)
+
+    def _memory(self, stack: str, command, number: int) -> None:
         """What connections take of the node's memory, both ends of each."""
-        # what the first one brings for all is there
+        # the first ones bring what there is once, such as receive buffers
+        self.node.run(f"({command(1, FIRST)}) > /dev/null", SECONDS)
         before = self._free()
-        self.node.run(f"({command}) > /dev/null", SECONDS)
-        used = (before - self._free()) / number / 2
+        self.node.run(f"({command(FIRST + 1, number)}) > /dev/null", SECONDS)
+        used = (before - self._free()) / (number - FIRST) / 2
         note(f"{stack}: {used:.1f} KiB for an end of an idle connection")
         self.connection[stack] = used
 
@@ -324,10 +336,14 @@ class Bench:
         self.socket[stack] = used
 
     def _free(self) -> int:
-        """KiB; what will be given back soon is free already."""
+        """KiB; what will be given back soon is free already, and so are pages
+        that the processor keeps at hand: up to 6 MiB.
+        """
         out = self.node.run("sync; echo 3 > /proc/sys/vm/drop_caches; sleep 1; "
-                            "grep -w MemFree /proc/meminfo").out
-        return int(out.split()[1])
+                            "grep -w MemFree /proc/meminfo; "
+                            "grep count: /proc/zoneinfo").out
+        free, *at_hand = [int(line.split()[1]) for line in out.splitlines()]
+        return free + sum(at_hand) * PAGE_KIB
 
     # -------------------------------------------------------------- counts
 
@@ -345,7 +361,15 @@ class Bench:
         return sum(map(int, self.node.run(f"cat {COUNTER}").out.split()))
 
 
-RIVALS = {IN_TREE: cases.RIVAL_IDLE}    # connections that idle
+def _pings(first: int, last: int) -> str:
+    """The command that makes these connections of RDS."""
+    return f"bench-rds turn {A} 1 10.7.1.{{{first}..{last}}}"
+
+
+def _queue_pairs(first: int, last: int) -> str:
+    """The same of the floor: so many more."""
+    return (f"echo idle {QUEUE_WRS} {QUEUE_SGES} {last - first + 1} > "
+            "/proc/xrds_floor")
 
 
 def run(kernel: kernels.Kernel, only: str = "*") -> int:
