@@ -15,7 +15,6 @@ TIMEOUT = 200
 PORT = 4300
 BREAKS = 20                 # of each node
 FLOODS = 1
-ENOUGH = 100000000          # messages, more than there is time for
 
 
 def _pass(rig, here: str, there: str) -> None:
@@ -64,7 +63,7 @@ def test_cut(rig):
         node.write("/proc/sys/net/rds/reconnect_max_delay_ms", "1")
         node.write("/proc/sys/net/rds/reconnect_min_delay_ms", "1")
     before = [close.counters(n) for n in rig.nodes]
-    stream = traffic.Stream(rig, ENOUGH, seed=72, sockets=6)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=72, sockets=6)
     stream.flowing()
     for node in rig.nodes:
         node.run(f"test_break {BREAKS}", timeout=100 + BREAKS)
@@ -87,7 +86,7 @@ def test_flood(rig):
         servers[-1].expect("ready", 20)
     for number in range(FLOODS):
         floods.append(rig.a.start(
-            f"xrds-perf -m stream -l 64 -b 16K -n {ENOUGH} "
+            f"xrds-perf -m stream -l 64 -b 16K -n {traffic.ENDLESS} "
             f"-p {PORT + 100 * number} {rig.b.ip}"))
     while close.delta(rig.a, before)["send_queued"] < 5000:
         rig.check(not any(flood.code for flood in floods), "no flood")

@@ -13,7 +13,6 @@ MODULES = "xrds_ib xrds_nomem"
 NO_MEMORY = "/sys/module/xrds_nomem/parameters"
 KNOB = "/proc/sys/net/xrds/ib/bundle_bytes"
 SMALL = "-M -m 1500"
-ENOUGH = 100000000          # messages, more than there is time for
 
 
 def _run(rig, count: int, seed: int, extra: str = SMALL, **options) -> list:
@@ -72,7 +71,7 @@ def test_reconnect(rig):
         node.write("/proc/sys/net/rds/reconnect_max_delay_ms", "1")
         node.write("/proc/sys/net/rds/reconnect_min_delay_ms", "1")
     before = [close.counters(n) for n in rig.nodes]
-    stream = traffic.Stream(rig, ENOUGH, seed=65, extra=SMALL)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=65, extra=SMALL)
     stream.flowing()
     for node in rig.nodes:
         node.run("test_break 10", timeout=100)

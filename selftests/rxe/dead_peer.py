@@ -11,7 +11,6 @@ KILL_MS = 1000
 NOBODY = "10.0.0.99"
 STATUS_SECONDS = 60
 MANY = 100
-ENOUGH = 100000000          # messages, more than there is time for
 BREAK = "/sys/kernel/debug/xrds/break"
 
 
@@ -105,7 +104,7 @@ test_shared.leaves = "messages"
 
 def test_cut_and_join(rig):
     """Frames vanish for a while, several times, in the midst of a stream."""
-    stream = traffic.Stream(rig, ENOUGH, seed=4, stall=100)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=4, stall=100)
     stream.flowing()
     for pause in (0.5, 3, 6):
         rig.b.cut()
@@ -117,7 +116,7 @@ def test_cut_and_join(rig):
 
 def test_pause(rig):
     """The peer stands still for a while."""
-    stream = traffic.Stream(rig, ENOUGH, seed=5, stall=100)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=5, stall=100)
     stream.flowing()
     rig.b.pause()
     time.sleep(5)
@@ -127,7 +126,7 @@ def test_pause(rig):
 
 def test_pause_minute(rig):
     """The peer stands still for longer than every timer."""
-    stream = traffic.Stream(rig, ENOUGH, seed=8, stall=150)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=8, stall=150)
     stream.flowing()
     rig.b.pause()
     time.sleep(60)
@@ -144,7 +143,7 @@ def test_pause_minute(rig):
 
 def test_link_down(rig):
     """The link is down longer than retries last."""
-    stream = traffic.Stream(rig, ENOUGH, seed=6, stall=100)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=6, stall=100)
     stream.flowing()
     rig.a.link(False)
     time.sleep(10)
@@ -154,7 +153,7 @@ def test_link_down(rig):
 
 def test_device_gone(rig):
     """The RDMA device is removed under traffic and comes back."""
-    stream = traffic.Stream(rig, ENOUGH, seed=7, stall=100)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=7, stall=100)
     stream.flowing()
     rig.a.run("rdma link delete rxe0", timeout=30)
     rig.a.run("rdma link add rxe0 type rxe netdev eth0")

@@ -2,13 +2,14 @@
 """The programs of Documentation/examples do what they say."""
 
 import remote
+import traffic
 
 TIMEOUT = 120
 
 
 def _pair(rig, program: str):
     """One on each node; what the second printed, and the first."""
-    remote.patient(rig)
+    traffic.patient(rig)
     pairs = [(rig.a.ip, rig.b.ip), (rig.a.ip6, rig.b.ip6)]
     for here, there in pairs[:1] if rig.kernel.slow > 1 else pairs:
         server = rig.b.start(f"{program} {there} 4000")

@@ -20,7 +20,6 @@ TIMEOUT = 120
 COUNT = int(os.environ.get("COUNT", "200"))
 ROUNDS = 12                 # of RDMA
 BREAKS = 5
-ENOUGH = 100000000          # messages, more than there is time for
 BUFFERS = "-b 2097152"      # in-tree RDS takes no message that is larger
 XRDS, IN_TREE = "xrds_ib", "rds_rdma"
 PAIRS = {
@@ -122,7 +121,7 @@ def _stop_and_go(rig) -> None:
 def _link_flap(rig) -> None:
     """Frames are lost for a while under traffic, more than once."""
     _dial(rig)
-    stream = _stream(rig, ENOUGH, seed=43)
+    stream = _stream(rig, traffic.ENDLESS, seed=43)
     stream.flowing()
     for node in (rig.b, rig.a):
         node.cut()
@@ -176,7 +175,7 @@ test_silent.modules = (XRDS, IN_TREE)
 def test_break(rig):
     """Connections that XRDS loses under traffic: nothing is lost or doubled."""
     _dial(rig)
-    stream = _stream(rig, ENOUGH, seed=47)
+    stream = _stream(rig, traffic.ENDLESS, seed=47)
     stream.flowing()
     for _ in range(BREAKS):
         ups = close.counters(rig.a)["conn_up"]

@@ -12,14 +12,14 @@ RATE = "8mbit"              # two seconds and more for what fits an op
 
 def test_smoke(rig):
     """A write, a read, and both atomics, over IPv4 and IPv6."""
-    remote.patient(rig)
+    traffic.patient(rig)
     for ipv6 in (False, True):
         remote.run(rig, "test_remote smoke", ipv6=ipv6)
 
 
 def _mode(rig, mode: str, *arguments, **options) -> str:
     """One mode, carried by RDMA, and no receiver was ever not ready."""
-    remote.patient(rig)
+    traffic.patient(rig)
     before = [n.hw_counters() for n in rig.nodes]
     out = remote.run(rig, f"test_remote {mode}", *arguments, **options)
     for node, old in zip(rig.nodes, before):
@@ -99,7 +99,7 @@ def test_pinning(rig):
 
 def test_calls(rig):
     """On an RDMA device's address the calls behave as on loopback."""
-    remote.patient(rig)
+    traffic.patient(rig)
     for program in ("test_region", "test_pin", "test_atomic", "test_rdma",
                     "test_rdma_refused", "test_barrier"):
         rig.a.run(f"{program} -a {rig.a.ip}", timeout=150)

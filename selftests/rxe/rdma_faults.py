@@ -50,7 +50,7 @@ test_peer_killed.reboots = True
 
 def test_flood(rig):
     """Ops that no message follows visibly: all notify, nobody is stuck."""
-    remote.patient(rig)
+    traffic.patient(rig)
     before = [n.hw_counters() for n in rig.nodes]
     ops = traffic.fewer(rig, 10000)
     out = remote.run(rig, f"{FAULTS} flood", ops)
@@ -107,18 +107,15 @@ def _check_some(rig, result: dict[str, int]) -> None:
 
 def test_refused(rig):
     """A bad op fails by its own fault; nobody else's message is lost."""
-    remote.patient(rig)
+    traffic.patient(rig)
     pair = remote.Pair(rig)
     # short queues, for the ops pass through them
-    stream = remote.Streams(rig, 20000, seed=41, stall=100, sockets=2,
-                            extra="-m 4096 -b 16384 -B 16384")
-    proc = pair.start(f"{FAULTS} refused", 3)
-    while proc.code is None:
-        stream.go_on()
-        time.sleep(0.1)
-    proc.wait(LIMIT)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=41, stall=100,
+                            sockets=2, extra="-m 4096 -b 16384 -B 16384")
+    stream.flowing()
+    pair.start(f"{FAULTS} refused", 3).wait(LIMIT)
     pair.end()
-    for result in stream.end(150):
+    for result in stream.stop(150):
         rig.diag(f"the stream: {result}")
     rig.check(remote.counter(rig.a, "ib_rdma_remote_error") == 21,
               "not the device has refused them")
@@ -126,7 +123,7 @@ def test_refused(rig):
 
 def test_freed(rig):
     """What its owner takes back a peer's op does not touch any more."""
-    remote.patient(rig)
+    traffic.patient(rig)
     pair = remote.Pair(rig)
     proc = pair.start("test_free freed")
     streams = 0
@@ -166,7 +163,7 @@ def test_keys(rig):
 
 def test_marks_wrong_keys(rig):
     """The mark passes ops that the peer has refused."""
-    remote.patient(rig)
+    traffic.patient(rig)
     result = outcome(remote.run(rig, f"{FAULTS} marks", 900, 300), "marks")
     rig.diag(f"{result}")
     rig.check(result["remote"] == 3, f"{result}")

@@ -16,7 +16,6 @@ MEETINGS = int(os.environ.get("MEETINGS", "100"))
 TIMEOUT = 300 + RECONNECTS + MEETINGS
 BACKOFF_MS = 6000           # twice what any round may take, see test_meet
 IDLE_MS = 100               # longer than one side may be behind the other
-ENOUGH = 100000000          # messages, more than there is time for
 KIB_PER_RECONNECT = 2       # growth of memory that counts as none
 
 
@@ -77,7 +76,7 @@ def test_reconnect(rig):
     for node in rig.nodes:
         _backoff(node, 1, 1)
     hw = [n.hw_counters() for n in rig.nodes]
-    stream = traffic.Stream(rig, ENOUGH, sockets=4, extra="-m 20000")
+    stream = traffic.Stream(rig, traffic.ENDLESS, sockets=4, extra="-m 20000")
     stream.flowing()
     for node in rig.nodes:
         _break(rig, node, 10)

@@ -7,8 +7,6 @@ import time
 
 from xrdsvm.node import Failed, Proc
 
-import traffic
-
 LIMIT = 90
 
 
@@ -33,41 +31,6 @@ class Pair:
                        f"the server ended: {self.server.out}")
         self.server.kill()
         self.server.wait(check=False)
-
-
-def patient(rig) -> None:
-    """No connection is lost for want of processor time."""
-    for node in rig.nodes:
-        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
-        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
-
-
-class Streams:
-    """A stream both ways that goes on until told: another one follows where it
-    is through before that.
-    """
-
-    def __init__(self, rig, count: int, seed: int, **options) -> None:
-        self._rig, self._count, self._options = rig, count, options
-        self._seed = seed
-        self.number = 0
-        self._start()
-
-    def _start(self) -> None:
-        self.number += 1
-        self._stream = traffic.Stream(
-            self._rig, self._count, seed=self._seed + 100 * self.number,
-            port=5000 + 16 * self.number, **self._options)
-        self._stream.flowing()
-
-    def go_on(self) -> None:
-        """There is traffic still, or again; all of it was right so far."""
-        if not self._stream.running():
-            self._stream.end(10)
-            self._start()
-
-    def end(self, timeout: float):
-        return self._stream.end(timeout)
 
 
 def run(rig, command: str, *arguments, ipv6=False, limit=LIMIT,

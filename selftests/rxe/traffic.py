@@ -7,6 +7,7 @@ import signal
 from xrdsvm.node import Failed, Node, Proc
 
 SUMMARY = re.compile(r"^stream: (.*)$", re.MULTILINE)
+ENDLESS = 100000000         # messages, more than there is time for
 RNR = ("rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err")
 
 

@@ -23,13 +23,13 @@ def _check_refused(rig, node, module: str) -> None:
 
 def test_refused_under_load(rig):
     """Under traffic: refused, the traffic goes on, and later it works."""
-    stream = remote.Streams(rig, 20000, seed=1)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=1)
+    stream.flowing()
     for _ in range(5):
         for node in rig.nodes:
-            stream.go_on()
             _check_refused(rig, node, "xrds_ib")
             _check_refused(rig, node, "xrds")
-    stream.end(150)
+    stream.stop(150)
     for node in rig.nodes:
         node.run("modprobe -r xrds_ib && modprobe -r xrds", timeout=30)
         rig.check(not node.modules() & {"xrds", "xrds_ib"},
