@@ -21,10 +21,19 @@ check "late messages" test_ends both 127.0.0.1 127.0.0.2 4005 200 10 close
 check "late messages, aborted" \
 	test_ends both 127.0.0.1 127.0.0.2 4006 200 10 abort
 knob bounce_ms 20
+
+# Runs a test; the connection has to break meanwhile.
+broken() {
+	local before
+
+	before=$(test_counter loop_bounced)
+	"$@" && [ "$(test_counter loop_bounced)" -gt "$before" ]
+}
+
 check "a connection that breaks" \
-	test_ends both 127.0.0.3 127.0.0.4 4007 300 10 close
+	broken test_ends both 127.0.0.3 127.0.0.4 4007 300 10 close
 check "the same, shutdown()" \
-	test_ends both 127.0.0.3 127.0.0.4 4008 300 10 shutdown
+	broken test_ends both 127.0.0.3 127.0.0.4 4008 300 10 shutdown
 check "the same, aborted" \
-	test_ends both 127.0.0.5 127.0.0.6 4009 300 10 abort
+	broken test_ends both 127.0.0.5 127.0.0.6 4009 300 10 abort
 finish

@@ -322,17 +322,20 @@ static bool receive(struct side *side, struct end *end)
 	u64 before = total.rcvd + total.signals;
 	union addr from;
 	ssize_t len;
+	bool mark;
 
 	for (int n = 0; n < BURST; n++) {
-		len = rds_recv(end->fd, buffer, MSG_MAX_BYTES + 1,
-			       MSG_DONTWAIT, &from);
+		len = rds_recv_or_mark(end->fd, buffer, MSG_MAX_BYTES + 1,
+				       &from, &mark);
 		if (len < 0 && errno == EAGAIN)
 			break;
 		if (len < 0) {
 			tap_diag("recvmsg: %s", tap_errno_name(errno));
 			finish("wrong", EXIT_WRONG);
 		}
-		take_message(side, end, len, &from);
+		/* the other side leaves when it has read everything */
+		if (!mark)
+			take_message(side, end, len, &from);
 	}
 	return total.rcvd + total.signals != before;
 }

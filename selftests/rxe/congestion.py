@@ -108,6 +108,7 @@ def test_receiver_dies(rig):
 
 def test_few_updates(rig):
     """One message says that a port is congested, and one that it is not."""
+    traffic.patient(rig)
     before = remote.counter(rig.a, "cong_update_received")
     _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4104))
     told = remote.counter(rig.a, "cong_update_received") - before
@@ -184,8 +185,7 @@ def _update_bytes(rig) -> int:
 
 def test_update_bytes(rig):
     """The news that one port is free: all of its bytes on the wire."""
-    for node in (rig.a, rig.b):
-        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+    traffic.patient(rig)
     # neighbours and routers are asked for now and then
     for _ in range(5):
         if sent := _update_bytes(rig):

@@ -111,7 +111,7 @@ def test_crowd(rig):
     for node, used in zip(rig.nodes, before):
         conns = close.counters(node)["obj_conns"]
         rig.check(conns == pairs, f"{node}: {conns} connections")
-        grown = memory_kib(node) - used
+        grown = _memory_kib(node) - used
         rig.diag(f"{node}: {pairs} idle connections: {grown} KiB, "
                  f"{grown * 1024 // pairs} bytes each")
         costs.append(grown)

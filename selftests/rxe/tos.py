@@ -2,12 +2,14 @@
 """Sockets of different types of service use different connections."""
 
 import close
+import traffic
 
 TIMEOUT = 90
 
 
 def test_tos(rig):
     """Two types of service: two connections, and messages over both."""
+    traffic.patient(rig)
     before = [close.counters(n) for n in rig.nodes]
     server = rig.b.start(f"test_tos serve {rig.b.ip}")
     server.expect("serving")

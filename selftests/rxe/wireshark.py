@@ -69,6 +69,7 @@ def _end(rig) -> None:
 def test_xrds(rig):
     """From the connection request to the end, both address families, RDMA."""
     path = _capture(rig, "xrds")
+    traffic.patient(rig)
     with rig.switch.capture(path):
         _sizes(rig.a, rig.b, rig.a.ip, rig.b.ip)
         _sizes(rig.a, rig.b, rig.a.ip6, rig.b.ip6)
@@ -95,6 +96,7 @@ def test_xrds(rig):
 def test_classic(rig):
     """A connection to the kernel's own RDS."""
     path = _capture(rig, "classic")
+    traffic.patient(rig)
     with rig.switch.capture(path):
         _sizes(rig.a, rig.b, rig.a.ip, rig.b.ip)
         _sizes(rig.b, rig.a, rig.b.ip, rig.a.ip)

@@ -165,6 +165,30 @@ ssize_t rds_recv(int fd, void *data, size_t len, int flags, union addr *from)
 			from ? &from_len : NULL);
 }
 
+ssize_t rds_recv_or_mark(int fd, void *data, size_t len, union addr *from,
+			 bool *mark)
+{
+	char control[CMSG_SPACE(sizeof(u32))] __aligned(8);
+	struct iovec iov = { data, len };
+	struct msghdr m = {
+		.msg_name = from,
+		.msg_namelen = sizeof(*from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c;
+	ssize_t ret;
+
+	memset(from, 0, sizeof(*from));
+	ret = recvmsg(fd, &m, MSG_DONTWAIT);
+	c = ret < 0 || !m.msg_controllen ? NULL : CMSG_FIRSTHDR(&m);
+	*mark = c && c->cmsg_level == SOL_RDS &&
+		c->cmsg_type == XRDS_CMSG_EOS;
+	return ret;
+}
+
 ssize_t rds_recv_within(int fd, void *data, size_t len, int ms,
 			union addr *from)
 {
@@ -252,13 +276,22 @@ static int messages_from(int fd, u16 port, int which)
 
 int rds_outq(int fd)
 {
+	static const int lists[] = {
+		RDS6_INFO_SEND_MESSAGES, RDS6_INFO_RETRANS_MESSAGES,
+		RDS6_INFO_SEND_MESSAGES,
+	};
 	union addr self = rds_self(fd);
 	int bytes = 0;
 
 	if (!ioctl(fd, SIOCOUTQ, &bytes))
 		return bytes;
-	return messages_from(fd, addr_port(&self), RDS6_INFO_SEND_MESSAGES) +
-	       messages_from(fd, addr_port(&self), RDS6_INFO_RETRANS_MESSAGES);
+	/*
+	 * What waits is in the first list, and what is sent and not acknowledged
+	 * in the second; a connection that is lost takes it back to the first.
+	 */
+	for (size_t i = 0; i < ARRAY_SIZE(lists) && !bytes; i++)
+		bytes = messages_from(fd, addr_port(&self), lists[i]);
+	return bytes;
 }
 
 /* ----------------------------------------------------------------- sysctls */

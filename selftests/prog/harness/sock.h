@@ -62,6 +62,9 @@ int rds_outq(int fd);
 ssize_t rds_send(int fd, const void *data, size_t len, int flags,
 		 const union addr *to);
 ssize_t rds_recv(int fd, void *data, size_t len, int flags, union addr *from);
+/* What there is; is it the mark that a stream has ended? */
+ssize_t rds_recv_or_mark(int fd, void *data, size_t len, union addr *from,
+			 bool *mark);
 /* recvmsg with a deadline: -1 with ETIMEDOUT after @ms */
 ssize_t rds_recv_within(int fd, void *data, size_t len, int ms,
 			union addr *from);
