@@ -341,6 +341,9 @@ bool xrds_ib_op_refused(const struct xrds_msg *msg)
  * @rop: op
  * @wc: completion
  *
+ * Only the peer's word settles what became of the op; else its outcome stays
+ * open, and it ends with the endpoint, see xrds_ib_slots_free().
+ *
  * Context: completions, conn->tx_lock held.
  */
 void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
@@ -359,7 +362,10 @@ void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
 		xrds_ib_count(ep->xin, XRDS_IB_C_OP_REMOTE_ERROR);
 		break;
 	default:
-		rop->status = RDS_RDMA_OTHER_ERROR;
+		/* What the peer did is not known: without an acknowledgment the
+		 * op may be done, and an error of this device may follow upon
+		 * the peer's answer. The status is that of a lost connection.
+		 */
 		xrds_ib_count(ep->xin, XRDS_IB_C_OP_OTHER_ERROR);
 		break;
 	}

@@ -44,7 +44,7 @@ X(SEND_DROP_STALE_PEER, send_drop_stale_peer, "messages dropped: their peer was 
 X(SEND_DROP_CONN_DEAD, send_drop_conn_dead, "messages dropped with their connection"),
 X(SEND_EOS, send_eos, "ends of streams sent"),
 X(SEND_DROP_EOS, send_drop_eos, "ends of streams dropped"),
-X(SEND_DROP_OP, send_drop_op, "messages dropped because the op in front of them failed"),
+X(SEND_DROP_OP, send_drop_op, "messages not sent again, as the op in front may be done"),
 X(REPLY_HELD, reply_held, "messages held back until a reply has room"),
 X(SEND_RDMA, send_rdma, "RDMA ops accepted from programs"),
 X(SEND_RDMA_BYTES, send_rdma_bytes, "bytes that our RDMA writes took"),

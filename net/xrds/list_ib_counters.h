@@ -40,7 +40,7 @@ X(TX_CREDIT_UPDATES, ib_tx_credit_updates, "messages sent only to grant credits"
 X(TX_OPS, ib_tx_rdma, "work requests of RDMA ops"),
 X(OP_REFUSED, ib_rdma_refused, "RDMA ops that were not posted because the device cannot do them"),
 X(OP_REMOTE_ERROR, ib_rdma_remote_error, "RDMA ops that the peer's device refused"),
-X(OP_OTHER_ERROR, ib_rdma_other_error, "RDMA ops that failed for other reasons"),
+X(OP_OTHER_ERROR, ib_rdma_other_error, "RDMA work requests that failed, with the outcome open"),
 X(RX_TOTAL_FRAGS, ib_rx_total_frags, "fragments received"),
 X(RX_TOTAL_INCS, ib_rx_total_incs, "messages put together from them"),
 X(RX_BUNDLES, ib_rx_bundles, "sends received with several messages"),

@@ -86,8 +86,6 @@ static void own_write(struct churn *c)
 		own_register(c);
 		c->own_renewed++;
 		break;
-	case RDS_RDMA_OTHER_ERROR:
-		/* the one that found out that the way is gone */
 	case RDS_RDMA_DROPPED:
 		break;
 	default:

@@ -181,6 +181,32 @@ def test_marks_nobody(rig):
 test_marks_nobody.leaves = "messages"
 
 
+def test_acks_lost(rig):
+    """No status claims that an op was not done, when only the answer is lost.
+
+    What arrives at the initiator is lost; its writes and atomics are done. A
+    read that has no answer has brought nothing, and says no more than others.
+    """
+    for kind in ("write", "atomic", "read"):
+        pair = remote.Pair(rig)
+        before = remote.counter(rig.a, "send_drop_op")
+        proc = pair.start(f"{FAULTS} one_way", kind)
+        proc.expect("ready")
+        rig.a.loss(100)
+        proc.kill(signal.SIGUSR1)
+        proc.expect("ended:", LIMIT)
+        rig.a.loss(0)
+        ended = outcome(proc.wait(LIMIT).out, "ended")
+        result = outcome(proc.out, "one_way")
+        dropped = remote.counter(rig.a, "send_drop_op") - before
+        rig.diag(f"{kind}: {ended}, {result}, send_drop_op {dropped}")
+        rig.check(ended["dropped"] == 20, f"{kind}: not all open: {ended}")
+        rig.check(dropped == 20, f"{kind}: send_drop_op rose by {dropped}")
+        rig.check(kind == "read" or result["unsaid"] > 0,
+                  f"no {kind} was done: the test shows nothing")
+        pair.end()
+
+
 def test_process_killed(rig):
     """What a killed process has pinned is given back, its peer gone or not."""
     limit = remote.detection(rig.a) + 1
