@@ -204,6 +204,8 @@ int xrds_ib_device(const struct net *net, unsigned int nr,
 /* ----------------------------------------------------------- ib_rq.c */
 
 enum {
+	/* nobody is bound to it: the kernel of a classic peer keeps it */
+	XRDS_IB_NO_PORT		= 1,
 	/* receive work requests of one call to the device */
 	XRDS_IB_POST_BATCH	= 16,
 	/* endpoints that may have lost a buffer before the queue is replaced */

@@ -28,11 +28,6 @@ static bool xrds_ib_classic_only;
 module_param_named(classic, xrds_ib_classic_only, bool, 0444);
 MODULE_PARM_DESC(classic, "Speak the versions of mainline RDS only, for tests (default N)");
 
-enum {
-	/* nobody is bound to it: the kernel of a classic peer keeps it */
-	XRDS_IB_CLASSIC_NO_PORT	= 1,
-};
-
 /**
  * xrds_ib_classic_mask - the minor versions of major 4 that this node speaks
  *
@@ -167,11 +162,13 @@ void xrds_ib_classic_hdr(struct xrds_wire_msg *wm)
 {
 	wm->flags &= XRDS_F_CONG_BITMAP | XRDS_F_ACK_REQUIRED |
 		     XRDS_F_RETRANSMITTED;
+	if (wm->seq && !wm->sport && !wm->dport)
+		wm->flags |= XRDS_F_HB_PONG;
 	if (!(wm->has & XRDS_HAS_SILENT))
 		return;
 	wm->has = 0;
-	wm->sport = XRDS_IB_CLASSIC_NO_PORT;
-	wm->dport = XRDS_IB_CLASSIC_NO_PORT;
+	wm->sport = XRDS_IB_NO_PORT;
+	wm->dport = XRDS_IB_NO_PORT;
 }
 
 /**

@@ -144,8 +144,13 @@ void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
 	}
 	if (refused || (msg->rop && msg->rop->silent))
 		wm->has |= XRDS_HAS_SILENT;
-	if (!xrds_ib_ep_xrds(ep))
+	if (!xrds_ib_ep_xrds(ep)) {
 		xrds_ib_classic_hdr(wm);
+	} else if (!wm->sport && !wm->dport) {
+		/* was for a classic peer, in whose place an XRDS node is now */
+		wm->sport = XRDS_IB_NO_PORT;
+		wm->dport = XRDS_IB_NO_PORT;
+	}
 }
 
 /* What the fragments of a message begin with */

@@ -287,7 +287,10 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	} else if (!wm->dport) {
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
-		xrds_pong(conn, wm->sport);
+		if (!wm->sport)
+			xrds_classic_heartbeat(conn, wm);
+		else
+			xrds_pong(conn, wm->sport);
 	} else {
 		result = xrds_recv_deliver(conn, wm, skb);
 		xrds_count(xn, result);

@@ -229,6 +229,13 @@ static void ext_encode(__u8 *ext, const struct xrds_wire_msg *msg)
 	}
 }
 
+/* What the answer to a heartbeat says: that heartbeats are answered. */
+static void ext_put_caps(__u8 *ext)
+{
+	ext[0] = XRDS_EXT_CAP_BITS;
+	put32(ext + 1, XRDS_CAP_HEARTBEAT);
+}
+
 static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
 				     const __u8 *ext, int strict)
 {
@@ -245,7 +252,7 @@ static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
 		if (!bytes)
 			return strict ? XRDS_WIRE_EXT : XRDS_WIRE_OK;
 		if (bytes > XRDS_WIRE_EXT_BYTES - pos)
-			return XRDS_WIRE_EXT;
+			return strict ? XRDS_WIRE_EXT : XRDS_WIRE_OK;
 		/* some senders add one again when they send again */
 		if (strict && (msg->has & ext_types[type].has))
 			return XRDS_WIRE_EXT;
@@ -302,6 +309,8 @@ void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg)
 	memset(hdr->ext, 0, sizeof(hdr->ext));
 	if (msg->has)
 		ext_encode(hdr->ext, msg);
+	else if (msg->flags & XRDS_F_HB_PONG && !msg->sport && !msg->dport)
+		ext_put_caps(hdr->ext);
 	hdr_seal(hdr);
 }
 EXPORT_SYMBOL_GPL(xrds_wire_hdr_encode);
@@ -386,9 +395,15 @@ static enum xrds_wire_err eos_check(struct xrds_wire_msg *msg)
 	return XRDS_WIRE_OK;
 }
 
-/* A message without a source port: an acknowledgment or a pong. */
+/* A message without a source port: an acknowledgment or a pong; of a classic
+ * peer whatever has a number, with or without payload: heartbeats are such.
+ */
 static enum xrds_wire_err portless_check(struct xrds_wire_msg *msg, int strict)
 {
+	if (!strict && msg->seq) {
+		msg->kind = msg->dport ? XRDS_KIND_PONG : XRDS_KIND_PING;
+		return XRDS_WIRE_OK;
+	}
 	if (msg->len)
 		return XRDS_WIRE_LEN;
 	if (msg->dport) {
@@ -499,7 +514,8 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 	}
 
 	if (!strict) {
-		msg->flags = hdr.flags & (FLAGS_CLASSIC | XRDS_F_CONG_BITMAP);
+		msg->flags = hdr.flags & (FLAGS_CLASSIC | XRDS_F_CONG_BITMAP |
+					  XRDS_F_HB_PING);
 		return classic_check(msg, hdr.flags);
 	}
 	msg->flags = hdr.flags;

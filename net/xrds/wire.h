@@ -71,6 +71,8 @@ enum {
 #define XRDS_F_CONG_BITMAP	0x01	/* Classic: nothing else may be set */
 #define XRDS_F_ACK_REQUIRED	0x02	/* All */
 #define XRDS_F_RETRANSMITTED	0x04	/* All */
+#define XRDS_F_HB_PING		0x08	/* Classic: heartbeat, ports are 0 */
+#define XRDS_F_HB_PONG		0x10	/* Classic: its answer, ports are 0 */
 #define XRDS_F_REPLY		0x10	/* XRDS: sent on a reservation */
 #define XRDS_F_EXT_EXTENSION	0x20	/* All: extensions modify the RDMA one */
 #define XRDS_F_CONTROL		0x40	/* XRDS: dport is an enum xrds_ctl_type */
@@ -118,10 +120,14 @@ enum xrds_ext_type {
 	XRDS_EXT_RDMA_BYTES	= 4,	/* All: length 4, direction 1, zero 3 */
 	XRDS_EXT_NPATHS		= 5,	/* All: 2 */
 	XRDS_EXT_GEN_NUM	= 6,	/* All: 4 */
+	XRDS_EXT_CAP_BITS	= 7,	/* Classic, in heartbeats: XRDS_CAP_ 4 */
 	XRDS_EXT_SPORT_IDX	= 8,	/* All: 1 */
 	XRDS_EXT_EOS		= 16,	/* XRDS: reason 4 */
 	XRDS_EXT_SILENT		= 17,	/* XRDS: no body */
 };
+
+/* Body of XRDS_EXT_CAP_BITS; what peers say there is not read */
+#define XRDS_CAP_HEARTBEAT	0x00000001
 
 /* Control messages: flags has XRDS_F_CONTROL, dport the type, sport 0 */
 enum xrds_ctl_type {
@@ -159,8 +165,12 @@ enum xrds_wire_err {
 enum xrds_wire_kind {
 	XRDS_KIND_DATA,		/* from a socket to a socket */
 	XRDS_KIND_ACK,		/* carries ack and credit and nothing else */
-	XRDS_KIND_PING,		/* to port 0: answer it, drop its payload */
-	XRDS_KIND_PONG,		/* the answer, from port 0; no payload */
+	XRDS_KIND_PING,		/* to port 0: answer it, drop its payload;
+				 * from port 0: a heartbeat (Classic)
+				 */
+	XRDS_KIND_PONG,		/* the answer, from port 0; no payload but from
+				 * classic peers
+				 */
 	XRDS_KIND_EOS,		/* XRDS: end of stream; no payload */
 	XRDS_KIND_CTL,		/* XRDS: @dport is an enum xrds_ctl_type */
 	XRDS_KIND_CONG_MAP,	/* Classic: congestion map */

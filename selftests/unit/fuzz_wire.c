@@ -89,7 +89,7 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		must(msg.kind <= XRDS_KIND_CONG_MAP);
 		must(ver == XRDS_VER_XRDS ||
 		     !(msg.tag || msg.frag || msg.credit));
-		must(ver == XRDS_VER_XRDS || !(msg.flags & ~0x27));
+		must(ver == XRDS_VER_XRDS || !(msg.flags & ~0x2f));
 		must(msg.kind != XRDS_KIND_CTL ||
 		     msg.len == size - XRDS_WIRE_HDR_BYTES);
 		must(xrds_wire_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);

@@ -263,6 +263,9 @@ local EXTENSIONS = {
 	[6] = { "GEN_NUM", 4, function(tree, body)
 		tree:add(f.ext_gen, body)
 	end },
+	[7] = { "CAP_BITS", 4, function(tree, body)
+		return string.format("0x%x", body:uint())
+	end },
 	[8] = { "SPORT_IDX", 1, function(tree, body)
 		tree:add(f.ext_sport_idx, body)
 	end },
@@ -383,6 +386,10 @@ local function kind_of(header)
 		return "pong"
 	elseif header.len == 0 and header.seq == "0" then
 		return "acknowledgment"
+	elseif bit32.btest(header.flags, 0x08) then
+		return "heartbeat"
+	elseif bit32.btest(header.flags, 0x10) then
+		return "heartbeat answer"
 	end
 	return "unknown kind of message"
 end
