@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""XRDS_DEST_STATUS says what is under way, and since when nothing came of it."""
+
+import signal
+
+TIMEOUT = 120
+PORT = 4150
+
+
+def _progress(rig, here: str, there: str) -> None:
+    sink = rig.b.start(f"test_sink {there} {PORT} {4 << 20}")
+    sink.expect("ready")
+    sink.kill(signal.SIGUSR1)
+    sink.expect("reading")
+    sender = rig.a.start(f"test_progress {here} {there} {PORT}")
+    sender.expect("idle")
+    rig.b.cut()
+    sender.kill(signal.SIGUSR1)
+    sender.expect("cut")
+    rig.b.join()
+    sender.expect("done")
+    rig.diag("; ".join(sender.wait().out.splitlines()))
+
+
+def _patient(rig) -> None:
+    """The connection outlives the cut: the device repeats for half a minute."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
+
+
+def test_inflight(rig):
+    """In flight is what the transport has, and progress is acknowledgments."""
+    _patient(rig)
+    _progress(rig, rig.a.ip, rig.b.ip)
+
+
+def test_inflight_ipv6(rig):
+    """The same over IPv6."""
+    _patient(rig)
+    _progress(rig, rig.a.ip6, rig.b.ip6)
