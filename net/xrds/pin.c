@@ -99,22 +99,42 @@ static u64 xrds_pin_pages(const struct rds_iovec *vec)
 	return ((end - 1) >> PAGE_SHIFT) - (vec->addr >> PAGE_SHIFT) + 1;
 }
 
+/* Is the mapping at @start a shared one? *nr becomes what of the pages are in it.
+ * A program that changes its mappings meanwhile has the pages of either of them.
+ */
+static bool xrds_pin_shared(unsigned long start, int *nr)
+{
+	const struct vm_area_struct *vma;
+	bool shared = false;
+
+	mmap_read_lock(current->mm);
+	vma = vma_lookup(current->mm, start);
+	if (vma) {
+		shared = vma->vm_flags & VM_MAYSHARE;
+		*nr = min_t(unsigned long, *nr,
+			    (vma->vm_end - start) >> PAGE_SHIFT);
+	}
+	mmap_read_unlock(current->mm);
+	return shared;
+}
+
 /* Pin pages for a device that only reads them. Pages of a private mapping that
  * nobody has written to yet are shared with others: the program's next store
  * would get it a page of its own, which the device does not see. So they are
- * pinned as if to be written, if the program may read them. Where that is not
- * possible the mapping is not private, and its pages stay the same.
+ * pinned as if to be written, if the program may read them. Those of a shared
+ * mapping stay the same, and to pin them for writing would write to the file:
+ * its holes would get blocks, and it another time.
  */
 static int xrds_pin_read(unsigned long start, int nr, struct page **pages)
 {
-	int n;
+	unsigned int flags = FOLL_LONGTERM;
 
+	if (!xrds_pin_shared(start, &nr))
+		flags |= FOLL_WRITE | FOLL_FORCE;
 	if (fault_in_readable((const char __user *)start,
 			      (size_t)nr << PAGE_SHIFT))
 		return -EFAULT;
-	n = pin_user_pages_fast(start, nr, FOLL_LONGTERM | FOLL_WRITE |
-				FOLL_FORCE, pages);
-	return n > 0 ? n : pin_user_pages_fast(start, nr, FOLL_LONGTERM, pages);
+	return pin_user_pages_fast(start, nr, flags, pages);
 }
 
 /* Pin one range and describe it; what was pinned is in @pin in any case. */

@@ -27,7 +27,7 @@ LOADED = ("virtio_pci", "virtio_console", "virtio_net", "crc32_generic",
 CARRIED = ("crc32c_generic", "rdma_cm", "rdma_ucm", "ib_uverbs", "rds",
            "rds_rdma", "rds_tcp", "veth", "dummy", "sch_netem", "sch_tbf",
            "sch_prio", "cls_u32", "siw", "crc32_pclmul", "9p", "9pnet_virtio",
-           "overlay")
+           "overlay", "ext4", "brd")
 PROGRAMS = ("bash", "date", "ip", "kmod", "rdma", "ss", "tc", "timeout")
 KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
 # Programs written for RDS, or against it, where the host has them.
