@@ -229,7 +229,7 @@ static void ext_encode(__u8 *ext, const struct xrds_wire_msg *msg)
 	}
 }
 
-/* What the answer to a heartbeat says: that heartbeats are answered. */
+/* What a heartbeat and its answer say: that heartbeats are answered. */
 static void ext_put_caps(__u8 *ext)
 {
 	ext[0] = XRDS_EXT_CAP_BITS;
@@ -309,7 +309,8 @@ void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg)
 	memset(hdr->ext, 0, sizeof(hdr->ext));
 	if (msg->has)
 		ext_encode(hdr->ext, msg);
-	else if (msg->flags & XRDS_F_HB_PONG && !msg->sport && !msg->dport)
+	else if (msg->flags & (XRDS_F_HB_PING | XRDS_F_HB_PONG) &&
+		 !msg->sport && !msg->dport)
 		ext_put_caps(hdr->ext);
 	hdr_seal(hdr);
 }

@@ -35,6 +35,7 @@ enum hostile_counter {
 	HOSTILE_C_REJECTED,	/* refused by the peer */
 	HOSTILE_C_ASKED,	/* requests of the peer */
 	HOSTILE_C_ACCEPTED,	/* of those, accepted */
+	HOSTILE_C_BEATS,	/* heartbeats that the peer has answered */
 	HOSTILE_NR_COUNTERS
 };
 
@@ -113,6 +114,8 @@ struct hostile_buf {
  * @event:	last event of the connection manager but disconnection
  * @down:	it has ended
  * @credits:	granted by the peer and not used
+ * @got:	number of the last message of a classic peer
+ * @beats:	heartbeats that it has answered
  * @gen:	makes packets
  * @send:	for SENDs
  * @recv:	for what the peer sends
@@ -126,6 +129,8 @@ struct hostile_link {
 	enum rdma_cm_event_type event;
 	bool down;
 	atomic_t credits;
+	u64 got;
+	atomic_t beats;
 	struct hostile_gen gen;
 	struct hostile_buf send[HOSTILE_NR_SENDS];
 	struct hostile_buf recv[HOSTILE_NR_RECVS];
@@ -163,7 +168,15 @@ int hostile_dial(const struct hostile_order *order, int ver);
 int hostile_brief(const struct hostile_order *order);
 int hostile_torn(const struct hostile_order *order);
 int hostile_gang(const struct hostile_order *order);
+struct hostile_link *hostile_link_dial(const struct hostile_order *order,
+				       int ver);
+struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit);
+int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
+		      u32 bytes);
 int hostile_flood(const struct hostile_order *order, bool maps);
+
+/* hostile_beat.c */
+int hostile_beat(const struct hostile_order *order);
 
 /* hostile_storm.c */
 int hostile_storm(const struct hostile_order *order);

@@ -93,28 +93,49 @@ static int post_recv(struct hostile_link *link, struct hostile_buf *buf)
 	return ib_post_recv(link->id->qp, &wr, NULL);
 }
 
+/* Only credits are looked at. */
+static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
+{
+	struct xrds_wire_hello hello;
+	struct xrds_wire_msg wm;
+
+	if (xrds_wire_hdr_decode(&wm, data, bytes, XRDS_VER_XRDS))
+		return;
+	atomic_add(wm.credit, &link->credits);
+	if (wm.kind == XRDS_KIND_CTL && wm.dport == XRDS_CTL_HELLO &&
+	    !xrds_wire_hello_decode(&hello, data + XRDS_WIRE_HDR_BYTES,
+				    wm.len))
+		atomic_add(hello.credits, &link->credits);
+	wake_up_all(&link->wait);
+}
+
+/* Only what is acknowledged is looked at, and answers to heartbeats. */
+static void recv_classic(struct hostile_link *link, const struct xrds_hdr *hdr)
+{
+	if (hdr->seq)
+		WRITE_ONCE(link->got, be64_to_cpu(hdr->seq));
+	if (!hdr->sport && !hdr->dport && hdr->flags & XRDS_F_HB_PONG) {
+		hostile_count(HOSTILE_C_BEATS);
+		atomic_inc(&link->beats);
+	}
+	wake_up_all(&link->wait);
+}
+
 static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct hostile_buf *buf = container_of(wc->wr_cqe, struct hostile_buf,
 					       cqe);
 	struct hostile_link *link = cq->cq_context;
-	struct xrds_wire_hello hello;
-	struct xrds_wire_msg wm;
 
 	if (wc->status != IB_WC_SUCCESS) {
 		WRITE_ONCE(link->down, true);
 		wake_up_all(&link->wait);
 		return;
 	}
-	if (!xrds_wire_hdr_decode(&wm, buf->data, wc->byte_len,
-				  XRDS_VER_XRDS)) {
-		atomic_add(wm.credit, &link->credits);
-		if (wm.kind == XRDS_KIND_CTL && wm.dport == XRDS_CTL_HELLO &&
-		    !xrds_wire_hello_decode(&hello, buf->data +
-					    XRDS_WIRE_HDR_BYTES, wm.len))
-			atomic_add(hello.credits, &link->credits);
-		wake_up_all(&link->wait);
-	}
+	if (link->gen.ver != XRDS_VER_XRDS)
+		recv_classic(link, buf->data);
+	else
+		recv_xrds(link, buf->data, wc->byte_len);
 	post_recv(link, buf);
 }
 
@@ -276,7 +297,7 @@ static bool may_send(struct hostile_link *link, bool credit)
 }
 
 /* A buffer, and a credit if wanted; NULL when the link is down. */
-static struct hostile_buf *next_buf(struct hostile_link *link, bool credit)
+struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit)
 {
 	struct hostile_buf *buf;
 
@@ -315,8 +336,8 @@ static int post_wr(struct hostile_link *link, struct hostile_buf *buf,
 }
 
 /* One SEND, also of more than the other end has room for */
-static int post_send(struct hostile_link *link, struct hostile_buf *buf,
-		     u32 bytes)
+int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
+		      u32 bytes)
 {
 	u32 first = min_t(u32, bytes, HOSTILE_BUF_BYTES);
 	struct ib_sge sge[2] = {
@@ -342,18 +363,18 @@ static int post_send(struct hostile_link *link, struct hostile_buf *buf,
 
 static bool send_hello(struct hostile_link *link)
 {
-	struct hostile_buf *buf = next_buf(link, false);
+	struct hostile_buf *buf = hostile_link_buf(link, false);
 
 	if (!buf)
 		return false;
 	link->gen.hello = true;
-	return !post_send(link, buf, hostile_gen_hello(&link->gen, buf->data));
+	return !hostile_link_send(link, buf, hostile_gen_hello(&link->gen, buf->data));
 }
 
 static bool send_wrong(struct hostile_link *link, bool fatal, bool behind,
 		       enum xrds_wire_err *err)
 {
-	struct hostile_buf *buf = next_buf(link, !behind);
+	struct hostile_buf *buf = hostile_link_buf(link, !behind);
 	u32 bytes;
 
 	if (!buf)
@@ -366,7 +387,7 @@ static bool send_wrong(struct hostile_link *link, bool fatal, bool behind,
 		hostile_count(HOSTILE_C_BEHIND);
 	else if (!fatal)
 		buf->count = HOSTILE_C_HARMLESS;
-	return !post_send(link, buf, bytes);
+	return !hostile_link_send(link, buf, bytes);
 }
 
 /* ---------------------------------------------------------------- fatal */
@@ -379,7 +400,7 @@ static bool send_rdma(struct hostile_link *link)
 		IB_WR_SEND_WITH_INV, IB_WR_RDMA_WRITE_WITH_IMM,
 	};
 	struct hostile_gen *gen = &link->gen;
-	struct hostile_buf *buf = next_buf(link, true);
+	struct hostile_buf *buf = hostile_link_buf(link, true);
 	struct ib_atomic_wr atomic = {};
 	struct ib_rdma_wr rdma = {};
 	struct ib_send_wr *wr;
@@ -412,13 +433,13 @@ static bool send_rdma(struct hostile_link *link)
 
 static bool send_oversize(struct hostile_link *link)
 {
-	struct hostile_buf *buf = next_buf(link, true);
+	struct hostile_buf *buf = hostile_link_buf(link, true);
 
 	if (!buf)
 		return false;
 	hostile_count(HOSTILE_C_WRONG);
 	hostile_gen_data(&link->gen, buf->data, 1 << 20);
-	return !post_send(link, buf, 2 * HOSTILE_BUF_BYTES);
+	return !hostile_link_send(link, buf, 2 * HOSTILE_BUF_BYTES);
 }
 
 /* The first packet of a message whose second one cannot be read: it takes a
@@ -426,7 +447,7 @@ static bool send_oversize(struct hostile_link *link)
  */
 static bool send_torn(struct hostile_link *link)
 {
-	struct hostile_buf *buf = next_buf(link, false);
+	struct hostile_buf *buf = hostile_link_buf(link, false);
 	struct ib_sge sge[2] = {};
 	struct ib_send_wr wr = {
 		.opcode		= IB_WR_SEND,
@@ -453,13 +474,13 @@ static bool send_overrun(struct hostile_link *link)
 	u32 i;
 
 	for (i = 0; i < OVERRUN; i++) {
-		buf = next_buf(link, false);
+		buf = hostile_link_buf(link, false);
 		if (!buf)
 			break;
 		hostile_count(HOSTILE_C_WRONG);
 		hostile_count(HOSTILE_C_BEHIND);
 		xrds_wire_hdr_encode(buf->data, &wm);
-		if (post_send(link, buf, sizeof(struct xrds_hdr)))
+		if (hostile_link_send(link, buf, sizeof(struct xrds_hdr)))
 			break;
 	}
 	return i;
@@ -612,7 +633,7 @@ int hostile_dial(const struct hostile_order *order, int ver)
 	return sent < order->count ? -ECONNREFUSED : 0;
 }
 
-static struct hostile_link *dial_again(const struct hostile_order *order,
+struct hostile_link *hostile_link_dial(const struct hostile_order *order,
 				       int ver)
 {
 	struct hostile_link *link = NULL;
@@ -672,7 +693,7 @@ int hostile_torn(const struct hostile_order *order)
 	u32 i;
 
 	for (i = 0; i < order->count && !hostile_over(); i++) {
-		link = dial_again(order, XRDS_VER_XRDS);
+		link = hostile_link_dial(order, XRDS_VER_XRDS);
 		if (!link)
 			continue;
 		hostile_count(HOSTILE_C_LINKS);
@@ -700,7 +721,7 @@ int hostile_gang(const struct hostile_order *order)
 		return -ENOMEM;
 	for (i = 0; i < n && !hostile_over(); i++) {
 		next.tos = i;
-		links[i] = dial_again(&next, XRDS_VER_XRDS);
+		links[i] = hostile_link_dial(&next, XRDS_VER_XRDS);
 		if (links[i])
 			hostile_count(HOSTILE_C_LINKS);
 	}
@@ -720,7 +741,7 @@ int hostile_gang(const struct hostile_order *order)
  */
 int hostile_flood(const struct hostile_order *order, bool maps)
 {
-	struct hostile_link *link = dial_again(order, XRDS_VER_XRDS);
+	struct hostile_link *link = hostile_link_dial(order, XRDS_VER_XRDS);
 	struct hostile_buf *buf;
 	u32 i, bytes;
 
@@ -730,13 +751,13 @@ int hostile_flood(const struct hostile_order *order, bool maps)
 	if (!send_hello(link))
 		goto out;
 	for (i = 0; i < order->count; i++) {
-		buf = next_buf(link, true);
+		buf = hostile_link_buf(link, true);
 		if (!buf)
 			break;
 		bytes = maps ? hostile_gen_map(&link->gen, buf->data) :
 			       hostile_gen_data(&link->gen, buf->data, 16000);
 		buf->count = HOSTILE_C_HARMLESS;
-		if (post_send(link, buf, bytes))
+		if (hostile_link_send(link, buf, bytes))
 			break;
 	}
 	hung_up(link, HZ);

@@ -16,6 +16,7 @@
  *   pretend	COUNT requests in the name of OTHER
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
+ *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
  *   cross	from now on who dials is told that he will be dialled
  *
  * All that is random follows from SEED. Several writers are several attackers.
@@ -52,6 +53,7 @@ static const char * const counter_names[] = {
 	[HOSTILE_C_REJECTED]	= "rejected",
 	[HOSTILE_C_ASKED]	= "asked",
 	[HOSTILE_C_ACCEPTED]	= "accepted",
+	[HOSTILE_C_BEATS]	= "beats",
 };
 
 static const char * const error_names[] = {
@@ -98,6 +100,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_flood(order, false);
 	if (!strcmp(kind, "maps"))
 		return hostile_flood(order, true);
+	if (!strcmp(kind, "beat"))
+		return hostile_beat(order);
 	if (!strcmp(kind, "cross"))
 		return hostile_cross();
 	return -EINVAL;
