@@ -329,8 +329,9 @@ static bool settled(void *arg)
 	return ok;
 }
 
-/* How far the calls got: messages and ops of the fuzzers. If all of their calls
- * were refused, nothing was tested.
+/* How far the calls got: messages and ops of the fuzzers. If all of their messages
+ * were refused, nothing was tested. Others are rare, and a short run may have none;
+ * and not all that was sent to the bystanders has been read.
  */
 static void achieved(const struct counters *before)
 {
@@ -340,8 +341,8 @@ static void achieved(const struct counters *before)
 		int least;
 	} all[] = {
 		{ "send_queued", true, LEAST },
-		{ "recv_delivered", true, LEAST },
-		{ "send_rdma", false, LEAST }, { "rdma_done", false, LEAST },
+		{ "recv_delivered", true, INT_MIN },
+		{ "send_rdma", false, 0 }, { "rdma_done", false, 0 },
 		{ "rdma_failed", false, 0 }, { "cong_send_error", false, 0 },
 		{ "limit_mem", false, 0 }, { "limit_pinned", false, 0 },
 		{ "limit_keys", false, 0 },
