@@ -150,6 +150,30 @@ static void ping(void)
 	close(fd);
 }
 
+static bool nothing_queued(void *fd)
+{
+	return !rds_outq(*(int *)fd);
+}
+
+/* Had the first one been answered, there would be three answers. */
+static void ping_disabled(void)
+{
+	union addr port0 = addr_of(tap_host, 0), from;
+	int fd = rds_bound(NULL);
+	char byte;
+
+	knob("net/rds/ping_enable", 0);
+	check_ret(rds_send(fd, NULL, 0, 0, &port0), 0);
+	check(tap_wait(nothing_queued, &fd, WAIT_MS));
+	knob("net/rds/ping_enable", 1);
+	for (int i = 0; i < 2; i++) {
+		check_ret(rds_send(fd, NULL, 0, 0, &port0), 0);
+		check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, &from), 0);
+	}
+	check_err(rds_recv(fd, &byte, 1, MSG_DONTWAIT, &from), EAGAIN);
+	close(fd);
+}
+
 /* ------------------------------------------------------------------ flags */
 
 static void flags_accepted(void)
@@ -513,6 +537,8 @@ static const struct tap_case cases[] = {
 	{ "unbound_port", "a message to an unbound port is dropped and counted",
 	  unbound_port, TAP_EACH_FAMILY, 0 },
 	{ "ping", "port 0 answers an empty message", ping, TAP_EACH_FAMILY, 0 },
+	{ "ping_disabled", "with net.rds.ping_enable=0 it does not",
+	  ping_disabled, TAP_EACH_FAMILY, 0 },
 	{ "flags_accepted", "MSG_DONTWAIT, MSG_NOSIGNAL, MSG_EOR are accepted",
 	  flags_accepted, 0, 0 },
 	{ "flags_refused", "every other flag is EOPNOTSUPP and sends nothing",
