@@ -22,6 +22,10 @@ enum {
 	EARLY_MS	= 80,		/* jiffies of a busy machine lag */
 	LATE_MS		= 3000,
 	POISON		= 0xa5,
+	FILL_BYTES	= 4096,
+	RCVBUF_BYTES	= 65536,
+	MOST		= 1000,		/* messages; far more than fit */
+	FAULTS		= 8,
 };
 
 /* A socket that has the message "hello" to itself waiting */
@@ -495,6 +499,50 @@ static void queued_before_bind(void)
 	close(rx);
 }
 
+/* How many messages a receiver takes before it is congested; they are numbered. */
+static int fill(int tx, const union addr *to, int begun)
+{
+	static int data[FILL_BYTES / sizeof(int)];
+	int n = begun;
+
+	for (; n < MOST; n++) {
+		data[0] = n;
+		if (rds_send(tx, data, sizeof(data), MSG_DONTWAIT, to) < 0)
+			break;
+	}
+	check(n < MOST);
+	check_eq(errno, ENOBUFS);
+	return n;
+}
+
+/* A message that cannot be copied out stays where it was, and counts. */
+static void fault_back(void)
+{
+	int tx = rds_bound(NULL), usual, n, rx[2];
+	int data[FILL_BYTES / sizeof(int)];
+	union addr to[2];
+
+	for (int i = 0; i < 2; i++) {
+		rx[i] = rds_bound(&to[i]);
+		rds_set_int(rx[i], SOL_SOCKET, SO_RCVBUF, RCVBUF_BYTES);
+	}
+	usual = fill(tx, &to[0], 0);
+	data[0] = 0;
+	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
+	data[0] = 1;
+	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
+	poll_one(rx[1], POLLIN, tap_ms(WAIT_MS));
+	for (int i = 0; i < FAULTS; i++)
+		check_err(rds_recv(rx[1], (void *)8, FILL_BYTES, MSG_DONTWAIT,
+				   NULL), EFAULT);
+	check_eq(fill(tx, &to[1], 2), usual);
+	for (n = 0; n < usual; n++) {
+		check_eq(rds_recv(rx[1], data, sizeof(data), MSG_DONTWAIT,
+				  NULL), sizeof(data));
+		check_eq(data[0], n);
+	}
+}
+
 static const struct tap_case cases[] = {
 	{ "nothing", "nothing to read: EAGAIN when it must not wait", nothing,
 	  0, 0 },
@@ -526,6 +574,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "outq", "SIOCOUTQ is what the peer's kernel does not have yet", outq,
 	  TAP_EACH_FAMILY, 0 },
+	{ "fault_back", "a message that cannot be copied out stays, and counts",
+	  fault_back, TAP_EACH_FAMILY, 0 },
 	{ "delayed", "the loopback's delay knob delays", delayed, 0, 0 },
 	{ "queued_before_bind", "a port's earlier messages are not its own",
 	  queued_before_bind, TAP_EACH_FAMILY, 0 },
