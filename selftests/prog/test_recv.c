@@ -499,13 +499,18 @@ static void queued_before_bind(void)
 	close(rx);
 }
 
-/* How many messages a receiver takes before it is congested; they are numbered. */
+/*
+ * How many messages a receiver takes before it is congested; they are numbered.
+ * Each has been delivered before the next is sent. Which one is refused then
+ * depends on what the receiver holds, not on when the delivery runs.
+ */
 static int fill(int tx, const union addr *to, int begun)
 {
 	static int data[FILL_BYTES / sizeof(int)];
 	int n = begun;
 
 	for (; n < MOST; n++) {
+		must_wait(outq_empty, &tx, WAIT_MS);
 		data[0] = n;
 		if (rds_send(tx, data, sizeof(data), MSG_DONTWAIT, to) < 0)
 			break;
@@ -531,7 +536,7 @@ static void fault_back(void)
 	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
 	data[0] = 1;
 	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
-	poll_one(rx[1], POLLIN, tap_ms(WAIT_MS));
+	must_wait(outq_empty, &tx, WAIT_MS);
 	for (int i = 0; i < FAULTS; i++)
 		check_err(rds_recv(rx[1], (void *)8, FILL_BYTES, MSG_DONTWAIT,
 				   NULL), EFAULT);

@@ -50,5 +50,6 @@ def test_congested(rig):
         for sink in sinks:
             sink.kill()
             sink.wait(check=False)
+        rig.a.run("settled 20", timeout=60)
     finally:
         rig.b.run(f"ip addr del {SECOND}/24 dev eth0")

@@ -86,6 +86,8 @@ def test_barriers(rig):
     other = rig.b.start(f"test_serve {second}")
     other.expect("ready")
     _mode(rig, "barriers", second, held=True)
+    # what is not acknowledged when the address goes is kept for long
+    rig.a.run("settled 20", timeout=60)
     other.kill()
     other.wait(check=False)
     rig.b.run(f"ip addr del {second}/24 dev eth0")
