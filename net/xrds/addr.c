@@ -17,7 +17,7 @@
 #include <net/ip.h>
 #include <net/route.h>
 
-#include "sock.h"
+#include "sock/sock.h"
 #include "xrds.h"
 
 enum {

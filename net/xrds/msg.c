@@ -17,9 +17,9 @@
 #include <linux/sched.h>
 #include <linux/uio.h>
 
-#include "dest.h"
+#include "sock/dest.h"
 #include "msg.h"
-#include "rdma.h"
+#include "rdma/rdma.h"
 #include "xrds.h"
 
 enum {

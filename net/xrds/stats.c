@@ -26,7 +26,7 @@ static const struct xrds_counter_text xrds_counter_texts[] = {
 #include "list_counters.h"
 #undef X
 #define X(sym, name, text) { "wire_" #name, "input refused: " text }
-#include "list_wire_errors.h"
+#include "wire/list_errors.h"
 #undef X
 };
 

@@ -25,11 +25,11 @@
 
 #include <linux/tracepoint.h>
 
-#include "conn.h"
-#include "dest.h"
+#include "conn/conn.h"
+#include "sock/dest.h"
 #include "msg.h"
-#include "rdma.h"
-#include "sock.h"
+#include "rdma/rdma.h"
+#include "sock/sock.h"
 #include "xrds.h"
 
 #define XRDS_TP_ADDRS \

@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #include <net/net_namespace.h>
 
-#include "conn.h"
+#include "conn/conn.h"
 #include "transport.h"
 #include "xrds.h"
 

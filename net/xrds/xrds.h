@@ -50,7 +50,7 @@
 #include <net/sock.h>
 
 #include "compat.h"
-#include "wire.h"
+#include "wire/wire.h"
 #include <linux/xrds.h>
 
 struct xrds_conn;

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The orderly end of a connection, and the collection of idle ones.
+ *
+ * The side that wants to end says BYE behind everything it has sent, and then
+ * nothing but acknowledgments: it is CLOSING. The other side, PARTING, says
+ * BYE_ACK behind everything it has sent, and then nothing. BYE_ACK
+ * acknowledges all that was received, so the first side has nothing in flight
+ * any more; it acknowledges what it has received itself, waits until the
+ * peer's device has that, and disconnects. The second side waits for
+ * the disconnection and for its last acknowledgment, whichever is later. What
+ * was queued in between stays queued, and goes over the next connection.
+ * state.c goes through what can come in between.
+ *
+ * Each wait is bounded. The disconnection may get lost on its way: then the
+ * second side has waited for nothing else, and that was an end in order as well.
+ * An end that was cut short is one like any other loss of a connection: both
+ * sides keep their memory, and settle when they meet again.
+ *
+ * Idle is a connection without messages either way for net.xrds.idle_ms, with
+ * nothing queued and nobody who waits for the end of congestion. The worker
+ * looks from time to time whether the sequence numbers have moved; so nothing
+ * is to be done where messages are sent and received, and heartbeats do not
+ * count. After an orderly end the connection itself is freed: its numbers and
+ * its incarnation are of no further use, because nothing is in flight. One that
+ * is down for other reasons stays as long as a socket is bound here, since the
+ * peer may ask what has arrived; then it goes, too. One that was never up goes
+ * soon after an attempt has failed, unless somebody wants another. In a
+ * namespace other than the first all are idle as soon as its last socket is
+ * closed, and end, whatever their peers do, as soon as none lingers.
+ */
+#include <linux/xrds_netlink.h>
+
+#include "conn/conn.h"
+#include "tracepoints.h"
+#include "transport.h"
+#include "xrds.h"
+
+enum {
+	/* how long unload and removal of a device wait for the peer */
+	XRDS_CLOSE_MS		= 2000,
+	/* parts of idle_ms after which the worker looks again */
+	XRDS_IDLE_LOOKS		= 4,
+	/* how often, when nobody is going to have any use for it */
+	XRDS_ORPHAN_MS		= 100,
+};
+
+/* ----------------------------------------------------------- orderly end */
+
+static void xrds_close_tell(struct xrds_conn *conn, bool orderly)
+{
+	const struct xrds_closing *why = &conn->closing;
+
+	if (why->kill)
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_GONE, 0);
+	else if (why->removed)
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_DEVICE, 0);
+	else if (!orderly)
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_LOST, -ECONNRESET);
+	else
+		xrds_nl_conn_down(conn, why->idle ? XRDS_DOWN_REASON_IDLE :
+				  XRDS_DOWN_REASON_PEER, 0);
+}
+
+/* After everything else: what becomes of the connection. */
+static void xrds_close_end(struct xrds_conn *conn, bool orderly)
+{
+	struct xrds_closing why = conn->closing;
+
+	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
+	xrds_close_tell(conn, orderly);
+	xrds_state_stop(conn);
+	/* a classic peer does not say what it has received */
+	conn->settled = orderly && !conn->classic.on;
+	if (conn->settled)
+		xrds_xmit_settle(conn);
+	if (why.kill) {
+		xrds_state_kill(conn);
+		return;
+	}
+	/* ops are not for later, unless nothing has happened */
+	if (why.removed || !orderly)
+		xrds_xmit_drop_ops(conn, true);
+	if (why.idle && orderly && xrds_close_forget(conn))
+		return;
+	xrds_state_down(conn, why.removed || !orderly);
+	/* it was not taken while we were busy */
+	if (READ_ONCE(conn->pending))
+		xrds_conn_event(conn, XRDS_EV_REQUEST);
+}
+
+/* Does the peer's device have all that we have said? As transport->flushed() */
+static int xrds_close_heard(struct xrds_conn *conn)
+{
+	return conn->trans->flushed ? conn->trans->flushed(conn) : 1;
+}
+
+static bool xrds_close_acks(struct xrds_conn *conn)
+{
+	bool acks;
+
+	spin_lock_bh(&conn->tx_lock);
+	acks = conn->tx_ack_sent == READ_ONCE(conn->rx_ack);
+	spin_unlock_bh(&conn->tx_lock);
+	return acks;
+}
+
+/* The peer has nothing in flight toward us once it has our acknowledgment. */
+static int xrds_close_flush(struct xrds_conn *conn)
+{
+	if (!xrds_close_acks(conn)) {
+		set_bit(0, &conn->tx_ack_due);
+		xrds_xmit_pump(conn);
+		if (!xrds_close_acks(conn))
+			return min(xrds_close_heard(conn), 0);
+	}
+	return xrds_close_heard(conn);
+}
+
+static bool xrds_close_due(struct xrds_conn *conn)
+{
+	bool due;
+
+	spin_lock_bh(&conn->tx_lock);
+	due = conn->tx_bye;
+	spin_unlock_bh(&conn->tx_lock);
+	return due;
+}
+
+static bool xrds_close_acked(struct xrds_conn *conn)
+{
+	bool acked;
+
+	spin_lock_bh(&conn->lock);
+	acked = list_empty(&conn->inflight);
+	spin_unlock_bh(&conn->lock);
+	return acked;
+}
+
+/**
+ * xrds_close_check - is the end reached?
+ * @conn: connection that is CLOSING or PARTING
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_check(struct xrds_conn *conn)
+{
+	bool due = xrds_close_due(conn);
+	int ret;
+
+	if (conn->state == XRDS_ST_CLOSING) {
+		if (!conn->closing.answered || due)
+			return;
+		ret = xrds_close_flush(conn);
+		if (ret)
+			xrds_close_end(conn, ret > 0);
+		return;
+	}
+	if (!conn->closing.gone)
+		return;
+	if (due)
+		/* it did not wait for our answer */
+		xrds_close_end(conn, false);
+	else if (xrds_close_acked(conn))
+		xrds_close_end(conn, true);
+}
+
+static void xrds_close_say(struct xrds_conn *conn, enum xrds_state state,
+			   u8 type, unsigned int ms)
+{
+	spin_lock_bh(&conn->tx_lock);
+	WRITE_ONCE(conn->tx_closing, true);
+	conn->tx_bye = type;
+	spin_unlock_bh(&conn->tx_lock);
+	/* there is no word for it: it is the last acknowledgment that is sent */
+	conn->closing.answered |= conn->classic.on;
+	xrds_state_set(conn, state, xrds_state_deadline(ms));
+	xrds_xmit_pump(conn);
+}
+
+static unsigned int xrds_close_patience(const struct xrds_conn *conn)
+{
+	return READ_ONCE(conn->xn->connect_timeout_ms);
+}
+
+/**
+ * xrds_close_for - end a connection for a reason that cannot wait long
+ * @conn: connection that is UP, CLOSING or PARTING
+ * @ev: the reason, XRDS_EV_DESTROY or XRDS_EV_REMOVED
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_for(struct xrds_conn *conn, enum xrds_event ev)
+{
+	if (ev == XRDS_EV_DESTROY)
+		conn->closing.kill = true;
+	else
+		conn->closing.removed = true;
+
+	if (conn->key.loop)
+		xrds_close_end(conn, true);
+	else if (conn->state == XRDS_ST_UP)
+		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
+			       XRDS_CLOSE_MS);
+	else
+		xrds_state_set(conn, conn->state,
+			       xrds_state_deadline(XRDS_CLOSE_MS));
+}
+
+/**
+ * xrds_close_part - the peer's BYE has come
+ * @conn: connection that is UP
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_part(struct xrds_conn *conn)
+{
+	conn->closing.peer = true;
+	xrds_close_say(conn, XRDS_ST_PARTING, XRDS_CTL_BYE_ACK,
+		       xrds_close_patience(conn));
+}
+
+/**
+ * xrds_close_answer - the peer's BYE has come, as we are saying ours
+ * @conn: connection that is CLOSING
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_answer(struct xrds_conn *conn)
+{
+	bool said;
+
+	conn->closing.peer = true;
+	spin_lock_bh(&conn->tx_lock);
+	/* our own may not have got out yet: then the answer is enough */
+	said = conn->tx_bye != XRDS_CTL_BYE;
+	conn->tx_bye = XRDS_CTL_BYE_ACK;
+	spin_unlock_bh(&conn->tx_lock);
+	if (!said)
+		xrds_state_set(conn, XRDS_ST_PARTING, conn->deadline);
+	xrds_xmit_pump(conn);
+	xrds_close_check(conn);
+}
+
+/**
+ * xrds_close_answered - the peer's BYE_ACK has come
+ * @conn: connection that is CLOSING
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_answered(struct xrds_conn *conn)
+{
+	conn->closing.answered = true;
+	xrds_close_check(conn);
+}
+
+/**
+ * xrds_close_gone - the peer has disconnected, or the endpoint is broken
+ * @conn: connection that is CLOSING or PARTING
+ * @error: how
+ *
+ * A disconnection in order may be heard of before the peer's last words, which
+ * are here already. The deadline bounds the wait for them.
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_gone(struct xrds_conn *conn, int error)
+{
+	bool more = error == -ECONNRESET && conn->closing.peer;
+
+	conn->closing.gone = true;
+	xrds_close_check(conn);
+	if (!more && (conn->state == XRDS_ST_CLOSING ||
+		      conn->state == XRDS_ST_PARTING))
+		xrds_close_end(conn, false);
+}
+
+/**
+ * xrds_close_expire - the peer has not answered in time
+ * @conn: connection that is CLOSING or PARTING
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_expire(struct xrds_conn *conn)
+{
+	bool orderly;
+
+	/* That the peer has disconnected is told by a datagram, and that is not
+	 * repeated. Nothing depends on it.
+	 */
+	orderly = conn->state == XRDS_ST_PARTING && !xrds_close_due(conn) &&
+		  xrds_close_acked(conn) && xrds_close_heard(conn) > 0;
+	if (!orderly)
+		xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
+	xrds_close_end(conn, orderly);
+}
+
+/**
+ * xrds_close_xmit - say what is to be said at the end
+ * @conn: connection with @tx_closing
+ *
+ * Context: the pump, tx_lock held.
+ * Return: 0, or what the transport's xmit_ctl() returned.
+ */
+int xrds_close_xmit(struct xrds_conn *conn)
+{
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!conn->tx_bye)
+		return 0;
+	ret = conn->trans->xmit_ctl(conn, conn->tx_bye, NULL, 0);
+	if (ret)
+		return ret;
+	conn->tx_bye = 0;
+	/* the worker may wait for that alone */
+	xrds_conn_event(conn, XRDS_EV_IDLE);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ idle */
+
+/* Nothing to deliver, nobody who waits, nothing that is coming */
+static bool xrds_close_unused(struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return !xrds_xmit_wanted(conn) && list_empty(&conn->cong_waiters) &&
+	       !conn->pending;
+}
+
+/* Is there no socket left in the namespace, not even one that lingers? What is
+ * queued then is the kernel's own, and must not keep the namespace alive.
+ */
+static bool xrds_close_ownerless(const struct xrds_conn *conn)
+{
+	return xrds_conns_orphaned(conn->xn) &&
+	       !atomic_read(&conn->xn->nr_socks);
+}
+
+static bool xrds_close_quiet(struct xrds_conn *conn)
+{
+	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
+
+	if (xrds_conns_orphaned(conn->xn))
+		return true;
+	return ms && time_after_eq(jiffies, conn->quiet.since +
+					    msecs_to_jiffies(ms));
+}
+
+/* It was never up, and not for want of an attempt: who has asked for it is
+ * gone, and must leave nothing behind.
+ */
+static bool xrds_close_stranger(const struct xrds_conn *conn)
+{
+	return conn->state == XRDS_ST_DOWN && conn->ep_gen > 1 &&
+	       !conn->peer_inc && !conn->classic.heard && !conn->key.loop;
+}
+
+/**
+ * xrds_close_look_at - when to look whether a connection is idle
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ * Return: jiffies, 0: never.
+ */
+unsigned long xrds_close_look_at(const struct xrds_conn *conn)
+{
+	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
+	unsigned long now = jiffies, soon, due;
+
+	if (xrds_conns_orphaned(conn->xn) || xrds_close_stranger(conn))
+		return xrds_state_deadline(XRDS_ORPHAN_MS);
+	if (!ms)
+		return 0;
+	due = conn->quiet.since + msecs_to_jiffies(ms);
+	soon = now + msecs_to_jiffies(ms / XRDS_IDLE_LOOKS) + 1;
+	if (time_after(due, now) && time_before(due, soon))
+		soon = due;
+	return soon ?: 1;
+}
+
+/**
+ * xrds_close_collect - end a connection if it is idle
+ * @conn: connection that is UP
+ *
+ * Context: the connection's work.
+ * Return: whether its end has begun.
+ */
+bool xrds_close_collect(struct xrds_conn *conn)
+{
+	u64 tx_seq = READ_ONCE(conn->tx_seq);
+	u64 rx_next = READ_ONCE(conn->rx_next);
+	bool ownerless = xrds_close_ownerless(conn);
+	bool unused;
+
+	/* it would dial again at once, if there is somebody to dial to */
+	if (conn->classic.on && !ownerless)
+		return false;
+	if (conn->quiet.tx_seq != tx_seq || conn->quiet.rx_next != rx_next) {
+		conn->quiet.tx_seq = tx_seq;
+		conn->quiet.rx_next = rx_next;
+		conn->quiet.since = jiffies;
+	}
+	spin_lock_bh(&conn->lock);
+	unused = xrds_close_unused(conn);
+	spin_unlock_bh(&conn->lock);
+	if (!ownerless &&
+	    (!unused || !xrds_close_quiet(conn) || xrds_cong_told(conn)))
+		return false;
+
+	conn->closing.idle = true;
+	if (conn->key.loop)
+		xrds_close_end(conn, true);
+	else
+		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
+			       ownerless ? XRDS_CLOSE_MS :
+					   xrds_close_patience(conn));
+	return true;
+}
+
+/**
+ * xrds_close_forget - make a connection DEAD unless somebody needs it
+ * @conn: connection without endpoint
+ *
+ * Context: the connection's work.
+ * Return: whether it is dead.
+ */
+bool xrds_close_forget(struct xrds_conn *conn)
+{
+	bool dead;
+
+	/* Who queues a message does so under the lock: either we see it, or
+	 * he sees DEAD, and does not find us in the table again.
+	 */
+	spin_lock_bh(&conn->lock);
+	dead = xrds_close_unused(conn);
+	if (dead) {
+		xrds_conn_unhash(conn);
+		trace_xrds_conn_state(conn, XRDS_ST_DEAD);
+		WRITE_ONCE(conn->state, XRDS_ST_DEAD);
+	}
+	spin_unlock_bh(&conn->lock);
+	if (!dead)
+		return false;
+	xrds_count(conn->xn, XRDS_C_CONN_COLLECTED);
+	xrds_state_bury(conn);
+	return true;
+}
+
+/**
+ * xrds_close_rest - a connection is down, and nobody wants it
+ * @conn: connection that is DOWN
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_rest(struct xrds_conn *conn)
+{
+	bool known = conn->peer_inc || conn->classic.heard;
+	bool free = conn->settled || conn->key.loop || !known ||
+		    !xrds_conn_has_socks(conn);
+
+	if (free && (xrds_close_stranger(conn) || xrds_close_quiet(conn)) &&
+	    xrds_close_forget(conn))
+		return;
+	xrds_state_set(conn, XRDS_ST_DOWN, xrds_close_look_at(conn));
+}

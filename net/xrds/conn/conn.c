@@ -1,0 +1,725 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Connections: one between two nodes (for each type of service and lane),
+ * whoever talks over it. This file has their table, their life and the events
+ * that reach them; state.c says what an event does.
+ *
+ * A connection is made by the first message toward a node or by the node's
+ * request, is found through one table per namespace, and outlives the
+ * endpoints that the transport makes for it: an endpoint is one life of a QP,
+ * thrown away at the first error. Messages, sequence numbers and back-off
+ * belong to the connection.
+ *
+ * An event is a bit in conn->events. Those of an endpoint carry its
+ * generation, so that what one that is gone still announces is ignored.
+ *
+ * Removal: make_dead (the worker has stopped the endpoint, drops what is
+ * queued, takes the connection out of the table, and sets DEAD, after which
+ * no event queues the work), then the table's reference is dropped, then the
+ * last user's, and the memory goes after a grace period.
+ */
+#include <linux/random.h>
+
+#include "conn/conn.h"
+#include "msg.h"
+#include "sock/sock.h"
+#include "tracepoints.h"
+#include "transport.h"
+#include "xrds.h"
+
+/* how long unload waits for closed sockets' messages to be taken */
+enum { XRDS_CONN_FLUSH_MS = 2000 };
+
+/* works of connections, and those of sockets that hand them something */
+struct workqueue_struct *xrds_conn_wq;
+
+static const struct rhashtable_params xrds_conn_params = {
+	.key_len	= sizeof(struct xrds_conn_key),
+	.key_offset	= offsetof(struct xrds_conn, key),
+	.head_offset	= offsetof(struct xrds_conn, node),
+	.automatic_shrinking = true,
+};
+
+/* ------------------------------------------------------------- lifetime */
+
+/**
+ * xrds_conn_get - take a reference on a connection
+ * @conn: connection the caller has a reference on, or holds a lock that does
+ *
+ * Context: any.
+ */
+void xrds_conn_get(struct xrds_conn *conn)
+{
+	refcount_inc(&conn->ref);
+	trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref), _RET_IP_);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_get);
+
+static void xrds_conn_free(struct rcu_head *rcu)
+{
+	struct xrds_conn *conn = container_of(rcu, struct xrds_conn, rcu);
+	struct xrds_net *xn = conn->xn;
+
+	xrds_limit_uncharge(xn, conn->user, XRDS_LIMIT_CONNS, 1);
+	if (!conn->user)
+		atomic_dec(&xn->nr_asked);
+	xrds_user_put(conn->user);
+	kfree(conn);
+	if (atomic_dec_and_test(&xn->nr_conns))
+		wake_up_all(&xn->gone);
+}
+
+/**
+ * xrds_conn_put - drop a reference on a connection
+ * @conn: connection
+ *
+ * Context: any.
+ */
+void xrds_conn_put(struct xrds_conn *conn)
+{
+	trace_xrds_ref_put("conn", conn, refcount_read(&conn->ref) - 1,
+			   _RET_IP_);
+	/* the worker has emptied every queue before it dropped the table's */
+	if (refcount_dec_and_test(&conn->ref))
+		call_rcu(&conn->rcu, xrds_conn_free);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_put);
+
+static void xrds_conn_push(struct work_struct *work)
+{
+	struct xrds_conn *conn = container_of(to_delayed_work(work),
+					      struct xrds_conn, push_work);
+
+	xrds_xmit_pump(conn);
+	xrds_conn_put(conn);
+}
+
+static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
+					 struct xrds_user *user,
+					 const struct xrds_conn_key *key,
+					 const struct xrds_transport *trans,
+					 gfp_t gfp)
+{
+	struct xrds_conn *conn;
+	int ret;
+
+	ret = xrds_limit_charge(xn, user, XRDS_LIMIT_CONNS, 1);
+	if (ret)
+		return ERR_PTR(ret);
+	conn = kzalloc(sizeof(*conn), gfp);
+	if (!conn) {
+		xrds_limit_uncharge(xn, user, XRDS_LIMIT_CONNS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
+
+	conn->key = *key;
+	conn->xn = xn;
+	conn->user = xrds_user_get(user);
+	conn->trans = trans;
+	/* the table's reference and the caller's */
+	refcount_set(&conn->ref, 2);
+	INIT_LIST_HEAD(&conn->list);
+	INIT_DELAYED_WORK(&conn->work, xrds_state_work);
+	INIT_DELAYED_WORK(&conn->ack_work, xrds_recv_ack_work);
+	INIT_DELAYED_WORK(&conn->push_work, xrds_conn_push);
+	spin_lock_init(&conn->tx_lock);
+	spin_lock_init(&conn->lock);
+	INIT_LIST_HEAD(&conn->sendq);
+	INIT_LIST_HEAD(&conn->bulkq);
+	conn->bulk_over = U32_MAX;
+	INIT_LIST_HEAD(&conn->inflight);
+	INIT_LIST_HEAD(&conn->ops);
+	INIT_LIST_HEAD(&conn->users);
+	INIT_LIST_HEAD(&conn->cong_waiters);
+	skb_queue_head_init(&conn->cong_rx);
+	xa_init(&conn->cong);
+	conn->state = XRDS_ST_DOWN;
+	conn->ep_gen = 1;
+	conn->rx_next = 1;
+	conn->quiet.since = jiffies;
+	conn->epoch = get_random_u32();
+	do {
+		conn->inc = get_random_u64();
+	} while (!conn->inc);
+	atomic_inc(&xn->nr_conns);
+	if (!user)
+		atomic_inc(&xn->nr_asked);
+	return conn;
+}
+
+/**
+ * xrds_conn_find - find a connection
+ * @xn: namespace
+ * @key: which
+ *
+ * Context: any.
+ * Return: the connection with a reference, or NULL.
+ */
+struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
+				 const struct xrds_conn_key *key)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	conn = rhashtable_lookup(&xn->conns, key, xrds_conn_params);
+	if (conn && !refcount_inc_not_zero(&conn->ref))
+		conn = NULL;
+	rcu_read_unlock();
+	if (conn)
+		trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref),
+				   _RET_IP_);
+	return conn;
+}
+EXPORT_SYMBOL_GPL(xrds_conn_find);
+
+/**
+ * xrds_conn_get_for - find or make a connection
+ * @xn: namespace
+ * @user: on whose account a new one is; NULL: the peer wants it
+ * @key: which
+ * @trans: transport of a new one
+ * @gfp: allocation flags
+ *
+ * Context: as @gfp says.
+ * Return: the connection with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT when
+ * there are too many, -ENETDOWN when the namespace or the transport is going
+ * away.
+ */
+struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
+				    const struct xrds_conn_key *key,
+				    const struct xrds_transport *trans,
+				    gfp_t gfp)
+{
+	struct xrds_conn *conn, *old;
+
+	conn = xrds_conn_find(xn, key);
+	if (conn)
+		return conn;
+
+	conn = xrds_conn_alloc(xn, user, key, trans, gfp);
+	if (IS_ERR(conn))
+		return conn;
+
+	/* xn->lock orders us with xrds_conn_destroy_all() */
+	spin_lock_bh(&xn->lock);
+	if (xn->exiting || READ_ONCE(trans->leaving)) {
+		old = ERR_PTR(-ENETDOWN);
+		goto out;
+	}
+	rcu_read_lock();
+	old = rhashtable_lookup_get_insert_fast(&xn->conns, &conn->node,
+						xrds_conn_params);
+	if (!old)
+		list_add_tail_rcu(&conn->list, &xn->conn_list);
+	else if (!IS_ERR(old) && !refcount_inc_not_zero(&old->ref))
+		old = ERR_PTR(-ENOMEM);
+	rcu_read_unlock();
+out:
+	spin_unlock_bh(&xn->lock);
+	if (!old) {
+		/* nothing else may ever happen to it: it is idle from now on */
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+		return conn;
+	}
+
+	xrds_conn_put(conn);
+	xrds_conn_put(conn);
+	return old;
+}
+EXPORT_SYMBOL_GPL(xrds_conn_get_for);
+
+/**
+ * xrds_conn_unhash - take a connection out of the table
+ * @conn: connection; the caller owns the table's reference from now on
+ *
+ * Context: the connection's work; conn->lock may be held.
+ */
+void xrds_conn_unhash(struct xrds_conn *conn)
+{
+	struct xrds_net *xn = conn->xn;
+
+	spin_lock_bh(&xn->lock);
+	rhashtable_remove_fast(&xn->conns, &conn->node, xrds_conn_params);
+	list_del_rcu(&conn->list);
+	spin_unlock_bh(&xn->lock);
+}
+
+/* --------------------------------------------------------------- events */
+
+static void __xrds_conn_event(struct xrds_conn *conn, enum xrds_event ev)
+{
+	lockdep_assert_held(&conn->lock);
+
+	/* make_dead sets DEAD under the lock: no work is queued after it */
+	if (conn->state == XRDS_ST_DEAD)
+		return;
+	trace_xrds_conn_event(conn, ev, ev == XRDS_EV_ERROR ? conn->error : 0);
+	conn->events |= BIT(ev);
+	mod_delayed_work(xrds_conn_wq, &conn->work, 0);
+}
+
+/**
+ * xrds_conn_event - record an event that concerns the connection
+ * @conn: connection
+ * @ev: event
+ *
+ * Context: any.
+ */
+void xrds_conn_event(struct xrds_conn *conn, enum xrds_event ev)
+{
+	spin_lock_bh(&conn->lock);
+	__xrds_conn_event(conn, ev);
+	spin_unlock_bh(&conn->lock);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_event);
+
+/**
+ * xrds_conn_ep_event - record an event of an endpoint
+ * @conn: connection
+ * @gen: value of conn->ep_gen when the endpoint was made
+ * @ev: event
+ * @error: with XRDS_EV_ERROR the reason, negative errno; the first one counts
+ *
+ * Context: any.
+ */
+void xrds_conn_ep_event(struct xrds_conn *conn, u32 gen, enum xrds_event ev,
+			int error)
+{
+	spin_lock_bh(&conn->lock);
+	if (conn->ep_gen == gen) {
+		if (ev == XRDS_EV_ERROR && !(conn->events & BIT(ev)))
+			conn->error = error;
+		__xrds_conn_event(conn, ev);
+	}
+	spin_unlock_bh(&conn->lock);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_ep_event);
+
+/**
+ * xrds_conn_wire_error - the peer broke the protocol
+ * @conn: connection
+ * @gen: see xrds_conn_ep_event()
+ * @err: what it did
+ *
+ * Context: any.
+ */
+void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
+			  enum xrds_wire_err err)
+{
+	xrds_count(conn->xn, err == XRDS_WIRE_CSUM ?
+			     XRDS_C_RECV_DROP_BAD_CHECKSUM :
+			     XRDS_C_WIRE + err);
+	net_warn_ratelimited("xrds: %pI6c: dropping the connection: %s\n",
+			     &conn->key.faddr, xrds_wire_strerror(err));
+	xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, -EPROTO);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_wire_error);
+
+/**
+ * xrds_conn_request - the peer wants to connect
+ * @conn: connection
+ * @req: its request; on success owned by the connection
+ *
+ * Context: any.
+ * Return: false when a request waits already or the connection is dead.
+ */
+bool xrds_conn_request(struct xrds_conn *conn, struct xrds_request *req)
+{
+	bool taken = false;
+
+	spin_lock_bh(&conn->lock);
+	if (!conn->pending && conn->state != XRDS_ST_DEAD) {
+		conn->pending = req;
+		__xrds_conn_event(conn, XRDS_EV_REQUEST);
+		taken = true;
+	}
+	spin_unlock_bh(&conn->lock);
+	return taken;
+}
+EXPORT_SYMBOL_GPL(xrds_conn_request);
+
+/**
+ * xrds_conn_take_pending - take over the request that waits
+ * @conn: connection
+ *
+ * Context: any; the caller becomes the owner.
+ * Return: the request, or NULL.
+ */
+struct xrds_request *xrds_conn_take_pending(struct xrds_conn *conn)
+{
+	struct xrds_request *req;
+
+	spin_lock_bh(&conn->lock);
+	req = conn->pending;
+	conn->pending = NULL;
+	spin_unlock_bh(&conn->lock);
+	return req;
+}
+EXPORT_SYMBOL_GPL(xrds_conn_take_pending);
+
+/**
+ * xrds_conn_delay_ack - send an acknowledgment later
+ * @conn: connection with an endpoint
+ * @ms: how much later, milliseconds
+ *
+ * Context: the receive path; the worker cancels it after that has ended.
+ */
+void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms)
+{
+	queue_delayed_work(xrds_conn_wq, &conn->ack_work,
+			   msecs_to_jiffies(ms));
+}
+
+/**
+ * xrds_conn_push_later - see to it that what is queued is posted, in a moment
+ * @conn: connection
+ *
+ * Who runs the work already, and is too far to see the message, does not keep
+ * us from queueing it again.
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_conn_push_later(struct xrds_conn *conn)
+{
+	xrds_conn_get(conn);
+	if (!queue_delayed_work(xrds_conn_wq, &conn->push_work, 1))
+		xrds_conn_put(conn);
+}
+
+/**
+ * xrds_conn_fill_hello - what we tell the peer about this connection
+ * @conn: connection
+ * @hello: result; the transport adds what is its own
+ *
+ * The peer's own may be coming in at this moment, see xrds_conn_hello().
+ *
+ * Context: the connection's work.
+ */
+void xrds_conn_fill_hello(struct xrds_conn *conn,
+			  struct xrds_wire_hello *hello)
+{
+	memset(hello, 0, sizeof(*hello));
+	hello->revision = XRDS_REVISION_FIRST;
+	hello->lane = conn->key.lane;
+	hello->epoch = conn->epoch;
+	hello->inc = conn->inc;
+	/* what one peer has sent must not be acknowledged to another */
+	spin_lock_bh(&conn->lock);
+	hello->peer_inc = conn->peer_inc;
+	/* numbers of a classic peer are nobody's */
+	hello->ack = conn->peer_inc ? conn->rx_next - 1 : 0;
+	spin_unlock_bh(&conn->lock);
+	hello->age_ms = min_t(u64, jiffies_to_msecs(jiffies - conn->xn->born),
+			      U32_MAX);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_fill_hello);
+
+/**
+ * xrds_conn_hello - the peer's clear-to-send has come
+ * @conn: connection
+ * @gen: see xrds_conn_ep_event()
+ * @hello: its content, valid
+ *
+ * What concerns receiving takes effect at once, as data may follow before the
+ * worker looks: a peer with another incarnation starts from one again.
+ *
+ * Context: the receive path.
+ */
+void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
+		     const struct xrds_wire_hello *hello)
+{
+	if (conn->peer_inc != hello->inc) {
+		if (conn->peer_inc)
+			WRITE_ONCE(conn->reborn,
+				   xrds_xmit_peer_reborn(conn, hello));
+		spin_lock_bh(&conn->lock);
+		conn->peer_inc = hello->inc;
+		WRITE_ONCE(conn->rx_next, 1);
+		spin_unlock_bh(&conn->lock);
+	}
+	conn->classic.heard = false;
+	conn->rx_stopped = false;
+	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);
+	conn->hello = *hello;
+	/* the lock inside makes conn->hello visible before the event */
+	xrds_conn_ep_event(conn, gen, XRDS_EV_CTS, 0);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_hello);
+
+/**
+ * xrds_conn_arm - queue the work for the state's deadline
+ * @conn: connection
+ *
+ * Context: the connection's work, at its end.
+ */
+void xrds_conn_arm(struct xrds_conn *conn)
+{
+	unsigned long now = jiffies;
+
+	spin_lock_bh(&conn->lock);
+	/* If the work was queued again meanwhile it stays queued for at once:
+	 * mod_delayed_work() would put it off.
+	 */
+	if (conn->deadline)
+		queue_delayed_work(xrds_conn_wq, &conn->work,
+				   time_after(conn->deadline, now) ?
+				   conn->deadline - now : 0);
+	spin_unlock_bh(&conn->lock);
+}
+
+/* ----------------------------------------------------------------- idle */
+
+/**
+ * xrds_conn_look_idle - have every connection look whether it is idle
+ * @xn: namespace
+ *
+ * Context: process.
+ */
+void xrds_conn_look_idle(struct xrds_net *xn)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+	rcu_read_unlock();
+}
+
+/**
+ * xrds_conns_orphaned - has nobody any use for a namespace's connections?
+ * @xn: namespace
+ *
+ * Connections of a transport may hold a reference on their namespace, so one
+ * other than the first must lose them when its last socket is closed, for its
+ * end to be possible at all. The first one has no end.
+ *
+ * Context: any.
+ * Return: whether it is so.
+ */
+bool xrds_conns_orphaned(const struct xrds_net *xn)
+{
+	return !net_eq(xn->net, &init_net) && list_empty_careful(&xn->socks);
+}
+EXPORT_SYMBOL_GPL(xrds_conns_orphaned);
+
+/**
+ * xrds_conn_break_all - have every connection fail, for tests
+ * @xn: namespace
+ *
+ * Context: process.
+ */
+void xrds_conn_break_all(struct xrds_net *xn)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
+				   XRDS_EV_ERROR, -ECONNRESET);
+	rcu_read_unlock();
+}
+
+/**
+ * xrds_conn_has_socks - is a socket bound to this end of a connection?
+ * @conn: connection
+ *
+ * Context: process.
+ * Return: whether one is.
+ */
+bool xrds_conn_has_socks(const struct xrds_conn *conn)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_sock *xs;
+	bool found = false;
+
+	spin_lock_bh(&xn->lock);
+	list_for_each_entry(xs, &xn->socks, xn_node) {
+		if (!xrds_sk_bound(xs) ||
+		    !ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr))
+			continue;
+		found = true;
+		break;
+	}
+	spin_unlock_bh(&xn->lock);
+	return found;
+}
+
+/* ------------------------------------------------------------ namespace */
+
+/* Can a connection deliver what is queued? It is up, or about to be, and has not
+ * failed yet. One that ends in order comes up again if something is queued.
+ */
+static bool xrds_conn_promising(const struct xrds_conn *conn)
+{
+	switch (READ_ONCE(conn->state)) {
+	case XRDS_ST_UP:
+		return true;
+	case XRDS_ST_DOWN:
+	case XRDS_ST_RESOLVING:
+	case XRDS_ST_CONNECTING:
+	case XRDS_ST_WAIT_CTS:
+	case XRDS_ST_CLOSING:
+	case XRDS_ST_PARTING:
+		return !READ_ONCE(conn->failed);
+	default:
+		return false;
+	}
+}
+
+/* Has no connection of this transport messages that it may deliver? */
+static bool xrds_conns_flushed(struct xrds_net *xn,
+			       const struct xrds_transport *trans)
+{
+	struct xrds_conn *conn;
+	bool flushed = true;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+		if ((trans && conn->trans != trans) ||
+		    !xrds_conn_promising(conn))
+			continue;
+		spin_lock_bh(&conn->lock);
+		flushed = !xrds_xmit_wanted(conn);
+		spin_unlock_bh(&conn->lock);
+		if (!flushed)
+			break;
+	}
+	rcu_read_unlock();
+	return flushed;
+}
+
+/**
+ * xrds_conns_gone - have all connections ended?
+ * @xn: namespace
+ * @trans: only those of this transport; NULL: all
+ *
+ * Context: process.
+ * Return: whether they have.
+ */
+bool xrds_conns_gone(struct xrds_net *xn, const struct xrds_transport *trans)
+{
+	struct xrds_conn *conn;
+	bool gone = true;
+
+	spin_lock_bh(&xn->lock);
+	list_for_each_entry(conn, &xn->conn_list, list) {
+		if (!trans || conn->trans == trans) {
+			gone = false;
+			break;
+		}
+	}
+	spin_unlock_bh(&xn->lock);
+	return gone;
+}
+
+/**
+ * xrds_conn_destroy_all - end all connections of a namespace
+ * @xn: namespace
+ * @trans: only those of this transport, which finds no new ones any more;
+ *	NULL: all, and xn->exiting is set
+ *
+ * What closed sockets have left goes out first where the peer takes it, and
+ * then the connection ends in order, both for a bounded time.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_conn_destroy_all(struct xrds_net *xn,
+			   const struct xrds_transport *trans)
+{
+	long left = msecs_to_jiffies(XRDS_CONN_FLUSH_MS);
+	struct xrds_conn *conn;
+	int i;
+
+	/* who makes a connection meanwhile has seen that he must not, or what
+	 * he has made is on the list
+	 */
+	spin_lock_bh(&xn->lock);
+	spin_unlock_bh(&xn->lock);
+
+	/* The queue is that of all namespaces, and works there may take their
+	 * time: who has had no memory for a new namespace waits for none. Its
+	 * own works have a reference on a connection or a socket, and what
+	 * counts these down does so when a grace period is over.
+	 */
+	if (!atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks))
+		return;
+
+	/* first the messages, then the ends of streams that they make due */
+	for (i = 0; i < 2; i++) {
+		left = wait_event_timeout(xn->gone,
+					  xrds_conns_flushed(xn, trans), left);
+		flush_workqueue(xrds_conn_wq);
+	}
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+		if (!trans || conn->trans == trans)
+			xrds_conn_event(conn, XRDS_EV_DESTROY);
+	}
+	rcu_read_unlock();
+
+	/* each worker's waits are bounded, so is this */
+	wait_event(xn->gone, xrds_conns_gone(xn, trans));
+	/* Their workers may still be in the last lines, and those that queue
+	 * the ends of streams may have met a connection before it was dead.
+	 */
+	flush_workqueue(xrds_conn_wq);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_destroy_all);
+
+/**
+ * xrds_conn_net_init - make a namespace's connection table
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_conn_net_init(struct xrds_net *xn)
+{
+	INIT_LIST_HEAD(&xn->conn_list);
+	return rhashtable_init(&xn->conns, &xrds_conn_params);
+}
+
+/**
+ * xrds_conn_net_exit - end all connections and free the table
+ * @xn: namespace without open sockets
+ *
+ * Context: process, may sleep.
+ */
+void xrds_conn_net_exit(struct xrds_net *xn)
+{
+	spin_lock_bh(&xn->lock);
+	xn->exiting = true;
+	spin_unlock_bh(&xn->lock);
+
+	xrds_conn_destroy_all(xn, NULL);
+	/* messages are gone, so closed sockets go, and with them the rest */
+	wait_event(xn->gone,
+		   !atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks));
+	/* who brought these to zero may not have finished waking us */
+	rcu_barrier();
+	rhashtable_destroy(&xn->conns);
+}
+
+/**
+ * xrds_conn_init - module init
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_conn_init(void)
+{
+	/* not for reclaim: rdma_cm flushes work queues that are not either */
+	xrds_conn_wq = alloc_workqueue("xrds", WQ_UNBOUND, 0);
+	return xrds_conn_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * xrds_conn_exit - module exit
+ *
+ * Context: process, no connection exists.
+ */
+void xrds_conn_exit(void)
+{
+	destroy_workqueue(xrds_conn_wq);
+}

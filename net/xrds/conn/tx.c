@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Transmission: a connection's send queue, and what is in flight.
+ *
+ *   xrds_xmit_queue -> sendq -> pump -> inflight -> acknowledged -> freed
+ *                        ^                 |
+ *                        +--- reconnect ---+
+ *
+ * A message is on exactly one of the two lists, or on a third: conn->bulkq takes
+ * the place of sendq for large messages and what follows them, see xmit_bulk.c.
+ * It gets its sequence number when the transport has first taken it, or is about
+ * to send the last of it, and keeps it when it is sent again, so the receiver
+ * can tell duplicates. It leaves by a cumulative acknowledgment of the peer's
+ * kernel, by cancellation, or with the connection: that is xmit_done.c. What a
+ * new endpoint does with what is in flight is said in xmit_open.c.
+ *
+ * The pump runs in whoever has a reason: sendmsg(), a completion that brought
+ * back credits or slots, the worker after the connection came up. tx_lock
+ * makes it one at a time and keeps the order. Of a sendmmsg() only the last
+ * message pumps, so that all of them can go together; those in front of it
+ * need no more than a pump by anybody, and get one a moment later, from a work,
+ * if the call ends early.
+ *
+ * A transport that puts several messages into one SEND takes those behind the
+ * first by itself, with xrds_xmit_also(). They go the same way; a SEND is
+ * nothing that this file knows.
+ *
+ * A message moves to inflight before the transport sees it: the peer's answer
+ * may be processed on another CPU before xmit() returns.
+ */
+#include "conn/conn.h"
+#include "sock/dest.h"
+#include "msg.h"
+#include "rdma/rdma.h"
+#include "tracepoints.h"
+#include "transport.h"
+#include "xrds.h"
+
+enum {
+	/* messages one call of the pump posts before it leaves it to the work */
+	XRDS_PUMP_BATCH		= 256,
+	/* an op over loopback is copied as it is posted, and counts as many */
+	XRDS_PUMP_COPIED	= 16,
+	/* messages after which the peer is asked to acknowledge */
+	XRDS_ASK_ACK_MSGS	= 64,
+};
+
+/**
+ * xrds_xmit_wanted - does a connection have messages to deliver?
+ * @conn: connection
+ *
+ * Context: any, conn->lock held.
+ * Return: whether it has.
+ */
+bool xrds_xmit_wanted(const struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return !list_empty(&conn->sendq) || !list_empty(&conn->bulkq) ||
+	       !list_empty(&conn->inflight);
+}
+
+static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_dest *dest = msg->dest;
+
+	lockdep_assert_held(&conn->lock);
+
+	/* which it leaves only when that is dead */
+	if (WARN_ON_ONCE(dest->conn != conn))
+		return;
+	xrds_dest_speak(dest);
+	msg->dest_nr = ++dest->last_nr;
+	list_add_tail(&msg->dest_node, &dest->msgs);
+}
+
+static void xrds_xmit_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	lockdep_assert_held(&conn->lock);
+
+	msg->rop->msg = msg;
+	list_add_tail(&msg->rop->conn_node, &conn->ops);
+	xrds_rop_issue(msg->rop);
+}
+
+/* Returns the state that the connection had, DEAD: it has not taken it. */
+static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
+					struct xrds_msg *msg)
+{
+	enum xrds_state state;
+
+	msg->accepted = jiffies;
+
+	spin_lock_bh(&conn->lock);
+	state = conn->state;
+	if (state != XRDS_ST_DEAD) {
+		if (!xrds_bulk_keeps(conn, msg))
+			list_add_tail(&msg->node, &conn->sendq);
+		if (msg->rop)
+			xrds_xmit_append_op(conn, msg);
+		conn->nr_new++;
+		if (msg->dest)
+			xrds_xmit_append_dest(conn, msg);
+		else
+			conn->kmsgs++;
+		trace_xrds_msg_queue(msg);
+	}
+	spin_unlock_bh(&conn->lock);
+	return state;
+}
+
+/**
+ * xrds_xmit_queue - give a message to its connection
+ * @conn: connection
+ * @msg: message; on success the queue owns the caller's reference
+ * @pump: post it at once where possible; false where tx_lock may be held
+ *
+ * Context: any, without L2, L3, L4 (L2 allowed without @pump).
+ * Return: 0, -ESTALE when the connection is dead.
+ */
+int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
+{
+	enum xrds_state state = xrds_xmit_append(conn, msg);
+
+	if (state == XRDS_ST_DEAD)
+		return -ESTALE;
+	/* see xrds_conn_down(): it sees the message, or we saw DOWN */
+	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
+	    (state == XRDS_ST_UP && !pump))
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	/* tx_open comes before UP; who sets UP pumps */
+	else if (pump && READ_ONCE(conn->tx_open))
+		xrds_xmit_pump(conn);
+	return 0;
+}
+
+/**
+ * xrds_xmit_queue_more - the same, and more will follow at once
+ * @conn: connection
+ * @msg: message; on success the queue owns the caller's reference
+ *
+ * The message waits for those behind it, to go with them, if that is worth
+ * while. Who has queued the last of them pumps; should that not happen, a work
+ * does in a moment.
+ *
+ * Context: process, without L2, L3, L4.
+ * Return: 0, 1: the message may wait, -ESTALE when the connection is dead.
+ */
+int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	enum xrds_state state;
+
+	/* one that goes alone anyway need not wait, nor what is before it */
+	if (!READ_ONCE(conn->tx_bundles) ||
+	    msg->len > XRDS_WIRE_MAX_BUNDLE_BYTES - 2 * XRDS_WIRE_HDR_BYTES)
+		return xrds_xmit_queue(conn, msg, true);
+	state = xrds_xmit_append(conn, msg);
+	if (state == XRDS_ST_DEAD)
+		return -ESTALE;
+	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	else
+		xrds_conn_push_later(conn);
+	return 1;
+}
+
+/**
+ * xrds_xmit_set_inflight - count a message as transmitted, or no more
+ * @msg: message
+ * @on: whether it is
+ *
+ * Context: any, its connection's lock held.
+ */
+void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on)
+{
+	if (!msg->dest || msg->inflight == on)
+		return;
+	msg->inflight = on;
+	if (on)
+		msg->dest->inflight_bytes += msg->len;
+	else
+		msg->dest->inflight_bytes -= msg->len;
+}
+
+/* Move a message to inflight, with a reference. Returns whether it was posted
+ * before.
+ */
+static bool xrds_xmit_take(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	bool again = msg->posted;
+
+	lockdep_assert_held(&conn->lock);
+
+	xrds_msg_get(msg);
+	if (!msg->seq) {
+		msg->seq = ++conn->tx_seq;
+		conn->nr_new--;
+	}
+	msg->posted = true;
+	xrds_xmit_set_inflight(msg, true);
+	list_move_tail(&msg->node, &conn->inflight);
+	return again;
+}
+
+/* Take the next message and move it to inflight; with a reference. From here on
+ * the transport ends its op. @again: it was posted before.
+ */
+static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
+{
+	struct xrds_msg *msg;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (conn->classic.on)
+		xrds_classic_skip_marks(conn);
+	spin_lock(&conn->lock);
+	msg = xrds_bulk_next(conn);
+	if (!msg)
+		msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg,
+					       node);
+	if (msg)
+		*again = msg->bulk ? xrds_bulk_take(conn, msg) :
+				     xrds_xmit_take(conn, msg);
+	spin_unlock(&conn->lock);
+	/* is it the last one? */
+	if (conn->classic.on)
+		xrds_classic_skip_marks(conn);
+	return msg;
+}
+
+/* The transport could not take it: back to the head of the queue. But who has
+ * ended it meanwhile, for it was cancelled, or the peer acknowledges what it
+ * never got, has it on a list of his own, and has left the op to us.
+ */
+static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
+			      bool again, int error)
+{
+	/* not taken, as if nothing had been tried */
+	bool untried = error == -EAGAIN && !again;
+	bool ended;
+
+	spin_lock(&conn->lock);
+	ended = msg->ended;
+	if (msg->bulk) {
+		xrds_bulk_back(conn, msg, untried);
+	} else if (!ended) {
+		msg->posted = !untried;
+		/* a large one may be complete before it */
+		if (untried && msg->seq == conn->tx_seq) {
+			msg->seq = 0;
+			conn->tx_seq--;
+			conn->nr_new++;
+		}
+		xrds_xmit_set_inflight(msg, false);
+		list_move(&msg->node, &conn->sendq);
+	}
+	spin_unlock(&conn->lock);
+	if (ended && untried && msg->rop)
+		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);
+}
+
+/* The flags of a message that goes out now; true if it asks for an
+ * acknowledgment.
+ */
+static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
+			    bool again)
+{
+	u8 ask = 0;
+
+	if (conn->tx_unasked + 1 >= XRDS_ASK_ACK_MSGS ||
+	    (msg->dest && xrds_dest_ack_wanted(msg->dest, msg->len)) ||
+	    (conn->classic.on && xrds_classic_ask(conn)))
+		ask = XRDS_F_ACK_REQUIRED;
+	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
+	msg->flags |= ask;
+	if (again)
+		msg->flags |= XRDS_F_RETRANSMITTED;
+	/* one with several fragments when the last one does */
+	if (!msg->bulk)
+		trace_xrds_msg_post(msg);
+	return ask;
+}
+
+/* A message with these flags has gone out. */
+static void xrds_xmit_went(struct xrds_conn *conn, const struct xrds_msg *msg,
+			   bool ask, bool again)
+{
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (msg->dest)
+		xrds_dest_ack_asked(msg->dest, msg->len, ask);
+	conn->tx_unasked = ask ? 0 : conn->tx_unasked + 1;
+	if (ask)
+		xrds_count(conn->xn, XRDS_C_SEND_ACK_REQUIRED);
+	if (again)
+		xrds_count(conn->xn, XRDS_C_SEND_RETRANSMIT);
+}
+
+static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
+			 bool again)
+{
+	bool ask = xrds_xmit_flags(conn, msg, again);
+	int ret;
+
+	if (msg->rop)
+		trace_xrds_rop_post(msg->rop);
+	ret = conn->trans->xmit(conn, msg);
+	if (!ret)
+		xrds_xmit_went(conn, msg, ask, again);
+	return ret;
+}
+
+/* Can the message that waits in front go with another one? */
+static struct xrds_msg *xrds_xmit_small(struct xrds_conn *conn, u32 room)
+{
+	struct xrds_msg *msg;
+
+	lockdep_assert_held(&conn->lock);
+
+	msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
+	return msg && !msg->rop && msg->len <= room ? msg : NULL;
+}
+
+/**
+ * xrds_xmit_waits - does a message wait that could go with the one at hand?
+ * @conn: connection
+ * @room: most payload that it may have, bytes
+ *
+ * Context: the transport's xmit(), tx_lock held.
+ * Return: whether one does; by the time it is asked for it may be gone.
+ */
+bool xrds_xmit_waits(struct xrds_conn *conn, u32 room)
+{
+	bool waits;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	/* the usual case; who queues one now will pump it */
+	if (list_empty(&conn->sendq))
+		return false;
+	spin_lock(&conn->lock);
+	waits = xrds_xmit_small(conn, room);
+	spin_unlock(&conn->lock);
+	return waits;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_waits);
+
+/**
+ * xrds_xmit_also - take another message, to go with the one at hand
+ * @conn: connection
+ * @room: most payload that it may have, bytes
+ *
+ * It has been handed to the transport then, which must not answer with an error
+ * any more: the one at hand would go back to the queue, behind this one.
+ *
+ * Context: the transport's xmit(), tx_lock held.
+ * Return: the message, with a reference; NULL: none waits, or not a small one.
+ */
+struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room)
+{
+	struct xrds_msg *msg;
+	bool again = false;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	spin_lock(&conn->lock);
+	msg = xrds_xmit_small(conn, room);
+	if (msg)
+		again = xrds_xmit_take(conn, msg);
+	spin_unlock(&conn->lock);
+	if (msg)
+		xrds_xmit_went(conn, msg, xrds_xmit_flags(conn, msg, again),
+			       again);
+	return msg;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_also);
+
+/* Acknowledge what no data has acknowledged on its way. */
+static int xrds_xmit_ack(struct xrds_conn *conn)
+{
+	int ret = 0;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!test_and_clear_bit(0, &conn->tx_ack_due))
+		return 0;
+	if (conn->tx_ack_sent == READ_ONCE(conn->rx_ack))
+		return 0;
+	ret = conn->trans->xmit_ctl(conn, 0, NULL, 0);
+	if (ret)
+		set_bit(0, &conn->tx_ack_due);
+	else
+		xrds_count(conn->xn, XRDS_C_SEND_ACK_ONLY);
+	return ret;
+}
+
+static int xrds_xmit_ctl_msg(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg = conn->ctl_msg;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!msg)
+		return 0;
+	ret = conn->trans->xmit(conn, msg);
+	if (ret)
+		return ret;
+	conn->ctl_msg = NULL;
+	xrds_msg_put(msg);
+	return 0;
+}
+
+static int xrds_xmit_keepalive(struct xrds_conn *conn)
+{
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (likely(!conn->tx_beat_due && !conn->tx_ask_due))
+		return 0;
+	/* In front of the rest of a large message it would ask too soon; the
+	 * transport pumps when it has all of that. One question at a time: the
+	 * answer to the last one pumps, too.
+	 */
+	if (!conn->tx_beat_due &&
+	    (conn->tx_bulk || READ_ONCE(conn->acked) < conn->tx_asked))
+		return 0;
+	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_KEEPALIVE, NULL, 0);
+	if (ret)
+		return ret;
+	if (conn->tx_beat_due)
+		xrds_count(conn->xn, XRDS_C_SEND_HEARTBEAT);
+	conn->tx_beat_due = false;
+	if (conn->tx_ask_due && !conn->tx_bulk) {
+		xrds_count(conn->xn, XRDS_C_SEND_ASK);
+		WRITE_ONCE(conn->tx_ask_due, false);
+		WRITE_ONCE(conn->tx_asked, conn->tx_seq);
+	}
+	return 0;
+}
+
+/* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
+static int xrds_xmit_some(struct xrds_conn *conn)
+{
+	int batch = XRDS_PUMP_BATCH;
+	struct xrds_msg *msg;
+	bool again;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (unlikely(conn->tx_closing))
+		return xrds_close_xmit(conn) ?: xrds_xmit_ack(conn);
+
+	/* first what goes although a long op holds up all messages */
+	ret = xrds_xmit_keepalive(conn);
+	if (!ret)
+		ret = xrds_xmit_ctl_msg(conn);
+	if (!ret)
+		ret = xrds_cong_xmit(conn);
+	if (ret)
+		return ret;
+
+	while (batch > 0) {
+		msg = xrds_xmit_next(conn, &again);
+		if (!msg)
+			return xrds_xmit_ack(conn);
+		batch -= msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
+		ret = xrds_xmit_one(conn, msg, again);
+		if (ret)
+			xrds_xmit_putback(conn, msg, again, ret);
+		xrds_msg_put(msg);
+		if (ret)
+			return ret;
+	}
+	return -EBUSY;
+}
+
+/**
+ * xrds_xmit_pump - post what waits, as far as the transport takes it
+ * @conn: connection
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_xmit_pump(struct xrds_conn *conn)
+{
+	int ret = 0;
+	u32 gen;
+
+	spin_lock_bh(&conn->tx_lock);
+	/* constant while there is an endpoint */
+	gen = READ_ONCE(conn->ep_gen);
+	if (conn->tx_open)
+		ret = xrds_xmit_some(conn);
+	spin_unlock_bh(&conn->tx_lock);
+
+	if (ret == -EBUSY)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	else if (ret && ret != -EAGAIN)
+		xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, ret);
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_pump);
+
+/**
+ * xrds_xmit_beat - send something, so that a peer that is gone is noticed
+ * @conn: connection that is up
+ *
+ * Context: process, without L2, L3, L4.
+ * Return: false when the one before could not be sent yet: the peer has not
+ * taken anything since.
+ */
+bool xrds_xmit_beat(struct xrds_conn *conn)
+{
+	bool late;
+
+	spin_lock_bh(&conn->tx_lock);
+	late = conn->tx_beat_due;
+	conn->tx_beat_due = true;
+	spin_unlock_bh(&conn->tx_lock);
+	if (late)
+		return false;
+	if (conn->classic.on)
+		xrds_classic_beat(conn);
+	xrds_xmit_pump(conn);
+	return true;
+}
+
+/**
+ * xrds_xmit_ask - a sender waits for space: ask for what would bring it
+ * @conn: connection
+ * @dest: destination on it
+ * @room: what may be under way to it that nobody has asked about, bytes
+ *
+ * One at a time: threads that wait for much, and others that go on to send
+ * little, would ask for each message. The next question goes when the last one
+ * is answered. In-tree RDS does not know this, and is asked often enough; over
+ * loopback nobody need ask.
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room)
+{
+	bool ask;
+
+	if (conn->key.loop)
+		return;
+	spin_lock_bh(&conn->tx_lock);
+	ask = conn->tx_open && !conn->classic.on && dest->unasked > room;
+	if (ask) {
+		/* either the answer to the last question sees this, or the
+		 * pump sees the answer
+		 */
+		spin_lock(&conn->lock);
+		WRITE_ONCE(conn->tx_ask_due, true);
+		spin_unlock(&conn->lock);
+		dest->unasked = 0;
+	}
+	spin_unlock_bh(&conn->tx_lock);
+	if (ask)
+		xrds_xmit_pump(conn);
+}
+
+/**
+ * xrds_xmit_need_ack - the peer waits for an acknowledgment
+ * @conn: connection
+ *
+ * Context: any, without L2, L3, L4.
+ */
+void xrds_xmit_need_ack(struct xrds_conn *conn)
+{
+	if (!test_and_set_bit(0, &conn->tx_ack_due))
+		xrds_xmit_pump(conn);
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_need_ack);
+
+/**
+ * xrds_xmit_ack_value - what to put into the header that is sent now
+ * @conn: connection
+ *
+ * Context: any, tx_lock held.
+ * Return: the acknowledgment.
+ */
+u64 xrds_xmit_ack_value(struct xrds_conn *conn)
+{
+	u64 ack = READ_ONCE(conn->rx_ack);
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (conn->tx_ack_sent != ack) {
+		conn->tx_ack_sent = ack;
+		/* see xrds_recv_ack() */
+		WRITE_ONCE(conn->rx_unacked_msgs, 0);
+		WRITE_ONCE(conn->rx_unacked_bytes, 0);
+	}
+	return ack;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_ack_value);

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The generic netlink family "xrds": what a namespace has, and news of
+ * connections.
+ *
+ * Documentation/netlink/specs/xrds.yaml is the definition, and
+ * include/uapi/linux/xrds_netlink.h is made from it. There are dumps only, and
+ * a dump takes no attribute: who wants less picks. Nothing can be changed.
+ *
+ * Who may see what. As with RDS_INFO_*, anybody may see counters, connections
+ * and devices of his namespace. Numbers of queue pairs, keys of memory and
+ * what belongs to another user's sockets are for who has CAP_NET_ADMIN there:
+ * they would help to forge packets, or to get at memory. There is one rule for
+ * sockets and for all that belongs to one.
+ *
+ * A dump goes in steps, each as long as its part of the answer is room for;
+ * nl_dump.c has the walks. A dump has a reference on the module while it
+ * lasts, so none is under way when the module goes, and its socket has one on
+ * the namespace.
+ *
+ * News of a connection are made by its work item, which alone knows why it
+ * changes state, and only while somebody listens. They may be lost, like all
+ * of netlink: then the reader is told so (ENOBUFS).
+ */
+#include <linux/module.h>
+
+#include "diag/netlink.h"
+
+enum { XRDS_NL_GROUP_CONN };
+
+static const struct genl_multicast_group xrds_nl_groups[] = {
+	[XRDS_NL_GROUP_CONN] = { .name = XRDS_MCGRP_CONN },
+};
+
+/**
+ * xrds_nl_view - what may be seen by who asks for a dump
+ * @cb: the dump
+ *
+ * Context: process.
+ * Return: the view.
+ */
+struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb)
+{
+	const struct net *net = sock_net(cb->skb->sk);
+
+	return (struct xrds_nl_view){
+		.xn = xrds_net(net),
+		.admin = netlink_ns_capable(cb->skb, net->user_ns,
+					    CAP_NET_ADMIN),
+		.uid = NETLINK_CB(cb->skb).creds.uid,
+		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
+	};
+}
+
+/**
+ * xrds_nl_put - begin a row
+ * @skb: part of the answer
+ * @cb: the dump
+ * @cmd: XRDS_CMD_*
+ *
+ * Context: any.
+ * Return: the row's head, for genlmsg_end(); NULL: there is no room.
+ */
+void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
+				cb->nlh->nlmsg_seq, &xrds_nl_family,
+				NLM_F_MULTI, cmd);
+
+	if (hdr)
+		genl_dump_check_consistent(cb, hdr);
+	return hdr;
+}
+
+/* ------------------------------------------------------------- counters */
+
+/**
+ * struct xrds_nl_counters - a step of the dump of counters
+ * @skb:	part of the answer
+ * @cb:		the dump; args[0] is the number of counters told
+ * @nr:		number of the counter that is looked at
+ */
+struct xrds_nl_counters {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	long nr;
+};
+
+static int xrds_nl_counter(void *arg, const struct xrds_counter_row *row)
+{
+	struct xrds_nl_counters *c = arg;
+	struct sk_buff *skb = c->skb;
+	void *hdr;
+
+	if (c->nr++ < c->cb->args[0])
+		return 0;
+	hdr = xrds_nl_put(skb, c->cb, XRDS_CMD_COUNTER_GET);
+	if (!hdr)
+		return -EMSGSIZE;
+	if (nla_put_string(skb, XRDS_A_COUNTER_NAME, row->name) ||
+	    nla_put_u64_64bit(skb, XRDS_A_COUNTER_VALUE, row->value,
+			      XRDS_A_COUNTER_PAD) ||
+	    nla_put_string(skb, XRDS_A_COUNTER_HELP, row->help) ||
+	    (row->level && nla_put_flag(skb, XRDS_A_COUNTER_LEVEL))) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	c->cb->args[0]++;
+	return 0;
+}
+
+static int xrds_nl_dump_counters(struct sk_buff *skb,
+				 struct netlink_callback *cb)
+{
+	struct xrds_nl_counters c = { .skb = skb, .cb = cb };
+	int ret;
+
+	ret = xrds_counters_each(xrds_net(sock_net(cb->skb->sk)),
+				 xrds_nl_counter, &c);
+	return ret && ret != -EMSGSIZE ? ret : skb->len;
+}
+
+/* -------------------------------------------------------------- devices */
+
+static bool xrds_nl_put_limits(struct sk_buff *skb,
+			       const struct xrds_device_detail *d)
+{
+	return nla_put_u32(skb, XRDS_A_DEVICE_MAX_QP, d->max_qp) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_QP_WR, d->max_qp_wr) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_CQE, d->max_cqe) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_SGE, d->max_sge) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_SRQ, d->max_srq) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_SRQ_WR, d->max_srq_wr) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_MR, d->max_mr) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_MR_PAGES, d->max_mr_pages) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_RD_ATOMIC, d->max_rd_atomic);
+}
+
+/* What of it is in use is the sum over all namespaces that share the device. So
+ * it is told where the machine is administrated, and not in any container.
+ */
+static bool xrds_nl_sees_load(const struct netlink_callback *cb)
+{
+	return net_eq(sock_net(cb->skb->sk), &init_net) ||
+	       netlink_capable(cb->skb, CAP_NET_ADMIN);
+}
+
+static bool xrds_nl_put_load(struct sk_buff *skb,
+			     const struct xrds_device_detail *d)
+{
+	return nla_put_u32(skb, XRDS_A_DEVICE_ENDPOINTS, d->endpoints) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_REGIONS, d->regions) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_RECV_POSTED, d->recv_posted) ||
+	       nla_put_u32(skb, XRDS_A_DEVICE_RECV_BYTES, d->recv_bytes);
+}
+
+static int xrds_nl_put_device(struct sk_buff *skb, struct netlink_callback *cb,
+			      const struct xrds_device_detail *d,
+			      const char *transport)
+{
+	u32 flags = (d->shared_rq ? XRDS_DEVICE_FLAG_SHARED_RQ : 0) |
+		    (d->fences ? XRDS_DEVICE_FLAG_FENCES : 0) |
+		    (d->atomics ? XRDS_DEVICE_FLAG_ATOMICS : 0);
+	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_DEVICE_GET);
+
+	if (!hdr)
+		return -EMSGSIZE;
+	if (nla_put_string(skb, XRDS_A_DEVICE_NAME, d->name) ||
+	    nla_put_string(skb, XRDS_A_DEVICE_TRANSPORT, transport) ||
+	    nla_put_u64_64bit(skb, XRDS_A_DEVICE_GUID, d->guid,
+			      XRDS_A_DEVICE_PAD) ||
+	    nla_put_u32(skb, XRDS_A_DEVICE_FLAGS, flags) ||
+	    (xrds_nl_sees_load(cb) && xrds_nl_put_load(skb, d)) ||
+	    xrds_nl_put_limits(skb, d)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+static int xrds_nl_dump_devices(struct sk_buff *skb,
+				struct netlink_callback *cb)
+{
+	const struct net *net = sock_net(cb->skb->sk);
+	struct xrds_device_detail d;
+	const char *transport;
+	unsigned int nr;
+
+	for (nr = cb->args[0]; ; nr++) {
+		if (xrds_transport_device(net, &nr, &d, &transport) ||
+		    xrds_nl_put_device(skb, cb, &d, transport))
+			break;
+	}
+	cb->args[0] = nr;
+	return skb->len;
+}
+
+/* ----------------------------------------------------------------- news */
+
+static void xrds_nl_tell(struct xrds_conn *conn, u8 cmd, unsigned int reason,
+			 int error)
+{
+	struct net *net = conn->xn->net;
+	struct sk_buff *skb;
+	void *hdr;
+
+	if (!genl_has_listeners(&xrds_nl_family, net, XRDS_NL_GROUP_CONN))
+		return;
+	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (!skb)
+		goto lost;
+	hdr = genlmsg_put(skb, 0, 0, &xrds_nl_family, 0, cmd);
+	/* anybody may listen */
+	if (!hdr || xrds_nl_fill_conn(skb, conn, false))
+		goto free;
+	if (cmd == XRDS_CMD_CONN_DOWN_NTF &&
+	    nla_put_u32(skb, XRDS_A_CONN_REASON, reason))
+		goto free;
+	if (cmd == XRDS_CMD_CONN_DOWN_NTF &&
+	    reason == XRDS_DOWN_REASON_LOST &&
+	    nla_put_u32(skb, XRDS_A_CONN_ERROR, -error))
+		goto free;
+	genlmsg_end(skb, hdr);
+	genlmsg_multicast_netns(&xrds_nl_family, net, skb, 0,
+				XRDS_NL_GROUP_CONN, GFP_KERNEL);
+	return;
+free:
+	nlmsg_free(skb);
+lost:
+	genl_set_err(&xrds_nl_family, net, 0, XRDS_NL_GROUP_CONN, -ENOBUFS);
+}
+
+/**
+ * xrds_nl_conn_up - a connection has come up
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ */
+void xrds_nl_conn_up(struct xrds_conn *conn)
+{
+	xrds_nl_tell(conn, XRDS_CMD_CONN_UP_NTF, 0, 0);
+}
+
+/**
+ * xrds_nl_conn_down - a connection that was up is about to lose its endpoint
+ * @conn: connection
+ * @reason: enum xrds_down_reason
+ * @error: with XRDS_DOWN_REASON_LOST, negative errno
+ *
+ * Context: the connection's work.
+ */
+void xrds_nl_conn_down(struct xrds_conn *conn, unsigned int reason, int error)
+{
+	xrds_nl_tell(conn, XRDS_CMD_CONN_DOWN_NTF, reason, error);
+}
+
+/* --------------------------------------------------------------- family */
+
+static const struct genl_ops xrds_nl_ops[] = {
+	{
+		.cmd	= XRDS_CMD_SOCKET_GET,
+		.dumpit	= xrds_nl_dump_socks,
+	},
+	{
+		.cmd	= XRDS_CMD_DEST_GET,
+		.start	= xrds_nl_start_dests,
+		.dumpit	= xrds_nl_dump_table,
+		.done	= xrds_nl_done_table,
+	},
+	{
+		.cmd	= XRDS_CMD_NODE_GET,
+		.dumpit	= xrds_nl_dump_nodes,
+	},
+	{
+		.cmd	= XRDS_CMD_CONN_GET,
+		.start	= xrds_nl_start_conns,
+		.dumpit	= xrds_nl_dump_table,
+		.done	= xrds_nl_done_table,
+	},
+	{
+		.cmd	= XRDS_CMD_REGION_GET,
+		.start	= xrds_nl_start_mrs,
+		.dumpit	= xrds_nl_dump_table,
+		.done	= xrds_nl_done_table,
+	},
+	{
+		.cmd	= XRDS_CMD_COUNTER_GET,
+		.dumpit	= xrds_nl_dump_counters,
+	},
+	{
+		.cmd	= XRDS_CMD_DEVICE_GET,
+		.dumpit	= xrds_nl_dump_devices,
+	},
+};
+
+struct genl_family xrds_nl_family __ro_after_init = {
+	.name		= XRDS_FAMILY_NAME,
+	.version	= XRDS_FAMILY_VERSION,
+	.module		= THIS_MODULE,
+	.netnsok	= true,
+	.ops		= xrds_nl_ops,
+	.n_ops		= ARRAY_SIZE(xrds_nl_ops),
+	.mcgrps		= xrds_nl_groups,
+	.n_mcgrps	= ARRAY_SIZE(xrds_nl_groups),
+};
+
+/**
+ * xrds_nl_init - register the family
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int __init xrds_nl_init(void)
+{
+	return genl_register_family(&xrds_nl_family);
+}
+
+/**
+ * xrds_nl_exit - unregister the family
+ *
+ * Context: process.
+ */
+void xrds_nl_exit(void)
+{
+	genl_unregister_family(&xrds_nl_family);
+}

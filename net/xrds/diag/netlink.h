@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the files of the generic netlink family share.
+ */
+#ifndef _XRDS_NETLINK_H
+#define _XRDS_NETLINK_H
+
+#include <linux/xrds_netlink.h>
+#include <net/genetlink.h>
+
+#include "conn/conn.h"
+#include "sock/dest.h"
+#include "rdma/rdma.h"
+#include "sock/sock.h"
+#include "transport.h"
+#include "xrds.h"
+
+extern struct genl_family xrds_nl_family;
+
+/**
+ * struct xrds_nl_view - who looks at what
+ * @xn:		namespace
+ * @admin:	sees everything there
+ * @uid:	else what is this user's
+ * @user_ns:	whose numbers of users are shown
+ */
+struct xrds_nl_view {
+	struct xrds_net *xn;
+	struct user_namespace *user_ns;
+	bool admin;
+	kuid_t uid;
+};
+
+struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb);
+void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);
+
+static inline bool xrds_nl_sees(const struct xrds_nl_view *view,
+				const struct xrds_sock *xs)
+{
+	return view->admin || uid_eq(view->uid, xs->uid);
+}
+
+/* nl_dump.c */
+int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb);
+int xrds_nl_dump_nodes(struct sk_buff *skb, struct netlink_callback *cb);
+int xrds_nl_start_dests(struct netlink_callback *cb);
+int xrds_nl_start_conns(struct netlink_callback *cb);
+int xrds_nl_start_mrs(struct netlink_callback *cb);
+int xrds_nl_dump_table(struct sk_buff *skb, struct netlink_callback *cb);
+int xrds_nl_done_table(struct netlink_callback *cb);
+
+/* nl_conn.c */
+int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin);
+
+#endif /* _XRDS_NETLINK_H */

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Bundles: several small messages in one SEND.
+ *
+ * When the core hands over a message, and others wait behind it, those that fit
+ * go with it, each behind a header of its own: one work request, one credit,
+ * one completion for all of them. Nothing waits to be bundled: a message that
+ * finds the queue empty goes alone, and at once. What waits does so for want of
+ * slots or credits, because another CPU was posting, or because its program
+ * said that more is coming (sendmmsg(), see xmit.c).
+ *
+ * Payloads are copied, into a page that belongs to the slot until it completes:
+ * a scatter entry for each would cost more than so few bytes do. So the device
+ * looks at no message, and the slot holds none: each waits in the core's list
+ * for its acknowledgment, and is sent again from there. Without a page the
+ * message goes alone.
+ *
+ * What follows an op has a SEND of its own, as its completion ends the op, and
+ * so have control messages. Toward a peer that does not know bundles there are
+ * none, see the hello.
+ */
+#include "ib/ib.h"
+
+static struct page *xrds_ib_bundle_page(struct xrds_ib_ep *ep, u64 *dma)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	struct page *page;
+
+	/* there is a way without, so not from the reserves */
+	page = alloc_page(GFP_NOWAIT | __GFP_NOWARN);
+	if (!page)
+		goto err_count;
+	*dma = ib_dma_map_page(dev, page, 0, PAGE_SIZE, DMA_TO_DEVICE);
+	if (ib_dma_mapping_error(dev, *dma))
+		goto err_page;
+	return page;
+
+err_page:
+	__free_page(page);
+err_count:
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_BUNDLE_NO_MEM);
+	return NULL;
+}
+
+/**
+ * xrds_ib_bundle_free - the memory of a bundle is not needed any more
+ * @ep: endpoint
+ * @slot: its slot
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_bundle_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+{
+	ib_dma_unmap_page(ep->ibdev->dev, slot->sge[1].addr, PAGE_SIZE,
+			  DMA_TO_DEVICE);
+	__free_page(slot->bundle);
+	slot->bundle = NULL;
+}
+
+/**
+ * xrds_ib_bundle_wanted - should a message take others with it?
+ * @ep: endpoint
+ * @msg: message
+ *
+ * Context: xrds_ib_xmit(), conn->tx_lock held.
+ * Return: whether it should.
+ */
+bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
+			   const struct xrds_msg *msg)
+{
+	u32 least = 2 * XRDS_WIRE_HDR_BYTES + msg->len;
+
+	/* the last credit takes a closer look at what can be granted */
+	if (least > ep->tx.bundle || ep->tx.credits < 2 || msg->rop ||
+	    (msg->flags & XRDS_F_CONTROL))
+		return false;
+	return xrds_xmit_waits(ep->conn, ep->tx.bundle - least);
+}
+
+/* Returns the length of the payload. */
+static u32 xrds_ib_bundle_copy(void *to, const struct xrds_msg *msg)
+{
+	unsigned int i;
+	u32 at = 0;
+
+	for (i = 0; i < msg->nr_bv; i++) {
+		const struct bio_vec *bv = &msg->bv[i];
+
+		memcpy(to + at, page_address(bv->bv_page) + bv->bv_offset,
+		       bv->bv_len);
+		at += bv->bv_len;
+	}
+	return at;
+}
+
+/* The header of the first, in the slot; it speaks for the whole SEND. */
+static void xrds_ib_bundle_head(struct xrds_ib_ep *ep,
+				struct xrds_ib_slot *slot,
+				const struct xrds_msg *msg)
+{
+	u32 offset, grant = xrds_ib_grantable(ep);
+	struct xrds_wire_msg wm;
+	struct xrds_hdr *hdr;
+
+	xrds_ib_msg_wire(ep, msg, &wm);
+	wm.ack = xrds_xmit_ack_value(ep->conn);
+	wm.credit = xrds_ib_spend(ep, &grant);
+	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	xrds_wire_hdr_encode(hdr, &wm);
+	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
+}
+
+/* Fill the page with the payload of the first message, and with the others.
+ * Returns how much it is.
+ */
+static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
+			       const struct xrds_msg *first)
+{
+	u32 most = ep->tx.bundle - XRDS_WIRE_HDR_BYTES, nr = 1;
+	u32 at = xrds_ib_bundle_copy(data, first);
+	struct xrds_wire_msg wm;
+	struct xrds_msg *msg;
+	struct xrds_hdr hdr;
+
+	while (nr < XRDS_WIRE_MAX_BUNDLE_MSGS && at + sizeof(hdr) <= most) {
+		msg = xrds_xmit_also(ep->conn, most - at - sizeof(hdr));
+		if (!msg)
+			break;
+		xrds_ib_msg_wire(ep, msg, &wm);
+		/* its place may be an odd one */
+		xrds_wire_hdr_encode(&hdr, &wm);
+		memcpy(data + at, &hdr, sizeof(hdr));
+		at += sizeof(hdr);
+		at += xrds_ib_bundle_copy(data + at, msg);
+		xrds_msg_put(msg);
+		nr++;
+	}
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_BUNDLES);
+	xrds_ib_count_add(ep->xin, XRDS_IB_C_TX_BUNDLED, nr);
+	return at;
+}
+
+/**
+ * xrds_ib_bundle_post - post a message, and with it those that wait behind it
+ * @ep: endpoint with a slot and a credit
+ * @msg: message without op
+ *
+ * A call to the device that fails is reported from here: what was taken from
+ * the queue stays in flight, in its order, until the connection is up again.
+ *
+ * Context: xrds_ib_xmit(), conn->tx_lock held.
+ * Return: false without memory; then nothing was taken.
+ */
+bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
+{
+	struct xrds_ib_slot *slot;
+	struct ib_sge *sge;
+	struct page *page;
+	u64 dma;
+	int ret;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+	BUILD_BUG_ON(XRDS_WIRE_MAX_BUNDLE_BYTES - XRDS_WIRE_HDR_BYTES >
+		     PAGE_SIZE);
+
+	page = xrds_ib_bundle_page(ep, &dma);
+	if (!page)
+		return false;
+	slot = xrds_ib_slot_take(&ep->tx);
+	slot->bundle = page;
+	xrds_ib_bundle_head(ep, slot, msg);
+	sge = &slot->sge[1];
+	sge->addr = dma;
+	sge->length = xrds_ib_bundle_fill(ep, page_address(page), msg);
+	if (sge->length) {
+		slot->wr.num_sge++;
+		ib_dma_sync_single_for_device(ep->ibdev->dev, dma, sge->length,
+					      DMA_TO_DEVICE);
+	}
+	slot->wr.send_flags |= IB_SEND_SOLICITED;
+	xrds_ib_slot_signal(ep, slot);
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);
+	ret = xrds_ib_slot_post(ep, slot);
+	if (ret)
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+	return true;
+}

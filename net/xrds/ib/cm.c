@@ -1,0 +1,724 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connection manager, both sides.
+ *
+ *   dial:    rdma_resolve_addr -> rdma_resolve_route -> queue pair,
+ *            rdma_connect -> reply -> established
+ *   accept:  request -> queue pair, rdma_accept -> established
+ *   then:    start posts receive buffers and sends the hello
+ *
+ * Each step is taken by the connection's work item. A handler of the
+ * connection manager runs with the manager's mutex held, so it does nothing
+ * but record an event and leave. The one exception is a request: somebody has
+ * to find out whose connection it is for. It is judged in the handler (length
+ * and addresses of its private data, version, how many are half open), and
+ * then waits as conn->pending for the worker, which accepts or refuses it.
+ *
+ * A request that waits has a handler of its own, since the peer may withdraw
+ * it or the device may go. The worker takes the identifier over while it holds
+ * the manager's mutex, so an event goes either to the old handler, and the
+ * worker finds the request withdrawn, or to the endpoint's.
+ *
+ * Private data says which versions a node speaks, see xrds-wire.rst. The version
+ * is the endpoint's, and what follows from it (hello, credits, fragment size)
+ * asks the endpoint; ib_classic.c has what classic versions need.
+ *
+ * A classic node refuses a request for all reasons with the same code: that it
+ * knows none of the versions offered, or that it dials itself, or that it has
+ * just noticed that the old connection is lost. So the next attempt waits for
+ * its request for a moment, and then offers what such nodes have always known.
+ */
+#include <rdma/ib_cm.h>
+
+#include "ib/ib.h"
+
+/**
+ * struct xrds_ib_req - a request that waits for the connection's work
+ * @base:	must be first
+ * @id:		its identifier
+ * @xin:	namespace; counted in its half_open
+ * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
+ * @version:	XRDS_VER_*
+ * @ack:	what it acknowledges, classic
+ * @peer_qpn:	number of the peer's queue pair
+ * @responder:	RDMA reads of the peer that may be under way
+ * @initiator:	RDMA reads of this side that may be under way
+ */
+struct xrds_ib_req {
+	struct xrds_request base;
+	struct rdma_cm_id *id;
+	struct xrds_ib_net *xin;
+	bool withdrawn;
+	int version;
+	u64 ack;
+	u32 peer_qpn;
+	u8 responder;
+	u8 initiator;
+};
+
+static bool xrds_ib_v6(const struct xrds_conn_key *key)
+{
+	return !ipv6_addr_v4mapped(&key->laddr);
+}
+
+/* -------------------------------------------------- endpoint's handler */
+
+static void xrds_ib_log_refused(struct xrds_ib_ep *ep, const char *why)
+{
+	net_info_ratelimited("xrds: %pI6c: connection refused: %s\n",
+			     &ep->conn->key.faddr, why);
+}
+
+/* The reply to our request: is it from who we dialled? */
+static int xrds_ib_replied(struct xrds_ib_ep *ep,
+			   const struct rdma_conn_param *param)
+{
+	const struct xrds_conn_key *key = &ep->conn->key;
+	struct xrds_wire_priv priv;
+	enum xrds_wire_err err;
+	int version;
+
+	err = xrds_wire_priv_decode(&priv, param->private_data,
+				    param->private_data_len, xrds_ib_v6(key));
+	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
+		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
+		err = XRDS_WIRE_PRIV_ADDR;
+	version = err ? 0 : xrds_wire_version_chosen(&priv, xrds_ib_classic_mask());
+	if (!err && (!version || !xrds_ib_classic_settle(ep, version)))
+		err = XRDS_WIRE_PRIV_VERSION;
+	if (err) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_BAD_PRIV);
+		xrds_ib_ep_wire_error(ep, err);
+		return -EPROTO;
+	}
+	/* the event makes it visible to the worker */
+	ep->ack = priv.ack;
+	return 0;
+}
+
+static void xrds_ib_established(struct xrds_ib_ep *ep,
+				const struct rdma_conn_param *param)
+{
+	int ret = ep->passive ? 0 : xrds_ib_replied(ep, param);
+
+	if (ret) {
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		return;
+	}
+	if (!ep->passive)
+		ep->peer_qpn = param->qp_num;
+	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
+}
+
+/* The peer may have disconnected because of an op of ours. Its device has said
+ * so before, but that may not have been looked at yet.
+ */
+static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
+{
+	xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
+	if (!xrds_ib_slots_fail_late(ep))
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
+}
+
+static void xrds_ib_rejected(struct xrds_ib_ep *ep,
+			     const struct rdma_cm_event *event)
+{
+	enum xrds_wire_reject reason = XRDS_REJECT_NONE;
+	const struct rdma_conn_param *param = &event->param.conn;
+	int error = -ECONNREFUSED;
+
+	/* who ends what its manager does not know to be established yet */
+	if (READ_ONCE(ep->version)) {
+		xrds_ib_disconnected(ep);
+		return;
+	}
+	if (event->status == IB_CM_REJ_CONSUMER_DEFINED)
+		reason = xrds_wire_reject_decode(param->private_data,
+						 param->private_data_len);
+	switch (reason) {
+	case XRDS_REJECT_CROSSED:
+		/* the peer's own request is on its way, and no loss */
+		error = -EALREADY;
+		break;
+	case XRDS_REJECT_VERSION:
+		if (!ep->old_offer) {
+			WRITE_ONCE(ep->conn->classic.old_offer, true);
+			error = -EALREADY;
+			break;
+		}
+		xrds_ib_log_refused(ep, "no common protocol version");
+		break;
+	default:
+		/* the first in a row, like other failures, see conn.c */
+		if (!READ_ONCE(ep->conn->failed))
+			xrds_ib_log_refused(ep, rdma_reject_msg(ep->id,
+								event->status));
+		break;
+	}
+	xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_REJECTED);
+	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, error);
+}
+
+/* Context: process, handler mutex of @id held; must not wait for the worker */
+static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	struct xrds_ib_ep *ep = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_RESOLVED, 0);
+		return 0;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		xrds_ib_established(ep, &event->param.conn);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		xrds_ib_rejected(ep, event);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EHOSTUNREACH);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		xrds_ib_disconnected(ep);
+		break;
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EADDRNOTAVAIL);
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNABORTED);
+		break;
+	default:
+		break;
+	}
+	/* the worker destroys the identifier */
+	return 0;
+}
+
+/* -------------------------------------------------------------- dialling */
+
+/* The identifier is bound first. rdma_resolve_addr() would do it as well, but
+ * warns when the device is removed between the two steps of which it does
+ * that; of an identifier that comes bound it only refuses the resolving.
+ */
+static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
+{
+	const struct xrds_conn_key *key = &ep->conn->key;
+	struct xrds_addr local = {
+		.addr	= key->laddr,
+		.scope	= key->scope,
+	};
+	struct xrds_addr peer = {
+		.addr	= key->faddr,
+		.scope	= key->scope,
+		.port	= xrds_ib_port(xrds_ib_v6(key)),
+	};
+	struct sockaddr_storage src, dst;
+	int ret;
+
+	xrds_addr_build(&local, &src);
+	xrds_addr_build(&peer, &dst);
+	ret = rdma_bind_addr(ep->id, (struct sockaddr *)&src);
+	if (ret)
+		return ret;
+	ep->step = XRDS_IB_STEP_ADDR;
+	return rdma_resolve_addr(ep->id, NULL, (struct sockaddr *)&dst,
+				 READ_ONCE(ep->conn->xn->connect_timeout_ms));
+}
+
+/**
+ * xrds_ib_dial - start an attempt to connect
+ * @conn: connection without endpoint
+ *
+ * Context: the connection's work.
+ * Return: 0, XRDS_EV_RESOLVED or XRDS_EV_ERROR follows; or a negative errno.
+ */
+int xrds_ib_dial(struct xrds_conn *conn)
+{
+	struct net *net = conn->xn->net;
+	struct xrds_ib_ep *ep;
+	struct rdma_cm_id *id;
+	int ret;
+
+	ep = xrds_ib_ep_alloc(conn);
+	if (!ep)
+		return -ENOMEM;
+	/* an answer to a ping may wait, of which no socket holds the namespace */
+	if (!maybe_get_net(net)) {
+		xrds_ib_ep_destroy(ep);
+		return -ENETDOWN;
+	}
+	id = rdma_create_id(net, xrds_ib_ep_event, ep, RDMA_PS_TCP, IB_QPT_RC);
+	put_net(net);
+	if (IS_ERR(id)) {
+		xrds_ib_ep_destroy(ep);
+		return PTR_ERR(id);
+	}
+	ep->id = id;
+	ep->old_offer = READ_ONCE(conn->classic.old_offer);
+	rdma_set_service_type(id, conn->key.tos);
+	xrds_ib_ep_publish(ep);
+
+	ret = xrds_ib_resolve_addr(ep);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		xrds_ib_ep_destroy(ep);
+	}
+	return ret;
+}
+
+static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
+			      struct xrds_wire_priv *priv)
+{
+	const struct xrds_conn *conn = ep->conn;
+
+	*priv = (struct xrds_wire_priv) {
+		.saddr	= conn->key.laddr,
+		.daddr	= conn->key.faddr,
+		.mask	= xrds_ib_classic_mask(),
+		.tos	= conn->key.tos,
+		.epoch	= conn->epoch,
+		.ack	= xrds_classic_ack(conn),
+	};
+}
+
+/* Infinite patience (7) with a receiver that is not ready is right only
+ * toward a shared queue, which grants more than it has posted, and toward a
+ * classic peer, which grants nothing.
+ */
+static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
+			       struct rdma_conn_param *param)
+{
+	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
+
+	*param = (struct rdma_conn_param) {
+		.responder_resources = min_t(u32, XRDS_IB_RD_ATOMIC,
+					     max(attrs->max_qp_rd_atom, 0)),
+		.initiator_depth = min_t(u32, XRDS_IB_RD_ATOMIC,
+					 max(attrs->max_qp_init_rd_atom, 0)),
+		.retry_count = READ_ONCE(ep->xin->retry_count),
+		.rnr_retry_count = ep->rq->srq || xrds_ib_classic_known(ep) ?
+				   7 : 6,
+	};
+}
+
+static int xrds_ib_connect(struct xrds_ib_ep *ep)
+{
+	u8 data[XRDS_WIRE_PRIV_V6_BYTES];
+	struct rdma_conn_param param;
+	struct xrds_wire_priv priv;
+	int ret;
+
+	/* a request into the void can be the last, see ib_id.c */
+	if (!xrds_ib_id_up(ep->id)) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		return -ENETDOWN;
+	}
+	ret = xrds_ib_ep_setup(ep);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_SETUP_ERROR);
+		return ret;
+	}
+	xrds_ib_fill_priv(ep, &priv);
+	priv.major = ep->old_offer && !priv.tos ? 3 : 4;
+	priv.minor = 1;
+	xrds_ib_fill_param(ep, &param);
+	param.private_data = data;
+	param.private_data_len =
+		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+
+	ep->step = XRDS_IB_STEP_CONNECT;
+	WRITE_ONCE(ep->conn->classic.old_offer, false);
+	return rdma_connect(ep->id, &param);
+}
+
+/**
+ * xrds_ib_advance - a step of resolving is done
+ * @conn: connection that dials
+ *
+ * Context: the connection's work.
+ * Return: -EINPROGRESS while steps remain, 0 when the request was sent, or
+ * another negative errno.
+ */
+int xrds_ib_advance(struct xrds_conn *conn)
+{
+	int timeout = READ_ONCE(conn->xn->connect_timeout_ms);
+	struct xrds_ib_ep *ep = conn->ep;
+	int ret;
+
+	switch (ep->step) {
+	case XRDS_IB_STEP_ADDR:
+		ep->step = XRDS_IB_STEP_ROUTE;
+		ret = rdma_resolve_route(ep->id, timeout);
+		return ret ?: -EINPROGRESS;
+	case XRDS_IB_STEP_ROUTE:
+		return xrds_ib_connect(ep);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* ------------------------------------------------------------- requests */
+
+static void xrds_ib_req_free(struct xrds_ib_req *req)
+{
+	atomic_dec(&req->xin->half_open);
+	kfree(req);
+}
+
+/* Handler of a request that waits: it can only become void. */
+static int xrds_ib_req_event(struct rdma_cm_id *id,
+			     struct rdma_cm_event *event)
+{
+	struct xrds_ib_req *req = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		req->withdrawn = true;
+		break;
+	default:
+		break;
+	}
+	/* the worker, which was told of the request, destroys it */
+	return 0;
+}
+
+static void xrds_ib_reject(struct rdma_cm_id *id, enum xrds_wire_reject reason)
+{
+	u8 data[XRDS_WIRE_REJECT_BYTES];
+
+	rdma_reject(id, data, xrds_wire_reject_encode(data, reason),
+		    IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+/* The addresses that the connection manager has found out */
+static void xrds_ib_req_key(const struct rdma_cm_id *id,
+			    struct xrds_conn_key *key)
+{
+	const struct rdma_addr *route = &id->route.addr;
+	struct xrds_addr addr;
+
+	memset(key, 0, sizeof(*key));
+	/* always one of the two families */
+	if (!xrds_addr_parse(&addr, &route->src_addr, sizeof(route->src_addr)))
+		key->laddr = addr.addr;
+	if (!xrds_addr_parse(&addr, &route->dst_addr, sizeof(route->dst_addr)))
+		key->faddr = addr.addr;
+	if (ipv6_addr_type(&key->faddr) & IPV6_ADDR_LINKLOCAL)
+		key->scope = route->dev_addr.bound_dev_if;
+}
+
+/* The sender of a request may name any address as its own, and have the
+ * connection to that node replaced. With RoCE the address must be that of the
+ * port which the queue pair is to talk to.
+ */
+static bool xrds_ib_req_genuine(const struct rdma_cm_id *id,
+				const struct xrds_conn_key *key)
+{
+	const struct sa_path_rec *path = id->route.path_rec;
+
+	if (!path || !rdma_protocol_roce(id->device, id->port_num))
+		return true;
+	return !memcmp(&path->dgid, &key->faddr, sizeof(key->faddr));
+}
+
+/* Returns what is wrong with a request, or XRDS_WIRE_OK. */
+static enum xrds_wire_err xrds_ib_req_check(const struct rdma_cm_id *id,
+					    const struct rdma_conn_param *param,
+					    const struct xrds_conn_key *key,
+					    struct xrds_wire_priv *priv)
+{
+	enum xrds_wire_err err;
+
+	err = xrds_wire_priv_decode(priv, param->private_data,
+				    param->private_data_len, xrds_ib_v6(key));
+	if (err)
+		return err;
+	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
+	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
+	    !xrds_ib_req_genuine(id, key))
+		return XRDS_WIRE_PRIV_ADDR;
+	if (!xrds_wire_version(priv, xrds_ib_classic_mask()))
+		return XRDS_WIRE_PRIV_VERSION;
+	return XRDS_WIRE_OK;
+}
+
+/* The connection that a request is for. A new one is made for who asks only
+ * while there are not too many; nothing else ends what peers can take here.
+ * Those of our own users have bounds of their own, and are in no peer's way.
+ */
+static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
+					  const struct xrds_conn_key *key)
+{
+	struct xrds_net *xn = xrds_net(xin->net);
+	struct xrds_conn *conn = xrds_conn_find(xn, key);
+
+	if (conn)
+		return conn;
+	if (atomic_read(&xn->nr_asked) >= READ_ONCE(xin->max_conns)) {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
+		return ERR_PTR(-ENOSPC);
+	}
+	conn = xrds_conn_get_for(xn, NULL, key, &xrds_ib_transport,
+				 GFP_KERNEL);
+	if (IS_ERR(conn))
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
+	return conn;
+}
+
+/* Let the request wait at its connection. */
+static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
+			     const struct rdma_conn_param *param,
+			     const struct xrds_conn_key *key,
+			     const struct xrds_wire_priv *priv)
+{
+	struct xrds_ib_req *req;
+	struct xrds_conn *conn;
+	int ret = -EALREADY;
+
+	if (atomic_inc_return(&xin->half_open) >
+	    READ_ONCE(xin->max_half_open)) {
+		atomic_dec(&xin->half_open);
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_HALF_OPEN);
+		return -EBUSY;
+	}
+	req = kzalloc(sizeof(*req), GFP_KERNEL);
+	if (!req) {
+		atomic_dec(&xin->half_open);
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
+		return -ENOMEM;
+	}
+	req->version = xrds_wire_version(priv, xrds_ib_classic_mask());
+	req->base.epoch = priv->epoch;
+	req->base.classic = req->version != XRDS_VER_XRDS;
+	req->ack = priv->ack;
+	req->peer_qpn = param->qp_num;
+	req->id = id;
+	req->xin = xin;
+	req->responder = param->responder_resources;
+	req->initiator = param->initiator_depth;
+
+	conn = xrds_ib_req_conn(xin, key);
+	if (IS_ERR(conn)) {
+		xrds_ib_req_free(req);
+		return PTR_ERR(conn);
+	}
+	/* before the worker can see it */
+	id->context = req;
+	id->event_handler = xrds_ib_req_event;
+	if (xrds_conn_request(conn, &req->base)) {
+		ret = 0;
+	} else {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_RACED);
+		xrds_ib_req_free(req);
+	}
+	xrds_conn_put(conn);
+	return ret;
+}
+
+static int xrds_ib_request(struct rdma_cm_id *id,
+			   const struct rdma_conn_param *param)
+{
+	struct xrds_ib_net *xin = id->context;
+	struct xrds_wire_priv priv;
+	struct xrds_conn_key key;
+	enum xrds_wire_err err;
+	int ret;
+
+	xrds_ib_count(xin, XRDS_IB_C_CONNECT_REQUESTS);
+	xrds_ib_req_key(id, &key);
+	err = xrds_ib_req_check(id, param, &key, &priv);
+	if (err) {
+		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
+				   XRDS_IB_C_CONNECT_NO_VERSION :
+				   XRDS_IB_C_CONNECT_BAD_PRIV);
+		net_warn_ratelimited("xrds: %pI6c: request refused: %s\n",
+				     &key.faddr, xrds_wire_strerror(err));
+		xrds_ib_reject(id, XRDS_REJECT_VERSION);
+		return -EPROTO;
+	}
+	key.tos = priv.tos;
+	ret = xrds_ib_req_queue(xin, id, param, &key, &priv);
+	if (ret) {
+		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
+				     &key.faddr, ret);
+		if (xrds_wire_version(&priv, xrds_ib_classic_mask()) != XRDS_VER_XRDS)
+			xrds_ib_reject(id, XRDS_REJECT_VERSION);
+		else
+			xrds_ib_reject(id, ret == -EALREADY ?
+					   XRDS_REJECT_CROSSED :
+					   XRDS_REJECT_NONE);
+	}
+	/* other than 0 has the identifier destroyed */
+	return ret;
+}
+
+/**
+ * xrds_ib_listen_event - handler of a listener
+ * @id: identifier of a request
+ * @event: what has happened to it
+ *
+ * Context: process, handler mutexes of listener and @id held.
+ * Return: 0; a negative errno has @id destroyed.
+ */
+int xrds_ib_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return xrds_ib_request(id, &event->param.conn);
+	return 0;
+}
+
+/* ------------------------------------------------------------- accepting */
+
+/* Make the request's identifier the endpoint's. */
+static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_req *req)
+{
+	struct rdma_cm_id *id = req->id;
+	int ret = 0;
+
+	rdma_lock_handler(id);
+	if (req->withdrawn)
+		ret = -ECONNRESET;
+	id->context = ep;
+	id->event_handler = xrds_ib_ep_event;
+	rdma_unlock_handler(id);
+	ep->id = id;
+	return ret;
+}
+
+static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
+{
+	u8 data[XRDS_WIRE_PRIV_V6_BYTES];
+	struct rdma_conn_param param;
+	struct xrds_wire_priv priv;
+	int ret;
+
+	xrds_ib_fill_priv(ep, &priv);
+	priv.major = ep->version >> 8;
+	priv.minor = ep->version & 0xff;
+	xrds_ib_fill_param(ep, &param);
+	param.responder_resources = min(param.responder_resources,
+					req->responder);
+	param.initiator_depth = min(param.initiator_depth, req->initiator);
+	param.private_data = data;
+	param.private_data_len =
+		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+
+	ep->step = XRDS_IB_STEP_CONNECT;
+	rdma_lock_handler(ep->id);
+	ret = rdma_accept(ep->id, &param);
+	rdma_unlock_handler(ep->id);
+	return ret;
+}
+
+/**
+ * xrds_ib_accept - accept the request that waits
+ * @conn: connection without endpoint
+ *
+ * Context: the connection's work.
+ * Return: 0, XRDS_EV_ESTABLISHED or XRDS_EV_ERROR follows; or a negative
+ * errno, then the request is refused.
+ */
+int xrds_ib_accept(struct xrds_conn *conn)
+{
+	struct xrds_request *base = xrds_conn_take_pending(conn);
+	struct xrds_ib_req *req;
+	struct xrds_ib_ep *ep;
+	int ret;
+
+	if (!base)
+		return -ENOENT;
+	req = container_of(base, struct xrds_ib_req, base);
+	ep = xrds_ib_ep_alloc(conn);
+	if (!ep) {
+		xrds_ib_refuse(conn, base);
+		return -ENOMEM;
+	}
+	ep->passive = true;
+	ep->version = req->version;
+	ep->ack = req->ack;
+	ep->peer_qpn = req->peer_qpn;
+	/* the endpoint is half open in the request's place */
+	atomic_inc(&req->xin->half_open);
+	set_bit(XRDS_IB_HALF_OPEN, &ep->once);
+
+	ret = xrds_ib_take_over(ep, req);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_WITHDRAWN);
+		goto out;
+	}
+	/* the reply can be the device's last word as well as a request */
+	if (!xrds_ib_id_up(ep->id)) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
+		ret = -ENETDOWN;
+		goto out;
+	}
+	ret = xrds_ib_ep_setup(ep);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_SETUP_ERROR);
+		goto out;
+	}
+	xrds_ib_ep_publish(ep);
+	ret = xrds_ib_reply(ep, req);
+out:
+	xrds_ib_req_free(req);
+	/* to destroy an identifier that was not accepted refuses the request */
+	if (ret)
+		xrds_ib_ep_destroy(ep);
+	return ret;
+}
+
+/**
+ * xrds_ib_refuse - refuse a request
+ * @conn: connection
+ * @base: request, which is freed
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *base)
+{
+	struct xrds_ib_req *req = container_of(base, struct xrds_ib_req, base);
+
+	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
+	if (xrds_ib_id_up(req->id))
+		xrds_ib_reject(req->id, base->classic ? XRDS_REJECT_VERSION :
+							XRDS_REJECT_CROSSED);
+	/* waits for a handler that uses the request */
+	xrds_ib_id_destroy(req->id);
+	xrds_ib_req_free(req);
+}
+
+/**
+ * xrds_ib_start - the connection is established: let the peer send
+ * @conn: connection with an endpoint
+ *
+ * Context: the connection's work.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_start(struct xrds_conn *conn)
+{
+	struct xrds_ib_ep *ep = conn->ep;
+	int ret;
+
+	/* The peer's first message may have overtaken the last one of the
+	 * connection manager. The queue pair does not mind. That the manager
+	 * is not told by rdma_notify() is on purpose: it then forgets to take
+	 * back its reply, if the connection ends at that moment, repeats it
+	 * for a minute, and as long the identifier cannot be destroyed.
+	 */
+	ret = xrds_ib_rq_grow(ep->rq, ep);
+	if (ret)
+		return ret;
+	return xrds_ib_ep_xrds(ep) ? xrds_ib_send_hello(ep) :
+				     xrds_ib_classic_start(ep);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How identifiers of the connection manager end.
+ *
+ * To destroy one that is connected sends a message to the peer, through the
+ * special queue pair that all connections of the port share. On soft-RoCE a
+ * message that finds no route, because the network interface is down, moves
+ * that queue pair to the error state, out of which nothing brings it until the
+ * device is made anew: it receives no request and no reply any more. So does,
+ * on Linux 6.12 and 7.2, one that the interface drops for want of a carrier.
+ * That is just the moment when endpoints end, as theirs get nowhere either.
+ *
+ * So while the interface is down nothing is said to the peer. The endpoint
+ * goes as always, its queue pair and all that belongs to it; only the
+ * identifier is kept, with a handler of its own that does nothing, and is
+ * destroyed when the interface is up again. If the device is removed before,
+ * the handler leaves the identifier to the connection manager.
+ *
+ * The same goes for an interface that has lost the address. It may be for good:
+ * such identifiers stay until the device is removed, but no more of them than
+ * XRDS_IB_MAX_BURIED.
+ *
+ * All others are destroyed at once, but by a work item each: that waits until
+ * the device has done with the message to the peer, and soft-RoCE has been seen
+ * to forget one. The connection goes on meanwhile.
+ */
+#include <linux/inetdevice.h>
+#include <linux/netdevice.h>
+#include <net/addrconf.h>
+#include <net/sch_generic.h>
+
+#include "ib/ib.h"
+
+enum {
+	XRDS_IB_MAX_BURIED	= 1024,
+	/* how often the interface is looked at */
+	XRDS_IB_EXHUME_MS	= 200,
+};
+
+/**
+ * struct xrds_ib_grave - an identifier without endpoint
+ * @node:	in xrds_ib_graves while it waits for its interface
+ * @work:	destroys it
+ * @id:		identifier; its context is this
+ */
+struct xrds_ib_grave {
+	struct list_head node;
+	struct work_struct work;
+	struct rdma_cm_id *id;
+};
+
+static struct workqueue_struct *xrds_ib_id_wq;
+
+static DEFINE_SPINLOCK(xrds_ib_graves_lock);
+static LIST_HEAD(xrds_ib_graves);
+static unsigned int xrds_ib_nr_graves;
+
+static void xrds_ib_exhume(struct work_struct *work);
+static DECLARE_DELAYED_WORK(xrds_ib_exhume_work, xrds_ib_exhume);
+
+/* Under RCU. A device of RoCE has the address in its table as well, but a
+ * little longer, and under another number when it has come back.
+ */
+static const struct net_device *xrds_ib_id_ndev(const struct rdma_cm_id *id)
+{
+	const struct rdma_addr *route = &id->route.addr;
+	const struct sockaddr_in6 *sin6;
+	const struct sockaddr_in *sin;
+
+	if (route->src_addr.ss_family == AF_INET) {
+		sin = (const struct sockaddr_in *)&route->src_addr;
+		return __ip_dev_find(route->dev_addr.net, sin->sin_addr.s_addr,
+				     false);
+	}
+	sin6 = (const struct sockaddr_in6 *)&route->src_addr;
+	if (!ipv6_mod_enabled())
+		return NULL;
+	return ipv6_dev_find(route->dev_addr.net, &sin6->sin6_addr, NULL);
+}
+
+/* The queue of an interface without carrier drops all, and is the last to be
+ * back when the carrier is.
+ */
+static bool xrds_ib_ndev_up(const struct net_device *ndev)
+{
+	return READ_ONCE(ndev->flags) & IFF_UP && netif_carrier_ok(ndev) &&
+	       !qdisc_tx_is_noop(ndev);
+}
+
+/**
+ * xrds_ib_id_up - can something be said to an identifier's peer?
+ * @id: identifier, bound to a device or not
+ *
+ * Context: any.
+ * Return: false while the network interface is down, has no carrier, or not the
+ * address.
+ */
+bool xrds_ib_id_up(const struct rdma_cm_id *id)
+{
+	const struct net_device *ndev;
+	bool up;
+
+	if (!id->device || !rdma_protocol_roce(id->device, id->port_num))
+		return true;
+	rcu_read_lock();
+	ndev = xrds_ib_id_ndev(id);
+	up = ndev && xrds_ib_ndev_up(ndev);
+	rcu_read_unlock();
+	return up;
+}
+
+/* Nobody is going to need the port of a namespace that only we keep alive. */
+static bool xrds_ib_grave_due(const struct xrds_ib_grave *grave)
+{
+	const struct net *net = grave->id->route.addr.dev_addr.net;
+
+	return xrds_ib_id_up(grave->id) || xrds_conns_orphaned(xrds_net(net));
+}
+
+/* The oldest grave, or the oldest whose interface is up; off the list. */
+static struct xrds_ib_grave *xrds_ib_grave_next(bool up)
+{
+	struct xrds_ib_grave *grave, *found = NULL;
+
+	spin_lock(&xrds_ib_graves_lock);
+	list_for_each_entry(grave, &xrds_ib_graves, node) {
+		if (up && !xrds_ib_grave_due(grave))
+			continue;
+		found = grave;
+		list_del_init(&grave->node);
+		xrds_ib_nr_graves--;
+		break;
+	}
+	spin_unlock(&xrds_ib_graves_lock);
+	return found;
+}
+
+/* Destroying waits for the handler, after which nobody knows the grave. */
+static void xrds_ib_grave_work(struct work_struct *work)
+{
+	struct xrds_ib_grave *grave = container_of(work, struct xrds_ib_grave,
+						   work);
+
+	rdma_destroy_id(grave->id);
+	kfree(grave);
+}
+
+static void xrds_ib_grave_close(struct xrds_ib_grave *grave)
+{
+	queue_work(xrds_ib_id_wq, &grave->work);
+}
+
+static void xrds_ib_exhume(struct work_struct *work)
+{
+	struct xrds_ib_grave *grave;
+	bool more;
+
+	while ((grave = xrds_ib_grave_next(true)))
+		xrds_ib_grave_close(grave);
+
+	spin_lock(&xrds_ib_graves_lock);
+	more = !list_empty(&xrds_ib_graves);
+	spin_unlock(&xrds_ib_graves_lock);
+	if (more)
+		queue_delayed_work(xrds_ib_wq, &xrds_ib_exhume_work,
+				   msecs_to_jiffies(XRDS_IB_EXHUME_MS));
+}
+
+/* Handler of what is buried. Returning 1 has the manager destroy it. */
+static int xrds_ib_grave_event(struct rdma_cm_id *id,
+			       struct rdma_cm_event *event)
+{
+	struct xrds_ib_grave *grave = id->context;
+	bool ours;
+
+	if (event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return 0;
+	spin_lock(&xrds_ib_graves_lock);
+	ours = !list_empty(&grave->node);
+	if (ours) {
+		list_del_init(&grave->node);
+		xrds_ib_nr_graves--;
+	}
+	spin_unlock(&xrds_ib_graves_lock);
+	/* else somebody waits for this handler to destroy it */
+	if (!ours)
+		return 0;
+	kfree(grave);
+	return 1;
+}
+
+/* Wait for the interface. */
+static void xrds_ib_bury(struct xrds_ib_grave *grave)
+{
+	struct xrds_ib_grave *oldest = NULL;
+
+	spin_lock(&xrds_ib_graves_lock);
+	list_add_tail(&grave->node, &xrds_ib_graves);
+	xrds_ib_nr_graves++;
+	spin_unlock(&xrds_ib_graves_lock);
+
+	if (READ_ONCE(xrds_ib_nr_graves) > XRDS_IB_MAX_BURIED)
+		oldest = xrds_ib_grave_next(false);
+	if (oldest)
+		xrds_ib_grave_close(oldest);
+	queue_delayed_work(xrds_ib_wq, &xrds_ib_exhume_work,
+			   msecs_to_jiffies(XRDS_IB_EXHUME_MS));
+}
+
+/**
+ * xrds_ib_id_destroy - destroy an identifier, soon or when its interface is up
+ * @id: identifier without queue pair
+ *
+ * Its handler does not run behind this, and its context is not used any more.
+ *
+ * Context: process, not a handler.
+ */
+void xrds_ib_id_destroy(struct rdma_cm_id *id)
+{
+	struct xrds_ib_grave *grave;
+	bool up = xrds_ib_id_up(id);
+
+	grave = kzalloc(sizeof(*grave), GFP_KERNEL);
+	if (!grave) {
+		rdma_destroy_id(id);
+		return;
+	}
+	INIT_LIST_HEAD(&grave->node);
+	INIT_WORK(&grave->work, xrds_ib_grave_work);
+	grave->id = id;
+
+	rdma_lock_handler(id);
+	id->context = grave;
+	id->event_handler = xrds_ib_grave_event;
+	/* before the handler may see the removal of the device */
+	if (!up)
+		xrds_ib_bury(grave);
+	rdma_unlock_handler(id);
+	if (up)
+		xrds_ib_grave_close(grave);
+}
+
+/**
+ * xrds_ib_id_init - module init
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_ib_id_init(void)
+{
+	/* not for reclaim: rdma_cm flushes work queues that are not either */
+	xrds_ib_id_wq = alloc_workqueue("xrds_ib_id", WQ_UNBOUND, 0);
+	return xrds_ib_id_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * xrds_ib_id_exit - destroy all identifiers that wait
+ *
+ * Context: process, when no endpoint is left.
+ */
+void xrds_ib_id_exit(void)
+{
+	struct xrds_ib_grave *grave;
+
+	cancel_delayed_work_sync(&xrds_ib_exhume_work);
+	while ((grave = xrds_ib_grave_next(false)))
+		xrds_ib_grave_close(grave);
+	destroy_workqueue(xrds_ib_id_wq);
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RDMA devices.
+ *
+ * A device is known from the moment its driver registers it until the driver
+ * takes it away. It has what endpoints share: the protection domain and the
+ * shared receive queue. The queue is made when the first endpoint asks for it
+ * and replaced when too many endpoints may have lost a buffer in it, see
+ * ib_rq.c; endpoints of the old one keep it until they end. And it has what
+ * memory regions need, see ib_mr.c.
+ *
+ * Removal. make_dead: the device leaves the list, so no endpoint finds it any
+ * more; those that have it get XRDS_EV_REMOVED. Drain: their connections'
+ * work items tear them down, each drops its reference, receive queues drop
+ * theirs when their last endpoint has gone. Memory regions are ended here, and
+ * their owners find nothing left to end. The driver's thread waits for all of
+ * them. That wait is as long as the slowest drain of a queue pair, or the last
+ * answer of the registration queue, which are bounded. Destroy: nothing refers
+ * to the device.
+ *
+ * rdma_cm waits in the same way for identifiers that are bound to the device.
+ * It registered before this module, so its turn comes after ours, when the
+ * endpoints have destroyed theirs. An identifier that gets bound to the device
+ * in between reports RDMA_CM_EVENT_DEVICE_REMOVAL and does not find the device
+ * here; the connection fails and destroys it.
+ */
+#include <linux/moduleparam.h>
+#include <rdma/ib_cache.h>
+
+#include "ib/ib.h"
+
+static bool xrds_ib_use_srq = true;
+module_param_named(srq, xrds_ib_use_srq, bool, 0444);
+MODULE_PARM_DESC(srq, "Share one receive queue per device where possible (default Y)");
+
+static DEFINE_MUTEX(xrds_ib_devs_lock);
+static LIST_HEAD(xrds_ib_devs);
+
+static struct ib_client xrds_ib_client;
+
+/* With drivers on rdmavt a peer that a queue pair of the kernel is connected to
+ * reaches all memory of the kernel, by the key 0; and a key that is made void
+ * while a write is under way goes on to be good for the rest of it. They copy
+ * data by kernel addresses, which nobody else does but soft-RoCE.
+ */
+static bool xrds_ib_dev_guards(struct ib_device *dev)
+{
+	return !ib_uses_virt_dma(dev) || dev->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
+/* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
+static bool xrds_ib_dev_usable(struct ib_device *dev)
+{
+	return dev->node_type == RDMA_NODE_IB_CA && xrds_ib_dev_guards(dev) &&
+	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
+	       dev->attrs.max_recv_sge >= 1;
+}
+
+/* Soft-RoCE counts the reads under way, and lets a fence wait until there are
+ * none. When it has lost a packet it begins again with the oldest work request
+ * that is not acknowledged; if that has a fence, and a read behind it was under
+ * way as well, the fence waits for a read that waits for the fence. No timer
+ * runs then, and no error comes.
+ */
+static bool xrds_ib_dev_fences(const struct ib_device *dev)
+{
+	return dev->ops.driver_id != RDMA_DRIVER_RXE;
+}
+
+static int xrds_ib_dev_add(struct ib_device *dev)
+{
+	struct xrds_ib_dev *ibdev;
+	int ret;
+
+	if (!xrds_ib_dev_usable(dev))
+		return -EOPNOTSUPP;
+
+	ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
+	if (!ibdev)
+		return -ENOMEM;
+	ibdev->dev = dev;
+	refcount_set(&ibdev->ref, 1);
+	init_completion(&ibdev->gone);
+	spin_lock_init(&ibdev->lock);
+	INIT_LIST_HEAD(&ibdev->eps);
+	INIT_LIST_HEAD(&ibdev->mrs);
+	xrds_ib_regq_init(&ibdev->regq);
+	xrds_ib_pool_init(&ibdev->pool);
+	mutex_init(&ibdev->rq_lock);
+	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
+			dev->attrs.max_srq_wr > 0 &&
+			dev->attrs.max_srq_sge > 0;
+
+	ibdev->fences = xrds_ib_dev_fences(dev);
+	ibdev->pd = ib_alloc_pd(dev, 0);
+	if (IS_ERR(ibdev->pd)) {
+		ret = PTR_ERR(ibdev->pd);
+		kfree(ibdev);
+		return ret;
+	}
+
+	ib_set_client_data(dev, &xrds_ib_client, ibdev);
+	mutex_lock(&xrds_ib_devs_lock);
+	list_add_tail(&ibdev->node, &xrds_ib_devs);
+	mutex_unlock(&xrds_ib_devs_lock);
+	return 0;
+}
+
+static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
+{
+	struct xrds_ib_dev *ibdev = data;
+	struct xrds_ib_rq *rq;
+	struct xrds_ib_ep *ep;
+
+	/* make_dead */
+	mutex_lock(&xrds_ib_devs_lock);
+	list_del(&ibdev->node);
+	mutex_unlock(&xrds_ib_devs_lock);
+
+	spin_lock_bh(&ibdev->lock);
+	ibdev->removed = true;
+	list_for_each_entry(ep, &ibdev->eps, dev_node)
+		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+	spin_unlock_bh(&ibdev->lock);
+
+	/* after this xrds_ib_dev_rq() sees that the device is removed */
+	mutex_lock(&ibdev->rq_lock);
+	rq = ibdev->rq;
+	ibdev->rq = NULL;
+	mutex_unlock(&ibdev->rq_lock);
+	if (rq)
+		xrds_ib_rq_put(rq);
+
+	/* drain */
+	xrds_ib_mr_remove_all(ibdev);
+	xrds_ib_dev_put(ibdev);
+	wait_for_completion(&ibdev->gone);
+
+	/* destroy: the last reference has gone, and no new one can come */
+	xrds_ib_regq_exit(&ibdev->regq);
+	xrds_ib_pool_exit(&ibdev->pool);
+	ib_dealloc_pd(ibdev->pd);
+	kfree(ibdev);
+}
+
+static struct ib_client xrds_ib_client = {
+	.name	= "xrds",
+	.add	= xrds_ib_dev_add,
+	.remove	= xrds_ib_dev_remove,
+};
+
+/**
+ * xrds_ib_dev_get - the transport's view of a device
+ * @dev: device that cannot be freed meanwhile
+ *
+ * Context: process.
+ * Return: the device with a reference, or NULL if it is not usable or is
+ * being removed.
+ */
+struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
+{
+	struct xrds_ib_dev *ibdev, *found = NULL;
+
+	mutex_lock(&xrds_ib_devs_lock);
+	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+		if (ibdev->dev == dev) {
+			refcount_inc(&ibdev->ref);
+			found = ibdev;
+			break;
+		}
+	}
+	mutex_unlock(&xrds_ib_devs_lock);
+	return found;
+}
+
+/**
+ * xrds_ib_dev_gid_in - is it of an interface of a namespace?
+ * @net: namespace; others may have the same address
+ * @attr: identifier, of a device that does RoCE
+ *
+ * Context: any.
+ * Return: whether it is.
+ */
+bool xrds_ib_dev_gid_in(const struct net *net, const struct ib_gid_attr *attr)
+{
+	const struct net_device *ndev;
+	bool in;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	in = !IS_ERR(ndev) && net_eq(dev_net(ndev), net);
+	rcu_read_unlock();
+	return in;
+}
+
+/* On RoCE, addresses of a device are in its table of identifiers. */
+static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
+					      const struct in6_addr *addr)
+{
+	struct xrds_ib_dev *ibdev, *found = NULL;
+	const struct ib_gid_attr *attr;
+	union ib_gid gid;
+	bool in;
+
+	BUILD_BUG_ON(sizeof(gid) != sizeof(*addr));
+	memcpy(&gid, addr, sizeof(gid));
+	mutex_lock(&xrds_ib_devs_lock);
+	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+		attr = rdma_find_gid(ibdev->dev, &gid,
+				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+		if (IS_ERR(attr))
+			continue;
+		in = xrds_ib_dev_gid_in(net, attr);
+		rdma_put_gid_attr(attr);
+		if (!in)
+			continue;
+		refcount_inc(&ibdev->ref);
+		found = ibdev;
+		break;
+	}
+	mutex_unlock(&xrds_ib_devs_lock);
+	return found;
+}
+
+/**
+ * xrds_ib_dev_for - the device that owns an address
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process, may sleep.
+ * Return: the device with a reference, or NULL.
+ */
+struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
+				    const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_ib_dev *ibdev = NULL;
+
+	/* the cheap way, where it is not ambiguous */
+	if (!scope)
+		ibdev = xrds_ib_dev_by_gid(net, addr);
+	return ibdev ?: xrds_ib_bound_dev(net, addr, scope);
+}
+
+/**
+ * xrds_ib_dev_hold - take a reference on a device
+ * @ibdev: device that the caller has a reference on
+ *
+ * Context: any.
+ */
+void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev)
+{
+	refcount_inc(&ibdev->ref);
+}
+
+/**
+ * xrds_ib_dev_put - drop a reference on a device
+ * @ibdev: device
+ *
+ * Context: any. The caller must not touch the device afterwards.
+ */
+void xrds_ib_dev_put(struct xrds_ib_dev *ibdev)
+{
+	if (refcount_dec_and_test(&ibdev->ref))
+		complete(&ibdev->gone);
+}
+
+/**
+ * xrds_ib_dev_add_ep - tell a device of an endpoint
+ * @ibdev: device
+ * @ep: endpoint
+ *
+ * Context: process.
+ * Return: 0; -ENODEV if the device is being removed.
+ */
+int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
+{
+	int ret = -ENODEV;
+
+	spin_lock_bh(&ibdev->lock);
+	if (!ibdev->removed) {
+		list_add_tail(&ep->dev_node, &ibdev->eps);
+		ibdev->nr_eps++;
+		ret = 0;
+	}
+	spin_unlock_bh(&ibdev->lock);
+	return ret;
+}
+
+/**
+ * xrds_ib_dev_del_ep - an endpoint needs no more word from its device
+ * @ibdev: device
+ * @ep: endpoint, whether it was added or not
+ *
+ * Context: process.
+ */
+void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
+{
+	spin_lock_bh(&ibdev->lock);
+	if (!list_empty(&ep->dev_node))
+		ibdev->nr_eps--;
+	list_del_init(&ep->dev_node);
+	spin_unlock_bh(&ibdev->lock);
+}
+
+/**
+ * xrds_ib_dev_rq - the receive queue for a new endpoint
+ * @ibdev: device with shared receive queues
+ * @max_bufs: most buffers of a new queue
+ * @window: buffers of a new queue for each endpoint
+ *
+ * Context: process.
+ * Return: the queue with a reference, or an ERR_PTR().
+ */
+struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
+				  u32 window)
+{
+	struct xrds_ib_rq *rq;
+
+	mutex_lock(&ibdev->rq_lock);
+	rq = ibdev->rq;
+	if (READ_ONCE(ibdev->removed))
+		rq = ERR_PTR(-ENODEV);
+	else if (!rq)
+		rq = xrds_ib_rq_create(ibdev, true, max_bufs, window);
+	if (!IS_ERR(rq)) {
+		ibdev->rq = rq;
+		xrds_ib_rq_hold(rq);
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	return rq;
+}
+
+/**
+ * xrds_ib_dev_retire_rq - let new endpoints have another receive queue
+ * @ibdev: device
+ * @rq: the queue that is worn out; the caller has a reference
+ *
+ * Context: process.
+ */
+void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq)
+{
+	bool retired = false;
+
+	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq == rq) {
+		ibdev->rq = NULL;
+		retired = true;
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	if (retired)
+		xrds_ib_rq_put(rq);
+}
+
+static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
+				 struct xrds_device_detail *d)
+{
+	const struct ib_device_attr *attrs = &ibdev->dev->attrs;
+
+	strscpy(d->name, dev_name(&ibdev->dev->dev), sizeof(d->name));
+	d->guid = be64_to_cpu(ibdev->dev->node_guid);
+	d->shared_rq = ibdev->shared;
+	d->fences = ibdev->fences;
+	d->atomics = !READ_ONCE(ibdev->no_atomics) &&
+		     attrs->atomic_cap != IB_ATOMIC_NONE;
+	d->max_qp = attrs->max_qp;
+	d->max_qp_wr = attrs->max_qp_wr;
+	d->max_cqe = attrs->max_cqe;
+	d->max_sge = attrs->max_send_sge;
+	d->max_srq = attrs->max_srq;
+	d->max_srq_wr = attrs->max_srq_wr;
+	d->max_mr = attrs->max_mr;
+	d->max_mr_pages = attrs->max_fast_reg_page_list_len;
+	d->max_rd_atomic = attrs->max_qp_rd_atom;
+
+	spin_lock_bh(&ibdev->lock);
+	d->endpoints = ibdev->nr_eps;
+	d->regions = ibdev->nr_mrs;
+	spin_unlock_bh(&ibdev->lock);
+
+	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq) {
+		d->recv_posted = READ_ONCE(ibdev->rq->nr_posted);
+		d->recv_bytes = ibdev->rq->buf_bytes;
+	}
+	mutex_unlock(&ibdev->rq_lock);
+}
+
+/**
+ * xrds_ib_device - what the netlink family says of a device
+ * @net: namespace
+ * @nr: number of the device, from 0 on
+ * @d: result, zeroed
+ *
+ * Context: process.
+ * Return: 0; -ENOENT when there are not so many; -EAGAIN when the namespace
+ * does not see it.
+ */
+int xrds_ib_device(const struct net *net, unsigned int nr,
+		   struct xrds_device_detail *d)
+{
+	struct xrds_ib_dev *ibdev;
+	int ret = -ENOENT;
+
+	mutex_lock(&xrds_ib_devs_lock);
+	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+		if (nr--)
+			continue;
+		ret = -EAGAIN;
+		if (rdma_dev_access_netns(ibdev->dev, net)) {
+			xrds_ib_dev_describe(ibdev, d);
+			ret = 0;
+		}
+		break;
+	}
+	mutex_unlock(&xrds_ib_devs_lock);
+	return ret;
+}
+
+/**
+ * xrds_ib_dev_init - learn of all devices, now and later
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_dev_init(void)
+{
+	return ib_register_client(&xrds_ib_client);
+}
+
+/**
+ * xrds_ib_dev_exit - forget all devices
+ *
+ * Context: process, when no endpoint is left.
+ */
+void xrds_ib_dev_exit(void)
+{
+	ib_unregister_client(&xrds_ib_client);
+}

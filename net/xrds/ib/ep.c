@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Endpoints: one life of one queue pair.
+ *
+ *   alloc -> setup -> publish -> (hello both ways, traffic) -> destroy
+ *
+ * An endpoint is made by its connection's work item, when it dials or accepts,
+ * and destroyed by it. It reports what happens to it as events of the
+ * connection, with the generation it was made for, and never changes state
+ * itself. It has references on its connection, on its device as soon as that
+ * is known, and on its receive queue.
+ *
+ * conn->ep refers to it while the core may send through it. Others that find
+ * it are: the handler of the connection manager (id->context), the completion
+ * queue (cq->cq_context), the device's list, the receive queue's list, and its
+ * own two works. Destruction goes in three steps:
+ *
+ * make_dead: conn->ep is cleared under tx_lock, so nobody posts any more;
+ * ep->dead is set, so completions only return their buffers; it leaves the two
+ * lists, each under the lock that their readers hold while they use it.
+ *
+ * drain: the queue pair goes to the error state, from where everything that is
+ * posted completes. ib_drain_sq() waits for a marker at the end of the send
+ * queue, ib_drain_rq() for one in the receive queue if it is the endpoint's
+ * own. With a shared receive queue there is no marker:
+ * buffers that wait stay with the queue, and of what this queue pair took,
+ * the completions are in the completion queue before the marker of the send
+ * queue, or follow within the time the queue pair takes to be destroyed, or
+ * are lost, see ib_rq.c. ib_drain_qp() is not used, because on newer kernels
+ * it waits for the event "last work request reached", which some drivers
+ * never send, for a minute. The completion queue is emptied first: a peer that
+ * has overrun it must not keep the markers from finding a place.
+ *
+ * destroy: the queue pair goes, and the works: its events start the watch. What it
+ * has still completed is read, then the completion queue goes, after its
+ * poller: see xrds_ib_cq_free(). No completion refers to the endpoint from then
+ * on, and slots, headers, partly received messages can be freed. Last goes the
+ * identifier, see ib_id.c, which waits for its handler.
+ *
+ * None of these steps needs the peer, and none waits for anything but the
+ * device: a dead peer, or a device that is being removed, does not hold it up.
+ */
+#include "ib/ib.h"
+
+/* ----------------------------------------------------------- reporting */
+
+/**
+ * xrds_ib_ep_fail - report that an endpoint must end
+ * @ep: endpoint
+ * @ev: XRDS_EV_ERROR or XRDS_EV_REMOVED
+ * @error: reason, negative errno
+ *
+ * The first error counts.
+ *
+ * Context: any, without conn->lock.
+ */
+void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
+{
+	if (ev == XRDS_EV_ERROR &&
+	    (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED,
+						     &ep->once)))
+		return;
+	xrds_conn_ep_event(ep->conn, ep->gen, ev, error);
+}
+
+/**
+ * xrds_ib_ep_wire_error - report that the peer broke the protocol
+ * @ep: endpoint
+ * @err: how
+ *
+ * Context: any, without conn->lock.
+ */
+void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err)
+{
+	if (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED, &ep->once))
+		return;
+	xrds_conn_wire_error(ep->conn, ep->gen, err);
+}
+
+/**
+ * xrds_ib_ep_not_half_open - the peer has said hello, or never will
+ * @ep: endpoint
+ *
+ * Context: any.
+ */
+void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep)
+{
+	if (test_and_clear_bit(XRDS_IB_HALF_OPEN, &ep->once))
+		atomic_dec(&ep->xin->half_open);
+}
+
+/**
+ * xrds_ib_wc_errno - what a failed completion means
+ * @wc: completion
+ *
+ * Context: any.
+ * Return: negative errno.
+ */
+int xrds_ib_wc_errno(const struct ib_wc *wc)
+{
+	switch (wc->status) {
+	case IB_WC_RETRY_EXC_ERR:
+	case IB_WC_RESP_TIMEOUT_ERR:
+		return -ETIMEDOUT;
+	case IB_WC_WR_FLUSH_ERR:
+		return -ECONNRESET;
+	case IB_WC_RNR_RETRY_EXC_ERR:
+		return -ENOBUFS;
+	case IB_WC_REM_INV_REQ_ERR:
+	case IB_WC_REM_ACCESS_ERR:
+	case IB_WC_REM_OP_ERR:
+	case IB_WC_REM_ABORT_ERR:
+		return -EREMOTEIO;
+	default:
+		return -EIO;
+	}
+}
+
+/* Asynchronous event of the queue pair. Some drivers report it from their
+ * interrupt handler, where conn->lock is out of reach: the watch does the rest.
+ * Where the peer has asked for what it must not have, the driver may not have
+ * told it yet, and would not tell it once the queue pair is taken down; but that
+ * is how the peer learns whose op is guilty. It disconnects then, mostly long
+ * before its time is over.
+ */
+static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
+{
+	struct xrds_ib_ep *ep = context;
+	unsigned int ms = 0;
+
+	switch (event->event) {
+	case IB_EVENT_QP_REQ_ERR:
+	case IB_EVENT_QP_ACCESS_ERR:
+		ms = XRDS_IB_NAK_MS;
+		fallthrough;
+	case IB_EVENT_QP_FATAL:
+		xrds_ib_count(ep->xin, XRDS_IB_C_EP_QP_EVENT);
+		set_bit(XRDS_IB_QP_ERROR, &ep->once);
+		mod_delayed_work(xrds_ib_wq, &ep->watch,
+				 msecs_to_jiffies(ms));
+		break;
+	default:
+		/* That the peer's first message came before the connection
+		 * manager's is handled by xrds_ib_start(); see above for the
+		 * last work request.
+		 */
+		break;
+	}
+}
+
+/* ---------------------------------------------------------------- setup */
+
+/**
+ * xrds_ib_ep_alloc - make an endpoint
+ * @conn: connection that dials or accepts
+ *
+ * Context: the connection's work.
+ * Return: the endpoint, without anything yet, or NULL.
+ */
+struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
+{
+	struct xrds_ib_ep *ep;
+
+	ep = kzalloc(sizeof(*ep), GFP_KERNEL);
+	if (!ep)
+		return NULL;
+	xrds_conn_get(conn);
+	ep->conn = conn;
+	ep->xin = xrds_ib_net(conn->xn->net);
+	/* changes only when the connection's work stops an endpoint */
+	ep->gen = READ_ONCE(conn->ep_gen);
+	INIT_LIST_HEAD(&ep->dev_node);
+	INIT_LIST_HEAD(&ep->rq_node);
+	xrds_ib_count(ep->xin, XRDS_IB_C_EP_CREATED);
+	return ep;
+}
+
+/* A queue of its own posts nothing but the buffer for the hello. */
+static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
+{
+	/* a queue that is shared is shared by all namespaces */
+	const struct xrds_ib_net *first = xrds_ib_net(&init_net);
+	struct xrds_ib_dev *ibdev = ep->ibdev;
+	u32 window = ep->tx.window;
+	struct xrds_ib_rq *rq;
+	int ret;
+
+	rq = ibdev->shared ?
+	     xrds_ib_dev_rq(ibdev, READ_ONCE(first->max_recv_wr),
+			    READ_ONCE(first->recv_window)) :
+	     xrds_ib_rq_create(ibdev, false, window, window);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	ep->rq = rq;
+	/* not more than the whole queue, which may be older than the sysctl */
+	ep->tx.window = min(window, rq->max_bufs);
+	if (!rq->srq) {
+		ret = xrds_ib_recv_init(ep);
+		if (ret)
+			return ret;
+	}
+	xrds_ib_rq_attach(rq, ep);
+	return 0;
+}
+
+static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct ib_qp_init_attr attr = {
+		.event_handler	= xrds_ib_ep_qp_event,
+		.qp_context	= ep,
+		.srq		= ep->rq->srq,
+		.sq_sig_type	= IB_SIGNAL_REQ_WR,
+		.qp_type	= IB_QPT_RC,
+		.cap.max_send_wr  = tx->nr + XRDS_IB_EXTRA_SEND_WR,
+		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
+	};
+	u32 nr_recv = xrds_ib_classic_known(ep) ? xrds_ib_classic_recvs(ep) :
+						  tx->window;
+	struct ib_cq *cq;
+	int ret;
+
+	if (!ep->rq->srq) {
+		/* the hello's, and the drain's marker */
+		nr_recv += 2;
+		attr.cap.max_recv_wr = nr_recv;
+		attr.cap.max_recv_sge = 1;
+	}
+
+	/* all that can be posted, and granted, completes without overrun */
+	cq = ib_alloc_cq_any(dev, ep, attr.cap.max_send_wr + nr_recv + 1,
+			     IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	ep->cq = cq;
+	attr.send_cq = cq;
+	attr.recv_cq = cq;
+
+	ret = rdma_create_qp(ep->id, ep->ibdev->pd, &attr);
+	if (ret)
+		return ret;
+	ep->qp = ep->id->qp;
+	if (ep->rq->srq)
+		return 0;
+	ep->rq->qp = ep->qp;
+	return xrds_ib_recv_post_hello(ep);
+}
+
+/**
+ * xrds_ib_ep_setup - give an endpoint a queue pair
+ * @ep: endpoint whose identifier is bound to a device
+ *
+ * Context: the connection's work.
+ * Return: 0 or a negative errno; xrds_ib_ep_destroy() undoes it in either
+ * case.
+ */
+int xrds_ib_ep_setup(struct xrds_ib_ep *ep)
+{
+	int ret;
+
+	ep->ibdev = xrds_ib_dev_get(ep->id->device);
+	if (!ep->ibdev)
+		return -ENODEV;
+	ret = xrds_ib_send_init(ep);
+	if (!ret)
+		ret = xrds_ib_dev_add_ep(ep->ibdev, ep);
+	if (!ret)
+		ret = xrds_ib_ep_setup_rq(ep);
+	if (!ret)
+		ret = xrds_ib_ep_setup_qp(ep);
+	if (ret)
+		return ret;
+
+	/* these take effect when the peer's half is known */
+	ret = rdma_set_ack_timeout(ep->id, READ_ONCE(ep->xin->ack_timeout));
+	if (!ret)
+		ret = rdma_set_min_rnr_timer(ep->id, IB_RNR_TIMER_000_64);
+	return ret;
+}
+
+/**
+ * xrds_ib_ep_publish - let the core find an endpoint
+ * @ep: endpoint
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_ep_publish(struct xrds_ib_ep *ep)
+{
+	spin_lock_bh(&ep->conn->tx_lock);
+	ep->conn->ep = ep;
+	spin_unlock_bh(&ep->conn->tx_lock);
+}
+
+/**
+ * xrds_ib_describe - what RDS_INFO_IB_CONNECTIONS says of an endpoint
+ * @conn: connection that is up
+ * @row: result
+ *
+ * Context: any, tx_lock held, which keeps the endpoint.
+ */
+void xrds_ib_describe(const struct xrds_conn *conn,
+		      struct rds6_info_rdma_connection *row)
+{
+	const struct xrds_ib_ep *ep = conn->ep;
+	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
+	union ib_gid src, dst;
+
+	/* reads what is constant since the route was resolved, takes no lock */
+	rdma_read_gids(ep->id, &src, &dst);
+	memcpy(row->src_gid, &src, sizeof(row->src_gid));
+	memcpy(row->dst_gid, &dst, sizeof(row->dst_gid));
+	if (ep->id->route.path_rec)
+		row->sl = ep->id->route.path_rec->sl;
+	row->max_send_wr = ep->tx.nr;
+	row->max_recv_wr = ep->tx.window;
+	row->max_send_sge = XRDS_IB_SGE;
+	row->rdma_mr_max = attrs->max_mr;
+	row->rdma_mr_size = attrs->max_fast_reg_page_list_len;
+}
+
+/**
+ * xrds_ib_detail - what the netlink family says of an endpoint
+ * @conn: connection whose hello was sent
+ * @d: result, zeroed
+ *
+ * Context: any, tx_lock held, which keeps the endpoint.
+ */
+void xrds_ib_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d)
+{
+	const struct xrds_ib_ep *ep = conn->ep;
+	const struct sa_path_rec *path = ep->id->route.path_rec;
+
+	strscpy(d->device, dev_name(&ep->ibdev->dev->dev), sizeof(d->device));
+	d->shared_rq = ep->rq->srq;
+	d->qpn = ep->qp->qp_num;
+	d->peer_qpn = ep->peer_qpn;
+	d->version = READ_ONCE(ep->version);
+	/* constant since the route was resolved */
+	if (path)
+		d->mtu = ib_mtu_enum_to_int(path->mtu);
+	d->fragment = ep->tx.payload;
+	d->send_slots = ep->tx.nr;
+	d->send_used = ep->tx.used;
+	d->credits = ep->tx.credits;
+	d->recv_window = ep->tx.window;
+	d->retry_count = READ_ONCE(ep->xin->retry_count);
+	d->rtt_ns = ep->tx.rtt_ns;
+}
+
+/* ------------------------------------------------------------- teardown */
+
+static void xrds_ib_ep_make_dead(struct xrds_ib_ep *ep)
+{
+	struct xrds_conn *conn = ep->conn;
+
+	WRITE_ONCE(ep->dead, true);
+	spin_lock_bh(&conn->tx_lock);
+	if (conn->ep == ep)
+		conn->ep = NULL;
+	spin_unlock_bh(&conn->tx_lock);
+
+	if (ep->ibdev)
+		xrds_ib_dev_del_ep(ep->ibdev, ep);
+	if (ep->rq)
+		xrds_ib_rq_detach(ep->rq, ep);
+}
+
+static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
+{
+	/* beside the softirq that polls it: completions of the dead may */
+	ib_process_cq_direct(ep->cq, ep->cq->cqe);
+}
+
+static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (xrds_ib_id_up(ep->id))
+		rdma_disconnect(ep->id);
+	/* what that does first, and the drain again: no harm */
+	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
+	xrds_ib_ep_reap(ep);
+	ib_drain_sq(ep->qp);
+	if (!ep->rq->srq)
+		ib_drain_rq(ep->qp);
+	/* mlx4 and mlx5 drop what is on the completion queue with the queue
+	 * pair, and with it buffers of a shared receive queue
+	 */
+	xrds_ib_ep_reap(ep);
+}
+
+/**
+ * xrds_ib_cq_free - free a completion queue that is polled in softirq context
+ * @cq: completion queue without queue pair
+ *
+ * ib_free_cq() waits until the poller says that it is done, but it says so
+ * before it arms the queue for the last time. That is in softirq context, so a
+ * grace period is behind it; nothing starts the poller again meanwhile.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_cq_free(struct ib_cq *cq)
+{
+	irq_poll_disable(&cq->iop);
+	synchronize_rcu_expedited();
+	irq_poll_enable(&cq->iop);
+	ib_free_cq(cq);
+}
+
+/* The peer's device could send: from the reply on, of whoever it was. */
+static bool xrds_ib_ep_reached(const struct xrds_ib_ep *ep)
+{
+	return ep->passive ? ep->step == XRDS_IB_STEP_CONNECT : ep->peer_qpn;
+}
+
+/* What the peer had begun to send may have taken a buffer with it, the very
+ * first message too.
+ */
+static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
+{
+	return xrds_ib_ep_reached(ep) && !ep->rx.bye && !ep->rx.bye_ack;
+}
+
+/**
+ * xrds_ib_ep_destroy - end an endpoint, however far it has come
+ * @ep: endpoint
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
+{
+	struct xrds_conn *conn = ep->conn;
+
+	xrds_ib_ep_make_dead(ep);
+
+	if (ep->qp) {
+		xrds_ib_ep_drain(ep);
+		rdma_destroy_qp(ep->id);
+		cancel_delayed_work_sync(&ep->watch);
+		cancel_work_sync(&ep->bulk_work);
+	}
+	if (ep->cq) {
+		xrds_ib_ep_reap(ep);
+		xrds_ib_cq_free(ep->cq);
+	}
+	/* no completion runs, and none will */
+	if (ep->ibdev) {
+		xrds_ib_slots_free(ep);
+		xrds_ib_recv_free(ep);
+	}
+	if (ep->rq) {
+		if (xrds_ib_ep_lossy(ep))
+			xrds_ib_rq_lost(ep->rq);
+		xrds_ib_rq_put(ep->rq);
+	}
+	/* no handler runs behind this, and none will */
+	if (ep->id)
+		xrds_ib_id_destroy(ep->id);
+	xrds_ib_ep_not_half_open(ep);
+	if (ep->ibdev)
+		xrds_ib_dev_put(ep->ibdev);
+
+	xrds_ib_count(ep->xin, XRDS_IB_C_EP_FREED);
+	kfree(ep);
+	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_ib_stop - end the endpoint of a connection, if it has one
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_stop(struct xrds_conn *conn)
+{
+	/* only the connection's work changes it */
+	if (conn->ep)
+		xrds_ib_ep_destroy(conn->ep);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Listeners of the connection manager, and which device has an address.
+ *
+ * Two identifiers listen in a namespace, one for each address family. Requests
+ * that come go to ib_cm.c.
+ *
+ * Identifiers hold a reference on their namespace, so a listener would keep a
+ * namespace from ever ending. The first one, which stays, always has listeners;
+ * others have them for as long as a socket is bound there.
+ *
+ * Which device has an address is for the connection manager to say as well: an
+ * identifier that is bound to the address knows.
+ */
+#include <net/addrconf.h>
+
+#include "ib/ib.h"
+
+enum {
+	XRDS_IB_BACKLOG		= 128,
+};
+
+/* ------------------------------------------------------------- listeners */
+
+static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
+{
+	struct sockaddr_storage ss = {};
+	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ss;
+	struct sockaddr_in *sin = (struct sockaddr_in *)&ss;
+	struct rdma_cm_id *id;
+	int ret = 0;
+
+	if (v6) {
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons(xrds_ib_port(v6));
+	} else {
+		sin->sin_family = AF_INET;
+		sin->sin_port = htons(xrds_ib_port(v6));
+	}
+
+	id = rdma_create_id(xin->net, xrds_ib_listen_event, xin, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return id;
+	if (v6)
+		ret = rdma_set_afonly(id, 1);
+	if (!ret)
+		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
+	if (!ret)
+		ret = rdma_listen(id, XRDS_IB_BACKLOG);
+	if (!ret)
+		return id;
+	rdma_destroy_id(id);
+	return ERR_PTR(ret);
+}
+
+/* That there is no IPv6 is no error. Where it is disabled nobody listens: to
+ * judge a request, rdma_cm would look for a route in tables that there are not.
+ */
+static int xrds_ib_listen(struct xrds_ib_net *xin)
+{
+	struct rdma_cm_id *id;
+
+	id = xrds_ib_listen_one(xin, false);
+	if (IS_ERR(id)) {
+		pr_err("xrds_ib: cannot listen on RDMA port %d: error %ld; is another RDS loaded?\n",
+		       XRDS_WIRE_PORT_V4, PTR_ERR(id));
+		return PTR_ERR(id);
+	}
+	xin->listen[0] = id;
+	if (!ipv6_mod_enabled())
+		return 0;
+	id = xrds_ib_listen_one(xin, true);
+	if (!IS_ERR(id))
+		xin->listen[1] = id;
+	return 0;
+}
+
+/* When it returns no request is being looked at. */
+static void xrds_ib_unlisten(struct xrds_ib_net *xin)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(xin->listen); i++) {
+		if (xin->listen[i])
+			rdma_destroy_id(xin->listen[i]);
+		xin->listen[i] = NULL;
+	}
+}
+
+/**
+ * xrds_ib_enter - listen for requests, if nobody has us do so yet
+ * @net: namespace
+ *
+ * An identifier that listens holds a reference on its namespace. So one is
+ * there for as long as a socket is bound to an address of ours, which has a
+ * reference anyway, and in the first namespace, which stays, always.
+ *
+ * Context: process, may sleep.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_enter(struct net *net)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(net);
+	int ret = 0;
+
+	mutex_lock(&xin->listen_lock);
+	if (!xin->listen_users)
+		ret = xrds_ib_listen(xin);
+	if (!ret)
+		xin->listen_users++;
+	mutex_unlock(&xin->listen_lock);
+	return ret;
+}
+
+/**
+ * xrds_ib_leave - undo xrds_ib_enter()
+ * @net: namespace
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_leave(struct net *net)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(net);
+
+	mutex_lock(&xin->listen_lock);
+	if (!--xin->listen_users)
+		xrds_ib_unlisten(xin);
+	mutex_unlock(&xin->listen_lock);
+}
+
+/* ------------------------------------------------------ local addresses */
+
+static int xrds_ib_local_event(struct rdma_cm_id *id,
+			       struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+/* rdma_cm believes the scope of a link-local address, and a device of RoCE has
+ * that address in its table even while IPv6 is switched off on the interface.
+ */
+static bool xrds_ib_local_there(struct net *net, const struct in6_addr *addr,
+				u32 scope)
+{
+	const struct net_device *ndev;
+	bool there;
+
+	if (!scope)
+		return true;
+	if (!ipv6_mod_enabled())
+		return false;
+	rcu_read_lock();
+	ndev = dev_get_by_index_rcu(net, scope);
+	there = ndev && ipv6_chk_addr(net, addr, ndev, 0);
+	rcu_read_unlock();
+	return there;
+}
+
+/* Is the interface that the device found the address on in the namespace? All
+ * namespaces share the device itself, if the administrator has not said otherwise,
+ * and on Linux 7.2 one with the same address on its loopback interface is given
+ * that of the first one.
+ */
+static bool xrds_ib_local_here(const struct rdma_cm_id *id,
+			       const struct net *net)
+{
+	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
+
+	return !gid || !rdma_protocol_roce(id->device, id->port_num) ||
+	       xrds_ib_dev_gid_in(net, gid);
+}
+
+/**
+ * xrds_ib_bound_dev - the device that an address is bound to
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process, may sleep.
+ * Return: the device with a reference, or NULL.
+ */
+struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
+				      const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_addr local = { .addr = *addr, .scope = scope };
+	struct xrds_ib_dev *ibdev = NULL;
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+
+	if (!xrds_ib_local_there(net, addr, scope))
+		return NULL;
+	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return NULL;
+	xrds_addr_build(&local, &ss);
+	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
+	    xrds_ib_local_here(id, net))
+		ibdev = xrds_ib_dev_get(id->device);
+	rdma_destroy_id(id);
+	return ibdev;
+}
+
+/**
+ * xrds_ib_local - does an RDMA device own an address?
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process.
+ * Return: 0 or -EADDRNOTAVAIL.
+ */
+int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_ib_dev *ibdev = xrds_ib_bound_dev(net, addr, scope);
+
+	if (!ibdev)
+		return -EADDRNOTAVAIL;
+	xrds_ib_dev_put(ibdev);
+	return 0;
+}

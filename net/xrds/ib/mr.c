@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory regions: the device's side of struct xrds_mr.
+ *
+ *   pinned -> mapped for the device -> key made -> in ibdev->mrs
+ *     -> key void -> unmapped
+ *
+ * A region is registered with the device that has its socket's address, by
+ * fast registration: the device's memory region object is taken from a pool,
+ * told of the pages, and made valid by a work request (ib_regq.c), each time
+ * with another key. Addresses count from the beginning of the first page, so
+ * that what a peer has to add, the offset in that page, is small; first and
+ * last byte are those asked for.
+ *
+ * A region ends twice at most: when its owner gives it up, and when its device
+ * goes. The first of them does it, under m->lock: the key is made void, after
+ * which no peer touches the memory, and it is unmapped. Owners invalidate, so
+ * that the object can be used again; if the device does not say that it has
+ * done so, or goes, the object is destroyed, which makes the key void as well.
+ * The owner frees the rest.
+ *
+ * A device that has invalidated a key is done with the memory, but soft-RoCE
+ * looks at the key of each packet first and copies then, and invalidating does
+ * not wait for a copy on another processor. Destroying the object does: that is
+ * what RDS_RDMA_INVALIDATE asks for there.
+ *
+ * Every region has a reference on its device until it has ended.
+ *
+ * The pool is bounded, by objects and by the pages they can hold. It is a
+ * queue: keys have eight bits that change from one use to the next, and an
+ * object that waits its turn does not soon have a key that a peer may still
+ * know.
+ */
+#include "ib/ib.h"
+
+enum {
+	XRDS_IB_POOL_MRS	= 256,
+	XRDS_IB_POOL_PAGES	= 32768,
+	XRDS_IB_MR_MIN_PAGES	= 8,
+};
+
+/**
+ * struct xrds_ib_fr - a memory region object of the device
+ * @node:	in ibdev->pool while free
+ * @mr:		the object
+ * @pages:	how many it holds
+ */
+struct xrds_ib_fr {
+	struct list_head node;
+	struct ib_mr *mr;
+	u32 pages;
+};
+
+/**
+ * struct xrds_ib_mr - a region of a socket, registered
+ * @ref:	the owner's, and that of who removes the device
+ * @mr:		what it is the device's side of; valid while @ibdev is set
+ * @lock:	guards @ibdev and all that belongs to it
+ * @node:	in ibdev->mrs; ibdev->lock
+ * @ibdev:	device, with a reference; NULL once it has ended
+ * @xin:	namespace, for counters
+ * @fr:		object, or NULL
+ * @sgt:	the memory
+ * @mapped:	@sgt is mapped for the device
+ * @write:	peers may write
+ */
+struct xrds_ib_mr {
+	refcount_t ref;
+	struct xrds_mr *mr;
+	struct mutex lock;		/* ibdev */
+	struct list_head node;
+	struct xrds_ib_dev *ibdev;
+	struct xrds_ib_net *xin;
+	struct xrds_ib_fr *fr;
+	struct sg_table sgt;
+	bool mapped;
+	bool write;
+};
+
+/* ----------------------------------------------------------------- pool */
+
+static void xrds_ib_fr_destroy(struct xrds_ib_fr *fr)
+{
+	ib_dereg_mr(fr->mr);
+	kfree(fr);
+}
+
+/* Soft-RoCE (6.1) reads what its list has behind the last page when it has
+ * copied that, so there must be something: an object has room for one more.
+ */
+static u32 xrds_ib_fr_spare(const struct xrds_ib_dev *ibdev)
+{
+	return ibdev->dev->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
+/* Few sizes, so that what is free fits. */
+static u32 xrds_ib_fr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
+{
+	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
+
+	pages += xrds_ib_fr_spare(ibdev);
+	return min(max, max_t(u32, roundup_pow_of_two(pages),
+			      XRDS_IB_MR_MIN_PAGES));
+}
+
+static struct xrds_ib_fr *xrds_ib_pool_get(struct xrds_ib_dev *ibdev,
+					   u32 pages)
+{
+	struct xrds_ib_pool *pool = &ibdev->pool;
+	struct xrds_ib_fr *fr, *found = NULL;
+
+	spin_lock(&pool->lock);
+	list_for_each_entry(fr, &pool->free, node) {
+		if (fr->pages != pages)
+			continue;
+		found = fr;
+		list_del(&fr->node);
+		pool->nr--;
+		pool->pages -= pages;
+		break;
+	}
+	spin_unlock(&pool->lock);
+	return found;
+}
+
+static void xrds_ib_pool_put(struct xrds_ib_dev *ibdev, struct xrds_ib_fr *fr)
+{
+	struct xrds_ib_pool *pool = &ibdev->pool;
+	bool room;
+
+	spin_lock(&pool->lock);
+	room = pool->nr < XRDS_IB_POOL_MRS &&
+	       pool->pages + fr->pages <= XRDS_IB_POOL_PAGES;
+	if (room) {
+		list_add_tail(&fr->node, &pool->free);
+		pool->nr++;
+		pool->pages += fr->pages;
+	}
+	spin_unlock(&pool->lock);
+	if (!room)
+		xrds_ib_fr_destroy(fr);
+}
+
+static struct xrds_ib_fr *xrds_ib_fr_get(struct xrds_ib_mr *m, u32 pages)
+{
+	struct xrds_ib_dev *ibdev = m->ibdev;
+	struct xrds_ib_fr *fr;
+	struct ib_mr *mr;
+
+	pages = xrds_ib_fr_pages(ibdev, pages);
+	fr = xrds_ib_pool_get(ibdev, pages);
+	if (fr) {
+		xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_REUSED);
+		return fr;
+	}
+	fr = kzalloc(sizeof(*fr), GFP_KERNEL);
+	if (!fr)
+		return ERR_PTR(-ENOMEM);
+	mr = ib_alloc_mr(ibdev->pd, IB_MR_TYPE_MEM_REG, pages);
+	if (IS_ERR(mr)) {
+		kfree(fr);
+		return ERR_CAST(mr);
+	}
+	fr->mr = mr;
+	fr->pages = pages;
+	xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_ALLOC);
+	return fr;
+}
+
+/* ------------------------------------------------------------- the end */
+
+static enum dma_data_direction xrds_ib_mr_dir(const struct xrds_ib_mr *m)
+{
+	return m->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
+}
+
+/* Is the device done with the memory when it has invalidated the key? */
+static bool xrds_ib_mr_invalidates(const struct xrds_ib_mr *m)
+{
+	return m->ibdev->dev->ops.driver_id != RDMA_DRIVER_RXE;
+}
+
+static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
+{
+	struct xrds_ib_regwr w = {
+		.wr.opcode		= IB_WR_LOCAL_INV,
+		.wr.ex.invalidate_rkey	= m->fr->mr->rkey,
+	};
+	int ret;
+
+	ret = xrds_ib_regq_do(m->ibdev, &w);
+	if (ret)
+		xrds_ib_count(m->xin, XRDS_IB_C_MR_INV_ERROR);
+	return ret;
+}
+
+/* Void its key, unless it has ended already, however far it has come. */
+static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
+{
+	struct xrds_ib_dev *ibdev = m->ibdev;
+
+	lockdep_assert_held(&m->lock);
+
+	if (!ibdev)
+		return;
+	spin_lock_bh(&ibdev->lock);
+	if (!list_empty(&m->node))
+		ibdev->nr_mrs--;
+	list_del_init(&m->node);
+	spin_unlock_bh(&ibdev->lock);
+
+	/* ops over loopback, which do not ask the device */
+	spin_lock_bh(&m->mr->lock);
+	m->mr->dead = true;
+	spin_unlock_bh(&m->mr->lock);
+
+	if (m->fr && invalidate && !xrds_ib_mr_invalidate(m)) {
+		xrds_ib_pool_put(ibdev, m->fr);
+	} else if (m->fr) {
+		xrds_ib_fr_destroy(m->fr);
+		xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
+	}
+	m->fr = NULL;
+	if (m->mapped)
+		ib_dma_unmap_sgtable_attrs(ibdev->dev, &m->sgt,
+					   xrds_ib_mr_dir(m), 0);
+	sg_free_table(&m->sgt);
+	m->ibdev = NULL;
+	xrds_ib_dev_put(ibdev);
+}
+
+static void xrds_ib_mr_put(struct xrds_ib_mr *m)
+{
+	if (!refcount_dec_and_test(&m->ref))
+		return;
+	mutex_destroy(&m->lock);
+	kfree(m);
+}
+
+/**
+ * xrds_ib_mr_remove_all - a device goes: end the regions it has
+ * @ibdev: device, marked as removed
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
+{
+	struct xrds_ib_mr *m;
+
+	for (;;) {
+		spin_lock_bh(&ibdev->lock);
+		m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr,
+					     node);
+		if (m)
+			refcount_inc(&m->ref);
+		spin_unlock_bh(&ibdev->lock);
+		if (!m)
+			break;
+		mutex_lock(&m->lock);
+		xrds_ib_mr_end(m, false);
+		mutex_unlock(&m->lock);
+		xrds_ib_mr_put(m);
+	}
+}
+
+/**
+ * xrds_ib_pool_init - prepare the pool of a device
+ * @pool: zeroed pool
+ *
+ * Context: process.
+ */
+void xrds_ib_pool_init(struct xrds_ib_pool *pool)
+{
+	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->free);
+}
+
+/**
+ * xrds_ib_pool_exit - empty the pool of a device
+ * @pool: pool that nobody uses any more
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_pool_exit(struct xrds_ib_pool *pool)
+{
+	struct xrds_ib_fr *fr, *tmp;
+
+	list_for_each_entry_safe(fr, tmp, &pool->free, node)
+		xrds_ib_fr_destroy(fr);
+}
+
+/* --------------------------------------------------------- registration */
+
+/* Does the device get a copy of what is mapped? What a peer writes would be in
+ * the memory when the region ends, and no sooner.
+ */
+static bool xrds_ib_mr_bounces(struct ib_device *dev)
+{
+	return !ib_uses_virt_dma(dev) &&
+	       dma_max_mapping_size(dev->dma_device) != SIZE_MAX;
+}
+
+static int xrds_ib_mr_map(struct xrds_ib_mr *m, const struct xrds_pin *pin)
+{
+	struct ib_device *dev = m->ibdev->dev;
+	int ret;
+
+	if (xrds_ib_mr_bounces(dev))
+		return -EOPNOTSUPP;
+	ret = sg_alloc_table_from_pages_segment(&m->sgt, pin->pages,
+						pin->nr_pages,
+						pin->bv[0].bv_offset,
+						pin->bytes,
+						ib_dma_max_seg_size(dev),
+						GFP_KERNEL);
+	if (ret)
+		return ret;
+	ret = ib_dma_map_sgtable_attrs(dev, &m->sgt, xrds_ib_mr_dir(m), 0);
+	if (ret)
+		return ret;
+	m->mapped = true;
+	return 0;
+}
+
+static int xrds_ib_mr_access(const struct xrds_ib_mr *m)
+{
+	int access = IB_ACCESS_REMOTE_READ;
+
+	if (m->write)
+		access |= IB_ACCESS_REMOTE_WRITE | IB_ACCESS_LOCAL_WRITE;
+	if (m->write && m->ibdev->dev->attrs.atomic_cap != IB_ATOMIC_NONE &&
+	    !READ_ONCE(m->ibdev->no_atomics))
+		access |= IB_ACCESS_REMOTE_ATOMIC;
+	return access;
+}
+
+/* Describe the pages to the object and make its key valid. */
+static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
+{
+	struct ib_mr *mr = m->fr->mr;
+	struct xrds_ib_regwr w = {
+		.reg.wr.opcode	= IB_WR_REG_MR,
+		.reg.mr		= mr,
+		.reg.access	= xrds_ib_mr_access(m),
+	};
+	int ret;
+
+	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
+	if (ret != m->sgt.nents)
+		return ret < 0 ? ret : -EMSGSIZE;
+	/* what the device has of a first page is its end: that is the same */
+	mr->iova = offset;
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	w.reg.key = mr->rkey;
+	ret = xrds_ib_regq_do(m->ibdev, &w);
+	if (ret != -EINVAL || !(w.reg.access & IB_ACCESS_REMOTE_ATOMIC))
+		return ret;
+	/* some of mlx5 refuse that, but nothing else */
+	w.reg.access &= ~IB_ACCESS_REMOTE_ATOMIC;
+	ret = xrds_ib_regq_do(m->ibdev, &w);
+	if (!ret)
+		WRITE_ONCE(m->ibdev->no_atomics, true);
+	return ret;
+}
+
+/* From here on the end of the device is the end of the region. */
+static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
+{
+	struct xrds_ib_dev *ibdev = m->ibdev;
+	int ret = -ENODEV;
+
+	spin_lock_bh(&ibdev->lock);
+	if (!ibdev->removed) {
+		list_add_tail(&m->node, &ibdev->mrs);
+		ibdev->nr_mrs++;
+		ret = 0;
+	}
+	spin_unlock_bh(&ibdev->lock);
+	return ret;
+}
+
+/* Nobody else knows the region yet, but its lock guards what is changed. */
+static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
+{
+	const struct xrds_pin *pin = mr->pin;
+	struct xrds_ib_fr *fr;
+	int ret;
+
+	lockdep_assert_held(&m->lock);
+
+	ret = xrds_ib_mr_map(m, pin);
+	if (ret)
+		return ret;
+	fr = xrds_ib_fr_get(m, pin->nr_pages);
+	if (IS_ERR(fr))
+		return PTR_ERR(fr);
+	m->fr = fr;
+	ret = xrds_ib_mr_validate(m, pin->bv[0].bv_offset);
+	if (ret)
+		return ret;
+	mr->key.rkey = fr->mr->rkey;
+	mr->offset = pin->bv[0].bv_offset;
+	return xrds_ib_mr_publish(m);
+}
+
+/**
+ * xrds_ib_mr_reg - register memory
+ * @mr: region with its memory pinned
+ *
+ * Context: process, may sleep, bounded.
+ * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
+ * its device cannot take so many pages, -EOPNOTSUPP when it reaches memory
+ * through bounce buffers, -EIO when the device failed, -ENOMEM, or what the
+ * driver says.
+ */
+int xrds_ib_mr_reg(struct xrds_mr *mr)
+{
+	struct xrds_ib_net *xin = xrds_ib_net(mr->xn->net);
+	const struct xrds_bind_key *bind = &mr->xs->bind;
+	struct xrds_ib_dev *ibdev;
+	struct xrds_ib_mr *m;
+	int ret;
+
+	ibdev = xrds_ib_dev_for(mr->xn->net, &bind->addr, bind->scope);
+	if (!ibdev)
+		return -ENODEV;
+	ret = -EMSGSIZE;
+	if (mr->pin->nr_pages + xrds_ib_fr_spare(ibdev) >
+	    ibdev->dev->attrs.max_fast_reg_page_list_len)
+		goto err_dev;
+	ret = -ENOMEM;
+	m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+	if (!m)
+		goto err_dev;
+	refcount_set(&m->ref, 1);
+	m->mr = mr;
+	mutex_init(&m->lock);
+	INIT_LIST_HEAD(&m->node);
+	m->ibdev = ibdev;
+	m->xin = xin;
+	m->write = mr->write;
+
+	mutex_lock(&m->lock);
+	ret = xrds_ib_mr_start(m, mr);
+	if (ret)
+		xrds_ib_mr_end(m, false);
+	mutex_unlock(&m->lock);
+	if (ret) {
+		xrds_ib_count(xin, XRDS_IB_C_MR_REG_ERROR);
+		xrds_ib_mr_put(m);
+		return ret;
+	}
+	mr->priv = m;
+	xrds_ib_count(xin, XRDS_IB_C_MR_REG);
+	return 0;
+
+err_dev:
+	xrds_ib_count(xin, XRDS_IB_C_MR_REG_ERROR);
+	xrds_ib_dev_put(ibdev);
+	return ret;
+}
+
+/**
+ * xrds_ib_mr_unreg - make a key void
+ * @mr: region that was registered
+ *
+ * When it returns nobody touches the memory by this key; with mr->invalidate
+ * not even a packet that soft-RoCE had at hand.
+ *
+ * Context: process, may sleep, bounded.
+ */
+void xrds_ib_mr_unreg(struct xrds_mr *mr)
+{
+	struct xrds_ib_mr *m = mr->priv;
+
+	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
+	mutex_lock(&m->lock);
+	if (m->ibdev)
+		xrds_ib_mr_end(m, !mr->invalidate || xrds_ib_mr_invalidates(m));
+	mutex_unlock(&m->lock);
+	mr->priv = NULL;
+	xrds_ib_mr_put(m);
+}

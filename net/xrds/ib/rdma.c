@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RDMA ops: work requests in front of an immediate message.
+ *
+ * An op belongs to the message behind it. Its work requests go first, in the
+ * same ring of slots and, where there is room, in the same call to the device;
+ * they use no credit and have no signal of their own, but each has its
+ * completion entry: if one fails, that says which op is guilty.
+ *
+ *   prepare (sendmsg) -> fill, slot by slot (tx_lock) -> message sent
+ *     -> xrds_rop_done()
+ *
+ * What posting needs is allocated when the op is made: its scatter entries.
+ * They are mapped when they are posted, for the device that the endpoint has
+ * then, and unmapped with their slot. So an op that waits for a connection
+ * holds on to no device.
+ *
+ * The end of the op is the end of its message: completions come in order, and
+ * the last fragment is signalled. When the endpoint ends before that, so does
+ * the op, but not before the queue pair is destroyed, whatever its completions
+ * have said: until then the device may touch the memory. Only the status of
+ * the guilty one is noted when it fails.
+ *
+ * An op that cannot be mapped, or that the driver refuses, fails alone: its
+ * message goes without payload, marked so that the peer does not deliver it,
+ * and keeps the connection's numbers going.
+ */
+#include "ib/ib.h"
+
+enum {
+	/* of one scatter entry: what XRDS_IB_OP_SGE of them make up is less
+	 * than any device takes in one work request
+	 */
+	XRDS_IB_OP_PIECE_BYTES	= 256 << 10,
+};
+
+/**
+ * struct xrds_ib_op - the transport's part of an op
+ * @node:	in a list of ended ops
+ * @msg:	immediate message, with its reference, while in that list
+ * @at:		bytes in the filled work requests
+ * @bv:		first bio_vec that is not in them
+ * @next:	first of @sge that is not in them
+ * @refused:	the device did not take it
+ * @sge:	scatter entries
+ */
+struct xrds_ib_op {
+	struct list_head node;
+	struct xrds_msg *msg;
+	u64 at;
+	u32 bv;
+	u32 next;
+	bool refused;
+	struct ib_sge sge[];
+};
+
+static struct xrds_ib_op *xrds_ib_op(const struct xrds_msg *msg)
+{
+	return msg->rop->priv;
+}
+
+static bool xrds_ib_rop_atomic(const struct xrds_rop *rop)
+{
+	return rop->op == XRDS_ROP_FADD || rop->op == XRDS_ROP_CSWP;
+}
+
+/* Do its masks make a difference? */
+static bool xrds_ib_rop_masked(const struct xrds_rop *rop)
+{
+	if (!rop->masked)
+		return false;
+	if (rop->op == XRDS_ROP_FADD)
+		return rop->compare_mask;
+	return ~rop->compare_mask || ~rop->swap_mask;
+}
+
+/* -------------------------------------------------------------- prepare */
+
+static phys_addr_t xrds_ib_bv_start(const struct bio_vec *bv)
+{
+	return page_to_phys(bv->bv_page) + bv->bv_offset;
+}
+
+/* Length of the piece of memory that begins with a bio_vec: with those behind
+ * it, as far as they are one. Steps over them.
+ */
+static u32 xrds_ib_op_piece(const struct xrds_pin *pin, u32 *i)
+{
+	phys_addr_t end = xrds_ib_bv_start(&pin->bv[*i]);
+	u32 len = 0;
+
+	do {
+		len += pin->bv[*i].bv_len;
+		end += pin->bv[*i].bv_len;
+		++*i;
+	} while (*i < pin->nr_bv && xrds_ib_bv_start(&pin->bv[*i]) == end &&
+		 len + pin->bv[*i].bv_len <= XRDS_IB_OP_PIECE_BYTES);
+	return len;
+}
+
+/* Can the device at this end do it? That at the other end answers itself. */
+static int xrds_ib_op_check(const struct xrds_conn *conn,
+			    const struct xrds_rop *rop)
+{
+	const struct ib_device_attr *attrs;
+	struct xrds_ib_dev *ibdev;
+	enum ib_atomic_cap cap;
+
+	if (!xrds_ib_rop_atomic(rop))
+		return 0;
+	ibdev = xrds_ib_dev_for(conn->xn->net, &conn->key.laddr,
+				conn->key.scope);
+	if (!ibdev)
+		return -ENODEV;
+	attrs = &ibdev->dev->attrs;
+	cap = xrds_ib_rop_masked(rop) ? attrs->masked_atomic_cap :
+					attrs->atomic_cap;
+	xrds_ib_dev_put(ibdev);
+	return cap == IB_ATOMIC_NONE ? -EOPNOTSUPP : 0;
+}
+
+/**
+ * xrds_ib_prepare - make what a message will need
+ * @conn: connection
+ * @msg: message; nothing is needed without op, or if it was prepared before
+ *
+ * Context: process, may sleep; any for a message without op.
+ * Return: 0, -ENOMEM, -EOPNOTSUPP for an atomic that the device does not
+ * have, -ENODEV.
+ */
+int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_rop *rop = msg->rop;
+	struct xrds_ib_op *op;
+	u32 i = 0, nr = 0;
+	int ret;
+
+	if (!rop || rop->priv)
+		return 0;
+	ret = xrds_ib_op_check(conn, rop);
+	if (ret)
+		return ret;
+	while (i < rop->pin->nr_bv) {
+		xrds_ib_op_piece(rop->pin, &i);
+		nr++;
+	}
+	op = kvzalloc(struct_size(op, sge, nr), GFP_KERNEL_ACCOUNT);
+	if (!op)
+		return -ENOMEM;
+	INIT_LIST_HEAD(&op->node);
+	rop->priv = op;
+	return 0;
+}
+
+/* -------------------------------------------------------------- posting */
+
+/**
+ * xrds_ib_op_left - is there something of an op that no slot has yet?
+ * @msg: message
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether there is.
+ */
+bool xrds_ib_op_left(const struct xrds_msg *msg)
+{
+	return msg->rop && !xrds_ib_op(msg)->refused &&
+	       xrds_ib_op(msg)->bv < msg->rop->pin->nr_bv;
+}
+
+/**
+ * xrds_ib_op_fresh - has a message an op of which no slot has anything?
+ * @msg: message
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether it has.
+ */
+bool xrds_ib_op_fresh(const struct xrds_msg *msg)
+{
+	return xrds_ib_op_left(msg) && !xrds_ib_op(msg)->bv;
+}
+
+/**
+ * xrds_ib_op_fenced - must a message wait until its op is done?
+ * @msg: message
+ *
+ * What a read brings, or an atomic, is there when the message is sent; so
+ * whoever gets the message may use the memory again.
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether it must.
+ */
+bool xrds_ib_op_fenced(const struct xrds_msg *msg)
+{
+	return msg->rop && !xrds_ib_op(msg)->refused &&
+	       (msg->rop->fence || msg->rop->op != XRDS_ROP_WRITE);
+}
+
+static enum dma_data_direction xrds_ib_op_dir(const struct xrds_rop *rop)
+{
+	return rop->op == XRDS_ROP_WRITE ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
+}
+
+/* Map as many pieces as one work request takes; returns their bytes, or 0. */
+static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+			  struct xrds_ib_op *op)
+{
+	const struct xrds_pin *pin = slot->rop->pin;
+	struct ib_device *dev = ep->ibdev->dev;
+	const struct bio_vec *bv;
+	struct ib_sge *sge;
+	u32 bytes = 0;
+	int max;
+
+	max = slot->rop->op == XRDS_ROP_READ ? ep->tx.read_sge : ep->tx.op_sge;
+	slot->wr.sg_list = &op->sge[op->next];
+	slot->wr.num_sge = 0;
+	while (op->bv < pin->nr_bv && slot->wr.num_sge < max) {
+		bv = &pin->bv[op->bv];
+		sge = &op->sge[op->next];
+		sge->length = xrds_ib_op_piece(pin, &op->bv);
+		sge->lkey = ep->ibdev->pd->local_dma_lkey;
+		sge->addr = ib_dma_map_page(dev, bv->bv_page, bv->bv_offset,
+					    sge->length,
+					    xrds_ib_op_dir(slot->rop));
+		if (ib_dma_mapping_error(dev, sge->addr)) {
+			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
+			return 0;
+		}
+		bytes += sge->length;
+		op->next++;
+		slot->wr.num_sge++;
+	}
+	return bytes;
+}
+
+static void xrds_ib_op_fill_atomic(struct xrds_ib_slot *slot)
+{
+	const struct xrds_rop *rop = slot->rop;
+	bool masked = xrds_ib_rop_masked(rop);
+	struct ib_atomic_wr *wr = &slot->atomic;
+
+	if (rop->op == XRDS_ROP_FADD)
+		wr->wr.opcode = masked ? IB_WR_MASKED_ATOMIC_FETCH_AND_ADD :
+					 IB_WR_ATOMIC_FETCH_AND_ADD;
+	else
+		wr->wr.opcode = masked ? IB_WR_MASKED_ATOMIC_CMP_AND_SWP :
+					 IB_WR_ATOMIC_CMP_AND_SWP;
+	wr->remote_addr = rop->raddr;
+	wr->rkey = rop->rkey;
+	wr->compare_add = rop->compare_add;
+	wr->swap = rop->swap;
+	wr->compare_add_mask = rop->compare_mask;
+	wr->swap_mask = rop->swap_mask;
+}
+
+/**
+ * xrds_ib_op_fill - make the next work request of an op
+ * @ep: endpoint
+ * @slot: slot for it
+ * @msg: message with something left of its op
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: 0; -ENOMEM when its memory could not be mapped.
+ */
+int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+		    const struct xrds_msg *msg)
+{
+	struct xrds_ib_op *op = xrds_ib_op(msg);
+	struct xrds_rop *rop = msg->rop;
+	u32 bytes;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	slot->rop = rop;
+	bytes = xrds_ib_op_map(ep, slot, op);
+	if (!bytes)
+		return -ENOMEM;
+	if (xrds_ib_rop_atomic(rop)) {
+		xrds_ib_op_fill_atomic(slot);
+	} else {
+		slot->wr.opcode = rop->op == XRDS_ROP_WRITE ?
+				  IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
+		slot->rdma.remote_addr = rop->raddr + op->at;
+		slot->rdma.rkey = rop->rkey;
+	}
+	op->at += bytes;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_OPS);
+	return 0;
+}
+
+/**
+ * xrds_ib_op_unmap - the device is done with a work request of an op
+ * @ep: endpoint
+ * @slot: its slot
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_op_unmap(struct xrds_ib_ep *ep, const struct xrds_ib_slot *slot)
+{
+	int i;
+
+	for (i = 0; i < slot->wr.num_sge; i++)
+		ib_dma_unmap_page(ep->ibdev->dev, slot->wr.sg_list[i].addr,
+				  slot->wr.sg_list[i].length,
+				  xrds_ib_op_dir(slot->rop));
+}
+
+/* -------------------------------------------------------------- the end */
+
+/**
+ * xrds_ib_op_refuse - an op fails before the device has any of it
+ * @ep: endpoint
+ * @msg: its message, which is sent in any case
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
+{
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	xrds_ib_op(msg)->refused = true;
+	msg->rop->status = RDS_RDMA_OTHER_ERROR;
+	xrds_ib_count(ep->xin, XRDS_IB_C_OP_REFUSED);
+}
+
+/**
+ * xrds_ib_op_refused - was the op of a message refused?
+ * @msg: message
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether it was.
+ */
+bool xrds_ib_op_refused(const struct xrds_msg *msg)
+{
+	return msg->rop && xrds_ib_op(msg)->refused;
+}
+
+/**
+ * xrds_ib_op_failed - a work request of an op has completed with an error
+ * @ep: endpoint, which ends
+ * @rop: op
+ * @wc: completion
+ *
+ * Only the peer's word settles what became of the op; else its outcome stays
+ * open, and it ends with the endpoint, see xrds_ib_slots_free().
+ *
+ * Context: completions, conn->tx_lock held.
+ */
+void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
+		       const struct ib_wc *wc)
+{
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	switch (wc->status) {
+	case IB_WC_WR_FLUSH_ERR:
+		/* it is another one's fault */
+		break;
+	case IB_WC_REM_ACCESS_ERR:
+	case IB_WC_REM_INV_REQ_ERR:
+	case IB_WC_REM_OP_ERR:
+		rop->status = RDS_RDMA_REMOTE_ERROR;
+		xrds_ib_count(ep->xin, XRDS_IB_C_OP_REMOTE_ERROR);
+		break;
+	default:
+		/* What the peer did is not known: without an acknowledgment the
+		 * op may be done, and an error of this device may follow upon
+		 * the peer's answer. The status is that of a lost connection.
+		 */
+		xrds_ib_count(ep->xin, XRDS_IB_C_OP_OTHER_ERROR);
+		break;
+	}
+}
+
+/**
+ * xrds_ib_op_collect - the message of an op has left the ring
+ * @msg: message; its reference goes to the list
+ * @ended: list for xrds_ib_op_end()
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_op_collect(struct xrds_msg *msg, struct list_head *ended)
+{
+	struct xrds_ib_op *op = xrds_ib_op(msg);
+
+	op->msg = msg;
+	list_add_tail(&op->node, ended);
+}
+
+/**
+ * xrds_ib_op_end - end ops
+ * @ended: the ops, oldest first
+ * @status: how, unless it is known of one how it failed
+ *
+ * Context: any, without conn->tx_lock; the device is done with them.
+ */
+void xrds_ib_op_end(struct list_head *ended, s32 status)
+{
+	struct xrds_ib_op *op, *tmp;
+	struct xrds_msg *msg;
+
+	list_for_each_entry_safe(op, tmp, ended, node) {
+		msg = op->msg;
+		list_del_init(&op->node);
+		xrds_rop_done(msg->rop, msg->rop->status ?: status);
+		/* the op goes with it */
+		xrds_msg_put(msg);
+	}
+}

@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receiving: from a completion to a whole message.
+ *
+ * Every SEND of the peer takes one buffer and brings one completion: a header
+ * and perhaps payload. In the order of this file: the header is decoded; it
+ * must be a hello if it is the first, and use a credit if it is not; credits
+ * and acknowledgment take effect; a control message is acted upon, a fragment
+ * joins the message it belongs to; a message that is complete goes up, and of a
+ * bundle one after the other, copied out of the buffer. Last of
+ * all the buffer goes back to its queue, and only then is its credit free to
+ * be granted again.
+ *
+ * All completions of an endpoint come through one completion queue, polled by
+ * one CPU at a time, so that ep->rx needs no lock. After the endpoint was made
+ * dead a second poller helps to drain the queue, see ib_ep.c; then completions
+ * do nothing but return their buffers, which is safe on any CPU.
+ *
+ * Whatever the peer sends that is not as Documentation/xrds-wire.rst says ends
+ * the endpoint: the first violation is reported, everything behind it ignored.
+ * Of a completion that reports an error only wr_cqe, status and vendor_err are
+ * valid. An RDMA write with immediate data takes a buffer as well, but writes
+ * nothing to it: what is there, of whomever, is not for this peer to send. What
+ * a peer can make this side hold is bounded by the credits that it was granted
+ * and by two messages of 1 MiB for each connection, one for each tag.
+ */
+#include <linux/sched/clock.h>
+
+#include "ib/ib.h"
+
+enum {
+	/* payloads up to this are copied, and the buffer stays */
+	XRDS_IB_COPY_BYTES	= 4096,
+};
+
+static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);
+
+/* -------------------------------------------------------------- payload */
+
+/* Add the page of a buffer to an skb that has room for it. */
+static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
+			    struct xrds_ib_buf *buf, u32 len)
+{
+	struct page *page = xrds_ib_rq_unmap(ep->rq, buf);
+
+	xrds_ib_lend(&ep->rq->lent, page);
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
+			XRDS_WIRE_HDR_BYTES, len, ep->rq->buf_bytes);
+}
+
+static struct sk_buff *xrds_ib_skb_reserved(struct xrds_ib_buf *buf)
+{
+	struct sk_buff *skb = buf->skb;
+
+	buf->skb = NULL;
+	return skb;
+}
+
+static struct sk_buff *xrds_ib_skb_copy(struct xrds_ib_ep *ep,
+					const void *data, u32 len)
+{
+	struct sk_buff *skb = xrds_skb_alloc(len, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!skb) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPY_NO_MEM);
+		return NULL;
+	}
+	skb_put_data(skb, data, len);
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPIED);
+	return skb;
+}
+
+/* The payload of a buffer in an skb of its own; cannot fail. */
+static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
+					struct xrds_ib_buf *buf, u32 len)
+{
+	const void *data = page_address(buf->page) + XRDS_WIRE_HDR_BYTES;
+	struct sk_buff *skb;
+
+	if (len <= XRDS_IB_COPY_BYTES) {
+		skb = xrds_ib_skb_copy(ep, data, len);
+		if (skb)
+			return skb;
+	}
+	skb = xrds_ib_skb_reserved(buf);
+	if (len)
+		xrds_ib_skb_add(ep, skb, buf, len);
+	return skb;
+}
+
+/* Append the payload of a buffer to a message in ep->rx; cannot fail. */
+static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
+			       struct xrds_ib_rx_part *part,
+			       struct xrds_ib_buf *buf, u32 len)
+{
+	struct sk_buff *head = part->head;
+	struct sk_buff *last = part->last;
+	u32 truesize = last->truesize;
+
+	if (skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS) {
+		last = xrds_ib_skb_reserved(buf);
+		if (part->last == head)
+			skb_shinfo(head)->frag_list = last;
+		else
+			part->last->next = last;
+		part->last = last;
+		truesize = 0;
+	}
+	xrds_ib_skb_add(ep, last, buf, len);
+	if (last == head)
+		return;
+	head->len += len;
+	head->data_len += len;
+	head->truesize += last->truesize - truesize;
+}
+
+/* -------------------------------------------------------------- control */
+
+static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
+					     const void *payload, u32 len)
+{
+	struct xrds_wire_hello hello;
+	enum xrds_wire_err err;
+
+	err = xrds_wire_hello_decode(&hello, payload, len);
+	if (err)
+		return err;
+	/* the lower one of both is in force, for the core as well */
+	hello.revision = min(hello.revision, ep->revision);
+	hello.frag_bytes = min(hello.frag_bytes, ep->rq->buf_bytes);
+	ep->rx.max_payload = hello.frag_bytes - XRDS_WIRE_HDR_BYTES;
+	ep->rx.bundles = hello.revision >= XRDS_REVISION_BUNDLES;
+	ep->rx.hello = true;
+	xrds_ib_ep_not_half_open(ep);
+	xrds_ib_send_open(ep, &hello);
+	xrds_conn_hello(ep->conn, ep->gen, &hello);
+	return XRDS_WIRE_OK;
+}
+
+/* Everything but the hello */
+static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
+					   const struct xrds_wire_msg *wm,
+					   struct xrds_ib_buf *buf)
+{
+	struct xrds_conn *conn = ep->conn;
+
+	switch (wm->dport) {
+	case XRDS_CTL_CONG:
+	case XRDS_CTL_CONG_MAP:
+		xrds_cong_recv(conn, wm->dport,
+			       xrds_ib_skb_from(ep, buf, wm->len));
+		return XRDS_WIRE_OK;
+	case XRDS_CTL_BYE:
+		if (ep->rx.bye)
+			return XRDS_WIRE_CTL_STATE;
+		ep->rx.bye = true;
+		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_BYE, 0);
+		return XRDS_WIRE_OK;
+	case XRDS_CTL_BYE_ACK:
+		if (!READ_ONCE(ep->tx.bye_sent) || ep->rx.bye_ack)
+			return XRDS_WIRE_CTL_STATE;
+		ep->rx.bye_ack = true;
+		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_BYE_ACK, 0);
+		return XRDS_WIRE_OK;
+	case XRDS_CTL_KEEPALIVE:
+		if (wm->flags & XRDS_F_ACK_REQUIRED)
+			xrds_xmit_need_ack(conn);
+		return XRDS_WIRE_OK;
+	default:
+		/* a second hello; the decoder lets nothing else through */
+		return XRDS_WIRE_CTL_STATE;
+	}
+}
+
+/* ------------------------------------------------------------ fragments */
+
+static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_rx_part *part;
+
+	for (part = ep->rx.part; part < ep->rx.part + XRDS_IB_TAGS; part++) {
+		kfree_skb(part->head);
+		part->head = NULL;
+		part->last = NULL;
+	}
+}
+
+/* A message is complete. */
+static void xrds_ib_recv_whole(struct xrds_ib_ep *ep,
+			       struct xrds_ib_rx_part *part)
+{
+	struct sk_buff *skb = part->head;
+
+	part->head = NULL;
+	part->last = NULL;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
+	if (unlikely(part->reasm.first.kind == XRDS_KIND_CONG_MAP))
+		xrds_cong_recv(ep->conn, XRDS_CTL_CONG_MAP, skb);
+	else
+		xrds_recv_msg(ep->conn, &part->reasm.first, skb);
+}
+
+static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
+					    const struct xrds_wire_msg *wm,
+					    struct xrds_ib_buf *buf, u32 len)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+	struct xrds_ib_rx_part *part;
+	enum xrds_wire_err err;
+	u64 hdr_at;
+	int done;
+
+	/* messages that were begun are finished before either of these */
+	if (rx->bye || rx->bye_ack)
+		return XRDS_WIRE_CTL_STATE;
+	if (wm->tag >= XRDS_IB_TAGS)
+		return XRDS_WIRE_TAG;
+	part = &rx->part[wm->tag];
+	hdr_at = part->head ? 0 : local_clock();
+	err = xrds_wire_reasm_add(&part->reasm, wm, len, rx->max_payload,
+				  ep->version, &done);
+	if (err)
+		return err;
+
+	if (part->head) {
+		xrds_ib_skb_append(ep, part, buf, len);
+	} else {
+		part->head = xrds_ib_skb_from(ep, buf, len);
+		part->last = part->head;
+		xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
+		xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
+	}
+	if (done)
+		xrds_ib_recv_whole(ep, part);
+	return XRDS_WIRE_OK;
+}
+
+/* -------------------------------------------------------------- bundles */
+
+/* A message of a bundle, at its place in the buffer. Without memory for it the
+ * endpoint ends: it is not acknowledged, and comes again on the next one, which
+ * has no bundles: what comes alone has memory in reserve.
+ */
+static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
+					       const struct xrds_wire_msg *wm,
+					       const void *payload)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+	struct xrds_ib_rx_part *part;
+	u64 hdr_at = local_clock();
+	enum xrds_wire_err err;
+	int done;
+
+	if (wm->tag >= XRDS_IB_TAGS)
+		return XRDS_WIRE_TAG;
+	part = &rx->part[wm->tag];
+	/* it is whole, but another may be in mid-way */
+	err = xrds_wire_reasm_add(&part->reasm, wm, wm->len, rx->max_payload,
+				  ep->version, &done);
+	if (err)
+		return err;
+	part->head = xrds_ib_skb_copy(ep, payload, wm->len);
+	part->last = part->head;
+	if (!part->head) {
+		rx->failed = true;
+		WRITE_ONCE(ep->conn->no_bundles, true);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+		return XRDS_WIRE_OK;
+	}
+	xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
+	xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
+	xrds_ib_recv_whole(ep, part);
+	return XRDS_WIRE_OK;
+}
+
+/* Several messages in one SEND; @wm is the first, and becomes the last. */
+static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
+					      struct xrds_wire_msg *wm,
+					      const void *data, u32 bytes)
+{
+	struct xrds_wire_bundle b;
+	enum xrds_wire_err err;
+
+	if (ep->rx.bye || ep->rx.bye_ack)
+		return XRDS_WIRE_CTL_STATE;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_BUNDLES);
+	xrds_recv_batch(ep->conn, true);
+	err = xrds_wire_bundle_first(&b, wm, bytes);
+	while (!err) {
+		err = xrds_ib_recv_bundled(ep, wm, data + b.payload);
+		if (err || ep->rx.failed)
+			break;
+		xrds_ib_count(ep->xin, XRDS_IB_C_RX_BUNDLED);
+		if (b.next == bytes)
+			break;
+		err = xrds_wire_bundle_next(&b, wm, data);
+	}
+	xrds_recv_batch(ep->conn, false);
+	return err;
+}
+
+/* -------------------------------------------------------------- headers */
+
+/* A header behind the hello, in XRDS mode */
+static enum xrds_wire_err xrds_ib_recv_credit(struct xrds_ib_ep *ep,
+					      const struct xrds_wire_msg *wm)
+{
+	/* what the device has in its queue was posted, and granted, before */
+	if (READ_ONCE(ep->tx.granted) == ep->rx.received)
+		return XRDS_WIRE_CREDIT;
+	if (!wm->credit)
+		return XRDS_WIRE_OK;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_CREDIT_UPDATES);
+	return xrds_ib_send_credits(ep, wm->credit) ? XRDS_WIRE_OK :
+						      XRDS_WIRE_CREDIT;
+}
+
+static int xrds_ib_recv_version(struct xrds_ib_ep *ep, const void *data,
+				u32 bytes)
+{
+	int version = READ_ONCE(ep->version);
+
+	return likely(version) ? version :
+				 xrds_ib_classic_guess(ep, data, bytes);
+}
+
+static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
+					   struct xrds_ib_buf *buf, u32 bytes)
+{
+	const void *data = page_address(buf->page);
+	struct xrds_wire_msg wm;
+	enum xrds_wire_err err;
+	u32 len;
+
+	err = xrds_wire_hdr_decode(&wm, data, bytes,
+				   xrds_ib_recv_version(ep, data, bytes));
+	if (err)
+		return err;
+	len = bytes - XRDS_WIRE_HDR_BYTES;
+
+	if (xrds_ib_ep_xrds(ep)) {
+		if (!ep->rx.hello && wm.kind == XRDS_KIND_CTL &&
+		    wm.dport == XRDS_CTL_HELLO)
+			return xrds_ib_recv_hello(ep, data +
+						  XRDS_WIRE_HDR_BYTES, len);
+		if (!ep->rx.hello)
+			return XRDS_WIRE_CTL_STATE;
+		err = xrds_ib_recv_credit(ep, &wm);
+		if (err)
+			return err;
+	} else {
+		xrds_ib_classic_heard(ep);
+	}
+	if (xrds_xmit_acked(ep->conn, wm.ack))
+		return XRDS_WIRE_ACK;
+
+	ep->rx.ack_only = wm.kind == XRDS_KIND_ACK;
+	switch (wm.kind) {
+	case XRDS_KIND_ACK:
+		return XRDS_WIRE_OK;
+	case XRDS_KIND_CTL:
+		return xrds_ib_recv_ctl(ep, &wm, buf);
+	default:
+		/* the first, if there are several */
+		if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
+			return xrds_ib_recv_bundle(ep, &wm, data, bytes);
+		return xrds_ib_recv_frag(ep, &wm, buf, len);
+	}
+}
+
+/* ---------------------------------------------------------- completions */
+
+static void xrds_ib_recv_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc)
+{
+	if (READ_ONCE(ep->dead))
+		return;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_COMP_ERROR);
+	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+}
+
+/* Does the endpoint still take what comes? */
+static bool xrds_ib_recv_wanted(struct xrds_ib_ep *ep)
+{
+	if (!READ_ONCE(ep->dead) && !ep->rx.failed)
+		return true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_DROP_DEAD);
+	return false;
+}
+
+static void xrds_ib_recv_violation(struct xrds_ib_ep *ep,
+				   enum xrds_wire_err err)
+{
+	ep->rx.failed = true;
+	xrds_ib_recv_drop(ep);
+	xrds_ib_ep_wire_error(ep, err);
+}
+
+/**
+ * xrds_ib_recv_done - a receive buffer has completed
+ * @cq: completion queue of the endpoint
+ * @wc: completion
+ *
+ * Context: completions.
+ */
+void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_buf *buf = container_of(wc->wr_cqe, struct xrds_ib_buf,
+					       cqe);
+	struct xrds_ib_ep *ep = cq->cq_context;
+	enum xrds_wire_err err;
+	bool hello;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		xrds_ib_recv_failed(ep, wc);
+		xrds_ib_rq_failed(buf->rq);
+		xrds_ib_rq_return(buf->rq, buf);
+		return;
+	}
+	if (!xrds_ib_recv_wanted(ep)) {
+		xrds_ib_rq_return(buf->rq, buf);
+		return;
+	}
+
+	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_FRAGS);
+	if (wc->opcode != IB_WC_RECV) {
+		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
+		return;
+	}
+	ib_dma_sync_single_for_cpu(ep->ibdev->dev, buf->dma, wc->byte_len,
+				   DMA_FROM_DEVICE);
+	hello = !ep->rx.hello;
+	err = xrds_ib_recv_one(ep, buf, wc->byte_len);
+	if (buf->page)
+		ib_dma_sync_single_for_device(ep->ibdev->dev, buf->dma,
+					      wc->byte_len, DMA_FROM_DEVICE);
+	xrds_ib_rq_return(buf->rq, buf);
+	if (err) {
+		xrds_ib_recv_violation(ep, err);
+		return;
+	}
+	/* after the buffer went back: only now may its credit be granted */
+	if (!hello)
+		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
+	xrds_ib_send_update(ep, !ep->rx.ack_only);
+}
+
+/* The first message of a classic peer, in the buffer for it */
+static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
+					     const struct xrds_wire_msg *wm,
+					     u32 len)
+{
+	struct xrds_ib_rx_part *part = ep->rx.part;
+	enum xrds_wire_err err;
+	int done;
+
+	xrds_ib_classic_heard(ep);
+	if (xrds_xmit_acked(ep->conn, wm->ack))
+		return XRDS_WIRE_ACK;
+	if (wm->kind == XRDS_KIND_ACK)
+		return XRDS_WIRE_OK;
+	err = xrds_wire_reasm_add(&part->reasm, wm, len, 0, ep->version, &done);
+	if (err)
+		return err;
+	part->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
+				      XRDS_WIRE_HDR_BYTES, len);
+	part->last = part->head;
+	if (!part->head) {
+		/* it is sent again on the next one */
+		ep->rx.failed = true;
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+	} else if (done) {
+		xrds_ib_recv_whole(ep, part);
+	}
+	return XRDS_WIRE_OK;
+}
+
+/* The one buffer that an own receive queue has before the hello */
+static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_ep *ep = cq->cq_context;
+	struct xrds_ib_rx *rx = &ep->rx;
+	enum xrds_wire_err err;
+	struct xrds_wire_msg wm;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		xrds_ib_recv_failed(ep, wc);
+		return;
+	}
+	if (!xrds_ib_recv_wanted(ep))
+		return;
+	if (wc->opcode != IB_WC_RECV) {
+		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
+		return;
+	}
+
+	ib_dma_sync_single_for_cpu(ep->ibdev->dev, rx->hello_dma,
+				   rx->hello_bytes, DMA_FROM_DEVICE);
+	err = xrds_wire_hdr_decode(&wm, rx->hello_buf, wc->byte_len,
+				   xrds_ib_recv_version(ep, rx->hello_buf,
+							wc->byte_len));
+	if (!err && !xrds_ib_ep_xrds(ep))
+		err = xrds_ib_recv_first(ep, &wm,
+					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
+	else if (!err &&
+		 (wm.kind != XRDS_KIND_CTL || wm.dport != XRDS_CTL_HELLO))
+		err = XRDS_WIRE_CTL_STATE;
+	else if (!err)
+		err = xrds_ib_recv_hello(ep,
+					 rx->hello_buf + XRDS_WIRE_HDR_BYTES,
+					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
+	if (err)
+		xrds_ib_recv_violation(ep, err);
+}
+
+/* ------------------------------------------------------------- lifetime */
+
+/**
+ * xrds_ib_recv_init - the buffer for the peer's hello
+ * @ep: endpoint with a receive queue of its own
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_ib_recv_init(struct xrds_ib_ep *ep)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	struct xrds_ib_rx *rx = &ep->rx;
+	void *buf;
+
+	rx->hello_bytes = xrds_ib_ep_xrds(ep) ? XRDS_IB_HELLO_BYTES :
+						XRDS_IB_FIRST_BYTES;
+	buf = kmalloc(rx->hello_bytes, GFP_KERNEL);
+	if (!buf)
+		return -ENOMEM;
+	rx->hello_dma = ib_dma_map_single(dev, buf, rx->hello_bytes,
+					  DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(dev, rx->hello_dma)) {
+		kfree(buf);
+		return -ENOMEM;
+	}
+	rx->hello_buf = buf;
+	rx->hello_cqe.done = xrds_ib_recv_hello_done;
+	return 0;
+}
+
+/**
+ * xrds_ib_recv_post_hello - post the buffer for the peer's hello
+ * @ep: endpoint with a queue pair and a receive queue of its own
+ *
+ * Context: process, before the peer knows the queue pair.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep)
+{
+	struct ib_sge sge = {
+		.addr	= ep->rx.hello_dma,
+		.length	= ep->rx.hello_bytes,
+		.lkey	= ep->ibdev->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = {
+		.wr_cqe	 = &ep->rx.hello_cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+
+	return ib_post_recv(ep->qp, &wr, NULL);
+}
+
+/**
+ * xrds_ib_recv_free - what was received and is not complete
+ * @ep: endpoint without queue pair and completion queue
+ *
+ * Context: process.
+ */
+void xrds_ib_recv_free(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_rx *rx = &ep->rx;
+
+	xrds_ib_recv_drop(ep);
+	if (!rx->hello_buf)
+		return;
+	ib_dma_unmap_single(ep->ibdev->dev, rx->hello_dma,
+			    rx->hello_bytes, DMA_FROM_DEVICE);
+	kfree(rx->hello_buf);
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The registration queue: where keys are made and made void.
+ *
+ * A key is made by a work request, and a work request needs a queue pair that
+ * is connected. Keys shall exist before any connection and outlive all of
+ * them, so each device has a queue pair for nothing else, connected to itself;
+ * no packet leaves it. It is made when the first region is registered.
+ *
+ * Whoever wants something done posts one work request and sleeps until it has
+ * completed. Readers of regq->sem post; a writer makes the queue pair, or
+ * takes it down, when nobody is posting. A semaphore counts the slots of the
+ * send queue. Both waits are bounded: a device that does not answer, or
+ * answers with an error, breaks the queue, and the next one who wants
+ * something done makes another.
+ *
+ * When xrds_ib_regq_do() returns, the device knows nothing of the work request
+ * any more. After an error it has completed as flushed. After a timeout the
+ * queue pair is destroyed, which waits for the others who are posting, whose
+ * waits are bounded as well. What the work request was to do is then unknown:
+ * the caller must not use that memory region again.
+ */
+#include <rdma/ib_cache.h>
+
+#include "ib/ib.h"
+
+enum {
+	/* One at a time: on soft-RoCE a LOCAL_INV waits for all before it, and
+	 * the end of that wait can be missed, see ib_slot.c.
+	 */
+	XRDS_IB_REGQ_SLOTS	= 1,
+	XRDS_IB_REGQ_WAIT_MS	= 5000,
+	XRDS_IB_REGQ_HOPS	= 64,
+	XRDS_IB_REGQ_TIMEOUT	= 14,	/* 67 ms; nothing is ever lost */
+	XRDS_IB_REGQ_RETRIES	= 6,
+};
+
+/* -------------------------------------------------------------- connect */
+
+/* From a port of Ethernet to itself, by one of its addresses. */
+static int xrds_ib_regq_route_by(struct ib_device *dev, u32 port,
+				 const struct ib_port_attr *pa,
+				 enum ib_gid_type type,
+				 struct rdma_ah_attr *ah)
+{
+	const struct ib_gid_attr *attr;
+	union ib_gid gid;
+	int i, ret = -ENODEV;
+
+	for (i = 0; i < pa->gid_tbl_len && ret; i++) {
+		attr = rdma_get_gid_attr(dev, port, i);
+		if (IS_ERR(attr))
+			continue;
+		/* the core looks this up for programs, but not for us */
+		if (attr->gid_type == type)
+			ret = rdma_read_gid_l2_fields(attr, NULL,
+						      ah->roce.dmac);
+		gid = attr->gid;
+		if (!ret)
+			rdma_ah_set_grh(ah, &gid, 0, i, XRDS_IB_REGQ_HOPS, 0);
+		rdma_put_gid_attr(attr);
+	}
+	return ret;
+}
+
+/* Any address will do; old devices know the first version of RoCE only. */
+static int xrds_ib_regq_route_roce(struct ib_device *dev, u32 port,
+				   const struct ib_port_attr *pa,
+				   struct rdma_ah_attr *ah)
+{
+	int ret = xrds_ib_regq_route_by(dev, port, pa,
+					IB_GID_TYPE_ROCE_UDP_ENCAP, ah);
+
+	return ret ? xrds_ib_regq_route_by(dev, port, pa, IB_GID_TYPE_ROCE, ah)
+		   : 0;
+}
+
+/* From a port of the device to itself: the first that it can be done with. */
+static int xrds_ib_regq_route(struct ib_device *dev, struct rdma_ah_attr *ah)
+{
+	struct ib_port_attr pa;
+	int ret = -ENODEV;
+	u32 port;
+
+	rdma_for_each_port(dev, port) {
+		if (ib_query_port(dev, port, &pa))
+			continue;
+		memset(ah, 0, sizeof(*ah));
+		ah->type = rdma_ah_find_type(dev, port);
+		rdma_ah_set_port_num(ah, port);
+		if (rdma_protocol_roce(dev, port)) {
+			ret = xrds_ib_regq_route_roce(dev, port, &pa, ah);
+		} else if (pa.lid) {
+			rdma_ah_set_dlid(ah, pa.lid);
+			ret = 0;
+		}
+		if (!ret)
+			break;
+	}
+	return ret;
+}
+
+static int xrds_ib_regq_connect(struct ib_device *dev, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = {
+		.path_mtu		= IB_MTU_256,
+		.dest_qp_num		= qp->qp_num,
+		.max_rd_atomic		= 1,
+		.max_dest_rd_atomic	= 1,
+		.timeout		= XRDS_IB_REGQ_TIMEOUT,
+		.retry_cnt		= XRDS_IB_REGQ_RETRIES,
+		.rnr_retry		= XRDS_IB_REGQ_RETRIES,
+	};
+	int ret;
+
+	ret = xrds_ib_regq_route(dev, &attr.ah_attr);
+	if (ret)
+		return ret;
+	attr.port_num = rdma_ah_get_port_num(&attr.ah_attr);
+
+	attr.qp_state = IB_QPS_INIT;
+	ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+				      IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	if (ret)
+		return ret;
+	attr.qp_state = IB_QPS_RTR;
+	ret = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+				      IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+				      IB_QP_MAX_DEST_RD_ATOMIC |
+				      IB_QP_MIN_RNR_TIMER);
+	if (ret)
+		return ret;
+	attr.qp_state = IB_QPS_RTS;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
+				       IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+				       IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* ------------------------------------------------------------- lifetime */
+
+static void xrds_ib_regq_destroy(struct xrds_ib_regq *regq)
+{
+	lockdep_assert_held_write(&regq->sem);
+
+	if (regq->qp)
+		ib_destroy_qp(regq->qp);
+	if (regq->cq)
+		xrds_ib_cq_free(regq->cq);
+	regq->qp = NULL;
+	regq->cq = NULL;
+	WRITE_ONCE(regq->broken, false);
+}
+
+static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
+{
+	struct xrds_ib_regq *regq = &ibdev->regq;
+	struct ib_qp_init_attr attr = {
+		.sq_sig_type		= IB_SIGNAL_REQ_WR,
+		.qp_type		= IB_QPT_RC,
+		.cap.max_send_wr	= XRDS_IB_REGQ_SLOTS,
+		.cap.max_send_sge	= 1,
+		.cap.max_recv_wr	= 1,
+		.cap.max_recv_sge	= 1,
+	};
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	int ret;
+
+	lockdep_assert_held_write(&regq->sem);
+
+	cq = ib_alloc_cq_any(ibdev->dev, regq, XRDS_IB_REGQ_SLOTS + 1,
+			     IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	regq->cq = cq;
+	attr.send_cq = cq;
+	attr.recv_cq = cq;
+	qp = ib_create_qp(ibdev->pd, &attr);
+	if (IS_ERR(qp)) {
+		xrds_ib_regq_destroy(regq);
+		return PTR_ERR(qp);
+	}
+	regq->qp = qp;
+	ret = xrds_ib_regq_connect(ibdev->dev, qp);
+	if (ret)
+		xrds_ib_regq_destroy(regq);
+	return ret;
+}
+
+/* A queue pair that can be posted to, in place of a broken one or of none */
+static int xrds_ib_regq_renew(struct xrds_ib_dev *ibdev)
+{
+	struct xrds_ib_regq *regq = &ibdev->regq;
+
+	lockdep_assert_held_write(&regq->sem);
+
+	if (regq->qp && !regq->broken)
+		return 0;
+	xrds_ib_regq_destroy(regq);
+	return xrds_ib_regq_create(ibdev);
+}
+
+/**
+ * xrds_ib_regq_init - prepare the registration queue of a device
+ * @regq: zeroed queue
+ *
+ * Context: process.
+ */
+void xrds_ib_regq_init(struct xrds_ib_regq *regq)
+{
+	init_rwsem(&regq->sem);
+	sema_init(&regq->slots, XRDS_IB_REGQ_SLOTS);
+}
+
+/**
+ * xrds_ib_regq_exit - take the registration queue down
+ * @regq: queue that nobody uses any more
+ *
+ * Context: process.
+ */
+void xrds_ib_regq_exit(struct xrds_ib_regq *regq)
+{
+	down_write(&regq->sem);
+	xrds_ib_regq_destroy(regq);
+	up_write(&regq->sem);
+}
+
+/* -------------------------------------------------------------- posting */
+
+static void xrds_ib_regq_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_regwr *w = container_of(wc->wr_cqe,
+					       struct xrds_ib_regwr, cqe);
+
+	w->status = wc->status;
+	complete(&w->done);
+}
+
+static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
+			     struct xrds_ib_regwr *w)
+{
+	unsigned long wait = msecs_to_jiffies(XRDS_IB_REGQ_WAIT_MS);
+	int ret;
+
+	lockdep_assert_held_read(&regq->sem);
+
+	/* whoever has a slot gives it back in time, or breaks the queue */
+	if (down_timeout(&regq->slots, wait))
+		return -ETIMEDOUT;
+	ret = ib_post_send(regq->qp, &w->wr, NULL);
+	if (!ret && !wait_for_completion_timeout(&w->done, wait))
+		ret = -ETIMEDOUT;
+	else if (!ret && w->status != IB_WC_SUCCESS)
+		ret = -EIO;
+	if (ret)
+		WRITE_ONCE(regq->broken, true);
+	up(&regq->slots);
+	return ret;
+}
+
+/**
+ * xrds_ib_regq_do - have one work request done
+ * @ibdev: device, with a reference
+ * @w: work request; opcode and arguments are set
+ *
+ * Context: process, may sleep, bounded.
+ * Return: 0; -EIO when the device did not do it, or did not say whether;
+ * other negative errno when there is no queue.
+ */
+int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
+{
+	struct xrds_ib_regq *regq = &ibdev->regq;
+	int ret = 0;
+
+	w->cqe.done = xrds_ib_regq_done;
+	w->wr.wr_cqe = &w->cqe;
+	w->wr.send_flags = IB_SEND_SIGNALED;
+	init_completion(&w->done);
+
+	down_read(&regq->sem);
+	if (!regq->qp || READ_ONCE(regq->broken)) {
+		up_read(&regq->sem);
+		down_write(&regq->sem);
+		ret = xrds_ib_regq_renew(ibdev);
+		downgrade_write(&regq->sem);
+	}
+	if (!ret)
+		ret = xrds_ib_regq_post(regq, w);
+	up_read(&regq->sem);
+	if (ret != -ETIMEDOUT)
+		return ret;
+
+	/* it may still be with the device, unless somebody was here before */
+	down_write(&regq->sem);
+	if (regq->broken)
+		xrds_ib_regq_destroy(regq);
+	up_write(&regq->sem);
+	return -EIO;
+}

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sending: from a message to work requests, and back when they complete.
+ *
+ * Each work request takes a slot of the endpoint's ring (ib_slot.c). A message
+ * becomes one fragment or more, each with a header of its own in front; the
+ * work requests of its op (ib_rdma.c), if it has one, go before them
+ * (ib_part.c). What slots or credits do not suffice for waits until a
+ * completion brings slots or the peer brings credits; whoever brings them
+ * posts what waits. So a message is either not taken at all, or will be sent
+ * as a whole unless the endpoint ends.
+ *
+ * What somebody waits for is signalled: the last fragment of a message with an
+ * op or with much memory, the last of a call if its message goes on, every
+ * max_unsignaled_wr-th, a control message with a buffer if no other signal is
+ * under way or the buffer is the last. The rest comes back with the next of
+ * these, or with what the watch posts in the end, see ib_slot.c.
+ *
+ * Credits. Each SEND but the hello uses one that the peer has granted, and
+ * each header returns what this side can grant. The last credit is kept for a
+ * header that grants some: otherwise two sides without credits could both
+ * have some to give and no way to say so. When nothing else goes to the peer
+ * and it has used half of its window, a header goes on its own.
+ *
+ * All of it runs under conn->tx_lock, in the context of whoever sends, or of
+ * completions. It must never wait, and never allocate.
+ */
+#include "ib/ib.h"
+#include "tracepoints.h"
+
+/**
+ * xrds_ib_grantable - credits that can be granted now
+ * @ep: endpoint
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: how many.
+ */
+u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
+{
+	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
+	u32 room = xrds_ib_rq_room(ep->rq, ep->tx.window);
+
+	return room > outstanding ? room - outstanding : 0;
+}
+
+/**
+ * xrds_ib_can_send - is there a slot and a credit for one more SEND?
+ * @ep: endpoint
+ * @grant: credits that it grants
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether there is.
+ */
+bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->used == tx->nr) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
+		return false;
+	}
+	if (!xrds_ib_ep_xrds(ep) || tx->credits > 1 || (tx->credits && grant))
+		return true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
+	return false;
+}
+
+/* ------------------------------------------------------------- control */
+
+static bool xrds_ib_ctl_full(const struct xrds_ib_tx *tx)
+{
+	return tx->ctl_used == BIT(XRDS_IB_CTL_SLOTS) - 1;
+}
+
+/* Writes header and payload; the caller has seen that there is a buffer. */
+static void xrds_ib_ctl_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+			     const struct xrds_wire_msg *wm, const void *data)
+{
+	u32 offset;
+	void *hdr;
+
+	if (wm->len) {
+		slot->ctl = ffz(ep->tx.ctl_used);
+		ep->tx.ctl_used |= BIT(slot->ctl);
+	}
+	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	xrds_wire_hdr_encode(hdr, wm);
+	if (wm->len)
+		memcpy(hdr + XRDS_WIRE_HDR_BYTES, data, wm->len);
+	xrds_ib_slot_sync(ep, slot, offset, XRDS_WIRE_HDR_BYTES + wm->len);
+}
+
+static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
+			    const void *data)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_ib_slot *slot;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	slot = xrds_ib_slot_take(tx);
+	xrds_ib_ctl_fill(ep, slot, wm, data);
+	/* mainline looks at nothing before it is woken by one of these, and we
+	 * must know what it has been told
+	 */
+	if (!xrds_ib_ep_xrds(ep)) {
+		slot->wr.send_flags |= IB_SEND_SOLICITED;
+		xrds_ib_slot_signal(ep, slot);
+	}
+	/* who finds no buffer waits for a completion that brings one, and who
+	 * ends the connection for the last one
+	 */
+	tx->run++;
+	if (xrds_ib_slot_awaited(ep, slot) || tx->bye_sent || tx->closed ||
+	    (wm->flags && !tx->nr_signaled) || xrds_ib_ctl_full(tx))
+		xrds_ib_slot_signal(ep, slot);
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
+	return xrds_ib_slot_post(ep, slot);
+}
+
+/* What ends the connection stands behind all fragments, and only where the
+ * peer can hear it.
+ */
+static int xrds_ib_ctl_bye(struct xrds_ib_ep *ep, u8 type)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->part[0].msg || tx->part[1].msg)
+		return -EAGAIN;
+	if (!xrds_ib_id_up(ep->id))
+		return -ENETDOWN;
+	if (type == XRDS_CTL_BYE_ACK)
+		tx->closed = true;
+	else
+		/* the receive path looks at it when a BYE_ACK comes */
+		WRITE_ONCE(tx->bye_sent, true);
+	return 0;
+}
+
+/* Acknowledgment or control message that uses a credit. A classic peer knows
+ * acknowledgments only: one stands for a heartbeat, or for the end.
+ */
+static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
+			    u32 len)
+{
+	u32 grant = xrds_ib_grantable(ep);
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_wire_msg wm = {
+		.len	= len,
+		.dport	= type,
+		.flags	= type ? XRDS_F_CONTROL : 0,
+	};
+	int ret = 0;
+
+	if (!xrds_ib_can_send(ep, grant))
+		return -EAGAIN;
+	if (len && xrds_ib_ctl_full(tx)) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL_FULL);
+		return -EAGAIN;
+	}
+
+	switch (type) {
+	case XRDS_CTL_KEEPALIVE:
+		wm.flags |= XRDS_F_ACK_REQUIRED;
+		break;
+	case XRDS_CTL_BYE:
+	case XRDS_CTL_BYE_ACK:
+		ret = xrds_ib_ctl_bye(ep, type);
+		break;
+	}
+	if (ret)
+		return ret;
+	if (!xrds_ib_ep_xrds(ep)) {
+		wm.dport = 0;
+		wm.flags = 0;
+	}
+	wm.ack = xrds_xmit_ack_value(ep->conn);
+	wm.credit = xrds_ib_spend(ep, &grant);
+	return xrds_ib_ctl_post(ep, &wm, data);
+}
+
+/**
+ * xrds_ib_xmit_ctl - post a control message or an acknowledgment
+ * @conn: connection with an endpoint that is up
+ * @type: enum xrds_ctl_type; 0: acknowledgment
+ * @data: payload
+ * @len: its length, at most XRDS_CTL_INLINE_BYTES
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: 0; -EAGAIN without slot or credit, then xrds_xmit_pump() follows;
+ * other negative errno: the endpoint is broken.
+ */
+int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
+		     u32 len)
+{
+	struct xrds_ib_ep *ep = conn->ep;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+	BUILD_BUG_ON(XRDS_WIRE_HDR_BYTES + XRDS_CTL_INLINE_BYTES >
+		     XRDS_IB_CTL_BYTES);
+
+	if (ep->tx.broken)
+		return -ENOTCONN;
+	ret = ep->tx.closed ? -EAGAIN : xrds_ib_ctl_send(ep, type, data, len);
+	if (ret == -EAGAIN) {
+		ep->tx.blocked = true;
+		ep->tx.ctl_blocked = true;
+	}
+	return ret;
+}
+
+/**
+ * xrds_ib_flushed - does the peer's device have all that was posted?
+ * @conn: connection that has said its last words
+ *
+ * Context: the connection's work.
+ * Return: 1: it has; 0: not yet, xrds_ib_send_done() tells when; or -EIO: it
+ * never will.
+ */
+int xrds_ib_flushed(struct xrds_conn *conn)
+{
+	/* only the connection's work changes it */
+	struct xrds_ib_tx *tx = &((struct xrds_ib_ep *)conn->ep)->tx;
+	int ret;
+
+	spin_lock_bh(&conn->tx_lock);
+	ret = tx->broken ? -EIO : !tx->used;
+	spin_unlock_bh(&conn->tx_lock);
+	return ret;
+}
+
+/**
+ * xrds_ib_send_hello - tell the peer that it may send
+ * @ep: endpoint whose receive buffers are posted
+ *
+ * Context: the connection's work.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_send_hello(struct xrds_ib_ep *ep)
+{
+	struct xrds_conn *conn = ep->conn;
+	u8 data[XRDS_WIRE_HELLO_BYTES];
+	struct xrds_wire_hello hello;
+	struct xrds_wire_msg wm = {
+		.len	= sizeof(data),
+		.dport	= XRDS_CTL_HELLO,
+		.flags	= XRDS_F_CONTROL,
+	};
+	u32 room;
+	int ret;
+
+	xrds_conn_fill_hello(conn, &hello);
+	hello.revision = ep->revision;
+	hello.frag_bytes = ep->rq->buf_bytes;
+	hello.tags = XRDS_IB_TAGS;
+
+	spin_lock_bh(&conn->tx_lock);
+	/* one at least: the rest follows when the queue has been filled */
+	room = max(xrds_ib_rq_room(ep->rq, ep->tx.window), 1U);
+	WRITE_ONCE(ep->tx.granted, room);
+	hello.credits = room;
+	xrds_wire_hello_encode(data, &hello);
+	ret = xrds_ib_ctl_post(ep, &wm, data);
+	spin_unlock_bh(&conn->tx_lock);
+	return ret;
+}
+
+/**
+ * xrds_ib_send_update - grant the peer credits that wait, if they are many
+ * @ep: endpoint
+ * @asked: or if it has few, for it may wait for one; not where it has only done
+ *	the same, else two sides that are both short would go on for ever
+ *
+ * Context: any, without conn->tx_lock.
+ */
+void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
+{
+	u32 outstanding = READ_ONCE(ep->tx.granted) -
+			  READ_ONCE(ep->rx.received);
+	struct xrds_conn *conn = ep->conn;
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 enough = max(tx->window / 2, 1U);
+	int ret = 0;
+
+	/* buffers were short, or a large message leaves these to others */
+	if (asked && outstanding <= tx->window / 4)
+		enough = 1;
+
+	/* a guess, to keep the lock out of the common case */
+	if (outstanding + enough > tx->window || !xrds_ib_ep_xrds(ep))
+		return;
+
+	spin_lock_bh(&conn->tx_lock);
+	if (conn->ep == ep && tx->granted && !tx->broken && !tx->closed &&
+	    xrds_ib_grantable(ep) >= enough) {
+		ret = xrds_ib_ctl_send(ep, 0, NULL, 0);
+		if (!ret)
+			xrds_ib_count(ep->xin, XRDS_IB_C_TX_CREDIT_UPDATES);
+	}
+	spin_unlock_bh(&conn->tx_lock);
+	/* without a slot: the completion that brings one tries again */
+	if (ret && ret != -EAGAIN)
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+}
+
+/* ------------------------------------------------------------- messages */
+
+/**
+ * xrds_ib_xmit - post a message
+ * @conn: connection with an endpoint that is up
+ * @msg: message; a reference is taken until it is sent or the endpoint ends
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: 0, the message was taken; -EAGAIN without slot or credit, then
+ * xrds_xmit_pump() follows, or when the endpoint is about to end; other
+ * negative errno: the endpoint is broken. Unless it is -EAGAIN, the op of the
+ * message ends with its completion or with the endpoint.
+ */
+int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_ib_ep *ep = conn->ep;
+	struct xrds_ib_tx *tx = &ep->tx;
+	bool bulk;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	/* who broke it has reported it, and an op that is not taken here ends
+	 * with those that wait
+	 */
+	if (tx->broken || tx->part[0].msg || tx->part[msg->bulk].msg ||
+	    tx->bye_sent || tx->closed) {
+		tx->blocked = true;
+		return -EAGAIN;
+	}
+	/* a large one begins as soon as it can: it is in nobody's way */
+	if (!msg->bulk && !xrds_ib_can_send(ep, xrds_ib_grantable(ep))) {
+		tx->blocked = true;
+		return -EAGAIN;
+	}
+	if (!msg->bulk && tx->part[1].msg) {
+		tx->passed++;
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_PASSING);
+	}
+	if (!msg->bulk && tx->nr_bulk)
+		tx->shared_at = jiffies ?: 1;
+	if (!msg->bulk && xrds_ib_bundle_wanted(ep, msg) &&
+	    xrds_ib_bundle_post(ep, msg))
+		return 0;
+	bulk = msg->bulk;
+	xrds_ib_part_begin(ep, bulk, msg);
+	if (bulk && xrds_ib_bulk_shares(tx)) {
+		queue_work(xrds_ib_wq, &ep->bulk_work);
+		return 0;
+	}
+	return xrds_ib_part_post(ep, bulk);
+}
+
+static int xrds_ib_bulk_more(struct xrds_ib_ep *ep, bool in_work)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	int ret;
+
+	if (!tx->part[1].msg)
+		return 0;
+	if (!in_work && !xrds_ib_bulk_turn(tx)) {
+		queue_work(xrds_ib_wq, &ep->bulk_work);
+		return 0;
+	}
+	ret = xrds_ib_part_post(ep, 1);
+	/* the next one may begin */
+	tx->blocked |= !tx->part[1].msg;
+	return ret;
+}
+
+/* Slots or credits have come: go on with what is in mid-way. Returns 1 if the
+ * core waits for room and there is some, 0, or a negative errno.
+ */
+static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	int ret;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	/* the endpoint is being taken down, or is about to be */
+	if (ep->conn->ep != ep || tx->broken)
+		return 0;
+	if (tx->part[0].msg) {
+		ret = xrds_ib_part_post(ep, 0);
+		if (ret)
+			return ret;
+	}
+	if (!tx->part[0].msg) {
+		ret = xrds_ib_bulk_more(ep, in_work);
+		if (ret)
+			return ret;
+	} else if (!tx->ctl_blocked) {
+		/* all messages wait behind it */
+		return 0;
+	}
+	if (!tx->blocked || !xrds_ib_can_send(ep, xrds_ib_grantable(ep)))
+		return 0;
+	tx->blocked = false;
+	tx->ctl_blocked = false;
+	return 1;
+}
+
+/* What is to be done without the lock after xrds_ib_send_more() */
+static void xrds_ib_send_after(struct xrds_ib_ep *ep, int more)
+{
+	if (more > 0)
+		xrds_xmit_pump(ep->conn);
+	else if (more < 0)
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, more);
+}
+
+static void xrds_ib_bulk_work(struct work_struct *work)
+{
+	struct xrds_ib_ep *ep = container_of(work, struct xrds_ib_ep,
+					     bulk_work);
+	int more;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	more = xrds_ib_send_more(ep, true);
+	spin_unlock_bh(&ep->conn->tx_lock);
+	xrds_ib_send_after(ep, more);
+}
+
+/**
+ * xrds_ib_send_open - the peer's hello has come
+ * @ep: endpoint
+ * @hello: its content, with what is in force for both
+ *
+ * Context: completions.
+ */
+void xrds_ib_send_open(struct xrds_ib_ep *ep,
+		       const struct xrds_wire_hello *hello)
+{
+	spin_lock_bh(&ep->conn->tx_lock);
+	ep->tx.credits = hello->credits;
+	ep->tx.most_credits = hello->credits;
+	ep->tx.payload = hello->frag_bytes - XRDS_WIRE_HDR_BYTES;
+	if (hello->revision >= XRDS_REVISION_BUNDLES)
+		ep->tx.bundle = READ_ONCE(ep->xin->bundle_bytes);
+	spin_unlock_bh(&ep->conn->tx_lock);
+}
+
+/**
+ * xrds_ib_send_credits - the peer has granted credits
+ * @ep: endpoint
+ * @credits: how many
+ *
+ * Context: completions, without conn->tx_lock.
+ * Return: false when there are more than there may be.
+ */
+bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	int more;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	if (tx->credits + credits > XRDS_IB_MAX_CREDITS) {
+		spin_unlock_bh(&ep->conn->tx_lock);
+		return false;
+	}
+	tx->credits += credits;
+	tx->most_credits = max(tx->most_credits, tx->credits);
+	trace_xrds_credit_got(ep->conn, credits, tx->credits);
+	more = xrds_ib_send_more(ep, false);
+	spin_unlock_bh(&ep->conn->tx_lock);
+	xrds_ib_send_after(ep, more);
+	return true;
+}
+
+/* Context: completions, or the drain of a dead endpoint */
+static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_slot *slot = container_of(wc->wr_cqe,
+						 struct xrds_ib_slot, cqe);
+	struct xrds_ib_ep *ep = cq->cq_context;
+	LIST_HEAD(ended);
+	int more = 0;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	if (wc->status == IB_WC_SUCCESS) {
+		if (!xrds_ib_ep_xrds(ep))
+			xrds_ib_classic_sent(ep, slot);
+		xrds_ib_slot_retire(ep, slot, &ended);
+		more = xrds_ib_send_more(ep, false);
+	} else {
+		ep->tx.broken = true;
+		if (slot->rop)
+			xrds_ib_op_failed(ep, slot->rop, wc);
+	}
+	if (ep->conn->tx_closing && (!ep->tx.used || ep->tx.broken))
+		xrds_conn_event(ep->conn, XRDS_EV_IDLE);
+	spin_unlock_bh(&ep->conn->tx_lock);
+	xrds_ib_op_end(&ended, RDS_RDMA_SUCCESS);
+
+	if (wc->status != IB_WC_SUCCESS) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_COMP_ERROR);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+		return;
+	}
+	xrds_ib_send_after(ep, more);
+	xrds_ib_send_update(ep, false);
+}
+
+/**
+ * xrds_ib_send_init - make what an endpoint needs to send
+ * @ep: endpoint whose device is known
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM; xrds_ib_slots_free() undoes it in either case.
+ */
+int xrds_ib_send_init(struct xrds_ib_ep *ep)
+{
+	ep->revision = XRDS_REVISION;
+	if (!READ_ONCE(ep->xin->bundle_bytes) ||
+	    READ_ONCE(ep->conn->no_bundles))
+		ep->revision = XRDS_REVISION_FIRST;
+	ep->tx.window = READ_ONCE(ep->xin->recv_window);
+	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
+	INIT_WORK(&ep->bulk_work, xrds_ib_bulk_work);
+	return xrds_ib_slots_init(ep, xrds_ib_send_done);
+}

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Send slots: the ring of an endpoint's send work requests.
+ *
+ *   taken -> filled (ib_send.c, ib_part.c, ib_rdma.c) -> posted -> retired
+ *
+ * Each work request has a slot, with room for a header of its own, from before
+ * it is posted until it has completed. Slots are taken and retired in order;
+ * those that the device did not accept are given back from the end.
+ *
+ * Signals. Completions come in order, so that of one slot retires all before
+ * it. What somebody waits for is signalled, see xrds_ib_slot_awaited(); a small
+ * message is not, because its completion would cost half as much as the message
+ * itself: a later one retires it, or if none follows, that of an empty write
+ * which the watch posts. So whatever was posted, a completion will come that
+ * brings it back. The reference on a message is dropped with its last fragment,
+ * which ends its op, too. A completion with an error, which comes for what is
+ * not signalled as well, retires nothing: what was posted stays until the queue
+ * pair is destroyed, as the device may still look at it.
+ *
+ * The watch looks after queues that are not empty, because a queue pair can get
+ * stuck without any completion, not even with an error. Soft-RoCE's requester
+ * does so in two ways. When it waits for what is under way, because too many
+ * packets are not acknowledged or behind a fence, and that ends at the same
+ * moment on another CPU, nobody wakes it up: the next work request does. So when
+ * nothing has moved for a while, a write of no bytes is posted, which does no
+ * harm on any device. And when a packet finds no route while others wait for
+ * their acknowledgment it stops for good: then the endpoint is ended.
+ *
+ * All of it runs under conn->tx_lock.
+ */
+#include <linux/vmalloc.h>
+
+#include "ib/ib.h"
+#include "tracepoints.h"
+
+enum {
+	XRDS_IB_WATCH_MS	= 250,
+	/* without progress, before the device is nudged */
+	XRDS_IB_NUDGE_MS	= 500,
+	/* memory that a message may keep a little longer than it must */
+	XRDS_IB_QUIET_BYTES	= 4096,
+	/* between two measurements of the round trip */
+	XRDS_IB_RTT_MS		= 100,
+	/* of a longer one, this part of the difference counts */
+	XRDS_IB_RTT_WEIGHT	= 8,
+};
+
+static u32 xrds_ib_slot_index(const struct xrds_ib_tx *tx,
+			      const struct xrds_ib_slot *slot)
+{
+	return slot - tx->slots;
+}
+
+/**
+ * xrds_ib_slot_take - take the next slot, for a SEND until it is changed
+ * @tx: ring with a free slot
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: the slot.
+ */
+struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx)
+{
+	struct xrds_ib_slot *slot = &tx->slots[tx->head];
+
+	tx->used++;
+	tx->head = tx->head + 1 == tx->nr ? 0 : tx->head + 1;
+	slot->wr.next = NULL;
+	slot->wr.opcode = IB_WR_SEND;
+	slot->wr.send_flags = 0;
+	slot->wr.sg_list = slot->sge;
+	slot->wr.num_sge = 1;
+	slot->rop = NULL;
+	slot->msg = NULL;
+	slot->bundle = NULL;
+	slot->ctl = -1;
+	slot->tag = 0;
+	slot->bulk = false;
+	return slot;
+}
+
+/* The round trip is measured of a send whose completion is asked for anyway,
+ * when no other one is awaited, and not of each: reading the clock costs time.
+ */
+static void xrds_ib_rtt_begin(struct xrds_ib_tx *tx,
+			      const struct xrds_ib_slot *slot)
+{
+	if (tx->rtt_ns && time_before(jiffies, tx->rtt_next))
+		return;
+	tx->rtt_slot = slot;
+	tx->rtt_start = ktime_get_ns();
+}
+
+/* Messages that were long and completions that waited make it longer, nothing
+ * makes it shorter: a shorter one counts at once.
+ */
+static void xrds_ib_rtt_end(struct xrds_ib_tx *tx)
+{
+	u64 ns = ktime_get_ns() - tx->rtt_start;
+
+	tx->rtt_slot = NULL;
+	tx->rtt_next = jiffies + msecs_to_jiffies(XRDS_IB_RTT_MS);
+	if (!tx->rtt_ns || ns < tx->rtt_ns)
+		tx->rtt_ns = max(ns, 1ULL);
+	else
+		tx->rtt_ns += (ns - tx->rtt_ns) / XRDS_IB_RTT_WEIGHT;
+}
+
+/**
+ * xrds_ib_slot_signal - have the completion of a slot reported
+ * @ep: endpoint
+ * @slot: slot that is not posted
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_slot_signal(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+{
+	if (slot->wr.send_flags & IB_SEND_SIGNALED)
+		return;
+	slot->wr.send_flags |= IB_SEND_SIGNALED;
+	ep->tx.run = 0;
+	if (!ep->tx.nr_signaled++) {
+		ep->tx.progress = jiffies;
+		xrds_ib_rtt_begin(&ep->tx, slot);
+	}
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SIGNALED);
+}
+
+/**
+ * xrds_ib_slot_awaited - does somebody wait for the completion of a slot?
+ * @ep: endpoint
+ * @slot: slot that is filled
+ *
+ * That of an op's message raises the high-water mark. Large messages have
+ * memory that should be back soon, and when half of the ring is in use others
+ * may soon wait for slots. And what a classic peer has got is known from
+ * completions only.
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether somebody does.
+ */
+bool xrds_ib_slot_awaited(const struct xrds_ib_ep *ep,
+			  const struct xrds_ib_slot *slot)
+{
+	const struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->run >= tx->max_run || tx->used > tx->nr / 2)
+		return true;
+	return slot->msg && (slot->msg->rop || !xrds_ib_ep_xrds(ep) ||
+			     slot->msg->len > XRDS_IB_QUIET_BYTES);
+}
+
+static void xrds_ib_frag_unmap(struct xrds_ib_ep *ep,
+			       const struct xrds_ib_slot *slot)
+{
+	int i;
+
+	for (i = 1; i < slot->wr.num_sge; i++)
+		ib_dma_unmap_page(ep->ibdev->dev, slot->sge[i].addr,
+				  slot->sge[i].length, DMA_TO_DEVICE);
+}
+
+/* Nothing in the slot is needed any more, but a message that ends there. */
+static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+{
+	if (slot->rop)
+		xrds_ib_op_unmap(ep, slot);
+	else if (slot->bundle)
+		xrds_ib_bundle_free(ep, slot);
+	else
+		xrds_ib_frag_unmap(ep, slot);
+	if (slot->ctl >= 0)
+		ep->tx.ctl_used &= ~BIT(slot->ctl);
+	if (slot->wr.send_flags & IB_SEND_SIGNALED)
+		ep->tx.nr_signaled--;
+	ep->tx.nr_bulk -= slot->bulk;
+	ep->tx.used--;
+}
+
+/* The device is done with a message. */
+static void xrds_ib_msg_done(struct xrds_msg *msg, struct list_head *ended)
+{
+	trace_xrds_msg_done(msg);
+	if (msg->rop)
+		xrds_ib_op_collect(msg, ended);
+	else
+		xrds_msg_put(msg);
+}
+
+/**
+ * xrds_ib_slot_retire - a slot has completed, and all before it
+ * @ep: endpoint
+ * @until: slot
+ * @ended: gets the messages whose ops have ended, see xrds_ib_op_end()
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
+			 const struct xrds_ib_slot *until,
+			 struct list_head *ended)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 n = (xrds_ib_slot_index(tx, until) + tx->nr - tx->tail) % tx->nr + 1;
+	struct xrds_ib_slot *slot;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	/* a completion of what a later one has retired already */
+	if (n > tx->used)
+		return;
+	tx->progress = jiffies;
+	if (tx->rtt_slot == until)
+		xrds_ib_rtt_end(tx);
+	while (n--) {
+		slot = &tx->slots[tx->tail];
+		tx->tail = tx->tail + 1 == tx->nr ? 0 : tx->tail + 1;
+		tx->retired++;
+		xrds_ib_slot_free(ep, slot);
+		if (slot->msg)
+			xrds_ib_msg_done(slot->msg, ended);
+	}
+}
+
+/**
+ * xrds_ib_slot_untake - the device does not have a slot, and all behind it
+ * @ep: endpoint
+ * @from: slot
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_slot_untake(struct xrds_ib_ep *ep, struct xrds_ib_slot *from)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_ib_slot *slot;
+
+	do {
+		tx->head = (tx->head ?: tx->nr) - 1;
+		slot = &tx->slots[tx->head];
+		xrds_ib_slot_free(ep, slot);
+		/* its earlier fragments may be under way: keep it until then */
+		if (slot->msg)
+			tx->part[slot->tag].msg = slot->msg;
+	} while (slot != from);
+}
+
+/**
+ * xrds_ib_slot_post - hand a chain of slots to the device
+ * @ep: endpoint
+ * @first: the first; the last is the last one taken
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: 0 or a negative errno, then the endpoint is broken.
+ */
+int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first)
+{
+	const struct ib_send_wr *bad = &first->wr;
+	int ret;
+
+	ret = ib_post_send(ep->qp, &first->wr, &bad);
+	if (ret) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_POST_ERROR);
+		ep->tx.broken = true;
+		xrds_ib_slot_untake(ep, container_of(bad, struct xrds_ib_slot,
+						     wr));
+	}
+	if (!delayed_work_pending(&ep->watch))
+		queue_delayed_work(xrds_ib_wq, &ep->watch,
+				   msecs_to_jiffies(XRDS_IB_WATCH_MS));
+	return ret;
+}
+
+/**
+ * xrds_ib_slot_hdr - where the header of a slot goes
+ * @ep: endpoint
+ * @slot: slot
+ * @offset: result: the same for xrds_ib_slot_sync()
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: room for a header, or for a control message if it has a buffer.
+ */
+void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+		       u32 *offset)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	*offset = slot->ctl >= 0 ?
+		  tx->nr * XRDS_WIRE_HDR_BYTES + slot->ctl * XRDS_IB_CTL_BYTES :
+		  xrds_ib_slot_index(tx, slot) * XRDS_WIRE_HDR_BYTES;
+	return tx->hdrs + *offset;
+}
+
+/**
+ * xrds_ib_slot_sync - let the device see a header that is written
+ * @ep: endpoint
+ * @slot: slot
+ * @offset: from xrds_ib_slot_hdr()
+ * @bytes: length
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+		       u32 offset, u32 bytes)
+{
+	slot->sge[0].addr = ep->tx.hdrs_dma + offset;
+	slot->sge[0].length = bytes;
+	ib_dma_sync_single_for_device(ep->ibdev->dev, slot->sge[0].addr, bytes,
+				      DMA_TO_DEVICE);
+}
+
+/* ---------------------------------------------------------------- watch */
+
+/* Context: completions, or the drain of a dead endpoint */
+static void xrds_ib_slot_nudged(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct xrds_ib_ep *ep = cq->cq_context;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	ep->tx.nudging = false;
+	spin_unlock_bh(&ep->conn->tx_lock);
+	if (wc->status != IB_WC_SUCCESS)
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+}
+
+/* Make the device look at its queue; it has room for one more. */
+static void xrds_ib_slot_nudge(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct ib_send_wr *wr = &tx->nudge.wr;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	if (tx->nudging || ep->conn->ep != ep)
+		return;
+	tx->nudge_cqe.done = xrds_ib_slot_nudged;
+	wr->wr_cqe = &tx->nudge_cqe;
+	wr->opcode = IB_WR_RDMA_WRITE;
+	wr->send_flags = IB_SEND_SIGNALED;
+	if (ib_post_send(ep->qp, wr, NULL))
+		return;
+	tx->nudging = true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_NUDGED);
+}
+
+/* Nothing that is posted is signalled, and nothing has followed for a while:
+ * have it brought back by a write of no bytes behind it. There is a slot, as
+ * more than half of them are never without a signal, and none is needed once
+ * the end was announced: that is signalled.
+ */
+static int xrds_ib_slot_flush(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_slot *slot;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	if (ep->conn->ep != ep)
+		return 0;
+	slot = xrds_ib_slot_take(&ep->tx);
+	slot->wr.opcode = IB_WR_RDMA_WRITE;
+	slot->wr.num_sge = 0;
+	slot->rdma.remote_addr = 0;
+	slot->rdma.rkey = 0;
+	xrds_ib_slot_signal(ep, slot);
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FLUSHED);
+	return xrds_ib_slot_post(ep, slot);
+}
+
+/* Looks at a queue that is not empty, or at one that has failed. */
+static void xrds_ib_slot_watch(struct work_struct *work)
+{
+	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
+					     struct xrds_ib_ep, watch);
+	unsigned long nudge = msecs_to_jiffies(XRDS_IB_NUDGE_MS);
+	struct xrds_ib_tx *tx = &ep->tx;
+	bool busy, stalled;
+	int ret = 0;
+
+	if (test_bit(XRDS_IB_QP_ERROR, &ep->once) ||
+	    test_bit(XRDS_IB_LEFT, &ep->once)) {
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR,
+				test_bit(XRDS_IB_LEFT, &ep->once) ?
+				-ECONNRESET : -EIO);
+		return;
+	}
+	spin_lock_bh(&ep->conn->tx_lock);
+	if (tx->used && !tx->nr_signaled && !tx->broken)
+		ret = xrds_ib_slot_flush(ep);
+	busy = tx->nr_signaled && !tx->broken;
+	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
+	if (busy && !stalled && time_after(jiffies, tx->progress + nudge))
+		xrds_ib_slot_nudge(ep);
+	spin_unlock_bh(&ep->conn->tx_lock);
+
+	if (ret) {
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+	} else if (stalled) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_STALLED);
+		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ETIMEDOUT);
+	} else if (busy) {
+		queue_delayed_work(xrds_ib_wq, &ep->watch,
+				   msecs_to_jiffies(XRDS_IB_WATCH_MS));
+	}
+}
+
+/**
+ * xrds_ib_slots_fail_late - leave the device a moment to say which op is guilty
+ * @ep: endpoint whose peer has disconnected
+ *
+ * Context: any, without conn->tx_lock.
+ * Return: whether an op is under way; then the watch ends the endpoint.
+ */
+bool xrds_ib_slots_fail_late(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	bool late = false;
+	u16 n, i;
+
+	spin_lock_bh(&ep->conn->tx_lock);
+	/* else it is known, or the watch is about to be cancelled */
+	if (ep->conn->ep == ep && !tx->broken) {
+		for (n = 0, i = tx->tail; n < tx->used && !late; n++) {
+			late = tx->slots[i].rop;
+			i = i + 1 == tx->nr ? 0 : i + 1;
+		}
+	}
+	if (late) {
+		set_bit(XRDS_IB_LEFT, &ep->once);
+		mod_delayed_work(xrds_ib_wq, &ep->watch,
+				 msecs_to_jiffies(XRDS_IB_NAK_MS));
+	}
+	spin_unlock_bh(&ep->conn->tx_lock);
+	return late;
+}
+
+/* ------------------------------------------------------------- lifetime */
+
+/* The device reports a dead peer before that, if it reports it at all. */
+static unsigned long xrds_ib_slots_stall(const struct xrds_ib_net *xin)
+{
+	u64 retry_ns = 4096ULL << READ_ONCE(xin->ack_timeout);
+	u64 all_ns = retry_ns * (READ_ONCE(xin->retry_count) + 1);
+
+	return max(nsecs_to_jiffies(2 * all_ns),
+		   msecs_to_jiffies(XRDS_IB_STALL_MS));
+}
+
+/* The ring itself, and what bounds its use. */
+static int xrds_ib_slots_alloc(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_net *xin = ep->xin;
+	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	tx->nr = min_t(u32, READ_ONCE(xin->max_send_wr),
+		       attrs->max_qp_wr - XRDS_IB_EXTRA_SEND_WR);
+	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
+			    tx->nr / 2);
+	tx->op_sge = min_t(u32, XRDS_IB_OP_SGE, attrs->max_send_sge);
+	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));
+	tx->stall = xrds_ib_slots_stall(xin);
+	/* whole pages: kmalloc() would take the next power of two */
+	tx->slots = vcalloc(tx->nr, sizeof(*tx->slots));
+	return tx->slots ? 0 : -ENOMEM;
+}
+
+/* Headers of slots, and control buffers, mapped once */
+static int xrds_ib_slots_alloc_hdrs(struct xrds_ib_ep *ep)
+{
+	struct ib_device *dev = ep->ibdev->dev;
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	tx->hdrs_bytes = tx->nr * XRDS_WIRE_HDR_BYTES +
+			 XRDS_IB_CTL_SLOTS * XRDS_IB_CTL_BYTES;
+	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes, GFP_KERNEL | __GFP_ZERO);
+	if (!tx->hdrs)
+		return -ENOMEM;
+	tx->hdrs_dma = ib_dma_map_single(dev, tx->hdrs, tx->hdrs_bytes,
+					 DMA_TO_DEVICE);
+	if (ib_dma_mapping_error(dev, tx->hdrs_dma)) {
+		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
+		tx->hdrs = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/**
+ * xrds_ib_slots_init - make the ring of an endpoint
+ * @ep: endpoint whose device is known
+ * @done: completion of each slot
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM; xrds_ib_slots_free() undoes it in either case.
+ */
+int xrds_ib_slots_init(struct xrds_ib_ep *ep,
+		       void (*done)(struct ib_cq *cq, struct ib_wc *wc))
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	u32 lkey = ep->ibdev->pd->local_dma_lkey;
+	u32 i, j;
+	int ret;
+
+	INIT_DELAYED_WORK(&ep->watch, xrds_ib_slot_watch);
+	ret = xrds_ib_slots_alloc(ep);
+	if (!ret)
+		ret = xrds_ib_slots_alloc_hdrs(ep);
+	if (ret)
+		return ret;
+
+	for (i = 0; i < tx->nr; i++) {
+		struct xrds_ib_slot *slot = &tx->slots[i];
+
+		slot->cqe.done = done;
+		slot->wr.wr_cqe = &slot->cqe;
+		for (j = 0; j < XRDS_IB_SGE; j++)
+			slot->sge[j].lkey = lkey;
+	}
+	return 0;
+}
+
+/**
+ * xrds_ib_slots_free - free the ring of an endpoint, and end what is in it
+ * @ep: endpoint without queue pair and completion queue
+ *
+ * Context: process.
+ */
+void xrds_ib_slots_free(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	LIST_HEAD(ended);
+	u32 last, tag;
+
+	/* sent without signal, or not done when the queue pair ended */
+	spin_lock_bh(&ep->conn->tx_lock);
+	last = (tx->head ?: tx->nr) - 1;
+	if (tx->used)
+		xrds_ib_slot_retire(ep, &tx->slots[last], &ended);
+	for (tag = 0; tag < XRDS_IB_TAGS; tag++)
+		if (tx->part[tag].msg)
+			xrds_ib_msg_done(tx->part[tag].msg, &ended);
+	spin_unlock_bh(&ep->conn->tx_lock);
+	xrds_ib_op_end(&ended, RDS_RDMA_DROPPED);
+
+	if (tx->hdrs) {
+		ib_dma_unmap_single(ep->ibdev->dev, tx->hdrs_dma,
+				    tx->hdrs_bytes, DMA_TO_DEVICE);
+		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
+	}
+	vfree(tx->slots);
+}

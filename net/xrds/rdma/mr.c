@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory regions: memory of a program that peers may read or write by key.
+ *
+ * A region is registered with the transport of the socket's bound address,
+ * whether there is a connection or not, for exactly the bytes and the access
+ * asked for. It is found by (bound address, key) in the namespace, and listed
+ * at its socket. It ends by RDS_FREE_MR, by use if it is to be used once, or
+ * with its socket.
+ *
+ * The end has three steps. The region leaves table and list, which the first
+ * of those who would end it does, so that there is one. The transport
+ * invalidates the key: when that has returned, no peer touches the memory.
+ * Then the pages are given back.
+ *
+ * A device that goes makes its keys void, and only the transport knows of it;
+ * the region stays until its program ends it. A device that comes counts its
+ * keys from the beginning, and may give one away that such a region has. Peers
+ * know it as that region's, so it must not become another's: that one is
+ * registered again, with the next key.
+ *
+ * Over loopback a peer's access is a copy, made under mr->lock, and the same
+ * lock invalidates.
+ */
+#include "rdma/rdma.h"
+#include "sock/sock.h"
+#include "tracepoints.h"
+#include "transport.h"
+#include "xrds.h"
+
+/* keys in a row that may belong to regions without device */
+enum { XRDS_MR_TRIES = 256 };
+
+static const struct rhashtable_params xrds_mr_params = {
+	.key_len	= sizeof(struct xrds_mr_key),
+	.key_offset	= offsetof(struct xrds_mr, key),
+	.head_offset	= offsetof(struct xrds_mr, node),
+	.automatic_shrinking = true,
+};
+
+/**
+ * xrds_mr_init - make a namespace's table of regions
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_mr_init(struct xrds_net *xn)
+{
+	return rhashtable_init(&xn->mrs, &xrds_mr_params);
+}
+
+/**
+ * xrds_mr_exit - free a namespace's table of regions
+ * @xn: namespace without sockets
+ *
+ * Context: process.
+ */
+void xrds_mr_exit(struct xrds_net *xn)
+{
+	rhashtable_destroy(&xn->mrs);
+}
+
+/**
+ * xrds_mr_put - drop a reference on a region
+ * @mr: region
+ *
+ * Context: any.
+ */
+void xrds_mr_put(struct xrds_mr *mr)
+{
+	trace_xrds_ref_put("mr", mr, refcount_read(&mr->ref) - 1, _RET_IP_);
+	if (!refcount_dec_and_test(&mr->ref))
+		return;
+	xrds_pin_free(mr->pin);
+	xrds_limit_uncharge(mr->xn, mr->user, XRDS_LIMIT_KEYS, 1);
+	xrds_user_put(mr->user);
+	atomic_dec(&mr->xn->nr_mrs);
+	kfree_rcu(mr, rcu);
+}
+
+/**
+ * xrds_mr_find - look a region up
+ * @xn: namespace
+ * @addr: address that its socket is bound to
+ * @rkey: key
+ *
+ * Context: any.
+ * Return: the region with a reference, or NULL.
+ */
+struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
+			     u32 rkey)
+{
+	struct xrds_mr_key key = { .addr = *addr, .rkey = rkey };
+	struct xrds_mr *mr;
+
+	rcu_read_lock();
+	mr = rhashtable_lookup(&xn->mrs, &key, xrds_mr_params);
+	if (mr && !refcount_inc_not_zero(&mr->ref))
+		mr = NULL;
+	rcu_read_unlock();
+	if (mr)
+		trace_xrds_ref_get("mr", mr, refcount_read(&mr->ref), _RET_IP_);
+	return mr;
+}
+
+/**
+ * xrds_mr_owned - is it the cookie of a region of this socket?
+ * @xs: bound socket
+ * @cookie: cookie
+ *
+ * Context: any.
+ * Return: whether it is.
+ */
+bool xrds_mr_owned(struct xrds_sock *xs, u64 cookie)
+{
+	struct xrds_mr *mr = xrds_mr_find(xs->xn, &xs->bind.addr,
+					  lower_32_bits(cookie));
+	bool owned = mr && mr->xs == xs;
+
+	if (mr)
+		xrds_mr_put(mr);
+	return owned;
+}
+
+/* Take it out of table and list; true for the one who did. */
+static bool xrds_mr_unlink(struct xrds_mr *mr)
+{
+	struct xrds_sock *xs = mr->xs;
+	bool linked;
+
+	spin_lock_bh(&xs->lock);
+	linked = mr->linked;
+	if (linked) {
+		mr->linked = false;
+		list_del_init(&mr->xs_node);
+		rhashtable_remove_fast(&mr->xn->mrs, &mr->node,
+				       xrds_mr_params);
+	}
+	spin_unlock_bh(&xs->lock);
+	return linked;
+}
+
+/* The key is void from here on; may sleep. */
+static void xrds_mr_destroy(struct xrds_mr *mr)
+{
+	mr->trans->mr_unreg(mr);
+	trace_xrds_mr_unreg(mr);
+	/* the table's reference; loopback may have one for a moment */
+	xrds_mr_put(mr);
+}
+
+static void xrds_mr_work(struct work_struct *work)
+{
+	xrds_mr_destroy(container_of(work, struct xrds_mr, work));
+}
+
+/**
+ * xrds_mr_used - a peer has used a key for the last time
+ * @xn: namespace
+ * @addr: our address
+ * @rkey: key that the peer's op has used
+ *
+ * Ends a region that was to be used once.
+ *
+ * Context: any.
+ */
+void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey)
+{
+	struct xrds_mr *mr = xrds_mr_find(xn, addr, rkey);
+
+	if (!mr)
+		return;
+	if (mr->use_once && xrds_mr_unlink(mr))
+		queue_work(xrds_pin_wq, &mr->work);
+	xrds_mr_put(mr);
+}
+
+/**
+ * xrds_mr_flush - wait for the ends of regions that were used
+ *
+ * A region whose socket is closed may still be about to end in that way. Then
+ * it is all that needs the module of its transport.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_mr_flush(void)
+{
+	flush_workqueue(xrds_pin_wq);
+}
+EXPORT_SYMBOL_GPL(xrds_mr_flush);
+
+static int xrds_mr_insert(struct xrds_mr *mr)
+{
+	struct xrds_sock *xs = mr->xs;
+	int ret;
+
+	spin_lock_bh(&xs->lock);
+	ret = rhashtable_lookup_insert_fast(&mr->xn->mrs, &mr->node,
+					    xrds_mr_params);
+	if (!ret) {
+		mr->linked = true;
+		list_add_tail(&mr->xs_node, &xs->mrs);
+		trace_xrds_mr_reg(mr);
+	}
+	spin_unlock_bh(&xs->lock);
+	return ret && ret != -EEXIST ? -ENOMEM : ret;
+}
+
+/* Get it a key, tell the caller, and let peers find it. */
+static int xrds_mr_publish(struct xrds_mr *mr,
+			   const struct rds_get_mr_args *args, u64 *cookie)
+{
+	int ret;
+
+	mr->dead = false;
+	ret = mr->trans->mr_reg(mr);
+	if (ret)
+		return ret;
+	*cookie = (u64)mr->offset << 32 | mr->key.rkey;
+	ret = -EFAULT;
+	if (!args->cookie_addr ||
+	    !put_user(*cookie,
+		      (u64 __user *)u64_to_user_ptr(args->cookie_addr)))
+		ret = xrds_mr_insert(mr);
+	if (ret)
+		mr->trans->mr_unreg(mr);
+	return ret;
+}
+
+/**
+ * xrds_mr_create - register memory of the calling program
+ * @xs: bound socket
+ * @args: what and how; args->cookie_addr, if not zero, gets the cookie
+ * @cookie: result
+ *
+ * Context: process, may sleep; no lock of ours but L1 held.
+ * Return: 0, -EINVAL, -EFAULT, -EMSGSIZE beyond what the device takes,
+ * -EPERM or -ENOMEM beyond RLIMIT_MEMLOCK, -EDQUOT beyond the bounds of the
+ * user or the namespace, -EOPNOTSUPP when the transport has
+ * no RDMA, -ENODEV when its device is gone.
+ */
+int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
+		   u64 *cookie)
+{
+	const struct xrds_transport *trans = xs->trans;
+	unsigned int tries = 0;
+	struct xrds_mr *mr;
+	int ret;
+
+	if (!(trans->caps & XRDS_CAP_RDMA))
+		return -EOPNOTSUPP;
+	if (args->flags & ~(u64)XRDS_MR_FLAGS)
+		return -EINVAL;
+
+	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_KEYS, 1);
+	if (ret)
+		return ret;
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	if (!mr) {
+		xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_KEYS, 1);
+		return -ENOMEM;
+	}
+	refcount_set(&mr->ref, 1);
+	spin_lock_init(&mr->lock);
+	INIT_LIST_HEAD(&mr->xs_node);
+	INIT_WORK(&mr->work, xrds_mr_work);
+	mr->xn = xs->xn;
+	mr->user = xrds_user_get(xs->user);
+	mr->xs = xs;
+	mr->trans = trans;
+	mr->write = args->flags & RDS_RDMA_READWRITE;
+	mr->use_once = args->flags & RDS_RDMA_USE_ONCE;
+	mr->invalidate = args->flags & RDS_RDMA_INVALIDATE;
+	mr->key.addr = xs->bind.addr;
+	atomic_inc(&xs->xn->nr_mrs);
+
+	/* a peer may write to it: what the pages hold then is not ours alone */
+	mr->pin = xrds_pin_user(xs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write);
+	if (IS_ERR(mr->pin)) {
+		ret = PTR_ERR(mr->pin);
+		mr->pin = NULL;
+		goto err_put;
+	}
+	do {
+		ret = xrds_mr_publish(mr, args, cookie);
+	} while (ret == -EEXIST && ++tries < XRDS_MR_TRIES);
+	if (!ret)
+		return 0;
+	if (ret == -EEXIST)
+		ret = -ENOMEM;
+
+err_put:
+	xrds_mr_put(mr);
+	return ret;
+}
+
+/**
+ * xrds_mr_free - RDS_FREE_MR
+ * @xs: socket
+ * @args: cookie; 0 ends nothing, as nothing ended is kept
+ *
+ * When it has returned no peer can touch the memory; with
+ * RDS_RDMA_INVALIDATE on no device.
+ *
+ * Context: process, may sleep.
+ * Return: 0, -EINVAL for an unknown key.
+ */
+int xrds_mr_free(struct xrds_sock *xs, const struct rds_free_mr_args *args)
+{
+	struct xrds_mr *mr;
+	int ret = -EINVAL;
+
+	if (args->flags & ~(u64)RDS_RDMA_INVALIDATE)
+		return -EINVAL;
+	if (!args->cookie)
+		return 0;
+	mr = xrds_mr_find(xs->xn, &xs->bind.addr, (u32)args->cookie);
+	if (!mr)
+		return -EINVAL;
+	if (mr->xs == xs && xrds_mr_unlink(mr)) {
+		mr->invalidate |= args->flags & RDS_RDMA_INVALIDATE;
+		xrds_mr_destroy(mr);
+		ret = 0;
+	}
+	xrds_mr_put(mr);
+	return ret;
+}
+
+/**
+ * xrds_mr_free_all - the socket is closed
+ * @xs: socket
+ *
+ * Context: process, may sleep.
+ */
+void xrds_mr_free_all(struct xrds_sock *xs)
+{
+	struct xrds_mr *mr;
+
+	for (;;) {
+		spin_lock_bh(&xs->lock);
+		mr = list_first_entry_or_null(&xs->mrs, struct xrds_mr,
+					      xs_node);
+		if (mr)
+			refcount_inc(&mr->ref);
+		spin_unlock_bh(&xs->lock);
+		if (!mr)
+			break;
+		if (xrds_mr_unlink(mr))
+			xrds_mr_destroy(mr);
+		xrds_mr_put(mr);
+	}
+}

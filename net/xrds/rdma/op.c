@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RDMA ops: reads, writes and atomics that sendmsg() asks for, their
+ * identifiers, and how they end.
+ *
+ *   parsed, memory pinned -> identifier, queued with its immediate message
+ *     -> posted -> xrds_rop_done() -> leaves its node's FIFO, in order
+ *
+ * An op that is accepted gets an identifier and will end, exactly once, in
+ * xrds_rop_done(), whatever happens to it. Identifiers count up from one for
+ * each (socket, node), in the order in which the ops are queued, which is the
+ * order in which they reach the wire. The node keeps its ops in a FIFO. The
+ * high-water mark is read off its head: ended ops leave from there, and the
+ * mark is the identifier of the last that left. So it never moves backward and
+ * never passes an op that may still touch memory: a transport ends an op only
+ * when its device is done with it. How a program learns of it, see notice.c.
+ *
+ * All lists here are guarded by xs->lock (L4).
+ */
+#include <linux/uio.h>
+
+#include "rdma/rdma.h"
+#include "sock/sock.h"
+#include "tracepoints.h"
+#include "transport.h"
+#include "xrds.h"
+
+static const struct rhashtable_params xrds_node_params = {
+	.key_len	= sizeof(struct xrds_node_key),
+	.key_offset	= offsetof(struct xrds_node, key),
+	.head_offset	= offsetof(struct xrds_node, node),
+	.automatic_shrinking = true,
+};
+
+/* ---------------------------------------------------------------- nodes */
+
+/**
+ * xrds_node_init - make a namespace's table of nodes
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_node_init(struct xrds_net *xn)
+{
+	return rhashtable_init(&xn->nodes, &xrds_node_params);
+}
+
+/**
+ * xrds_node_exit - free a namespace's table of nodes
+ * @xn: namespace without sockets
+ *
+ * Context: process.
+ */
+void xrds_node_exit(struct xrds_net *xn)
+{
+	rhashtable_destroy(&xn->nodes);
+}
+
+static void xrds_node_key_init(struct xrds_node_key *key, struct xrds_sock *xs,
+			       const struct xrds_addr *to)
+{
+	memset(key, 0, sizeof(*key));
+	key->xs = xs;
+	key->addr = to->addr;
+	key->scope = to->scope;
+}
+
+/**
+ * xrds_node_find - look a node up
+ * @xs: socket
+ * @to: address; the port is ignored
+ *
+ * Context: any; the node stays until the socket is freed.
+ * Return: the node or NULL.
+ */
+struct xrds_node *xrds_node_find(struct xrds_sock *xs,
+				 const struct xrds_addr *to)
+{
+	struct xrds_node_key key;
+	struct xrds_node *node;
+
+	xrds_node_key_init(&key, xs, to);
+	rcu_read_lock();
+	node = rhashtable_lookup(&xs->xn->nodes, &key, xrds_node_params);
+	rcu_read_unlock();
+	return node;
+}
+
+/**
+ * xrds_node_marks - identifiers and high-water mark toward a node
+ * @xs: socket
+ * @to: address; the port is ignored
+ * @issued: last identifier given out
+ * @completed: high-water mark
+ *
+ * Context: any.
+ */
+void xrds_node_marks(struct xrds_sock *xs, const struct xrds_addr *to,
+		     u64 *issued, u64 *completed)
+{
+	struct xrds_node *node = xrds_node_find(xs, to);
+
+	spin_lock_bh(&xs->lock);
+	*issued = node ? node->issued : 0;
+	*completed = node ? node->completed : 0;
+	spin_unlock_bh(&xs->lock);
+}
+
+/**
+ * xrds_node_get_for - find or make a node
+ * @xs: bound socket
+ * @to: address; the port is ignored
+ *
+ * Context: process, may sleep, socket locked.
+ * Return: the node, or ERR_PTR(): -ENOMEM, -ENFILE when there are too many.
+ */
+struct xrds_node *xrds_node_get_for(struct xrds_sock *xs,
+				    const struct xrds_addr *to)
+{
+	struct xrds_node *node = xrds_node_find(xs, to);
+	int ret;
+
+	sock_owned_by_me(&xs->sk);
+
+	if (node)
+		return node;
+	if (xs->nr_nodes >= READ_ONCE(xs->xn->sock_max_dests))
+		return ERR_PTR(-ENFILE);
+	node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
+	if (!node)
+		return ERR_PTR(-ENOMEM);
+	xrds_node_key_init(&node->key, xs, to);
+	INIT_LIST_HEAD(&node->ops);
+	INIT_LIST_HEAD(&node->event_node);
+	init_waitqueue_head(&node->wait);
+
+	/* the socket's lock lets nobody else insert the same */
+	ret = rhashtable_insert_fast(&xs->xn->nodes, &node->node,
+				     xrds_node_params);
+	if (ret) {
+		kfree(node);
+		return ERR_PTR(-ENOMEM);
+	}
+	spin_lock_bh(&xs->lock);
+	list_add_tail_rcu(&node->xs_node, &xs->nodes);
+	xs->nr_nodes++;
+	spin_unlock_bh(&xs->lock);
+	return node;
+}
+
+/**
+ * xrds_node_free_all - the socket is being freed
+ * @xs: socket without references
+ *
+ * Context: RCU callback.
+ */
+void xrds_node_free_all(struct xrds_sock *xs)
+{
+	struct xrds_node *node, *tmp;
+
+	/* every op had a reference on the socket: the FIFOs are empty */
+	list_for_each_entry_safe(node, tmp, &xs->nodes, xs_node) {
+		rhashtable_remove_fast(&xs->xn->nodes, &node->node,
+				       xrds_node_params);
+		kfree_rcu(node, rcu);
+	}
+}
+
+/* ------------------------------------------------------------------ ops */
+
+/**
+ * xrds_rop_put - drop a reference on an op
+ * @rop: op
+ *
+ * Context: any, without L3, L4.
+ */
+void xrds_rop_put(struct xrds_rop *rop)
+{
+	struct xrds_sock *xs = rop->xs;
+
+	trace_xrds_ref_put("rop", rop, refcount_read(&rop->ref) - 1, _RET_IP_);
+	if (!refcount_dec_and_test(&rop->ref))
+		return;
+	kvfree(rop->priv);
+	xrds_pin_free(rop->pin);
+	atomic_dec(&xs->xn->nr_rops);
+	kfree(rop);
+	sock_put(&xs->sk);
+}
+
+static void xrds_rop_count(const struct xrds_rop *rop, s32 status)
+{
+	struct xrds_net *xn = rop->xs->xn;
+	u64 bytes = rop->pin ? rop->pin->bytes : 0;
+
+	xrds_count(xn, status ? XRDS_C_RDMA_FAILED : XRDS_C_RDMA_DONE);
+	if (!status && rop->op == XRDS_ROP_WRITE)
+		xrds_count_add(xn, XRDS_C_SEND_RDMA_BYTES, bytes);
+	if (!status && rop->op == XRDS_ROP_READ)
+		xrds_count_add(xn, XRDS_C_RECV_RDMA_BYTES, bytes);
+}
+
+/**
+ * xrds_rop_done - an op has ended
+ * @rop: op; nothing touches its memory any more
+ * @status: RDS_RDMA_SUCCESS, or why it failed
+ *
+ * The only place where an op ends. The transport's first verdict counts, if
+ * it has noted one in rop->status.
+ *
+ * Context: any, without L4.
+ */
+void xrds_rop_done(struct xrds_rop *rop, s32 status)
+{
+	struct xrds_sock *xs = rop->xs;
+	struct xrds_node *node = rop->to;
+	struct xrds_rop *head, *tmp;
+	bool asked = false, event;
+	__poll_t mask = 0;
+	LIST_HEAD(left);
+
+	spin_lock_bh(&xs->lock);
+	if (WARN_ON_ONCE(rop->done)) {
+		spin_unlock_bh(&xs->lock);
+		return;
+	}
+	rop->done = true;
+	if (!rop->status)
+		rop->status = status;
+	trace_xrds_rop_done(rop);
+
+	list_for_each_entry_safe(head, tmp, &node->ops, node) {
+		if (!head->done)
+			break;
+		WRITE_ONCE(node->completed, head->id);
+		asked |= head->id_asked;
+		list_move_tail(&head->node, &left);
+	}
+	if (!list_empty(&left))
+		trace_xrds_rop_hwm(node);
+	event = xrds_notice_event(xs, node, asked);
+	if (event)
+		mask |= EPOLLIN | EPOLLRDBAND;
+	if ((rop->notify || (rop->status && READ_ONCE(xs->recverr))) &&
+	    !sock_flag(&xs->sk, SOCK_DEAD)) {
+		refcount_inc(&rop->ref);
+		trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref),
+				   _THIS_IP_);
+		list_add_tail(&rop->notice_node, &xs->notices);
+		mask |= EPOLLIN | EPOLLRDNORM;
+	}
+	spin_unlock_bh(&xs->lock);
+
+	xrds_rop_count(rop, status);
+	xrds_notice_wake(xs, node, mask);
+	list_for_each_entry_safe(head, tmp, &left, node) {
+		list_del_init(&head->node);
+		xrds_rop_put(head);
+	}
+}
+EXPORT_SYMBOL_GPL(xrds_rop_done);
+
+/**
+ * xrds_rop_issue - give an op its identifier
+ * @rop: op that is being queued
+ *
+ * From here on it will end. The caller makes sure that nobody else issues ops
+ * toward the node, so the identifier is the one the program was told.
+ *
+ * Context: any, socket locked, conn->lock held: the order of identifiers is
+ * that of the queue.
+ */
+void xrds_rop_issue(struct xrds_rop *rop)
+{
+	struct xrds_sock *xs = rop->xs;
+
+	spin_lock_bh(&xs->lock);
+	rop->id = ++rop->to->issued;
+	/* the FIFO's reference */
+	refcount_inc(&rop->ref);
+	trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref), _THIS_IP_);
+	list_add_tail(&rop->node, &rop->to->ops);
+	trace_xrds_rop_new(rop);
+	spin_unlock_bh(&xs->lock);
+	if (rop->op <= XRDS_ROP_WRITE)
+		xrds_count(xs->xn, XRDS_C_SEND_RDMA);
+}
+
+static struct xrds_rop *xrds_rop_alloc(struct xrds_sock *xs)
+{
+	struct xrds_rop *rop;
+
+	if (!(xs->trans->caps & XRDS_CAP_RDMA))
+		return ERR_PTR(-EOPNOTSUPP);
+	rop = kzalloc(sizeof(*rop), GFP_KERNEL_ACCOUNT);
+	if (!rop)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&rop->ref, 1);
+	INIT_LIST_HEAD(&rop->node);
+	INIT_LIST_HEAD(&rop->conn_node);
+	INIT_LIST_HEAD(&rop->notice_node);
+	rop->xs = xs;
+	sock_hold(&xs->sk);
+	atomic_inc(&xs->xn->nr_rops);
+	return rop;
+}
+
+static void xrds_rop_set_flags(struct xrds_rop *rop, u64 flags)
+{
+	rop->notify = flags & RDS_RDMA_NOTIFY_ME;
+	rop->silent = flags & RDS_RDMA_SILENT;
+	rop->fence = flags & RDS_RDMA_FENCE;
+}
+
+static struct rds_iovec *xrds_rop_vector(const struct rds_rdma_args *args)
+{
+	struct rds_iovec *vec;
+
+	if (!args->nr_local)
+		return ERR_PTR(-EINVAL);
+	if (args->nr_local > UIO_MAXIOV)
+		return ERR_PTR(-EMSGSIZE);
+	vec = kvmalloc_array(args->nr_local, sizeof(*vec), GFP_KERNEL);
+	if (!vec)
+		return ERR_PTR(-ENOMEM);
+	if (copy_from_user(vec, u64_to_user_ptr(args->local_vec_addr),
+			   args->nr_local * sizeof(*vec))) {
+		kvfree(vec);
+		return ERR_PTR(-EFAULT);
+	}
+	return vec;
+}
+
+/**
+ * xrds_rop_from_args - RDS_CMSG_RDMA_ARGS
+ * @xs: bound socket
+ * @args: the control message
+ *
+ * Context: process, may sleep.
+ * Return: the op with its memory pinned, or ERR_PTR(): -EINVAL, -EMSGSIZE,
+ * -EFAULT, -ENOMEM, -EPERM, -EDQUOT, -EOPNOTSUPP.
+ */
+struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
+				    const struct rds_rdma_args *args)
+{
+	bool write = args->flags & RDS_RDMA_READWRITE;
+	struct rds_iovec *vec;
+	struct xrds_rop *rop;
+	struct xrds_pin *pin;
+	u64 end;
+
+	if (args->flags & ~(u64)XRDS_ROP_FLAGS)
+		return ERR_PTR(-EINVAL);
+	rop = xrds_rop_alloc(xs);
+	if (IS_ERR(rop))
+		return rop;
+	vec = xrds_rop_vector(args);
+	if (IS_ERR(vec)) {
+		xrds_rop_put(rop);
+		return ERR_CAST(vec);
+	}
+	/* a remote write reads our memory */
+	pin = xrds_pin_user(xs, vec, args->nr_local, XRDS_ROP_MAX_BYTES,
+			    !write);
+	kvfree(vec);
+	if (IS_ERR(pin)) {
+		xrds_rop_put(rop);
+		return ERR_CAST(pin);
+	}
+	rop->pin = pin;
+	rop->op = write ? XRDS_ROP_WRITE : XRDS_ROP_READ;
+	rop->rkey = (u32)args->cookie;
+	rop->token = args->user_token;
+	xrds_rop_set_flags(rop, args->flags);
+	if (pin->bytes > args->remote_vec.bytes ||
+	    check_add_overflow(args->remote_vec.addr, args->cookie >> 32,
+			       &rop->raddr) ||
+	    check_add_overflow(rop->raddr, pin->bytes, &end)) {
+		xrds_rop_put(rop);
+		return ERR_PTR(-EINVAL);
+	}
+	return rop;
+}
+
+static void xrds_rop_set_atomic(struct xrds_rop *rop,
+				const struct rds_atomic_args *args, int type)
+{
+	rop->swap_mask = ~0ULL;
+	rop->compare_mask = ~0ULL;
+	switch (type) {
+	case RDS_CMSG_ATOMIC_FADD:
+		rop->op = XRDS_ROP_FADD;
+		rop->compare_add = args->fadd.add;
+		rop->compare_mask = 0;
+		break;
+	case RDS_CMSG_MASKED_ATOMIC_FADD:
+		rop->op = XRDS_ROP_FADD;
+		rop->masked = true;
+		rop->compare_add = args->m_fadd.add;
+		rop->compare_mask = args->m_fadd.nocarry_mask;
+		break;
+	case RDS_CMSG_ATOMIC_CSWP:
+		rop->op = XRDS_ROP_CSWP;
+		rop->compare_add = args->cswp.compare;
+		rop->swap = args->cswp.swap;
+		break;
+	case RDS_CMSG_MASKED_ATOMIC_CSWP:
+		rop->op = XRDS_ROP_CSWP;
+		rop->masked = true;
+		rop->compare_add = args->m_cswp.compare;
+		rop->swap = args->m_cswp.swap;
+		rop->compare_mask = args->m_cswp.compare_mask;
+		rop->swap_mask = args->m_cswp.swap_mask;
+		break;
+	}
+}
+
+/**
+ * xrds_rop_from_atomic - RDS_CMSG_ATOMIC_FADD and its relatives
+ * @xs: bound socket
+ * @args: the control message
+ * @type: its type
+ *
+ * Context: process, may sleep.
+ * Return: as xrds_rop_from_args().
+ */
+struct xrds_rop *xrds_rop_from_atomic(struct xrds_sock *xs,
+				      const struct rds_atomic_args *args,
+				      int type)
+{
+	struct rds_iovec vec = {
+		.addr	= args->local_addr,
+		.bytes	= sizeof(u64),
+	};
+	struct xrds_rop *rop;
+	struct xrds_pin *pin;
+
+	/* the device wants both in one piece */
+	if (args->flags & ~(u64)XRDS_ROP_FLAGS || vec.addr % sizeof(u64))
+		return ERR_PTR(-EINVAL);
+	rop = xrds_rop_alloc(xs);
+	if (IS_ERR(rop))
+		return rop;
+	pin = xrds_pin_user(xs, &vec, 1, vec.bytes, true);
+	if (IS_ERR(pin)) {
+		xrds_rop_put(rop);
+		return ERR_CAST(pin);
+	}
+	rop->pin = pin;
+	rop->rkey = (u32)args->cookie;
+	rop->token = args->user_token;
+	xrds_rop_set_flags(rop, args->flags);
+	xrds_rop_set_atomic(rop, args, type);
+	if (check_add_overflow(args->remote_addr, args->cookie >> 32,
+			       &rop->raddr) || rop->raddr % sizeof(u64)) {
+		xrds_rop_put(rop);
+		return ERR_PTR(-EINVAL);
+	}
+	return rop;
+}

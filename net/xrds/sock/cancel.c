@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a socket has queued is dropped: RDS_CANCEL_SENT_TO, an abort, the end of
+ * what a closed socket may linger.
+ *
+ * Queues belong to connections, which many sockets use, and may be long. So
+ * each destination has a list of its own messages, under the lock of its
+ * connection, and that lock is held for a part of them at a time only.
+ */
+#include "conn/conn.h"
+#include "sock/dest.h"
+#include "msg.h"
+#include "sock/sock.h"
+#include "xrds.h"
+
+/* The youngest first: what still goes out meanwhile has no gaps. Returns how
+ * many were taken out of the queues.
+ */
+static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
+			    u32 last, bool marks, struct list_head *drop)
+{
+	struct xrds_msg *msg, *tmp;
+	u32 n = 0;
+
+	lockdep_assert_held(&conn->lock);
+
+	if (dest->conn != conn)
+		return 0;
+	list_for_each_entry_safe_reverse(msg, tmp, &dest->msgs, dest_node) {
+		if (n == XRDS_END_BATCH)
+			break;
+		/* what was queued since is not meant */
+		if ((s32)(msg->dest_nr - last) > 0 ||
+		    (msg->flags & XRDS_F_EOS && !marks))
+			continue;
+		xrds_xmit_end(conn, msg, drop);
+		/* their ops end in order */
+		list_move(&msg->node, drop);
+		n++;
+	}
+	return n;
+}
+
+static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
+{
+	struct xrds_conn *conn = xrds_dest_conn_now(dest);
+	LIST_HEAD(drop);
+	u32 last, n;
+
+	if (!conn)
+		return;
+	spin_lock_bh(&conn->lock);
+	last = dest->last_nr;
+	for (;;) {
+		n = xrds_cancel_some(conn, dest, last, marks, &drop);
+		spin_unlock_bh(&conn->lock);
+		xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CLOSED,
+			       RDS_RDMA_CANCELED);
+		if (n < XRDS_END_BATCH)
+			break;
+		cond_resched();
+		spin_lock_bh(&conn->lock);
+	}
+	xrds_conn_put(conn);
+}
+
+/* The next destination that has something queued, with a reference; *left are
+ * those not looked at yet.
+ */
+static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left)
+{
+	struct xrds_dest *dest;
+
+	spin_lock_bh(&xs->lock);
+	while (*left) {
+		--*left;
+		dest = list_first_entry_or_null(&xs->dests, struct xrds_dest,
+						xs_node);
+		if (!dest)
+			break;
+		/* their order means nothing, but new ones come last */
+		list_move_tail(&dest->xs_node, &xs->dests);
+		if (!dest->queued_msgs && dest->eos != XRDS_EOS_QUEUED)
+			continue;
+		refcount_inc(&dest->ref);
+		spin_unlock_bh(&xs->lock);
+		return dest;
+	}
+	spin_unlock_bh(&xs->lock);
+	return NULL;
+}
+
+/**
+ * xrds_cancel - drop what a socket has queued
+ * @xs: socket
+ * @to: only to this destination; NULL: to all
+ * @marks: the ends of its streams as well
+ *
+ * What the device has been given already may still arrive, but is not sent
+ * again. Nobody else's messages are looked at, and no lock is held for long,
+ * however many there are.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_cancel(struct xrds_sock *xs, const struct xrds_addr *to, bool marks)
+{
+	struct xrds_dest *dest;
+	u32 left;
+
+	if (to) {
+		dest = xrds_dest_find(xs, to);
+		if (!dest)
+			return;
+		xrds_cancel_dest(dest, marks);
+		xrds_dest_put(dest);
+		return;
+	}
+	left = READ_ONCE(xs->nr_dests);
+	while ((dest = xrds_cancel_next(xs, &left))) {
+		xrds_cancel_dest(dest, marks);
+		xrds_dest_put(dest);
+		cond_resched();
+	}
+}

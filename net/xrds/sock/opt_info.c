@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * RDS_INFO_*: what a namespace has, in rows, through getsockopt().
+ *
+ * Layout and protocol are mainline RDS's. The call returns the size of a row,
+ * and the length of all rows in optlen; a buffer that is too short gets
+ * -ENOSPC, and the length that would do. Each dump exists twice: one has IPv4
+ * only, the other has everything, IPv4 mapped into IPv6. What no loaded module
+ * has anything to say about is -ENOPROTOOPT. Anyone may ask, about the
+ * namespace of the socket that is asked through.
+ *
+ * A walk counts all rows and fills in those that its buffer has room for. The
+ * buffer is the kernel's, so that no lock is held while user space is written
+ * to, and it is made for as many rows as the walk before has counted: what a
+ * program says of its buffer never makes the kernel allocate more than it has
+ * to tell. Tables may change between two rows; each row is of one moment.
+ */
+#include <linux/mm.h>
+#include <linux/module.h>
+
+#include "conn/conn.h"
+#include "msg.h"
+#include "sock/sock.h"
+#include "transport.h"
+#include "xrds.h"
+
+enum {
+	/* walks until a table that grows all the time is given up on */
+	XRDS_DUMP_TRIES		= 4,
+	/* rows that may be added between two walks */
+	XRDS_DUMP_SLACK		= 16,
+};
+
+/**
+ * xrds_dump_row - the next row of a dump
+ * @d: dump
+ *
+ * Context: any.
+ * Return: the row, all zero; NULL when it is only counted.
+ */
+void *xrds_dump_row(struct xrds_dump *d)
+{
+	size_t i = d->nr++;
+
+	return i < d->room ? d->rows + i * d->each : NULL;
+}
+
+/* Does an address belong into this dump? */
+static bool xrds_dump_takes(const struct xrds_dump *d,
+			    const struct in6_addr *addr)
+{
+	return d->v6 || ipv6_addr_v4mapped(addr);
+}
+
+/* ---------------------------------------------------------- connections */
+
+/* Messages that have no sequence number yet will get the next ones. */
+static u64 xrds_conn_next_tx(struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return conn->tx_seq + conn->nr_new + 1;
+}
+
+/* As mainline: 0 until something was received. */
+static u64 xrds_conn_next_rx(const struct xrds_conn *conn)
+{
+	u64 next = READ_ONCE(conn->rx_next);
+
+	return next > 1 ? next : 0;
+}
+
+static u8 xrds_conn_info_flags(const struct xrds_conn *conn)
+{
+	u8 flags = 0;
+
+	switch (READ_ONCE(conn->state)) {
+	case XRDS_ST_RESOLVING:
+	case XRDS_ST_CONNECTING:
+	case XRDS_ST_WAIT_CTS:
+		return RDS_INFO_CONNECTION_FLAG_CONNECTING;
+	case XRDS_ST_UP:
+		flags = RDS_INFO_CONNECTION_FLAG_CONNECTED;
+		if (!list_empty(&conn->sendq) || !list_empty(&conn->bulkq))
+			flags |= RDS_INFO_CONNECTION_FLAG_SENDING;
+		return flags;
+	default:
+		return 0;
+	}
+}
+
+static void xrds_dump_conn(struct xrds_conn *conn, void *row, bool v6)
+{
+	struct rds6_info_connection *row6 = row;
+	struct rds_info_connection *row4 = row;
+	u64 tx, rx = xrds_conn_next_rx(conn);
+	u8 flags;
+
+	spin_lock_bh(&conn->lock);
+	tx = xrds_conn_next_tx(conn);
+	flags = xrds_conn_info_flags(conn);
+	spin_unlock_bh(&conn->lock);
+
+	if (v6) {
+		row6->next_tx_seq = tx;
+		row6->next_rx_seq = rx;
+		row6->laddr = conn->key.laddr;
+		row6->faddr = conn->key.faddr;
+		row6->flags = flags;
+		strscpy((char *)row6->transport, conn->trans->name,
+			sizeof(row6->transport));
+	} else {
+		row4->next_tx_seq = tx;
+		row4->next_rx_seq = rx;
+		row4->laddr = conn->key.laddr.s6_addr32[3];
+		row4->faddr = conn->key.faddr.s6_addr32[3];
+		row4->flags = flags;
+		row4->tos = conn->key.tos;
+		strscpy((char *)row4->transport, conn->trans->name,
+			sizeof(row4->transport));
+	}
+}
+
+static int xrds_dump_conns(struct xrds_dump *d)
+{
+	struct xrds_conn *conn;
+	void *row;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
+		if (!xrds_dump_takes(d, &conn->key.laddr))
+			continue;
+		row = xrds_dump_row(d);
+		if (row)
+			xrds_dump_conn(conn, row, d->v6);
+	}
+	rcu_read_unlock();
+	return 0;
+}
+
+static void xrds_dump_rdma_conn(struct xrds_conn *conn, void *row, bool v6)
+{
+	struct rds6_info_rdma_connection all = {
+		.src_addr = conn->key.laddr,
+		.dst_addr = conn->key.faddr,
+		.tos	  = conn->key.tos,
+	};
+	struct rds_info_rdma_connection *row4 = row;
+	struct rds6_info_rdma_connection *row6 = row;
+
+	/* tx_lock keeps the endpoint */
+	spin_lock_bh(&conn->tx_lock);
+	if (conn->ep && READ_ONCE(conn->state) == XRDS_ST_UP)
+		conn->trans->describe(conn, &all);
+	spin_unlock_bh(&conn->tx_lock);
+
+	/* field by field: the rows have padding, which is zero and stays it */
+	if (v6) {
+		row6->src_addr = all.src_addr;
+		row6->dst_addr = all.dst_addr;
+		memcpy(row6->src_gid, all.src_gid, sizeof(row6->src_gid));
+		memcpy(row6->dst_gid, all.dst_gid, sizeof(row6->dst_gid));
+		row6->max_send_wr = all.max_send_wr;
+		row6->max_recv_wr = all.max_recv_wr;
+		row6->max_send_sge = all.max_send_sge;
+		row6->rdma_mr_max = all.rdma_mr_max;
+		row6->rdma_mr_size = all.rdma_mr_size;
+		row6->tos = all.tos;
+		row6->sl = all.sl;
+	} else {
+		row4->src_addr = all.src_addr.s6_addr32[3];
+		row4->dst_addr = all.dst_addr.s6_addr32[3];
+		memcpy(row4->src_gid, all.src_gid, sizeof(row4->src_gid));
+		memcpy(row4->dst_gid, all.dst_gid, sizeof(row4->dst_gid));
+		row4->max_send_wr = all.max_send_wr;
+		row4->max_recv_wr = all.max_recv_wr;
+		row4->max_send_sge = all.max_send_sge;
+		row4->rdma_mr_max = all.rdma_mr_max;
+		row4->rdma_mr_size = all.rdma_mr_size;
+		row4->tos = all.tos;
+		row4->sl = all.sl;
+	}
+}
+
+static int xrds_dump_rdma_conns(struct xrds_dump *d)
+{
+	const struct xrds_transport *trans = xrds_transport_get(RDS_TRANS_IB);
+	struct xrds_conn *conn;
+	void *row;
+
+	if (!trans)
+		return -ENOPROTOOPT;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
+		if (conn->trans != trans ||
+		    !xrds_dump_takes(d, &conn->key.laddr))
+			continue;
+		row = xrds_dump_row(d);
+		if (row)
+			xrds_dump_rdma_conn(conn, row, d->v6);
+	}
+	rcu_read_unlock();
+	module_put(trans->owner);
+	return 0;
+}
+
+/* ------------------------------------------------------------- messages */
+
+/**
+ * struct xrds_msg_row - a message, as both forms of the dump have it
+ * @laddr:	address on this node
+ * @faddr:	the other one
+ * @lport:	port on this node
+ * @fport:	the other one
+ * @seq:	sequence number
+ * @len:	payload, bytes
+ * @tos:	type of service
+ */
+struct xrds_msg_row {
+	const struct in6_addr *laddr;
+	const struct in6_addr *faddr;
+	u16 lport;
+	u16 fport;
+	u64 seq;
+	u32 len;
+	u8 tos;
+};
+
+static void xrds_dump_msg(struct xrds_dump *d, const struct xrds_msg_row *m)
+{
+	struct rds6_info_message *row6 = xrds_dump_row(d);
+	struct rds_info_message *row4 = (void *)row6;
+
+	if (!row6)
+		return;
+	if (d->v6) {
+		row6->seq = m->seq;
+		row6->len = m->len;
+		row6->laddr = *m->laddr;
+		row6->faddr = *m->faddr;
+		row6->lport = htons(m->lport);
+		row6->fport = htons(m->fport);
+		row6->tos = m->tos;
+	} else {
+		row4->seq = m->seq;
+		row4->len = m->len;
+		row4->laddr = m->laddr->s6_addr32[3];
+		row4->faddr = m->faddr->s6_addr32[3];
+		row4->lport = htons(m->lport);
+		row4->fport = htons(m->fport);
+		row4->tos = m->tos;
+	}
+}
+
+/* Ends of streams are no messages of a program. */
+static void xrds_dump_queue(struct xrds_dump *d, struct xrds_conn *conn,
+			    const struct list_head *list, u64 *next)
+{
+	struct xrds_msg_row row = {
+		.laddr	= &conn->key.laddr,
+		.faddr	= &conn->key.faddr,
+		.tos	= conn->key.tos,
+	};
+	const struct xrds_msg *msg;
+
+	lockdep_assert_held(&conn->lock);
+
+	list_for_each_entry(msg, list, node) {
+		row.seq = msg->seq ?: ++*next;
+		if (msg->flags & XRDS_F_EOS)
+			continue;
+		row.len = msg->len;
+		row.lport = msg->sport;
+		row.fport = msg->dport;
+		xrds_dump_msg(d, &row);
+	}
+}
+
+static void xrds_dump_conn_msgs(struct xrds_dump *d, struct xrds_conn *conn,
+				bool inflight)
+{
+	u64 next;
+
+	spin_lock_bh(&conn->lock);
+	next = conn->tx_seq;
+	if (inflight) {
+		xrds_dump_queue(d, conn, &conn->inflight, &next);
+	} else {
+		xrds_dump_queue(d, conn, &conn->sendq, &next);
+		xrds_dump_queue(d, conn, &conn->bulkq, &next);
+	}
+	spin_unlock_bh(&conn->lock);
+}
+
+static int xrds_dump_out(struct xrds_dump *d, bool inflight)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
+		if (xrds_dump_takes(d, &conn->key.laddr))
+			xrds_dump_conn_msgs(d, conn, inflight);
+	}
+	rcu_read_unlock();
+	return 0;
+}
+
+static int xrds_dump_send(struct xrds_dump *d)
+{
+	return xrds_dump_out(d, false);
+}
+
+static int xrds_dump_retrans(struct xrds_dump *d)
+{
+	return xrds_dump_out(d, true);
+}
+
+static void xrds_dump_sock_msgs(struct xrds_dump *d, struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct xrds_msg_row row = {
+		.laddr	= &xs->bind.addr,
+		.lport	= xs->bind.port,
+	};
+	const struct xrds_skb_cb *cb;
+	struct sk_buff *skb;
+
+	spin_lock_bh(&queue->lock);
+	skb_queue_walk(queue, skb) {
+		cb = xrds_skb(skb);
+		if (cb->flags & XRDS_F_EOS)
+			continue;
+		row.faddr = &cb->saddr;
+		row.fport = cb->sport;
+		row.seq = xrds_skb_trace(skb)->seq;
+		row.tos = xrds_skb_trace(skb)->tos;
+		row.len = cb->len;
+		xrds_dump_msg(d, &row);
+	}
+	spin_unlock_bh(&queue->lock);
+}
+
+static int xrds_dump_recv(struct xrds_dump *d)
+{
+	struct xrds_sock *xs;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(xs, &d->xn->socks, xn_node) {
+		if (xrds_sk_bound(xs) && xrds_dump_takes(d, &xs->bind.addr))
+			xrds_dump_sock_msgs(d, xs);
+	}
+	rcu_read_unlock();
+	return 0;
+}
+
+/* -------------------------------------------------------------- sockets */
+
+static void xrds_dump_sock(struct xrds_sock *xs, void *row, bool v6)
+{
+	struct rds6_info_socket *row6 = row;
+	struct rds_info_socket *row4 = row;
+	struct xrds_addr peer = {};
+
+	/* see xrds_connect() */
+	spin_lock_bh(&xs->lock);
+	if (xs->connected)
+		peer = xs->peer;
+	spin_unlock_bh(&xs->lock);
+
+	if (v6) {
+		row6->sndbuf = xrds_sk_sndbuf(xs);
+		row6->rcvbuf = xrds_sk_rcvbuf(xs);
+		if (xrds_sk_bound(xs)) {
+			row6->bound_addr = xs->bind.addr;
+			row6->bound_port = htons(xs->bind.port);
+		}
+		row6->connected_addr = peer.addr;
+		row6->connected_port = htons(peer.port);
+		row6->inum = sock_i_ino(&xs->sk);
+	} else {
+		row4->sndbuf = xrds_sk_sndbuf(xs);
+		row4->rcvbuf = xrds_sk_rcvbuf(xs);
+		row4->bound_addr = xs->bind.addr.s6_addr32[3];
+		row4->bound_port = htons(xs->bind.port);
+		row4->connected_addr = peer.addr.s6_addr32[3];
+		row4->connected_port = htons(peer.port);
+		row4->inum = sock_i_ino(&xs->sk);
+	}
+}
+
+/* Sockets that are not bound are in the larger dump only. */
+static int xrds_dump_socks(struct xrds_dump *d)
+{
+	struct xrds_sock *xs;
+	void *row;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(xs, &d->xn->socks, xn_node) {
+		if (!d->v6 && (!xrds_sk_bound(xs) ||
+			       !ipv6_addr_v4mapped(&xs->bind.addr)))
+			continue;
+		row = xrds_dump_row(d);
+		if (row)
+			xrds_dump_sock(xs, row, d->v6);
+	}
+	rcu_read_unlock();
+	return 0;
+}
+
+/* ----------------------------------------------------------------- call */
+
+/**
+ * struct xrds_dump_kind - one of the dumps
+ * @walk:	makes the rows; NULL: there is no such dump. Returns 0 or a
+ *		negative errno
+ * @each:	size of a row, bytes
+ * @v6:		has addresses of both families
+ */
+struct xrds_dump_kind {
+	int (*walk)(struct xrds_dump *d);
+	u16 each;
+	bool v6;
+};
+
+#define XRDS_DUMP(_what, _walk, _row, _v6) \
+	[(_what) - RDS_INFO_FIRST] = { \
+		.walk = _walk, .each = sizeof(struct _row), .v6 = _v6 }
+
+static const struct xrds_dump_kind
+xrds_dump_kinds[RDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
+	XRDS_DUMP(RDS_INFO_COUNTERS, xrds_counters_dump,
+		  rds_info_counter, false),
+	XRDS_DUMP(RDS_INFO_CONNECTIONS, xrds_dump_conns,
+		  rds_info_connection, false),
+	XRDS_DUMP(RDS_INFO_SEND_MESSAGES, xrds_dump_send,
+		  rds_info_message, false),
+	XRDS_DUMP(RDS_INFO_RETRANS_MESSAGES, xrds_dump_retrans,
+		  rds_info_message, false),
+	XRDS_DUMP(RDS_INFO_RECV_MESSAGES, xrds_dump_recv,
+		  rds_info_message, false),
+	XRDS_DUMP(RDS_INFO_SOCKETS, xrds_dump_socks,
+		  rds_info_socket, false),
+	XRDS_DUMP(RDS_INFO_IB_CONNECTIONS, xrds_dump_rdma_conns,
+		  rds_info_rdma_connection, false),
+	XRDS_DUMP(RDS6_INFO_CONNECTIONS, xrds_dump_conns,
+		  rds6_info_connection, true),
+	XRDS_DUMP(RDS6_INFO_SEND_MESSAGES, xrds_dump_send,
+		  rds6_info_message, true),
+	XRDS_DUMP(RDS6_INFO_RETRANS_MESSAGES, xrds_dump_retrans,
+		  rds6_info_message, true),
+	XRDS_DUMP(RDS6_INFO_RECV_MESSAGES, xrds_dump_recv,
+		  rds6_info_message, true),
+	XRDS_DUMP(RDS6_INFO_SOCKETS, xrds_dump_socks,
+		  rds6_info_socket, true),
+	XRDS_DUMP(RDS6_INFO_IB_CONNECTIONS, xrds_dump_rdma_conns,
+		  rds6_info_rdma_connection, true),
+};
+
+/* Walk until all rows have found room, or cannot. */
+static int xrds_dump_make(struct xrds_dump *d, const struct xrds_dump_kind *k,
+			  size_t most)
+{
+	int tries = XRDS_DUMP_TRIES;
+	int ret;
+
+	for (;;) {
+		d->nr = 0;
+		ret = k->walk(d);
+		if (ret || d->nr <= d->room)
+			return ret;
+		if (d->nr > most || !tries--)
+			return -ENOSPC;
+		kvfree(d->rows);
+		d->room = min_t(size_t, most, d->nr + XRDS_DUMP_SLACK);
+		d->rows = kvcalloc(d->room, d->each, GFP_KERNEL_ACCOUNT);
+		if (!d->rows)
+			return -ENOMEM;
+		cond_resched();
+	}
+}
+
+/**
+ * xrds_info_getsockopt - RDS_INFO_*
+ * @sk: socket
+ * @optname: which
+ * @optval: user buffer
+ * @optlen: user's length; out: bytes written or needed
+ *
+ * Context: process, may sleep.
+ * Return: size of one row, or -ENOSPC, -EFAULT, -EINVAL, -ENOMEM,
+ * -ENOPROTOOPT.
+ */
+int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
+			 int __user *optlen)
+{
+	const struct xrds_dump_kind *kind;
+	struct xrds_dump d = {};
+	int len, ret;
+	u64 bytes;
+
+	if (get_user(len, optlen))
+		return -EFAULT;
+	/* the length of the rows, rounded up to pages, is an int as well */
+	if (len < 0 || len > INT_MAX - (int)PAGE_SIZE + 1)
+		return -EINVAL;
+
+	kind = &xrds_dump_kinds[optname - RDS_INFO_FIRST];
+	if (!kind->walk)
+		return -ENOPROTOOPT;
+	d.xn = xrds_sk(sk)->xn;
+	d.v6 = kind->v6;
+	d.each = kind->each;
+
+	ret = xrds_dump_make(&d, kind, len / d.each);
+	bytes = (u64)d.nr * d.each;
+	if (!ret && bytes && copy_to_user(optval, d.rows, bytes))
+		ret = -EFAULT;
+	kvfree(d.rows);
+	if ((!ret || ret == -ENOSPC) &&
+	    put_user((int)min_t(u64, bytes, INT_MAX), optlen))
+		return -EFAULT;
+	return ret ?: d.each;
+}

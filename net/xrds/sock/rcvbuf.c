@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What waits to be read takes memory: when senders are stopped, and when there
+ * is none left.
+ *
+ * A socket is charged for the messages in its sk_receive_queue, whose lock
+ * guards all of this: with payload, by which SO_RCVBUF goes, and with memory. The
+ * congested mark, see cong.c, is set when the payload exceeds SO_RCVBUF and
+ * cleared when half of it is drained; and by memory, see below. What arrives
+ * nevertheless was under way, and is taken. Replies come all the same, and who
+ * asks but never reads them is stopped as well, see reply.c.
+ *
+ * A peer that does not stop must not fill the memory. So there is a second
+ * bound, far above what was under way with peers that do: who brings a message
+ * beyond it loses the connection, nothing of it is acknowledged, and it comes
+ * again on the next one. For a peer that means well that is slow, but no loss;
+ * and with half of that memory in use the socket is congested, however little
+ * payload there is in it. But if much of it is replies, which come all the same,
+ * then all others should not pay for who asks and does not read: further
+ * replies, over loopback, too, are acknowledged and dropped, so are ends of
+ * streams, and the socket gets an error.
+ *
+ * There may be many sockets. So what waits is on the account of its user and
+ * namespace, too: with more there than max_recv_kb a socket that receives is
+ * congested, and with twice as much there is no memory left for those which are
+ * congested already. Less than a unit in a socket is free. So whoever keeps up
+ * with its senders never touches the account, which all processors share, nor
+ * suffers from those who do not: it can go on, slowly, when a namespace is full.
+ * Of more, whole units are charged and given back as they are reached, not
+ * message by message.
+ */
+#include "msg.h"
+#include "sock/sock.h"
+#include "xrds.h"
+
+enum {
+	/* memory that so much payload may take at worst: a buffer of 32 KiB for
+	 * 4 KiB of it, and rounded up
+	 */
+	XRDS_RECV_OVERHEAD	= 16,
+	/* of memory on an account, bytes */
+	XRDS_RECV_UNIT		= 64 << 10,
+	/* quarters of the bound of an account */
+	XRDS_RECV_CLEAR		= 3,
+	XRDS_RECV_CONGESTED	= 4,
+	XRDS_RECV_OVERFLOW	= 8,
+};
+
+/* Is more memory in use than a share of what a socket may have, 1 / @share? */
+static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
+{
+	u64 most = (u64)READ_ONCE(xs->xn->sock_max_recv_kb) << 10;
+
+	most += (u64)xrds_sk_rcvbuf(xs) * XRDS_RECV_OVERHEAD;
+	/* what the kernel counts in is signed, and some of it is under way */
+	most = min_t(u64, most, S32_MAX / 2);
+	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
+}
+
+/* Is there more on the account than so much of the bound, and some of it is this
+ * socket's?
+ */
+static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 quarters)
+{
+	return READ_ONCE(xs->rcv_units) &&
+	       xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_RECV, quarters);
+}
+
+/* Let the account follow what there is: a unit is charged when it is full, and
+ * given back when half of it is empty.
+ */
+static void xrds_recv_settle(struct xrds_sock *xs)
+{
+	u32 most = xs->rcv_mem / XRDS_RECV_UNIT;
+	u32 least = (xs->rcv_mem + XRDS_RECV_UNIT / 2) / XRDS_RECV_UNIT;
+	u32 units = xs->rcv_units;
+
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	if (unlikely(units < most)) {
+		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV,
+				 (u64)(most - units) * XRDS_RECV_UNIT);
+		WRITE_ONCE(xs->rcv_units, most);
+	} else if (unlikely(units > least)) {
+		xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV,
+				    (u64)(units - least) * XRDS_RECV_UNIT);
+		WRITE_ONCE(xs->rcv_units, least);
+	}
+}
+
+/**
+ * xrds_recv_overflows - is there no memory left, even for what should not have
+ *	come?
+ * @xs: socket
+ *
+ * Context: any.
+ * Return: whether there is none.
+ */
+bool xrds_recv_overflows(struct xrds_sock *xs)
+{
+	/* by what others have it may be beyond before its senders were told */
+	return xrds_recv_over(xs, 1) ||
+	       (READ_ONCE(xs->congested) &&
+		xrds_recv_too_many(xs, XRDS_RECV_OVERFLOW));
+}
+
+/**
+ * xrds_recv_taken - is a message taken from its sender even with no memory left?
+ * @xs: socket
+ * @skb: message for it
+ *
+ * Plain messages of those who obey congestion bring it to a half at most.
+ *
+ * Context: any.
+ * Return: whether it is, to be dropped.
+ */
+bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	return (xrds_skb(skb)->reply || xrds_skb(skb)->flags & XRDS_F_EOS) &&
+	       READ_ONCE(xs->reply_mem) * 4 >
+	       (u64)atomic_read(&xs->sk.sk_rmem_alloc);
+}
+
+/* Are senders to be stopped? Tiny messages take much more memory than payload:
+ * half of it is for what is under way by then.
+ */
+static bool xrds_recv_full(struct xrds_sock *xs)
+{
+	return xs->rcv_bytes > xrds_sk_rcvbuf(xs) || xrds_recv_over(xs, 2);
+}
+
+/* May they go on? What a reader is about to copy out still takes memory, and
+ * there may be no more of it: with an empty queue they do.
+ */
+static bool xrds_recv_drained(struct xrds_sock *xs)
+{
+	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
+				  !xrds_recv_over(xs, 4) &&
+				  !xrds_recv_too_many(xs, XRDS_RECV_CLEAR));
+}
+
+/**
+ * xrds_recv_charge_skb - a message is in the receive queue
+ * @xs: socket
+ * @skb: message
+ *
+ * Context: any, the queue's lock held.
+ */
+void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	xs->rcv_bytes += xrds_skb(skb)->charge;
+	xs->rcv_mem += skb->truesize;
+	if (xrds_skb(skb)->reply)
+		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
+	xrds_recv_settle(xs);
+}
+
+/**
+ * xrds_recv_congests - does what has been charged make the socket congested?
+ * @xs: socket
+ *
+ * Context: any, the queue's lock held.
+ * Return: whether it has become so; then xrds_cong_local() is to be told.
+ */
+bool xrds_recv_congests(struct xrds_sock *xs)
+{
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	if (xs->congested)
+		return false;
+	if (!xrds_recv_full(xs)) {
+		if (!xrds_recv_too_many(xs, XRDS_RECV_CONGESTED))
+			return false;
+		xrds_count(xs->xn, XRDS_C_LIMIT_RECV);
+	}
+	WRITE_ONCE(xs->congested, true);
+	return true;
+}
+
+/**
+ * xrds_recv_uncharge - take the charge of a message back
+ * @xs: socket
+ * @skb: message that leaves the receive queue
+ *
+ * Context: any, the queue's lock held.
+ * Return: whether congestion has ended; then xrds_cong_local() is to be told.
+ */
+bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
+{
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
+	xs->rcv_mem -= skb->truesize;
+	if (xrds_skb((struct sk_buff *)skb)->reply)
+		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
+	xrds_recv_settle(xs);
+	xs->loss_told = false;
+	if (!xs->congested || !xrds_recv_drained(xs))
+		return false;
+	WRITE_ONCE(xs->congested, false);
+	return true;
+}
+
+/**
+ * xrds_recv_uncharge_all - nothing is in the receive queue any more
+ * @xs: socket
+ *
+ * Context: any, the queue's lock held.
+ * Return: as xrds_recv_uncharge().
+ */
+bool xrds_recv_uncharge_all(struct xrds_sock *xs)
+{
+	bool congested = xs->congested;
+
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	xs->rcv_bytes = 0;
+	xs->rcv_mem = 0;
+	WRITE_ONCE(xs->reply_mem, 0);
+	xrds_recv_settle(xs);
+	WRITE_ONCE(xs->congested, false);
+	return congested;
+}

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * sendmsg(): from a program's call to a message on a connection's queue.
+ *
+ * The order matters. Flags, address and control messages are judged first;
+ * then the destination's space is reserved, waiting for it if that was asked;
+ * only then is memory allocated and the payload copied, with no lock held.
+ * After that nothing can fail but the copy itself, and the message goes to
+ * its connection (xmit.c), where it stays until the peer has acknowledged it.
+ */
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/uio.h>
+
+#include "conn/conn.h"
+#include "sock/dest.h"
+#include "msg.h"
+#include "rdma/rdma.h"
+#include "sock/sock.h"
+#include "transport.h"
+#include "xrds.h"
+
+#define XRDS_SEND_FLAGS	(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | \
+			 MSG_CMSG_COMPAT | MSG_BATCH)
+
+/**
+ * struct xrds_send_args - what the control messages of one call ask for
+ * @rop:	op, with a reference
+ * @id_addr:	where the program wants its identifier, or 0
+ * @barrier:	barrier to arm
+ * @has_id:	@id_addr was given
+ * @has_barrier: @barrier was given
+ * @has_cookie:	@cookie goes with the message
+ * @mapped:	@cookie is of a region that this call has made
+ * @cookie:	key and offset of memory offered to the receiver
+ */
+struct xrds_send_args {
+	struct xrds_rop *rop;
+	u64 id_addr;
+	struct xrds_barrier barrier;
+	bool has_id;
+	bool has_barrier;
+	bool has_cookie;
+	bool mapped;
+	u64 cookie;
+};
+
+static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
+			     size_t len, struct xrds_send_args *args)
+{
+	bool atomic = cmsg->cmsg_type != RDS_CMSG_RDMA_ARGS;
+	struct xrds_rop *rop;
+
+	if (args->rop ||
+	    len != (atomic ? sizeof(struct rds_atomic_args) :
+			     sizeof(struct rds_rdma_args)))
+		return -EINVAL;
+	rop = atomic ? xrds_rop_from_atomic(xs, CMSG_DATA(cmsg),
+					    cmsg->cmsg_type) :
+		       xrds_rop_from_args(xs, CMSG_DATA(cmsg));
+	if (IS_ERR(rop))
+		return PTR_ERR(rop);
+	args->rop = rop;
+	return 0;
+}
+
+static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
+				 size_t len, struct xrds_send_args *args)
+{
+	int ret;
+
+	if (args->has_cookie)
+		return -EINVAL;
+	if (cmsg->cmsg_type == RDS_CMSG_RDMA_DEST) {
+		if (len != sizeof(args->cookie))
+			return -EINVAL;
+		memcpy(&args->cookie, CMSG_DATA(cmsg), sizeof(args->cookie));
+		if (!xrds_mr_owned(xs, args->cookie))
+			return -EINVAL;
+	} else {
+		if (len != sizeof(struct rds_get_mr_args))
+			return -EINVAL;
+		ret = xrds_mr_create(xs, CMSG_DATA(cmsg), &args->cookie);
+		if (ret)
+			return ret;
+		args->mapped = true;
+	}
+	args->has_cookie = true;
+	return 0;
+}
+
+static int xrds_send_cmsg_barrier(struct cmsghdr *cmsg, size_t len,
+				  struct xrds_send_args *args)
+{
+	if (args->has_barrier || len != sizeof(args->barrier))
+		return -EINVAL;
+	memcpy(&args->barrier, CMSG_DATA(cmsg), sizeof(args->barrier));
+	if (args->barrier.flags & ~XRDS_BARRIER_NONBLOCK)
+		return -EINVAL;
+	args->has_barrier = true;
+	return 0;
+}
+
+static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
+			  struct xrds_send_args *args)
+{
+	size_t len = cmsg->cmsg_len - CMSG_LEN(0);
+
+	switch (cmsg->cmsg_type) {
+	case RDS_CMSG_RDMA_ARGS:
+	case RDS_CMSG_ATOMIC_FADD:
+	case RDS_CMSG_ATOMIC_CSWP:
+	case RDS_CMSG_MASKED_ATOMIC_FADD:
+	case RDS_CMSG_MASKED_ATOMIC_CSWP:
+		return xrds_send_cmsg_op(xs, cmsg, len, args);
+	case RDS_CMSG_RDMA_DEST:
+	case RDS_CMSG_RDMA_MAP:
+		return xrds_send_cmsg_cookie(xs, cmsg, len, args);
+	case XRDS_CMSG_RDMA_ID:
+		if (args->has_id || len != sizeof(args->id_addr))
+			return -EINVAL;
+		memcpy(&args->id_addr, CMSG_DATA(cmsg), sizeof(args->id_addr));
+		args->has_id = true;
+		return 0;
+	case XRDS_CMSG_BARRIER:
+		return xrds_send_cmsg_barrier(cmsg, len, args);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* Without an op there is no identifier, and no barrier for "this op". */
+static int xrds_send_cmsgs(struct xrds_sock *xs, struct msghdr *m,
+			   struct xrds_send_args *args)
+{
+	struct cmsghdr *cmsg;
+	int ret;
+
+	for_each_cmsghdr(cmsg, m) {
+		if (!CMSG_OK(m, cmsg))
+			return -EINVAL;
+		if (cmsg->cmsg_level != SOL_RDS)
+			continue;
+		ret = xrds_send_cmsg(xs, cmsg, args);
+		if (ret)
+			return ret;
+	}
+	if (!args->rop && (args->has_id ||
+			   (args->has_barrier && !args->barrier.rdma_id)))
+		return -EINVAL;
+	return 0;
+}
+
+/* The call has failed: nothing of what it has prepared stays. */
+static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
+{
+	struct rds_free_mr_args free = { .cookie = args->cookie };
+
+	if (args->mapped)
+		xrds_mr_free(xs, &free);
+}
+
+/* Where to: the address of the call, else that of connect(). */
+static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
+			  struct xrds_addr *to)
+{
+	int ret = 0;
+
+	if (m->msg_name && m->msg_namelen) {
+		ret = xrds_addr_parse(to, m->msg_name, m->msg_namelen);
+		if (ret || xrds_addr_check_dest(to))
+			return -EINVAL;
+	} else {
+		lock_sock(&xs->sk);
+		if (xs->connected)
+			*to = xs->peer;
+		else
+			ret = -ENOTCONN;
+		release_sock(&xs->sk);
+		if (ret)
+			return ret;
+	}
+
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	if (ipv6_addr_v4mapped(&to->addr) !=
+	    ipv6_addr_v4mapped(&xs->bind.addr))
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+/* ------------------------------------------------------------- sendmmsg */
+
+static void xrds_send_pump_held(struct xrds_conn *conn)
+{
+	if (!conn)
+		return;
+	xrds_xmit_pump(conn);
+	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_send_push - post what a sendmmsg() of this socket has queued so far
+ * @xs: socket
+ *
+ * Context: process, without L2, L3, L4.
+ */
+void xrds_send_push(struct xrds_sock *xs)
+{
+	if (READ_ONCE(xs->held))
+		xrds_send_pump_held(xchg(&xs->held, NULL));
+}
+
+/* Messages wait at a connection: those at another one need not any more. */
+static void xrds_send_hold(struct xrds_sock *xs, struct xrds_conn *conn)
+{
+	if (READ_ONCE(xs->held) == conn)
+		return;
+	xrds_conn_get(conn);
+	xrds_send_pump_held(xchg(&xs->held, conn));
+}
+
+/* Queue a message. A connection that ended meanwhile, which it does only with
+ * nothing queued, is replaced. @more: there is another one behind it.
+ */
+static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
+			   struct xrds_msg *msg, bool more)
+{
+	int ret;
+
+	xrds_conn_get(conn);
+	for (;;) {
+		ret = conn->trans->prepare ? conn->trans->prepare(conn, msg) :
+					     0;
+		if (!ret)
+			ret = more ? xrds_xmit_queue_more(conn, msg) :
+				     xrds_xmit_queue(conn, msg, true);
+		if (ret > 0)
+			xrds_send_hold(dest->key.xs, conn);
+		xrds_conn_put(conn);
+		if (ret != -ESTALE)
+			return min(ret, 0);
+		conn = xrds_dest_conn(dest);
+		if (IS_ERR(conn))
+			return PTR_ERR(conn);
+	}
+}
+
+/* The node that the barrier is about; NULL and 0: there is none to arm. */
+static int xrds_send_barrier_node(struct xrds_sock *xs,
+				  const struct xrds_send_args *args,
+				  struct xrds_node *to,
+				  struct xrds_node **node)
+{
+	const struct xrds_barrier *b = &args->barrier;
+	struct xrds_addr addr;
+	u64 issued;
+
+	*node = NULL;
+	if (!args->has_barrier)
+		return 0;
+	*node = to;
+	if (b->dest.ss_family != AF_UNSPEC) {
+		if (xrds_addr_parse(&addr, &b->dest, sizeof(b->dest)))
+			return -EINVAL;
+		*node = xrds_node_find(xs, &addr);
+	}
+	if (!*node || (!b->rdma_id && *node != to))
+		return -EINVAL;
+	issued = READ_ONCE((*node)->issued) + (args->rop && *node == to);
+	return b->rdma_id > issued ? -EINVAL : 0;
+}
+
+/* With the socket locked no fault is waited for: it may last as long as some
+ * program likes, and who waits for the lock cannot be killed.
+ * Returns 0, or -EFAULT: it may be worth a try once the page is there.
+ */
+static int xrds_send_tell_id(const struct xrds_send_args *args, u64 id)
+{
+	int ret;
+
+	pagefault_disable();
+	ret = put_user(id, (u64 __user *)u64_to_user_ptr(args->id_addr));
+	pagefault_enable();
+	return ret;
+}
+
+/* An op gets its identifier and is queued in one go, so that the order of
+ * identifiers is that of the queue: the socket's lock keeps other ops out.
+ * The program learns the identifier before the op exists. A fault while it is
+ * told refuses the op, and the identifier goes to the next.
+ */
+static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
+			    struct xrds_conn *conn, struct xrds_msg *msg,
+			    const struct xrds_send_args *args, bool *told)
+{
+	struct xrds_addr to = { .addr = dest->key.addr,
+				.scope = dest->key.scope };
+	struct xrds_node *node, *armed;
+	u64 id = 0;
+	int ret;
+
+	lock_sock(&xs->sk);
+	node = args->rop ? xrds_node_get_for(xs, &to) :
+			   xrds_node_find(xs, &to);
+	ret = PTR_ERR_OR_ZERO(node);
+	if (!ret)
+		ret = xrds_send_barrier_node(xs, args, node, &armed);
+	if (ret)
+		goto out;
+	if (args->rop) {
+		args->rop->to = node;
+		id = node->issued + 1;
+		if (args->has_id) {
+			args->rop->id_asked = true;
+			ret = xrds_send_tell_id(args, id);
+			*told = !ret;
+			if (ret)
+				goto out;
+		}
+	}
+	ret = xrds_send_queue(dest, conn, msg, false);
+	if (!ret && armed)
+		xrds_node_arm(xs, armed, args->barrier.rdma_id ?: id);
+out:
+	release_sock(&xs->sk);
+	return ret;
+}
+
+static int xrds_send_queue_op(struct xrds_sock *xs, struct xrds_dest *dest,
+			      struct xrds_conn *conn, struct xrds_msg *msg,
+			      const struct xrds_send_args *args)
+{
+	bool told = true;
+	int ret;
+
+	for (;;) {
+		ret = xrds_send_try_op(xs, dest, conn, msg, args, &told);
+		if (told)
+			return ret;
+		/* have the page made, and try again, unless it is taken away
+		 * again and again: then it ends with a signal
+		 */
+		if (put_user(0ULL, (u64 __user *)
+			     u64_to_user_ptr(args->id_addr)))
+			return -EFAULT;
+		if (signal_pending(current))
+			return -EINTR;
+		cond_resched();
+		told = true;
+	}
+}
+
+static void xrds_send_fill(struct xrds_msg *msg,
+			   const struct xrds_send_args *args)
+{
+	if (args->has_cookie) {
+		msg->has |= XRDS_HAS_RDMA_DEST;
+		msg->dest_rkey = (u32)args->cookie;
+		msg->dest_off = args->cookie >> 32;
+	}
+	if (args->rop) {
+		refcount_inc(&args->rop->ref);
+		msg->rop = args->rop;
+		/* with something in it the message is delivered all the same */
+		if (msg->len || args->has_cookie)
+			msg->rop->silent = false;
+		msg->has |= XRDS_HAS_RDMA;
+		msg->rdma_rkey = args->rop->rkey;
+	}
+}
+
+/* The receiver may get a plain message at once. Returns whether it has. */
+static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
+			     struct sk_buff *skb, u32 len,
+			     const struct xrds_send_args *args, bool reply)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	struct xrds_wire_msg wm = {
+		.len	= len,
+		.sport	= xs->bind.port,
+		.dport	= dest->key.port,
+		.flags	= reply ? XRDS_F_REPLY : 0,
+	};
+
+	if (args->rop || args->has_barrier || args->has_cookie ||
+	    conn->trans->direct(conn, &wm, skb))
+		return false;
+	xrds_dest_speak(dest);
+	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
+	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
+	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), true);
+	return true;
+}
+
+/* Space is reserved: make the message and queue it. */
+static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
+			 struct xrds_conn *conn, struct msghdr *m, u32 len,
+			 const struct xrds_send_args *args, bool reply)
+{
+	struct sk_buff *skb = NULL;
+	struct xrds_msg *msg;
+	int ret;
+
+	if (conn->trans->payload) {
+		skb = conn->trans->payload(&m->msg_iter, len);
+		ret = PTR_ERR_OR_ZERO(skb);
+		if (ret)
+			goto err_space;
+		xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
+		if (xrds_send_direct(dest, conn, skb, len, args, reply))
+			return len;
+	}
+
+	msg = skb ? xrds_msg_around(xs->xn, skb, len) :
+		    xrds_msg_from_user(xs->xn, m, len);
+	if (IS_ERR(msg)) {
+		ret = PTR_ERR(msg);
+		goto err_space;
+	}
+	msg->sport = xs->bind.port;
+	msg->dport = dest->key.port;
+	msg->dest = dest;
+	refcount_inc(&dest->ref);
+	xrds_send_fill(msg, args);
+	if (reply)
+		msg->flags |= XRDS_F_REPLY;
+
+	if (args->rop || args->has_barrier)
+		ret = xrds_send_queue_op(xs, dest, conn, msg, args);
+	else
+		ret = xrds_send_queue(dest, conn, msg,
+				      m->msg_flags & MSG_BATCH);
+	if (ret) {
+		xrds_msg_put(msg);
+		goto err_space;
+	}
+	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
+	return len;
+
+err_space:
+	if (reply)
+		xrds_dest_renew_promise(dest);
+	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
+	return ret;
+}
+
+static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
+			struct msghdr *m, u32 len, long timeo,
+			const struct xrds_send_args *args)
+{
+	struct xrds_conn *conn;
+	struct xrds_dest *dest;
+	int ret;
+
+	do {
+		dest = xrds_dest_get_for(xs, to);
+		if (IS_ERR(dest))
+			return PTR_ERR(dest);
+		conn = xrds_dest_conn(dest);
+		if (IS_ERR(conn)) {
+			xrds_dest_put(dest);
+			return PTR_ERR(conn);
+		}
+		ret = xrds_dest_reserve(dest, conn, len, timeo);
+		if (ret >= 0)
+			ret = xrds_send_one(xs, dest, conn, m, len, args, ret);
+		xrds_conn_put(conn);
+		xrds_dest_put(dest);
+	} while (ret == -ESTALE);
+	return ret;
+}
+
+static int xrds_send_broken(const struct msghdr *m)
+{
+	if (!(m->msg_flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return -EPIPE;
+}
+
+static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
+{
+	struct xrds_send_args args = {};
+	struct xrds_addr to;
+	int ret;
+
+	if (m->msg_flags & ~XRDS_SEND_FLAGS)
+		return -EOPNOTSUPP;
+	if (len > XRDS_WIRE_MAX_MSG_BYTES)
+		return -EMSGSIZE;
+	/* an op would pin memory, and a destination be made, in vain */
+	if (READ_ONCE(xs->ending))
+		return xrds_send_broken(m);
+	ret = xrds_send_addr(xs, m, &to);
+	if (ret)
+		return ret;
+
+	/* the usual message has none, and a pile of zeros to pass over */
+	if (m->msg_controllen)
+		ret = xrds_send_cmsgs(xs, m, &args);
+	if (!ret)
+		ret = xrds_send_to(xs, &to, m, len,
+				   sock_sndtimeo(&xs->sk, m->msg_flags &
+							  MSG_DONTWAIT),
+				   &args);
+	if (ret < 0)
+		xrds_send_undo(xs, &args);
+	if (args.rop)
+		xrds_rop_put(args.rop);
+	if (ret == -ENOBUFS && READ_ONCE(xs->cong_eagain))
+		ret = -EAGAIN;
+	if (ret == -EPIPE)
+		ret = xrds_send_broken(m);
+	return ret;
+}
+
+/**
+ * xrds_sendmsg - proto_ops.sendmsg
+ * @sock: socket
+ * @m: message
+ * @len: payload, bytes
+ *
+ * Each message of a sendmmsg() comes with MSG_BATCH but the last, or the first
+ * that fails, behind which no other comes.
+ *
+ * Context: process, may sleep unless MSG_DONTWAIT.
+ * Return: @len, or a negative errno, see xrds(7).
+ */
+int xrds_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	int ret = xrds_send_call(xs, m, len);
+
+	if (ret < 0 || !(m->msg_flags & MSG_BATCH))
+		xrds_send_push(xs);
+	return ret;
+}

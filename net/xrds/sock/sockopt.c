@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Socket options: from a system call's argument to the function of the file
+ * that owns the matter. Here sizes and addresses are judged, and the argument
+ * is copied in and out; nothing else.
+ *
+ * What is new must have exactly its size when set, and find at least that much
+ * room when read. What mainline RDS takes, with its sizes, is taken
+ * as it does.
+ */
+#include "conn/conn.h"
+#include "sock/dest.h"
+#include "msg.h"
+#include "rdma/rdma.h"
+#include "sock/sock.h"
+#include "transport.h"
+#include "xrds.h"
+
+static int xrds_set_bool(struct xrds_sock *xs, bool *field, sockptr_t optval,
+			 unsigned int optlen)
+{
+	int value;
+
+	if (optlen < sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, optval, sizeof(value)))
+		return -EFAULT;
+	lock_sock(&xs->sk);
+	WRITE_ONCE(*field, !!value);
+	release_sock(&xs->sk);
+	return 0;
+}
+
+static int xrds_set_cong_eagain(struct xrds_sock *xs, sockptr_t optval,
+				unsigned int optlen)
+{
+	if (optlen != sizeof(int))
+		return -EINVAL;
+	return xrds_set_bool(xs, &xs->cong_eagain, optval, optlen);
+}
+
+static int xrds_set_dest_sndbuf(struct xrds_sock *xs, sockptr_t optval,
+				unsigned int optlen)
+{
+	struct xrds_dest_sndbuf arg;
+	int ret;
+
+	if (optlen != sizeof(arg))
+		return -EINVAL;
+	if (copy_from_sockptr(&arg, optval, sizeof(arg)))
+		return -EFAULT;
+	lock_sock(&xs->sk);
+	ret = xrds_dest_set_sndbuf(xs, &arg);
+	release_sock(&xs->sk);
+	return ret;
+}
+
+/* No address: to all destinations. */
+static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
+			       unsigned int optlen)
+{
+	struct sockaddr_storage ss;
+	struct xrds_addr to;
+
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	if (!optlen) {
+		xrds_cancel(xs, NULL, false);
+		return 0;
+	}
+	if (optlen < sizeof(struct sockaddr_in) || optlen > sizeof(ss))
+		return -EINVAL;
+	if (copy_from_sockptr(&ss, optval, optlen))
+		return -EFAULT;
+	if (xrds_addr_parse(&to, &ss, optlen))
+		return -EINVAL;
+	xrds_cancel(xs, &to, false);
+	return 0;
+}
+
+static int xrds_set_monitor(struct xrds_sock *xs, sockptr_t optval,
+			    unsigned int optlen)
+{
+	int value;
+
+	if (optlen < sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, optval, sizeof(value)))
+		return -EFAULT;
+	xrds_monitor_set(xs, value);
+	return 0;
+}
+
+static int xrds_set_reply_reserve(struct xrds_sock *xs, sockptr_t optval,
+				  unsigned int optlen)
+{
+	u32 bytes;
+
+	if (optlen != sizeof(bytes))
+		return -EINVAL;
+	if (copy_from_sockptr(&bytes, optval, sizeof(bytes)))
+		return -EFAULT;
+	return xrds_reply_set(xs, bytes);
+}
+
+static int xrds_reply_release(struct xrds_sock *xs, sockptr_t optval,
+			      unsigned int optlen)
+{
+	struct sockaddr_storage ss;
+	struct xrds_addr to;
+
+	if (optlen != sizeof(ss))
+		return -EINVAL;
+	if (copy_from_sockptr(&ss, optval, sizeof(ss)))
+		return -EFAULT;
+	if (xrds_addr_parse(&to, &ss, sizeof(ss)))
+		return -EINVAL;
+	return xrds_dest_release_promise(xs, &to);
+}
+
+static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
+		       unsigned int optlen)
+{
+	struct rds_get_mr_args args;
+	u64 cookie;
+
+	if (optlen != sizeof(args))
+		return -EINVAL;
+	if (copy_from_sockptr(&args, optval, sizeof(args)))
+		return -EFAULT;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	return xrds_mr_create(xs, &args, &cookie);
+}
+
+/* Keys serve every peer: the destination says nothing that is needed. */
+static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
+				unsigned int optlen)
+{
+	struct rds_get_mr_for_dest_args args;
+	struct rds_get_mr_args plain;
+	u64 cookie;
+
+	if (optlen != sizeof(args))
+		return -EINVAL;
+	if (copy_from_sockptr(&args, optval, sizeof(args)))
+		return -EFAULT;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	plain.vec = args.vec;
+	plain.cookie_addr = args.cookie_addr;
+	plain.flags = args.flags;
+	return xrds_mr_create(xs, &plain, &cookie);
+}
+
+static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
+			unsigned int optlen)
+{
+	struct rds_free_mr_args args;
+
+	if (optlen != sizeof(args))
+		return -EINVAL;
+	if (copy_from_sockptr(&args, optval, sizeof(args)))
+		return -EFAULT;
+	/* it has none, whatever the key */
+	if (!xrds_sk_bound(xs))
+		return -EINVAL;
+	return xrds_mr_free(xs, &args);
+}
+
+/* Once, and before the bound address decides. */
+static int xrds_set_transport(struct xrds_sock *xs, sockptr_t optval,
+			      unsigned int optlen)
+{
+	int type, ret = 0, fault = 0;
+
+	/* not with the socket locked: a fault may last */
+	if (optlen == sizeof(type))
+		fault = copy_from_sockptr(&type, optval, sizeof(type));
+	lock_sock(&xs->sk);
+	if (xs->trans)
+		ret = -EOPNOTSUPP;
+	else if (optlen != sizeof(type))
+		ret = -EINVAL;
+	else if (fault)
+		ret = -EFAULT;
+	else if (type < 0 || type >= RDS_TRANS_COUNT)
+		ret = -EINVAL;
+	if (!ret) {
+		xs->trans = xrds_transport_get(type);
+		ret = xs->trans ? 0 : -ENOPROTOOPT;
+	}
+	release_sock(&xs->sk);
+	return ret;
+}
+
+/* mainline's errors: a size that is wrong is a fault */
+static int xrds_set_stamp(struct xrds_sock *xs, int optname, sockptr_t optval,
+			  unsigned int optlen)
+{
+	int value;
+
+	if (optlen != sizeof(value) ||
+	    copy_from_sockptr(&value, optval, sizeof(value)))
+		return -EFAULT;
+	return xrds_stamp_set(xs, optname, value);
+}
+
+static int xrds_set_trace(struct xrds_sock *xs, sockptr_t optval,
+			  unsigned int optlen)
+{
+	struct rds_rx_trace_so arg;
+
+	if (optlen != sizeof(arg) ||
+	    copy_from_sockptr(&arg, optval, sizeof(arg)))
+		return -EFAULT;
+	return xrds_trace_set(xs, &arg);
+}
+
+/**
+ * xrds_setsockopt - proto_ops.setsockopt
+ * @sock: socket
+ * @level: SOL_RDS; SOL_SOCKET does not come here
+ * @optname: option
+ * @optval: argument
+ * @optlen: its size, bytes
+ *
+ * Context: process, may sleep.
+ * Return: 0, -ENOPROTOOPT for an unknown option, -EINVAL for a wrong size, and
+ * what xrds(7) says of each option.
+ */
+int xrds_setsockopt(struct socket *sock, int level, int optname,
+		    sockptr_t optval, unsigned int optlen)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+
+	if (level != SOL_RDS)
+		return -ENOPROTOOPT;
+
+	switch (optname) {
+	case RDS_CANCEL_SENT_TO:
+		return xrds_cancel_sent_to(xs, optval, optlen);
+	case RDS_RECVERR:
+		return xrds_set_bool(xs, &xs->recverr, optval, optlen);
+	case RDS_CONG_MONITOR:
+		return xrds_set_monitor(xs, optval, optlen);
+	case XRDS_CONG_EAGAIN:
+		return xrds_set_cong_eagain(xs, optval, optlen);
+	case SO_RDS_TRANSPORT:
+		return xrds_set_transport(xs, optval, optlen);
+	case XRDS_DEST_SNDBUF:
+		return xrds_set_dest_sndbuf(xs, optval, optlen);
+	case RDS_GET_MR:
+		return xrds_get_mr(xs, optval, optlen);
+	case RDS_GET_MR_FOR_DEST:
+		return xrds_get_mr_for_dest(xs, optval, optlen);
+	case RDS_FREE_MR:
+		return xrds_free_mr(xs, optval, optlen);
+	case XRDS_REPLY_RESERVE:
+		return xrds_set_reply_reserve(xs, optval, optlen);
+	case XRDS_REPLY_RELEASE:
+		return xrds_reply_release(xs, optval, optlen);
+	case SO_TIMESTAMP_OLD:
+	case SO_TIMESTAMP_NEW:
+		return xrds_set_stamp(xs, optname, optval, optlen);
+	case SO_RDS_MSG_RXPATH_LATENCY:
+		return xrds_set_trace(xs, optval, optlen);
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
+static int xrds_get_int(int value, char __user *optval, int __user *optlen,
+			int len)
+{
+	if (len < (int)sizeof(value))
+		return -EINVAL;
+	if (put_user(value, (int __user *)optval) ||
+	    put_user((int)sizeof(value), optlen))
+		return -EFAULT;
+	return 0;
+}
+
+static int xrds_opt_transport(struct xrds_sock *xs)
+{
+	int type;
+
+	lock_sock(&xs->sk);
+	type = xs->trans ? xs->trans->type : RDS_TRANS_NONE;
+	release_sock(&xs->sk);
+	return type;
+}
+
+static int xrds_get_dest_sndbuf(struct xrds_sock *xs, char __user *optval,
+				int __user *optlen, int len)
+{
+	struct xrds_dest_sndbuf arg;
+	int ret;
+
+	if (len < (int)sizeof(arg))
+		return -EINVAL;
+	if (copy_from_user(&arg, optval, sizeof(arg)))
+		return -EFAULT;
+	ret = xrds_dest_get_sndbuf(xs, &arg);
+	if (ret)
+		return ret;
+	if (copy_to_user(optval, &arg, sizeof(arg)) ||
+	    put_user((int)sizeof(arg), optlen))
+		return -EFAULT;
+	return 0;
+}
+
+static int xrds_get_dest_status(struct xrds_sock *xs, char __user *optval,
+				int __user *optlen, int len)
+{
+	struct xrds_dest_status st;
+	int ret;
+
+	if (len < (int)sizeof(st))
+		return -EINVAL;
+	if (copy_from_user(&st, optval, sizeof(st)))
+		return -EFAULT;
+	ret = xrds_dest_status(xs, &st);
+	if (ret)
+		return ret;
+	if (copy_to_user(optval, &st, sizeof(st)) ||
+	    put_user((int)sizeof(st), optlen))
+		return -EFAULT;
+	return 0;
+}
+
+/**
+ * xrds_getsockopt - proto_ops.getsockopt
+ * @sock: socket
+ * @level: SOL_RDS; SOL_SOCKET does not come here
+ * @optname: option
+ * @optval: argument and result
+ * @optlen: in: room, out: size of the result, bytes
+ *
+ * Context: process, may sleep.
+ * Return: 0, -ENOPROTOOPT for an unknown option, -EINVAL for too little room,
+ * -ENOSPC with RDS_INFO_*.
+ */
+int xrds_getsockopt(struct socket *sock, int level, int optname,
+		    char __user *optval, int __user *optlen)
+{
+	struct xrds_sock *xs = xrds_sk(sock->sk);
+	int len;
+
+	if (level != SOL_RDS)
+		return -ENOPROTOOPT;
+	if (optname >= RDS_INFO_FIRST && optname <= RDS_INFO_LAST)
+		return xrds_info_getsockopt(&xs->sk, optname, optval, optlen);
+	if (get_user(len, optlen))
+		return -EFAULT;
+
+	/* a negative length is too short for each of them */
+	switch (optname) {
+	case RDS_RECVERR:
+		return xrds_get_int(READ_ONCE(xs->recverr), optval, optlen,
+				    len);
+	case RDS_CONG_MONITOR:
+		return xrds_get_int(READ_ONCE(xs->cong_monitor), optval,
+				    optlen, len);
+	case XRDS_CONG_EAGAIN:
+		return xrds_get_int(READ_ONCE(xs->cong_eagain), optval, optlen,
+				    len);
+	case SO_RDS_TRANSPORT:
+		return xrds_get_int(xrds_opt_transport(xs), optval, optlen,
+				    len);
+	case XRDS_DEST_SNDBUF:
+		return xrds_get_dest_sndbuf(xs, optval, optlen, len);
+	case XRDS_DEST_STATUS:
+		return xrds_get_dest_status(xs, optval, optlen, len);
+	case XRDS_REPLY_RESERVE:
+		return xrds_get_int(READ_ONCE(xs->reply_reserve), optval,
+				    optlen, len);
+	default:
+		return -ENOPROTOOPT;
+	}
+}
