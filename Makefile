@@ -17,7 +17,7 @@ B ?= $(CURDIR)/build/$(KREL)
 CHECKER := selftests/check
 VM := python3 selftests/vm/vm
 DEPS := selftests/vm/deps.sh
-VERSION := $(shell sed -n 's/^MODULE_VERSION("\(.*\)");/\1/p' net/xrds/af_xrds.c)
+VERSION := $(shell sed -n 's/^MODULE_VERSION("\(.*\)");/\1/p' net/xrds/sock/socket.c)
 
 all: modules
 
@@ -45,7 +45,7 @@ help:
 	@echo '                    and 7.2 (T=, KERNEL=6.1,7.2)'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
 	@echo '  make fuzz         the wire decoder with random input, for ten minutes'
-	@echo '                    (FUZZ_SECONDS=); what it covers of wire*.c'
+	@echo '                    (FUZZ_SECONDS=); what it covers of wire/*.c'
 	@echo '  make bench        ratios to the verbs below and to what competes, in'
 	@echo '                    virtual time, and plots (BENCH=quick: fewer of'
 	@echo '                    them; BENCH_PROFILE=case: which functions it is in)'

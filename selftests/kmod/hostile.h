@@ -9,7 +9,7 @@
 #include <linux/socket.h>
 #include <rdma/rdma_cm.h>
 
-#include "wire.h"
+#include "wire/wire.h"
 
 enum {
 	HOSTILE_BUF_BYTES	= 16 << 10,

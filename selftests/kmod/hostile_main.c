@@ -58,7 +58,7 @@ static const char * const counter_names[] = {
 
 static const char * const error_names[] = {
 #define X(sym, name, text) #name
-#include "list_wire_errors.h"
+#include "wire/list_errors.h"
 #undef X
 };
 

@@ -9,8 +9,8 @@
 #undef EXPORT_SYMBOL_GPL
 #define EXPORT_SYMBOL_GPL(symbol)
 
-#include "wire.c"
-#include "wire_bundle.c"
-#include "wire_cong.c"
-#include "wire_hello.c"
-#include "wire_reasm.c"
+#include "wire/hdr.c"
+#include "wire/bundle.c"
+#include "wire/cong.c"
+#include "wire/hello.c"
+#include "wire/frag.c"

@@ -6,7 +6,7 @@ down and up every few seconds, while all sockets send both ways. SOAK_MSGS
 (each way) and SOAK_SEED choose another run than that of every day.
 
 Since Linux 6.12 soft-RoCE's special queue pair dies for good when the connection
-manager happens to repeat a message while there is no carrier (net/xrds/ib_id.c);
+manager happens to repeat a message while there is no carrier (net/xrds/ib/cm_id.c);
 the more often the link goes down, the surer. There all frames are lost for a
 while in place of that, long enough for connections to be lost as well;
 dead_peer.link_down has the carrier.

@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "wire.h"
+#include "wire/wire.h"
 
 #define RECORD_BYTES	(2 + XRDS_WIRE_HDR_BYTES)
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "wire.h"
+#include "wire/wire.h"
 
 static const char *directory;
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "wire.h"
+#include "wire/wire.h"
 
 struct unit_test {
 	void (*run)(void);

@@ -159,12 +159,13 @@ def _build() -> None:
             note(f"  {line}")
 
 
-def _check_modules(system: System, place: str) -> None:
+def _check_modules(system: System, place: str, ib: str = "") -> None:
+    """They are in place; "ib" is the folder that has xrds_ib.ko in it."""
     modules = f"/lib/modules/{system.kernel.release}"
     found = system.run(f"find {modules} -name 'xrds*.ko'; "
                        f"modprobe -S {system.kernel.release} -R net-pf-21")
     _check(set(found.split()) == {f"{modules}/{place}/xrds.ko",
-                                  f"{modules}/{place}/xrds_ib.ko", "xrds"},
+                                  f"{modules}/{place}{ib}/xrds_ib.ko", "xrds"},
            f"modules, and who is AF_RDS:\n{found}")
     depends = system.run(f"modprobe -S {system.kernel.release} "
                          "--show-depends xrds_ib")
@@ -218,7 +219,10 @@ def _make_install(system: System, target: str, clean: set[str]) -> None:
         found = system.run("ls -d /usr/src/xrds-* /var/lib/dkms/xrds/[0-9]*")
         _check(len(found.split()) == 2 and "0.0.1" not in found,
                f"sources and modules of one version:\n{found}")
-    _check_modules(system, "extra/net/xrds" if target == "install" else DKMS)
+    if target == "install":
+        _check_modules(system, "extra/net/xrds", "/ib")
+    else:
+        _check_modules(system, DKMS)
     system.run("xrds-ping --help")
     system.run(f"{make} uninstall")
     _check_clean(system, clean)

@@ -88,7 +88,7 @@ def plant(fault: Fault, top: Path) -> dict[Path, str]:
     Returns what the changed files were before.
     """
     now = {path: path.read_text(encoding="utf-8")
-           for path in sorted((top / PLACE).glob("*.[ch]"))}
+           for path in sorted((top / PLACE).rglob("*.[ch]"))}
     before = dict(now)
     for hunk in fault.hunks:
         path, text = _apply(hunk, now)

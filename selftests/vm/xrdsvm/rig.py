@@ -169,7 +169,7 @@ def build_modules(kernel: Kernel, top: Path = host.TOP) -> list[Path]:
         sidkernel.run_in(kernel.root, "make", f"-j{os.cpu_count()}", *command)
     else:
         make(*command)
-    return sorted(built.glob("*.ko")) + _build_helpers(kernel, top)
+    return sorted(built.rglob("*.ko")) + _build_helpers(kernel, top)
 
 
 def _build_helpers(kernel: Kernel, top: Path) -> list[Path]:
