@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Addresses and the bind table.
+ * Addresses.
  *
  * Inside, an address is an in6_addr (IPv4 mapped) with a scope and a port in
  * host byte order. This file alone knows the sockaddr flavours: everything
  * that comes from user space passes xrds_addr_parse(), everything that goes
  * there is made by xrds_addr_build().
- *
- * A bound socket is found by (address, scope, port) in its namespace's table,
- * under RCU. It enters the table in bind() and leaves it in close(); a lookup
- * takes a reference, and sockets are freed after a grace period.
  */
 #include <linux/in.h>
 #include <linux/inetdevice.h>
@@ -17,21 +13,7 @@
 #include <net/ip.h>
 #include <net/route.h>
 
-#include "sock/sock.h"
 #include "xrds.h"
-
-enum {
-	/* ports 0 (ping) and 1 (probe) cannot be bound */
-	XRDS_PORT_PROBE		= 1,
-	XRDS_PORT_FIRST		= 2,
-};
-
-static const struct rhashtable_params xrds_bind_params = {
-	.key_len	= sizeof(struct xrds_bind_key),
-	.key_offset	= offsetof(struct xrds_sock, bind),
-	.head_offset	= offsetof(struct xrds_sock, bind_node),
-	.automatic_shrinking = true,
-};
 
 /**
  * xrds_addr_parse - read a socket address given by a program
@@ -147,126 +129,4 @@ bool xrds_addr_is_loopback(const struct in6_addr *addr)
 	if (ipv6_addr_v4mapped(addr))
 		return ipv4_is_loopback(addr->s6_addr32[3]);
 	return ipv6_addr_loopback(addr);
-}
-
-/**
- * xrds_bind_init - make a namespace's bind table
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_bind_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->binds, &xrds_bind_params);
-}
-
-/**
- * xrds_bind_exit - free a namespace's bind table
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_bind_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->binds);
-}
-
-static int xrds_bind_insert(struct xrds_sock *xs, const struct xrds_addr *a,
-			    u16 port)
-{
-	xs->bind.addr = a->addr;
-	xs->bind.scope = a->scope;
-	xs->bind.port = port;
-	return rhashtable_lookup_insert_fast(&xs->xn->binds, &xs->bind_node,
-					     xrds_bind_params);
-}
-
-/* Where other families have their automatic ports: below them programs find
- * the ports that they have agreed on.
- */
-static int xrds_bind_insert_any(struct xrds_sock *xs, const struct xrds_addr *a)
-{
-	struct net *net = xs->xn->net;
-	int low, high, ret = -EEXIST;
-	u32 nr, start, i;
-
-	inet_get_local_port_range(net, &low, &high);
-	low = max_t(int, low, XRDS_PORT_FIRST);
-	if (low > high)
-		return ret;
-	nr = high - low + 1;
-	start = get_random_u32();
-	for (i = 0; i < nr && ret == -EEXIST; i++) {
-		u16 port = low + (start + i) % nr;
-
-		if (!inet_is_local_reserved_port(net, port))
-			ret = xrds_bind_insert(xs, a, port);
-		cond_resched();
-	}
-	return ret;
-}
-
-/**
- * xrds_bind_add - enter a socket into the bind table
- * @xs: an unbound socket
- * @a: address; port 0 picks one
- *
- * Context: process, socket locked.
- * Return: 0, -EADDRINUSE, -EINVAL for a reserved port, -ENOMEM.
- */
-int xrds_bind_add(struct xrds_sock *xs, const struct xrds_addr *a)
-{
-	int ret;
-
-	sock_owned_by_me(&xs->sk);
-
-	if (a->port == XRDS_PORT_PROBE)
-		return -EINVAL;
-
-	if (a->port)
-		ret = xrds_bind_insert(xs, a, a->port);
-	else
-		ret = xrds_bind_insert_any(xs, a);
-	if (ret == -EEXIST)
-		return -EADDRINUSE;
-	return ret ? -ENOMEM : 0;
-}
-
-/**
- * xrds_bind_del - take a socket out of the bind table
- * @xs: a bound socket
- *
- * Readers that found it before may still use it until they drop their
- * reference.
- *
- * Context: process.
- */
-void xrds_bind_del(struct xrds_sock *xs)
-{
-	rhashtable_remove_fast(&xs->xn->binds, &xs->bind_node,
-			       xrds_bind_params);
-}
-
-/**
- * xrds_bind_lookup - find who is bound to an address and port
- * @xn: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface of a link-local address, else 0
- * @port: port, host byte order
- *
- * Context: any, under rcu_read_lock().
- * Return: the socket without a reference, or NULL.
- */
-struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
-				   const struct in6_addr *addr, u32 scope,
-				   u16 port)
-{
-	struct xrds_bind_key key = {
-		.addr	= *addr,
-		.scope	= scope,
-		.port	= port,
-	};
-
-	return rhashtable_lookup(&xn->binds, &key, xrds_bind_params);
 }

@@ -332,3 +332,26 @@ void xrds_limit_net_init(struct xrds_net *xn)
 	xn->user_percent = 50;
 	xn->unprivileged = 1;
 }
+
+/**
+ * xrds_limit_sysctl - handler of a bound of what a namespace may cost the host
+ * @table: knob, an unsigned int
+ * @write: or read
+ * @buffer: text
+ * @lenp: its length
+ * @ppos: position in the file
+ *
+ * Such bounds are for who administers the host: anybody may be the
+ * administrator of a namespace of his own.
+ *
+ * Context: process.
+ * Return: 0, -EPERM, or what proc_douintvec_minmax() says.
+ */
+int xrds_limit_sysctl(XRDS_CTL_CONST struct ctl_table *table, int write,
+		      void *buffer, size_t *lenp, loff_t *ppos)
+{
+	if (write && !capable(CAP_NET_ADMIN))
+		return -EPERM;
+	return proc_douintvec_minmax(table, write, buffer, lenp, ppos);
+}
+EXPORT_SYMBOL_GPL(xrds_limit_sysctl);

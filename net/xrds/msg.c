@@ -17,9 +17,8 @@
 #include <linux/sched.h>
 #include <linux/uio.h>
 
-#include "sock/dest.h"
 #include "msg.h"
-#include "rdma/rdma.h"
+#include "upcall.h"
 #include "xrds.h"
 
 enum {
@@ -70,10 +69,7 @@ void xrds_msg_put(struct xrds_msg *msg)
 	for (i = 0; i < msg->nr_bv; i++)
 		put_page(msg->bv[i].bv_page);
 	kfree_skb(msg->skb);
-	if (msg->rop)
-		xrds_rop_put(msg->rop);
-	if (msg->dest)
-		xrds_dest_put(msg->dest);
+	xrds_upcall_msg_free(msg);
 	atomic_dec(&msg->xn->nr_msgs);
 	kfree(msg);
 }

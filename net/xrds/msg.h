@@ -124,12 +124,7 @@ static inline void xrds_msg_get(struct xrds_msg *msg)
 	refcount_inc(&msg->ref);
 }
 
-/* -------------------------------------------------------------- send.c */
-
-int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
-void xrds_send_push(struct xrds_sock *xs);
-
-/* -------------------------------------------------------------- recv.c */
+/* ---------------------------------------------------- on their way in */
 
 /**
  * struct xrds_skb_cb - what a queued message remembers
@@ -192,57 +187,5 @@ static inline struct xrds_skb_trace *xrds_skb_trace(const struct sk_buff *skb)
 {
 	return (struct xrds_skb_trace *)skb->head;
 }
-
-void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
-		   struct sk_buff *skb);
-void xrds_recv_batch(struct xrds_conn *conn, bool on);
-void xrds_recv_ack_work(struct work_struct *work);
-int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
-		 int flags);
-void xrds_recv_purge(struct xrds_sock *xs);
-bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
-bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
-void xrds_recv_shutdown(struct xrds_sock *xs);
-int xrds_recv_inq(struct xrds_sock *xs);
-
-/* ------------------------------------------------------------ sk_err.c */
-
-/* Is there an error, and is it the socket's own? */
-static inline bool xrds_sk_err_ours(const struct sock *sk)
-{
-	return READ_ONCE(sk->sk_err) == ENOBUFS;
-}
-
-int xrds_sk_err_forget(struct xrds_sock *xs, int error);
-
-/* ---------------------------------------------------------- recv_mem.c */
-
-bool xrds_recv_overflows(struct xrds_sock *xs);
-bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb);
-void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
-bool xrds_recv_congests(struct xrds_sock *xs);
-bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
-bool xrds_recv_uncharge_all(struct xrds_sock *xs);
-
-/* -------------------------------------------------------------- pong.c */
-
-void xrds_pong(struct xrds_conn *conn, u16 port);
-
-/* ------------------------------------------------------------- reply.c */
-
-bool xrds_reply_ready(struct xrds_sock *xs, bool marks);
-struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
-				   bool marks);
-int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
-bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb);
-void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
-
-/* ------------------------------------------------------------- trace.c */
-
-void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb);
-int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
-		    struct msghdr *m);
-int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
-int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on);
 
 #endif /* _XRDS_MSG_H */

@@ -220,26 +220,3 @@ int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg)
 	mutex_unlock(&xrds_extra_lock);
 	return ret;
 }
-
-static int xrds_counter_put(void *arg, const struct xrds_counter_row *from)
-{
-	struct rds_info_counter *row = xrds_dump_row(arg);
-
-	if (row) {
-		strscpy((char *)row->name, from->name, sizeof(row->name));
-		row->value = from->value;
-	}
-	return 0;
-}
-
-/**
- * xrds_counters_dump - rows of RDS_INFO_COUNTERS
- * @d: dump
- *
- * Context: process, may sleep.
- * Return: 0 or -ENOMEM.
- */
-int xrds_counters_dump(struct xrds_dump *d)
-{
-	return xrds_counters_each(d->xn, xrds_counter_put, d);
-}

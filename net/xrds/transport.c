@@ -8,7 +8,6 @@
 #include <linux/module.h>
 #include <net/net_namespace.h>
 
-#include "conn/conn.h"
 #include "transport.h"
 #include "xrds.h"
 
@@ -29,45 +28,19 @@ void xrds_transport_register(struct xrds_transport *trans)
 }
 EXPORT_SYMBOL_GPL(xrds_transport_register);
 
-/* A namespace with connections of a transport, with a reference: others come and
- * go while these are waited for. One that is going ends its own.
- */
-static struct net *xrds_transport_net(const struct xrds_transport *trans)
-{
-	struct net *net, *found = NULL;
-
-	down_read(&net_rwsem);
-	for_each_net(net) {
-		if (xrds_conns_gone(xrds_net(net), trans))
-			continue;
-		found = maybe_get_net(net);
-		if (found)
-			break;
-	}
-	up_read(&net_rwsem);
-	return found;
-}
-
 /**
- * xrds_transport_unregister - withdraw a transport and end its connections
- * @trans: transport without bound sockets
+ * xrds_transport_unregister - withdraw a transport
+ * @trans: transport without bound sockets; xrds_conn_end_transport() follows
  *
- * Context: process, may sleep; the module is on its way out.
+ * Context: process.
  */
 void xrds_transport_unregister(struct xrds_transport *trans)
 {
-	struct net *net;
-
 	down_write(&xrds_transport_lock);
 	list_del(&trans->node);
 	/* peers that have more for us dial again as soon as we have closed */
 	WRITE_ONCE(trans->leaving, true);
 	up_write(&xrds_transport_lock);
-
-	while ((net = xrds_transport_net(trans))) {
-		xrds_conn_destroy_all(xrds_net(net), trans);
-		put_net(net);
-	}
 }
 EXPORT_SYMBOL_GPL(xrds_transport_unregister);
 

@@ -1,20 +1,495 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Transports: what carries messages between two nodes, as the core sees it.
+ * The seam between connections and transports, which carry messages between two
+ * nodes: the objects that pass it, the operations of a transport, and the API,
+ * which is all that a transport may call.
  *
  * Loopback is always there; RDMA registers when its module is loaded. The core
- * calls a transport by its operations only, and a transport calls the core: of
- * messages, acknowledgments, the ends of ops, and events of its endpoints.
+ * calls a transport by its operations only.
  */
 #ifndef _XRDS_TRANSPORT_H
 #define _XRDS_TRANSPORT_H
 
+#include <linux/bvec.h>
 #include <linux/list.h>
 #include <linux/net.h>
+#include <linux/refcount.h>
+#include <linux/rhashtable.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
 
+#include "msg.h"
 #include "xrds.h"
 
-struct xrds_request;
+/* --------------------------------------------------------- a connection */
+
+/* States of a connection. Only its work item writes them.
+ *
+ *   DOWN -> RESOLVING -> CONNECTING -> WAIT_CTS -> UP -> CLOSING -> DOWN
+ *
+ * The side that ends a connection is CLOSING, the other one PARTING.
+ * A request that is accepted goes from DOWN to CONNECTING. Every error leads
+ * to DOWN, from where a new attempt starts when something is queued. DEAD is
+ * final: the table no longer has the connection.
+ */
+enum xrds_state {
+#define X(sym, text) XRDS_ST_##sym
+#include "list_states.h"
+#undef X
+	XRDS_ST_NR
+};
+
+enum xrds_event {
+#define X(sym, text) XRDS_EV_##sym
+#include "list_events.h"
+#undef X
+	XRDS_EV_NR
+};
+
+/**
+ * struct xrds_conn_key - which connection
+ * @laddr:	local address, IPv4 mapped
+ * @faddr:	foreign address, IPv4 mapped
+ * @scope:	interface index of link-local addresses, else 0
+ * @tos:	type of service
+ * @lane:	number among the connections of the pair
+ * @loop:	served by the loopback transport
+ * @zero:	no padding in a key
+ */
+struct xrds_conn_key {
+	struct in6_addr laddr;
+	struct in6_addr faddr;
+	u32	scope;
+	u8	tos;
+	u8	lane;
+	u8	loop;
+	u8	zero;
+};
+
+/**
+ * struct xrds_request - a peer's request that waits for the worker
+ * @epoch:	of struct xrds_wire_priv
+ * @classic:	in a classic version
+ *
+ * Transports embed it as the first member of their own structure.
+ */
+struct xrds_request {
+	u8 epoch;
+	bool classic;
+};
+
+enum {
+	XRDS_CONG_PENDING	= 32,	/* ports of one delta update */
+	XRDS_CTL_INLINE_BYTES	= 208,	/* largest payload of xmit_ctl() */
+	/* streams that are told apart, by hash, when small messages pass */
+	XRDS_BULK_STREAMS_BITS	= 6,
+	XRDS_BULK_STREAMS	= 1 << XRDS_BULK_STREAMS_BITS,
+};
+
+/**
+ * struct xrds_closing - how far the orderly end of a connection has got, and
+ *	what comes after it; all of it is the worker's
+ * @kill:	the connection ends for good
+ * @removed:	its device goes away
+ * @idle:	it was idle
+ * @answered:	the peer's BYE_ACK has come
+ * @peer:	the peer's BYE has come
+ * @gone:	the peer has disconnected
+ */
+struct xrds_closing {
+	bool kill;
+	bool removed;
+	bool idle;
+	bool answered;
+	bool peer;
+	bool gone;
+};
+
+/**
+ * struct xrds_quiet - since when a connection is idle; all of it is the
+ *	worker's
+ * @tx_seq:	conn->tx_seq when it was looked at last
+ * @rx_next:	the same of conn->rx_next
+ * @since:	jiffies when it was found changed, or went DOWN
+ */
+struct xrds_quiet {
+	u64 tx_seq;
+	u64 rx_next;
+	unsigned long since;
+};
+
+/**
+ * struct xrds_classic - what is different toward a peer that speaks a classic
+ *	version, see classic.c
+ * @on:		the endpoint speaks one, or the last one did; worker, while
+ *		nothing can be posted; also read without a lock
+ * @heard:	the last message of the peer was in one; receive path
+ * @numbered:	@tx_seq has been set ahead for such peers; worker
+ * @old_offer:	the peer has refused our request without a reason that we know:
+ *		the next one offers the oldest version; worker, and the
+ *		transport while it asks
+ * @confirmed:	acknowledgment that the peer's device has taken; completions
+ * @ack:	what the peer has acknowledged in its request or reply; worker
+ */
+struct xrds_classic {
+	bool on;
+	bool heard;
+	bool numbered;
+	bool old_offer;
+	u64 confirmed;
+	u64 ack;
+};
+
+/**
+ * struct xrds_conn - the reliable connection between two nodes
+ * @node:	in xn->conns until dead
+ * @key:	which
+ * @xn:		namespace
+ * @user:	who has it made, with a reference; NULL: its peer
+ * @list:	in xn->conn_list; xn->lock, RCU readers
+ * @ref:	the table's, one for pending work, and each user's
+ * @rcu:	for lookups
+ * @trans:	transport
+ * @work:	the state worker; the only writer of @state
+ * @state:	enum xrds_state
+ * @deadline:	jiffies when @state times out, 0: never; worker
+ * @backoff_ms:	delay after the next failure; worker
+ * @backing_off: DOWN, and @deadline is when to dial again; worker
+ * @beat_at:	jiffies when the next heartbeat is due, 0: never; worker
+ * @closing:	see there
+ * @quiet:	see there
+ * @settled:	the last endpoint ended in order, so that neither side has
+ *		anything to ask the other's memory for; worker
+ * @epoch:	times it came up, see struct xrds_wire_priv; worker
+ * @dialled:	this side sent the request; worker
+ * @failed:	the last attempt failed; worker
+ * @retries:	attempts that failed since it was up last; worker
+ * @nr_refused:	times since then that the peer has refused a request for which
+ *		another one was to come; worker
+ * @crossed:	a request was refused as crossing since it came up; worker
+ * @classic:	see there
+ * @inc:	our incarnation; random, never 0, constant
+ * @events:	bit mask of enum xrds_event; @lock
+ * @ep_gen:	generation of the endpoint; events of earlier ones are
+ *		ignored; @lock
+ * @error:	reason of XRDS_EV_ERROR, negative errno; @lock
+ * @pending:	request that waits for the worker, owned by the transport;
+ *		@lock
+ * @no_bundles:	there was no memory to take one apart, so we want none any more;
+ *		written by the receive path, read when an endpoint is made
+ * @hello:	the peer's clear-to-send; written by the receive path before
+ *		XRDS_EV_CTS, read by the worker after it
+ * @tx_lock:	L2
+ * @ep:		the transport's endpoint, NULL without; @tx_lock
+ * @tx_open:	messages may be posted; @tx_lock
+ * @tx_bundles:	several messages may go together; @tx_lock
+ * @tx_bulk:	large message that the transport has in part, with a reference,
+ *		or NULL; written under @tx_lock and @lock
+ * @tx_seq:	last sequence number given out; @tx_lock
+ * @tx_beat_due: a heartbeat must be sent; @tx_lock
+ * @tx_ask_due:	an acknowledgment must be asked for; written under @tx_lock,
+ *		set under @lock as well
+ * @tx_asked:	number of the last message that was in front of such a question;
+ *		written under @tx_lock while @tx_ask_due
+ * @tx_closing:	no message is sent any more; @tx_lock
+ * @tx_bye:	XRDS_CTL_BYE or XRDS_CTL_BYE_ACK, which is due, or 0; @tx_lock
+ * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
+ *		flag, set by the receive path
+ * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
+ * @lock:	L3
+ * @sendq:	not handed to the transport, oldest first; @lock
+ * @bulkq:	large ones, and what must not pass them, oldest first; the
+ *		transport may have the first in part; @lock
+ * @nr_bulk:	large ones on @bulkq; @lock
+ * @bulk_over:	messages with more payload are large, bytes; @lock
+ * @stamp:	messages queued, ever; @lock
+ * @bulk_last:	the last one that was put on @bulkq, by streams; @lock
+ * @inflight:	handed over and not acknowledged, by sequence; @lock
+ * @acked:	highest acknowledgment taken; @lock
+ * @ops:	ops of messages in the three queues, oldest first; @lock
+ * @nr_new:	messages in the three queues without a number yet; @lock
+ * @kmsgs:	messages of the kernel itself in the three queues; @lock
+ * @tx_peer_inc: incarnation of the peer that @inflight was sent to, 0: none
+ *		yet; @tx_lock
+ * @tx_unasked:	messages sent since one asked for an acknowledgment; @tx_lock
+ * @ctl_msg:	a control message too large for xmit_ctl() that waits for
+ *		room; @tx_lock
+ * @peer_inc:	incarnation that @rx_next belongs to, 0: none yet; written by
+ *		the receive path
+ * @reborn:	jiffies when the peer came back without the sockets it had, 0:
+ *		it has not; written by the receive path
+ * @rx_next:	next sequence number expected; receive path
+ * @rx_stopped:	a message was refused, and so is what follows it on this
+ *		endpoint; receive path
+ * @rx_ack:	what is to be acknowledged, 0: nothing; receive path, reset by
+ *		the worker when there is none
+ * @rx_unacked_msgs: received since the last acknowledgment; receive path
+ * @rx_unacked_bytes: the same in bytes
+ * @rx_batch:	more messages are about to come at once; receive path
+ * @rx_batch_ack: one of them has asked for an acknowledgment; receive path
+ * @ack_work:	sends an acknowledgment that found no data to ride on
+ * @push_work:	posts what a sendmmsg() has left behind; with a reference
+ * @cong:	congested ports of the peer, as values; its own lock
+ * @users:	destinations that refer to this connection; @lock
+ * @cong_waiters: destinations that were refused for them; @lock
+ * @cong_ports:	our ports whose state must be told; @lock
+ * @cong_nr:	entries of @cong_ports; @lock
+ * @cong_full:	all state must be told; @lock
+ * @cong_rx:	congestion updates that wait for the worker
+ * @up_at:	jiffies when it last came up; worker
+ * @asked_at:	jiffies when it last sent a request; worker
+ */
+struct xrds_conn {
+	struct rhash_head node;
+	struct xrds_conn_key key;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	struct list_head list;
+	refcount_t ref;
+	struct rcu_head rcu;
+	const struct xrds_transport *trans;
+
+	struct delayed_work work;
+	enum xrds_state state;
+	unsigned long deadline;
+	unsigned int backoff_ms;
+	bool backing_off;
+	unsigned long beat_at;
+	struct xrds_closing closing;
+	struct xrds_quiet quiet;
+	bool settled;
+	u8 epoch;
+	bool dialled;
+	bool failed;
+	u32 retries;
+	u32 nr_refused;
+	bool crossed;
+	struct xrds_classic classic;
+	u64 inc;
+
+	/* tx */
+	spinlock_t tx_lock;		/* L2 */
+	void *ep;
+	bool tx_open;
+	bool tx_bundles;
+	struct xrds_msg *tx_bulk;
+	u64 tx_seq;
+	u64 tx_ack_sent;
+	u64 tx_peer_inc;
+	u64 tx_asked;
+	u32 tx_unasked;
+	bool tx_beat_due;
+	bool tx_ask_due;
+	bool tx_closing;
+	u8 tx_bye;
+	unsigned long tx_ack_due;
+	struct xrds_msg *ctl_msg;
+
+	spinlock_t lock ____cacheline_aligned_in_smp;	/* L3 */
+	u32 events;
+	u32 ep_gen;
+	int error;
+	struct xrds_request *pending;
+	bool no_bundles;
+	struct list_head sendq;
+	struct list_head bulkq;
+	struct list_head inflight;
+	struct list_head ops;
+	u32 nr_bulk;
+	u32 bulk_over;
+	u32 stamp;
+	u32 bulk_last[XRDS_BULK_STREAMS];
+	u64 acked;
+	u64 nr_new;
+	u32 kmsgs;
+	struct list_head users;
+	struct list_head cong_waiters;
+	u16 cong_ports[XRDS_CONG_PENDING];
+	u8 cong_nr;
+	bool cong_full;
+
+	/* rx */
+	struct xrds_wire_hello hello ____cacheline_aligned_in_smp;
+	u64 peer_inc;
+	unsigned long reborn;
+	u64 rx_next;
+	bool rx_stopped;
+	u64 rx_ack;
+	u32 rx_unacked_msgs;
+	u32 rx_unacked_bytes;
+	bool rx_batch;
+	bool rx_batch_ack;
+	struct delayed_work ack_work;
+	struct delayed_work push_work;
+	struct xarray cong;
+	struct sk_buff_head cong_rx;
+	unsigned long up_at;
+	unsigned long asked_at;
+};
+
+/* Addresses of a message that the peer has sent: over loopback the connection
+ * is the sender's.
+ */
+static inline const struct in6_addr *
+xrds_conn_rx_daddr(const struct xrds_conn *conn)
+{
+	return conn->key.loop ? &conn->key.faddr : &conn->key.laddr;
+}
+
+static inline const struct in6_addr *
+xrds_conn_rx_saddr(const struct xrds_conn *conn)
+{
+	return conn->key.loop ? &conn->key.laddr : &conn->key.faddr;
+}
+
+/* ---------------------------------------------- memory regions, RDMA ops */
+
+/**
+ * struct xrds_pin - pinned memory of a process
+ * @pages:	pages
+ * @nr_pages:	how many; charged to @mm
+ * @bv:		the bytes in them
+ * @nr_bv:	how many pieces
+ * @bytes:	sum of all
+ * @write:	pinned for writing
+ * @mm:		whose memory it is
+ * @xn:		namespace that it is charged to
+ * @user:	and the user, with a reference
+ * @work:	gives it back
+ */
+struct xrds_pin {
+	struct page **pages;
+	unsigned int nr_pages;
+	struct bio_vec *bv;
+	unsigned int nr_bv;
+	u64 bytes;
+	bool write;
+	struct mm_struct *mm;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	struct work_struct work;
+};
+
+/**
+ * struct xrds_mr_key - key of the table of memory regions
+ * @addr:	address the owner is bound to
+ * @rkey:	key that peers use
+ */
+struct xrds_mr_key {
+	struct in6_addr addr;
+	u32 rkey;
+};
+
+/**
+ * struct xrds_mr - a memory region
+ * @node:	in xn->mrs while @linked
+ * @key:	which
+ * @xn:		namespace
+ * @user:	on whose account it is, with a reference
+ * @xs:		owner; no reference, closing it ends the region
+ * @xs_node:	in xs->mrs while @linked; xs->lock
+ * @linked:	found by lookups; xs->lock
+ * @ref:	the table's, and those of accesses over loopback
+ * @rcu:	for lookups
+ * @work:	ends a region that was used
+ * @trans:	transport it is registered with
+ * @pin:	memory
+ * @offset:	where in the key's address space the memory begins
+ * @write:	peers may write
+ * @use_once:	ends when it was used
+ * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for,
+ *		whatever that takes; set by who registers or ends it
+ * @lock:	loopback: guards access and @dead
+ * @dead:	loopback: the key is void; @lock
+ * @priv:	the transport's
+ */
+struct xrds_mr {
+	struct rhash_head node;
+	struct xrds_mr_key key;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	struct xrds_sock *xs;
+	struct list_head xs_node;
+	bool linked;
+	refcount_t ref;
+	struct rcu_head rcu;
+	struct work_struct work;
+	const struct xrds_transport *trans;
+	struct xrds_pin *pin;
+	u32 offset;
+	bool write;
+	bool use_once;
+	bool invalidate;
+	spinlock_t lock;		/* access over loopback, dead */
+	bool dead;
+	void *priv;
+};
+
+enum xrds_rop_op {
+	XRDS_ROP_READ,		/* from the peer's memory into ours */
+	XRDS_ROP_WRITE,		/* from ours into the peer's */
+	XRDS_ROP_FADD,		/* fetch and add, at the peer's */
+	XRDS_ROP_CSWP,		/* compare and swap, at the peer's */
+};
+
+/**
+ * struct xrds_rop - an RDMA op or atomic
+ * @node:	in to->ops, from its issue until it leaves; xs->lock
+ * @conn_node:	in conn->ops while @msg is in a queue of it; conn->lock
+ * @msg:	immediate message, whose the op is; conn->lock
+ * @notice_node: in xs->notices; xs->lock
+ * @ref:	the message's, the FIFO's, the notice's
+ * @xs:		socket, with a reference
+ * @to:		node it goes to
+ * @pin:	local memory
+ * @id:		identifier; 0 until issued; xs->lock
+ * @token:	the program's name for it
+ * @raddr:	remote address
+ * @rkey:	remote key
+ * @op:		enum xrds_rop_op
+ * @masked:	an atomic with masks
+ * @notify:	the program wants a notice
+ * @silent:	the immediate message is not delivered
+ * @fence:	the immediate message waits for the op
+ * @id_asked:	the program was told the identifier
+ * @done:	has ended; xs->lock
+ * @status:	how; before that what the transport knows of a failure
+ * @compare_add: operand of an atomic
+ * @swap:	operand of an atomic
+ * @compare_mask: mask of an atomic
+ * @swap_mask:	mask of an atomic
+ * @priv:	the transport's, freed with the op by kvfree(): its module may have
+ *		gone by then
+ */
+struct xrds_rop {
+	struct list_head node;
+	struct list_head conn_node;
+	struct xrds_msg *msg;
+	struct list_head notice_node;
+	refcount_t ref;
+	struct xrds_sock *xs;
+	struct xrds_node *to;
+	struct xrds_pin *pin;
+	u64 id;
+	u64 token;
+	u64 raddr;
+	u32 rkey;
+	u8 op;
+	bool masked;
+	bool notify;
+	bool silent;
+	bool fence;
+	bool id_asked;
+	bool done;
+	s32 status;
+	u64 compare_add;
+	u64 swap;
+	u64 compare_mask;
+	u64 swap_mask;
+	void *priv;
+};
 
 /* ----------------------------------------------------------- transport */
 
@@ -205,6 +680,58 @@ struct xrds_transport {
 	int (*device)(const struct net *net, unsigned int nr,
 		      struct xrds_device_detail *d);
 };
+
+/* ---------------------------------------- the API: what a transport calls */
+
+/* conn/ */
+struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
+				 const struct xrds_conn_key *key);
+struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
+				    const struct xrds_conn_key *key,
+				    const struct xrds_transport *trans,
+				    gfp_t gfp);
+void xrds_conn_get(struct xrds_conn *conn);
+void xrds_conn_put(struct xrds_conn *conn);
+void xrds_conn_event(struct xrds_conn *conn, enum xrds_event ev);
+void xrds_conn_ep_event(struct xrds_conn *conn, u32 gen, enum xrds_event ev,
+			int error);
+void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
+			  enum xrds_wire_err err);
+bool xrds_conn_request(struct xrds_conn *conn, struct xrds_request *req);
+struct xrds_request *xrds_conn_take_pending(struct xrds_conn *conn);
+void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
+		     const struct xrds_wire_hello *hello);
+void xrds_conn_fill_hello(struct xrds_conn *conn,
+			  struct xrds_wire_hello *hello);
+void xrds_conn_end_transport(const struct xrds_transport *trans);
+void xrds_conn_destroy_all(struct xrds_net *xn,
+			   const struct xrds_transport *trans);
+bool xrds_conns_orphaned(const struct xrds_net *xn);
+void xrds_classic_heard(struct xrds_conn *conn);
+void xrds_classic_confirm(struct xrds_conn *conn, u64 ack);
+void xrds_classic_start(struct xrds_conn *conn, u32 gen, u64 ack);
+u64 xrds_classic_ack(const struct xrds_conn *conn);
+void xrds_xmit_pump(struct xrds_conn *conn);
+bool xrds_xmit_wanted(const struct xrds_conn *conn);
+bool xrds_xmit_waits(struct xrds_conn *conn, u32 room);
+struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room);
+u64 xrds_xmit_ack_value(struct xrds_conn *conn);
+void xrds_xmit_need_ack(struct xrds_conn *conn);
+int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
+void xrds_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		   struct sk_buff *skb);
+void xrds_recv_batch(struct xrds_conn *conn, bool on);
+void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
+		    struct sk_buff *skb);
+
+/* rdma/ */
+void xrds_rop_done(struct xrds_rop *rop, s32 status);
+struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
+			     u32 rkey);
+void xrds_mr_put(struct xrds_mr *mr);
+void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey);
+void xrds_mr_flush(void);
 
 /* transport.c */
 void xrds_transport_register(struct xrds_transport *trans);

@@ -47,6 +47,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <net/ipv6.h>
+#include <net/netns/generic.h>
 #include <net/sock.h>
 
 #include "compat.h"
@@ -156,6 +157,8 @@ bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
 		     enum xrds_limit l, u32 quarters);
 bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user);
 void xrds_limit_net_init(struct xrds_net *xn);
+int xrds_limit_sysctl(XRDS_CTL_CONST struct ctl_table *table, int write,
+		      void *buffer, size_t *lenp, loff_t *ppos);
 
 /* ------------------------------------------------------- per namespace */
 
@@ -267,7 +270,14 @@ struct xrds_net {
 	unsigned int loop_bounce_ms;
 };
 
-struct xrds_net *xrds_net(const struct net *net);
+/* main.c */
+extern unsigned int xrds_net_id;
+
+/* Our state of a network namespace; valid as long as it and the module. */
+static inline struct xrds_net *xrds_net(const struct net *net)
+{
+	return net_generic(net, xrds_net_id);
+}
 
 static inline void xrds_count(struct xrds_net *xn, enum xrds_counter c)
 {
@@ -279,12 +289,6 @@ static inline void xrds_count_add(struct xrds_net *xn, enum xrds_counter c,
 {
 	this_cpu_add(xn->counters->v[c], n);
 }
-
-/* sysctl.c */
-int xrds_sysctl_net_init(struct xrds_net *xn);
-void xrds_sysctl_net_exit(struct xrds_net *xn);
-int xrds_sysctl_bound(XRDS_CTL_CONST struct ctl_table *table, int write,
-		      void *buffer, size_t *lenp, loff_t *ppos);
 
 /* stats.c */
 void xrds_counters_register(struct xrds_extra_counters *extra);
@@ -308,7 +312,6 @@ struct xrds_counter_row {
 typedef int (*xrds_counter_fn)(void *arg, const struct xrds_counter_row *row);
 
 int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg);
-int xrds_counters_dump(struct xrds_dump *d);
 const char *xrds_counter_name(enum xrds_counter c);
 
 /* -------------------------------------------------------------- info.c */
@@ -334,13 +337,6 @@ struct xrds_dump {
 void *xrds_dump_row(struct xrds_dump *d);
 int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
 			 int __user *optlen);
-
-/* ----------------------------------------------------------- netlink.c */
-
-int xrds_nl_init(void);
-void xrds_nl_exit(void);
-void xrds_nl_conn_up(struct xrds_conn *conn);
-void xrds_nl_conn_down(struct xrds_conn *conn, unsigned int reason, int error);
 
 /* -------------------------------------------------------------- addr.c */
 
@@ -372,13 +368,5 @@ int xrds_addr_parse(struct xrds_addr *out, const void *sa, int len);
 int xrds_addr_check_dest(const struct xrds_addr *a);
 int xrds_addr_build(const struct xrds_addr *a, struct sockaddr_storage *ss);
 bool xrds_addr_is_loopback(const struct in6_addr *addr);
-
-int xrds_bind_init(struct xrds_net *xn);
-void xrds_bind_exit(struct xrds_net *xn);
-int xrds_bind_add(struct xrds_sock *xs, const struct xrds_addr *a);
-void xrds_bind_del(struct xrds_sock *xs);
-struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
-				   const struct in6_addr *addr, u32 scope,
-				   u16 port);
 
 #endif /* _XRDS_H */

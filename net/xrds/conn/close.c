@@ -459,7 +459,7 @@ void xrds_close_rest(struct xrds_conn *conn)
 {
 	bool known = conn->peer_inc || conn->classic.heard;
 	bool free = conn->settled || conn->key.loop || !known ||
-		    !xrds_conn_has_socks(conn);
+		    !xrds_bind_used(conn->xn, &conn->key.laddr);
 
 	if (free && (xrds_close_stranger(conn) || xrds_close_quiet(conn)) &&
 	    xrds_close_forget(conn))

@@ -40,20 +40,6 @@ enum {
 	XRDS_CONG_BATCH		= 4,
 };
 
-static bool xrds_cong_port_state(struct xrds_net *xn,
-				 const struct in6_addr *addr, u32 scope,
-				 u16 port)
-{
-	struct xrds_sock *xs;
-	bool congested;
-
-	rcu_read_lock();
-	xs = xrds_bind_lookup(xn, addr, scope, port);
-	congested = xs && READ_ONCE(xs->congested);
-	rcu_read_unlock();
-	return congested;
-}
-
 /**
  * xrds_cong_blocked - does the peer refuse messages to a port?
  * @conn: connection
@@ -69,7 +55,7 @@ bool xrds_cong_blocked(struct xrds_conn *conn, u16 port)
 	 */
 	if (conn->key.loop)
 		return !list_empty(&conn->xn->cong_socks) &&
-		       xrds_cong_port_state(conn->xn, &conn->key.faddr,
+		       xrds_bind_congested(conn->xn, &conn->key.faddr,
 					    conn->key.scope, port);
 	return !xa_empty(&conn->cong) && xa_load(&conn->cong, port);
 }
@@ -271,7 +257,7 @@ int xrds_cong_xmit(struct xrds_conn *conn)
 	xrds_wire_cong_begin(buf, 0, nr);
 	for (i = 0; i < nr; i++)
 		xrds_wire_cong_put(buf, i, ports[i],
-				   xrds_cong_port_state(conn->xn,
+				   xrds_bind_congested(conn->xn,
 							&conn->key.laddr,
 							conn->key.scope,
 							ports[i]));

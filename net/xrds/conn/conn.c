@@ -519,31 +519,6 @@ void xrds_conn_break_all(struct xrds_net *xn)
 	rcu_read_unlock();
 }
 
-/**
- * xrds_conn_has_socks - is a socket bound to this end of a connection?
- * @conn: connection
- *
- * Context: process.
- * Return: whether one is.
- */
-bool xrds_conn_has_socks(const struct xrds_conn *conn)
-{
-	struct xrds_net *xn = conn->xn;
-	struct xrds_sock *xs;
-	bool found = false;
-
-	spin_lock_bh(&xn->lock);
-	list_for_each_entry(xs, &xn->socks, xn_node) {
-		if (!xrds_sk_bound(xs) ||
-		    !ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr))
-			continue;
-		found = true;
-		break;
-	}
-	spin_unlock_bh(&xn->lock);
-	return found;
-}
-
 /* ------------------------------------------------------------ namespace */
 
 /* Can a connection deliver what is queued? It is up, or about to be, and has not
@@ -723,3 +698,39 @@ void xrds_conn_exit(void)
 {
 	destroy_workqueue(xrds_conn_wq);
 }
+
+/* A namespace with connections of a transport, with a reference: others come and
+ * go while these are waited for. One that is going ends its own.
+ */
+static struct net *xrds_conn_net_of(const struct xrds_transport *trans)
+{
+	struct net *net, *found = NULL;
+
+	down_read(&net_rwsem);
+	for_each_net(net) {
+		if (xrds_conns_gone(xrds_net(net), trans))
+			continue;
+		found = maybe_get_net(net);
+		if (found)
+			break;
+	}
+	up_read(&net_rwsem);
+	return found;
+}
+
+/**
+ * xrds_conn_end_transport - end the connections of a transport
+ * @trans: transport that was unregistered
+ *
+ * Context: process, may sleep; the module is on its way out.
+ */
+void xrds_conn_end_transport(const struct xrds_transport *trans)
+{
+	struct net *net;
+
+	while ((net = xrds_conn_net_of(trans))) {
+		xrds_conn_destroy_all(xrds_net(net), trans);
+		put_net(net);
+	}
+}
+EXPORT_SYMBOL_GPL(xrds_conn_end_transport);

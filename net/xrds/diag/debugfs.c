@@ -9,6 +9,7 @@
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
 
+#include "diag/diag.h"
 #include "conn/conn.h"
 #include "xrds.h"
 

@@ -24,6 +24,7 @@
  */
 #include <linux/module.h>
 
+#include "diag/diag.h"
 #include "diag/netlink.h"
 
 enum { XRDS_NL_GROUP_CONN };

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/sysctl.h>
 
+#include "diag/diag.h"
 #include "conn/conn.h"
 #include "xrds.h"
 
@@ -30,35 +31,12 @@ static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 	return ret;
 }
 
-/**
- * xrds_sysctl_bound - handler of a bound of what a namespace may cost the host
- * @table: knob, an unsigned int
- * @write: or read
- * @buffer: text
- * @lenp: its length
- * @ppos: position in the file
- *
- * Such bounds are for who administers the host: anybody may be the
- * administrator of a namespace of his own.
- *
- * Context: process.
- * Return: 0, -EPERM, or what proc_douintvec_minmax() says.
- */
-int xrds_sysctl_bound(XRDS_CTL_CONST struct ctl_table *table, int write,
-		      void *buffer, size_t *lenp, loff_t *ppos)
-{
-	if (write && !capable(CAP_NET_ADMIN))
-		return -EPERM;
-	return proc_douintvec_minmax(table, write, buffer, lenp, ppos);
-}
-EXPORT_SYMBOL_GPL(xrds_sysctl_bound);
-
 /* In the templates @data is an offset into struct xrds_net. */
 #define XRDS_KNOB(_name, _field, _min, _max) \
 	XRDS_KNOB_BY(proc_douintvec_minmax, _name, _field, _min, _max)
 
 #define XRDS_BOUND(_name, _field, _min, _max) \
-	XRDS_KNOB_BY(xrds_sysctl_bound, _name, _field, _min, _max)
+	XRDS_KNOB_BY(xrds_limit_sysctl, _name, _field, _min, _max)
 
 #define XRDS_KNOB_BY(_handler, _name, _field, _min, _max) { \
 	.procname	= _name, \

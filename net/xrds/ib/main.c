@@ -93,7 +93,7 @@ enum {
 	XRDS_IB_SYSCTL_BY(proc_douintvec_minmax, _name, _field, _min, _max)
 
 #define XRDS_IB_BOUND(_name, _field, _min, _max)			\
-	XRDS_IB_SYSCTL_BY(xrds_sysctl_bound, _name, _field, _min, _max)
+	XRDS_IB_SYSCTL_BY(xrds_limit_sysctl, _name, _field, _min, _max)
 
 #define XRDS_IB_SYSCTL_BY(_handler, _name, _field, _min, _max)		\
 	{								\
@@ -332,6 +332,7 @@ static void __exit xrds_ib_exit(void)
 {
 	xrds_counters_unregister(&xrds_ib_counters);
 	xrds_transport_unregister(&xrds_ib_transport);
+	xrds_conn_end_transport(&xrds_ib_transport);
 	unregister_pernet_subsys(&xrds_ib_net_ops);
 	xrds_ib_id_exit();
 	xrds_ib_dev_exit();

@@ -139,7 +139,6 @@ void xrds_dest_unlink(struct xrds_dest *dest);
 void xrds_dest_release(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn_now(struct xrds_dest *dest);
-void xrds_dest_forget_conn(struct xrds_conn *conn);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
@@ -153,7 +152,6 @@ int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
 void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked);
 void xrds_dest_eos_done(struct xrds_dest *dest);
-void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
 bool xrds_dest_can_promise(struct xrds_dest *dest);
 void xrds_dest_promise(struct xrds_dest *dest);
 void xrds_dest_renew_promise(struct xrds_dest *dest);
@@ -220,7 +218,6 @@ void xrds_source_exit(struct xrds_net *xn);
 bool xrds_source_hear(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      unsigned long reborn);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
-void xrds_source_lost_all(struct xrds_conn *conn);
 void xrds_source_free_all(struct xrds_sock *xs);
 
 #endif /* _XRDS_DEST_H */

@@ -423,13 +423,30 @@ struct xrds_dump_kind {
 	bool v6;
 };
 
+static int xrds_dump_counter(void *arg, const struct xrds_counter_row *from)
+{
+	struct rds_info_counter *row = xrds_dump_row(arg);
+
+	if (row) {
+		strscpy((char *)row->name, from->name, sizeof(row->name));
+		row->value = from->value;
+	}
+	return 0;
+}
+
+/* The counters, those of transports included. */
+static int xrds_dump_counters(struct xrds_dump *d)
+{
+	return xrds_counters_each(d->xn, xrds_dump_counter, d);
+}
+
 #define XRDS_DUMP(_what, _walk, _row, _v6) \
 	[(_what) - RDS_INFO_FIRST] = { \
 		.walk = _walk, .each = sizeof(struct _row), .v6 = _v6 }
 
 static const struct xrds_dump_kind
 xrds_dump_kinds[RDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
-	XRDS_DUMP(RDS_INFO_COUNTERS, xrds_counters_dump,
+	XRDS_DUMP(RDS_INFO_COUNTERS, xrds_dump_counters,
 		  rds_info_counter, false),
 	XRDS_DUMP(RDS_INFO_CONNECTIONS, xrds_dump_conns,
 		  rds_info_connection, false),

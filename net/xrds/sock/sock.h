@@ -199,7 +199,12 @@ static inline bool xrds_sk_bound(const struct xrds_sock *xs)
 	return smp_load_acquire(&xs->bound);
 }
 
-/* ------------------------------------------------------------ linger.c */
+/* ------------------------------------------------------------ socket.c */
+
+extern struct proto xrds_socket_proto;
+extern const struct net_proto_family xrds_socket_family;
+
+/* ------------------------------------------------------------- close.c */
 
 void xrds_linger_begin(struct xrds_sock *xs);
 void xrds_linger_wait(struct xrds_sock *xs);
@@ -207,11 +212,72 @@ void xrds_linger_start(struct xrds_sock *xs);
 void xrds_linger_drained(struct xrds_sock *xs);
 void xrds_linger_work(struct work_struct *work);
 
-/* --------------------------------------------------------------- opt.c */
+/* ----------------------------------------------------------- sockopt.c */
 
 int xrds_setsockopt(struct socket *sock, int level, int optname,
 		    sockptr_t optval, unsigned int optlen);
 int xrds_getsockopt(struct socket *sock, int level, int optname,
 		    char __user *optval, int __user *optlen);
+
+/* -------------------------------------------------------------- bind.c */
+
+int xrds_bind_init(struct xrds_net *xn);
+void xrds_bind_exit(struct xrds_net *xn);
+int xrds_bind_add(struct xrds_sock *xs, const struct xrds_addr *a);
+void xrds_bind_del(struct xrds_sock *xs);
+struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
+				   const struct in6_addr *addr, u32 scope,
+				   u16 port);
+
+/* -------------------------------------------------------------- send.c */
+
+int xrds_sendmsg(struct socket *sock, struct msghdr *msg, size_t len);
+void xrds_send_push(struct xrds_sock *xs);
+
+/* -------------------------------------------------------------- recv.c */
+
+int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
+		 int flags);
+void xrds_recv_purge(struct xrds_sock *xs);
+bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
+void xrds_recv_shutdown(struct xrds_sock *xs);
+int xrds_recv_inq(struct xrds_sock *xs);
+
+/* ------------------------------------------------------------ sk_err.c */
+
+/* Is there an error, and is it the socket's own? */
+static inline bool xrds_sk_err_ours(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_err) == ENOBUFS;
+}
+
+int xrds_sk_err_forget(struct xrds_sock *xs, int error);
+
+/* ------------------------------------------------------------ rcvbuf.c */
+
+bool xrds_recv_overflows(struct xrds_sock *xs);
+bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_recv_congests(struct xrds_sock *xs);
+bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_recv_uncharge_all(struct xrds_sock *xs);
+
+/* ------------------------------------------------------------- reply.c */
+
+bool xrds_reply_ready(struct xrds_sock *xs, bool marks);
+struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
+				   bool marks);
+int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
+bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb);
+void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
+
+/* --------------------------------------------------------- timestamp.c */
+
+void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb);
+int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
+		    struct msghdr *m);
+int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
+int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on);
 
 #endif /* _XRDS_SOCK_H */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The socket family: life of a socket, the calls that are not send, receive or
- * options, namespaces, and the module.
+ * Sockets: their life, and the calls that are not send, receive or options.
  *
  * A socket is made by socket(), bound once, and closed. Binding decides the
  * transport, by the address. Closing takes the socket out of the bind table,
@@ -10,9 +9,6 @@
  * refers to the socket through its destination. Behind them goes the end of each
  * stream, see eos.c. SO_LINGER waits for that, or with a time of zero drops the
  * messages.
- *
- * A closed socket does not pin the module: unloading ends what lingers, after
- * a short time for it to get out.
  */
 #include <linux/capability.h>
 #include <linux/compat.h>
@@ -31,25 +27,10 @@
 #include "transport.h"
 #include "xrds.h"
 
-static unsigned int xrds_net_id;
-
-/**
- * xrds_net - our state of a network namespace
- * @net: namespace
- *
- * Context: any.
- * Return: the state; valid as long as the namespace and the module.
- */
-struct xrds_net *xrds_net(const struct net *net)
-{
-	return net_generic(net, xrds_net_id);
-}
-EXPORT_SYMBOL_GPL(xrds_net);
-
 /* No owner: the file that refers to the socket pins the module through
  * proto_ops, and a closed socket shall not.
  */
-static struct proto xrds_proto = {
+struct proto xrds_socket_proto = {
 	.name		= "XRDS",
 	.obj_size	= sizeof(struct xrds_sock),
 };
@@ -73,7 +54,7 @@ static int xrds_release(struct socket *sock)
 		xrds_linger_begin(xs);
 	sock_orphan(sk);
 	sock->sk = NULL;
-	sock_prot_inuse_add(sock_net(sk), &xrds_proto, -1);
+	sock_prot_inuse_add(sock_net(sk), &xrds_socket_proto, -1);
 
 	spin_lock_bh(&xn->lock);
 	list_del_rcu(&xs->xn_node);
@@ -450,7 +431,7 @@ static struct sock *xrds_sock_alloc(struct xrds_net *xn, int kern)
 	if (xa_alloc_cyclic(&xn->sock_ids, &id, NULL, xa_limit_31b,
 			    &xn->next_sock_id, GFP_KERNEL_ACCOUNT) < 0)
 		goto err_charge;
-	sk = sk_alloc(xn->net, AF_RDS, GFP_KERNEL, &xrds_proto, kern);
+	sk = sk_alloc(xn->net, AF_RDS, GFP_KERNEL, &xrds_socket_proto, kern);
 	if (!sk)
 		goto err_id;
 	xrds_sk(sk)->xn = xn;
@@ -521,7 +502,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	init_waitqueue_head(&xs->drained);
 	atomic_inc(&xn->nr_socks);
 
-	sock_prot_inuse_add(net, &xrds_proto, 1);
+	sock_prot_inuse_add(net, &xrds_socket_proto, 1);
 	spin_lock_bh(&xn->lock);
 	list_add_tail_rcu(&xs->xn_node, &xn->socks);
 	spin_unlock_bh(&xn->lock);
@@ -530,218 +511,8 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	return 0;
 }
 
-static const struct net_proto_family xrds_family = {
+const struct net_proto_family xrds_socket_family = {
 	.family		= AF_RDS,
 	.create		= xrds_create,
 	.owner		= THIS_MODULE,
 };
-
-/* ------------------------------------------------------------ namespace */
-
-static int __net_init xrds_net_init(struct net *net)
-{
-	struct xrds_net *xn = xrds_net(net);
-	int ret;
-
-	xn->net = net;
-	xn->born = jiffies;
-	spin_lock_init(&xn->lock);
-	spin_lock_init(&xn->cong_lock);
-	INIT_LIST_HEAD(&xn->socks);
-	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
-	INIT_LIST_HEAD(&xn->lingering);
-	INIT_LIST_HEAD(&xn->cong_socks);
-	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
-	init_waitqueue_head(&xn->gone);
-	xrds_limit_net_init(xn);
-
-	xn->counters = alloc_percpu(struct xrds_counters);
-	if (!xn->counters)
-		return -ENOMEM;
-	ret = xrds_bind_init(xn);
-	if (ret)
-		goto err_counters;
-	ret = xrds_dest_init(xn);
-	if (ret)
-		goto err_bind;
-	ret = xrds_node_init(xn);
-	if (ret)
-		goto err_dest;
-	ret = xrds_mr_init(xn);
-	if (ret)
-		goto err_node;
-	ret = xrds_source_init(xn);
-	if (ret)
-		goto err_mr;
-	ret = xrds_conn_net_init(xn);
-	if (ret)
-		goto err_source;
-	ret = xrds_sysctl_net_init(xn);
-	if (ret)
-		goto err_conn;
-	return 0;
-
-err_conn:
-	xrds_conn_net_exit(xn);
-err_source:
-	xrds_source_exit(xn);
-err_mr:
-	xrds_mr_exit(xn);
-err_node:
-	xrds_node_exit(xn);
-err_dest:
-	xrds_dest_exit(xn);
-err_bind:
-	xrds_bind_exit(xn);
-err_counters:
-	free_percpu(xn->counters);
-	return ret;
-}
-
-static void __net_exit xrds_net_exit(struct net *net)
-{
-	struct xrds_net *xn = xrds_net(net);
-
-	xrds_sysctl_net_exit(xn);
-	/* ends all connections, and with them what closed sockets have left */
-	xrds_conn_net_exit(xn);
-	cancel_delayed_work_sync(&xn->linger_work);
-	xrds_mr_flush();
-	/* and their memory, which goes back */
-	flush_workqueue(xrds_pin_wq);
-	xrds_source_exit(xn);
-	xrds_mr_exit(xn);
-	xrds_node_exit(xn);
-	xrds_dest_exit(xn);
-	xrds_bind_exit(xn);
-	free_percpu(xn->counters);
-}
-
-static struct pernet_operations xrds_pernet_ops = {
-	.init	= xrds_net_init,
-	.exit	= xrds_net_exit,
-	.id	= &xrds_net_id,
-	.size	= sizeof(struct xrds_net),
-};
-
-/* --------------------------------------------------------------- module */
-
-/* Somebody else has the family: say who, and what to do about it. */
-static void __init xrds_tell_owner(void)
-{
-	const char *name = "another module";
-	struct socket *sock;
-
-	if (!sock_create_kern(&init_net, AF_RDS, SOCK_SEQPACKET, 0, &sock)) {
-		name = module_name(sock->ops->owner);
-		pr_err("xrds: PF_RDS is held by module %s: close its sockets, then 'modprobe -r rds_rdma rds_tcp %s'\n",
-		       name, name);
-		sock_release(sock);
-		return;
-	}
-	pr_err("xrds: PF_RDS is held by %s\n", name);
-}
-
-static int __init xrds_claim(const struct net_proto_family *family)
-{
-	int ret = sock_register(family);
-
-	if (ret != -EEXIST)
-		return ret;
-	xrds_tell_owner();
-	/* modprobe takes the other for "it is loaded already" */
-	return -EBUSY;
-}
-
-static int xrds_create_none(struct net *net, struct socket *sock, int protocol,
-			    int kern)
-{
-	return -EAFNOSUPPORT;
-}
-
-/* Is the family free? It is not kept: who asks for a socket while there is none
- * waits until we are loaded.
- */
-static int __init xrds_family_free(void)
-{
-	static const struct net_proto_family probe = {
-		.family	= AF_RDS,
-		.create	= xrds_create_none,
-		.owner	= THIS_MODULE,
-	};
-	int ret = xrds_claim(&probe);
-
-	if (!ret)
-		sock_unregister(AF_RDS);
-	return ret;
-}
-
-static int __init xrds_init(void)
-{
-	int ret;
-
-	/* first: in-tree RDS has knobs of the same names, too */
-	ret = xrds_family_free();
-	if (ret)
-		return ret;
-	ret = xrds_conn_init();
-	if (ret)
-		return ret;
-	ret = xrds_pin_init();
-	if (ret)
-		goto err_conn;
-	ret = proto_register(&xrds_proto, 1);
-	if (ret)
-		goto err_pin;
-	ret = register_pernet_subsys(&xrds_pernet_ops);
-	if (ret)
-		goto err_proto;
-	xrds_transport_register(&xrds_loop_transport);
-	ret = xrds_claim(&xrds_family);
-	if (ret)
-		goto err_transport;
-	/* last: a dump may begin at once, and keeps no module that fails */
-	ret = xrds_nl_init();
-	if (ret)
-		goto err_family;
-	xrds_inject_init();
-	return 0;
-
-err_family:
-	sock_unregister(AF_RDS);
-err_transport:
-	xrds_transport_unregister(&xrds_loop_transport);
-	unregister_pernet_subsys(&xrds_pernet_ops);
-err_proto:
-	proto_unregister(&xrds_proto);
-err_pin:
-	xrds_pin_exit();
-err_conn:
-	xrds_conn_exit();
-	return ret;
-}
-
-static void __exit xrds_exit(void)
-{
-	sock_unregister(AF_RDS);
-	xrds_inject_exit();
-	xrds_transport_unregister(&xrds_loop_transport);
-	unregister_pernet_subsys(&xrds_pernet_ops);
-	/* connections have told of their end. Nobody has looked at namespaces
-	 * meanwhile: a dump takes a reference on the module.
-	 */
-	xrds_nl_exit();
-	/* sockets and destinations are freed after a grace period */
-	rcu_barrier();
-	proto_unregister(&xrds_proto);
-	xrds_pin_exit();
-	xrds_conn_exit();
-}
-
-module_init(xrds_init);
-module_exit(xrds_exit);
-
-MODULE_DESCRIPTION("Reliable Datagram Sockets");
-MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1");
-MODULE_ALIAS_NETPROTO(PF_RDS);

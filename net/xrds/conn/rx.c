@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Receiving, the connection's share: from a whole message in the transport's
+ * hands to the socket layer, and the acknowledgment.
+ *
+ * A transport passes each message on once it is complete, one at a time for
+ * each connection. Sequence numbers tell duplicates, which a retransmission
+ * after a reconnect may bring, from new messages. A number is taken as received,
+ * and so acknowledged, only after the message is in its socket's queue.
+ * Acknowledgments ride on data that flows back. Without any, one is sent after a
+ * number of messages or bytes, when the sender asks, or after
+ * XRDS_ACK_DELAY_MS. A message for which there is no memory left is not
+ * acknowledged, nor is anything behind it: it comes again, on a new connection.
+ */
+#include "conn/conn.h"
+#include "msg.h"
+#include "tracepoints.h"
+#include "transport.h"
+#include "upcall.h"
+#include "xrds.h"
+
+enum {
+	XRDS_ACK_DELAY_MS	= 20,
+};
+
+/* It must not look as if a message behind the refused one were the next. */
+static void xrds_recv_stop(struct xrds_conn *conn)
+{
+	conn->rx_stopped = true;
+	net_warn_ratelimited("xrds: %pI6c: dropping the connection: a socket has too much to read\n",
+			     &conn->key.faddr);
+	xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen), XRDS_EV_ERROR,
+			   -ENOBUFS);
+}
+
+/* The peer waits for an acknowledgment: it gets one for all that has come at
+ * once.
+ */
+static void xrds_recv_need_ack(struct xrds_conn *conn)
+{
+	if (conn->rx_batch)
+		conn->rx_batch_ack = true;
+	else
+		xrds_xmit_need_ack(conn);
+}
+
+/**
+ * xrds_recv_batch - several messages come at once
+ * @conn: connection
+ * @on: they are about to; else they have
+ *
+ * Context: as xrds_recv_msg().
+ */
+void xrds_recv_batch(struct xrds_conn *conn, bool on)
+{
+	conn->rx_batch = on;
+	if (on || !conn->rx_batch_ack)
+		return;
+	conn->rx_batch_ack = false;
+	xrds_xmit_need_ack(conn);
+}
+EXPORT_SYMBOL_GPL(xrds_recv_batch);
+
+/* Does this message call for an acknowledgment, now or later? */
+static void xrds_recv_ack(struct xrds_conn *conn,
+			  const struct xrds_wire_msg *wm)
+{
+	struct xrds_net *xn = conn->xn;
+	u32 msgs = READ_ONCE(conn->rx_unacked_msgs) + 1;
+	u32 bytes = READ_ONCE(conn->rx_unacked_bytes) + wm->len;
+
+	/* Written here and reset, without a lock, by who sends an
+	 * acknowledgment: a lost update only shifts when the next is sent.
+	 */
+	WRITE_ONCE(conn->rx_unacked_msgs, msgs);
+	WRITE_ONCE(conn->rx_unacked_bytes, bytes);
+
+	if (wm->flags & XRDS_F_ACK_REQUIRED) {
+		xrds_count(xn, XRDS_C_RECV_ACK_REQUIRED);
+	} else if (msgs < READ_ONCE(xn->max_unacked_packets) &&
+		 bytes < READ_ONCE(xn->max_unacked_bytes)) {
+		if (!delayed_work_pending(&conn->ack_work))
+			xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
+		return;
+	}
+	xrds_recv_need_ack(conn);
+}
+
+/**
+ * xrds_recv_ack_work - send the acknowledgment that found no data to ride on
+ * @work: ack_work of a connection
+ *
+ * Context: process.
+ */
+void xrds_recv_ack_work(struct work_struct *work)
+{
+	struct xrds_conn *conn = container_of(to_delayed_work(work),
+					      struct xrds_conn, ack_work);
+
+	xrds_xmit_need_ack(conn);
+}
+
+/**
+ * xrds_recv_msg - a whole message has arrived
+ * @conn: connection
+ * @wm: its decoded header
+ * @skb: its payload; consumed
+ *
+ * Calls for one connection never overlap: each endpoint has one completion
+ * queue, and a new endpoint is made after the old one was drained.
+ *
+ * Context: BH, or process with BH disabled.
+ */
+void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		   struct sk_buff *skb)
+{
+	enum xrds_counter result;
+	struct xrds_net *xn = conn->xn;
+
+	if (conn->rx_stopped) {
+		xrds_count(xn, XRDS_C_RECV_DROP_OVERFLOW);
+		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OVERFLOW);
+		kfree_skb(skb);
+		return;
+	}
+	if (wm->seq < conn->rx_next && xrds_classic_duplicate(conn, wm)) {
+		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
+		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OLD_SEQ);
+		kfree_skb(skb);
+		if (conn->classic.heard)
+			WRITE_ONCE(conn->rx_ack, wm->seq);
+		/* who retransmits has missed our acknowledgment */
+		if (!conn->key.loop)
+			xrds_recv_need_ack(conn);
+		return;
+	}
+
+	if (wm->has & XRDS_HAS_RDMA)
+		xrds_mr_used(xn, xrds_conn_rx_daddr(conn), wm->rdma_rkey);
+
+	if (wm->has & XRDS_HAS_SILENT) {
+		kfree_skb(skb);
+	} else if (!wm->dport) {
+		kfree_skb(skb);
+		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
+		if (!wm->sport)
+			xrds_classic_heartbeat(conn, wm);
+		else
+			xrds_pong(conn, wm->sport);
+	} else {
+		result = xrds_recv_deliver(conn, wm, skb);
+		xrds_count(xn, result);
+		trace_xrds_msg_rx(conn, wm, result);
+		if (result == XRDS_C_RECV_DROP_OVERFLOW) {
+			xrds_recv_stop(conn);
+			return;
+		}
+	}
+
+	/* rx_ack is read by xrds_xmit_ack_value(): only now is the message
+	 * received
+	 */
+	WRITE_ONCE(conn->rx_next, wm->seq + 1);
+	WRITE_ONCE(conn->rx_ack, wm->seq);
+	if (!conn->key.loop)
+		xrds_recv_ack(conn, wm);
+}
+EXPORT_SYMBOL_GPL(xrds_recv_msg);

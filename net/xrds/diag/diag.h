@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What shows and tunes the rest: netlink, sysctls, debugfs. */
+#ifndef _XRDS_DIAG_H
+#define _XRDS_DIAG_H
+
+#include "xrds.h"
+
+/* ----------------------------------------------------------- netlink.c */
+
+int xrds_nl_init(void);
+void xrds_nl_exit(void);
+
+/* ------------------------------------------------------------ sysctl.c */
+
+int xrds_sysctl_net_init(struct xrds_net *xn);
+void xrds_sysctl_net_exit(struct xrds_net *xn);
+
+/* ----------------------------------------------------------- debugfs.c */
+
+void xrds_inject_init(void);
+void xrds_inject_exit(void);
+
+#endif /* _XRDS_DIAG_H */

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The module: namespaces, and what is registered at load, in this order: the
+ * objects of all namespaces, the loopback transport, the socket family, the
+ * netlink family.
+ *
+ * A closed socket does not pin the module: unloading ends what lingers, after
+ * a short time for it to get out.
+ */
+#include <linux/module.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+
+#include "conn/conn.h"
+#include "diag/diag.h"
+#include "rdma/rdma.h"
+#include "sock/dest.h"
+#include "sock/sock.h"
+#include "transport.h"
+#include "xrds.h"
+
+unsigned int xrds_net_id;
+EXPORT_SYMBOL_GPL(xrds_net_id);
+
+static int __net_init xrds_net_init(struct net *net)
+{
+	struct xrds_net *xn = xrds_net(net);
+	int ret;
+
+	xn->net = net;
+	xn->born = jiffies;
+	spin_lock_init(&xn->lock);
+	spin_lock_init(&xn->cong_lock);
+	INIT_LIST_HEAD(&xn->socks);
+	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
+	INIT_LIST_HEAD(&xn->lingering);
+	INIT_LIST_HEAD(&xn->cong_socks);
+	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
+	init_waitqueue_head(&xn->gone);
+	xrds_limit_net_init(xn);
+
+	xn->counters = alloc_percpu(struct xrds_counters);
+	if (!xn->counters)
+		return -ENOMEM;
+	ret = xrds_bind_init(xn);
+	if (ret)
+		goto err_counters;
+	ret = xrds_dest_init(xn);
+	if (ret)
+		goto err_bind;
+	ret = xrds_node_init(xn);
+	if (ret)
+		goto err_dest;
+	ret = xrds_mr_init(xn);
+	if (ret)
+		goto err_node;
+	ret = xrds_source_init(xn);
+	if (ret)
+		goto err_mr;
+	ret = xrds_conn_net_init(xn);
+	if (ret)
+		goto err_source;
+	ret = xrds_sysctl_net_init(xn);
+	if (ret)
+		goto err_conn;
+	return 0;
+
+err_conn:
+	xrds_conn_net_exit(xn);
+err_source:
+	xrds_source_exit(xn);
+err_mr:
+	xrds_mr_exit(xn);
+err_node:
+	xrds_node_exit(xn);
+err_dest:
+	xrds_dest_exit(xn);
+err_bind:
+	xrds_bind_exit(xn);
+err_counters:
+	free_percpu(xn->counters);
+	return ret;
+}
+
+static void __net_exit xrds_net_exit(struct net *net)
+{
+	struct xrds_net *xn = xrds_net(net);
+
+	xrds_sysctl_net_exit(xn);
+	/* ends all connections, and with them what closed sockets have left */
+	xrds_conn_net_exit(xn);
+	cancel_delayed_work_sync(&xn->linger_work);
+	xrds_mr_flush();
+	/* and their memory, which goes back */
+	flush_workqueue(xrds_pin_wq);
+	xrds_source_exit(xn);
+	xrds_mr_exit(xn);
+	xrds_node_exit(xn);
+	xrds_dest_exit(xn);
+	xrds_bind_exit(xn);
+	free_percpu(xn->counters);
+}
+
+static struct pernet_operations xrds_pernet_ops = {
+	.init	= xrds_net_init,
+	.exit	= xrds_net_exit,
+	.id	= &xrds_net_id,
+	.size	= sizeof(struct xrds_net),
+};
+
+/* Somebody else has the family: say who, and what to do about it. */
+static void __init xrds_tell_owner(void)
+{
+	const char *name = "another module";
+	struct socket *sock;
+
+	if (!sock_create_kern(&init_net, AF_RDS, SOCK_SEQPACKET, 0, &sock)) {
+		name = module_name(sock->ops->owner);
+		pr_err("xrds: PF_RDS is held by module %s: close its sockets, then 'modprobe -r rds_rdma rds_tcp %s'\n",
+		       name, name);
+		sock_release(sock);
+		return;
+	}
+	pr_err("xrds: PF_RDS is held by %s\n", name);
+}
+
+static int __init xrds_claim(const struct net_proto_family *family)
+{
+	int ret = sock_register(family);
+
+	if (ret != -EEXIST)
+		return ret;
+	xrds_tell_owner();
+	/* modprobe takes the other for "it is loaded already" */
+	return -EBUSY;
+}
+
+static int xrds_create_none(struct net *net, struct socket *sock, int protocol,
+			    int kern)
+{
+	return -EAFNOSUPPORT;
+}
+
+/* Is the family free? It is not kept: who asks for a socket while there is none
+ * waits until we are loaded.
+ */
+static int __init xrds_family_free(void)
+{
+	static const struct net_proto_family probe = {
+		.family	= AF_RDS,
+		.create	= xrds_create_none,
+		.owner	= THIS_MODULE,
+	};
+	int ret = xrds_claim(&probe);
+
+	if (!ret)
+		sock_unregister(AF_RDS);
+	return ret;
+}
+
+static int __init xrds_init(void)
+{
+	int ret;
+
+	/* first: in-tree RDS has knobs of the same names, too */
+	ret = xrds_family_free();
+	if (ret)
+		return ret;
+	ret = xrds_conn_init();
+	if (ret)
+		return ret;
+	ret = xrds_pin_init();
+	if (ret)
+		goto err_conn;
+	ret = proto_register(&xrds_socket_proto, 1);
+	if (ret)
+		goto err_pin;
+	ret = register_pernet_subsys(&xrds_pernet_ops);
+	if (ret)
+		goto err_proto;
+	xrds_transport_register(&xrds_loop_transport);
+	ret = xrds_claim(&xrds_socket_family);
+	if (ret)
+		goto err_transport;
+	/* last: a dump may begin at once, and keeps no module that fails */
+	ret = xrds_nl_init();
+	if (ret)
+		goto err_family;
+	xrds_inject_init();
+	return 0;
+
+err_family:
+	sock_unregister(AF_RDS);
+err_transport:
+	xrds_transport_unregister(&xrds_loop_transport);
+	xrds_conn_end_transport(&xrds_loop_transport);
+	unregister_pernet_subsys(&xrds_pernet_ops);
+err_proto:
+	proto_unregister(&xrds_socket_proto);
+err_pin:
+	xrds_pin_exit();
+err_conn:
+	xrds_conn_exit();
+	return ret;
+}
+
+static void __exit xrds_exit(void)
+{
+	sock_unregister(AF_RDS);
+	xrds_inject_exit();
+	xrds_transport_unregister(&xrds_loop_transport);
+	xrds_conn_end_transport(&xrds_loop_transport);
+	unregister_pernet_subsys(&xrds_pernet_ops);
+	/* connections have told of their end. Nobody has looked at namespaces
+	 * meanwhile: a dump takes a reference on the module.
+	 */
+	xrds_nl_exit();
+	/* sockets and destinations are freed after a grace period */
+	rcu_barrier();
+	proto_unregister(&xrds_socket_proto);
+	xrds_pin_exit();
+	xrds_conn_exit();
+}
+
+module_init(xrds_init);
+module_exit(xrds_exit);
+
+MODULE_DESCRIPTION("Reliable Datagram Sockets");
+MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1");
+MODULE_ALIAS_NETPROTO(PF_RDS);

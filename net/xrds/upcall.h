@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Upcalls: what connections and transports tell of to sockets and observers.
+ *
+ * The functions are in sock/, rdma/ and diag/, above the code that calls them.
+ * This is the only header of theirs that conn/, loop/ and ib/ see.
+ */
+#ifndef _XRDS_UPCALL_H
+#define _XRDS_UPCALL_H
+
+#include "xrds.h"
+
+/* ---------------------------------------------------------------- sock/ */
+
+/* a message has come */
+enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
+				    const struct xrds_wire_msg *wm,
+				    struct sk_buff *skb);
+/* messages have ended; the last reference on one is dropped */
+void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
+		    enum xrds_counter fate, s32 status);
+void xrds_upcall_msg_free(struct xrds_msg *msg);
+/* is the socket at a local port congested? is there one at an address? */
+bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
+			 u32 scope, u16 port);
+bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr);
+/* a peer's port is clear, or was never refused by it */
+void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
+/* a connection is dead; a peer has come back without its sockets */
+void xrds_dest_forget_conn(struct xrds_conn *conn);
+void xrds_source_lost_all(struct xrds_conn *conn);
+
+/* ---------------------------------------------------------------- rdma/ */
+
+void xrds_rop_issue(struct xrds_rop *rop);
+
+/* ---------------------------------------------------------------- diag/ */
+
+void xrds_nl_conn_up(struct xrds_conn *conn);
+void xrds_nl_conn_down(struct xrds_conn *conn, unsigned int reason, int error);
+
+#endif /* _XRDS_UPCALL_H */
