@@ -47,7 +47,7 @@ struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
 		return NULL;
 	refcount_set(&msg->ref, 1);
 	INIT_LIST_HEAD(&msg->node);
-	INIT_LIST_HEAD(&msg->dest_node);
+	INIT_LIST_HEAD(&msg->flow_node);
 	msg->xn = xn;
 	atomic_inc(&xn->nr_msgs);
 	return msg;

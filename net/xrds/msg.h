@@ -48,10 +48,10 @@ static inline u32 xrds_recv_charge(u32 len)
  * @ref:	one for the list it is on, one per posting
  * @node:	on exactly one of conn->sendq, conn->bulkq and conn->inflight;
  *		conn->lock
- * @dest_node:	in dest->msgs while it is on one of them; conn->lock
- * @dest_nr:	how many have been there; conn->lock
+ * @flow_node:	in flow->msgs while it is on one of them; conn->lock
+ * @flow_nr:	how many have been there; conn->lock
  * @xn:		namespace, for accounting
- * @dest:	where its space is charged, with a reference; NULL for messages
+ * @flow:	of its destination, with a reference; NULL for messages
  *		of the kernel itself
  * @accepted:	jiffies when it was queued
  * @seq:	sequence number; 0 until first transmission, and until then on
@@ -81,13 +81,13 @@ static inline u32 xrds_recv_charge(u32 len)
 struct xrds_msg {
 	refcount_t ref;
 	struct list_head node;
-	struct list_head dest_node;
+	struct list_head flow_node;
 	struct xrds_net *xn;
-	struct xrds_dest *dest;
+	struct xrds_flow *flow;
 	unsigned long accepted;
 	u64 seq;
 	u32 stamp;
-	u32 dest_nr;
+	u32 flow_nr;
 	u32 len;
 	u16 sport;
 	u16 dport;

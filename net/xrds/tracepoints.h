@@ -99,7 +99,7 @@ TRACE_EVENT(xrds_conn_state,
 #define XRDS_TP_MSG_SET(_msg)						\
 	do {								\
 		const struct xrds_msg *m = (_msg);			\
-		const struct xrds_dest *dest = m->dest;			\
+		const struct xrds_dest *dest = xrds_dest_of(m->flow);	\
 									\
 		memset(__entry->laddr, 0, 16);				\
 		memset(__entry->faddr, 0, 16);				\
@@ -196,9 +196,9 @@ DECLARE_EVENT_CLASS(xrds_rop,
 		__field(s32, status)
 	),
 	TP_fast_assign(
-		XRDS_TP_SET(laddr, &rop->xs->bind.addr);
+		XRDS_TP_SET(laddr, &rop->rs->bind->addr);
 		XRDS_TP_SET(faddr, &rop->to->key.addr);
-		__entry->lport = rop->xs->bind.port;
+		__entry->lport = rop->rs->bind->port;
 		__entry->id = rop->id;
 		__entry->op = rop->op;
 		__entry->bytes = rop->pin ? rop->pin->bytes : 0;
@@ -233,9 +233,9 @@ TRACE_EVENT(xrds_rop_hwm,
 		__field(u64, issued)
 	),
 	TP_fast_assign(
-		XRDS_TP_SET(laddr, &node->key.xs->bind.addr);
+		XRDS_TP_SET(laddr, &node->key.rs->bind->addr);
 		XRDS_TP_SET(faddr, &node->key.addr);
-		__entry->lport = node->key.xs->bind.port;
+		__entry->lport = node->key.rs->bind->port;
 		__entry->completed = node->completed;
 		__entry->issued = node->issued;
 	),

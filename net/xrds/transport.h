@@ -232,8 +232,8 @@ struct xrds_classic {
  * @ack_work:	sends an acknowledgment that found no data to ride on
  * @push_work:	posts what a sendmmsg() has left behind; with a reference
  * @cong:	congested ports of the peer, as values; its own lock
- * @users:	destinations that refer to this connection; @lock
- * @cong_waiters: destinations that were refused for them; @lock
+ * @flows:	flows that use this connection; @lock
+ * @cong_waiters: flows that were refused for them; @lock
  * @cong_ports:	our ports whose state must be told; @lock
  * @cong_nr:	entries of @cong_ports; @lock
  * @cong_full:	all state must be told; @lock
@@ -304,7 +304,7 @@ struct xrds_conn {
 	u64 acked;
 	u64 nr_new;
 	u32 kmsgs;
-	struct list_head users;
+	struct list_head flows;
 	struct list_head cong_waiters;
 	u16 cong_ports[XRDS_CONG_PENDING];
 	u8 cong_nr;
@@ -345,6 +345,36 @@ xrds_conn_rx_saddr(const struct xrds_conn *conn)
 }
 
 /* ---------------------------------------------- memory regions, RDMA ops */
+
+/**
+ * struct xrds_rdma_sock - what a socket has of RDMA
+ * @sk:		the socket that it is a member of
+ * @xn:		the socket's namespace
+ * @user:	the socket's user
+ * @bind:	where the socket is bound
+ * @lock:	the socket's lock, L4; it guards all that follows
+ * @nodes:	nodes that ops went to; also RCU readers
+ * @nr_nodes:	length of @nodes
+ * @nr_armed:	nodes with a barrier armed
+ * @events:	nodes where the awaited has come about
+ * @notices:	ops with a notice to read
+ * @mrs:	memory regions
+ * @recverr:	RDS_RECVERR; written under the socket's lock, read without
+ */
+struct xrds_rdma_sock {
+	struct sock *sk;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	const struct xrds_bind_key *bind;
+	spinlock_t *lock;
+	struct list_head nodes;
+	u32 nr_nodes;
+	u32 nr_armed;
+	struct list_head events;
+	struct list_head notices;
+	struct list_head mrs;
+	bool recverr;
+};
 
 /**
  * struct xrds_pin - pinned memory of a process
@@ -388,9 +418,9 @@ struct xrds_mr_key {
  * @key:	which
  * @xn:		namespace
  * @user:	on whose account it is, with a reference
- * @xs:		owner; no reference, closing it ends the region
- * @xs_node:	in xs->mrs while @linked; xs->lock
- * @linked:	found by lookups; xs->lock
+ * @rs:		owner; no reference, closing it ends the region
+ * @rs_node:	in rs->mrs while @linked; rs->lock
+ * @linked:	found by lookups; rs->lock
  * @ref:	the table's, and those of accesses over loopback
  * @rcu:	for lookups
  * @work:	ends a region that was used
@@ -410,8 +440,8 @@ struct xrds_mr {
 	struct xrds_mr_key key;
 	struct xrds_net *xn;
 	struct xrds_user *user;
-	struct xrds_sock *xs;
-	struct list_head xs_node;
+	struct xrds_rdma_sock *rs;
+	struct list_head rs_node;
 	bool linked;
 	refcount_t ref;
 	struct rcu_head rcu;
@@ -436,15 +466,15 @@ enum xrds_rop_op {
 
 /**
  * struct xrds_rop - an RDMA op or atomic
- * @node:	in to->ops, from its issue until it leaves; xs->lock
+ * @node:	in to->ops, from its issue until it leaves; rs->lock
  * @conn_node:	in conn->ops while @msg is in a queue of it; conn->lock
  * @msg:	immediate message, whose the op is; conn->lock
- * @notice_node: in xs->notices; xs->lock
+ * @notice_node: in rs->notices; rs->lock
  * @ref:	the message's, the FIFO's, the notice's
- * @xs:		socket, with a reference
+ * @rs:		socket, with a reference
  * @to:		node it goes to
  * @pin:	local memory
- * @id:		identifier; 0 until issued; xs->lock
+ * @id:		identifier; 0 until issued; rs->lock
  * @token:	the program's name for it
  * @raddr:	remote address
  * @rkey:	remote key
@@ -454,7 +484,7 @@ enum xrds_rop_op {
  * @silent:	the immediate message is not delivered
  * @fence:	the immediate message waits for the op
  * @id_asked:	the program was told the identifier
- * @done:	has ended; xs->lock
+ * @done:	has ended; rs->lock
  * @status:	how; before that what the transport knows of a failure
  * @compare_add: operand of an atomic
  * @swap:	operand of an atomic
@@ -469,7 +499,7 @@ struct xrds_rop {
 	struct xrds_msg *msg;
 	struct list_head notice_node;
 	refcount_t ref;
-	struct xrds_sock *xs;
+	struct xrds_rdma_sock *rs;
 	struct xrds_node *to;
 	struct xrds_pin *pin;
 	u64 id;

@@ -25,9 +25,12 @@ bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
 			 u32 scope, u16 port);
 bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr);
 /* a peer's port is clear, or was never refused by it */
-void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting);
-/* a connection is dead; a peer has come back without its sockets */
-void xrds_dest_forget_conn(struct xrds_conn *conn);
+void xrds_dest_uncongested(struct xrds_flow *flow, bool waiting);
+/* is a message of this length to ask for an acknowledgment? */
+bool xrds_dest_ack_wanted(struct xrds_flow *flow, u32 len);
+/* the last reference on a flow is dropped */
+void xrds_dest_free(struct xrds_flow *flow);
+/* a peer has come back without its sockets */
 void xrds_source_lost_all(struct xrds_conn *conn);
 
 /* ---------------------------------------------------------------- rdma/ */

@@ -56,6 +56,7 @@
 
 struct xrds_conn;
 struct xrds_dest;
+struct xrds_flow;
 struct xrds_mr;
 struct xrds_msg;
 struct xrds_net;

@@ -19,16 +19,14 @@
  * Over loopback there is nothing to tell: the receiving socket is looked at.
  *
  * A waiting destination is referenced by the list it is on, that of
- * dest->cong_conn. Joining and leaving need both conn->lock and xs->lock, as
+ * flow->cong_conn. Joining and leaving need both conn->lock and xs->lock, as
  * a connection that has died may still hold a destination which uses the next
  * one already. The list does not keep its connection: who takes waiters off it,
  * to wake them, has a reference until the last one is woken, so that the
  * connection of a waiting destination can always be taken hold of.
  */
 #include "conn/conn.h"
-#include "sock/dest.h"
 #include "msg.h"
-#include "sock/sock.h"
 #include "tracepoints.h"
 #include "transport.h"
 #include "xrds.h"
@@ -63,14 +61,13 @@ bool xrds_cong_blocked(struct xrds_conn *conn, u16 port)
 /**
  * xrds_cong_wait - be told when a destination is no longer congested
  * @conn: its connection
- * @dest: destination that was refused
+ * @flow: flow that was refused
  *
  * Context: process.
  * Return: false when it is not congested any more.
  */
-bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_dest *dest)
+bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow)
 {
-	struct xrds_sock *xs = dest->key.xs;
 	bool wait;
 
 	/* Who clears a port does so before it takes conn->lock to look for
@@ -79,53 +76,52 @@ bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_dest *dest)
 	 */
 	spin_lock_bh(&conn->lock);
 	wait = conn->state != XRDS_ST_DEAD &&
-	       xrds_cong_blocked(conn, dest->key.port);
-	spin_lock(&xs->lock);
-	if (wait && !dest->cong_conn) {
-		refcount_inc(&dest->ref);
-		dest->cong_conn = conn;
-		list_add_tail(&dest->cong_node, &conn->cong_waiters);
+	       xrds_cong_blocked(conn, flow->port);
+	spin_lock(flow->lock);
+	if (wait && !flow->cong_conn) {
+		xrds_flow_get(flow);
+		flow->cong_conn = conn;
+		list_add_tail(&flow->cong_node, &conn->cong_waiters);
 	}
-	spin_unlock(&xs->lock);
+	spin_unlock(flow->lock);
 	spin_unlock_bh(&conn->lock);
 	return wait;
 }
 
 /**
  * xrds_cong_unwait - stop waiting
- * @dest: destination; the caller has a reference of its own
+ * @flow: flow; the caller has a reference of its own
  *
  * Context: any, without L3 or L4.
  */
-void xrds_cong_unwait(struct xrds_dest *dest)
+void xrds_cong_unwait(struct xrds_flow *flow)
 {
-	struct xrds_sock *xs = dest->key.xs;
 	struct xrds_conn *conn;
 	bool waited = false;
 
 	/* it has its table's reference while we are on its list, and later that
 	 * of who is about to wake us
 	 */
-	spin_lock_bh(&xs->lock);
-	conn = dest->cong_conn;
+	spin_lock_bh(flow->lock);
+	conn = flow->cong_conn;
 	if (conn)
 		xrds_conn_get(conn);
-	spin_unlock_bh(&xs->lock);
+	spin_unlock_bh(flow->lock);
 	if (!conn)
 		return;
 
 	spin_lock_bh(&conn->lock);
-	spin_lock(&xs->lock);
-	if (dest->cong_conn == conn) {
-		list_del_init(&dest->cong_node);
-		dest->cong_conn = NULL;
+	spin_lock(flow->lock);
+	if (flow->cong_conn == conn) {
+		list_del_init(&flow->cong_node);
+		flow->cong_conn = NULL;
 		waited = true;
 	}
-	spin_unlock(&xs->lock);
+	spin_unlock(flow->lock);
 	spin_unlock_bh(&conn->lock);
 
 	if (waited)
-		xrds_dest_put(dest);
+		xrds_flow_put(flow);
 	xrds_conn_put(conn);
 }
 
@@ -134,19 +130,19 @@ void xrds_cong_unwait(struct xrds_dest *dest)
  */
 static void xrds_cong_wake(struct xrds_conn *conn, bool all)
 {
-	struct xrds_dest *dest, *tmp;
+	struct xrds_flow *flow, *tmp;
 	LIST_HEAD(woken);
 
 	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(dest, tmp, &conn->cong_waiters, cong_node)
-		if (all || !xrds_cong_blocked(conn, dest->key.port))
-			list_move_tail(&dest->cong_node, &woken);
+	list_for_each_entry_safe(flow, tmp, &conn->cong_waiters, cong_node)
+		if (all || !xrds_cong_blocked(conn, flow->port))
+			list_move_tail(&flow->cong_node, &woken);
 	/* their references are dropped without the lock: one by one */
 	while (!list_empty(&woken)) {
-		dest = list_first_entry(&woken, struct xrds_dest, cong_node);
-		xrds_dest_uncongested(dest, true);
+		flow = list_first_entry(&woken, struct xrds_flow, cong_node);
+		xrds_dest_uncongested(flow, true);
 		spin_unlock_bh(&conn->lock);
-		xrds_dest_put(dest);
+		xrds_flow_put(flow);
 		spin_lock_bh(&conn->lock);
 	}
 	spin_unlock_bh(&conn->lock);

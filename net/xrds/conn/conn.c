@@ -22,7 +22,6 @@
 
 #include "conn/conn.h"
 #include "msg.h"
-#include "sock/sock.h"
 #include "tracepoints.h"
 #include "transport.h"
 #include "xrds.h"
@@ -129,7 +128,7 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	conn->bulk_over = U32_MAX;
 	INIT_LIST_HEAD(&conn->inflight);
 	INIT_LIST_HEAD(&conn->ops);
-	INIT_LIST_HEAD(&conn->users);
+	INIT_LIST_HEAD(&conn->flows);
 	INIT_LIST_HEAD(&conn->cong_waiters);
 	skb_queue_head_init(&conn->cong_rx);
 	xa_init(&conn->cong);

@@ -37,6 +37,63 @@ void xrds_conn_arm(struct xrds_conn *conn);
 void xrds_conn_look_idle(struct xrds_net *xn);
 void xrds_conn_break_all(struct xrds_net *xn);
 
+/* -------------------------------------------------------------- flow.c */
+
+/**
+ * struct xrds_flow - what one socket has on one connection toward one port
+ * @ref:	references on the destination that it is a member of
+ * @port:	the peer's port; constant
+ * @begun:	a message was sent, and no ping: the stream ends with a mark
+ * @lock:	its socket's, L4
+ * @conn:	connection to the node, with a reference; written under both
+ *		that connection's lock and @lock, read under either
+ * @conn_node:	in conn->flows while @conn is set; guarded the same way
+ * @msgs:	messages that @conn has, oldest first; that connection's lock
+ * @last_nr:	messages that were ever in @msgs; the same
+ * @inflight_bytes: payload of those that were transmitted; the same
+ * @unasked:	charges of what went out since an acknowledgment was asked for;
+ *		tx_lock of its connection; bytes
+ * @cong_node:	in cong_conn->cong_waiters after a refusal for congestion;
+ *		both that connection's lock and @lock
+ * @cong_conn:	connection whose list that is; guarded the same way
+ */
+struct xrds_flow {
+	refcount_t ref;
+	u16 port;
+	bool begun;
+	spinlock_t *lock;
+	struct xrds_conn *conn;
+	struct list_head conn_node;
+	struct list_head msgs;
+	u32 last_nr;
+	u64 inflight_bytes;
+	u64 unasked;
+	struct list_head cong_node;
+	struct xrds_conn *cong_conn;
+};
+
+void xrds_flow_init(struct xrds_flow *flow, u16 port, spinlock_t *lock);
+struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow);
+struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
+				 struct xrds_conn *conn);
+void xrds_flow_leave(struct xrds_flow *flow, bool last);
+void xrds_flow_leave_all(struct xrds_conn *conn);
+void xrds_flow_put(struct xrds_flow *flow);
+
+/* A message can fail no more: its stream has begun, and will end with a mark. A
+ * ping begins none. The message still has its space, and whether a mark is due
+ * is asked under @flow->lock when that is given back.
+ */
+static inline void xrds_flow_begin(struct xrds_flow *flow)
+{
+	WRITE_ONCE(flow->begun, flow->port != 0);
+}
+
+static inline void xrds_flow_get(struct xrds_flow *flow)
+{
+	refcount_inc(&flow->ref);
+}
+
 /* ------------------------------------------------------------- state.c */
 
 unsigned long xrds_state_deadline(unsigned int ms);
@@ -80,7 +137,7 @@ void xrds_classic_beat(struct xrds_conn *conn);
 
 int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
 int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room);
+void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room);
 bool xrds_xmit_beat(struct xrds_conn *conn);
 void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on);
 
@@ -116,8 +173,8 @@ void xrds_xmit_settle(struct xrds_conn *conn);
 /* -------------------------------------------------------------- cong.c */
 
 bool xrds_cong_blocked(struct xrds_conn *conn, u16 port);
-bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_dest *dest);
-void xrds_cong_unwait(struct xrds_dest *dest);
+bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow);
+void xrds_cong_unwait(struct xrds_flow *flow);
 void xrds_cong_local(struct xrds_sock *xs, bool congested);
 void xrds_cong_work(struct xrds_conn *conn);
 void xrds_cong_open(struct xrds_conn *conn);

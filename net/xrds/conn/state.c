@@ -48,7 +48,6 @@
 #include <linux/xrds_netlink.h>
 
 #include "conn/conn.h"
-#include "sock/dest.h"
 #include "conn/state.h"
 #include "tracepoints.h"
 #include "transport.h"
@@ -497,7 +496,7 @@ void xrds_state_bury(struct xrds_conn *conn)
 	xrds_xmit_drop_all(conn);
 	/* those that came to wait before they could see DEAD */
 	xrds_cong_close(conn);
-	xrds_dest_forget_conn(conn);
+	xrds_flow_leave_all(conn);
 	wake_up_all(&conn->xn->gone);
 }
 

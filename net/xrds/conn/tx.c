@@ -29,9 +29,7 @@
  * may be processed on another CPU before xmit() returns.
  */
 #include "conn/conn.h"
-#include "sock/dest.h"
 #include "msg.h"
-#include "rdma/rdma.h"
 #include "tracepoints.h"
 #include "transport.h"
 #include "xrds.h"
@@ -62,16 +60,16 @@ bool xrds_xmit_wanted(const struct xrds_conn *conn)
 
 static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
 {
-	struct xrds_dest *dest = msg->dest;
+	struct xrds_flow *flow = msg->flow;
 
 	lockdep_assert_held(&conn->lock);
 
 	/* which it leaves only when that is dead */
-	if (WARN_ON_ONCE(dest->conn != conn))
+	if (WARN_ON_ONCE(flow->conn != conn))
 		return;
-	xrds_dest_speak(dest);
-	msg->dest_nr = ++dest->last_nr;
-	list_add_tail(&msg->dest_node, &dest->msgs);
+	xrds_flow_begin(flow);
+	msg->flow_nr = ++flow->last_nr;
+	list_add_tail(&msg->flow_node, &flow->msgs);
 }
 
 static void xrds_xmit_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
@@ -99,7 +97,7 @@ static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
 		if (msg->rop)
 			xrds_xmit_append_op(conn, msg);
 		conn->nr_new++;
-		if (msg->dest)
+		if (msg->flow)
 			xrds_xmit_append_dest(conn, msg);
 		else
 			conn->kmsgs++;
@@ -173,13 +171,13 @@ int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
  */
 void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on)
 {
-	if (!msg->dest || msg->inflight == on)
+	if (!msg->flow || msg->inflight == on)
 		return;
 	msg->inflight = on;
 	if (on)
-		msg->dest->inflight_bytes += msg->len;
+		msg->flow->inflight_bytes += msg->len;
 	else
-		msg->dest->inflight_bytes -= msg->len;
+		msg->flow->inflight_bytes -= msg->len;
 }
 
 /* Move a message to inflight, with a reference. Returns whether it was posted
@@ -268,7 +266,7 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 	u8 ask = 0;
 
 	if (conn->tx_unasked + 1 >= XRDS_ASK_ACK_MSGS ||
-	    (msg->dest && xrds_dest_ack_wanted(msg->dest, msg->len)) ||
+	    (msg->flow && xrds_dest_ack_wanted(msg->flow, msg->len)) ||
 	    (conn->classic.on && xrds_classic_ask(conn)))
 		ask = XRDS_F_ACK_REQUIRED;
 	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
@@ -287,8 +285,9 @@ static void xrds_xmit_went(struct xrds_conn *conn, const struct xrds_msg *msg,
 {
 	lockdep_assert_held(&conn->tx_lock);
 
-	if (msg->dest)
-		xrds_dest_ack_asked(msg->dest, msg->len, ask);
+	if (msg->flow)
+		msg->flow->unasked = ask ? 0 : msg->flow->unasked +
+					       xrds_msg_charge(msg->len);
 	conn->tx_unasked = ask ? 0 : conn->tx_unasked + 1;
 	if (ask)
 		xrds_count(conn->xn, XRDS_C_SEND_ACK_REQUIRED);
@@ -529,7 +528,7 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
 /**
  * xrds_xmit_ask - a sender waits for space: ask for what would bring it
  * @conn: connection
- * @dest: destination on it
+ * @flow: flow on it
  * @room: what may be under way to it that nobody has asked about, bytes
  *
  * One at a time: threads that wait for much, and others that go on to send
@@ -539,14 +538,14 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
  *
  * Context: any, without L2, L3, L4.
  */
-void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room)
+void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room)
 {
 	bool ask;
 
 	if (conn->key.loop)
 		return;
 	spin_lock_bh(&conn->tx_lock);
-	ask = conn->tx_open && !conn->classic.on && dest->unasked > room;
+	ask = conn->tx_open && !conn->classic.on && flow->unasked > room;
 	if (ask) {
 		/* either the answer to the last question sees this, or the
 		 * pump sees the answer
@@ -554,7 +553,7 @@ void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_dest *dest, u64 room)
 		spin_lock(&conn->lock);
 		WRITE_ONCE(conn->tx_ask_due, true);
 		spin_unlock(&conn->lock);
-		dest->unasked = 0;
+		flow->unasked = 0;
 	}
 	spin_unlock_bh(&conn->tx_lock);
 	if (ask)

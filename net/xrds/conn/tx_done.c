@@ -22,10 +22,7 @@
  * of programs that close or cancel.
  */
 #include "conn/conn.h"
-#include "sock/dest.h"
 #include "msg.h"
-#include "rdma/rdma.h"
-#include "sock/sock.h"
 #include "tracepoints.h"
 #include "xrds.h"
 
@@ -42,7 +39,7 @@ void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 {
 	lockdep_assert_held(&conn->lock);
 
-	if (!msg->dest)
+	if (!msg->flow)
 		conn->kmsgs--;
 	if (msg->bulk)
 		conn->nr_bulk--;
@@ -51,7 +48,7 @@ void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
 	if (msg->rop)
 		list_del_init(&msg->rop->conn_node);
 	xrds_xmit_set_inflight(msg, false);
-	list_del_init(&msg->dest_node);
+	list_del_init(&msg->flow_node);
 	msg->ended = true;
 	list_move_tail(&msg->node, list);
 }

@@ -20,7 +20,6 @@
  */
 #include "conn/conn.h"
 #include "msg.h"
-#include "rdma/rdma.h"
 #include "xrds.h"
 
 enum {

@@ -63,7 +63,7 @@ static bool xrds_nl_put_locked(struct sk_buff *skb, struct xrds_sock *xs)
 	       nla_put_u64_64bit(skb, XRDS_A_SOCKET_QUEUED_MSGS,
 				 xs->queued_msgs, XRDS_A_SOCKET_PAD) ||
 	       nla_put_u32(skb, XRDS_A_SOCKET_DESTS, xs->nr_dests) ||
-	       nla_put_u32(skb, XRDS_A_SOCKET_NODES, xs->nr_nodes);
+	       nla_put_u32(skb, XRDS_A_SOCKET_NODES, xs->rdma.nr_nodes);
 }
 
 static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
@@ -208,7 +208,7 @@ static int xrds_nl_sock_nodes(struct xrds_nl_walk *w, struct xrds_sock *xs)
 	long pos = 0;
 	int ret;
 
-	list_for_each_entry_rcu(node, &xs->nodes, xs_node) {
+	list_for_each_entry_rcu(node, &xs->rdma.nodes, rs_node) {
 		if (pos++ < w->cb->args[1])
 			continue;
 		ret = xrds_nl_put_node(w->skb, w->cb, xs, node);
@@ -290,7 +290,7 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 	spin_lock_bh(&xs->lock);
 	full = xrds_nl_put_progress(skb, dest);
 	flags = xrds_nl_dest_flags(dest);
-	conn = dest->conn;
+	conn = dest->flow.conn;
 	if (conn)
 		xrds_conn_get(conn);
 	spin_unlock_bh(&xs->lock);
@@ -321,14 +321,15 @@ static int xrds_nl_fill_table_conn(struct sk_buff *skb,
 static int xrds_nl_put_mr(struct sk_buff *skb, const struct xrds_nl_view *view,
 			  const struct xrds_mr *mr)
 {
+	const struct xrds_sock *xs = xrds_sk_of(mr->rs);
 	u32 flags = (mr->write ? XRDS_REGION_FLAG_WRITE : 0) |
 		    (mr->use_once ? XRDS_REGION_FLAG_USE_ONCE : 0);
-	u32 uid = from_kuid_munged(view->user_ns, mr->xs->uid);
+	u32 uid = from_kuid_munged(view->user_ns, xs->uid);
 
-	if (nla_put_u32(skb, XRDS_A_REGION_SOCKET, mr->xs->id) ||
+	if (nla_put_u32(skb, XRDS_A_REGION_SOCKET, xs->id) ||
 	    nla_put_u32(skb, XRDS_A_REGION_UID, uid) ||
 	    nla_put_in6_addr(skb, XRDS_A_REGION_LADDR, &mr->key.addr) ||
-	    nla_put_u16(skb, XRDS_A_REGION_LPORT, mr->xs->bind.port) ||
+	    nla_put_u16(skb, XRDS_A_REGION_LPORT, xs->bind.port) ||
 	    nla_put_u32(skb, XRDS_A_REGION_RKEY, mr->key.rkey) ||
 	    nla_put_u64_64bit(skb, XRDS_A_REGION_BYTES, mr->pin->bytes,
 			      XRDS_A_REGION_PAD) ||
@@ -350,7 +351,7 @@ static int xrds_nl_fill_mr(struct sk_buff *skb,
 
 	if (!refcount_inc_not_zero(&mr->ref))
 		return ret;
-	if (xrds_nl_sees(view, mr->xs))
+	if (xrds_nl_sees(view, xrds_sk_of(mr->rs)))
 		ret = xrds_nl_put_mr(skb, view, mr);
 	xrds_mr_put(mr);
 	return ret;

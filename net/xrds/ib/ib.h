@@ -50,12 +50,9 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#include "conn/conn.h"
+#include "transport.h"
 #include "ib/mr.h"
 #include "msg.h"
-#include "rdma/rdma.h"
-#include "sock/sock.h"
-#include "transport.h"
 #include "xrds.h"
 
 struct xrds_ib_dev;

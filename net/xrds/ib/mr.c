@@ -416,7 +416,7 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(mr->xn->net);
-	const struct xrds_bind_key *bind = &mr->xs->bind;
+	const struct xrds_bind_key *bind = mr->rs->bind;
 	struct xrds_ib_dev *ibdev;
 	struct xrds_ib_mr *m;
 	int ret;

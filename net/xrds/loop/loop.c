@@ -25,10 +25,8 @@
 #include <linux/random.h>
 #include <linux/sched/clock.h>
 
-#include "conn/conn.h"
-#include "msg.h"
-#include "rdma/rdma.h"
 #include "transport.h"
+#include "msg.h"
 #include "xrds.h"
 
 enum {
@@ -412,7 +410,7 @@ static struct sk_buff *xrds_loop_payload(struct iov_iter *from, u32 len)
 static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	/* the answer to a ping is made in softirq context */
-	gfp_t gfp = msg->dest ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC | __GFP_NOWARN;
+	gfp_t gfp = msg->flow ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC | __GFP_NOWARN;
 
 	if (!msg->skb)
 		msg->skb = xrds_skb_alloc(0, gfp);

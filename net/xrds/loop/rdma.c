@@ -19,8 +19,6 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 
-#include "conn/conn.h"
-#include "rdma/rdma.h"
 #include "transport.h"
 #include "xrds.h"
 

@@ -23,7 +23,6 @@
  * lock invalidates.
  */
 #include "rdma/rdma.h"
-#include "sock/sock.h"
 #include "tracepoints.h"
 #include "transport.h"
 #include "xrds.h"
@@ -106,17 +105,17 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 
 /**
  * xrds_mr_owned - is it the cookie of a region of this socket?
- * @xs: bound socket
+ * @rs: bound socket
  * @cookie: cookie
  *
  * Context: any.
  * Return: whether it is.
  */
-bool xrds_mr_owned(struct xrds_sock *xs, u64 cookie)
+bool xrds_mr_owned(struct xrds_rdma_sock *rs, u64 cookie)
 {
-	struct xrds_mr *mr = xrds_mr_find(xs->xn, &xs->bind.addr,
+	struct xrds_mr *mr = xrds_mr_find(rs->xn, &rs->bind->addr,
 					  lower_32_bits(cookie));
-	bool owned = mr && mr->xs == xs;
+	bool owned = mr && mr->rs == rs;
 
 	if (mr)
 		xrds_mr_put(mr);
@@ -126,18 +125,18 @@ bool xrds_mr_owned(struct xrds_sock *xs, u64 cookie)
 /* Take it out of table and list; true for the one who did. */
 static bool xrds_mr_unlink(struct xrds_mr *mr)
 {
-	struct xrds_sock *xs = mr->xs;
+	struct xrds_rdma_sock *rs = mr->rs;
 	bool linked;
 
-	spin_lock_bh(&xs->lock);
+	spin_lock_bh(rs->lock);
 	linked = mr->linked;
 	if (linked) {
 		mr->linked = false;
-		list_del_init(&mr->xs_node);
+		list_del_init(&mr->rs_node);
 		rhashtable_remove_fast(&mr->xn->mrs, &mr->node,
 				       xrds_mr_params);
 	}
-	spin_unlock_bh(&xs->lock);
+	spin_unlock_bh(rs->lock);
 	return linked;
 }
 
@@ -192,18 +191,18 @@ EXPORT_SYMBOL_GPL(xrds_mr_flush);
 
 static int xrds_mr_insert(struct xrds_mr *mr)
 {
-	struct xrds_sock *xs = mr->xs;
+	struct xrds_rdma_sock *rs = mr->rs;
 	int ret;
 
-	spin_lock_bh(&xs->lock);
+	spin_lock_bh(rs->lock);
 	ret = rhashtable_lookup_insert_fast(&mr->xn->mrs, &mr->node,
 					    xrds_mr_params);
 	if (!ret) {
 		mr->linked = true;
-		list_add_tail(&mr->xs_node, &xs->mrs);
+		list_add_tail(&mr->rs_node, &rs->mrs);
 		trace_xrds_mr_reg(mr);
 	}
-	spin_unlock_bh(&xs->lock);
+	spin_unlock_bh(rs->lock);
 	return ret && ret != -EEXIST ? -ENOMEM : ret;
 }
 
@@ -230,7 +229,8 @@ static int xrds_mr_publish(struct xrds_mr *mr,
 
 /**
  * xrds_mr_create - register memory of the calling program
- * @xs: bound socket
+ * @rs: bound socket
+ * @trans: the transport of its address
  * @args: what and how; args->cookie_addr, if not zero, gets the cookie
  * @cookie: result
  *
@@ -240,10 +240,10 @@ static int xrds_mr_publish(struct xrds_mr *mr,
  * user or the namespace, -EOPNOTSUPP when the transport has
  * no RDMA, -ENODEV when its device is gone.
  */
-int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
-		   u64 *cookie)
+int xrds_mr_create(struct xrds_rdma_sock *rs,
+		   const struct xrds_transport *trans,
+		   const struct rds_get_mr_args *args, u64 *cookie)
 {
-	const struct xrds_transport *trans = xs->trans;
 	unsigned int tries = 0;
 	struct xrds_mr *mr;
 	int ret;
@@ -253,30 +253,30 @@ int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
 	if (args->flags & ~(u64)XRDS_MR_FLAGS)
 		return -EINVAL;
 
-	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_KEYS, 1);
+	ret = xrds_limit_charge(rs->xn, rs->user, XRDS_LIMIT_KEYS, 1);
 	if (ret)
 		return ret;
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr) {
-		xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_KEYS, 1);
+		xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_KEYS, 1);
 		return -ENOMEM;
 	}
 	refcount_set(&mr->ref, 1);
 	spin_lock_init(&mr->lock);
-	INIT_LIST_HEAD(&mr->xs_node);
+	INIT_LIST_HEAD(&mr->rs_node);
 	INIT_WORK(&mr->work, xrds_mr_work);
-	mr->xn = xs->xn;
-	mr->user = xrds_user_get(xs->user);
-	mr->xs = xs;
+	mr->xn = rs->xn;
+	mr->user = xrds_user_get(rs->user);
+	mr->rs = rs;
 	mr->trans = trans;
 	mr->write = args->flags & RDS_RDMA_READWRITE;
 	mr->use_once = args->flags & RDS_RDMA_USE_ONCE;
 	mr->invalidate = args->flags & RDS_RDMA_INVALIDATE;
-	mr->key.addr = xs->bind.addr;
-	atomic_inc(&xs->xn->nr_mrs);
+	mr->key.addr = rs->bind->addr;
+	atomic_inc(&rs->xn->nr_mrs);
 
 	/* a peer may write to it: what the pages hold then is not ours alone */
-	mr->pin = xrds_pin_user(xs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write);
+	mr->pin = xrds_pin_user(rs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write);
 	if (IS_ERR(mr->pin)) {
 		ret = PTR_ERR(mr->pin);
 		mr->pin = NULL;
@@ -297,7 +297,7 @@ err_put:
 
 /**
  * xrds_mr_free - RDS_FREE_MR
- * @xs: socket
+ * @rs: socket
  * @args: cookie; 0 ends nothing, as nothing ended is kept
  *
  * When it has returned no peer can touch the memory; with
@@ -306,7 +306,7 @@ err_put:
  * Context: process, may sleep.
  * Return: 0, -EINVAL for an unknown key.
  */
-int xrds_mr_free(struct xrds_sock *xs, const struct rds_free_mr_args *args)
+int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args)
 {
 	struct xrds_mr *mr;
 	int ret = -EINVAL;
@@ -315,10 +315,10 @@ int xrds_mr_free(struct xrds_sock *xs, const struct rds_free_mr_args *args)
 		return -EINVAL;
 	if (!args->cookie)
 		return 0;
-	mr = xrds_mr_find(xs->xn, &xs->bind.addr, (u32)args->cookie);
+	mr = xrds_mr_find(rs->xn, &rs->bind->addr, (u32)args->cookie);
 	if (!mr)
 		return -EINVAL;
-	if (mr->xs == xs && xrds_mr_unlink(mr)) {
+	if (mr->rs == rs && xrds_mr_unlink(mr)) {
 		mr->invalidate |= args->flags & RDS_RDMA_INVALIDATE;
 		xrds_mr_destroy(mr);
 		ret = 0;
@@ -329,21 +329,21 @@ int xrds_mr_free(struct xrds_sock *xs, const struct rds_free_mr_args *args)
 
 /**
  * xrds_mr_free_all - the socket is closed
- * @xs: socket
+ * @rs: socket
  *
  * Context: process, may sleep.
  */
-void xrds_mr_free_all(struct xrds_sock *xs)
+void xrds_mr_free_all(struct xrds_rdma_sock *rs)
 {
 	struct xrds_mr *mr;
 
 	for (;;) {
-		spin_lock_bh(&xs->lock);
-		mr = list_first_entry_or_null(&xs->mrs, struct xrds_mr,
-					      xs_node);
+		spin_lock_bh(rs->lock);
+		mr = list_first_entry_or_null(&rs->mrs, struct xrds_mr,
+					      rs_node);
 		if (mr)
 			refcount_inc(&mr->ref);
-		spin_unlock_bh(&xs->lock);
+		spin_unlock_bh(rs->lock);
 		if (!mr)
 			break;
 		if (xrds_mr_unlink(mr))

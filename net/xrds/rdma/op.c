@@ -15,157 +15,16 @@
  * never passes an op that may still touch memory: a transport ends an op only
  * when its device is done with it. How a program learns of it, see notice.c.
  *
- * All lists here are guarded by xs->lock (L4).
+ * All lists here are guarded by rs->lock (L4).
  */
 #include <linux/uio.h>
 
 #include "rdma/rdma.h"
-#include "sock/sock.h"
 #include "tracepoints.h"
 #include "transport.h"
 #include "xrds.h"
 
-static const struct rhashtable_params xrds_node_params = {
-	.key_len	= sizeof(struct xrds_node_key),
-	.key_offset	= offsetof(struct xrds_node, key),
-	.head_offset	= offsetof(struct xrds_node, node),
-	.automatic_shrinking = true,
-};
-
 /* ---------------------------------------------------------------- nodes */
-
-/**
- * xrds_node_init - make a namespace's table of nodes
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_node_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->nodes, &xrds_node_params);
-}
-
-/**
- * xrds_node_exit - free a namespace's table of nodes
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_node_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->nodes);
-}
-
-static void xrds_node_key_init(struct xrds_node_key *key, struct xrds_sock *xs,
-			       const struct xrds_addr *to)
-{
-	memset(key, 0, sizeof(*key));
-	key->xs = xs;
-	key->addr = to->addr;
-	key->scope = to->scope;
-}
-
-/**
- * xrds_node_find - look a node up
- * @xs: socket
- * @to: address; the port is ignored
- *
- * Context: any; the node stays until the socket is freed.
- * Return: the node or NULL.
- */
-struct xrds_node *xrds_node_find(struct xrds_sock *xs,
-				 const struct xrds_addr *to)
-{
-	struct xrds_node_key key;
-	struct xrds_node *node;
-
-	xrds_node_key_init(&key, xs, to);
-	rcu_read_lock();
-	node = rhashtable_lookup(&xs->xn->nodes, &key, xrds_node_params);
-	rcu_read_unlock();
-	return node;
-}
-
-/**
- * xrds_node_marks - identifiers and high-water mark toward a node
- * @xs: socket
- * @to: address; the port is ignored
- * @issued: last identifier given out
- * @completed: high-water mark
- *
- * Context: any.
- */
-void xrds_node_marks(struct xrds_sock *xs, const struct xrds_addr *to,
-		     u64 *issued, u64 *completed)
-{
-	struct xrds_node *node = xrds_node_find(xs, to);
-
-	spin_lock_bh(&xs->lock);
-	*issued = node ? node->issued : 0;
-	*completed = node ? node->completed : 0;
-	spin_unlock_bh(&xs->lock);
-}
-
-/**
- * xrds_node_get_for - find or make a node
- * @xs: bound socket
- * @to: address; the port is ignored
- *
- * Context: process, may sleep, socket locked.
- * Return: the node, or ERR_PTR(): -ENOMEM, -ENFILE when there are too many.
- */
-struct xrds_node *xrds_node_get_for(struct xrds_sock *xs,
-				    const struct xrds_addr *to)
-{
-	struct xrds_node *node = xrds_node_find(xs, to);
-	int ret;
-
-	sock_owned_by_me(&xs->sk);
-
-	if (node)
-		return node;
-	if (xs->nr_nodes >= READ_ONCE(xs->xn->sock_max_dests))
-		return ERR_PTR(-ENFILE);
-	node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
-	if (!node)
-		return ERR_PTR(-ENOMEM);
-	xrds_node_key_init(&node->key, xs, to);
-	INIT_LIST_HEAD(&node->ops);
-	INIT_LIST_HEAD(&node->event_node);
-	init_waitqueue_head(&node->wait);
-
-	/* the socket's lock lets nobody else insert the same */
-	ret = rhashtable_insert_fast(&xs->xn->nodes, &node->node,
-				     xrds_node_params);
-	if (ret) {
-		kfree(node);
-		return ERR_PTR(-ENOMEM);
-	}
-	spin_lock_bh(&xs->lock);
-	list_add_tail_rcu(&node->xs_node, &xs->nodes);
-	xs->nr_nodes++;
-	spin_unlock_bh(&xs->lock);
-	return node;
-}
-
-/**
- * xrds_node_free_all - the socket is being freed
- * @xs: socket without references
- *
- * Context: RCU callback.
- */
-void xrds_node_free_all(struct xrds_sock *xs)
-{
-	struct xrds_node *node, *tmp;
-
-	/* every op had a reference on the socket: the FIFOs are empty */
-	list_for_each_entry_safe(node, tmp, &xs->nodes, xs_node) {
-		rhashtable_remove_fast(&xs->xn->nodes, &node->node,
-				       xrds_node_params);
-		kfree_rcu(node, rcu);
-	}
-}
 
 /* ------------------------------------------------------------------ ops */
 
@@ -177,21 +36,21 @@ void xrds_node_free_all(struct xrds_sock *xs)
  */
 void xrds_rop_put(struct xrds_rop *rop)
 {
-	struct xrds_sock *xs = rop->xs;
+	struct xrds_rdma_sock *rs = rop->rs;
 
 	trace_xrds_ref_put("rop", rop, refcount_read(&rop->ref) - 1, _RET_IP_);
 	if (!refcount_dec_and_test(&rop->ref))
 		return;
 	kvfree(rop->priv);
 	xrds_pin_free(rop->pin);
-	atomic_dec(&xs->xn->nr_rops);
+	atomic_dec(&rs->xn->nr_rops);
 	kfree(rop);
-	sock_put(&xs->sk);
+	sock_put(rs->sk);
 }
 
 static void xrds_rop_count(const struct xrds_rop *rop, s32 status)
 {
-	struct xrds_net *xn = rop->xs->xn;
+	struct xrds_net *xn = rop->rs->xn;
 	u64 bytes = rop->pin ? rop->pin->bytes : 0;
 
 	xrds_count(xn, status ? XRDS_C_RDMA_FAILED : XRDS_C_RDMA_DONE);
@@ -213,16 +72,16 @@ static void xrds_rop_count(const struct xrds_rop *rop, s32 status)
  */
 void xrds_rop_done(struct xrds_rop *rop, s32 status)
 {
-	struct xrds_sock *xs = rop->xs;
+	struct xrds_rdma_sock *rs = rop->rs;
 	struct xrds_node *node = rop->to;
 	struct xrds_rop *head, *tmp;
 	bool asked = false, event;
 	__poll_t mask = 0;
 	LIST_HEAD(left);
 
-	spin_lock_bh(&xs->lock);
+	spin_lock_bh(rs->lock);
 	if (WARN_ON_ONCE(rop->done)) {
-		spin_unlock_bh(&xs->lock);
+		spin_unlock_bh(rs->lock);
 		return;
 	}
 	rop->done = true;
@@ -239,21 +98,21 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	}
 	if (!list_empty(&left))
 		trace_xrds_rop_hwm(node);
-	event = xrds_notice_event(xs, node, asked);
+	event = xrds_notice_event(rs, node, asked);
 	if (event)
 		mask |= EPOLLIN | EPOLLRDBAND;
-	if ((rop->notify || (rop->status && READ_ONCE(xs->recverr))) &&
-	    !sock_flag(&xs->sk, SOCK_DEAD)) {
+	if ((rop->notify || (rop->status && READ_ONCE(rs->recverr))) &&
+	    !sock_flag(rs->sk, SOCK_DEAD)) {
 		refcount_inc(&rop->ref);
 		trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref),
 				   _THIS_IP_);
-		list_add_tail(&rop->notice_node, &xs->notices);
+		list_add_tail(&rop->notice_node, &rs->notices);
 		mask |= EPOLLIN | EPOLLRDNORM;
 	}
-	spin_unlock_bh(&xs->lock);
+	spin_unlock_bh(rs->lock);
 
 	xrds_rop_count(rop, status);
-	xrds_notice_wake(xs, node, mask);
+	xrds_notice_wake(rs, node, mask);
 	list_for_each_entry_safe(head, tmp, &left, node) {
 		list_del_init(&head->node);
 		xrds_rop_put(head);
@@ -273,25 +132,26 @@ EXPORT_SYMBOL_GPL(xrds_rop_done);
  */
 void xrds_rop_issue(struct xrds_rop *rop)
 {
-	struct xrds_sock *xs = rop->xs;
+	struct xrds_rdma_sock *rs = rop->rs;
 
-	spin_lock_bh(&xs->lock);
+	spin_lock_bh(rs->lock);
 	rop->id = ++rop->to->issued;
 	/* the FIFO's reference */
 	refcount_inc(&rop->ref);
 	trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref), _THIS_IP_);
 	list_add_tail(&rop->node, &rop->to->ops);
 	trace_xrds_rop_new(rop);
-	spin_unlock_bh(&xs->lock);
+	spin_unlock_bh(rs->lock);
 	if (rop->op <= XRDS_ROP_WRITE)
-		xrds_count(xs->xn, XRDS_C_SEND_RDMA);
+		xrds_count(rs->xn, XRDS_C_SEND_RDMA);
 }
 
-static struct xrds_rop *xrds_rop_alloc(struct xrds_sock *xs)
+static struct xrds_rop *xrds_rop_alloc(struct xrds_rdma_sock *rs,
+				       const struct xrds_transport *trans)
 {
 	struct xrds_rop *rop;
 
-	if (!(xs->trans->caps & XRDS_CAP_RDMA))
+	if (!(trans->caps & XRDS_CAP_RDMA))
 		return ERR_PTR(-EOPNOTSUPP);
 	rop = kzalloc(sizeof(*rop), GFP_KERNEL_ACCOUNT);
 	if (!rop)
@@ -300,9 +160,9 @@ static struct xrds_rop *xrds_rop_alloc(struct xrds_sock *xs)
 	INIT_LIST_HEAD(&rop->node);
 	INIT_LIST_HEAD(&rop->conn_node);
 	INIT_LIST_HEAD(&rop->notice_node);
-	rop->xs = xs;
-	sock_hold(&xs->sk);
-	atomic_inc(&xs->xn->nr_rops);
+	rop->rs = rs;
+	sock_hold(rs->sk);
+	atomic_inc(&rs->xn->nr_rops);
 	return rop;
 }
 
@@ -334,14 +194,16 @@ static struct rds_iovec *xrds_rop_vector(const struct rds_rdma_args *args)
 
 /**
  * xrds_rop_from_args - RDS_CMSG_RDMA_ARGS
- * @xs: bound socket
+ * @rs: bound socket
+ * @trans: the transport of its address
  * @args: the control message
  *
  * Context: process, may sleep.
  * Return: the op with its memory pinned, or ERR_PTR(): -EINVAL, -EMSGSIZE,
  * -EFAULT, -ENOMEM, -EPERM, -EDQUOT, -EOPNOTSUPP.
  */
-struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
+struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
+				    const struct xrds_transport *trans,
 				    const struct rds_rdma_args *args)
 {
 	bool write = args->flags & RDS_RDMA_READWRITE;
@@ -352,7 +214,7 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
 
 	if (args->flags & ~(u64)XRDS_ROP_FLAGS)
 		return ERR_PTR(-EINVAL);
-	rop = xrds_rop_alloc(xs);
+	rop = xrds_rop_alloc(rs, trans);
 	if (IS_ERR(rop))
 		return rop;
 	vec = xrds_rop_vector(args);
@@ -361,7 +223,7 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
 		return ERR_CAST(vec);
 	}
 	/* a remote write reads our memory */
-	pin = xrds_pin_user(xs, vec, args->nr_local, XRDS_ROP_MAX_BYTES,
+	pin = xrds_pin_user(rs, vec, args->nr_local, XRDS_ROP_MAX_BYTES,
 			    !write);
 	kvfree(vec);
 	if (IS_ERR(pin)) {
@@ -418,14 +280,16 @@ static void xrds_rop_set_atomic(struct xrds_rop *rop,
 
 /**
  * xrds_rop_from_atomic - RDS_CMSG_ATOMIC_FADD and its relatives
- * @xs: bound socket
+ * @rs: bound socket
+ * @trans: the transport of its address
  * @args: the control message
  * @type: its type
  *
  * Context: process, may sleep.
  * Return: as xrds_rop_from_args().
  */
-struct xrds_rop *xrds_rop_from_atomic(struct xrds_sock *xs,
+struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
+				      const struct xrds_transport *trans,
 				      const struct rds_atomic_args *args,
 				      int type)
 {
@@ -439,10 +303,10 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_sock *xs,
 	/* the device wants both in one piece */
 	if (args->flags & ~(u64)XRDS_ROP_FLAGS || vec.addr % sizeof(u64))
 		return ERR_PTR(-EINVAL);
-	rop = xrds_rop_alloc(xs);
+	rop = xrds_rop_alloc(rs, trans);
 	if (IS_ERR(rop))
 		return rop;
-	pin = xrds_pin_user(xs, &vec, 1, vec.bytes, true);
+	pin = xrds_pin_user(rs, &vec, 1, vec.bytes, true);
 	if (IS_ERR(pin)) {
 		xrds_rop_put(rop);
 		return ERR_CAST(pin);

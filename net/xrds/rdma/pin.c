@@ -18,7 +18,6 @@
 #include <linux/sched/signal.h>
 
 #include "rdma/rdma.h"
-#include "sock/sock.h"
 #include "xrds.h"
 
 struct workqueue_struct *xrds_pin_wq;
@@ -72,7 +71,7 @@ static bool xrds_pin_count(u64 pages)
 }
 
 /* The same, and by its user */
-static int xrds_pin_charge(struct xrds_sock *xs, u64 pages)
+static int xrds_pin_charge(struct xrds_rdma_sock *rs, u64 pages)
 {
 	int ret;
 
@@ -82,7 +81,7 @@ static int xrds_pin_charge(struct xrds_sock *xs, u64 pages)
 		if (!xrds_pin_count(pages))
 			return -ENOMEM;
 	}
-	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_PINNED,
+	ret = xrds_limit_charge(rs->xn, rs->user, XRDS_LIMIT_PINNED,
 				pages << PAGE_SHIFT);
 	if (ret)
 		atomic64_sub(pages, &current->mm->pinned_vm);
@@ -175,7 +174,7 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
 
 /**
  * xrds_pin_user - pin ranges of the calling process
- * @xs: socket that it is for
+ * @rs: socket that it is for
  * @vec: the ranges
  * @nr: how many, at least one
  * @max_bytes: most that all together may be
@@ -186,7 +185,7 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
  * -EFAULT, -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, -EPERM when
  * that is zero, -EDQUOT when the user or the namespace has too much pinned.
  */
-struct xrds_pin *xrds_pin_user(struct xrds_sock *xs,
+struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 			       const struct rds_iovec *vec, unsigned int nr,
 			       u64 max_bytes, bool write)
 {
@@ -218,7 +217,7 @@ struct xrds_pin *xrds_pin_user(struct xrds_sock *xs,
 	ret = -ENOMEM;
 	if (!pin->pages || !pin->bv)
 		goto err_free;
-	ret = xrds_pin_charge(xs, pages);
+	ret = xrds_pin_charge(rs, pages);
 	if (ret)
 		goto err_free;
 
@@ -226,8 +225,8 @@ struct xrds_pin *xrds_pin_user(struct xrds_sock *xs,
 		ret = xrds_pin_range(pin, &vec[i]);
 	if (ret)
 		goto err_unpin;
-	pin->xn = xs->xn;
-	pin->user = xrds_user_get(xs->user);
+	pin->xn = rs->xn;
+	pin->user = xrds_user_get(rs->user);
 	pin->mm = current->mm;
 	mmgrab(pin->mm);
 	return pin;
@@ -235,7 +234,7 @@ struct xrds_pin *xrds_pin_user(struct xrds_sock *xs,
 err_unpin:
 	unpin_user_pages(pin->pages, pin->nr_pages);
 	atomic64_sub(pages, &current->mm->pinned_vm);
-	xrds_pin_uncharge(xs->xn, xs->user, pages);
+	xrds_pin_uncharge(rs->xn, rs->user, pages);
 err_free:
 	kvfree(pin->bv);
 	kvfree(pin->pages);

@@ -8,7 +8,7 @@
  * of a message, to a node; the node keeps the ops of one socket toward it in
  * order, and its high-water mark says how many of them have ended.
  *
- * All lists are guarded by xs->lock (L4). A region has a lock of its own for
+ * All lists are guarded by rs->lock (L4). A region has a lock of its own for
  * access over loopback; it is a leaf. No RDMA type of the kernel's is known
  * here: what a transport needs of those hangs on @priv.
  */
@@ -32,7 +32,7 @@
 extern struct workqueue_struct *xrds_pin_wq;
 int xrds_pin_init(void);
 void xrds_pin_exit(void);
-struct xrds_pin *xrds_pin_user(struct xrds_sock *xs,
+struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 			       const struct rds_iovec *vec, unsigned int nr,
 			       u64 max_bytes, bool write);
 void xrds_pin_free(struct xrds_pin *pin);
@@ -46,13 +46,14 @@ enum { XRDS_MR_MAX_BYTES = 1 << 30 };
 
 int xrds_mr_init(struct xrds_net *xn);
 void xrds_mr_exit(struct xrds_net *xn);
-bool xrds_mr_owned(struct xrds_sock *xs, u64 cookie);
-int xrds_mr_create(struct xrds_sock *xs, const struct rds_get_mr_args *args,
-		   u64 *cookie);
-int xrds_mr_free(struct xrds_sock *xs, const struct rds_free_mr_args *args);
-void xrds_mr_free_all(struct xrds_sock *xs);
+bool xrds_mr_owned(struct xrds_rdma_sock *rs, u64 cookie);
+int xrds_mr_create(struct xrds_rdma_sock *rs,
+		   const struct xrds_transport *trans,
+		   const struct rds_get_mr_args *args, u64 *cookie);
+int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args);
+void xrds_mr_free_all(struct xrds_rdma_sock *rs);
 
-/* -------------------------------------------------------------- rdma.c */
+/* ---------------------------------------------------------------- op.c */
 
 #define XRDS_ROP_FLAGS	(RDS_RDMA_READWRITE | RDS_RDMA_FENCE | \
 			 RDS_RDMA_INVALIDATE | RDS_RDMA_USE_ONCE | \
@@ -61,15 +62,26 @@ void xrds_mr_free_all(struct xrds_sock *xs);
 
 enum { XRDS_ROP_MAX_BYTES = 1 << 30 };
 
+struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
+				    const struct xrds_transport *trans,
+				    const struct rds_rdma_args *args);
+struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
+				      const struct xrds_transport *trans,
+				      const struct rds_atomic_args *args,
+				      int type);
+void xrds_rop_put(struct xrds_rop *rop);
+
+/* ----------------------------------------------------------- barrier.c */
+
 /**
  * struct xrds_node_key - key of the table of nodes
- * @xs:		socket
+ * @rs:		socket
  * @addr:	address, IPv4 mapped
  * @scope:	interface index of a link-local address, else 0
  * @zero:	no padding in a key
  */
 struct xrds_node_key {
-	struct xrds_sock *xs;
+	struct xrds_rdma_sock *rs;
 	struct in6_addr addr;
 	u32 scope;
 	u32 zero;
@@ -80,19 +92,19 @@ struct xrds_node_key {
  * @node:	in xn->nodes
  * @key:	which; lives as long as the socket
  * @rcu:	for lookups
- * @xs_node:	in xs->nodes, which only grows; xs->lock, RCU readers
- * @ops:	ops that have not left, by identifier; xs->lock
- * @issued:	last identifier given out; xs->lock
- * @completed:	high-water mark; written under xs->lock
- * @armed:	identifier a barrier is armed for, 0: none; xs->lock
- * @event_node:	in xs->events; xs->lock
+ * @rs_node:	in rs->nodes, which only grows; rs->lock, RCU readers
+ * @ops:	ops that have not left, by identifier; rs->lock
+ * @issued:	last identifier given out; rs->lock
+ * @completed:	high-water mark; written under rs->lock
+ * @armed:	identifier a barrier is armed for, 0: none; rs->lock
+ * @event_node:	in rs->events; rs->lock
  * @wait:	barriers that block
  */
 struct xrds_node {
 	struct rhash_head node;
 	struct xrds_node_key key;
 	struct rcu_head rcu;
-	struct list_head xs_node;
+	struct list_head rs_node;
 	struct list_head ops;
 	u64 issued;
 	u64 completed;
@@ -103,31 +115,20 @@ struct xrds_node {
 
 int xrds_node_init(struct xrds_net *xn);
 void xrds_node_exit(struct xrds_net *xn);
-struct xrds_node *xrds_node_find(struct xrds_sock *xs,
+struct xrds_node *xrds_node_find(struct xrds_rdma_sock *rs,
 				 const struct xrds_addr *to);
-void xrds_node_marks(struct xrds_sock *xs, const struct xrds_addr *to,
+void xrds_node_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
 		     u64 *issued, u64 *completed);
-struct xrds_node *xrds_node_get_for(struct xrds_sock *xs,
+struct xrds_node *xrds_node_get_for(struct xrds_rdma_sock *rs,
 				    const struct xrds_addr *to);
-void xrds_node_free_all(struct xrds_sock *xs);
-struct xrds_rop *xrds_rop_from_args(struct xrds_sock *xs,
-				    const struct rds_rdma_args *args);
-struct xrds_rop *xrds_rop_from_atomic(struct xrds_sock *xs,
-				      const struct rds_atomic_args *args,
-				      int type);
-void xrds_rop_put(struct xrds_rop *rop);
-
-/* ------------------------------------------------------------ notice.c */
-
-void xrds_notice_wake(struct xrds_sock *xs, struct xrds_node *node,
+void xrds_node_free_all(struct xrds_rdma_sock *rs);
+void xrds_notice_wake(struct xrds_rdma_sock *rs, struct xrds_node *node,
 		      __poll_t mask);
-bool xrds_notice_event(struct xrds_sock *xs, struct xrds_node *node,
+bool xrds_notice_event(struct xrds_rdma_sock *rs, struct xrds_node *node,
 		       bool asked);
-void xrds_node_arm(struct xrds_sock *xs, struct xrds_node *node, u64 id);
-int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock);
-bool xrds_cmsg_room(const struct msghdr *m, size_t len);
-__poll_t xrds_notices_pending(struct xrds_sock *xs);
-int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
-void xrds_notices_purge(struct xrds_sock *xs);
+void xrds_node_arm(struct xrds_rdma_sock *rs, struct xrds_node *node, u64 id);
+void xrds_node_clear(struct xrds_node *node);
+int xrds_barrier(struct xrds_rdma_sock *rs, struct xrds_barrier *b,
+		 bool nonblock);
 
 #endif /* _XRDS_RDMA_H */

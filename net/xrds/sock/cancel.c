@@ -24,13 +24,13 @@ static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
 
 	lockdep_assert_held(&conn->lock);
 
-	if (dest->conn != conn)
+	if (dest->flow.conn != conn)
 		return 0;
-	list_for_each_entry_safe_reverse(msg, tmp, &dest->msgs, dest_node) {
+	list_for_each_entry_safe_reverse(msg, tmp, &dest->flow.msgs, flow_node) {
 		if (n == XRDS_END_BATCH)
 			break;
 		/* what was queued since is not meant */
-		if ((s32)(msg->dest_nr - last) > 0 ||
+		if ((s32)(msg->flow_nr - last) > 0 ||
 		    (msg->flags & XRDS_F_EOS && !marks))
 			continue;
 		xrds_xmit_end(conn, msg, drop);
@@ -43,14 +43,14 @@ static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
 
 static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 {
-	struct xrds_conn *conn = xrds_dest_conn_now(dest);
+	struct xrds_conn *conn = xrds_flow_conn(&dest->flow);
 	LIST_HEAD(drop);
 	u32 last, n;
 
 	if (!conn)
 		return;
 	spin_lock_bh(&conn->lock);
-	last = dest->last_nr;
+	last = dest->flow.last_nr;
 	for (;;) {
 		n = xrds_cancel_some(conn, dest, last, marks, &drop);
 		spin_unlock_bh(&conn->lock);
@@ -82,7 +82,7 @@ static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left)
 		list_move_tail(&dest->xs_node, &xs->dests);
 		if (!dest->queued_msgs && dest->eos != XRDS_EOS_QUEUED)
 			continue;
-		refcount_inc(&dest->ref);
+		xrds_flow_get(&dest->flow);
 		spin_unlock_bh(&xs->lock);
 		return dest;
 	}

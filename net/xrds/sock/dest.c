@@ -50,120 +50,19 @@ void xrds_dest_exit(struct xrds_net *xn)
 }
 
 /**
- * xrds_dest_conn_now - the connection that a destination has
- * @dest: destination
- *
- * Context: any, without L4.
- * Return: the connection, be it dead, with a reference, or NULL.
- */
-struct xrds_conn *xrds_dest_conn_now(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	struct xrds_conn *conn;
-
-	spin_lock_bh(&xs->lock);
-	conn = dest->conn;
-	if (conn)
-		xrds_conn_get(conn);
-	spin_unlock_bh(&xs->lock);
-	return conn;
-}
-
-/* What is still queued on a dead connection is the matter of that alone: the
- * list is guarded by another lock as soon as there is another connection.
- */
-static void xrds_dest_disown_msgs(struct xrds_dest *dest)
-{
-	struct xrds_msg *msg, *tmp;
-
-	lockdep_assert_held(&dest->conn->lock);
-
-	list_for_each_entry_safe(msg, tmp, &dest->msgs, dest_node) {
-		list_del_init(&msg->dest_node);
-		msg->inflight = false;
-	}
-	dest->inflight_bytes = 0;
-}
-
-/* Give the reference on the connection back, if there is one. While anybody
- * else uses the destination only a dead one is left: a sender may have found
- * another one meanwhile.
- */
-static void xrds_dest_leave_conn(struct xrds_dest *dest, bool last)
-{
-	struct xrds_conn *conn = xrds_dest_conn_now(dest);
-	struct xrds_sock *xs = dest->key.xs;
-	bool left = false;
-
-	if (!conn)
-		return;
-
-	spin_lock_bh(&conn->lock);
-	spin_lock(&xs->lock);
-	if (dest->conn == conn && (last || conn->state == XRDS_ST_DEAD)) {
-		xrds_dest_disown_msgs(dest);
-		list_del_init(&dest->conn_node);
-		dest->conn = NULL;
-		left = true;
-	}
-	spin_unlock(&xs->lock);
-	spin_unlock_bh(&conn->lock);
-
-	if (left)
-		xrds_conn_put(conn);
-	xrds_conn_put(conn);
-}
-
-/**
- * xrds_dest_forget_conn - the destinations of a dead connection let go of it
- * @conn: connection in state DEAD, which no destination takes any more
- *
- * Context: the connection's work.
- */
-void xrds_dest_forget_conn(struct xrds_conn *conn)
-{
-	struct xrds_dest *dest, *tmp;
-	unsigned int n = 0;
-
-	/* who drops the last reference on a destination takes it off the list
-	 * before it frees anything
-	 */
-	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(dest, tmp, &conn->users, conn_node) {
-		struct xrds_sock *xs = dest->key.xs;
-
-		spin_lock(&xs->lock);
-		xrds_dest_disown_msgs(dest);
-		list_del_init(&dest->conn_node);
-		dest->conn = NULL;
-		spin_unlock(&xs->lock);
-		n++;
-	}
-	spin_unlock_bh(&conn->lock);
-	while (n--)
-		xrds_conn_put(conn);
-}
-
-/**
- * xrds_dest_put - drop a reference on a destination
- * @dest: destination
- *
- * The last one drops the destination's references on its connection and its
- * socket.
+ * xrds_dest_free - the last reference on a destination is dropped
+ * @flow: its flow, which has left its connection
  *
  * Context: any, without L3 or L4.
  */
-void xrds_dest_put(struct xrds_dest *dest)
+void xrds_dest_free(struct xrds_flow *flow)
 {
+	struct xrds_dest *dest = xrds_dest_of(flow);
 	struct xrds_sock *xs = dest->key.xs;
-
-	if (!refcount_dec_and_test(&dest->ref))
-		return;
 
 	atomic_dec(&xs->xn->nr_dests);
 	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
 			    XRDS_DEST_COST_BYTES);
-	xrds_dest_leave_conn(dest, true);
 	sock_put(&xs->sk);
 	kfree_rcu(dest, rcu);
 }
@@ -220,7 +119,7 @@ struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
 
 	rcu_read_lock();
 	dest = rhashtable_lookup(&xs->xn->dests, &key, xrds_dest_params);
-	if (dest && !refcount_inc_not_zero(&dest->ref))
+	if (dest && !refcount_inc_not_zero(&dest->flow.ref))
 		dest = NULL;
 	rcu_read_unlock();
 	return dest;
@@ -237,7 +136,7 @@ static struct xrds_dest *xrds_dest_find_last(struct xrds_sock *xs,
 	if (dest && (dest->key.port != to->port ||
 		     dest->key.scope != to->scope ||
 		     !ipv6_addr_equal(&dest->key.addr, &to->addr) ||
-		     !refcount_inc_not_zero(&dest->ref)))
+		     !refcount_inc_not_zero(&dest->flow.ref)))
 		dest = NULL;
 	rcu_read_unlock();
 	return dest;
@@ -265,7 +164,7 @@ void xrds_dest_release(struct xrds_dest *dest)
 	/* Nobody waits on it again: sends look at dest->linked before, and a
 	 * closed socket has none under way.
 	 */
-	xrds_cong_unwait(dest);
+	xrds_cong_unwait(&dest->flow);
 	xrds_dest_put(dest);
 }
 
@@ -324,13 +223,11 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	dest->key.addr = to->addr;
 	dest->key.scope = to->scope;
 	dest->key.port = to->port;
+	xrds_flow_init(&dest->flow, to->port, &xs->lock);
 	/* the table's reference and the caller's */
-	refcount_set(&dest->ref, 2);
+	refcount_set(&dest->flow.ref, 2);
 	INIT_LIST_HEAD(&dest->xs_node);
-	INIT_LIST_HEAD(&dest->conn_node);
-	INIT_LIST_HEAD(&dest->msgs);
 	INIT_LIST_HEAD(&dest->idle_node);
-	INIT_LIST_HEAD(&dest->cong_node);
 	INIT_LIST_HEAD(&dest->cleared_node);
 	INIT_LIST_HEAD(&dest->eos_node);
 	init_waitqueue_head(&dest->space);
@@ -383,7 +280,7 @@ struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
 		xs->nr_dests++;
 	} else if (!IS_ERR(old)) {
 		/* cannot be zero: the table's reference goes under xs->lock */
-		refcount_inc(&old->ref);
+		xrds_flow_get(&old->flow);
 	} else if (PTR_ERR(old) != -ENOMEM) {
 		old = ERR_PTR(-ENOMEM);
 	}
@@ -397,35 +294,6 @@ out:
 	xrds_dest_put(dest);
 	xrds_dest_put(dest);
 	return old;
-}
-
-/* Remember the connection; of two senders that come here with different ones
- * the second uses what the first has put. Takes over the caller's reference,
- * and returns one. A connection that has died meanwhile is not remembered: the
- * caller will find out when it queues a message.
- */
-static struct xrds_conn *xrds_dest_join_conn(struct xrds_dest *dest,
-					     struct xrds_conn *conn)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	struct xrds_conn *other = NULL;
-
-	spin_lock_bh(&conn->lock);
-	spin_lock(&xs->lock);
-	if (dest->conn) {
-		other = dest->conn;
-		xrds_conn_get(other);
-	} else if (conn->state != XRDS_ST_DEAD) {
-		dest->conn = conn;
-		list_add_tail(&dest->conn_node, &conn->users);
-		xrds_conn_get(conn);
-	}
-	spin_unlock(&xs->lock);
-	spin_unlock_bh(&conn->lock);
-	if (!other)
-		return conn;
-	xrds_conn_put(conn);
-	return other;
 }
 
 /**
@@ -446,14 +314,14 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	struct xrds_conn *conn;
 
 	spin_lock_bh(&xs->lock);
-	conn = dest->conn;
+	conn = dest->flow.conn;
 	if (conn && READ_ONCE(conn->state) != XRDS_ST_DEAD) {
 		xrds_conn_get(conn);
 		spin_unlock_bh(&xs->lock);
 		return conn;
 	}
 	spin_unlock_bh(&xs->lock);
-	xrds_dest_leave_conn(dest, false);
+	xrds_flow_leave(&dest->flow, false);
 
 	memset(&key, 0, sizeof(key));
 	key.laddr = xs->bind.addr;
@@ -473,7 +341,7 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	 * its own end wakes who still does.
 	 */
 	conn = xrds_conn_get_for(xs->xn, xs->user, &key, trans, GFP_KERNEL);
-	return IS_ERR(conn) ? conn : xrds_dest_join_conn(dest, conn);
+	return IS_ERR(conn) ? conn : xrds_flow_join(&dest->flow, conn);
 }
 
 /**
@@ -558,8 +426,8 @@ static u64 xrds_dest_inflight(const struct xrds_dest *dest,
 	u64 bytes = 0;
 
 	spin_lock_bh(&conn->lock);
-	if (dest->conn == conn)
-		bytes = dest->inflight_bytes;
+	if (dest->flow.conn == conn)
+		bytes = dest->flow.inflight_bytes;
 	spin_unlock_bh(&conn->lock);
 	return bytes;
 }
@@ -603,7 +471,7 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 
 	memset_startat(st, 0, state);
 	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	xrds_node_marks(xs, &to, &st->rdma_issued, &st->rdma_completed);
+	xrds_node_marks(&xs->rdma, &to, &st->rdma_issued, &st->rdma_completed);
 	if (xrds_source_ended(xs, &to))
 		st->flags |= XRDS_DEST_EOS_RCVD;
 
@@ -611,7 +479,7 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 	if (!dest)
 		return 0;
 	xrds_dest_fill_status(dest, st);
-	conn = xrds_dest_conn_now(dest);
+	conn = xrds_flow_conn(&dest->flow);
 	if (conn) {
 		st->state = xrds_dest_conn_state(conn, st->queued_msgs);
 		st->inflight_bytes = xrds_dest_inflight(dest, conn);

@@ -19,6 +19,7 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "conn/conn.h"
 #include "xrds.h"
 
 struct xrds_skb_cb;
@@ -52,32 +53,21 @@ enum xrds_eos_state {
  * @node:	in xn->dests while @linked
  * @key:	which; key.xs holds a reference on the socket
  * @rcu:	for the lookup
- * @ref:	the table's, each message's, each caller's
+ * @flow:	what the connection has of it; flow.ref: the table's, each
+ *		message's, each caller's
  * @xs_node:	in xs->dests while @linked; xs->lock
  * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
- * @cong_node:	in cong_conn->cong_waiters after a refusal for congestion;
- *		both that connection's lock and xs->lock
- * @cong_conn:	connection whose list that is; guarded the same way
  * @cleared_node: in xs->cleared after it has become clear; xs->lock
  * @promises:	reservations for replies not used yet; xs->lock, and read
  *		without it for an estimate
  * @holds:	messages from it are held back for want of space; xs->lock
- * @spoken:	a message was sent to it, see xrds_dest_speak()
  * @eos:	how far the end of the stream is; xs->lock
  * @eos_node:	in xs->eos_due; xs->lock
  * @linked:	still found by lookups; xs->lock
- * @conn:	connection to the node, with a reference; written under both
- *		that connection's lock and xs->lock, read under either
- * @conn_node:	in conn->users while @conn is set; guarded the same way
- * @msgs:	what is queued on @conn, oldest first; that connection's lock
- * @last_nr:	messages that were ever in @msgs; the same
- * @inflight_bytes: payload of those that were transmitted; the same
  * @space:	senders blocked in sendmsg() wait here for space and for the
  *		end of congestion
  * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
  * @charged:	space in use, see xrds_msg_charge(); xs->lock; bytes
- * @unasked:	charges of what went out since an acknowledgment was asked for;
- *		tx_lock of its connection; bytes
  * @queued_bytes: payload accepted and not acknowledged; xs->lock
  * @queued_msgs: the same in messages; xs->lock
  * @acked_msgs:	acknowledged so far; xs->lock
@@ -95,28 +85,19 @@ struct xrds_dest {
 	struct rhash_head node;
 	struct xrds_dest_key key;
 	struct rcu_head rcu;
-	refcount_t ref;
+	struct xrds_flow flow;
 	struct list_head xs_node;
 	struct list_head idle_node;
-	struct list_head cong_node;
-	struct xrds_conn *cong_conn;
 	struct list_head cleared_node;
 	u32 promises;
 	bool holds;
-	bool spoken;
 	bool linked;
 	u8 eos;
 	struct list_head eos_node;
-	struct xrds_conn *conn;
-	struct list_head conn_node;
-	struct list_head msgs;
-	u32 last_nr;
-	u64 inflight_bytes;
 	wait_queue_head_t space;
 	u32 sndbuf;
 	u32 want;
 	u64 charged;
-	u64 unasked;
 	u64 queued_bytes;
 	u64 queued_msgs;
 	u64 acked_msgs;
@@ -128,17 +109,26 @@ struct xrds_dest {
 	u64 unread;
 };
 
+/* NULL stays NULL */
+static inline struct xrds_dest *xrds_dest_of(struct xrds_flow *flow)
+{
+	return flow ? container_of(flow, struct xrds_dest, flow) : NULL;
+}
+
+static inline void xrds_dest_put(struct xrds_dest *dest)
+{
+	xrds_flow_put(&dest->flow);
+}
+
 int xrds_dest_init(struct xrds_net *xn);
 void xrds_dest_exit(struct xrds_net *xn);
 struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
 				    const struct xrds_addr *to);
 struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
 				 const struct xrds_addr *to);
-void xrds_dest_put(struct xrds_dest *dest);
 void xrds_dest_unlink(struct xrds_dest *dest);
 void xrds_dest_release(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
-struct xrds_conn *xrds_dest_conn_now(struct xrds_dest *dest);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
@@ -159,8 +149,6 @@ int xrds_dest_release_promise(struct xrds_sock *xs,
 			      const struct xrds_addr *to);
 void xrds_dest_break_promises(struct xrds_sock *xs);
 void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge);
-bool xrds_dest_ack_wanted(const struct xrds_dest *dest, u32 len);
-void xrds_dest_ack_asked(struct xrds_dest *dest, u32 len, bool asked);
 void xrds_space_changed(struct sock *sk);
 int xrds_dest_set_sndbuf(struct xrds_sock *xs,
 			 const struct xrds_dest_sndbuf *arg);
@@ -196,15 +184,6 @@ struct xrds_source {
 	bool linked;
 	struct rcu_head rcu;
 };
-
-/* A message can fail no more: its stream has begun, and will end with a mark. A
- * ping begins none. The sender still has the message's space, and whether a mark
- * is due is asked when that is given back, under xs->lock.
- */
-static inline void xrds_dest_speak(struct xrds_dest *dest)
-{
-	WRITE_ONCE(dest->spoken, dest->key.port != 0);
-}
 
 bool xrds_eos_pending(const struct xrds_dest *dest);
 bool xrds_eos_owe(struct xrds_dest *dest);

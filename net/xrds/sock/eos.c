@@ -78,7 +78,7 @@ bool xrds_eos_owe(struct xrds_dest *dest)
 
 	lockdep_assert_held(&xs->lock);
 
-	if (!xs->ending || !READ_ONCE(dest->spoken) ||
+	if (!xs->ending || !READ_ONCE(dest->flow.begun) ||
 	    dest->eos != XRDS_EOS_NONE)
 		return false;
 	dest->eos = XRDS_EOS_DUE;
@@ -111,7 +111,7 @@ static struct xrds_dest *xrds_eos_next(struct xrds_sock *xs)
 		list_del_init(&dest->eos_node);
 		dest->eos = XRDS_EOS_QUEUED;
 		/* it is linked as long as its end is under way */
-		refcount_inc(&dest->ref);
+		xrds_flow_get(&dest->flow);
 	}
 	spin_unlock_bh(&xs->lock);
 	return dest;
@@ -141,8 +141,8 @@ static int xrds_eos_queue(struct xrds_dest *dest, struct xrds_conn *conn)
 	msg->dport = dest->key.port;
 	msg->flags = XRDS_F_EOS;
 	msg->eos_reason = READ_ONCE(xs->eos_reason);
-	msg->dest = dest;
-	refcount_inc(&dest->ref);
+	msg->flow = &dest->flow;
+	xrds_flow_get(&dest->flow);
 	if (conn->trans->prepare)
 		ret = conn->trans->prepare(conn, msg);
 	if (!ret)
@@ -163,7 +163,7 @@ static struct xrds_conn *xrds_eos_conn(struct xrds_dest *dest)
 	struct xrds_conn *conn;
 
 	spin_lock_bh(&xs->lock);
-	conn = dest->conn;
+	conn = dest->flow.conn;
 	if (conn && READ_ONCE(conn->state) != XRDS_ST_DEAD)
 		xrds_conn_get(conn);
 	else

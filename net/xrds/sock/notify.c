@@ -23,152 +23,7 @@
 #include "sock/sock.h"
 #include "xrds.h"
 
-/**
- * xrds_notice_wake - tell who waits for completions of a socket
- * @xs: socket
- * @node: node whose mark may have moved
- * @mask: what poll() has to report, 0: nothing
- *
- * Context: any, without L4.
- */
-void xrds_notice_wake(struct xrds_sock *xs, struct xrds_node *node,
-		      __poll_t mask)
-{
-	struct socket_wq *wq;
-
-	wake_up_interruptible(&node->wait);
-	if (!mask)
-		return;
-	rcu_read_lock();
-	wq = rcu_dereference(xs->sk.sk_wq);
-	if (skwq_has_sleeper(wq))
-		wake_up_interruptible_poll(&wq->wait, mask);
-	sk_wake_async(&xs->sk, SOCK_WAKE_WAITD, POLL_IN);
-	rcu_read_unlock();
-}
-
-/**
- * xrds_notice_event - has what the program waits for at a node come about?
- * @xs: socket
- * @node: node whose mark may have moved
- * @asked: an op has left whose identifier the program was told
- *
- * Context: any, xs->lock held.
- * Return: whether it has; the node is on the list of events then.
- */
-bool xrds_notice_event(struct xrds_sock *xs, struct xrds_node *node,
-		       bool asked)
-{
-	lockdep_assert_held(&xs->lock);
-
-	if (node->armed) {
-		if (node->completed < node->armed)
-			return false;
-		node->armed = 0;
-		xs->nr_armed--;
-	} else if (!asked || xs->nr_armed) {
-		return false;
-	}
-	if (list_empty(&node->event_node))
-		list_add_tail(&node->event_node, &xs->events);
-	return true;
-}
-
 /* -------------------------------------------------------------- barriers */
-
-/* The event of a node is taken note of, or not of interest any more. */
-static void xrds_node_clear(struct xrds_node *node)
-{
-	list_del_init(&node->event_node);
-}
-
-/**
- * xrds_node_arm - ask to be told when an op and all before it have ended
- * @xs: socket
- * @node: node
- * @id: identifier of the op, at most the last one issued
- *
- * Replaces what was armed for this node before. When it has come about
- * already the event is there at once.
- *
- * Context: any.
- */
-void xrds_node_arm(struct xrds_sock *xs, struct xrds_node *node, u64 id)
-{
-	bool event;
-
-	spin_lock_bh(&xs->lock);
-	if (!node->armed)
-		xs->nr_armed++;
-	node->armed = id;
-	xrds_node_clear(node);
-	event = xrds_notice_event(xs, node, false);
-	spin_unlock_bh(&xs->lock);
-	if (event)
-		xrds_notice_wake(xs, node, EPOLLIN | EPOLLRDBAND);
-}
-
-static void xrds_barrier_report(struct xrds_sock *xs, struct xrds_node *node,
-				struct xrds_barrier *b)
-{
-	spin_lock_bh(&xs->lock);
-	b->completed = node ? node->completed : 0;
-	b->issued = node ? node->issued : 0;
-	if (node)
-		xrds_node_clear(node);
-	spin_unlock_bh(&xs->lock);
-}
-
-static int xrds_barrier_wait(struct xrds_sock *xs, struct xrds_node *node,
-			     struct xrds_barrier *b)
-{
-	long timeo = b->timeout_ms ? (long)msecs_to_jiffies(b->timeout_ms) :
-				     sock_rcvtimeo(&xs->sk, 0);
-	long left;
-
-	/* ops end whatever happens, so a wait without bound ends too */
-	left = wait_event_interruptible_timeout(node->wait,
-						READ_ONCE(node->completed) >=
-						b->rdma_id, timeo);
-	if (left < 0)
-		return -EINTR;
-	xrds_barrier_report(xs, node, b);
-	return left ? 0 : -ETIMEDOUT;
-}
-
-/**
- * xrds_barrier - SIOCXRDSBARRIER
- * @xs: socket
- * @b: argument; completed and issued are filled in for 0, -EAGAIN, -ETIMEDOUT
- * @nonblock: the file does not block
- *
- * Context: process, may sleep.
- * Return: 0 when the op has ended with all before it, -EAGAIN when it has not
- * and the barrier is armed, -ETIMEDOUT, -EINTR, -EINVAL, -ENOTCONN.
- */
-int xrds_barrier(struct xrds_sock *xs, struct xrds_barrier *b, bool nonblock)
-{
-	struct xrds_node *node;
-	struct xrds_addr to;
-
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
-	if (b->flags & ~XRDS_BARRIER_NONBLOCK ||
-	    xrds_addr_parse(&to, &b->dest, sizeof(b->dest)))
-		return -EINVAL;
-
-	node = xrds_node_find(xs, &to);
-	xrds_barrier_report(xs, node, b);
-	if (b->rdma_id > b->issued)
-		return -EINVAL;
-	if (b->rdma_id <= b->completed)
-		return 0;
-	if (nonblock || b->flags & XRDS_BARRIER_NONBLOCK) {
-		xrds_node_arm(xs, node, b->rdma_id);
-		return -EAGAIN;
-	}
-	return xrds_barrier_wait(xs, node, b);
-}
 
 /* --------------------------------------------------------------- notices */
 
@@ -197,7 +52,7 @@ static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
 	int ret;
 
 	spin_lock_bh(&xs->lock);
-	rop = list_first_entry_or_null(&xs->notices, struct xrds_rop,
+	rop = list_first_entry_or_null(&xs->rdma.notices, struct xrds_rop,
 				       notice_node);
 	if (rop)
 		list_del_init(&rop->notice_node);
@@ -212,7 +67,7 @@ static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
 		       &notify);
 	if (ret) {
 		spin_lock_bh(&xs->lock);
-		list_add(&rop->notice_node, &xs->notices);
+		list_add(&rop->notice_node, &xs->rdma.notices);
 		spin_unlock_bh(&xs->lock);
 		return ret;
 	}
@@ -231,7 +86,7 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 
 	memset(&event, 0, sizeof(event));
 	spin_lock_bh(&xs->lock);
-	node = list_first_entry_or_null(&xs->events, struct xrds_node,
+	node = list_first_entry_or_null(&xs->rdma.events, struct xrds_node,
 					event_node);
 	if (node) {
 		xrds_node_clear(node);
@@ -250,7 +105,7 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 	if (ret) {
 		spin_lock_bh(&xs->lock);
 		if (list_empty(&node->event_node))
-			list_add(&node->event_node, &xs->events);
+			list_add(&node->event_node, &xs->rdma.events);
 		spin_unlock_bh(&xs->lock);
 		return ret;
 	}
@@ -268,9 +123,9 @@ __poll_t xrds_notices_pending(struct xrds_sock *xs)
 {
 	__poll_t mask = 0;
 
-	if (!list_empty_careful(&xs->notices))
+	if (!list_empty_careful(&xs->rdma.notices))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	if (!list_empty_careful(&xs->events))
+	if (!list_empty_careful(&xs->rdma.events))
 		mask |= EPOLLIN | EPOLLRDBAND;
 	if (!list_empty_careful(&xs->cleared))
 		mask |= EPOLLIN | EPOLLWRBAND;
@@ -306,9 +161,9 @@ int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m)
 	if (ret < 0)
 		return n ?: ret;
 	/* not for what has come since, and would have found room */
-	if ((!list_empty_careful(&xs->notices) &&
+	if ((!list_empty_careful(&xs->rdma.notices) &&
 	     !xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) ||
-	    (!list_empty_careful(&xs->events) &&
+	    (!list_empty_careful(&xs->rdma.events) &&
 	     !xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))))
 		m->msg_flags |= MSG_CTRUNC;
 	return n;
@@ -326,7 +181,7 @@ void xrds_notices_purge(struct xrds_sock *xs)
 	LIST_HEAD(drop);
 
 	spin_lock_bh(&xs->lock);
-	list_splice_init(&xs->notices, &drop);
+	list_splice_init(&xs->rdma.notices, &drop);
 	spin_unlock_bh(&xs->lock);
 	list_for_each_entry_safe(rop, tmp, &drop, notice_node) {
 		list_del_init(&rop->notice_node);

@@ -55,9 +55,9 @@ static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	    len != (atomic ? sizeof(struct rds_atomic_args) :
 			     sizeof(struct rds_rdma_args)))
 		return -EINVAL;
-	rop = atomic ? xrds_rop_from_atomic(xs, CMSG_DATA(cmsg),
+	rop = atomic ? xrds_rop_from_atomic(&xs->rdma, xs->trans, CMSG_DATA(cmsg),
 					    cmsg->cmsg_type) :
-		       xrds_rop_from_args(xs, CMSG_DATA(cmsg));
+		       xrds_rop_from_args(&xs->rdma, xs->trans, CMSG_DATA(cmsg));
 	if (IS_ERR(rop))
 		return PTR_ERR(rop);
 	args->rop = rop;
@@ -75,12 +75,12 @@ static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
 		if (len != sizeof(args->cookie))
 			return -EINVAL;
 		memcpy(&args->cookie, CMSG_DATA(cmsg), sizeof(args->cookie));
-		if (!xrds_mr_owned(xs, args->cookie))
+		if (!xrds_mr_owned(&xs->rdma, args->cookie))
 			return -EINVAL;
 	} else {
 		if (len != sizeof(struct rds_get_mr_args))
 			return -EINVAL;
-		ret = xrds_mr_create(xs, CMSG_DATA(cmsg), &args->cookie);
+		ret = xrds_mr_create(&xs->rdma, xs->trans, CMSG_DATA(cmsg), &args->cookie);
 		if (ret)
 			return ret;
 		args->mapped = true;
@@ -157,7 +157,7 @@ static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 	struct rds_free_mr_args free = { .cookie = args->cookie };
 
 	if (args->mapped)
-		xrds_mr_free(xs, &free);
+		xrds_mr_free(&xs->rdma, &free);
 }
 
 /* Where to: the address of the call, else that of connect(). */
@@ -263,7 +263,7 @@ static int xrds_send_barrier_node(struct xrds_sock *xs,
 	if (b->dest.ss_family != AF_UNSPEC) {
 		if (xrds_addr_parse(&addr, &b->dest, sizeof(b->dest)))
 			return -EINVAL;
-		*node = xrds_node_find(xs, &addr);
+		*node = xrds_node_find(&xs->rdma, &addr);
 	}
 	if (!*node || (!b->rdma_id && *node != to))
 		return -EINVAL;
@@ -301,8 +301,8 @@ static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
 	int ret;
 
 	lock_sock(&xs->sk);
-	node = args->rop ? xrds_node_get_for(xs, &to) :
-			   xrds_node_find(xs, &to);
+	node = args->rop ? xrds_node_get_for(&xs->rdma, &to) :
+			   xrds_node_find(&xs->rdma, &to);
 	ret = PTR_ERR_OR_ZERO(node);
 	if (!ret)
 		ret = xrds_send_barrier_node(xs, args, node, &armed);
@@ -321,7 +321,7 @@ static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
 	}
 	ret = xrds_send_queue(dest, conn, msg, false);
 	if (!ret && armed)
-		xrds_node_arm(xs, armed, args->barrier.rdma_id ?: id);
+		xrds_node_arm(&xs->rdma, armed, args->barrier.rdma_id ?: id);
 out:
 	release_sock(&xs->sk);
 	return ret;
@@ -386,7 +386,7 @@ static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
 	if (args->rop || args->has_barrier || args->has_cookie ||
 	    conn->trans->direct(conn, &wm, skb))
 		return false;
-	xrds_dest_speak(dest);
+	xrds_flow_begin(&dest->flow);
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
 	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
 	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), true);
@@ -420,8 +420,8 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 	}
 	msg->sport = xs->bind.port;
 	msg->dport = dest->key.port;
-	msg->dest = dest;
-	refcount_inc(&dest->ref);
+	msg->flow = &dest->flow;
+	xrds_flow_get(&dest->flow);
 	xrds_send_fill(msg, args);
 	if (reply)
 		msg->flags |= XRDS_F_REPLY;

@@ -20,6 +20,7 @@
 #include <linux/workqueue.h>
 #include <net/sock.h>
 
+#include "transport.h"
 #include "xrds.h"
 
 struct xrds_source;
@@ -60,12 +61,7 @@ struct xrds_source;
  * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock
  * @nr_promises: reservations for replies not used yet; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
- * @nodes:	nodes that RDMA ops went to; @lock
- * @nr_nodes:	length of @nodes; @lock
- * @nr_armed:	nodes at which a barrier is armed; @lock
- * @events:	nodes at which what was waited for has come about; @lock
- * @notices:	ops whose end the program has not read yet; @lock
- * @mrs:	memory regions; @lock
+ * @rdma:	see there
  * @ending:	the socket sends nothing more: its streams end; @lock
  * @eos_reason:	what the marks say, enum xrds_eos_reason; @lock
  * @held:	connection with messages of a sendmmsg() that wait for its last,
@@ -100,7 +96,6 @@ struct xrds_source;
  * @sources_lost: one could not be noted
  * @all_ended:	every stream has ended, as far as we know
  * @rx_trace:	SO_RDS_MSG_RXPATH_LATENCY; @lock
- * @recverr:	RDS_RECVERR; lock_sock
  * @cong_monitor: RDS_CONG_MONITOR; @lock
  * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
  * @cong_news:	a destination that refused us for congestion is clear again,
@@ -135,12 +130,7 @@ struct xrds_sock {
 	u32 reply_reserve;
 	u32 nr_promises;
 	u32 dest_sndbuf;
-	struct list_head nodes;
-	u32 nr_nodes;
-	u32 nr_armed;
-	struct list_head events;
-	struct list_head notices;
-	struct list_head mrs;
+	struct xrds_rdma_sock rdma;
 	bool ending;
 	u32 eos_reason;
 	struct xrds_conn *held;
@@ -170,7 +160,6 @@ struct xrds_sock {
 	bool all_ended;
 
 	struct rds_rx_trace_so rx_trace;
-	bool recverr;
 	bool cong_monitor;
 	bool cong_eagain;
 	bool cong_news;
@@ -180,6 +169,11 @@ struct xrds_sock {
 static inline struct xrds_sock *xrds_sk(const struct sock *sk)
 {
 	return (struct xrds_sock *)sk;
+}
+
+static inline struct xrds_sock *xrds_sk_of(const struct xrds_rdma_sock *rs)
+{
+	return xrds_sk(rs->sk);
 }
 
 /* The payload bytes asked for: the core stores twice that */
@@ -211,6 +205,13 @@ void xrds_linger_wait(struct xrds_sock *xs);
 void xrds_linger_start(struct xrds_sock *xs);
 void xrds_linger_drained(struct xrds_sock *xs);
 void xrds_linger_work(struct work_struct *work);
+
+/* ------------------------------------------------------------ notify.c */
+
+bool xrds_cmsg_room(const struct msghdr *m, size_t len);
+__poll_t xrds_notices_pending(struct xrds_sock *xs);
+int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
+void xrds_notices_purge(struct xrds_sock *xs);
 
 /* ----------------------------------------------------------- sockopt.c */
 

@@ -69,7 +69,7 @@ static int xrds_release(struct socket *sock)
 		xrds_source_free_all(xs);
 		xrds_recv_purge(xs);
 		xrds_notices_purge(xs);
-		xrds_mr_free_all(xs);
+		xrds_mr_free_all(&xs->rdma);
 		xrds_dest_close_all(xs);
 		xrds_linger_wait(xs);
 		xrds_linger_start(xs);
@@ -86,7 +86,7 @@ static void xrds_sock_destruct(struct sock *sk)
 {
 	struct xrds_net *xn = xrds_sk(sk)->xn;
 
-	xrds_node_free_all(xrds_sk(sk));
+	xrds_node_free_all(&xrds_sk(sk)->rdma);
 	__skb_queue_purge(&sk->sk_receive_queue);
 	__skb_queue_purge(&sk->sk_error_queue);
 	xrds_limit_uncharge(xn, xrds_sk(sk)->user, XRDS_LIMIT_MEM,
@@ -355,7 +355,9 @@ static int xrds_ioctl_barrier(struct socket *sock, void __user *arg)
 
 	if (copy_from_user(&b, arg, sizeof(b)))
 		return -EFAULT;
-	ret = xrds_barrier(xs, &b, sock->file->f_flags & O_NONBLOCK);
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	ret = xrds_barrier(&xs->rdma, &b, sock->file->f_flags & O_NONBLOCK);
 	if ((!ret || ret == -EAGAIN || ret == -ETIMEDOUT) &&
 	    copy_to_user(arg, &b, sizeof(b)))
 		return -EFAULT;
@@ -491,10 +493,15 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->idle_dests);
 	INIT_LIST_HEAD(&xs->linger_node);
 	INIT_LIST_HEAD(&xs->cong_node);
-	INIT_LIST_HEAD(&xs->nodes);
-	INIT_LIST_HEAD(&xs->events);
-	INIT_LIST_HEAD(&xs->notices);
-	INIT_LIST_HEAD(&xs->mrs);
+	xs->rdma.sk = sk;
+	xs->rdma.xn = xn;
+	xs->rdma.user = xs->user;
+	xs->rdma.bind = &xs->bind;
+	xs->rdma.lock = &xs->lock;
+	INIT_LIST_HEAD(&xs->rdma.nodes);
+	INIT_LIST_HEAD(&xs->rdma.events);
+	INIT_LIST_HEAD(&xs->rdma.notices);
+	INIT_LIST_HEAD(&xs->rdma.mrs);
 	INIT_LIST_HEAD(&xs->cleared);
 	INIT_LIST_HEAD(&xs->eos_due);
 	INIT_DELAYED_WORK(&xs->eos_work, xrds_eos_work);

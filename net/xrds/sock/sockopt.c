@@ -130,7 +130,7 @@ static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 		return -EFAULT;
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
-	return xrds_mr_create(xs, &args, &cookie);
+	return xrds_mr_create(&xs->rdma, xs->trans, &args, &cookie);
 }
 
 /* Keys serve every peer: the destination says nothing that is needed. */
@@ -150,7 +150,7 @@ static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
 	plain.vec = args.vec;
 	plain.cookie_addr = args.cookie_addr;
 	plain.flags = args.flags;
-	return xrds_mr_create(xs, &plain, &cookie);
+	return xrds_mr_create(&xs->rdma, xs->trans, &plain, &cookie);
 }
 
 static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
@@ -165,7 +165,7 @@ static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
 	/* it has none, whatever the key */
 	if (!xrds_sk_bound(xs))
 		return -EINVAL;
-	return xrds_mr_free(xs, &args);
+	return xrds_mr_free(&xs->rdma, &args);
 }
 
 /* Once, and before the bound address decides. */
@@ -241,7 +241,7 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 	case RDS_CANCEL_SENT_TO:
 		return xrds_cancel_sent_to(xs, optval, optlen);
 	case RDS_RECVERR:
-		return xrds_set_bool(xs, &xs->recverr, optval, optlen);
+		return xrds_set_bool(xs, &xs->rdma.recverr, optval, optlen);
 	case RDS_CONG_MONITOR:
 		return xrds_set_monitor(xs, optval, optlen);
 	case XRDS_CONG_EAGAIN:
@@ -357,7 +357,7 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 	/* a negative length is too short for each of them */
 	switch (optname) {
 	case RDS_RECVERR:
-		return xrds_get_int(READ_ONCE(xs->recverr), optval, optlen,
+		return xrds_get_int(READ_ONCE(xs->rdma.recverr), optval, optlen,
 				    len);
 	case RDS_CONG_MONITOR:
 		return xrds_get_int(READ_ONCE(xs->cong_monitor), optval,

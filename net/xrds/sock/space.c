@@ -283,12 +283,12 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	 * others are counted. What never asks is at most half of the space.
 	 */
 	if (ret == -EAGAIN && room < xrds_dest_sndbuf(dest) / 2)
-		xrds_xmit_ask(conn, dest, room);
+		xrds_xmit_ask(conn, &dest->flow, room);
 	/* The destination may have become uncongested meanwhile, without
 	 * knowing that we wait: then there is nothing to wait for.
 	 */
-	if (ret == -ENOBUFS && !xrds_cong_wait(conn, dest))
-		xrds_dest_uncongested(dest, false);
+	if (ret == -ENOBUFS && !xrds_cong_wait(conn, &dest->flow))
+		xrds_dest_uncongested(&dest->flow, false);
 	return ret;
 }
 
@@ -472,21 +472,22 @@ void xrds_dest_eos_done(struct xrds_dest *dest)
 
 /**
  * xrds_dest_uncongested - a destination that refused is no longer congested
- * @dest: destination
+ * @flow: its flow
  * @waiting: it is on a list of waiters, whose lock the caller holds, and
  *	leaves it
  *
  * Context: any; conn->lock may be held.
  */
-void xrds_dest_uncongested(struct xrds_dest *dest, bool waiting)
+void xrds_dest_uncongested(struct xrds_flow *flow, bool waiting)
 {
+	struct xrds_dest *dest = xrds_dest_of(flow);
 	struct xrds_sock *xs = dest->key.xs;
 	__poll_t mask = 0;
 
 	spin_lock_bh(&xs->lock);
 	if (waiting) {
-		list_del_init(&dest->cong_node);
-		dest->cong_conn = NULL;
+		list_del_init(&flow->cong_node);
+		flow->cong_conn = NULL;
 	}
 	if (dest->cong_told) {
 		dest->cong_told = false;
@@ -631,7 +632,7 @@ void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
 
 /**
  * xrds_dest_ack_wanted - should a message ask for an acknowledgment?
- * @dest: destination
+ * @flow: flow of its destination
  * @len: length of the message, bytes
  *
  * When more than half of the space is in use the sender may soon need it. One
@@ -643,28 +644,16 @@ void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
  * early the peer answers.
  * Return: whether it should.
  */
-bool xrds_dest_ack_wanted(const struct xrds_dest *dest, u32 len)
+bool xrds_dest_ack_wanted(struct xrds_flow *flow, u32 len)
 {
-	u64 tail = dest->unasked + xrds_msg_charge(len);
+	const struct xrds_dest *dest = xrds_dest_of(flow);
+	u64 tail = dest->flow.unasked + xrds_msg_charge(len);
 	u64 sndbuf = xrds_dest_sndbuf(dest);
 
 	if (READ_ONCE(dest->refused) && !READ_ONCE(dest->ready) &&
 	    tail > xrds_dest_tail_room(dest, READ_ONCE(dest->want)))
 		return true;
 	return READ_ONCE(dest->charged) > sndbuf / 2 && tail >= sndbuf / 4;
-}
-
-/**
- * xrds_dest_ack_asked - a message has gone out
- * @dest: destination
- * @len: its length, bytes
- * @asked: it asks for an acknowledgment
- *
- * Context: its connection's tx_lock held.
- */
-void xrds_dest_ack_asked(struct xrds_dest *dest, u32 len, bool asked)
-{
-	dest->unasked = asked ? 0 : dest->unasked + xrds_msg_charge(len);
 }
 
 /**

@@ -56,16 +56,16 @@ void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
 		if (msg->rop && !msg->posted)
 			xrds_rop_done(msg->rop, status);
 		if (msg->flags & XRDS_F_EOS) {
-			xrds_dest_eos_done(msg->dest);
+			xrds_dest_eos_done(xrds_dest_of(msg->flow));
 			xrds_msg_put(msg);
 			continue;
 		}
 		n++;
-		if (msg->dest) {
-			if (done.dest != msg->dest) {
+		if (msg->flow) {
+			if (done.dest != xrds_dest_of(msg->flow)) {
 				xrds_done_flush(&done);
-				done.dest = msg->dest;
-				refcount_inc(&done.dest->ref);
+				done.dest = xrds_dest_of(msg->flow);
+				xrds_flow_get(&done.dest->flow);
 			}
 			done.msgs++;
 			done.bytes += msg->len;
@@ -92,6 +92,6 @@ void xrds_upcall_msg_free(struct xrds_msg *msg)
 {
 	if (msg->rop)
 		xrds_rop_put(msg->rop);
-	if (msg->dest)
-		xrds_dest_put(msg->dest);
+	if (msg->flow)
+		xrds_flow_put(msg->flow);
 }

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Nodes and barriers: the RDMA ops of one socket toward one node, in order.
+ *
+ * A node keeps the ops in a FIFO; see op.c for how they enter and leave it. Its
+ * high-water mark is the identifier of the last op that left. A barrier is an
+ * identifier at a node. It is reached when the mark is, and as every op ends,
+ * every barrier is. A program waits at it, or arms it. An armed barrier that is
+ * reached makes an event, for poll() and a control message. Where none is armed
+ * the end of any op whose identifier was asked for makes one.
+ *
+ * Nothing is allocated when an op ends: the node itself is on the socket's list
+ * of events. All lists here are guarded by the socket's lock (L4).
+ */
+#include "rdma/rdma.h"
+#include "xrds.h"
+
+static const struct rhashtable_params xrds_node_params = {
+	.key_len	= sizeof(struct xrds_node_key),
+	.key_offset	= offsetof(struct xrds_node, key),
+	.head_offset	= offsetof(struct xrds_node, node),
+	.automatic_shrinking = true,
+};
+
+/**
+ * xrds_node_init - make a namespace's table of nodes
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_node_init(struct xrds_net *xn)
+{
+	return rhashtable_init(&xn->nodes, &xrds_node_params);
+}
+
+/**
+ * xrds_node_exit - free a namespace's table of nodes
+ * @xn: namespace without sockets
+ *
+ * Context: process.
+ */
+void xrds_node_exit(struct xrds_net *xn)
+{
+	rhashtable_destroy(&xn->nodes);
+}
+
+static void xrds_node_key_init(struct xrds_node_key *key, struct xrds_rdma_sock *rs,
+			       const struct xrds_addr *to)
+{
+	memset(key, 0, sizeof(*key));
+	key->rs = rs;
+	key->addr = to->addr;
+	key->scope = to->scope;
+}
+
+/**
+ * xrds_node_find - look a node up
+ * @rs: socket
+ * @to: address; the port is ignored
+ *
+ * Context: any; the node stays until the socket is freed.
+ * Return: the node or NULL.
+ */
+struct xrds_node *xrds_node_find(struct xrds_rdma_sock *rs,
+				 const struct xrds_addr *to)
+{
+	struct xrds_node_key key;
+	struct xrds_node *node;
+
+	xrds_node_key_init(&key, rs, to);
+	rcu_read_lock();
+	node = rhashtable_lookup(&rs->xn->nodes, &key, xrds_node_params);
+	rcu_read_unlock();
+	return node;
+}
+
+/**
+ * xrds_node_marks - identifiers and high-water mark toward a node
+ * @rs: socket
+ * @to: address; the port is ignored
+ * @issued: last identifier given out
+ * @completed: high-water mark
+ *
+ * Context: any.
+ */
+void xrds_node_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
+		     u64 *issued, u64 *completed)
+{
+	struct xrds_node *node = xrds_node_find(rs, to);
+
+	spin_lock_bh(rs->lock);
+	*issued = node ? node->issued : 0;
+	*completed = node ? node->completed : 0;
+	spin_unlock_bh(rs->lock);
+}
+
+/**
+ * xrds_node_get_for - find or make a node
+ * @rs: bound socket
+ * @to: address; the port is ignored
+ *
+ * Context: process, may sleep, socket locked.
+ * Return: the node, or ERR_PTR(): -ENOMEM, -ENFILE when there are too many.
+ */
+struct xrds_node *xrds_node_get_for(struct xrds_rdma_sock *rs,
+				    const struct xrds_addr *to)
+{
+	struct xrds_node *node = xrds_node_find(rs, to);
+	int ret;
+
+	sock_owned_by_me(rs->sk);
+
+	if (node)
+		return node;
+	if (rs->nr_nodes >= READ_ONCE(rs->xn->sock_max_dests))
+		return ERR_PTR(-ENFILE);
+	node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
+	if (!node)
+		return ERR_PTR(-ENOMEM);
+	xrds_node_key_init(&node->key, rs, to);
+	INIT_LIST_HEAD(&node->ops);
+	INIT_LIST_HEAD(&node->event_node);
+	init_waitqueue_head(&node->wait);
+
+	/* the socket's lock lets nobody else insert the same */
+	ret = rhashtable_insert_fast(&rs->xn->nodes, &node->node,
+				     xrds_node_params);
+	if (ret) {
+		kfree(node);
+		return ERR_PTR(-ENOMEM);
+	}
+	spin_lock_bh(rs->lock);
+	list_add_tail_rcu(&node->rs_node, &rs->nodes);
+	rs->nr_nodes++;
+	spin_unlock_bh(rs->lock);
+	return node;
+}
+
+/**
+ * xrds_node_free_all - the socket is being freed
+ * @rs: socket without references
+ *
+ * Context: RCU callback.
+ */
+void xrds_node_free_all(struct xrds_rdma_sock *rs)
+{
+	struct xrds_node *node, *tmp;
+
+	/* every op had a reference on the socket: the FIFOs are empty */
+	list_for_each_entry_safe(node, tmp, &rs->nodes, rs_node) {
+		rhashtable_remove_fast(&rs->xn->nodes, &node->node,
+				       xrds_node_params);
+		kfree_rcu(node, rcu);
+	}
+}
+
+/**
+ * xrds_notice_wake - tell who waits for completions of a socket
+ * @rs: socket
+ * @node: node whose mark may have moved
+ * @mask: what poll() has to report, 0: nothing
+ *
+ * Context: any, without L4.
+ */
+void xrds_notice_wake(struct xrds_rdma_sock *rs, struct xrds_node *node,
+		      __poll_t mask)
+{
+	struct socket_wq *wq;
+
+	wake_up_interruptible(&node->wait);
+	if (!mask)
+		return;
+	rcu_read_lock();
+	wq = rcu_dereference(rs->sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, mask);
+	sk_wake_async(rs->sk, SOCK_WAKE_WAITD, POLL_IN);
+	rcu_read_unlock();
+}
+
+/**
+ * xrds_notice_event - has what the program waits for at a node come about?
+ * @rs: socket
+ * @node: node whose mark may have moved
+ * @asked: an op has left whose identifier the program was told
+ *
+ * Context: any, rs->lock held.
+ * Return: whether it has; the node is on the list of events then.
+ */
+bool xrds_notice_event(struct xrds_rdma_sock *rs, struct xrds_node *node,
+		       bool asked)
+{
+	lockdep_assert_held(rs->lock);
+
+	if (node->armed) {
+		if (node->completed < node->armed)
+			return false;
+		node->armed = 0;
+		rs->nr_armed--;
+	} else if (!asked || rs->nr_armed) {
+		return false;
+	}
+	if (list_empty(&node->event_node))
+		list_add_tail(&node->event_node, &rs->events);
+	return true;
+}
+
+/**
+ * xrds_node_clear - the event of a node was told, or is not of interest any more
+ * @node: node
+ *
+ * Context: any, the socket's lock (L4) held.
+ */
+void xrds_node_clear(struct xrds_node *node)
+{
+	list_del_init(&node->event_node);
+}
+
+/**
+ * xrds_node_arm - ask to be told when an op and all before it have ended
+ * @rs: socket
+ * @node: node
+ * @id: identifier of the op, at most the last one issued
+ *
+ * Replaces what was armed for this node before. When it has come about
+ * already the event is there at once.
+ *
+ * Context: any.
+ */
+void xrds_node_arm(struct xrds_rdma_sock *rs, struct xrds_node *node, u64 id)
+{
+	bool event;
+
+	spin_lock_bh(rs->lock);
+	if (!node->armed)
+		rs->nr_armed++;
+	node->armed = id;
+	xrds_node_clear(node);
+	event = xrds_notice_event(rs, node, false);
+	spin_unlock_bh(rs->lock);
+	if (event)
+		xrds_notice_wake(rs, node, EPOLLIN | EPOLLRDBAND);
+}
+
+static void xrds_barrier_report(struct xrds_rdma_sock *rs, struct xrds_node *node,
+				struct xrds_barrier *b)
+{
+	spin_lock_bh(rs->lock);
+	b->completed = node ? node->completed : 0;
+	b->issued = node ? node->issued : 0;
+	if (node)
+		xrds_node_clear(node);
+	spin_unlock_bh(rs->lock);
+}
+
+static int xrds_barrier_wait(struct xrds_rdma_sock *rs, struct xrds_node *node,
+			     struct xrds_barrier *b)
+{
+	long timeo = b->timeout_ms ? (long)msecs_to_jiffies(b->timeout_ms) :
+				     sock_rcvtimeo(rs->sk, 0);
+	long left;
+
+	/* ops end whatever happens, so a wait without bound ends too */
+	left = wait_event_interruptible_timeout(node->wait,
+						READ_ONCE(node->completed) >=
+						b->rdma_id, timeo);
+	if (left < 0)
+		return -EINTR;
+	xrds_barrier_report(rs, node, b);
+	return left ? 0 : -ETIMEDOUT;
+}
+
+/**
+ * xrds_barrier - SIOCXRDSBARRIER
+ * @rs: socket
+ * @b: argument; completed and issued are filled in for 0, -EAGAIN, -ETIMEDOUT
+ * @nonblock: the file does not block
+ *
+ * Context: process, may sleep.
+ * Return: 0 when the op has ended with all before it, -EAGAIN when it has not
+ * and the barrier is armed, -ETIMEDOUT, -EINTR, -EINVAL.
+ */
+int xrds_barrier(struct xrds_rdma_sock *rs, struct xrds_barrier *b, bool nonblock)
+{
+	struct xrds_node *node;
+	struct xrds_addr to;
+
+	if (b->flags & ~XRDS_BARRIER_NONBLOCK ||
+	    xrds_addr_parse(&to, &b->dest, sizeof(b->dest)))
+		return -EINVAL;
+
+	node = xrds_node_find(rs, &to);
+	xrds_barrier_report(rs, node, b);
+	if (b->rdma_id > b->issued)
+		return -EINVAL;
+	if (b->rdma_id <= b->completed)
+		return 0;
+	if (nonblock || b->flags & XRDS_BARRIER_NONBLOCK) {
+		xrds_node_arm(rs, node, b->rdma_id);
+		return -EAGAIN;
+	}
+	return xrds_barrier_wait(rs, node, b);
+}
