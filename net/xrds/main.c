@@ -34,7 +34,7 @@ static int __net_init xrds_net_init(struct net *net)
 	INIT_LIST_HEAD(&xn->socks);
 	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&xn->lingering);
-	INIT_LIST_HEAD(&xn->cong_socks);
+	INIT_LIST_HEAD(&xn->cong_ports);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
 	init_waitqueue_head(&xn->gone);
 	xrds_limit_net_init(xn);
@@ -160,13 +160,18 @@ static int __init xrds_family_free(void)
 
 static int __init xrds_init(void)
 {
+	static const struct xrds_conn_works works = {
+		.state	= xrds_state_work,
+		.ack	= xrds_recv_ack_work,
+		.push	= xrds_xmit_push_work,
+	};
 	int ret;
 
 	/* first: in-tree RDS has knobs of the same names, too */
 	ret = xrds_family_free();
 	if (ret)
 		return ret;
-	ret = xrds_conn_init();
+	ret = xrds_conn_init(&works);
 	if (ret)
 		return ret;
 	ret = xrds_pin_init();

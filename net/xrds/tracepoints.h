@@ -25,11 +25,8 @@
 
 #include <linux/tracepoint.h>
 
-#include "conn/conn.h"
-#include "sock/dest.h"
 #include "msg.h"
-#include "rdma/rdma.h"
-#include "sock/sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 #define XRDS_TP_ADDRS \

@@ -191,8 +191,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @nr_rops:	RDMA ops not yet freed
  * @nr_mrs:	memory regions not yet freed
  * @gone:	woken when @nr_conns or @nr_socks falls
- * @cong_lock:	guards @cong_socks
- * @cong_socks:	sockets that are congested
+ * @cong_lock:	guards @cong_ports
+ * @cong_ports:	ports of sockets that are congested
  * @exiting:	the namespace or the module is going away
  * @used:	what there is of what is bounded
  * @dials:	attempts to connect
@@ -244,8 +244,8 @@ struct xrds_net {
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
 	wait_queue_head_t gone;
-	spinlock_t cong_lock;		/* cong_socks */
-	struct list_head cong_socks;
+	spinlock_t cong_lock;		/* cong_ports */
+	struct list_head cong_ports;
 	bool exiting;
 	atomic64_t used[XRDS_LIMITS];
 	struct xrds_rate dials;

@@ -37,8 +37,6 @@
 #include "xrds.h"
 
 enum {
-	/* messages after which the peer is asked to acknowledge */
-	XRDS_CLASSIC_ASK_MSGS	= 8,
 	/* a port that no program can bind on such peers, as their kernels use
 	 * it; what is sent there is received, acknowledged and dropped
 	 */
@@ -228,44 +226,6 @@ void xrds_classic_open(struct xrds_conn *conn)
 }
 
 /* --------------------------------------------------------------- sending */
-
-/**
- * xrds_classic_skip_marks - ends of streams whose turn has come are over
- * @conn: connection
- *
- * Context: the pump, tx_lock held.
- */
-void xrds_classic_skip_marks(struct xrds_conn *conn)
-{
-	struct xrds_msg *msg, *tmp;
-	LIST_HEAD(marks);
-
-	lockdep_assert_held(&conn->tx_lock);
-
-	spin_lock(&conn->lock);
-	list_for_each_entry_safe(msg, tmp, &conn->sendq, node) {
-		if (!(msg->flags & XRDS_F_EOS))
-			break;
-		xrds_xmit_end(conn, msg, &marks);
-	}
-	spin_unlock(&conn->lock);
-	xrds_xmit_done(conn->xn, &marks, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
-}
-
-/**
- * xrds_classic_ask - should the message that is sent now ask for an
- *	acknowledgment?
- * @conn: connection
- *
- * Context: the pump, tx_lock held.
- * Return: whether it should.
- */
-bool xrds_classic_ask(const struct xrds_conn *conn)
-{
-	/* who queues another one meanwhile asks with that */
-	return conn->tx_unasked + 1 >= XRDS_CLASSIC_ASK_MSGS ||
-	       list_empty(&conn->sendq);
-}
 
 /**
  * xrds_classic_beat - have what is in flight acknowledged

@@ -21,6 +21,10 @@
 
 enum {
 	XRDS_ACK_DELAY_MS	= 20,
+	/* answers to pings that may wait in one connection's queue, or for
+	 * their acknowledgment: of some who ping at once, with 64 each
+	 */
+	XRDS_MAX_PONGS		= 256,
 };
 
 /* It must not look as if a message behind the refused one were the next. */
@@ -100,6 +104,55 @@ void xrds_recv_ack_work(struct work_struct *work)
 	xrds_xmit_need_ack(conn);
 }
 
+/* The connection that carries answers: the same one, but over loopback that
+ * of the other direction. With a reference, or ERR_PTR().
+ */
+static struct xrds_conn *xrds_pong_conn(struct xrds_conn *conn)
+{
+	struct xrds_conn_key key = conn->key;
+
+	if (!conn->key.loop || ipv6_addr_equal(&key.laddr, &key.faddr)) {
+		xrds_conn_get(conn);
+		return conn;
+	}
+	key.laddr = conn->key.faddr;
+	key.faddr = conn->key.laddr;
+	return xrds_conn_get_for(conn->xn, conn->user, &key, conn->trans,
+				 GFP_ATOMIC);
+}
+
+/* Answer a message to port 0, a ping. It goes unanswered when there is no memory,
+ * when too many answers wait already, or when the peer's port is congested.
+ */
+static void xrds_pong(struct xrds_conn *conn, u16 port)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_msg *msg;
+
+	xrds_count(xn, XRDS_C_RECV_PING);
+	if (!port || !READ_ONCE(xn->ping_enable))
+		return;
+	conn = xrds_pong_conn(conn);
+	if (IS_ERR(conn))
+		return;
+	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS ||
+	    xrds_cong_blocked(conn, port))
+		goto out;
+
+	msg = xrds_msg_alloc(xn, 0, GFP_ATOMIC | __GFP_NOWARN);
+	if (!msg)
+		goto out;
+	msg->dport = port;
+	/* over loopback we are inside the pump already: leave it to the work */
+	if ((conn->trans->prepare && conn->trans->prepare(conn, msg)) ||
+	    xrds_xmit_queue(conn, msg, !conn->key.loop))
+		xrds_msg_put(msg);
+	else
+		xrds_count(xn, XRDS_C_SEND_PONG);
+out:
+	xrds_conn_put(conn);
+}
+
 /**
  * xrds_recv_msg - a whole message has arrived
  * @conn: connection
@@ -166,3 +219,35 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		xrds_recv_ack(conn, wm);
 }
 EXPORT_SYMBOL_GPL(xrds_recv_msg);
+
+/**
+ * xrds_conn_hello - the peer's clear-to-send has come
+ * @conn: connection
+ * @gen: see xrds_conn_ep_event()
+ * @hello: its content, valid
+ *
+ * What concerns receiving takes effect at once, as data may follow before the
+ * worker looks: a peer with another incarnation starts from one again.
+ *
+ * Context: the receive path.
+ */
+void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
+		     const struct xrds_wire_hello *hello)
+{
+	if (conn->peer_inc != hello->inc) {
+		if (conn->peer_inc)
+			WRITE_ONCE(conn->reborn,
+				   xrds_xmit_peer_reborn(conn, hello));
+		spin_lock_bh(&conn->lock);
+		conn->peer_inc = hello->inc;
+		WRITE_ONCE(conn->rx_next, 1);
+		spin_unlock_bh(&conn->lock);
+	}
+	conn->classic.heard = false;
+	conn->rx_stopped = false;
+	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);
+	conn->hello = *hello;
+	/* the lock inside makes conn->hello visible before the event */
+	xrds_conn_ep_event(conn, gen, XRDS_EV_CTS, 0);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_hello);

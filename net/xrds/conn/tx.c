@@ -41,71 +41,9 @@ enum {
 	XRDS_PUMP_COPIED	= 16,
 	/* messages after which the peer is asked to acknowledge */
 	XRDS_ASK_ACK_MSGS	= 64,
+	/* the same of a legacy peer */
+	XRDS_CLASSIC_ASK_MSGS	= 8,
 };
-
-/**
- * xrds_xmit_wanted - does a connection have messages to deliver?
- * @conn: connection
- *
- * Context: any, conn->lock held.
- * Return: whether it has.
- */
-bool xrds_xmit_wanted(const struct xrds_conn *conn)
-{
-	lockdep_assert_held(&conn->lock);
-
-	return !list_empty(&conn->sendq) || !list_empty(&conn->bulkq) ||
-	       !list_empty(&conn->inflight);
-}
-
-static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	struct xrds_flow *flow = msg->flow;
-
-	lockdep_assert_held(&conn->lock);
-
-	/* which it leaves only when that is dead */
-	if (WARN_ON_ONCE(flow->conn != conn))
-		return;
-	xrds_flow_begin(flow);
-	msg->flow_nr = ++flow->last_nr;
-	list_add_tail(&msg->flow_node, &flow->msgs);
-}
-
-static void xrds_xmit_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	lockdep_assert_held(&conn->lock);
-
-	msg->rop->msg = msg;
-	list_add_tail(&msg->rop->conn_node, &conn->ops);
-	xrds_rop_issue(msg->rop);
-}
-
-/* Returns the state that the connection had, DEAD: it has not taken it. */
-static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
-					struct xrds_msg *msg)
-{
-	enum xrds_state state;
-
-	msg->accepted = jiffies;
-
-	spin_lock_bh(&conn->lock);
-	state = conn->state;
-	if (state != XRDS_ST_DEAD) {
-		if (!xrds_bulk_keeps(conn, msg))
-			list_add_tail(&msg->node, &conn->sendq);
-		if (msg->rop)
-			xrds_xmit_append_op(conn, msg);
-		conn->nr_new++;
-		if (msg->flow)
-			xrds_xmit_append_dest(conn, msg);
-		else
-			conn->kmsgs++;
-		trace_xrds_msg_queue(msg);
-	}
-	spin_unlock_bh(&conn->lock);
-	return state;
-}
 
 /**
  * xrds_xmit_queue - give a message to its connection
@@ -162,42 +100,22 @@ int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
 	return 1;
 }
 
-/**
- * xrds_xmit_set_inflight - count a message as transmitted, or no more
- * @msg: message
- * @on: whether it is
- *
- * Context: any, its connection's lock held.
- */
-void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on)
+/* Ends of streams that stand in front are over: legacy peers do not know them. */
+static void xrds_xmit_skip_marks(struct xrds_conn *conn)
 {
-	if (!msg->flow || msg->inflight == on)
-		return;
-	msg->inflight = on;
-	if (on)
-		msg->flow->inflight_bytes += msg->len;
-	else
-		msg->flow->inflight_bytes -= msg->len;
-}
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(marks);
 
-/* Move a message to inflight, with a reference. Returns whether it was posted
- * before.
- */
-static bool xrds_xmit_take(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	bool again = msg->posted;
+	lockdep_assert_held(&conn->tx_lock);
 
-	lockdep_assert_held(&conn->lock);
-
-	xrds_msg_get(msg);
-	if (!msg->seq) {
-		msg->seq = ++conn->tx_seq;
-		conn->nr_new--;
+	spin_lock(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->sendq, node) {
+		if (!(msg->flags & XRDS_F_EOS))
+			break;
+		xrds_xmit_end(conn, msg, &marks);
 	}
-	msg->posted = true;
-	xrds_xmit_set_inflight(msg, true);
-	list_move_tail(&msg->node, &conn->inflight);
-	return again;
+	spin_unlock(&conn->lock);
+	xrds_xmit_done(conn->xn, &marks, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
 }
 
 /* Take the next message and move it to inflight; with a reference. From here on
@@ -210,7 +128,7 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
 	lockdep_assert_held(&conn->tx_lock);
 
 	if (conn->classic.on)
-		xrds_classic_skip_marks(conn);
+		xrds_xmit_skip_marks(conn);
 	spin_lock(&conn->lock);
 	msg = xrds_bulk_next(conn);
 	if (!msg)
@@ -222,7 +140,7 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
 	spin_unlock(&conn->lock);
 	/* is it the last one? */
 	if (conn->classic.on)
-		xrds_classic_skip_marks(conn);
+		xrds_xmit_skip_marks(conn);
 	return msg;
 }
 
@@ -257,6 +175,14 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);
 }
 
+/* Should a message to a legacy peer ask for an acknowledgment? */
+static bool xrds_xmit_ask_legacy(const struct xrds_conn *conn)
+{
+	/* who queues another one meanwhile asks with that */
+	return conn->tx_unasked + 1 >= XRDS_CLASSIC_ASK_MSGS ||
+	       list_empty(&conn->sendq);
+}
+
 /* The flags of a message that goes out now; true if it asks for an
  * acknowledgment.
  */
@@ -267,7 +193,7 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 
 	if (conn->tx_unasked + 1 >= XRDS_ASK_ACK_MSGS ||
 	    (msg->flow && xrds_dest_ack_wanted(msg->flow, msg->len)) ||
-	    (conn->classic.on && xrds_classic_ask(conn)))
+	    (conn->classic.on && xrds_xmit_ask_legacy(conn)))
 		ask = XRDS_F_ACK_REQUIRED;
 	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
 	msg->flags |= ask;
@@ -439,6 +365,24 @@ static int xrds_xmit_keepalive(struct xrds_conn *conn)
 	return 0;
 }
 
+/* Send BYE or BYE_ACK, if one is due. Returns 0, or what xmit_ctl() does. */
+static int xrds_xmit_bye(struct xrds_conn *conn)
+{
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!conn->tx_bye)
+		return 0;
+	ret = conn->trans->xmit_ctl(conn, conn->tx_bye, NULL, 0);
+	if (ret)
+		return ret;
+	conn->tx_bye = 0;
+	/* the worker may wait for that alone */
+	xrds_conn_event(conn, XRDS_EV_IDLE);
+	return 0;
+}
+
 /* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
 static int xrds_xmit_some(struct xrds_conn *conn)
 {
@@ -450,7 +394,7 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 	lockdep_assert_held(&conn->tx_lock);
 
 	if (unlikely(conn->tx_closing))
-		return xrds_close_xmit(conn) ?: xrds_xmit_ack(conn);
+		return xrds_xmit_bye(conn) ?: xrds_xmit_ack(conn);
 
 	/* first what goes although a long op holds up all messages */
 	ret = xrds_xmit_keepalive(conn);
@@ -519,8 +463,6 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->tx_lock);
 	if (late)
 		return false;
-	if (conn->classic.on)
-		xrds_classic_beat(conn);
 	xrds_xmit_pump(conn);
 	return true;
 }
@@ -595,3 +537,63 @@ u64 xrds_xmit_ack_value(struct xrds_conn *conn)
 	return ack;
 }
 EXPORT_SYMBOL_GPL(xrds_xmit_ack_value);
+
+/**
+ * xrds_xmit_push_work - post what a sendmmsg() has left behind
+ * @work: push_work of a connection
+ *
+ * Context: process.
+ */
+void xrds_xmit_push_work(struct work_struct *work)
+{
+	struct xrds_conn *conn = container_of(to_delayed_work(work),
+					      struct xrds_conn, push_work);
+
+	xrds_xmit_pump(conn);
+	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_xmit_acked - the peer has received messages
+ * @conn: connection
+ * @ack: up to this one
+ *
+ * Context: any, without L3 or L4.
+ * Return: 0, -EPROTO when it acknowledges what was never sent.
+ */
+int xrds_xmit_acked(struct xrds_conn *conn, u64 ack)
+{
+	struct xrds_msg *msg, *tmp;
+	bool asks, parted;
+	LIST_HEAD(acked);
+
+	/* The common header brings nothing new. Until the connection is open
+	 * the numbers may be those of an incarnation that is gone;
+	 * xrds_xmit_open() takes the peer's word from its clear-to-send.
+	 */
+	if (ack <= READ_ONCE(conn->acked) || !READ_ONCE(conn->tx_open))
+		return 0;
+	if (ack > READ_ONCE(conn->tx_seq))
+		return -EPROTO;
+
+	spin_lock_bh(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+		if (msg->seq > ack)
+			break;
+		xrds_xmit_end(conn, msg, &acked);
+	}
+	if (ack > conn->acked)
+		WRITE_ONCE(conn->acked, ack);
+	asks = READ_ONCE(conn->tx_ask_due) && ack >= READ_ONCE(conn->tx_asked);
+	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
+	spin_unlock_bh(&conn->lock);
+
+	xrds_xmit_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	/* loopback, whose pump calls this, never asks */
+	if (unlikely(asks))
+		xrds_xmit_pump(conn);
+	if (parted)
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(xrds_xmit_acked);

@@ -232,3 +232,33 @@ void xrds_xmit_settle(struct xrds_conn *conn)
 	spin_unlock(&conn->lock);
 	spin_unlock_bh(&conn->tx_lock);
 }
+
+/**
+ * xrds_xmit_drop_all - end all messages of a dead connection
+ * @conn: connection
+ *
+ * Context: the connection's work, after it was made dead.
+ */
+void xrds_xmit_drop_all(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(drop);
+	unsigned int n;
+
+	do {
+		n = 0;
+		spin_lock_bh(&conn->lock);
+		list_splice_tail_init(&conn->sendq, &conn->inflight);
+		list_splice_tail_init(&conn->bulkq, &conn->inflight);
+		list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+			if (n++ == XRDS_END_BATCH)
+				break;
+			xrds_xmit_end(conn, msg, &drop);
+		}
+		spin_unlock_bh(&conn->lock);
+
+		xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CONN_DEAD,
+			       RDS_RDMA_DROPPED);
+		cond_resched();
+	} while (n > XRDS_END_BATCH);
+}

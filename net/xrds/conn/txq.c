@@ -246,3 +246,129 @@ void xrds_bulk_close(struct xrds_conn *conn)
 	xrds_bulk_leave(conn);
 	spin_unlock(&conn->lock);
 }
+
+static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_flow *flow = msg->flow;
+
+	lockdep_assert_held(&conn->lock);
+
+	/* which it leaves only when that is dead */
+	if (WARN_ON_ONCE(flow->conn != conn))
+		return;
+	xrds_flow_begin(flow);
+	msg->flow_nr = ++flow->last_nr;
+	list_add_tail(&msg->flow_node, &flow->msgs);
+}
+
+static void xrds_xmit_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	lockdep_assert_held(&conn->lock);
+
+	msg->rop->msg = msg;
+	list_add_tail(&msg->rop->conn_node, &conn->ops);
+	xrds_rop_issue(msg->rop);
+}
+
+/**
+ * xrds_xmit_append - put a message at the end of its queue
+ * @conn: connection
+ * @msg: message; its queue owns the caller's reference, unless it is DEAD
+ *
+ * Context: any, without L3, L4.
+ * Return: the state that the connection had; DEAD: it has not taken it.
+ */
+enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
+				 struct xrds_msg *msg)
+{
+	enum xrds_state state;
+
+	msg->accepted = jiffies;
+
+	spin_lock_bh(&conn->lock);
+	state = conn->state;
+	if (state != XRDS_ST_DEAD) {
+		if (!xrds_bulk_keeps(conn, msg))
+			list_add_tail(&msg->node, &conn->sendq);
+		if (msg->rop)
+			xrds_xmit_append_op(conn, msg);
+		conn->nr_new++;
+		if (msg->flow)
+			xrds_xmit_append_dest(conn, msg);
+		else
+			conn->kmsgs++;
+		trace_xrds_msg_queue(msg);
+	}
+	spin_unlock_bh(&conn->lock);
+	return state;
+}
+
+/**
+ * xrds_xmit_set_inflight - count a message as transmitted, or no more
+ * @msg: message
+ * @on: whether it is
+ *
+ * Context: any, its connection's lock held.
+ */
+void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on)
+{
+	if (!msg->flow || msg->inflight == on)
+		return;
+	msg->inflight = on;
+	if (on)
+		msg->flow->inflight_bytes += msg->len;
+	else
+		msg->flow->inflight_bytes -= msg->len;
+}
+
+/**
+ * xrds_xmit_take - move a message to inflight
+ * @conn: connection
+ * @msg: message of sendq; gets a reference
+ *
+ * Context: the pump, conn->tx_lock and conn->lock held.
+ * Return: whether it was posted before.
+ */
+bool xrds_xmit_take(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	bool again = msg->posted;
+
+	lockdep_assert_held(&conn->lock);
+
+	xrds_msg_get(msg);
+	if (!msg->seq) {
+		msg->seq = ++conn->tx_seq;
+		conn->nr_new--;
+	}
+	msg->posted = true;
+	xrds_xmit_set_inflight(msg, true);
+	list_move_tail(&msg->node, &conn->inflight);
+	return again;
+}
+
+/**
+ * xrds_xmit_end - take a message out of its queue, to its end
+ * @conn: connection
+ * @msg: message
+ * @list: for xrds_xmit_done()
+ *
+ * Context: any, conn->lock held.
+ */
+void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
+		   struct list_head *list)
+{
+	lockdep_assert_held(&conn->lock);
+
+	if (!msg->flow)
+		conn->kmsgs--;
+	if (msg->bulk)
+		conn->nr_bulk--;
+	if (!msg->seq)
+		conn->nr_new--;
+	if (msg->rop)
+		list_del_init(&msg->rop->conn_node);
+	xrds_xmit_set_inflight(msg, false);
+	list_del_init(&msg->flow_node);
+	msg->ended = true;
+	list_move_tail(&msg->node, list);
+}

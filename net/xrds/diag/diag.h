@@ -3,6 +3,10 @@
 #ifndef _XRDS_DIAG_H
 #define _XRDS_DIAG_H
 
+#if XRDS_LEVEL < 5
+#error "for diag/ and the folders above, see Kbuild"
+#endif
+
 #include "xrds.h"
 
 /* ----------------------------------------------------------- netlink.c */

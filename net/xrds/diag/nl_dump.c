@@ -32,7 +32,7 @@ static u32 xrds_nl_sock_flags(const struct xrds_sock *xs)
 {
 	return (xrds_sk_bound(xs) ? XRDS_SOCKET_FLAG_BOUND : 0) |
 	       (xs->connected ? XRDS_SOCKET_FLAG_CONNECTED : 0) |
-	       (READ_ONCE(xs->congested) ? XRDS_SOCKET_FLAG_CONGESTED : 0) |
+	       (READ_ONCE(xs->port.congested) ? XRDS_SOCKET_FLAG_CONGESTED : 0) |
 	       (xs->ending ? XRDS_SOCKET_FLAG_ENDING : 0);
 }
 
@@ -517,4 +517,44 @@ int xrds_nl_done_table(struct netlink_callback *cb)
 		kfree(t);
 	}
 	return 0;
+}
+
+/**
+ * xrds_nl_put - begin a row
+ * @skb: part of the answer
+ * @cb: the dump
+ * @cmd: XRDS_CMD_*
+ *
+ * Context: any.
+ * Return: the row's head, for genlmsg_end(); NULL: there is no room.
+ */
+void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
+				cb->nlh->nlmsg_seq, &xrds_nl_family,
+				NLM_F_MULTI, cmd);
+
+	if (hdr)
+		genl_dump_check_consistent(cb, hdr);
+	return hdr;
+}
+
+/**
+ * xrds_nl_view - what may be seen by who asks for a dump
+ * @cb: the dump
+ *
+ * Context: process.
+ * Return: the view.
+ */
+struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb)
+{
+	const struct net *net = sock_net(cb->skb->sk);
+
+	return (struct xrds_nl_view){
+		.xn = xrds_net(net),
+		.admin = netlink_ns_capable(cb->skb, net->user_ns,
+					    CAP_NET_ADMIN),
+		.uid = NETLINK_CB(cb->skb).creds.uid,
+		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
+	};
 }

@@ -15,6 +15,10 @@
 #ifndef _XRDS_RDMA_H
 #define _XRDS_RDMA_H
 
+#if XRDS_LEVEL < 3
+#error "for rdma/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/bvec.h>
 #include <linux/list.h>
 #include <linux/refcount.h>

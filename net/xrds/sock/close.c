@@ -77,27 +77,6 @@ void xrds_linger_wait(struct xrds_sock *xs)
 }
 
 /**
- * xrds_linger_drained - a closed socket has nothing left to deliver
- * @xs: socket; the caller has a reference
- *
- * Context: any, without L4, L5.
- */
-void xrds_linger_drained(struct xrds_sock *xs)
-{
-	struct xrds_net *xn = xs->xn;
-	bool was;
-
-	spin_lock_bh(&xn->lock);
-	was = !list_empty(&xs->linger_node);
-	list_del_init(&xs->linger_node);
-	spin_unlock_bh(&xn->lock);
-
-	wake_up_all(&xs->drained);
-	if (was)
-		sock_put(&xs->sk);
-}
-
-/**
  * xrds_linger_start - let a closed socket deliver what it has queued
  * @xs: socket
  *

@@ -13,6 +13,10 @@
 #ifndef _XRDS_DEST_H
 #define _XRDS_DEST_H
 
+#if XRDS_LEVEL < 4
+#error "for sock/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/list.h>
 #include <linux/rhashtable.h>
 #include <linux/refcount.h>
@@ -135,10 +139,20 @@ int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
 /* ------------------------------------------------------------- space.c */
 
+/* What the user of the socket is charged for messages, bytes */
+static inline u64 xrds_dest_cost(u32 msgs, u64 charge)
+{
+	return charge + (u64)msgs * XRDS_MSG_COST_BYTES;
+}
+
+int xrds_dest_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
+			  u32 len, bool patient);
+__poll_t xrds_dest_resized(struct xrds_dest *dest);
+__poll_t xrds_dest_freed(struct xrds_dest *dest);
+void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask);
+
 u32 xrds_dest_sndbuf(const struct xrds_dest *dest);
 u64 xrds_dest_promised(const struct xrds_dest *dest);
-int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
-		      long timeo);
 void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
 		    bool acked);
 void xrds_dest_eos_done(struct xrds_dest *dest);
@@ -185,7 +199,12 @@ struct xrds_source {
 	struct rcu_head rcu;
 };
 
-bool xrds_eos_pending(const struct xrds_dest *dest);
+/* Is the end of a stream under way? xs->lock held. */
+static inline bool xrds_eos_pending(const struct xrds_dest *dest)
+{
+	return dest->eos == XRDS_EOS_DUE || dest->eos == XRDS_EOS_QUEUED;
+}
+
 bool xrds_eos_owe(struct xrds_dest *dest);
 void xrds_eos_kick(struct xrds_sock *xs);
 void xrds_eos_work(struct work_struct *work);

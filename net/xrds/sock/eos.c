@@ -50,56 +50,6 @@ enum {
 
 /* -------------------------------------------------------------- sending */
 
-/**
- * xrds_eos_pending - is the end of a stream under way?
- * @dest: destination
- *
- * Context: any, xs->lock held.
- * Return: whether it is.
- */
-bool xrds_eos_pending(const struct xrds_dest *dest)
-{
-	lockdep_assert_held(&dest->key.xs->lock);
-
-	return dest->eos == XRDS_EOS_DUE || dest->eos == XRDS_EOS_QUEUED;
-}
-
-/**
- * xrds_eos_owe - nothing is queued to a destination: does its stream end now?
- * @dest: destination
- *
- * Context: any, xs->lock held. After it is dropped the caller calls
- * xrds_eos_kick() if so.
- * Return: whether it does.
- */
-bool xrds_eos_owe(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-
-	lockdep_assert_held(&xs->lock);
-
-	if (!xs->ending || !READ_ONCE(dest->flow.begun) ||
-	    dest->eos != XRDS_EOS_NONE)
-		return false;
-	dest->eos = XRDS_EOS_DUE;
-	list_add_tail(&dest->eos_node, &xs->eos_due);
-	xs->nr_eos++;
-	return true;
-}
-
-/**
- * xrds_eos_kick - have the marks queued that are due
- * @xs: socket; the caller has a reference
- *
- * Context: any.
- */
-void xrds_eos_kick(struct xrds_sock *xs)
-{
-	sock_hold(&xs->sk);
-	if (!queue_delayed_work(xrds_conn_wq, &xs->eos_work, 0))
-		sock_put(&xs->sk);
-}
-
 static struct xrds_dest *xrds_eos_next(struct xrds_sock *xs)
 {
 	struct xrds_dest *dest;

@@ -16,8 +16,6 @@
  *
  * All lists here are guarded by xs->lock (L4).
  */
-#include <net/compat.h>
-
 #include "sock/dest.h"
 #include "rdma/rdma.h"
 #include "sock/sock.h"
@@ -26,23 +24,6 @@
 /* -------------------------------------------------------------- barriers */
 
 /* --------------------------------------------------------------- notices */
-
-/**
- * xrds_cmsg_room - does one more control message find room?
- * @m: message that is received
- * @len: length of its content, bytes
- *
- * Context: any.
- * Return: whether it does.
- */
-bool xrds_cmsg_room(const struct msghdr *m, size_t len)
-{
-	/* of programs of 32 bits; what only aligns the next is not needed */
-	size_t need = m->msg_flags & MSG_CMSG_COMPAT ?
-		      sizeof(struct compat_cmsghdr) + len : CMSG_LEN(len);
-
-	return m->msg_control && m->msg_controllen >= need;
-}
 
 /* Give one notice. Returns 1, 0 when there is none, or -EFAULT: it stays. */
 static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)

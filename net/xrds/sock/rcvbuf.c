@@ -100,7 +100,7 @@ bool xrds_recv_overflows(struct xrds_sock *xs)
 {
 	/* by what others have it may be beyond before its senders were told */
 	return xrds_recv_over(xs, 1) ||
-	       (READ_ONCE(xs->congested) &&
+	       (READ_ONCE(xs->port.congested) &&
 		xrds_recv_too_many(xs, XRDS_RECV_OVERFLOW));
 }
 
@@ -168,14 +168,14 @@ bool xrds_recv_congests(struct xrds_sock *xs)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
-	if (xs->congested)
+	if (xs->port.congested)
 		return false;
 	if (!xrds_recv_full(xs)) {
 		if (!xrds_recv_too_many(xs, XRDS_RECV_CONGESTED))
 			return false;
 		xrds_count(xs->xn, XRDS_C_LIMIT_RECV);
 	}
-	WRITE_ONCE(xs->congested, true);
+	WRITE_ONCE(xs->port.congested, true);
 	return true;
 }
 
@@ -197,9 +197,9 @@ bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
 	xrds_recv_settle(xs);
 	xs->loss_told = false;
-	if (!xs->congested || !xrds_recv_drained(xs))
+	if (!xs->port.congested || !xrds_recv_drained(xs))
 		return false;
-	WRITE_ONCE(xs->congested, false);
+	WRITE_ONCE(xs->port.congested, false);
 	return true;
 }
 
@@ -212,7 +212,7 @@ bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
  */
 bool xrds_recv_uncharge_all(struct xrds_sock *xs)
 {
-	bool congested = xs->congested;
+	bool congested = xs->port.congested;
 
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
@@ -220,6 +220,28 @@ bool xrds_recv_uncharge_all(struct xrds_sock *xs)
 	xs->rcv_mem = 0;
 	WRITE_ONCE(xs->reply_mem, 0);
 	xrds_recv_settle(xs);
-	WRITE_ONCE(xs->congested, false);
+	WRITE_ONCE(xs->port.congested, false);
 	return congested;
+}
+
+/**
+ * xrds_recv_drop_mark - drop the end of a stream
+ * @xs: socket
+ * @skb: in its receive queue
+ *
+ * A program that takes no control messages could not tell it from an empty
+ * message, and programs that are older than these ends do not expect any: they
+ * do not get to see them.
+ *
+ * Context: any, the queue's lock held.
+ * Return: as xrds_recv_uncharge().
+ */
+bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	bool cleared = xrds_recv_uncharge(xs, skb);
+
+	__skb_unlink(skb, &xs->sk.sk_receive_queue);
+	xrds_count(xs->xn, XRDS_C_RECV_DROP_EOS);
+	kfree_skb(skb);
+	return cleared;
 }

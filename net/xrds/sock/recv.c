@@ -52,7 +52,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 
 	/* a hint only: one more or less does no harm */
 	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
-	    (!READ_ONCE(xs->congested) || !xrds_reply_came(xs, skb)))
+	    (!READ_ONCE(xs->port.congested) || !xrds_reply_came(xs, skb)))
 		xrds_skb(skb)->flags &= ~XRDS_F_REPLY;
 
 	spin_lock_bh(&queue->lock);
@@ -85,7 +85,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	spin_unlock_bh(&queue->lock);
 
 	if (congested)
-		xrds_cong_local(xs, true);
+		xrds_cong_local(&xs->port, true);
 	xs->sk.sk_data_ready(&xs->sk);
 out:
 	/* who waits for nothing but the end hears no news of data */
@@ -133,7 +133,7 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	rcu_read_lock();
 	xs = xrds_bind_lookup(conn->xn, xrds_conn_rx_daddr(conn),
 			      conn->key.scope, wm->dport);
-	if (xs && !wm->sport && READ_ONCE(xs->congested)) {
+	if (xs && !wm->sport && READ_ONCE(xs->port.congested)) {
 		/* of a kernel, which nobody has asked whether it may send */
 		result = XRDS_C_RECV_DROP_PONG;
 		kfree_skb(skb);
@@ -151,28 +151,6 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	}
 	rcu_read_unlock();
 	return result;
-}
-
-/**
- * xrds_recv_drop_mark - drop the end of a stream
- * @xs: socket
- * @skb: in its receive queue
- *
- * A program that takes no control messages could not tell it from an empty
- * message, and programs that are older than these ends do not expect any: they
- * do not get to see them.
- *
- * Context: any, the queue's lock held.
- * Return: as xrds_recv_uncharge().
- */
-bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb)
-{
-	bool cleared = xrds_recv_uncharge(xs, skb);
-
-	__skb_unlink(skb, &xs->sk.sk_receive_queue);
-	xrds_count(xs->xn, XRDS_C_RECV_DROP_EOS);
-	kfree_skb(skb);
-	return cleared;
 }
 
 /* The first message that the reader takes; who peeks changes nothing. */
@@ -218,7 +196,7 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	spin_unlock_bh(&queue->lock);
 
 	if (cleared)
-		xrds_cong_local(xs, false);
+		xrds_cong_local(&xs->port, false);
 	return skb;
 }
 
@@ -500,7 +478,7 @@ void xrds_recv_purge(struct xrds_sock *xs)
 	while ((skb = __skb_dequeue(&drop)))
 		xrds_recv_free(xs, skb);
 	if (cleared)
-		xrds_cong_local(xs, false);
+		xrds_cong_local(&xs->port, false);
 }
 
 /**

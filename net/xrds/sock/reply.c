@@ -225,7 +225,7 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 	if (!IS_ERR_OR_NULL(dest))
 		xrds_dest_put(dest);
 	if (cleared)
-		xrds_cong_local(xs, false);
+		xrds_cong_local(&xs->port, false);
 	if (!IS_ERR_OR_NULL(skb) && !peek)
 		xrds_reply_pass_on(xs);
 	return skb;

@@ -199,6 +199,80 @@ static void xrds_send_pump_held(struct xrds_conn *conn)
 	xrds_conn_put(conn);
 }
 
+/* Is it worth to try again? Lockless; the attempt takes the lock. */
+static bool xrds_dest_retry(const struct xrds_dest *dest)
+{
+	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused) ||
+	       READ_ONCE(dest->key.xs->ending);
+}
+
+/* A signal ends the wait for a congested destination: the program knows of the
+ * refusal after all. The end of congestion may have come already.
+ */
+static void xrds_dest_tell(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	__poll_t mask = 0;
+
+	spin_lock_bh(&xs->lock);
+	if (dest->cong_refused)
+		dest->cong_told = true;
+	else if (dest->refused)
+		mask = xrds_monitor_note(dest);
+	spin_unlock_bh(&xs->lock);
+	if (mask)
+		xrds_dest_wake(dest, mask);
+}
+
+/* Set space aside for one message. @timeo: how long to wait, jiffies; 0: not at
+ * all. The space stays reserved until xrds_dest_done(). Nothing was copied yet when
+ * this refuses.
+ *
+ * Returns 0; 1: a reservation for a reply was used, see
+ * xrds_dest_renew_promise(); -EAGAIN: no space, -ENOBUFS: congested, both only
+ * without waiting; -ETIMEDOUT; -EINTR or -ERESTARTSYS on a signal; -EPIPE: the
+ * socket is shut down; -ESTALE: destination and connection must be looked up
+ * again; -EDQUOT: the user or the namespace has too much queued.
+ */
+static int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
+			     u32 len, long timeo)
+{
+	struct xrds_net *xn = dest->key.xs->xn;
+	long bound = timeo;
+	int ret;
+
+	for (;;) {
+		/* nobody would be told by it that congestion has ended */
+		if (READ_ONCE(conn->state) == XRDS_ST_DEAD)
+			return -ESTALE;
+		/* the attempt after the last wait is not patient any more */
+		ret = xrds_dest_try_reserve(dest, conn, len, timeo);
+		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
+		    ret == -EDQUOT)
+			return ret;
+		/* what has to go before there is room may wait for us */
+		xrds_send_push(dest->key.xs);
+		if (!timeo)
+			break;
+		xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_BLOCKED :
+						 XRDS_C_SEND_QUEUE_FULL);
+		timeo = wait_event_interruptible_timeout(dest->space,
+							 xrds_dest_retry(dest),
+							 timeo);
+		if (timeo < 0) {
+			if (ret == -ENOBUFS)
+				xrds_dest_tell(dest);
+			return sock_intr_errno(bound);
+		}
+	}
+
+	if (bound)
+		return -ETIMEDOUT;
+	xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_ERROR :
+					 XRDS_C_SEND_QUEUE_FULL);
+	return ret;
+}
+
 /**
  * xrds_send_push - post what a sendmmsg() of this socket has queued so far
  * @xs: socket

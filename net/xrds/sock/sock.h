@@ -12,14 +12,20 @@
 #ifndef _XRDS_SOCK_H
 #define _XRDS_SOCK_H
 
+#if XRDS_LEVEL < 4
+#error "for sock/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/list.h>
 #include <linux/net.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <net/compat.h>
 #include <net/sock.h>
 
+#include "conn/conn.h"
 #include "transport.h"
 #include "xrds.h"
 
@@ -81,9 +87,7 @@ struct xrds_source;
  * @loss_told:	sk_err says that replies were lost, and none was read since;
  *		its lock
  * @losses:	how often sk_err was set for that; its lock
- * @congested:	over the receive limit and not yet drained to half of it;
- *		sk_receive_queue.lock
- * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
+ * @port:	see there
  * @marks_passed: nothing but ends of streams waits, and the last reader peeked
  *		and had no room for them: poll() does not report them until
  *		there is news; sk_receive_queue.lock
@@ -147,9 +151,8 @@ struct xrds_sock {
 	u64 reply_mem;
 	u32 losses;
 	bool loss_told;
-	bool congested;
+	struct xrds_port port;
 	bool marks_passed;
-	struct list_head cong_node;
 
 	struct list_head sources;
 	struct xrds_source *last_source;
@@ -208,7 +211,16 @@ void xrds_linger_work(struct work_struct *work);
 
 /* ------------------------------------------------------------ notify.c */
 
-bool xrds_cmsg_room(const struct msghdr *m, size_t len);
+/* Does a control message with so many bytes of content fit? */
+static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
+{
+	/* of programs of 32 bits; what only aligns the next is not needed */
+	size_t need = m->msg_flags & MSG_CMSG_COMPAT ?
+		      sizeof(struct compat_cmsghdr) + len : CMSG_LEN(len);
+
+	return m->msg_control && m->msg_controllen >= need;
+}
+
 __poll_t xrds_notices_pending(struct xrds_sock *xs);
 int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_notices_purge(struct xrds_sock *xs);

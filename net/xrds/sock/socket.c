@@ -492,7 +492,9 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->dests);
 	INIT_LIST_HEAD(&xs->idle_dests);
 	INIT_LIST_HEAD(&xs->linger_node);
-	INIT_LIST_HEAD(&xs->cong_node);
+	xs->port.xn = xn;
+	xs->port.bind = &xs->bind;
+	INIT_LIST_HEAD(&xs->port.node);
 	xs->rdma.sk = sk;
 	xs->rdma.xn = xn;
 	xs->rdma.user = xs->user;

@@ -121,12 +121,6 @@ static bool xrds_dest_recheck(struct xrds_dest *dest)
 	return xrds_dest_recheck_most(dest, xrds_dest_sndbuf(dest) / 2);
 }
 
-/* Who gives a destination more space wants it used. */
-static bool xrds_dest_recheck_space(struct xrds_dest *dest)
-{
-	return xrds_dest_recheck_most(dest, U64_MAX);
-}
-
 /* Can messages from it that were held back be read now? Returns what readers
  * poll for.
  */
@@ -143,10 +137,32 @@ static __poll_t xrds_dest_recheck_held(struct xrds_dest *dest)
 	return EPOLLIN | EPOLLRDNORM;
 }
 
-/* Some of its space is free again. Returns what can be had now that is polled
- * for.
+/**
+ * xrds_dest_resized - a destination has another amount of space
+ * @dest: destination
+ *
+ * It is to be used, be it little more than before.
+ *
+ * Context: any, xs->lock held.
+ * Return: what pollers can have now; pass it to xrds_dest_wake().
  */
-static __poll_t xrds_dest_freed(struct xrds_dest *dest)
+__poll_t xrds_dest_resized(struct xrds_dest *dest)
+{
+	__poll_t mask = xrds_dest_recheck_held(dest);
+
+	if (xrds_dest_recheck_most(dest, U64_MAX))
+		mask |= XRDS_POLL_SPACE;
+	return mask;
+}
+
+/**
+ * xrds_dest_freed - some of a destination's space is free again
+ * @dest: destination
+ *
+ * Context: any, xs->lock held.
+ * Return: what pollers can have now; pass it to xrds_dest_wake().
+ */
+__poll_t xrds_dest_freed(struct xrds_dest *dest)
 {
 	__poll_t mask = xrds_dest_recheck_held(dest);
 
@@ -155,8 +171,14 @@ static __poll_t xrds_dest_freed(struct xrds_dest *dest)
 	return mask;
 }
 
-/* Wake who waits for this destination: in sendmsg(), or the socket's poll. */
-static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
+/**
+ * xrds_dest_wake - wake those who wait for a destination, in sendmsg() or poll
+ * @dest: destination
+ * @mask: what pollers can have
+ *
+ * Context: any.
+ */
+void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 {
 	struct sock *sk = &dest->key.xs->sk;
 	struct socket_wq *wq;
@@ -179,12 +201,6 @@ static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 		sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_IN);
 	}
 	rcu_read_unlock();
-}
-
-/* What the user of the socket is charged for messages */
-static u64 xrds_dest_cost(u32 msgs, u64 charge)
-{
-	return charge + (u64)msgs * XRDS_MSG_COST_BYTES;
 }
 
 static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
@@ -226,13 +242,20 @@ static void xrds_dest_refuse(struct xrds_dest *dest, u32 charge, bool blocked,
 	xrds_dest_set_refused(dest, true);
 }
 
-/* One attempt; who is not @patient tells the program of a refusal. Returns 0,
- * 1: a reservation was used, -EAGAIN: no space, -ENOBUFS: congested, -EPIPE:
- * shut down, -ESTALE: the destination was evicted after the caller had found
- * it, -EDQUOT: the user has too much queued.
+/**
+ * xrds_dest_try_reserve - one attempt to set space aside for a message
+ * @dest: destination
+ * @conn: its connection
+ * @len: payload, bytes
+ * @patient: the program does not learn of a refusal
+ *
+ * Context: process.
+ * Return: 0; 1: a reservation was used; -EAGAIN: no space; -ENOBUFS: congested;
+ * -EPIPE: shut down; -ESTALE: the destination was evicted after the caller had
+ * found it; -EDQUOT: the user has too much queued.
  */
-static int xrds_dest_try_reserve(struct xrds_dest *dest,
-				 struct xrds_conn *conn, u32 len, bool patient)
+int xrds_dest_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
+			  u32 len, bool patient)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	u32 charge = xrds_msg_charge(len);
@@ -290,184 +313,6 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 	if (ret == -ENOBUFS && !xrds_cong_wait(conn, &dest->flow))
 		xrds_dest_uncongested(&dest->flow, false);
 	return ret;
-}
-
-/* Is it worth to try again? Lockless; the attempt takes the lock. */
-static bool xrds_dest_retry(const struct xrds_dest *dest)
-{
-	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused) ||
-	       READ_ONCE(dest->key.xs->ending);
-}
-
-/* A signal ends the wait for a congested destination: the program knows of the
- * refusal after all. The end of congestion may have come already.
- */
-static void xrds_dest_tell(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	__poll_t mask = 0;
-
-	spin_lock_bh(&xs->lock);
-	if (dest->cong_refused)
-		dest->cong_told = true;
-	else if (dest->refused)
-		mask = xrds_monitor_note(dest);
-	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_dest_wake(dest, mask);
-}
-
-/**
- * xrds_dest_reserve - set space aside for one message
- * @dest: destination
- * @conn: its connection
- * @len: payload, bytes
- * @timeo: how long to wait, jiffies; 0 does not wait
- *
- * The space stays reserved until xrds_dest_done(). Nothing was copied yet
- * when this refuses.
- *
- * Context: process, may sleep unless @timeo is 0.
- * Return: 0; 1 when a reservation for a reply was used, see
- * xrds_dest_renew_promise(); -EAGAIN no space, -ENOBUFS congested (both only without
- * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -EPIPE when the
- * socket is shut down, -ESTALE when destination and connection must be looked
- * up again,
- * -EDQUOT when the user or the namespace has too much queued.
- */
-int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
-		      long timeo)
-{
-	struct xrds_net *xn = dest->key.xs->xn;
-	long bound = timeo;
-	int ret;
-
-	for (;;) {
-		/* nobody would be told by it that congestion has ended */
-		if (READ_ONCE(conn->state) == XRDS_ST_DEAD)
-			return -ESTALE;
-		/* the attempt after the last wait is not patient any more */
-		ret = xrds_dest_try_reserve(dest, conn, len, timeo);
-		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
-		    ret == -EDQUOT)
-			return ret;
-		/* what has to go before there is room may wait for us */
-		xrds_send_push(dest->key.xs);
-		if (!timeo)
-			break;
-		xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_BLOCKED :
-						 XRDS_C_SEND_QUEUE_FULL);
-		timeo = wait_event_interruptible_timeout(dest->space,
-							 xrds_dest_retry(dest),
-							 timeo);
-		if (timeo < 0) {
-			if (ret == -ENOBUFS)
-				xrds_dest_tell(dest);
-			return sock_intr_errno(bound);
-		}
-	}
-
-	if (bound)
-		return -ETIMEDOUT;
-	xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_ERROR :
-					 XRDS_C_SEND_QUEUE_FULL);
-	return ret;
-}
-
-/* Nothing is under way: an open socket keeps the destination. Returns whether
- * it goes, and is to be released.
- */
-static bool xrds_dest_rest(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-
-	lockdep_assert_held(&xs->lock);
-
-	if (sock_flag(&xs->sk, SOCK_DEAD)) {
-		xrds_dest_unlink(dest);
-		return true;
-	}
-	list_move_tail(&dest->idle_node, &xs->idle_dests);
-	return false;
-}
-
-/* Has a closed socket delivered everything? */
-static bool xrds_dest_none_left(const struct xrds_sock *xs)
-{
-	return sock_flag(&xs->sk, SOCK_DEAD) && !xs->queued_msgs &&
-	       !xs->nr_eos;
-}
-
-/**
- * xrds_dest_done - messages of a destination need their space no more
- * @dest: destination; the caller keeps its reference
- * @msgs: how many
- * @bytes: their payload
- * @charge: their charge
- * @acked: the peer has them; else they were dropped
- *
- * Context: any, without L4.
- */
-void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
-		    bool acked)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	bool gone = false, owes = false, drained;
-	__poll_t mask;
-
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			    xrds_dest_cost(msgs, charge));
-	spin_lock_bh(&xs->lock);
-	WRITE_ONCE(dest->charged, dest->charged - charge);
-	dest->queued_bytes -= bytes;
-	dest->queued_msgs -= msgs;
-	xs->queued_bytes -= bytes;
-	xs->queued_msgs -= msgs;
-	if (acked) {
-		dest->acked_msgs += msgs;
-		dest->last_progress_ns = ktime_get_ns();
-	}
-	mask = xrds_dest_freed(dest);
-	if (!dest->queued_msgs && dest->linked && !xrds_eos_pending(dest)) {
-		owes = xrds_eos_owe(dest);
-		gone = !owes && xrds_dest_rest(dest);
-	}
-	drained = xrds_dest_none_left(xs);
-	spin_unlock_bh(&xs->lock);
-
-	if (mask)
-		xrds_dest_wake(dest, mask);
-	if (owes)
-		xrds_eos_kick(xs);
-	if (drained)
-		xrds_linger_drained(xs);
-	if (gone)
-		xrds_dest_release(dest);
-}
-
-/**
- * xrds_dest_eos_done - the end of a stream is acknowledged, or given up
- * @dest: destination; the caller keeps its reference
- *
- * Context: any, without L4.
- */
-void xrds_dest_eos_done(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	bool gone = false, drained;
-
-	spin_lock_bh(&xs->lock);
-	dest->eos = XRDS_EOS_DONE;
-	xs->nr_eos--;
-	if (!dest->queued_msgs && dest->linked)
-		gone = xrds_dest_rest(dest);
-	drained = xrds_dest_none_left(xs);
-	spin_unlock_bh(&xs->lock);
-
-	if (drained)
-		xrds_linger_drained(xs);
-	if (gone)
-		xrds_dest_release(dest);
 }
 
 /**
@@ -559,36 +404,6 @@ void xrds_dest_renew_promise(struct xrds_dest *dest)
 }
 
 /**
- * xrds_dest_release_promise - XRDS_REPLY_RELEASE
- * @xs: socket
- * @to: destination that is not going to be answered
- *
- * Context: process.
- * Return: 0, or -EINVAL when nothing is reserved for it.
- */
-int xrds_dest_release_promise(struct xrds_sock *xs, const struct xrds_addr *to)
-{
-	struct xrds_dest *dest = xrds_dest_find(xs, to);
-	__poll_t mask = 0;
-	int ret = -EINVAL;
-
-	if (!dest)
-		return -EINVAL;
-	spin_lock_bh(&xs->lock);
-	if (dest->promises) {
-		WRITE_ONCE(dest->promises, dest->promises - 1);
-		xs->nr_promises--;
-		mask = xrds_dest_freed(dest);
-		ret = 0;
-	}
-	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_dest_wake(dest, mask);
-	xrds_dest_put(dest);
-	return ret;
-}
-
-/**
  * xrds_dest_break_promises - give all reservations for replies back
  * @xs: socket; the caller wakes its readers
  *
@@ -672,56 +487,9 @@ void xrds_space_changed(struct sock *sk)
 
 	spin_lock_bh(&xs->lock);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
-		mask = xrds_dest_recheck_held(dest);
-		if (xrds_dest_recheck_space(dest))
-			mask |= XRDS_POLL_SPACE;
+		mask = xrds_dest_resized(dest);
 		if (mask)
 			xrds_dest_wake(dest, mask);
 	}
 	spin_unlock_bh(&xs->lock);
-}
-
-/**
- * xrds_dest_set_sndbuf - XRDS_DEST_SNDBUF
- * @xs: socket
- * @arg: the option's argument
- *
- * Context: process, socket locked.
- * Return: 0, -EINVAL, -ENOTCONN for a destination of an unbound socket, and
- * the errors of xrds_dest_get_for().
- */
-int xrds_dest_set_sndbuf(struct xrds_sock *xs,
-			 const struct xrds_dest_sndbuf *arg)
-{
-	struct xrds_dest *dest;
-	struct xrds_addr to;
-	__poll_t mask;
-	int ret;
-
-	if (arg->reserved)
-		return -EINVAL;
-	if (arg->dest.ss_family == AF_UNSPEC) {
-		WRITE_ONCE(xs->dest_sndbuf, arg->bytes);
-		xrds_space_changed(&xs->sk);
-		return 0;
-	}
-	ret = xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest));
-	if (ret || xrds_addr_check_dest(&to))
-		return -EINVAL;
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
-
-	dest = xrds_dest_get_for(xs, &to);
-	if (IS_ERR(dest))
-		return PTR_ERR(dest);
-	spin_lock_bh(&xs->lock);
-	WRITE_ONCE(dest->sndbuf, arg->bytes);
-	mask = xrds_dest_recheck_held(dest);
-	if (xrds_dest_recheck_space(dest))
-		mask |= XRDS_POLL_SPACE;
-	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_dest_wake(dest, mask);
-	xrds_dest_put(dest);
-	return 0;
 }

@@ -95,3 +95,120 @@ void xrds_upcall_msg_free(struct xrds_msg *msg)
 	if (msg->flow)
 		xrds_flow_put(msg->flow);
 }
+
+/* Nothing is under way: an open socket keeps the destination. Returns whether
+ * it goes, and is to be released.
+ */
+static bool xrds_dest_rest(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (sock_flag(&xs->sk, SOCK_DEAD)) {
+		xrds_dest_unlink(dest);
+		return true;
+	}
+	list_move_tail(&dest->idle_node, &xs->idle_dests);
+	return false;
+}
+
+/* Has a closed socket delivered everything? */
+static bool xrds_dest_none_left(const struct xrds_sock *xs)
+{
+	return sock_flag(&xs->sk, SOCK_DEAD) && !xs->queued_msgs &&
+	       !xs->nr_eos;
+}
+
+/**
+ * xrds_dest_done - messages of a destination need their space no more
+ * @dest: destination; the caller keeps its reference
+ * @msgs: how many
+ * @bytes: their payload
+ * @charge: their charge
+ * @acked: the peer has them; else they were dropped
+ *
+ * Context: any, without L4.
+ */
+void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
+		    bool acked)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	bool gone = false, owes = false, drained;
+	__poll_t mask;
+
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    xrds_dest_cost(msgs, charge));
+	spin_lock_bh(&xs->lock);
+	WRITE_ONCE(dest->charged, dest->charged - charge);
+	dest->queued_bytes -= bytes;
+	dest->queued_msgs -= msgs;
+	xs->queued_bytes -= bytes;
+	xs->queued_msgs -= msgs;
+	if (acked) {
+		dest->acked_msgs += msgs;
+		dest->last_progress_ns = ktime_get_ns();
+	}
+	mask = xrds_dest_freed(dest);
+	if (!dest->queued_msgs && dest->linked && !xrds_eos_pending(dest)) {
+		owes = xrds_eos_owe(dest);
+		gone = !owes && xrds_dest_rest(dest);
+	}
+	drained = xrds_dest_none_left(xs);
+	spin_unlock_bh(&xs->lock);
+
+	if (mask)
+		xrds_dest_wake(dest, mask);
+	if (owes)
+		xrds_eos_kick(xs);
+	if (drained)
+		xrds_linger_drained(xs);
+	if (gone)
+		xrds_dest_release(dest);
+}
+
+/**
+ * xrds_dest_eos_done - the end of a stream is acknowledged, or given up
+ * @dest: destination; the caller keeps its reference
+ *
+ * Context: any, without L4.
+ */
+void xrds_dest_eos_done(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	bool gone = false, drained;
+
+	spin_lock_bh(&xs->lock);
+	dest->eos = XRDS_EOS_DONE;
+	xs->nr_eos--;
+	if (!dest->queued_msgs && dest->linked)
+		gone = xrds_dest_rest(dest);
+	drained = xrds_dest_none_left(xs);
+	spin_unlock_bh(&xs->lock);
+
+	if (drained)
+		xrds_linger_drained(xs);
+	if (gone)
+		xrds_dest_release(dest);
+}
+
+/**
+ * xrds_linger_drained - a closed socket has nothing left to deliver
+ * @xs: socket; the caller has a reference
+ *
+ * Context: any, without L4, L5.
+ */
+void xrds_linger_drained(struct xrds_sock *xs)
+{
+	struct xrds_net *xn = xs->xn;
+	bool was;
+
+	spin_lock_bh(&xn->lock);
+	was = !list_empty(&xs->linger_node);
+	list_del_init(&xs->linger_node);
+	spin_unlock_bh(&xn->lock);
+
+	wake_up_all(&xs->drained);
+	if (was)
+		sock_put(&xs->sk);
+}
