@@ -172,7 +172,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @binds:	bound sockets by (address, port, scope)
  * @conns:	connections by struct xrds_conn_key
  * @dests:	destinations by struct xrds_dest_key
- * @nodes:	nodes that RDMA ops went to, by struct xrds_node_key
+ * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
  * @mrs:	memory regions by struct xrds_mr_key
  * @sources:	who has spoken to a socket, by struct xrds_dest_key
  * @counters:	per-CPU counters
@@ -336,8 +336,8 @@ struct xrds_dump {
 };
 
 void *xrds_dump_row(struct xrds_dump *d);
-int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
-			 int __user *optlen);
+int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
+			     int __user *optlen);
 
 /* -------------------------------------------------------------- addr.c */
 

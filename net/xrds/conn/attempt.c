@@ -48,7 +48,7 @@ static void xrds_attempt_set_up(struct xrds_conn *conn)
 
 	if (!at || (conn->beat_at && time_before(conn->beat_at, at)))
 		at = conn->beat_at;
-	xrds_state_set(conn, XRDS_ST_UP, at);
+	xrds_fsm_set(conn, XRDS_ST_UP, at);
 }
 
 /**
@@ -74,19 +74,19 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	if (!conn->failed && error != -ECONNREFUSED && error != -EALREADY)
 		net_info_ratelimited("xrds: %pI6c: connection %s: error %d\n",
 				     &conn->key.faddr,
-				     xrds_state_name(conn->state), error);
-	xrds_state_stop(conn);
+				     xrds_fsm_state_name(conn->state), error);
+	xrds_fsm_stop(conn);
 	if (error == -EALREADY) {
 		/* no loss: the peer's own request is on its way */
-		xrds_state_pause(conn, XRDS_CROSSED_MS);
+		xrds_fsm_pause(conn, XRDS_CROSSED_MS);
 		return;
 	}
 	/* ops are not for later */
-	xrds_xmit_drop_ops(conn, true);
+	xrds_tx_resume_drop_ops(conn, true);
 	WRITE_ONCE(conn->retries, conn->retries + 1);
 	if (stable)
 		conn->backoff_ms = 0;
-	xrds_state_down(conn, true);
+	xrds_fsm_down(conn, true);
 }
 
 /**
@@ -109,7 +109,7 @@ void xrds_attempt_expire(struct xrds_conn *conn, int error)
  */
 static struct xrds_user *xrds_attempt_dialler(const struct xrds_conn *conn)
 {
-	bool known = conn->peer_inc || conn->classic.heard;
+	bool known = conn->peer_inc || conn->legacy.heard;
 
 	return known && !conn->key.loop ? NULL : conn->user;
 }
@@ -120,15 +120,15 @@ static void xrds_attempt_begin(struct xrds_conn *conn)
 
 	if (!xrds_limit_dial(conn->xn, xrds_attempt_dialler(conn))) {
 		xrds_count(conn->xn, XRDS_C_LIMIT_DIALS);
-		xrds_state_pause(conn, XRDS_DIAL_WAIT_MS / 2 +
-				 reciprocal_scale(get_random_u32(),
-						  XRDS_DIAL_WAIT_MS / 2));
+		xrds_fsm_pause(conn, XRDS_DIAL_WAIT_MS / 2 +
+			       reciprocal_scale(get_random_u32(),
+						XRDS_DIAL_WAIT_MS / 2));
 		return;
 	}
 	WRITE_ONCE(conn->dialled, true);
 	xrds_count(conn->xn, XRDS_C_CONN_DIAL);
-	xrds_state_set(conn, XRDS_ST_RESOLVING,
-		       xrds_attempt_deadline(conn));
+	xrds_fsm_set(conn, XRDS_ST_RESOLVING,
+		     xrds_attempt_deadline(conn));
 	ret = conn->trans->dial(conn);
 	if (ret)
 		xrds_attempt_fail(conn, ret);
@@ -160,12 +160,12 @@ void xrds_attempt_redial(struct xrds_conn *conn, int error)
 
 	conn->backing_off = false;
 	spin_lock_bh(&conn->lock);
-	wanted = xrds_xmit_wanted(conn);
+	wanted = xrds_conn_wanted(conn);
 	spin_unlock_bh(&conn->lock);
 	if (wanted)
 		xrds_attempt_begin(conn);
 	else
-		xrds_close_rest(conn);
+		xrds_close_go_idle(conn);
 }
 
 /**
@@ -186,7 +186,7 @@ void xrds_attempt_advance(struct xrds_conn *conn, int error)
 		return;
 	}
 	conn->asked_at = jiffies;
-	xrds_state_set(conn, XRDS_ST_CONNECTING, xrds_attempt_deadline(conn));
+	xrds_fsm_set(conn, XRDS_ST_CONNECTING, xrds_attempt_deadline(conn));
 }
 
 /**
@@ -209,8 +209,8 @@ void xrds_attempt_accept(struct xrds_conn *conn, int error)
 	if (ret)
 		xrds_attempt_fail(conn, ret);
 	else
-		xrds_state_set(conn, XRDS_ST_CONNECTING,
-			       xrds_attempt_deadline(conn));
+		xrds_fsm_set(conn, XRDS_ST_CONNECTING,
+			     xrds_attempt_deadline(conn));
 }
 
 /**
@@ -228,25 +228,25 @@ void xrds_attempt_replace(struct xrds_conn *conn, int error)
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
 		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_REPLACED, 0);
 	}
-	xrds_state_stop(conn);
-	xrds_state_set(conn, XRDS_ST_DOWN, 0);
+	xrds_fsm_stop(conn);
+	xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
 	xrds_attempt_accept(conn, 0);
 	/* it may have been taken back, and messages may wait */
 	if (conn->state == XRDS_ST_DOWN)
-		xrds_state_down(conn, false);
+		xrds_fsm_down(conn, false);
 }
 
-/* A classic peer that dials refuses what we send it meanwhile, whatever the
+/* A legacy peer that dials refuses what we send it meanwhile, whatever the
  * addresses; and it dials over a connection only when it has lost it.
  */
 static bool xrds_attempt_asked_classic(struct xrds_conn *conn)
 {
-	bool classic;
+	bool legacy;
 
 	spin_lock_bh(&conn->lock);
-	classic = conn->pending && conn->pending->classic;
+	legacy = conn->pending && conn->pending->legacy;
 	spin_unlock_bh(&conn->lock);
-	return classic;
+	return legacy;
 }
 
 /**
@@ -269,7 +269,7 @@ void xrds_attempt_cross(struct xrds_conn *conn, int error)
 	}
 	xrds_count(conn->xn, XRDS_C_CONN_CROSSED);
 	if (ipv6_addr_cmp(&conn->key.laddr, &conn->key.faddr) < 0)
-		xrds_state_refuse(conn);
+		xrds_fsm_refuse(conn);
 	else
 		xrds_attempt_replace(conn, 0);
 }
@@ -293,7 +293,7 @@ void xrds_attempt_renew(struct xrds_conn *conn, int error)
 
 	spin_lock_bh(&conn->lock);
 	req = conn->pending;
-	if (req && (req->classic ||
+	if (req && (req->legacy ||
 		    (conn->state == XRDS_ST_UP &&
 		     req->epoch != (u8)(conn->hello.epoch - 1))))
 		crossed = false;
@@ -305,7 +305,7 @@ void xrds_attempt_renew(struct xrds_conn *conn, int error)
 	}
 	conn->crossed = true;
 	xrds_count(conn->xn, XRDS_C_CONN_CROSSED);
-	xrds_state_refuse(conn);
+	xrds_fsm_refuse(conn);
 }
 
 /* Returns whether the endpoint has begun to receive. */
@@ -316,14 +316,14 @@ static bool xrds_attempt_ready(struct xrds_conn *conn)
 	conn->epoch++;
 	conn->crossed = false;
 	conn->settled = false;
-	WRITE_ONCE(conn->classic.on, false);
+	WRITE_ONCE(conn->legacy.on, false);
 	ret = conn->trans->start(conn);
 	if (ret) {
 		xrds_attempt_fail(conn, ret);
 		return false;
 	}
-	xrds_state_set(conn, XRDS_ST_WAIT_CTS,
-		       xrds_attempt_deadline(conn));
+	xrds_fsm_set(conn, XRDS_ST_WAIT_CTS,
+		     xrds_attempt_deadline(conn));
 	return true;
 }
 
@@ -361,14 +361,14 @@ void xrds_attempt_start_early(struct xrds_conn *conn, int error)
  */
 void xrds_attempt_open(struct xrds_conn *conn, int error)
 {
-	bool known = conn->classic.on ||
+	bool known = conn->legacy.on ||
 		     conn->hello.inc == conn->tx_peer_inc;
 	int ret = 0;
 
-	if (conn->classic.on)
-		xrds_classic_open(conn);
+	if (conn->legacy.on)
+		xrds_legacy_open(conn);
 	else
-		ret = xrds_xmit_open(conn, &conn->hello);
+		ret = xrds_tx_resume_open(conn, &conn->hello);
 	if (ret) {
 		xrds_count(conn->xn, XRDS_C_WIRE + XRDS_WIRE_HELLO);
 		xrds_attempt_fail(conn, ret);
@@ -387,7 +387,7 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	if (conn->reborn && !known)
 		xrds_source_lost_all(conn);
 	xrds_cong_open(conn);
-	xrds_xmit_pump(conn);
+	xrds_tx_pump(conn);
 }
 
 /* A peer that has lost the connection, or is gone, does not say so: but what is
@@ -397,9 +397,9 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
  */
 static bool xrds_attempt_beat(struct xrds_conn *conn)
 {
-	if (xrds_xmit_beat(conn)) {
-		if (conn->classic.on)
-			xrds_classic_beat(conn);
+	if (xrds_tx_beat(conn)) {
+		if (conn->legacy.on)
+			xrds_legacy_beat(conn);
 		conn->beat_at = xrds_attempt_next_beat(conn);
 		return true;
 	}
@@ -428,19 +428,19 @@ void xrds_attempt_tick(struct xrds_conn *conn, int error)
 }
 
 /**
- * xrds_attempt_rest - DOWN: is the connection still needed?
+ * xrds_attempt_go_idle - DOWN: is the connection still needed?
  * @conn: connection
  * @error: not used
  *
  * Context: the connection's work.
  */
-void xrds_attempt_rest(struct xrds_conn *conn, int error)
+void xrds_attempt_go_idle(struct xrds_conn *conn, int error)
 {
 	bool wanted;
 
 	spin_lock_bh(&conn->lock);
-	wanted = xrds_xmit_wanted(conn);
+	wanted = xrds_conn_wanted(conn);
 	spin_unlock_bh(&conn->lock);
 	if (!wanted && !conn->backing_off)
-		xrds_close_rest(conn);
+		xrds_close_go_idle(conn);
 }

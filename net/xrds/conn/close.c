@@ -79,7 +79,7 @@ static bool xrds_close_forget(struct xrds_conn *conn)
 	if (!dead)
 		return false;
 	xrds_count(conn->xn, XRDS_C_CONN_COLLECTED);
-	xrds_state_bury(conn);
+	xrds_fsm_dead(conn);
 	return true;
 }
 
@@ -90,21 +90,21 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 
 	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
 	xrds_close_tell(conn, orderly);
-	xrds_state_stop(conn);
-	/* a classic peer does not say what it has received */
-	conn->settled = orderly && !conn->classic.on;
+	xrds_fsm_stop(conn);
+	/* a legacy peer does not say what it has received */
+	conn->settled = orderly && !conn->legacy.on;
 	if (conn->settled)
-		xrds_xmit_settle(conn);
+		xrds_tx_resume_clear_posted(conn);
 	if (why.kill) {
-		xrds_state_kill(conn, 0);
+		xrds_fsm_kill(conn, 0);
 		return;
 	}
 	/* ops are not for later, unless nothing has happened */
 	if (why.removed || !orderly)
-		xrds_xmit_drop_ops(conn, true);
+		xrds_tx_resume_drop_ops(conn, true);
 	if (why.idle && orderly && xrds_close_forget(conn))
 		return;
-	xrds_state_down(conn, why.removed || !orderly);
+	xrds_fsm_down(conn, why.removed || !orderly);
 	/* it was not taken while we were busy */
 	if (READ_ONCE(conn->pending))
 		xrds_conn_event(conn, XRDS_EV_REQUEST);
@@ -131,7 +131,7 @@ static int xrds_close_flush(struct xrds_conn *conn)
 {
 	if (!xrds_close_acks(conn)) {
 		set_bit(0, &conn->tx_ack_due);
-		xrds_xmit_pump(conn);
+		xrds_tx_pump(conn);
 		if (!xrds_close_acks(conn))
 			return min(xrds_close_heard(conn), 0);
 	}
@@ -195,12 +195,12 @@ static void xrds_close_say(struct xrds_conn *conn, enum xrds_state state,
 	conn->tx_bye = type;
 	spin_unlock_bh(&conn->tx_lock);
 	/* there is no word for it: it is the last acknowledgment that is sent */
-	conn->closing.answered |= conn->classic.on;
-	xrds_state_set(conn, state, xrds_conn_deadline(ms));
-	xrds_xmit_pump(conn);
+	conn->closing.answered |= conn->legacy.on;
+	xrds_fsm_set(conn, state, xrds_conn_deadline(ms));
+	xrds_tx_pump(conn);
 }
 
-static unsigned int xrds_close_patience(const struct xrds_conn *conn)
+static unsigned int xrds_close_timeout_ms(const struct xrds_conn *conn)
 {
 	return READ_ONCE(conn->xn->connect_timeout_ms);
 }
@@ -214,8 +214,8 @@ static void xrds_close_soon(struct xrds_conn *conn)
 		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
 			       XRDS_CLOSE_MS);
 	else
-		xrds_state_set(conn, conn->state,
-			       xrds_conn_deadline(XRDS_CLOSE_MS));
+		xrds_fsm_set(conn, conn->state,
+			     xrds_conn_deadline(XRDS_CLOSE_MS));
 }
 
 /**
@@ -255,7 +255,7 @@ void xrds_close_part(struct xrds_conn *conn, int error)
 {
 	conn->closing.peer = true;
 	xrds_close_say(conn, XRDS_ST_PARTING, XRDS_CTL_BYE_ACK,
-		       xrds_close_patience(conn));
+		       xrds_close_timeout_ms(conn));
 }
 
 /**
@@ -276,8 +276,8 @@ void xrds_close_answer(struct xrds_conn *conn, int error)
 	conn->tx_bye = XRDS_CTL_BYE_ACK;
 	spin_unlock_bh(&conn->tx_lock);
 	if (!said)
-		xrds_state_set(conn, XRDS_ST_PARTING, conn->deadline);
-	xrds_xmit_pump(conn);
+		xrds_fsm_set(conn, XRDS_ST_PARTING, conn->deadline);
+	xrds_tx_pump(conn);
 	xrds_close_check(conn, 0);
 }
 
@@ -367,7 +367,7 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	bool unused;
 
 	/* it would dial again at once, if there is somebody to dial to */
-	if (conn->classic.on && !ownerless)
+	if (conn->legacy.on && !ownerless)
 		return false;
 	if (conn->quiet.tx_seq != tx_seq || conn->quiet.rx_next != rx_next) {
 		conn->quiet.tx_seq = tx_seq;
@@ -387,24 +387,24 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	else
 		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
 			       ownerless ? XRDS_CLOSE_MS :
-					   xrds_close_patience(conn));
+					   xrds_close_timeout_ms(conn));
 	return true;
 }
 
 /**
- * xrds_close_rest - a connection is down, and nobody wants it
+ * xrds_close_go_idle - a connection is down, and nobody wants it
  * @conn: connection that is DOWN
  *
  * Context: the connection's work.
  */
-void xrds_close_rest(struct xrds_conn *conn)
+void xrds_close_go_idle(struct xrds_conn *conn)
 {
-	bool known = conn->peer_inc || conn->classic.heard;
+	bool known = conn->peer_inc || conn->legacy.heard;
 	bool free = conn->settled || conn->key.loop || !known ||
 		    !xrds_bind_used(conn->xn, &conn->key.laddr);
 
 	if (free && (xrds_idle_never_up(conn) || xrds_idle_timed_out(conn)) &&
 	    xrds_close_forget(conn))
 		return;
-	xrds_state_set(conn, XRDS_ST_DOWN, xrds_idle_check_at(conn));
+	xrds_fsm_set(conn, XRDS_ST_DOWN, xrds_idle_check_at(conn));
 }

@@ -140,7 +140,7 @@ static void xrds_cong_wake(struct xrds_conn *conn, bool all)
 	/* their references are dropped without the lock: one by one */
 	while (!list_empty(&woken)) {
 		flow = list_first_entry(&woken, struct xrds_flow, cong_node);
-		xrds_dest_uncongested(flow, true);
+		xrds_space_uncongested(flow, true);
 		spin_unlock_bh(&conn->lock);
 		xrds_flow_put(flow);
 		spin_lock_bh(&conn->lock);
@@ -161,7 +161,7 @@ static void xrds_cong_mark(struct xrds_conn *conn, u16 port)
 			goto out;
 	if (conn->cong_full)
 		goto out;
-	if (conn->cong_nr < XRDS_CONG_PENDING && !conn->classic.on) {
+	if (conn->cong_nr < XRDS_CONG_PENDING && !conn->legacy.on) {
 		conn->cong_ports[conn->cong_nr++] = port;
 	} else {
 		conn->cong_nr = 0;
@@ -293,21 +293,21 @@ static struct xrds_msg *xrds_cong_full_alloc(struct xrds_net *xn)
 static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	u8 *buf = page_address(msg->bv[0].bv_page);
-	bool classic = conn->classic.on;
+	bool legacy = conn->legacy.on;
 	struct xrds_net *xn = conn->xn;
 	struct xrds_port *port;
 	unsigned int n = 0;
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	msg->flags = classic ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
+	msg->flags = legacy ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
 
 	spin_lock_bh(&xn->cong_lock);
 	list_for_each_entry(port, &xn->cong_ports, node)
 		if (ipv6_addr_equal(&port->bind->addr, &conn->key.laddr) &&
 		    port->bind->scope == conn->key.scope)
 			n++;
-	msg->dport = classic || n > XRDS_WIRE_CONG_MAX_ENTRIES ?
+	msg->dport = legacy || n > XRDS_WIRE_CONG_MAX_ENTRIES ?
 		     XRDS_CTL_CONG_MAP : XRDS_CTL_CONG;
 	if (msg->dport == XRDS_CTL_CONG)
 		xrds_wire_cong_begin(buf, 1, n);
@@ -326,7 +326,7 @@ static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 	msg->len = msg->dport == XRDS_CTL_CONG ? xrds_wire_cong_bytes(n) :
 						 XRDS_WIRE_CONG_MAP_BYTES;
 	msg->bv[0].bv_len = msg->len;
-	if (classic)
+	if (legacy)
 		msg->dport = 0;
 }
 

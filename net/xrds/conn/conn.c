@@ -163,7 +163,7 @@ struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
 EXPORT_SYMBOL_GPL(xrds_conn_find);
 
 /**
- * xrds_conn_get_for - find or make a connection
+ * xrds_conn_find_or_create - find or make a connection
  * @xn: namespace
  * @user: on whose account a new one is; NULL: the peer wants it
  * @key: which
@@ -175,10 +175,10 @@ EXPORT_SYMBOL_GPL(xrds_conn_find);
  * there are too many, -ENETDOWN when the namespace or the transport is going
  * away.
  */
-struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
-				    const struct xrds_conn_key *key,
-				    const struct xrds_transport *trans,
-				    gfp_t gfp)
+struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn, struct xrds_user *user,
+					   const struct xrds_conn_key *key,
+					   const struct xrds_transport *trans,
+					   gfp_t gfp)
 {
 	struct xrds_conn *conn, *old;
 
@@ -216,7 +216,7 @@ out:
 	xrds_conn_put(conn);
 	return old;
 }
-EXPORT_SYMBOL_GPL(xrds_conn_get_for);
+EXPORT_SYMBOL_GPL(xrds_conn_find_or_create);
 
 /**
  * xrds_conn_unhash - take a connection out of the table
@@ -381,7 +381,7 @@ void xrds_conn_push_later(struct xrds_conn *conn)
  * @conn: connection
  * @hello: result; the transport adds what is its own
  *
- * The peer's own may be coming in at this moment, see xrds_conn_hello().
+ * The peer's own may be coming in at this moment, see xrds_rx_hello().
  *
  * Context: the connection's work.
  */
@@ -396,7 +396,7 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	/* what one peer has sent must not be acknowledged to another */
 	spin_lock_bh(&conn->lock);
 	hello->peer_inc = conn->peer_inc;
-	/* numbers of a classic peer are nobody's */
+	/* numbers of a legacy peer are nobody's */
 	hello->ack = conn->peer_inc ? conn->rx_next - 1 : 0;
 	spin_unlock_bh(&conn->lock);
 	hello->age_ms = min_t(u64, jiffies_to_msecs(jiffies - conn->xn->born),
@@ -428,7 +428,7 @@ void xrds_conn_arm(struct xrds_conn *conn)
 /* ----------------------------------------------------------------- idle */
 
 /**
- * xrds_conns_orphaned - has nobody any use for a namespace's connections?
+ * xrds_conn_netns_unused - has nobody any use for a namespace's connections?
  * @xn: namespace
  *
  * Connections of a transport may hold a reference on their namespace, so one
@@ -438,11 +438,11 @@ void xrds_conn_arm(struct xrds_conn *conn)
  * Context: any.
  * Return: whether it is so.
  */
-bool xrds_conns_orphaned(const struct xrds_net *xn)
+bool xrds_conn_netns_unused(const struct xrds_net *xn)
 {
 	return !net_eq(xn->net, &init_net) && list_empty_careful(&xn->socks);
 }
-EXPORT_SYMBOL_GPL(xrds_conns_orphaned);
+EXPORT_SYMBOL_GPL(xrds_conn_netns_unused);
 
 /* ------------------------------------------------------------ namespace */
 
@@ -485,13 +485,13 @@ void xrds_conn_exit(void)
 }
 
 /**
- * xrds_xmit_wanted - does a connection have messages to deliver?
+ * xrds_conn_wanted - does a connection have messages to deliver?
  * @conn: connection
  *
  * Context: any, conn->lock held.
  * Return: whether it has.
  */
-bool xrds_xmit_wanted(const struct xrds_conn *conn)
+bool xrds_conn_wanted(const struct xrds_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 
@@ -500,7 +500,7 @@ bool xrds_xmit_wanted(const struct xrds_conn *conn)
 }
 
 /**
- * xrds_conn_deadline - a deadline for xrds_state_set()
+ * xrds_conn_deadline - a deadline for xrds_fsm_set()
  * @ms: in so many milliseconds
  *
  * Context: any.

@@ -48,7 +48,7 @@ int xrds_conn_net_init(struct xrds_net *xn);
 void xrds_conn_net_exit(struct xrds_net *xn);
 void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
 void xrds_conn_push_later(struct xrds_conn *conn);
-bool xrds_conns_gone(struct xrds_net *xn, const struct xrds_transport *trans);
+bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans);
 void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);
 unsigned long xrds_conn_deadline(unsigned int ms);
@@ -114,16 +114,16 @@ static inline void xrds_flow_get(struct xrds_flow *flow)
 
 /* --------------------------------------------------------------- fsm.c */
 
-const char *xrds_state_name(enum xrds_state state);
-const char *xrds_event_name(enum xrds_event ev);
-void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
-		    unsigned long deadline);
-void xrds_state_stop(struct xrds_conn *conn);
-void xrds_state_pause(struct xrds_conn *conn, unsigned int ms);
-void xrds_state_down(struct xrds_conn *conn, bool failed);
-void xrds_state_refuse(struct xrds_conn *conn);
-void xrds_state_bury(struct xrds_conn *conn);
-void xrds_state_kill(struct xrds_conn *conn, int error);
+const char *xrds_fsm_state_name(enum xrds_state state);
+const char *xrds_fsm_event_name(enum xrds_event ev);
+void xrds_fsm_set(struct xrds_conn *conn, enum xrds_state state,
+		  unsigned long deadline);
+void xrds_fsm_stop(struct xrds_conn *conn);
+void xrds_fsm_pause(struct xrds_conn *conn, unsigned int ms);
+void xrds_fsm_down(struct xrds_conn *conn, bool failed);
+void xrds_fsm_refuse(struct xrds_conn *conn);
+void xrds_fsm_dead(struct xrds_conn *conn);
+void xrds_fsm_kill(struct xrds_conn *conn, int error);
 
 /* ------------------------------------------------------------- state.c */
 
@@ -144,7 +144,7 @@ void xrds_attempt_start(struct xrds_conn *conn, int error);
 void xrds_attempt_start_early(struct xrds_conn *conn, int error);
 void xrds_attempt_open(struct xrds_conn *conn, int error);
 void xrds_attempt_tick(struct xrds_conn *conn, int error);
-void xrds_attempt_rest(struct xrds_conn *conn, int error);
+void xrds_attempt_go_idle(struct xrds_conn *conn, int error);
 
 /* -------------------------------------------------------------- idle.c */
 
@@ -157,7 +157,7 @@ unsigned long xrds_idle_check_at(const struct xrds_conn *conn);
 /* ------------------------------------------------------------- close.c */
 
 bool xrds_close_collect(struct xrds_conn *conn);
-void xrds_close_rest(struct xrds_conn *conn);
+void xrds_close_go_idle(struct xrds_conn *conn);
 void xrds_close_leave(struct xrds_conn *conn, int error);
 void xrds_close_unplug(struct xrds_conn *conn, int error);
 void xrds_close_part(struct xrds_conn *conn, int error);
@@ -170,20 +170,20 @@ void xrds_close_expire(struct xrds_conn *conn, int error);
 
 /* --------------------------------------------------------------- legacy.c */
 
-bool xrds_classic_duplicate(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm);
-void xrds_classic_heartbeat(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm);
-void xrds_classic_open(struct xrds_conn *conn);
-void xrds_classic_beat(struct xrds_conn *conn);
+bool xrds_legacy_duplicate(struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm);
+void xrds_legacy_heartbeat(struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm);
+void xrds_legacy_open(struct xrds_conn *conn);
+void xrds_legacy_beat(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------------- tx.c */
 
-void xrds_xmit_push_work(struct work_struct *work);
-int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
-int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room);
-bool xrds_xmit_beat(struct xrds_conn *conn);
+void xrds_tx_push_work(struct work_struct *work);
+int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
+int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_tx_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room);
+bool xrds_tx_beat(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------------ txq.c */
 
@@ -192,28 +192,28 @@ enum {
 	XRDS_END_BATCH	= 1024,
 };
 
-enum xrds_state xrds_xmit_append(struct xrds_conn *conn, struct xrds_msg *msg);
-bool xrds_xmit_take(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on);
-void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
-		   struct list_head *list);
+enum xrds_state xrds_txq_append(struct xrds_conn *conn, struct xrds_msg *msg);
+bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_txq_set_inflight(struct xrds_msg *msg, bool on);
+void xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
+		  struct list_head *list);
 
-bool xrds_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg);
-struct xrds_msg *xrds_bulk_next(struct xrds_conn *conn);
-bool xrds_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
-void xrds_bulk_open(struct xrds_conn *conn, u32 over);
-void xrds_bulk_close(struct xrds_conn *conn);
+bool xrds_txq_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg);
+struct xrds_msg *xrds_txq_bulk_next(struct xrds_conn *conn);
+bool xrds_txq_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
+void xrds_txq_bulk_open(struct xrds_conn *conn, u32 over);
+void xrds_txq_bulk_close(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------ tx_resume.c */
 
-unsigned long xrds_xmit_peer_reborn(const struct xrds_conn *conn,
-				    const struct xrds_wire_hello *h);
-int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
-void xrds_xmit_close(struct xrds_conn *conn);
-void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted);
-void xrds_xmit_settle(struct xrds_conn *conn);
-void xrds_xmit_drop_all(struct xrds_conn *conn);
+unsigned long xrds_tx_resume_peer_reborn(const struct xrds_conn *conn,
+					 const struct xrds_wire_hello *h);
+int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
+void xrds_tx_resume_close(struct xrds_conn *conn);
+void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted);
+void xrds_tx_resume_clear_posted(struct xrds_conn *conn);
+void xrds_tx_resume_drop_all(struct xrds_conn *conn);
 
 /* -------------------------------------------------------------- cong.c */
 
@@ -244,6 +244,6 @@ bool xrds_cong_told(struct xrds_conn *conn);
 
 /* ---------------------------------------------------------------- rx.c */
 
-void xrds_recv_ack_work(struct work_struct *work);
+void xrds_rx_ack_work(struct work_struct *work);
 
 #endif /* _XRDS_CONN_H */

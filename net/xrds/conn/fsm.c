@@ -20,57 +20,57 @@
 			 BIT(XRDS_EV_BYE_ACK))
 
 /* in the order of enum xrds_state */
-static const char * const xrds_state_names[] = {
+static const char * const xrds_fsm_state_names[] = {
 #define X(sym, text) text
 #include "list_states.h"
 #undef X
 };
 
-static_assert(ARRAY_SIZE(xrds_state_names) == XRDS_ST_NR);
+static_assert(ARRAY_SIZE(xrds_fsm_state_names) == XRDS_ST_NR);
 
 /**
- * xrds_state_name - the name of a state in dumps and log lines
+ * xrds_fsm_state_name - the name of a state in dumps and log lines
  * @state: state
  *
  * Context: any.
  * Return: the name.
  */
-const char *xrds_state_name(enum xrds_state state)
+const char *xrds_fsm_state_name(enum xrds_state state)
 {
-	return state < XRDS_ST_NR ? xrds_state_names[state] : "?";
+	return state < XRDS_ST_NR ? xrds_fsm_state_names[state] : "?";
 }
 
 /* in the order of enum xrds_event */
-static const char * const xrds_event_names[] = {
+static const char * const xrds_fsm_event_names[] = {
 #define X(sym, text) text
 #include "list_events.h"
 #undef X
 };
 
-static_assert(ARRAY_SIZE(xrds_event_names) == XRDS_EV_NR);
+static_assert(ARRAY_SIZE(xrds_fsm_event_names) == XRDS_EV_NR);
 
 /**
- * xrds_event_name - the name of an event in traces
+ * xrds_fsm_event_name - the name of an event in traces
  * @ev: event
  *
  * Context: any.
  * Return: the name.
  */
-const char *xrds_event_name(enum xrds_event ev)
+const char *xrds_fsm_event_name(enum xrds_event ev)
 {
-	return ev < XRDS_EV_NR ? xrds_event_names[ev] : "?";
+	return ev < XRDS_EV_NR ? xrds_fsm_event_names[ev] : "?";
 }
 
 /**
- * xrds_state_set - write a connection's state
+ * xrds_fsm_set - write a connection's state
  * @conn: connection
  * @state: state
  * @deadline: jiffies when it times out, 0: never
  *
  * Context: the connection's work.
  */
-void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
-		    unsigned long deadline)
+void xrds_fsm_set(struct xrds_conn *conn, enum xrds_state state,
+		  unsigned long deadline)
 {
 	spin_lock_bh(&conn->lock);
 	trace_xrds_conn_state(conn, state);
@@ -80,20 +80,20 @@ void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
 }
 
 /**
- * xrds_state_stop - take the endpoint away, with all it may still announce
+ * xrds_fsm_stop - take the endpoint away, with all it may still announce
  * @conn: connection
  *
  * Context: the connection's work.
  */
-void xrds_state_stop(struct xrds_conn *conn)
+void xrds_fsm_stop(struct xrds_conn *conn)
 {
-	xrds_xmit_close(conn);
+	xrds_tx_resume_close(conn);
 	conn->trans->stop(conn);
 	cancel_delayed_work_sync(&conn->ack_work);
 	/* who comes next says first what it knows */
 	WRITE_ONCE(conn->rx_ack, 0);
 	xrds_cong_close(conn);
-	xrds_xmit_drop_ops(conn, false);
+	xrds_tx_resume_drop_ops(conn, false);
 
 	spin_lock_bh(&conn->lock);
 	conn->ep_gen++;
@@ -105,7 +105,7 @@ void xrds_state_stop(struct xrds_conn *conn)
  * then doubling between the bounds, and a random part of it so that nodes
  * which lost the same switch do not come back in step.
  */
-static unsigned int xrds_state_backoff(struct xrds_conn *conn)
+static unsigned int xrds_fsm_backoff(struct xrds_conn *conn)
 {
 	struct xrds_net *xn = conn->xn;
 	unsigned int max = READ_ONCE(xn->reconnect_max_ms);
@@ -117,13 +117,13 @@ static unsigned int xrds_state_backoff(struct xrds_conn *conn)
 }
 
 /**
- * xrds_state_pause - to DOWN; then the next attempt, if something is queued
+ * xrds_fsm_pause - to DOWN; then the next attempt, if something is queued
  * @conn: connection without endpoint
  * @ms: delay of that attempt, milliseconds
  *
  * Context: the connection's work.
  */
-void xrds_state_pause(struct xrds_conn *conn, unsigned int ms)
+void xrds_fsm_pause(struct xrds_conn *conn, unsigned int ms)
 {
 	conn->backing_off = ms;
 	conn->quiet.since = jiffies;
@@ -133,7 +133,7 @@ void xrds_state_pause(struct xrds_conn *conn, unsigned int ms)
 	spin_lock_bh(&conn->lock);
 	trace_xrds_conn_state(conn, XRDS_ST_DOWN);
 	WRITE_ONCE(conn->state, XRDS_ST_DOWN);
-	if (ms || xrds_xmit_wanted(conn))
+	if (ms || xrds_conn_wanted(conn))
 		conn->deadline = xrds_conn_deadline(ms);
 	else
 		conn->deadline = xrds_idle_check_at(conn);
@@ -142,25 +142,25 @@ void xrds_state_pause(struct xrds_conn *conn, unsigned int ms)
 }
 
 /**
- * xrds_state_down - a connection has no endpoint any more
+ * xrds_fsm_down - a connection has no endpoint any more
  * @conn: connection
  * @failed: it was lost, so the next attempt may have to wait
  *
  * Context: the connection's work.
  */
-void xrds_state_down(struct xrds_conn *conn, bool failed)
+void xrds_fsm_down(struct xrds_conn *conn, bool failed)
 {
 	WRITE_ONCE(conn->failed, failed);
-	xrds_state_pause(conn, failed ? xrds_state_backoff(conn) : 0);
+	xrds_fsm_pause(conn, failed ? xrds_fsm_backoff(conn) : 0);
 }
 
 /**
- * xrds_state_refuse - reject the request that waits, if one does
+ * xrds_fsm_refuse - reject the request that waits, if one does
  * @conn: connection
  *
  * Context: the connection's work.
  */
-void xrds_state_refuse(struct xrds_conn *conn)
+void xrds_fsm_refuse(struct xrds_conn *conn)
 {
 	struct xrds_request *req = xrds_conn_take_pending(conn);
 
@@ -171,19 +171,19 @@ void xrds_state_refuse(struct xrds_conn *conn)
 }
 
 /**
- * xrds_state_bury - what is left to do for a connection that is DEAD
+ * xrds_fsm_dead - what is left to do for a connection that is DEAD
  * @conn: connection without endpoint, not in the table any more
  *
  * Context: the connection's work.
  */
-void xrds_state_bury(struct xrds_conn *conn)
+void xrds_fsm_dead(struct xrds_conn *conn)
 {
 	/* an event may have queued us again before; none can any more */
 	cancel_delayed_work(&conn->work);
 
 	/* a request that came in between */
-	xrds_state_refuse(conn);
-	xrds_xmit_drop_all(conn);
+	xrds_fsm_refuse(conn);
+	xrds_tx_resume_drop_all(conn);
 	/* those that came to wait before they could see DEAD */
 	xrds_cong_close(conn);
 	xrds_flow_leave_all(conn);
@@ -191,16 +191,16 @@ void xrds_state_bury(struct xrds_conn *conn)
 }
 
 /**
- * xrds_state_kill - make_dead, see the head of conn.c
+ * xrds_fsm_kill - make_dead, see the head of conn.c
  * @conn: connection
  * @error: not used
  *
  * Context: the connection's work.
  */
-void xrds_state_kill(struct xrds_conn *conn, int error)
+void xrds_fsm_kill(struct xrds_conn *conn, int error)
 {
-	xrds_state_stop(conn);
-	xrds_state_refuse(conn);
+	xrds_fsm_stop(conn);
+	xrds_fsm_refuse(conn);
 
 	xrds_conn_unhash(conn);
 
@@ -208,5 +208,5 @@ void xrds_state_kill(struct xrds_conn *conn, int error)
 	trace_xrds_conn_state(conn, XRDS_ST_DEAD);
 	WRITE_ONCE(conn->state, XRDS_ST_DEAD);
 	spin_unlock_bh(&conn->lock);
-	xrds_state_bury(conn);
+	xrds_fsm_dead(conn);
 }

@@ -27,7 +27,7 @@ bool xrds_idle_unused(struct xrds_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 
-	return !xrds_xmit_wanted(conn) && list_empty(&conn->cong_waiters) &&
+	return !xrds_conn_wanted(conn) && list_empty(&conn->cong_waiters) &&
 	       !conn->pending;
 }
 
@@ -42,7 +42,7 @@ bool xrds_idle_unused(struct xrds_conn *conn)
  */
 bool xrds_idle_no_socks(const struct xrds_conn *conn)
 {
-	return xrds_conns_orphaned(conn->xn) &&
+	return xrds_conn_netns_unused(conn->xn) &&
 	       !atomic_read(&conn->xn->nr_socks);
 }
 
@@ -57,7 +57,7 @@ bool xrds_idle_timed_out(const struct xrds_conn *conn)
 {
 	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
 
-	if (xrds_conns_orphaned(conn->xn))
+	if (xrds_conn_netns_unused(conn->xn))
 		return true;
 	return ms && time_after_eq(jiffies, conn->quiet.since +
 					    msecs_to_jiffies(ms));
@@ -75,7 +75,7 @@ bool xrds_idle_timed_out(const struct xrds_conn *conn)
 bool xrds_idle_never_up(const struct xrds_conn *conn)
 {
 	return conn->state == XRDS_ST_DOWN && conn->ep_gen > 1 &&
-	       !conn->peer_inc && !conn->classic.heard && !conn->key.loop;
+	       !conn->peer_inc && !conn->legacy.heard && !conn->key.loop;
 }
 
 /**
@@ -90,7 +90,7 @@ unsigned long xrds_idle_check_at(const struct xrds_conn *conn)
 	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
 	unsigned long now = jiffies, soon, due;
 
-	if (xrds_conns_orphaned(conn->xn) || xrds_idle_never_up(conn))
+	if (xrds_conn_netns_unused(conn->xn) || xrds_idle_never_up(conn))
 		return xrds_conn_deadline(XRDS_ORPHAN_MS);
 	if (!ms)
 		return 0;

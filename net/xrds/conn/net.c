@@ -68,8 +68,8 @@ static bool xrds_conn_promising(const struct xrds_conn *conn)
 }
 
 /* Has no connection of this transport messages that it may deliver? */
-static bool xrds_conns_flushed(struct xrds_net *xn,
-			       const struct xrds_transport *trans)
+static bool xrds_conn_net_flushed(struct xrds_net *xn,
+				  const struct xrds_transport *trans)
 {
 	struct xrds_conn *conn;
 	bool flushed = true;
@@ -80,7 +80,7 @@ static bool xrds_conns_flushed(struct xrds_net *xn,
 		    !xrds_conn_promising(conn))
 			continue;
 		spin_lock_bh(&conn->lock);
-		flushed = !xrds_xmit_wanted(conn);
+		flushed = !xrds_conn_wanted(conn);
 		spin_unlock_bh(&conn->lock);
 		if (!flushed)
 			break;
@@ -90,14 +90,14 @@ static bool xrds_conns_flushed(struct xrds_net *xn,
 }
 
 /**
- * xrds_conns_gone - have all connections ended?
+ * xrds_conn_net_gone - have all connections ended?
  * @xn: namespace
  * @trans: only those of this transport; NULL: all
  *
  * Context: process.
  * Return: whether they have.
  */
-bool xrds_conns_gone(struct xrds_net *xn, const struct xrds_transport *trans)
+bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans)
 {
 	struct xrds_conn *conn;
 	bool gone = true;
@@ -148,7 +148,7 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 	/* first the messages, then the ends of streams that they make due */
 	for (i = 0; i < 2; i++) {
 		left = wait_event_timeout(xn->gone,
-					  xrds_conns_flushed(xn, trans), left);
+					  xrds_conn_net_flushed(xn, trans), left);
 		flush_workqueue(xrds_conn_wq);
 	}
 
@@ -160,7 +160,7 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 	rcu_read_unlock();
 
 	/* each worker's waits are bounded, so is this */
-	wait_event(xn->gone, xrds_conns_gone(xn, trans));
+	wait_event(xn->gone, xrds_conn_net_gone(xn, trans));
 	/* Their workers may still be in the last lines, and those that queue
 	 * the ends of streams may have met a connection before it was dead.
 	 */
@@ -177,7 +177,7 @@ static struct net *xrds_conn_net_of(const struct xrds_transport *trans)
 
 	down_read(&net_rwsem);
 	for_each_net(net) {
-		if (xrds_conns_gone(xrds_net(net), trans))
+		if (xrds_conn_net_gone(xrds_net(net), trans))
 			continue;
 		found = maybe_get_net(net);
 		if (found)

@@ -27,7 +27,7 @@
  *   and only then accepts. Or it is gone: then a new connection accepts.
  * - A forgets the connection, B does not. B meets another incarnation, begins
  *   to receive with number 1, and what it has queued was not received by the
- *   old one, whatever was tried (xrds_xmit_settle()).
+ *   old one, whatever was tried (xrds_tx_resume_clear_posted()).
  * - B has queued messages that were posted on an earlier endpoint, not on this
  *   one, when BYE comes. They count as not posted for the same reason.
  * - Both say BYE. Each answers the other's; BYE_ACK is then the last word of
@@ -56,13 +56,13 @@ static void xrds_state_keep(struct xrds_conn *conn, int error)
 
 static void xrds_state_pump(struct xrds_conn *conn, int error)
 {
-	xrds_xmit_pump(conn);
+	xrds_tx_pump(conn);
 }
 
 /* What an event does; NULL: nothing */
 static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 	[XRDS_ST_DOWN] = {
-		[XRDS_EV_DESTROY]	= xrds_state_kill,
+		[XRDS_EV_DESTROY]	= xrds_fsm_kill,
 		[XRDS_EV_REMOVED]	= NULL,
 		[XRDS_EV_ERROR]		= NULL,
 		[XRDS_EV_REQUEST]	= xrds_attempt_accept,
@@ -71,12 +71,12 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_CTS]		= NULL,
 		[XRDS_EV_BYE]		= NULL,
 		[XRDS_EV_BYE_ACK]	= NULL,
-		[XRDS_EV_IDLE]		= xrds_attempt_rest,
+		[XRDS_EV_IDLE]		= xrds_attempt_go_idle,
 		[XRDS_EV_WANT]		= xrds_attempt_dial,
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_redial,
 	},
 	[XRDS_ST_RESOLVING] = {
-		[XRDS_EV_DESTROY]	= xrds_state_kill,
+		[XRDS_EV_DESTROY]	= xrds_fsm_kill,
 		[XRDS_EV_REMOVED]	= xrds_attempt_fail,
 		[XRDS_EV_ERROR]		= xrds_attempt_fail,
 		[XRDS_EV_REQUEST]	= xrds_attempt_replace,
@@ -90,7 +90,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_expire,
 	},
 	[XRDS_ST_CONNECTING] = {
-		[XRDS_EV_DESTROY]	= xrds_state_kill,
+		[XRDS_EV_DESTROY]	= xrds_fsm_kill,
 		[XRDS_EV_REMOVED]	= xrds_attempt_fail,
 		[XRDS_EV_ERROR]		= xrds_attempt_fail,
 		[XRDS_EV_REQUEST]	= xrds_attempt_cross,
@@ -104,7 +104,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_expire,
 	},
 	[XRDS_ST_WAIT_CTS] = {
-		[XRDS_EV_DESTROY]	= xrds_state_kill,
+		[XRDS_EV_DESTROY]	= xrds_fsm_kill,
 		[XRDS_EV_REMOVED]	= xrds_attempt_fail,
 		[XRDS_EV_ERROR]		= xrds_attempt_fail,
 		[XRDS_EV_REQUEST]	= xrds_attempt_renew,
@@ -215,6 +215,6 @@ void xrds_state_work(struct work_struct *work)
 		}
 	}
 	if (xrds_cong_work(conn))
-		xrds_xmit_pump(conn);
+		xrds_tx_pump(conn);
 	xrds_conn_arm(conn);
 }

@@ -171,7 +171,7 @@ int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb)
 /* ------------------------------------------------------------------ nodes */
 
 static int xrds_nl_put_node(struct sk_buff *skb, struct netlink_callback *cb,
-			    struct xrds_sock *xs, const struct xrds_node *node)
+			    struct xrds_sock *xs, const struct xrds_rdma_peer *node)
 {
 	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_NODE_GET);
 	u64 issued, completed, armed;
@@ -204,7 +204,7 @@ static int xrds_nl_put_node(struct sk_buff *skb, struct netlink_callback *cb,
 
 static int xrds_nl_sock_nodes(struct xrds_nl_walk *w, struct xrds_sock *xs)
 {
-	const struct xrds_node *node;
+	const struct xrds_rdma_peer *node;
 	long pos = 0;
 	int ret;
 
@@ -303,7 +303,7 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 	}
 	if (full || xrds_nl_put_dest_key(skb, dest) ||
 	    nla_put_u32(skb, XRDS_A_DEST_FLAGS, flags) ||
-	    nla_put_u32(skb, XRDS_A_DEST_SNDBUF, xrds_dest_sndbuf(dest)))
+	    nla_put_u32(skb, XRDS_A_DEST_SNDBUF, xrds_space_sndbuf(dest)))
 		return -EMSGSIZE;
 	return 0;
 }

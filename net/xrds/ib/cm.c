@@ -142,7 +142,7 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		break;
 	case XRDS_REJECT_VERSION:
 		if (!ep->old_offer) {
-			WRITE_ONCE(ep->conn->classic.old_offer, true);
+			WRITE_ONCE(ep->conn->legacy.old_offer, true);
 			error = -EALREADY;
 			break;
 		}
@@ -260,7 +260,7 @@ int xrds_ib_dial(struct xrds_conn *conn)
 		return PTR_ERR(id);
 	}
 	ep->id = id;
-	ep->old_offer = READ_ONCE(conn->classic.old_offer);
+	ep->old_offer = READ_ONCE(conn->legacy.old_offer);
 	rdma_set_service_type(id, conn->key.tos);
 	xrds_ib_ep_publish(ep);
 
@@ -283,7 +283,7 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 		.mask	= xrds_ib_classic_mask(),
 		.tos	= conn->key.tos,
 		.epoch	= conn->epoch,
-		.ack	= xrds_classic_ack(conn),
+		.ack	= xrds_legacy_ack(conn),
 	};
 }
 
@@ -333,7 +333,7 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
 
 	ep->step = XRDS_IB_STEP_CONNECT;
-	WRITE_ONCE(ep->conn->classic.old_offer, false);
+	WRITE_ONCE(ep->conn->legacy.old_offer, false);
 	return rdma_connect(ep->id, &param);
 }
 
@@ -469,8 +469,8 @@ static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
 		return ERR_PTR(-ENOSPC);
 	}
-	conn = xrds_conn_get_for(xn, NULL, key, &xrds_ib_transport,
-				 GFP_KERNEL);
+	conn = xrds_conn_find_or_create(xn, NULL, key, &xrds_ib_transport,
+					GFP_KERNEL);
 	if (IS_ERR(conn))
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
 	return conn;
@@ -500,7 +500,7 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	}
 	req->version = xrds_wire_version(priv, xrds_ib_classic_mask());
 	req->base.epoch = priv->epoch;
-	req->base.classic = req->version != XRDS_VER_XRDS;
+	req->base.legacy = req->version != XRDS_VER_XRDS;
 	req->ack = priv->ack;
 	req->peer_qpn = param->qp_num;
 	req->id = id;
@@ -691,7 +691,7 @@ void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *base)
 
 	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
 	if (xrds_ib_id_up(req->id))
-		xrds_ib_reject(req->id, base->classic ? XRDS_REJECT_VERSION :
+		xrds_ib_reject(req->id, base->legacy ? XRDS_REJECT_VERSION :
 							XRDS_REJECT_CROSSED);
 	/* waits for a handler that uses the request */
 	xrds_ib_id_destroy(req->id);

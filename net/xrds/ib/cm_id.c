@@ -114,7 +114,7 @@ static bool xrds_ib_grave_due(const struct xrds_ib_grave *grave)
 {
 	const struct net *net = grave->id->route.addr.dev_addr.net;
 
-	return xrds_ib_id_up(grave->id) || xrds_conns_orphaned(xrds_net(net));
+	return xrds_ib_id_up(grave->id) || xrds_conn_netns_unused(xrds_net(net));
 }
 
 /* The oldest grave, or the oldest whose interface is up; off the list. */

@@ -260,13 +260,13 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_part *part,
 	if (ret)
 		return ret;
 	if (!part->left && part->msg->bulk) {
-		xrds_bulk_number(ep->conn, part->msg);
+		xrds_txq_bulk_number(ep->conn, part->msg);
 		part->hdr.seq = cpu_to_be64(part->msg->seq);
 	}
 
 	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
 	*hdr = part->hdr;
-	xrds_wire_hdr_update(hdr, xrds_xmit_ack_value(ep->conn),
+	xrds_wire_hdr_update(hdr, xrds_tx_ack_value(ep->conn),
 			     xrds_ib_spend(ep, grant), 0,
 			     xrds_ib_ep_xrds(ep) ? part->frag++ : 0);
 	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));

@@ -49,7 +49,7 @@ u16 xrds_ib_classic_mask(void)
  */
 bool xrds_ib_classic_known(const struct xrds_ib_ep *ep)
 {
-	return ep->passive ? !xrds_ib_ep_xrds(ep) : ep->conn->classic.on;
+	return ep->passive ? !xrds_ib_ep_xrds(ep) : ep->conn->legacy.on;
 }
 
 /**
@@ -127,7 +127,7 @@ static int xrds_ib_classic_enlarge(struct xrds_ib_ep *ep)
 int xrds_ib_classic_start(struct xrds_ib_ep *ep)
 {
 	xrds_ib_ep_not_half_open(ep);
-	xrds_classic_start(ep->conn, ep->gen, ep->ack);
+	xrds_legacy_start(ep->conn, ep->gen, ep->ack);
 	return xrds_ib_classic_enlarge(ep);
 }
 
@@ -142,7 +142,7 @@ void xrds_ib_classic_heard(struct xrds_ib_ep *ep)
 	if (ep->rx.hello)
 		return;
 	ep->rx.hello = true;
-	xrds_classic_heard(ep->conn);
+	xrds_legacy_heard(ep->conn);
 	/* the connection manager's last message may come later, or be lost */
 	if (ep->passive)
 		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
@@ -188,5 +188,5 @@ void xrds_ib_classic_sent(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 	if (slot->rop)
 		return;
 	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
-	xrds_classic_confirm(ep->conn, be64_to_cpu(hdr->ack));
+	xrds_legacy_confirm(ep->conn, be64_to_cpu(hdr->ack));
 }

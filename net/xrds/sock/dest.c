@@ -88,8 +88,8 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	list_del_init(&dest->idle_node);
 	list_del_init(&dest->cleared_node);
 	xs->nr_dests--;
-	xs->nr_promises -= dest->promises;
-	WRITE_ONCE(dest->promises, 0);
+	xs->nr_reservations -= dest->reservations;
+	WRITE_ONCE(dest->reservations, 0);
 	if (dest->refused)
 		xs->nr_refused--;
 	if (dest->ready)
@@ -174,8 +174,8 @@ void xrds_dest_release(struct xrds_dest *dest)
  */
 static bool xrds_dest_spare(const struct xrds_dest *dest, bool refused)
 {
-	return !dest->sndbuf && !dest->promises && !dest->unread &&
-	       list_empty(&dest->cleared_node) && !xrds_eos_pending(dest) &&
+	return !dest->sndbuf && !dest->reservations && !dest->unread &&
+	       list_empty(&dest->cleared_node) && !xrds_dest_eos_pending(dest) &&
 	       (!dest->refused || (refused && dest->ready));
 }
 
@@ -237,7 +237,7 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 }
 
 /**
- * xrds_dest_get_for - find or make a destination
+ * xrds_dest_find_or_create - find or make a destination
  * @xs: bound socket
  * @to: address and port
  *
@@ -245,8 +245,8 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
  * Return: the destination with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT,
  * -ENFILE when the socket has too many that hold queues.
  */
-struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
-				    const struct xrds_addr *to)
+struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
+					   const struct xrds_addr *to)
 {
 	struct xrds_dest *dest, *old, *evicted = NULL;
 
@@ -340,7 +340,7 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	/* The old one is dead, so nobody begins to wait on it any more, and
 	 * its own end wakes who still does.
 	 */
-	conn = xrds_conn_get_for(xs->xn, xs->user, &key, trans, GFP_KERNEL);
+	conn = xrds_conn_find_or_create(xs->xn, xs->user, &key, trans, GFP_KERNEL);
 	return IS_ERR(conn) ? conn : xrds_flow_join(&dest->flow, conn);
 }
 
@@ -361,7 +361,7 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 	spin_lock_bh(&xs->lock);
 	list_for_each_entry_safe(dest, tmp, &xs->dests, xs_node) {
 		list_del_init(&dest->cleared_node);
-		if (dest->queued_msgs || xrds_eos_pending(dest))
+		if (dest->queued_msgs || xrds_dest_eos_pending(dest))
 			continue;
 		xrds_dest_unlink(dest);
 		list_add(&dest->xs_node, &gone);
@@ -375,14 +375,14 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 }
 
 /**
- * xrds_eos_owe - nothing is queued to a destination: does its stream end now?
+ * xrds_dest_eos_due - nothing is queued to a destination: does its stream end now?
  * @dest: destination
  *
  * Context: any, xs->lock held. After it is dropped the caller calls
- * xrds_eos_kick() if so.
+ * xrds_dest_eos_kick() if so.
  * Return: whether it does.
  */
-bool xrds_eos_owe(struct xrds_dest *dest)
+bool xrds_dest_eos_due(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
@@ -398,12 +398,12 @@ bool xrds_eos_owe(struct xrds_dest *dest)
 }
 
 /**
- * xrds_eos_kick - have the marks queued that are due
+ * xrds_dest_eos_kick - have the marks queued that are due
  * @xs: socket; the caller has a reference
  *
  * Context: any.
  */
-void xrds_eos_kick(struct xrds_sock *xs)
+void xrds_dest_eos_kick(struct xrds_sock *xs)
 {
 	sock_hold(&xs->sk);
 	if (!queue_delayed_work(xrds_conn_wq, &xs->eos_work, 0))

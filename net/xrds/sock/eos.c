@@ -96,7 +96,7 @@ static int xrds_eos_queue(struct xrds_dest *dest, struct xrds_conn *conn)
 	if (conn->trans->prepare)
 		ret = conn->trans->prepare(conn, msg);
 	if (!ret)
-		ret = xrds_xmit_queue(conn, msg, true);
+		ret = xrds_tx_queue(conn, msg, true);
 	if (ret)
 		xrds_msg_put(msg);
 	else
@@ -141,7 +141,7 @@ static int xrds_eos_send_one(struct xrds_dest *dest, bool dial)
 		xrds_eos_later(dest);
 	} else if (ret) {
 		xrds_count(dest->key.xs->xn, XRDS_C_SEND_DROP_EOS);
-		xrds_dest_eos_done(dest);
+		xrds_upcall_eos_done(dest);
 		ret = 0;
 	}
 	return ret;
@@ -196,16 +196,16 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	spin_lock_bh(&xs->lock);
 	xs->ending = true;
 	WRITE_ONCE(xs->eos_reason, reason);
-	xrds_dest_break_promises(xs);
+	xrds_space_release_all(xs);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
 		if (closing || !dest->queued_msgs)
-			xrds_eos_owe(dest);
+			xrds_dest_eos_due(dest);
 		wake_up_interruptible(&dest->space);
 	}
 	spin_unlock_bh(&xs->lock);
 
 	if (xrds_eos_send(xs, true))
-		xrds_eos_kick(xs);
+		xrds_dest_eos_kick(xs);
 }
 
 /**
@@ -226,7 +226,7 @@ void xrds_eos_give_up(struct xrds_sock *xs)
 
 	while ((dest = xrds_eos_next(xs))) {
 		xrds_count(xs->xn, XRDS_C_SEND_DROP_EOS);
-		xrds_dest_eos_done(dest);
+		xrds_upcall_eos_done(dest);
 		xrds_dest_put(dest);
 	}
 }
@@ -352,7 +352,7 @@ static struct xrds_source *xrds_source_find(struct xrds_sock *xs,
 }
 
 /* Are all streams over, as far as we know? Returns whether that is new. */
-static bool xrds_source_judge(struct xrds_sock *xs)
+static bool xrds_source_evaluate(struct xrds_sock *xs)
 {
 	bool ended = xs->heard && !xs->nr_open && !xs->sources_lost;
 	bool news = ended && !xs->all_ended;
@@ -403,7 +403,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	skb_set_owner_r(skb, &xs->sk);
 	__skb_queue_tail(&xs->sk.sk_receive_queue, skb);
 	WRITE_ONCE(xs->marks_passed, false);
-	xrds_recv_charge_skb(xs, skb);
+	xrds_rcvbuf_charge_skb(xs, skb);
 	xrds_count(xs->xn, XRDS_C_RECV_EOS_LOST);
 }
 
@@ -416,7 +416,7 @@ static bool xrds_source_stale(const struct xrds_source *src,
 }
 
 /**
- * xrds_source_hear - a message has come for a socket
+ * xrds_source_note - a message has come for a socket
  * @xs: socket
  * @cb: what is known of the message
  * @reborn: conn->reborn
@@ -424,7 +424,7 @@ static bool xrds_source_stale(const struct xrds_source *src,
  * Context: any, the receive queue's lock held.
  * Return: whether all streams to the socket have ended by it.
  */
-bool xrds_source_hear(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
+bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      unsigned long reborn)
 {
 	struct xrds_dest_key key;
@@ -440,13 +440,13 @@ bool xrds_source_hear(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 	xs->heard = true;
 	if (!src) {
 		xs->sources_lost = true;
-		return xrds_source_judge(xs);
+		return xrds_source_evaluate(xs);
 	}
 	if (xrds_source_stale(src, reborn))
 		xrds_source_lost(xs, src);
 	src->heard_at = jiffies;
 	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
-	return xrds_source_judge(xs);
+	return xrds_source_evaluate(xs);
 }
 
 /**
@@ -484,7 +484,7 @@ static void xrds_source_check(struct xrds_source *src, unsigned long reborn)
 	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
 	if (src->linked && xrds_source_stale(src, reborn)) {
 		xrds_source_lost(xs, src);
-		xrds_source_judge(xs);
+		xrds_source_evaluate(xs);
 		news = true;
 	}
 	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);

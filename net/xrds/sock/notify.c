@@ -62,15 +62,15 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 	struct xrds_barrier_event event;
 	struct sockaddr_storage ss;
 	struct xrds_addr addr = {};
-	struct xrds_node *node;
+	struct xrds_rdma_peer *node;
 	int ret;
 
 	memset(&event, 0, sizeof(event));
 	spin_lock_bh(&xs->lock);
-	node = list_first_entry_or_null(&xs->rdma.events, struct xrds_node,
+	node = list_first_entry_or_null(&xs->rdma.events, struct xrds_rdma_peer,
 					event_node);
 	if (node) {
-		xrds_node_clear(node);
+		xrds_barrier_clear(node);
 		event.completed = node->completed;
 		event.issued = node->issued;
 	}
@@ -94,13 +94,13 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /**
- * xrds_notices_pending - is there a notice to read?
+ * xrds_notify_pending - is there a notice to read?
  * @xs: socket
  *
  * Context: any. Lockless; who is woken looks again.
  * Return: the poll mask of what there is.
  */
-__poll_t xrds_notices_pending(struct xrds_sock *xs)
+__poll_t xrds_notify_pending(struct xrds_sock *xs)
 {
 	__poll_t mask = 0;
 
@@ -114,14 +114,14 @@ __poll_t xrds_notices_pending(struct xrds_sock *xs)
 }
 
 /**
- * xrds_notices_read - give notices to a reader
+ * xrds_notify_read - give notices to a reader
  * @xs: socket
  * @m: where; what finds no room stays, and MSG_CTRUNC is set
  *
  * Context: process.
  * Return: how many were given, or -EFAULT when none could be copied.
  */
-int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m)
+int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 {
 	int n = 0, ret = 1;
 
@@ -151,12 +151,12 @@ int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /**
- * xrds_notices_purge - drop what a closed socket has not read
+ * xrds_notify_purge - drop what a closed socket has not read
  * @xs: socket, SOCK_DEAD is set
  *
  * Context: process.
  */
-void xrds_notices_purge(struct xrds_sock *xs)
+void xrds_notify_purge(struct xrds_sock *xs)
 {
 	struct xrds_rop *rop, *tmp;
 	LIST_HEAD(drop);

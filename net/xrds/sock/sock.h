@@ -65,7 +65,7 @@ struct xrds_source;
  * @queued_bytes: payload accepted and not yet acknowledged; @lock
  * @queued_msgs: the same in messages; @lock
  * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock
- * @nr_promises: reservations for replies not used yet; @lock
+ * @nr_reservations: reservations for replies not used yet; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
  * @rdma:	see there
  * @ending:	the socket sends nothing more: its streams end; @lock
@@ -132,7 +132,7 @@ struct xrds_sock {
 	u64 queued_bytes;
 	u64 queued_msgs;
 	u32 reply_reserve;
-	u32 nr_promises;
+	u32 nr_reservations;
 	u32 dest_sndbuf;
 	struct xrds_rdma_sock rdma;
 	bool ending;
@@ -206,7 +206,7 @@ extern const struct net_proto_family xrds_socket_family;
 void xrds_linger_begin(struct xrds_sock *xs);
 void xrds_linger_wait(struct xrds_sock *xs);
 void xrds_linger_start(struct xrds_sock *xs);
-void xrds_linger_drained(struct xrds_sock *xs);
+void xrds_upcall_drained(struct xrds_sock *xs);
 void xrds_linger_work(struct work_struct *work);
 
 /* ------------------------------------------------------------ notify.c */
@@ -221,9 +221,9 @@ static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 	return m->msg_control && m->msg_controllen >= need;
 }
 
-__poll_t xrds_notices_pending(struct xrds_sock *xs);
-int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
-void xrds_notices_purge(struct xrds_sock *xs);
+__poll_t xrds_notify_pending(struct xrds_sock *xs);
+int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m);
+void xrds_notify_purge(struct xrds_sock *xs);
 
 /* ----------------------------------------------------------- sockopt.c */
 
@@ -252,7 +252,7 @@ void xrds_send_push(struct xrds_sock *xs);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);
-bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
@@ -269,12 +269,12 @@ int xrds_sk_err_forget(struct xrds_sock *xs, int error);
 
 /* ------------------------------------------------------------ rcvbuf.c */
 
-bool xrds_recv_overflows(struct xrds_sock *xs);
-bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb);
-void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
-bool xrds_recv_congests(struct xrds_sock *xs);
-bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
-bool xrds_recv_uncharge_all(struct xrds_sock *xs);
+bool xrds_rcvbuf_overflows(struct xrds_sock *xs);
+bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_rcvbuf_congests(struct xrds_sock *xs);
+bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_rcvbuf_uncharge_all(struct xrds_sock *xs);
 
 /* ------------------------------------------------------------- reply.c */
 
@@ -287,10 +287,10 @@ void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
 
 /* --------------------------------------------------------- timestamp.c */
 
-void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb);
-int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
-		    struct msghdr *m);
-int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
-int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on);
+void xrds_timestamp_queued(struct xrds_sock *xs, struct sk_buff *skb);
+int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,
+			struct msghdr *m);
+int xrds_timestamp_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
+int xrds_timestamp_set_sock(struct xrds_sock *xs, int optname, bool on);
 
 #endif /* _XRDS_SOCK_H */
