@@ -127,12 +127,20 @@ static struct workqueue_struct *answer_wq;
 static atomic_t nr_answers = ATOMIC_INIT(0);	/* under way */
 static atomic_t answers = ATOMIC_INIT(0);	/* so far */
 static u32 answer_seed;
+static bool refusing;
 static bool crossing;
 
 /* Answers to come are as random as what was ordered last, and no more. */
 void hostile_answer_seed(u32 seed)
 {
 	WRITE_ONCE(answer_seed, seed);
+}
+
+/* While all are refused every link is one that this side has dialled. */
+int hostile_refuse(bool refuse)
+{
+	WRITE_ONCE(refusing, refuse);
+	return 0;
 }
 
 /* Refuse each request as one that has crossed ours, and never send ours. */
@@ -191,6 +199,7 @@ static void answer(struct hostile_link *link)
 		hostile_gen_priv(&link->gen, data, sizeof(data),
 				 &route->src_addr, &route->dst_addr, 0,
 				 how == 2);
+	hostile_link_unsure(link);
 	rdma_lock_handler(link->id);
 	ret = rdma_accept(link->id, &param);
 	rdma_unlock_handler(link->id);
@@ -220,6 +229,8 @@ static int listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
 	hostile_count(HOSTILE_C_ASKED);
+	if (READ_ONCE(refusing))
+		return -EBUSY;
 	if (atomic_inc_return(&nr_answers) > MAX_ANSWERS)
 		goto err_count;
 	seed = atomic_inc_return(&answers);
