@@ -179,6 +179,7 @@ int hostile_link_resolve(struct hostile_link *link,
 			 const struct hostile_order *order);
 int hostile_link_setup(struct hostile_link *link);
 void hostile_link_unsure(struct hostile_link *link);
+void hostile_link_spoil(struct hostile_link *link);
 u32 hostile_link_attack(struct hostile_link *link, u32 most);
 void hostile_link_free(struct hostile_link *link);
 int hostile_dial(const struct hostile_order *order, int ver);
@@ -200,6 +201,7 @@ int hostile_storm(const struct hostile_order *order);
 int hostile_pretend(const struct hostile_order *order);
 int hostile_cross(void);
 int hostile_refuse(bool refuse);
+int hostile_spoil(void);
 void hostile_answer_seed(u32 seed);
 int hostile_listen(void);
 void hostile_unlisten(void);

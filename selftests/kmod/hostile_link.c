@@ -640,6 +640,19 @@ u32 hostile_link_attack(struct hostile_link *link, u32 most)
 	return sent + 1;
 }
 
+/* Have the peer open the connection, and close it. */
+void hostile_link_spoil(struct hostile_link *link)
+{
+	enum xrds_wire_err err;
+
+	hostile_count(HOSTILE_C_LINKS);
+	if (!send_hello(link))
+		return;
+	ping(link);
+	if (send_wrong(link, true, false, &err))
+		conclude(link);
+}
+
 /* -------------------------------------------------------------- dialling */
 
 static int connect_link(struct hostile_link *link,

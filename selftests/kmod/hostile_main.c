@@ -20,6 +20,7 @@
  *   refuse	from now on all who dial are refused
  *   answer	from now on they are not
  *   cross	from now on who dials is told that he will be dialled
+ *   spoil	from now on who dials gets a connection, which has an error at once
  *
  * All that is random follows from SEED. Several writers are several attackers.
  * Reading gives counters. "wire_NAME N": the other end must have found this error
@@ -112,6 +113,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_refuse(false);
 	if (!strcmp(kind, "cross"))
 		return hostile_cross();
+	if (!strcmp(kind, "spoil"))
+		return hostile_spoil();
 	return -EINVAL;
 }
 

@@ -129,6 +129,7 @@ static atomic_t answers = ATOMIC_INIT(0);	/* so far */
 static u32 answer_seed;
 static bool refusing;
 static bool crossing;
+static bool spoiling;
 
 /* Answers to come are as random as what was ordered last, and no more. */
 void hostile_answer_seed(u32 seed)
@@ -150,6 +151,13 @@ int hostile_cross(void)
 	return 0;
 }
 
+/* Accept each request, and break the protocol as soon as the link is up. */
+int hostile_spoil(void)
+{
+	WRITE_ONCE(spoiling, true);
+	return 0;
+}
+
 static void refuse(struct hostile_link *link)
 {
 	u8 data[XRDS_WIRE_REJECT_BYTES];
@@ -166,7 +174,8 @@ static void answer(struct hostile_link *link)
 		XRDS_VER_XRDS, XRDS_VER_4_1, XRDS_VER_3_1,
 	};
 	const struct rdma_addr *route = &link->id->route.addr;
-	u32 how = hostile_random(&link->gen, 8);
+	bool spoil = READ_ONCE(spoiling);
+	u32 how = spoil ? 7 : hostile_random(&link->gen, 8);
 	struct rdma_conn_param param = {
 		.rnr_retry_count = 7,
 		.responder_resources = 4,
@@ -193,7 +202,8 @@ static void answer(struct hostile_link *link)
 	}
 	if (hostile_link_setup(link))
 		return;
-	link->gen.ver = versions[hostile_random(&link->gen, 3)];
+	link->gen.ver = spoil ? XRDS_VER_XRDS :
+				versions[hostile_random(&link->gen, 3)];
 	param.private_data = data;
 	param.private_data_len =
 		hostile_gen_priv(&link->gen, data, sizeof(data),
@@ -206,7 +216,11 @@ static void answer(struct hostile_link *link)
 	if (ret)
 		return;
 	hostile_count(HOSTILE_C_ACCEPTED);
-	if (hostile_link_wait(link, RDMA_CM_EVENT_ESTABLISHED))
+	if (!hostile_link_wait(link, RDMA_CM_EVENT_ESTABLISHED))
+		return;
+	if (spoil)
+		hostile_link_spoil(link);
+	else
 		hostile_link_attack(link, U32_MAX);
 }
 
