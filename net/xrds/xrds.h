@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * XRDS core: what all files need of it. That is the namespace, with its tables,
- * counters and bounds, addresses, and the order of locks. Other objects, and
- * the functions that files share, are in a header for each concept:
+ * The core: the namespace with its tables, counters and bounds, addresses, and the
+ * order of locks. All files include it. A folder has headers of its own:
  *
- *   sock.h       sockets
- *   msg.h        messages, on their way out and in
- *   dest.h       destinations, their space, and the ends of streams
- *   rdma.h       pinned memory, memory regions, RDMA ops
- *   conn.h       connections: state, end, transmission, congestion
- *   transport.h  what carries messages, and its operations
- *   state.h, netlink.h, ib.h  what only the files of that name share
+ *   sock/   sock.h, dest.h   sockets; destinations, their space, ends of streams
+ *   rdma/   rdma.h           pinned memory, memory regions, RDMA ops, barriers
+ *   conn/   conn.h           connections: state, flows, transmission, congestion
+ *   diag/   diag.h           netlink, sysctls, debugfs
+ *   ib/     ib.h             the RDMA transport; no other file knows a type of RDMA
+ *   wire/   wire.h           the format
  *
- * The first six include this one, and none another of them: they know of one
- * another's objects by name only. Sections are named after files. No RDMA type
- * is known in any but ib.h.
+ * and beside this one are msg.h (messages, on their way out and in), transport.h
+ * (the seam between connections and transports) and upcall.h (the seam from
+ * connections up to sockets). A file sees the headers of its folder and of the
+ * folders below it: main, diag, sock, rdma, conn, then loop and ib; the compiler
+ * sees to that, see Kbuild. Sections of headers are named after files.
  *
  * Locks, outermost first. A lock may be taken while holding those above it,
  * never the other way round; two locks of one level are never nested.
@@ -315,7 +315,7 @@ typedef int (*xrds_counter_fn)(void *arg, const struct xrds_counter_row *row);
 int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg);
 const char *xrds_counter_name(enum xrds_counter c);
 
-/* -------------------------------------------------------------- info.c */
+/* -------------------------------------------------------------- opt_info.c */
 
 /**
  * struct xrds_dump - rows of an RDS_INFO_* dump

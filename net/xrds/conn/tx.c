@@ -7,12 +7,12 @@
  *                        +--- reconnect ---+
  *
  * A message is on exactly one of the two lists, or on a third: conn->bulkq takes
- * the place of sendq for large messages and what follows them, see xmit_bulk.c.
+ * the place of sendq for large messages and what follows them, see txq.c.
  * It gets its sequence number when the transport has first taken it, or is about
  * to send the last of it, and keeps it when it is sent again, so the receiver
  * can tell duplicates. It leaves by a cumulative acknowledgment of the peer's
  * kernel, by cancellation, or with the connection: that is xmit_done.c. What a
- * new endpoint does with what is in flight is said in xmit_open.c.
+ * new endpoint does with what is in flight is said in tx_resume.c.
  *
  * The pump runs in whoever has a reason: sendmsg(), a completion that brought
  * back credits or slots, the worker after the connection came up. tx_lock

@@ -13,7 +13,7 @@
  * high-water mark is read off its head: ended ops leave from there, and the
  * mark is the identifier of the last that left. So it never moves backward and
  * never passes an op that may still touch memory: a transport ends an op only
- * when its device is done with it. How a program learns of it, see notice.c.
+ * when its device is done with it. How a program learns of it, see notify.c.
  *
  * All lists here are guarded by rs->lock (L4).
  */

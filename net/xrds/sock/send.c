@@ -6,7 +6,7 @@
  * then the destination's space is reserved, waiting for it if that was asked;
  * only then is memory allocated and the payload copied, with no lock held.
  * After that nothing can fail but the copy itself, and the message goes to
- * its connection (xmit.c), where it stays until the peer has acknowledged it.
+ * its connection (tx.c), where it stays until the peer has acknowledged it.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>

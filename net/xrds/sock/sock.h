@@ -31,7 +31,7 @@
 
 struct xrds_source;
 
-/* ----------------------------------------------------------- af_xrds.c */
+/* ----------------------------------------------------------- socket.c */
 
 /**
  * struct xrds_sock - one AF_RDS socket
@@ -80,7 +80,7 @@ struct xrds_source;
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @rcv_mem:	memory of what is in it; its lock; bytes
- * @rcv_units:	how much of that is on the user's account, see recv_mem.c; its
+ * @rcv_units:	how much of that is on the user's account, see rcvbuf.c; its
  *		lock, and read without for an estimate
  * @reply_mem:	memory of replies in it; its lock, and read without for an
  *		estimate; bytes

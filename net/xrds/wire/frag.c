@@ -10,7 +10,7 @@
  * versions have neither, and fragments of one size. A message begins with the
  * first fragment and ends with its last byte or with anything that is wrong.
  *
- * As in wire.c the function is pure, and believes nothing: a length is compared
+ * As in hdr.c the function is pure, and believes nothing: a length is compared
  * with what is left of the message before it counts. Who calls it copies or
  * links the payload, and calls for one message after the other.
  */

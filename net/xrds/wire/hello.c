@@ -12,7 +12,7 @@
  * control message each way; it says whom the sender takes the receiver for, so
  * that what is left of an earlier connection is sent again or dropped.
  *
- * As in wire.c all functions are pure, and believe nothing: each length is
+ * As in hdr.c all functions are pure, and believe nothing: each length is
  * compared with the bytes that arrived, and what is out of bounds is refused.
  * Whether addresses are those of the connection, and a hello comes first, is for
  * the caller to find out.
