@@ -102,10 +102,10 @@ void xrds_attempt_expire(struct xrds_conn *conn, int error)
 	xrds_attempt_fail(conn, -ETIMEDOUT);
 }
 
-/* Whose attempt is it? A connection is made for its first user. One that has been
- * up is of use to whoever shares it, and must not wait for all the others that he
- * has asked for; how often it is lost is for the peer to say, not for him. Over
- * loopback it is: who has a namespace of his own has the knobs for it.
+/* Dials are charged to the creator until the connection was up once, then to the
+ * namespace only. Others share the connection then, and the peer decides how often
+ * it is lost. Over loopback they are always charged to the creator: the owner of a
+ * namespace can break connections there.
  */
 static struct xrds_user *xrds_attempt_dialler(const struct xrds_conn *conn)
 {
@@ -236,8 +236,8 @@ void xrds_attempt_replace(struct xrds_conn *conn, int error)
 		xrds_fsm_down(conn, false);
 }
 
-/* A legacy peer that dials refuses what we send it meanwhile, whatever the
- * addresses; and it dials over a connection only when it has lost it.
+/* A legacy peer that dials refuses our request meanwhile, without regard to the
+ * addresses. It dials again only when it has lost the connection.
  */
 static bool xrds_attempt_asked_classic(struct xrds_conn *conn)
 {
@@ -254,9 +254,9 @@ static bool xrds_attempt_asked_classic(struct xrds_conn *conn)
  * @conn: connection
  * @error: not used
  *
- * Both dialled: the attempt of the lower address goes on. But one that has not
- * been answered by now has not crossed: it was lost, and the connection
- * manager takes seconds to send it again.
+ * The attempt of the lower address goes on. But a request of ours that was not
+ * answered for so long has not crossed: it was lost, and the connection manager
+ * takes seconds to send it again.
  *
  * Context: the connection's work.
  */
@@ -275,14 +275,13 @@ void xrds_attempt_cross(struct xrds_conn *conn, int error)
 }
 
 /**
- * xrds_attempt_renew - a request meets an established connection: crossed, or new?
+ * xrds_attempt_renew - a request meets a connection that is established
  * @conn: connection
  * @error: not used
  *
- * A request meets a connection that has been established. If we had dialled
- * it, the request may have crossed ours: then it carries the epoch the peer
- * had before, which its clear-to-send told us. It is refused once; a peer
- * that means it asks again.
+ * If we had dialled the connection, the request may have crossed ours: then it
+ * carries the epoch the peer had before, which its hello told us. It is refused
+ * once. A peer that has lost the connection asks again.
  *
  * Context: the connection's work.
  */
@@ -390,10 +389,10 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	xrds_tx_pump(conn);
 }
 
-/* A peer that has lost the connection, or is gone, does not say so: but what is
- * sent to it then is not acknowledged by its device, which breaks the
- * connection. Else a side that only waits, for an acknowledgment or for the end
- * of congestion, would wait for ever.
+/* A peer that has lost the connection, or is gone, does not say so. But its device
+ * does not acknowledge a heartbeat then, and that breaks the connection. Without
+ * heartbeats a side that only waits, for an acknowledgment or for the end of
+ * congestion, would wait for ever.
  */
 static bool xrds_attempt_beat(struct xrds_conn *conn)
 {

@@ -8,9 +8,9 @@
  * acknowledges all that was received, so the first side has nothing in flight
  * any more; it acknowledges what it has received itself, waits until the
  * peer's device has that, and disconnects. The second side waits for
- * the disconnection and for its last acknowledgment, whichever is later. What
- * was queued in between stays queued, and goes over the next connection.
- * state.c goes through what can come in between.
+ * the disconnection and for its last acknowledgment, whichever is later.
+ * Messages that were queued in between stay queued, and go over the next
+ * connection. state.c lists the events that can come in between.
  *
  * Each wait is bounded. The disconnection may get lost on its way: then the
  * second side has waited for nothing else, and that was an end in order as well.
@@ -27,7 +27,7 @@
  * peer may ask what has arrived; then it goes, too. One that was never up goes
  * soon after an attempt has failed, unless somebody wants another. In a
  * namespace other than the first all are idle as soon as its last socket is
- * closed, and end, whatever their peers do, as soon as none lingers.
+ * closed. They end, without regard to their peers, as soon as none lingers.
  */
 #include <linux/xrds_netlink.h>
 
@@ -65,8 +65,8 @@ static bool xrds_close_forget(struct xrds_conn *conn)
 {
 	bool dead;
 
-	/* Who queues a message does so under the lock: either we see it, or
-	 * he sees DEAD, and does not find us in the table again.
+	/* A sender queues its message under the lock: either we see it, or
+	 * the sender sees DEAD, and does not find us in the table again.
 	 */
 	spin_lock_bh(&conn->lock);
 	dead = xrds_idle_unused(conn);
@@ -83,7 +83,7 @@ static bool xrds_close_forget(struct xrds_conn *conn)
 	return true;
 }
 
-/* After everything else: what becomes of the connection. */
+/* The last step: forget the connection, or go DOWN. */
 static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 {
 	struct xrds_closing why = conn->closing;
@@ -91,7 +91,7 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
 	xrds_close_tell(conn, orderly);
 	xrds_fsm_stop(conn);
-	/* a legacy peer does not say what it has received */
+	/* a legacy peer does not tell the last number that it has received */
 	conn->settled = orderly && !conn->legacy.on;
 	if (conn->settled)
 		xrds_tx_resume_clear_posted(conn);
@@ -110,7 +110,7 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 		xrds_conn_event(conn, XRDS_EV_REQUEST);
 }
 
-/* Does the peer's device have all that we have said? As transport->flushed() */
+/* Has the peer's device all that we have sent? As transport->flushed() */
 static int xrds_close_heard(struct xrds_conn *conn)
 {
 	return conn->trans->flushed ? conn->trans->flushed(conn) : 1;

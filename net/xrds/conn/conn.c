@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Connections: one between two nodes (for each type of service and lane),
- * whoever talks over it. This file has their table, their life and the events
- * that reach them; state.c says what an event does.
+ * Connections: one between two nodes (for each type of service and lane), for
+ * all their sockets. This file has their table, their life and the events that
+ * reach them. state.c has the action of each event.
  *
  * A connection is made by the first message toward a node or by the node's
  * request, is found through one table per namespace, and outlives the
@@ -11,9 +11,9 @@
  * belong to the connection.
  *
  * An event is a bit in conn->events. Those of an endpoint carry its
- * generation, so that what one that is gone still announces is ignored.
+ * generation, so that late events of an endpoint that is gone are ignored.
  *
- * Removal: make_dead (the worker has stopped the endpoint, drops what is
+ * Removal: make_dead (the worker has stopped the endpoint, drops all that is
  * queued, takes the connection out of the table, and sets DEAD, after which
  * no event queues the work), then the table's reference is dropped, then the
  * last user's, and the memory goes after a grace period.
@@ -26,10 +26,10 @@
 #include "transport.h"
 #include "xrds.h"
 
-/* works of connections, and those of sockets that hand them something */
+/* works of connections, and those of sockets that queue messages to them */
 struct workqueue_struct *xrds_conn_wq;
 
-/* of the files above this one */
+/* functions of the files above this one */
 static struct xrds_conn_works xrds_conn_works;
 
 static const struct rhashtable_params xrds_conn_params = {
@@ -165,7 +165,7 @@ EXPORT_SYMBOL_GPL(xrds_conn_find);
 /**
  * xrds_conn_find_or_create - find or make a connection
  * @xn: namespace
- * @user: on whose account a new one is; NULL: the peer wants it
+ * @user: a new one is charged to this user; NULL: the peer wants it
  * @key: which
  * @trans: transport of a new one
  * @gfp: allocation flags
@@ -361,11 +361,10 @@ void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms)
 }
 
 /**
- * xrds_conn_push_later - see to it that what is queued is posted, in a moment
+ * xrds_conn_push_later - have the queued messages posted in a moment
  * @conn: connection
  *
- * Who runs the work already, and is too far to see the message, does not keep
- * us from queueing it again.
+ * The work may be running, too late to see the message. It is queued again then.
  *
  * Context: any, without L2, L3, L4.
  */
@@ -377,7 +376,7 @@ void xrds_conn_push_later(struct xrds_conn *conn)
 }
 
 /**
- * xrds_conn_fill_hello - what we tell the peer about this connection
+ * xrds_conn_fill_hello - describe this connection for the peer
  * @conn: connection
  * @hello: result; the transport adds what is its own
  *
@@ -393,7 +392,7 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	hello->lane = conn->key.lane;
 	hello->epoch = conn->epoch;
 	hello->inc = conn->inc;
-	/* what one peer has sent must not be acknowledged to another */
+	/* messages of one peer must not be acknowledged to another */
 	spin_lock_bh(&conn->lock);
 	hello->peer_inc = conn->peer_inc;
 	/* numbers of a legacy peer are nobody's */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Connections: their state and their end, what they send, and what they know of
- * congestion.
+ * Connections: their state and their end, transmission, and congestion.
  *
  * A connection is made by the first message toward a node or by the node's
  * request, and outlives any number of endpoints, which are the transport's.
- * Whoever has something to say to it sets an event; the work takes the events
- * and is alone in writing the state, so no lock guards that. conn->tx_lock (L2)
+ * All others set events. The connection's work takes them, and it alone writes
+ * the state, so no lock guards that. conn->tx_lock (L2)
  * keeps the order in which messages are posted, and the endpoint in place
  * meanwhile; conn->lock (L3) guards the queues and the events. Fields of the
  * receive path have one writer, for a transport hands up one message of a
@@ -69,8 +68,8 @@ void xrds_conn_break_all(struct xrds_net *xn);
  * @msgs:	messages that @conn has, oldest first; that connection's lock
  * @last_nr:	messages that were ever in @msgs; the same
  * @inflight_bytes: payload of those that were transmitted; the same
- * @unasked:	charges of what went out since an acknowledgment was asked for;
- *		tx_lock of its connection; bytes
+ * @unasked:	charges of messages that went out since an acknowledgment was
+ *		asked for; tx_lock of its connection; bytes
  * @cong_node:	in cong_conn->cong_waiters after a refusal for congestion;
  *		both that connection's lock and @lock
  * @cong_conn:	connection whose list that is; guarded the same way

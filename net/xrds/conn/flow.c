@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Flows: what one socket has on one connection toward one port.
+ * Flows: the messages of one socket on one connection toward one port.
  *
  * A flow is a member of its destination. conn/ knows flows, and neither
  * destinations nor sockets. A flow joins a connection with the first message and
  * leaves it when the connection is dead, or with its last reference. Its
  * messages are on its list while the connection has them.
  *
- * What ties a flow to a connection is guarded by both the connection's lock (L3)
- * and the flow's lock, which is its socket's (L4).
+ * The fields that tie a flow to a connection are guarded by both the
+ * connection's lock (L3) and the flow's lock, which is its socket's (L4).
  */
 #include "conn/conn.h"
 #include "msg.h"
@@ -51,8 +51,8 @@ struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow)
 	return conn;
 }
 
-/* What is still queued on a dead connection is the matter of that alone: the
- * list is guarded by another lock as soon as there is another connection.
+/* Messages that are still queued on a dead connection leave the flow's list: that
+ * is guarded by another lock as soon as there is another connection.
  */
 static void xrds_flow_disown_msgs(struct xrds_flow *flow)
 {

@@ -90,7 +90,7 @@ void xrds_fsm_stop(struct xrds_conn *conn)
 	xrds_tx_resume_close(conn);
 	conn->trans->stop(conn);
 	cancel_delayed_work_sync(&conn->ack_work);
-	/* who comes next says first what it knows */
+	/* the next endpoint begins with a hello of its own */
 	WRITE_ONCE(conn->rx_ack, 0);
 	xrds_cong_close(conn);
 	xrds_tx_resume_drop_ops(conn, false);
@@ -171,7 +171,7 @@ void xrds_fsm_refuse(struct xrds_conn *conn)
 }
 
 /**
- * xrds_fsm_dead - what is left to do for a connection that is DEAD
+ * xrds_fsm_dead - the last steps for a connection that is DEAD
  * @conn: connection without endpoint, not in the table any more
  *
  * Context: the connection's work.
@@ -184,7 +184,7 @@ void xrds_fsm_dead(struct xrds_conn *conn)
 	/* a request that came in between */
 	xrds_fsm_refuse(conn);
 	xrds_tx_resume_drop_all(conn);
-	/* those that came to wait before they could see DEAD */
+	/* wakes flows that began to wait before they could see DEAD */
 	xrds_cong_close(conn);
 	xrds_flow_leave_all(conn);
 	wake_up_all(&conn->xn->gone);

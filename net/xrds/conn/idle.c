@@ -12,7 +12,7 @@
 enum {
 	/* parts of idle_ms after which the worker looks again */
 	XRDS_IDLE_LOOKS		= 4,
-	/* how often, when nobody is going to have any use for it */
+	/* how often, when no socket can use it any more */
 	XRDS_ORPHAN_MS		= 100,
 };
 
@@ -35,7 +35,8 @@ bool xrds_idle_unused(struct xrds_conn *conn)
  * xrds_idle_no_socks - has its namespace no socket, not even a lingering one?
  * @conn: connection
  *
- * What is queued then is the kernel's own, and must not keep the namespace.
+ * The messages that are queued then are the kernel's, and must not keep the
+ * namespace.
  *
  * Context: any.
  * Return: whether it is so.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The connections of a namespace or a transport, all together: their end, and
- * what they are told at once.
+ * events for all of them.
  *
- * A namespace or a transport that goes lets its connections deliver what closed
- * sockets have left, ends them in order, and waits for the last of their
+ * A namespace or a transport that goes lets its connections deliver the messages
+ * of closed sockets, ends them in order, and waits for the last of their
  * workers. Both waits are bounded.
  */
 #include "conn/conn.h"
@@ -119,8 +119,8 @@ bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans)
  * @trans: only those of this transport, which finds no new ones any more;
  *	NULL: all, and xn->exiting is set
  *
- * What closed sockets have left goes out first where the peer takes it, and
- * then the connection ends in order, both for a bounded time.
+ * The messages of closed sockets go out first, where the peer takes them, and
+ * then the connections end in order, both for a bounded time.
  *
  * Context: process, may sleep.
  */
@@ -131,16 +131,16 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 	struct xrds_conn *conn;
 	int i;
 
-	/* who makes a connection meanwhile has seen that he must not, or what
-	 * he has made is on the list
+	/* a caller that makes a connection meanwhile has seen that it must
+	 * not, or its connection is on the list
 	 */
 	spin_lock_bh(&xn->lock);
 	spin_unlock_bh(&xn->lock);
 
-	/* The queue is that of all namespaces, and works there may take their
-	 * time: who has had no memory for a new namespace waits for none. Its
-	 * own works have a reference on a connection or a socket, and what
-	 * counts these down does so when a grace period is over.
+	/* The queue is that of all namespaces, and works there may take long.
+	 * A namespace that could not be completed for want of memory waits for
+	 * none of them. Works of its own have a reference on a connection or a
+	 * socket, and these are counted down when a grace period is over.
 	 */
 	if (!atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks))
 		return;
@@ -220,7 +220,7 @@ void xrds_conn_net_exit(struct xrds_net *xn)
 	/* messages are gone, so closed sockets go, and with them the rest */
 	wait_event(xn->gone,
 		   !atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks));
-	/* who brought these to zero may not have finished waking us */
+	/* the callback that brought these to zero may still be waking us */
 	rcu_barrier();
 	rhashtable_destroy(&xn->conns);
 }

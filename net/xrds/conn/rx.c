@@ -73,8 +73,8 @@ static void xrds_rx_ack(struct xrds_conn *conn,
 	u32 msgs = READ_ONCE(conn->rx_unacked_msgs) + 1;
 	u32 bytes = READ_ONCE(conn->rx_unacked_bytes) + wm->len;
 
-	/* Written here and reset, without a lock, by who sends an
-	 * acknowledgment: a lost update only shifts when the next is sent.
+	/* Written here, and reset without a lock where an acknowledgment is
+	 * sent: a lost update only shifts the time of the next one.
 	 */
 	WRITE_ONCE(conn->rx_unacked_msgs, msgs);
 	WRITE_ONCE(conn->rx_unacked_bytes, bytes);
@@ -182,7 +182,7 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		kfree_skb(skb);
 		if (conn->legacy.heard)
 			WRITE_ONCE(conn->rx_ack, wm->seq);
-		/* who retransmits has missed our acknowledgment */
+		/* a peer that retransmits has missed our acknowledgment */
 		if (!conn->key.loop)
 			xrds_rx_need_ack(conn);
 		return;
@@ -221,13 +221,13 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 EXPORT_SYMBOL_GPL(xrds_rx_msg);
 
 /**
- * xrds_rx_hello - the peer's clear-to-send has come
+ * xrds_rx_hello - the peer's hello has come
  * @conn: connection
  * @gen: see xrds_conn_ep_event()
  * @hello: its content, valid
  *
- * What concerns receiving takes effect at once, as data may follow before the
- * worker looks: a peer with another incarnation starts from one again.
+ * For receiving it takes effect at once, as data may follow before the worker
+ * looks: a peer with another incarnation starts from one again.
  *
  * Context: the receive path.
  */

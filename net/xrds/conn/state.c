@@ -11,8 +11,8 @@
  * wins, and the other side takes that. A request of the peer which meets a
  * connection that is already up either crossed the attempt that led to it, or
  * means that the peer has lost the connection and dials anew; the epoch in the
- * request tells them apart. Who has lost against a request waits for it, and
- * does not back off.
+ * request tells them apart. A side that has lost against a request waits for it,
+ * and does not back off.
  *
  * The orderly end (close.c has its steps). A ends, B is the peer; queue pairs
  * keep the order, the connection manager's messages may overtake them. All of
@@ -26,18 +26,19 @@
  *   PARTING still: it takes the request for the disconnection, ends as above,
  *   and only then accepts. Or it is gone: then a new connection accepts.
  * - A forgets the connection, B does not. B meets another incarnation, begins
- *   to receive with number 1, and what it has queued was not received by the
- *   old one, whatever was tried (xrds_tx_resume_clear_posted()).
+ *   to receive with number 1. The messages that B has queued were not
+ *   received by the old one, even if they were posted
+ *   (xrds_tx_resume_clear_posted()).
  * - B has queued messages that were posted on an earlier endpoint, not on this
  *   one, when BYE comes. They count as not posted for the same reason.
  * - Both say BYE. Each answers the other's; BYE_ACK is then the last word of
- *   either. Who has it, and has answered, disconnects when the answer has
- *   arrived; the other one hears of it early at worst, and waits for the
+ *   either. The side that has it, and has answered, disconnects when the answer
+ *   has arrived; the other one hears of it early at worst, and waits for the
  *   BYE_ACK that is there already.
  * - B's BYE comes while A has no credit for its own: A answers instead.
  * - A fragment of a message is sent, the rest not: BYE and BYE_ACK wait for it.
  * - No credit comes, the peer is dead, or its device is. The deadline, or the
- *   queue pair, ends it like a loss: both keep what they know. B reads A's
+ *   queue pair, ends it like a loss: both keep their numbers. B reads A's
  *   disconnection without BYE_ACK like any other.
  * - A request of B meets a connection that has become DEAD but is still found:
  *   it is refused as crossed, and B asks again.
@@ -59,7 +60,7 @@ static void xrds_state_pump(struct xrds_conn *conn, int error)
 	xrds_tx_pump(conn);
 }
 
-/* What an event does; NULL: nothing */
+/* The action of each event; NULL: none */
 static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 	[XRDS_ST_DOWN] = {
 		[XRDS_EV_DESTROY]	= xrds_fsm_kill,
@@ -161,7 +162,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 	},
 };
 
-/* What the next event does, or NULL when no event does anything. */
+/* The action of the next event that has one, or NULL. */
 static xrds_state_fn xrds_state_next(struct xrds_conn *conn, int *error)
 {
 	xrds_state_fn action = NULL;
