@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What shows and tunes the rest: netlink, sysctls, debugfs. */
+/* Observation and tuning: netlink, sysctls, debugfs. */
 #ifndef _XRDS_DIAG_H
 #define _XRDS_DIAG_H
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The generic netlink family "xrds": what a namespace has, and news of
+ * The generic netlink family "xrds": the objects of a namespace, and news of
  * connections.
  *
  * Documentation/netlink/specs/xrds.yaml is the definition, and
  * include/uapi/linux/xrds_netlink.h is made from it. There are dumps only, and
- * a dump takes no attribute: who wants less picks. Nothing can be changed.
+ * a dump takes no attribute: a program picks rows itself. Nothing can be changed.
  *
- * Who may see what. As with RDS_INFO_*, anybody may see counters, connections
- * and devices of his namespace. Numbers of queue pairs, keys of memory and
- * what belongs to another user's sockets are for who has CAP_NET_ADMIN there:
+ * Visibility. As with RDS_INFO_*, all users may see counters, connections and
+ * devices of their namespace. Numbers of queue pairs, keys of memory and the
+ * objects of another user's sockets need CAP_NET_ADMIN there:
  * they would help to forge packets, or to get at memory. There is one rule for
  * sockets and for all that belongs to one.
  *
@@ -98,8 +98,8 @@ static bool xrds_nl_put_limits(struct sk_buff *skb,
 	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_RD_ATOMIC, d->max_rd_atomic);
 }
 
-/* What of it is in use is the sum over all namespaces that share the device. So
- * it is told where the machine is administrated, and not in any container.
+/* The use of a device is the sum over all namespaces that share it. So the first
+ * namespace is told, and no container.
  */
 static bool xrds_nl_sees_load(const struct netlink_callback *cb)
 {

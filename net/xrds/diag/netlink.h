@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of the generic netlink family share.
+ * Shared by the files of the generic netlink family.
  */
 #ifndef _XRDS_NETLINK_H
 #define _XRDS_NETLINK_H
@@ -22,11 +22,11 @@
 extern struct genl_family xrds_nl_family;
 
 /**
- * struct xrds_nl_view - who looks at what
+ * struct xrds_nl_view - the objects that a requester may see
  * @xn:		namespace
- * @admin:	sees everything there
- * @uid:	else what is this user's
- * @user_ns:	whose numbers of users are shown
+ * @admin:	all objects there
+ * @uid:	else those of this user
+ * @user_ns:	user ids are shown as this namespace has them
  */
 struct xrds_nl_view {
 	struct xrds_net *xn;

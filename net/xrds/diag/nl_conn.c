@@ -2,9 +2,8 @@
 /*
  * A connection as netlink shows it.
  *
- * What belongs to the endpoint is the transport's to tell (detail()), in terms
- * of the core, while tx_lock keeps the endpoint. The rest is read where it
- * stands: each number is right at some moment, and they need not be of the
+ * The transport describes its endpoint (detail()), in terms of the core, while
+ * tx_lock keeps the endpoint. The rest is read without a lock: each number is right at some moment, and they need not be of the
  * same one.
  */
 #include "diag/netlink.h"
@@ -19,7 +18,7 @@ static_assert((int)XRDS_ST_DEAD == (int)XRDS_CONN_STATE_DEAD);
  * @tx_seq:	last sequence number given out
  * @acked:	highest acknowledgment taken
  * @has_ep:	there is an endpoint, and @d is valid
- * @d:		what the transport says of it
+ * @d:		the transport's description of it
  */
 struct xrds_nl_conn {
 	bool waiting;

@@ -13,12 +13,12 @@
  *
  * Destinations, connections and memory regions are in hash tables, and the
  * table's own iterator goes on where it was. The row that found no room is
- * looked at again, see rhashtable_walk_peek(). What is in the table all the
- * time is told of, possibly twice when the table is resized meanwhile: then
- * the dump is marked as interrupted.
+ * looked at again, see rhashtable_walk_peek(). An object that is in the
+ * table all the time is in the dump, possibly twice when the table is resized
+ * meanwhile: then the dump is marked as interrupted.
  *
- * What is read of an object is read under RCU. Objects of the tables leave
- * them before they let go of their socket, whose memory outlives a grace
+ * Objects are read under RCU. Those of the tables leave them before they drop
+ * the reference on their socket, whose memory outlives a grace
  * period after that.
  */
 #include "diag/netlink.h"
@@ -47,7 +47,7 @@ static bool xrds_nl_put_bind(struct sk_buff *skb, const struct xrds_sock *xs)
 	       nla_put_string(skb, XRDS_A_SOCKET_TRANSPORT, xs->trans->name);
 }
 
-/* What xs->lock guards; L4 is a leaf, and so is filling a message. */
+/* The fields that xs->lock guards; L4 is a leaf, and so is filling a message. */
 static bool xrds_nl_put_locked(struct sk_buff *skb, struct xrds_sock *xs)
 {
 	lockdep_assert_held(&xs->lock);
@@ -100,7 +100,7 @@ static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
  * struct xrds_nl_walk - a step of a dump that goes by sockets
  * @skb:	part of the answer
  * @cb:		the dump; args[0] is the number of the socket to go on with,
- *		args[1] the position in what it has
+ *		args[1] the position among its objects
  * @view:	who looks
  */
 struct xrds_nl_walk {
@@ -125,7 +125,7 @@ static int xrds_nl_each_sock(struct xrds_nl_walk *w,
 		xs = xa_find(&w->view.xn->sock_ids, &id, ULONG_MAX, XA_PRESENT);
 		if (!xs)
 			break;
-		/* another one has come into the place of who was looked at */
+		/* another socket is in the place of the last one */
 		if (id != cb->args[0])
 			cb->args[1] = 0;
 		cb->args[0] = id;
@@ -540,7 +540,7 @@ void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 }
 
 /**
- * xrds_nl_view - what may be seen by who asks for a dump
+ * xrds_nl_view - the objects that the requester of a dump may see
  * @cb: the dump
  *
  * Context: process.

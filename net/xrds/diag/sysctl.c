@@ -15,11 +15,11 @@ static unsigned int xrds_max_ms = 3600 * 1000;
 static unsigned int xrds_max_idle_ms = 24 * 3600 * 1000;
 static unsigned int xrds_max_dests = 65536;
 static unsigned int xrds_hundred = 100;
-/* of what struct sock counts, which is signed */
+/* bound of sizes that struct sock keeps as signed numbers */
 static unsigned int xrds_max_kb = 1 << 20;
 static unsigned int xrds_thousand = 1000;
 
-/* Connections that wait do so for what the value was before. */
+/* Connections that wait have a deadline from the value before. */
 static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 			    void *buffer, size_t *lenp, loff_t *ppos)
 {

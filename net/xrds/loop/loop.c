@@ -17,7 +17,7 @@
  * it needs, and let them go.
  *
  * A long op is carried out by a work item, as its copy would take too long with
- * softirqs off; what comes behind it waits.
+ * softirqs off; messages behind it wait.
  *
  * Deliveries of one connection never overlap: they run under conn->tx_lock,
  * directly from xmit or from the works.
@@ -124,7 +124,7 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 		xrds_rop_done(rop, status);
 	}
 
-	/* what is delivered is acknowledged at once, so it comes here once */
+	/* a delivered message is acknowledged at once, so it comes here once */
 	msg->skb = NULL;
 	if (deliver) {
 		xrds_loop_receive(conn, &wm, skb);
@@ -195,7 +195,7 @@ static void xrds_loop_op_work(struct work_struct *work)
 	}
 	spin_unlock_bh(&conn->tx_lock);
 	xrds_msg_put(msg);
-	/* what was told to come again */
+	/* messages that xmit() did not take */
 	xrds_tx_pump(conn);
 }
 
@@ -450,8 +450,8 @@ out:
 	return ret;
 }
 
-/* The connection is to be reset. Until it is, what is posted is lost: nothing of
- * it arrives behind what was lost before, and an op that has ended so, and waits
+/* The connection is to be reset. Until then all posted messages are lost: none
+ * arrives behind one that was lost before, and an op that has ended so, and waits
  * to be dropped, does not come a second time.
  */
 static void xrds_loop_break(struct xrds_loop_ep *ep, int error)

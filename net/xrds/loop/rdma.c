@@ -12,8 +12,8 @@
  * fails takes its immediate message with it, as one over the wire does.
  *
  * A socket of another transport may own the region (both sockets are bound to
- * the same address of an RDMA device): only what all transports record in the
- * region is used.
+ * the same address of an RDMA device): only the fields that all transports
+ * set in a region are used.
  */
 #include <linux/highmem.h>
 #include <linux/random.h>
@@ -152,7 +152,7 @@ static void xrds_loop_atomic(const struct xrds_rop *rop, struct xrds_mr *mr,
 		       sizeof(old));
 }
 
-/* What a device would check; mr->lock is held. */
+/* The checks of a device; mr->lock is held. */
 static bool xrds_loop_allowed(const struct xrds_rop *rop,
 			      const struct xrds_mr *mr)
 {

@@ -156,10 +156,10 @@ void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs)
 }
 
 /**
- * xrds_barrier_wake - tell who waits for completions of a socket
+ * xrds_barrier_wake - wake those who wait for completions of a socket
  * @rs: socket
  * @node: node whose mark may have moved
- * @mask: what poll() has to report, 0: nothing
+ * @mask: events for poll(), 0: none
  *
  * Context: any, without L4.
  */

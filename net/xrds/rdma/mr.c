@@ -231,11 +231,11 @@ static int xrds_mr_publish(struct xrds_mr *mr,
  * xrds_mr_create - register memory of the calling program
  * @rs: bound socket
  * @trans: the transport of its address
- * @args: what and how; args->cookie_addr, if not zero, gets the cookie
+ * @args: memory and flags; args->cookie_addr, if not zero, gets the cookie
  * @cookie: result
  *
  * Context: process, may sleep; no lock of ours but L1 held.
- * Return: 0, -EINVAL, -EFAULT, -EMSGSIZE beyond what the device takes,
+ * Return: 0, -EINVAL, -EFAULT, -EMSGSIZE beyond the device's limit,
  * -EPERM or -ENOMEM beyond RLIMIT_MEMLOCK, -EDQUOT beyond the bounds of the
  * user or the namespace, -EOPNOTSUPP when the transport has
  * no RDMA, -ENODEV when its device is gone.
@@ -275,7 +275,7 @@ int xrds_mr_create(struct xrds_rdma_sock *rs,
 	mr->key.addr = rs->bind->addr;
 	atomic_inc(&rs->xn->nr_mrs);
 
-	/* a peer may write to it: what the pages hold then is not ours alone */
+	/* a peer may write to it: the pages then hold its data, too */
 	mr->pin = xrds_pin_user(rs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write);
 	if (IS_ERR(mr->pin)) {
 		ret = PTR_ERR(mr->pin);

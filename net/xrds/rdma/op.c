@@ -7,7 +7,7 @@
  *     -> posted -> xrds_rop_done() -> leaves its node's FIFO, in order
  *
  * An op that is accepted gets an identifier and will end, exactly once, in
- * xrds_rop_done(), whatever happens to it. Identifiers count up from one for
+ * xrds_rop_done(), also when its connection or its socket goes. Identifiers count up from one for
  * each (socket, node), in the order in which the ops are queued, which is the
  * order in which they reach the wire. The node keeps its ops in a FIFO. The
  * high-water mark is read off its head: ended ops leave from there, and the

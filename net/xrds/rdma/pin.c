@@ -5,8 +5,8 @@
  * One object holds the pages of one or more ranges of a process, as bio_vecs
  * with the exact bytes asked for. They are counted in the VmPin of the process,
  * as other RDMA memory is, which RLIMIT_MEMLOCK limits. The count is that of the
- * address space in which they were pinned. Whoever gives them back takes them
- * off that, in whatever process, and after its own has exited.
+ * address space in which they were pinned. It is corrected when they are given
+ * back, also by another process, and after the first one has exited.
  *
  * Giving pages back may sleep, and the last user may be a completion: it is
  * done by a work item.
@@ -76,7 +76,7 @@ static int xrds_pin_charge(struct xrds_rdma_sock *rs, u64 pages)
 	int ret;
 
 	if (!xrds_pin_count(pages)) {
-		/* what the program has ended may still be counted */
+		/* pages of ops that have ended may still be counted */
 		flush_workqueue(xrds_pin_wq);
 		if (!xrds_pin_count(pages))
 			return -ENOMEM;
@@ -136,7 +136,7 @@ static int xrds_pin_read(unsigned long start, int nr, struct page **pages)
 	return pin_user_pages_fast(start, nr, flags, pages);
 }
 
-/* Pin one range and describe it; what was pinned is in @pin in any case. */
+/* Pin one range and describe it; on error @pin has the pages pinned so far. */
 static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
 {
 	struct page **pages = pin->pages + pin->nr_pages;

@@ -10,7 +10,7 @@
  *
  * All lists are guarded by rs->lock (L4). A region has a lock of its own for
  * access over loopback; it is a leaf. No RDMA type of the kernel's is known
- * here: what a transport needs of those hangs on @priv.
+ * here: a transport hangs its own objects on @priv.
  */
 #ifndef _XRDS_RDMA_H
 #define _XRDS_RDMA_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Destinations: what one socket has under way to one address and port, and the
- * other end of a stream.
+ * Destinations: the messages of one socket to one address and port; and sources,
+ * the senders that a socket has heard of.
  *
  * A destination comes with the first message to it, and goes when it is idle
  * and room is wanted for others, or when its socket is closed and the last
  * message is acknowledged. Its send space is its own, so one that takes nothing
- * does not hold up others. xs->lock (L4) guards it; what ties it to a connection
- * is guarded by that connection's lock (L3) as well, which is taken first.
- * Sources are what a socket has heard of, and belong to its receive queue.
+ * does not hold up others. xs->lock (L4) guards it; its flow is guarded by its
+ * connection's lock (L3) as well, which is taken first. Sources belong to the
+ * receive queue of their socket.
  */
 #ifndef _XRDS_DEST_H
 #define _XRDS_DEST_H
@@ -57,7 +57,7 @@ enum xrds_eos_state {
  * @node:	in xn->dests while @linked
  * @key:	which; key.xs holds a reference on the socket
  * @rcu:	for the lookup
- * @flow:	what the connection has of it; flow.ref: the table's, each
+ * @flow:	its part in the connection; flow.ref: the table's, each
  *		message's, each caller's
  * @xs_node:	in xs->dests while @linked; xs->lock
  * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
@@ -139,7 +139,7 @@ int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
 
 /* ------------------------------------------------------------- space.c */
 
-/* What the user of the socket is charged for messages, bytes */
+/* The charge of messages to the user of their socket, bytes */
 static inline u64 xrds_space_cost(u32 msgs, u64 charge)
 {
 	return charge + (u64)msgs * XRDS_MSG_COST_BYTES;

@@ -2,20 +2,20 @@
 /*
  * Closed sockets that still deliver what they have sent.
  *
- *   close -> xrds_linger_begin  its streams end, behind what is queued; or
- *                               that is dropped
+ *   close -> xrds_linger_begin  its streams end, behind the queued messages;
+ *                               or those are dropped
  *         -> xrds_linger_wait   if SO_LINGER asks for it
  *         -> xrds_linger_start  on the list, with a reference
  *              -> xrds_upcall_drained  everything is acknowledged
  *              -> xrds_linger_work     or its time is over
  *
  * The list is the namespace's, under xn->lock (L5), in the order of deadlines,
- * and one work looks at its head. Who takes a socket off the list drops the
- * reference, so that is done once. A socket can be drained before it gets there:
- * xrds_linger_start() looks once more behind itself.
+ * and one work looks at its head. Taking a socket off the list includes its
+ * reference, so that is dropped once. A socket can be drained before it is on the
+ * list: xrds_linger_start() checks for that.
  *
  * A socket has left the bind table by then; only its messages find it. It pins no
- * module: the end of the namespace's connections ends what lingers.
+ * module: the end of the namespace's connections ends all that linger.
  */
 #include "conn/conn.h"
 #include "sock/dest.h"
@@ -26,7 +26,7 @@
  * xrds_linger_begin - a bound socket is being closed: its streams end
  * @xs: socket
  *
- * SO_LINGER without a time is an abort: what is not under way goes nowhere.
+ * SO_LINGER without a time is an abort: queued messages are dropped.
  *
  * Context: process, without locks.
  */
@@ -58,10 +58,10 @@ static bool xrds_linger_is_drained(struct xrds_sock *xs)
  * xrds_linger_wait - wait until everything is acknowledged
  * @xs: socket that is being closed
  *
- * That is what SO_LINGER with a time asks for. Ends early with a signal. Nobody
- * waits where a process ends, or where it was a ring or a message that held the
- * socket last: then it is a worker that closes it, which closes the files of
- * all others, too, and gets no signals.
+ * SO_LINGER with a time asks for that. A signal ends the wait. There is no wait
+ * when a process ends, nor when a ring or a message held the socket last: then a
+ * worker closes it, which closes the files of all others, too, and gets no
+ * signals.
  *
  * Context: process, without locks; may sleep for as long as SO_LINGER says.
  */

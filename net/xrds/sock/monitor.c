@@ -25,8 +25,8 @@ enum { XRDS_CLEARED_MAX = 32 };
  * That is news to the program, whether there is space now or not.
  *
  * Context: any, xs->lock held.
- * Return: what a program polls for that wants to know; a notice that it may
- * read among it, while RDS_CONG_MONITOR is on.
+ * Return: the poll mask of the news; with EPOLLIN while RDS_CONG_MONITOR is on, as
+ * there is a notice to read then.
  */
 __poll_t xrds_monitor_note(struct xrds_dest *dest)
 {
@@ -105,7 +105,7 @@ static int xrds_monitor_room(const struct msghdr *m)
 /**
  * xrds_monitor_read - tell a reader which destinations became uncongested
  * @xs: socket
- * @m: where; what finds no room stays, and MSG_CTRUNC is set
+ * @m: result; those that do not fit stay, and MSG_CTRUNC is set
  *
  * A reader without room for an address knows RDS_CMSG_CONG_UPDATE only, and
  * is told all by that.

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a program is told of the end of its RDMA ops: barriers, which it waits at
- * or arms, and notices, which it reads with recvmsg().
+ * Control messages about RDMA ops: events of barriers, see rdma/barrier.c, and
+ * notices. A notice says how one op has ended, if the program asked for that, or
+ * if the op has failed and RDS_RECVERR is on.
  *
- * A barrier is an identifier at a node. It is reached when the node's high-water
- * mark is, and as every op ends, every barrier is. One that is armed, or where
- * none is armed the end of any op whose identifier was asked for, makes an event,
- * for poll() and a control message. A notice says how one op has ended, if that
- * was wanted, or if it has failed and RDS_RECVERR is on.
- *
- * What a program may want to know is kept in the objects themselves, so that
- * nothing is allocated when an op ends: a notice is the op, on the socket's
- * list of notices; a reached barrier is the node, on the list of events.
- * One that finds no room with its reader stays on its list.
+ * Nothing is allocated when an op ends: a notice is the op itself, on the socket's
+ * list of notices, and an event is the node, on the list of events. One that does
+ * not fit the reader's buffer stays on its list.
  *
  * All lists here are guarded by xs->lock (L4).
  */
@@ -97,8 +91,8 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
  * xrds_notify_pending - is there a notice to read?
  * @xs: socket
  *
- * Context: any. Lockless; who is woken looks again.
- * Return: the poll mask of what there is.
+ * Context: any. Lockless; a woken thread looks again.
+ * Return: the poll mask of the notices and events.
  */
 __poll_t xrds_notify_pending(struct xrds_sock *xs)
 {
@@ -116,7 +110,7 @@ __poll_t xrds_notify_pending(struct xrds_sock *xs)
 /**
  * xrds_notify_read - give notices to a reader
  * @xs: socket
- * @m: where; what finds no room stays, and MSG_CTRUNC is set
+ * @m: result; those that do not fit stay, and MSG_CTRUNC is set
  *
  * Context: process.
  * Return: how many were given, or -EFAULT when none could be copied.
@@ -141,7 +135,7 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 	}
 	if (ret < 0)
 		return n ?: ret;
-	/* not for what has come since, and would have found room */
+	/* not for later arrivals that would have fitted */
 	if ((!list_empty_careful(&xs->rdma.notices) &&
 	     !xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) ||
 	    (!list_empty_careful(&xs->rdma.events) &&

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDS_INFO_*: what a namespace has, in rows, through getsockopt().
+ * RDS_INFO_*: the objects of a namespace, in rows, through getsockopt().
  *
  * Layout and protocol are mainline RDS's. The call returns the size of a row,
  * and the length of all rows in optlen; a buffer that is too short gets
  * -ENOSPC, and the length that would do. Each dump exists twice: one has IPv4
- * only, the other has everything, IPv4 mapped into IPv6. What no loaded module
- * has anything to say about is -ENOPROTOOPT. Anyone may ask, about the
+ * only, the other has everything, IPv4 mapped into IPv6. A number
+ * without rows of any loaded module is -ENOPROTOOPT. Anyone may ask, about the
  * namespace of the socket that is asked through.
  *
  * A walk counts all rows and fills in those that its buffer has room for. The
  * buffer is the kernel's, so that no lock is held while user space is written
- * to, and it is made for as many rows as the walk before has counted: what a
- * program says of its buffer never makes the kernel allocate more than it has
- * to tell. Tables may change between two rows; each row is of one moment.
+ * to, and it is made for as many rows as the walk before has counted: the
+ * size of a program's buffer never makes the kernel allocate more than the rows
+ * need. Tables may change between two rows; each row is of one moment.
  */
 #include <linux/mm.h>
 #include <linux/module.h>

@@ -88,7 +88,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		xrds_cong_local(&xs->port, true);
 	xs->sk.sk_data_ready(&xs->sk);
 out:
-	/* who waits for nothing but the end hears no news of data */
+	/* a poller for the end alone is not woken for data */
 	if (ended)
 		xs->sk.sk_state_change(&xs->sk);
 	if (mark)
@@ -103,7 +103,7 @@ out:
  * @skb: its payload; consumed
  *
  * Context: BH, or process with BH disabled.
- * Return: the counter that says what became of it; XRDS_C_RECV_DROP_OVERFLOW:
+ * Return: the counter of the outcome; XRDS_C_RECV_DROP_OVERFLOW:
  * it must come again.
  */
 enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
@@ -153,7 +153,7 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	return result;
 }
 
-/* The first message that the reader takes; who peeks changes nothing. */
+/* The first message that the reader takes; peeking changes nothing. */
 static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool peek,
 				       bool marks, bool *cleared)
 {
@@ -215,8 +215,8 @@ static bool xrds_recv_has_message(struct xrds_sock *xs)
 /**
  * xrds_recv_ready - can a message be read now?
  * @xs: socket
- * @marks: an end of a stream will do; it does not for who only peeks, and has
- *	no room for it: it is not given to him, and remains
+ * @marks: an end of a stream counts as one; not for a reader that peeks and has
+ *	no space for its control message, as it stays unread then
  *
  * Context: any, without L4.
  * Return: whether it can.
@@ -230,14 +230,14 @@ bool xrds_recv_ready(struct xrds_sock *xs, bool marks)
 	return marks || xrds_recv_has_message(xs);
 }
 
-/* A reader who cannot see what waits goes away empty-handed, and comes back
- * when poll() says so: not for the same ends of streams.
+/* A reader that cannot see the ends of streams that wait gets nothing. poll() does
+ * not report the same ends to it again.
  */
 static void xrds_recv_pass_marks(struct xrds_sock *xs)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 
-	/* what comes from now on takes it back */
+	/* the next arrival takes it back */
 	spin_lock_bh(&queue->lock);
 	WRITE_ONCE(xs->marks_passed, true);
 	spin_unlock_bh(&queue->lock);
@@ -269,7 +269,7 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 	xs->sk.sk_data_ready(&xs->sk);
 }
 
-/* News for who wants to send, or polls, is not spent on a reader. */
+/* A wake-up for senders or pollers does not use up a reader's exclusive turn. */
 static int xrds_recv_wake(struct wait_queue_entry *wait, unsigned int mode,
 			  int sync, void *key)
 {
@@ -286,7 +286,7 @@ static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 	DEFINE_WAIT_FUNC(wait, xrds_recv_wake);
 	int ret = 0;
 
-	/* who only peeks must not be woken in the place of a reader */
+	/* a peeking thread must not be woken in the place of a reader */
 	if (peek)
 		prepare_to_wait(sk_sleep(sk), &wait, TASK_INTERRUPTIBLE);
 	else
@@ -342,7 +342,7 @@ static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 	return n;
 }
 
-/* A message, or what else there is to be read; as xrds_recvmsg() */
+/* A message, notices or events; as xrds_recvmsg() */
 static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 			  int flags)
 {
@@ -361,8 +361,8 @@ static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 		if (ret == -ENOBUFS)
 			return ret;
 		/* Notices come alone; without room for them data comes first.
-		 * They cannot be peeked at. Who was woken for some that he has
-		 * no room for wakes the next reader.
+		 * They cannot be peeked at. A reader that was woken for some
+		 * and has no space for them wakes the next reader.
 		 */
 		if (!peek && xrds_notify_pending(xs)) {
 			ret = xrds_notify_read(xs, m);

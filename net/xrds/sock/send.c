@@ -151,7 +151,7 @@ static int xrds_send_cmsgs(struct xrds_sock *xs, struct msghdr *m,
 	return 0;
 }
 
-/* The call has failed: nothing of what it has prepared stays. */
+/* The call has failed: release all that it has prepared. */
 static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 {
 	struct rds_free_mr_args free = { .cookie = args->cookie };
@@ -250,7 +250,7 @@ static int xrds_send_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
 		    ret == -EDQUOT)
 			return ret;
-		/* what has to go before there is room may wait for us */
+		/* messages that must go first may wait for our pump */
 		xrds_send_push(dest->key.xs);
 		if (!timeo)
 			break;
@@ -345,8 +345,8 @@ static int xrds_send_barrier_node(struct xrds_sock *xs,
 	return b->rdma_id > issued ? -EINVAL : 0;
 }
 
-/* With the socket locked no fault is waited for: it may last as long as some
- * program likes, and who waits for the lock cannot be killed.
+/* With the socket locked no page fault is waited for: it may last as long as some
+ * program likes, and a thread that waits for the lock cannot be killed.
  * Returns 0, or -EFAULT: it may be worth a try once the page is there.
  */
 static int xrds_send_tell_id(const struct xrds_send_args *args, u64 id)

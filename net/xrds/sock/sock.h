@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sockets: what one holds, and what guards that.
+ * Sockets: their fields, and the lock of each.
  *
- * A socket is made by socket(), bound once, and closed; what it has sent refers
- * to it for as long as that is under way, through its destination. lock_sock()
- * is for what calls of programs change alone: options, the binding, the peer.
- * xs->lock (L4) guards what others come to as well: destinations and what they
- * have queued, RDMA ops and their notices, memory regions. All that has come
- * in, and who it is from, belongs to sk_receive_queue.lock.
+ * A socket is made by socket(), bound once, and closed. Its messages refer to it
+ * through their destination until they are acknowledged. lock_sock() guards
+ * the fields that only calls of programs change: options, the binding, the peer.
+ * xs->lock (L4) guards those that others reach as well: destinations and their
+ * queues, RDMA ops and their notices, memory regions. The messages that have come
+ * in, and their sources, belong to sk_receive_queue.lock.
  */
 #ifndef _XRDS_SOCK_H
 #define _XRDS_SOCK_H
@@ -37,8 +37,8 @@ struct xrds_source;
  * struct xrds_sock - one AF_RDS socket
  * @sk:		must be first
  * @xn:		namespace state
- * @user:	who pays for it, with a reference
- * @uid:	who made it
+ * @user:	the user that it is charged to, with a reference
+ * @uid:	its creator
  * @id:		number in xn->sock_ids; constant
  * @xn_node:	in xn->socks; xn->lock, RCU readers
  * @bind_node:	in xn->binds while bound
@@ -49,8 +49,8 @@ struct xrds_source;
  *		@lock, read under either
  * @connected:	@peer is valid; guarded the same way
  * @trans:	transport that owns the bound address, with a module
- *		reference; written as @bind. Before that what SO_RDS_TRANSPORT
- *		has asked for; lock_sock
+ *		reference; written as @bind. Before that the choice of
+ *		SO_RDS_TRANSPORT; lock_sock
  * @tos:	type of service of connections this socket uses; @lock
  * @lock:	L4, see xrds.h
  * @dests:	destinations of this socket; @lock
@@ -69,7 +69,7 @@ struct xrds_source;
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
  * @rdma:	see there
  * @ending:	the socket sends nothing more: its streams end; @lock
- * @eos_reason:	what the marks say, enum xrds_eos_reason; @lock
+ * @eos_reason:	reason in the marks, enum xrds_eos_reason; @lock
  * @held:	connection with messages of a sendmmsg() that wait for its last,
  *		with a reference; exchanged without lock
  * @eos_due:	destinations whose mark is to be queued; @lock
@@ -79,7 +79,7 @@ struct xrds_source;
  * @linger_node: in xn->lingering after close; xn->lock
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
- * @rcv_mem:	memory of what is in it; its lock; bytes
+ * @rcv_mem:	memory of the messages in it; its lock; bytes
  * @rcv_units:	how much of that is on the user's account, see rcvbuf.c; its
  *		lock, and read without for an estimate
  * @reply_mem:	memory of replies in it; its lock, and read without for an
@@ -91,7 +91,7 @@ struct xrds_source;
  * @marks_passed: nothing but ends of streams waits, and the last reader peeked
  *		and had no room for them: poll() does not report them until
  *		there is news; sk_receive_queue.lock
- * @sources:	who has spoken to this socket; those whose stream has ended
+ * @sources:	senders to this socket; those whose stream has ended
  *		come first; sk_receive_queue.lock, as all down to @all_ended
  * @last_source: the last of them to speak
  * @nr_sources:	length of @sources
@@ -214,7 +214,7 @@ void xrds_linger_work(struct work_struct *work);
 /* Does a control message with so many bytes of content fit? */
 static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 {
-	/* of programs of 32 bits; what only aligns the next is not needed */
+	/* of programs of 32 bits; padding for the next one is not needed */
 	size_t need = m->msg_flags & MSG_CMSG_COMPAT ?
 		      sizeof(struct compat_cmsghdr) + len : CMSG_LEN(len);
 

@@ -201,7 +201,7 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 	return 0;
 }
 
-/* What was sent before goes out, and behind it the end of the stream. */
+/* Messages that were sent before go out, and behind them the end of the stream. */
 static int xrds_shutdown(struct socket *sock, int how)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
@@ -266,8 +266,8 @@ static int xrds_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 
 /* select() for writing alone has EPOLLWRBAND among its events, and would take
  * news for room. It asks for EPOLLERR, but for EPOLLHUP only when it is for
- * reading as well. poll() and epoll add both to what the program has asked for,
- * io_uring neither when it looks for the first time.
+ * reading as well. poll() and epoll add both to the program's events. io_uring
+ * adds neither when it looks for the first time.
  */
 static bool xrds_poll_room_only(const poll_table *wait)
 {
@@ -296,7 +296,7 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (xs->cong_news) {
 		mask |= EPOLLIN | EPOLLWRBAND;
-		/* who waits for space only is not told, so it stays news */
+		/* a poller for space only is not told, so it stays news */
 		if (poll_requested_events(wait) & (EPOLLIN | EPOLLWRBAND) &&
 		    !room_only)
 			xs->cong_news = false;

@@ -4,9 +4,9 @@
  * that owns the matter. Here sizes and addresses are judged, and the argument
  * is copied in and out; nothing else.
  *
- * What is new must have exactly its size when set, and find at least that much
- * room when read. What mainline RDS takes, with its sizes, is taken
- * as it does.
+ * An option of XRDS must have exactly its size when set, and at least that much
+ * space when read. An option of mainline RDS is taken with the sizes that
+ * mainline takes.
  */
 #include "conn/conn.h"
 #include "sock/dest.h"
@@ -162,7 +162,7 @@ static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
 		return -EINVAL;
 	if (copy_from_sockptr(&args, optval, sizeof(args)))
 		return -EFAULT;
-	/* it has none, whatever the key */
+	/* it has no region at all */
 	if (!xrds_sk_bound(xs))
 		return -EINVAL;
 	return xrds_mr_free(&xs->rdma, &args);
@@ -226,8 +226,8 @@ static int xrds_set_trace(struct xrds_sock *xs, sockptr_t optval,
  * @optlen: its size, bytes
  *
  * Context: process, may sleep.
- * Return: 0, -ENOPROTOOPT for an unknown option, -EINVAL for a wrong size, and
- * what xrds(7) says of each option.
+ * Return: 0, -ENOPROTOOPT for an unknown option, -EINVAL for a wrong size, and the
+ * errors of each option in xrds(7).
  */
 int xrds_setsockopt(struct socket *sock, int level, int optname,
 		    sockptr_t optval, unsigned int optlen)

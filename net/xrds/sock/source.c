@@ -19,7 +19,7 @@
 #include "upcall.h"
 #include "xrds.h"
 
-/* what clocks of two nodes, and the time a hello needs, may differ by */
+/* tolerance for the clocks of two nodes and for the way of a hello */
 #define XRDS_SOURCE_SLACK	(HZ / 10)
 
 static const struct rhashtable_params xrds_source_params = {
@@ -165,7 +165,7 @@ static void xrds_source_set(struct xrds_sock *xs, struct xrds_source *src,
 	}
 }
 
-/* A mark that is made here, for a stream whose node has forgotten it. As of what
+/* Make a mark for a stream whose node has forgotten it. As with a mark that
  * arrives, a socket that receives nothing more gets none.
  */
 static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
@@ -207,7 +207,7 @@ static bool xrds_source_stale(const struct xrds_source *src,
 /**
  * xrds_source_note - a message has come for a socket
  * @xs: socket
- * @cb: what is known of the message
+ * @cb: the message's control block
  * @reborn: conn->reborn
  *
  * Context: any, the receive queue's lock held.

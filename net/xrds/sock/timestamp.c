@@ -103,7 +103,7 @@ int xrds_timestamp_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg)
 	int ret = 0;
 	unsigned int i;
 
-	/* what is wrong ends what was asked for before, as mainline has it */
+	/* a wrong value turns all traces off, as in mainline */
 	if (arg->rx_traces > RDS_MSG_RX_DGRAM_TRACE_MAX)
 		return -EFAULT;
 	for (i = 0; i < arg->rx_traces; i++)
