@@ -44,7 +44,7 @@ register_net_sysctl_sz(struct net *net, const char *path,
 #if !XRDS_HAVE_IB_RESIZE_CQ
 struct ib_cq;
 
-/* queues of the kernel's own keep their size: who needs a larger one makes it */
+/* a queue of the kernel's own keeps its size; a larger one is made anew */
 static inline int ib_resize_cq(struct ib_cq *cq, int cqe)
 {
 	return -EOPNOTSUPP;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a namespace and a user may have, at most.
+ * The bounds of a namespace and of a user.
  *
  * A network namespace has bounds, set by its sysctls: memory of sockets,
  * destinations and messages that are not acknowledged, pinned memory, keys,
  * connections, messages that wait to be read, and attempts to connect in a
  * second. A user may have a share of the bounds of the first namespace, in all
- * namespaces together, so that none can use up what others need, nor escape by
- * making namespaces, be it of users or networks. Whoever made its socket with
+ * namespaces together, so that none can use up the share of others, nor escape by
+ * making namespaces, be it of users or networks. A socket that was made with
  * CAP_SYS_RESOURCE is bound by the namespace only.
  *
- * This is beside what the kernel limits anyway: a memory cgroup is charged for
- * payload and objects, RLIMIT_MEMLOCK bounds what a process pins, RLIMIT_NOFILE
- * its sockets. But closed sockets go on delivering, and pinned memory outlives
+ * The kernel's own limits hold as well: a memory cgroup is charged for payload
+ * and objects, RLIMIT_MEMLOCK bounds the pinned memory of a process,
+ * RLIMIT_NOFILE its sockets. But closed sockets go on delivering, and pinned memory outlives
  * its process, so neither of the latter bounds a user.
  *
- * What is over a bound is refused, with EDQUOT, and counted. What was there
- * before a bound was lowered stays. But messages that others send cannot be
- * refused to their receiver, who pays once they are there: over the bound its
+ * A request beyond a bound is refused, with EDQUOT, and counted. Objects that were
+ * there before a bound was lowered stay. But messages of others cannot be refused:
+ * they are charged to their receiver when they arrive, and over the bound its
  * sockets are congested, see rcvbuf.c.
  */
 #include <linux/capability.h>
@@ -55,9 +55,9 @@ static struct xrds_user *xrds_user_find(kuid_t uid, bool trusted)
 	return NULL;
 }
 
-/* Whoever has made a user namespace may have many ids in it, subordinate ones or
- * those of namespaces inside, and pays for all of them. But one that root has
- * made, for a container, is for users whom root tells apart by their ids.
+/* The owner of a user namespace may have many ids in it, subordinate ones or those
+ * of namespaces inside, and is charged for all of them. But in a namespace of
+ * root's, for a container, the ids are those of different users.
  */
 static kuid_t xrds_user_uid(void)
 {
@@ -178,7 +178,7 @@ static bool xrds_limit_add(atomic64_t *used, u64 n, u64 bound)
 /**
  * xrds_limit_charge - somebody wants to have something
  * @xn: namespace
- * @user: on whose account; NULL: the namespace's only
+ * @user: user to charge; NULL: the namespace only
  * @l: what
  * @n: how much, bytes or pieces
  *
@@ -200,13 +200,13 @@ refused:
 }
 
 /**
- * xrds_limit_force - somebody has something, whatever the bounds
+ * xrds_limit_force - charge without regard to the bounds
  * @xn: namespace
- * @user: on whose account, or NULL
+ * @user: user to charge, or NULL
  * @l: what
  * @n: how much, bytes or pieces
  *
- * For what was promised before.
+ * For a reservation that was charged as an estimate before.
  *
  * Context: any.
  */
@@ -221,7 +221,7 @@ void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
 /**
  * xrds_limit_uncharge - somebody has something no more
  * @xn: namespace
- * @user: on whose account it was, or NULL
+ * @user: user that was charged, or NULL
  * @l: what
  * @n: how much, bytes or pieces
  *
@@ -238,12 +238,13 @@ void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 /**
  * xrds_limit_over - has a user more than a bound allows?
  * @xn: namespace
- * @user: on whose account
- * @l: what, of what is not refused but forced
+ * @user: user
+ * @l: what; one of those that are forced and not refused
  * @quarters: more than so many quarters of the bound
  *
- * A user has when it is beyond its share, or has much of what the namespace has
- * too much of. Who has little does not suffer from others.
+ * A user is over when it is beyond its share, or when the namespace is over its
+ * bound and the user has much of that. A user with little does not suffer from
+ * others.
  *
  * Context: any.
  * Return: whether it has.
@@ -282,7 +283,7 @@ static bool xrds_rate_take(struct xrds_rate *rate, u64 per_second)
 /**
  * xrds_limit_dial - may a connection be tried now?
  * @xn: namespace
- * @user: for whom, or NULL
+ * @user: user that dials, or NULL
  *
  * Context: process.
  * Return: whether it may; otherwise it may later.
@@ -303,8 +304,8 @@ bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
  * @xn: namespace
  *
  * A quarter of the memory may be queued to be sent, and another to be read, of
- * which twice as much may come about, see rcvbuf.c. What may be pinned is for
- * RLIMIT_MEMLOCK to say, as long as it is not all there is.
+ * which twice as much may come about, see rcvbuf.c. RLIMIT_MEMLOCK
+ * bounds pinned memory; here it is bounded below all of the machine's.
  *
  * Context: process.
  */
@@ -334,18 +335,18 @@ void xrds_limit_net_init(struct xrds_net *xn)
 }
 
 /**
- * xrds_limit_sysctl - handler of a bound of what a namespace may cost the host
+ * xrds_limit_sysctl - handler of a bound that protects the host from a namespace
  * @table: knob, an unsigned int
  * @write: or read
  * @buffer: text
  * @lenp: its length
  * @ppos: position in the file
  *
- * Such bounds are for who administers the host: anybody may be the
+ * The administrator of the host sets such bounds. Any user may be the
  * administrator of a namespace of his own.
  *
  * Context: process.
- * Return: 0, -EPERM, or what proc_douintvec_minmax() says.
+ * Return: 0, -EPERM, or the result of proc_douintvec_minmax().
  */
 int xrds_limit_sysctl(XRDS_CTL_CONST struct ctl_table *table, int write,
 		      void *buffer, size_t *lenp, loff_t *ppos)

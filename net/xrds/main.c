@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module: namespaces, and what is registered at load, in this order: the
+ * The module: namespaces, and the registrations at load, in this order: the
  * objects of all namespaces, the loopback transport, the socket family, the
  * netlink family.
  *
- * A closed socket does not pin the module: unloading ends what lingers, after
- * a short time for it to get out.
+ * A closed socket does not pin the module: unloading ends sockets that linger,
+ * after a short time for their messages to get out.
  */
 #include <linux/module.h>
 #include <net/net_namespace.h>
@@ -108,7 +108,7 @@ static struct pernet_operations xrds_pernet_ops = {
 	.size	= sizeof(struct xrds_net),
 };
 
-/* Somebody else has the family: say who, and what to do about it. */
+/* Another module has the family: name it, and say how to unload it. */
 static void __init xrds_tell_owner(void)
 {
 	const char *name = "another module";
@@ -141,7 +141,7 @@ static int xrds_create_none(struct net *net, struct socket *sock, int protocol,
 	return -EAFNOSUPPORT;
 }
 
-/* Is the family free? It is not kept: who asks for a socket while there is none
+/* Is the family free? It is not kept: a program that asks for a socket meanwhile
  * waits until we are loaded.
  */
 static int __init xrds_family_free(void)

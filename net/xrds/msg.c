@@ -7,9 +7,9 @@
  * as these are cheap to get. All of it is charged to the memory cgroup of the
  * sender. Over loopback the payload may be the receiver's skb instead.
  *
- * send.c makes messages of what programs send; the kernel's own have no
- * destination. The list that a message is on has a reference, and so has who
- * posts it. With the last one go the payload, and the references on the op and
+ * send.c makes the messages of programs; the kernel's own have no destination.
+ * The list that a message is on has a reference, and so has each posting of it.
+ * With the last one go the payload, and the references on the op and
  * the destination: that may end these, so neither conn->lock (L3) nor xs->lock
  * (L4) is held then.
  */
@@ -215,7 +215,7 @@ struct xrds_msg *xrds_msg_around(struct xrds_net *xn, struct sk_buff *skb,
 /**
  * xrds_msg_from_user - make a message with a copy of a program's payload
  * @xn: namespace
- * @m: what the program sends
+ * @m: the program's message
  * @len: its length, bytes
  *
  * Context: process, may sleep.

@@ -7,8 +7,8 @@
  * reference on its destination; the lists of its connection own it from then
  * on, under conn->lock (L3), until the peer has acknowledged it. On its way in
  * it is an skb: a transport makes it, and it waits in the receive queue of its
- * socket, under that queue's lock (L5), until it is read. What else is to be
- * known of it is in its control block.
+ * socket, under that queue's lock (L5), until it is read. The other
+ * fields of it are in its control block.
  */
 #ifndef _XRDS_MSG_H
 #define _XRDS_MSG_H
@@ -23,8 +23,8 @@
 
 /* --------------------------------------------------------------- msg.c */
 
-/* What a message costs at least, in the send space of its destination and in
- * the receive buffer, both of which are in bytes of payload. The former bounds
+/* The least charge of a message, in the send space of its destination and in the
+ * receive buffer, both of which are in bytes of payload. The former bounds
  * how many may be under way to a receiver that has no room any more: each takes
  * 768 bytes of memory there, be it empty.
  */
@@ -131,7 +131,7 @@ static inline void xrds_msg_get(struct xrds_msg *msg)
  * @saddr:	source address, IPv4 mapped
  * @scope:	its scope
  * @len:	payload, bytes
- * @charge:	what it costs of the receive buffer, bytes
+ * @charge:	its charge to the receive buffer, bytes
  * @sport:	source port
  * @flags:	XRDS_F_EOS; XRDS_F_REPLY when it has come as a reply while the
  *		socket was congested, and is counted by its destination
@@ -158,8 +158,8 @@ static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)
 	return (struct xrds_skb_cb *)skb->cb;
 }
 
-/* Where a message passes on its way in: what RDS_CMSG_RXPATH_LATENCY measures
- * lies between them.
+/* Points of a message's way in. RDS_CMSG_RXPATH_LATENCY measures the times
+ * between them.
  */
 enum xrds_rx_point {
 	XRDS_RX_HDR,		/* a header that begins a message */

@@ -3,7 +3,7 @@
  * Counters, and their dump.
  *
  * Each namespace counts for itself, per CPU, in one array that is indexed by
- * enum xrds_counter; names, and what is counted, come from the same X-macro. A
+ * enum xrds_counter; names and descriptions come from the same X-macro. A
  * transport adds its own with xrds_counters_register().
  */
 #include <linux/mm.h>
@@ -11,7 +11,7 @@
 #include "xrds.h"
 
 /**
- * struct xrds_counter_text - name of a counter, and what it counts
+ * struct xrds_counter_text - name and description of a counter
  * @name:	name
  * @help:	the rest, a line
  */
@@ -49,7 +49,7 @@ static LIST_HEAD(xrds_extra);
 
 /**
  * xrds_counters_register - add counters to the dump
- * @extra: what to add; stays the caller's
+ * @extra: the counters; stay the caller's
  *
  * Context: process.
  */
@@ -63,7 +63,7 @@ EXPORT_SYMBOL_GPL(xrds_counters_register);
 
 /**
  * xrds_counters_unregister - take counters out of the dump
- * @extra: what was added; not in use any more on return
+ * @extra: the counters; not in use any more on return
  *
  * Context: process.
  */
@@ -85,7 +85,7 @@ static void xrds_counters_sum(struct xrds_net *xn, u64 *values)
 			values[i] += per_cpu_ptr(xn->counters, cpu)->v[i];
 }
 
-/* What is bounded, see limit.c */
+/* The bounded resources, see limit.c */
 static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
 			      void *arg)
 {
@@ -196,7 +196,7 @@ static int xrds_counters_extra(struct xrds_net *xn,
  * @arg: its first argument
  *
  * Context: process, may sleep.
- * Return: 0, what @fn returned, or -ENOMEM.
+ * Return: 0, the error of @fn, or -ENOMEM.
  */
 int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg)
 {

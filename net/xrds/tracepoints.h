@@ -3,16 +3,16 @@
  * Trace points, /sys/kernel/tracing/events/xrds; Documentation/tracing.rst
  * follows a message and an RDMA op through them.
  *
- *   conn_event, conn_state    what happens to a connection
+ *   conn_event, conn_state    an event of a connection, a change of its state
  *   msg_queue, _post, _done,  a message of this node: accepted, handed to the
  *   _ack, _drop               transport, done by the device, acknowledged
- *   msg_rx                    a message of a peer, and what became of it
+ *   msg_rx                    a message of a peer, and the counter of its outcome
  *   rop_new, _post, _done,    an RDMA op, and the mark that it moves
  *   rop_hwm
  *   mr_reg, mr_unreg          a memory region
  *   credit_got, credit_grant  fragments that may be sent
  *   cong_local, cong_peer     a port, ours or a peer's, and its congestion
- *   ref_get, ref_put          references, and who takes or drops them
+ *   ref_get, ref_put          references, and the code that takes or drops them
  *
  * Addresses are IPv6, those of IPv4 mapped into it. A message is found by its
  * two ends and its number, an op by its socket, its node and its identifier.

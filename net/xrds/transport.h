@@ -89,8 +89,8 @@ enum {
 };
 
 /**
- * struct xrds_closing - how far the orderly end of a connection has got, and
- *	what comes after it; all of it is the worker's
+ * struct xrds_closing - progress of the orderly end of a connection, and its
+ *	reason; all of it is the worker's
  * @kill:	the connection ends for good
  * @removed:	its device goes away
  * @idle:	it was idle
@@ -131,7 +131,7 @@ struct xrds_quiet {
  *		the next one offers the oldest version; worker, and the
  *		transport while it asks
  * @confirmed:	acknowledgment that the peer's device has taken; completions
- * @ack:	what the peer has acknowledged in its request or reply; worker
+ * @ack:	acknowledgment in the peer's request or reply; worker
  */
 struct xrds_legacy {
 	bool on;
@@ -147,7 +147,7 @@ struct xrds_legacy {
  * @node:	in xn->conns until dead
  * @key:	which
  * @xn:		namespace
- * @user:	who has it made, with a reference; NULL: its peer
+ * @user:	its creator, with a reference; NULL: the peer has asked for it
  * @list:	in xn->conn_list; xn->lock, RCU readers
  * @ref:	the table's, one for pending work, and each user's
  * @rcu:	for lookups
@@ -200,7 +200,7 @@ struct xrds_legacy {
  * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
  * @lock:	L3
  * @sendq:	not handed to the transport, oldest first; @lock
- * @bulkq:	large ones, and what must not pass them, oldest first; the
+ * @bulkq:	large ones, and those that must not pass them, oldest first; the
  *		transport may have the first in part; @lock
  * @nr_bulk:	large ones on @bulkq; @lock
  * @bulk_over:	messages with more payload are large, bytes; @lock
@@ -221,10 +221,10 @@ struct xrds_legacy {
  * @reborn:	jiffies when the peer came back without the sockets it had, 0:
  *		it has not; written by the receive path
  * @rx_next:	next sequence number expected; receive path
- * @rx_stopped:	a message was refused, and so is what follows it on this
+ * @rx_stopped:	a message was refused, and so are all that follow on this
  *		endpoint; receive path
- * @rx_ack:	what is to be acknowledged, 0: nothing; receive path, reset by
- *		the worker when there is none
+ * @rx_ack:	number to be acknowledged, 0: none; receive path, reset by the
+ *		worker without an endpoint
  * @rx_unacked_msgs: received since the last acknowledgment; receive path
  * @rx_unacked_bytes: the same in bytes
  * @rx_batch:	more messages are about to come at once; receive path
@@ -384,7 +384,7 @@ struct xrds_rdma_sock {
  * @nr_bv:	how many pieces
  * @bytes:	sum of all
  * @write:	pinned for writing
- * @mm:		whose memory it is
+ * @mm:		the process's memory
  * @xn:		namespace that it is charged to
  * @user:	and the user, with a reference
  * @work:	gives it back
@@ -417,7 +417,7 @@ struct xrds_mr_key {
  * @node:	in xn->mrs while @linked
  * @key:	which
  * @xn:		namespace
- * @user:	on whose account it is, with a reference
+ * @user:	user that is charged, with a reference
  * @rs:		owner; no reference, closing it ends the region
  * @rs_node:	in rs->mrs while @linked; rs->lock
  * @linked:	found by lookups; rs->lock
@@ -429,8 +429,8 @@ struct xrds_mr_key {
  * @offset:	where in the key's address space the memory begins
  * @write:	peers may write
  * @use_once:	ends when it was used
- * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for,
- *		whatever that takes; set by who registers or ends it
+ * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for
+ *		without bound; set where the region is made or ended
  * @lock:	loopback: guards access and @dead
  * @dead:	loopback: the key is void; @lock
  * @priv:	the transport's
@@ -468,7 +468,7 @@ enum xrds_rop_op {
  * struct xrds_rop - an RDMA op or atomic
  * @node:	in to->ops, from its issue until it leaves; rs->lock
  * @conn_node:	in conn->ops while @msg is in a queue of it; conn->lock
- * @msg:	immediate message, whose the op is; conn->lock
+ * @msg:	immediate message that the op belongs to; conn->lock
  * @notice_node: in rs->notices; rs->lock
  * @ref:	the message's, the FIFO's, the notice's
  * @rs:		socket, with a reference
@@ -485,7 +485,7 @@ enum xrds_rop_op {
  * @fence:	the immediate message waits for the op
  * @id_asked:	the program was told the identifier
  * @done:	has ended; rs->lock
- * @status:	how; before that what the transport knows of a failure
+ * @status:	how; before that the transport's verdict of a failure
  * @compare_add: operand of an atomic
  * @swap:	operand of an atomic
  * @compare_mask: mask of an atomic
@@ -523,7 +523,7 @@ struct xrds_rop {
 
 /* ----------------------------------------------------------- transport */
 
-/* mainline's number for what is not among RDS_TRANS_* */
+/* mainline's number; it is not among RDS_TRANS_* */
 enum { XRDS_TRANS_LOOP = 3 };
 
 /* xrds_transport.caps */
@@ -639,11 +639,11 @@ struct xrds_device_detail {
  *		program, in the skb that its receiver will get; it becomes
  *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the
  *		payload goes into msg->bv.
- * @direct:	with @payload: hand that of a message, and what else is known of
- *		it, to the receiver at once. Returns 0, and has consumed the
+ * @direct:	with @payload: hand that of a message, with its header, to the
+ *		receiver at once. Returns 0, and has consumed the
  *		skb; -EAGAIN: the message is to be queued. Process context.
  * @prepare:	process context, may sleep: make what xmit() will need for the
- *		message. Optional. Returns 0 or a negative errno. What it makes
+ *		message. Optional. Returns 0 or a negative errno. Its object
  *		for msg->rop is in one piece, which the core frees with the op.
  * @xmit:	post a whole message; msg->seq and msg->flags are set, but with
  *		msg->bulk it is xrds_txq_bulk_number() that sets msg->seq: to be
@@ -661,12 +661,12 @@ struct xrds_device_detail {
  * @mr_unreg:	make the key void; when it returns no peer touches the memory,
  *		for certain with mr->invalidate, else as far as the device goes
  *		by that. Process context, may sleep.
- * @describe:	fill in what RDS_INFO_IB_CONNECTIONS says of the endpoint. Called
+ * @describe:	fill in the endpoint's row of RDS_INFO_IB_CONNECTIONS. Called
  *		with tx_lock held and an endpoint that is up. Only
  *		RDS_TRANS_IB has it.
- * @detail:	fill in what the netlink family says of the endpoint. Called with
+ * @detail:	fill in the endpoint's attributes for netlink. Called with
  *		tx_lock held and an endpoint. Optional.
- * @device:	fill in what it says of the device with this number, from 0.
+ * @device:	fill in those of the device with this number, from 0.
  *		Process context, may sleep. Optional. Returns 0, -ENOENT when
  *		there are no more, -EAGAIN when the namespace does not see
  *		this one.
@@ -711,7 +711,7 @@ struct xrds_transport {
 		      struct xrds_device_detail *d);
 };
 
-/* ---------------------------------------- the API: what a transport calls */
+/* ------------------------------------------------- the API of transports */
 
 /* conn/ */
 struct xrds_conn *xrds_conn_find(struct xrds_net *xn,

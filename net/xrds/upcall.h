@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Upcalls: what connections and transports tell of to sockets and observers.
+ * Upcalls: calls from connections and transports up to sockets and observers.
  *
  * The functions are in sock/, rdma/ and diag/, above the code that calls them.
  * This is the only header of theirs that conn/, loop/ and ib/ see.

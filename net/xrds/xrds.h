@@ -84,7 +84,7 @@ struct xrds_counters {
  * @node:	xrds_counters_register()
  * @nr:		how many there are
  * @names:	their names
- * @helps:	what they count, a line each
+ * @helps:	descriptions, a line each
  * @sum:	fills in @nr values for the namespace
  */
 struct xrds_extra_counters {
@@ -97,17 +97,17 @@ struct xrds_extra_counters {
 
 /* ------------------------------------------------------------- limit.c */
 
-/* What is bounded; their counters follow XRDS_C_LIMIT_MEM in this order */
+/* Bounded resources; their counters follow XRDS_C_LIMIT_MEM in this order */
 enum xrds_limit {
-	XRDS_LIMIT_MEM,		/* bytes of sockets and what they send */
+	XRDS_LIMIT_MEM,		/* bytes of sockets and unacknowledged messages */
 	XRDS_LIMIT_PINNED,	/* bytes */
 	XRDS_LIMIT_KEYS,
 	XRDS_LIMIT_CONNS,
-	XRDS_LIMIT_RECV,	/* bytes of what waits to be read */
+	XRDS_LIMIT_RECV,	/* bytes of messages that wait to be read */
 	XRDS_LIMITS
 };
 
-/* What objects count for beside payload, about their size and the core's */
+/* Charges of objects beside payload, about their size and the kernel's */
 enum {
 	XRDS_SOCK_COST_BYTES	= 4096,
 	XRDS_DEST_COST_BYTES	= 1024,
@@ -132,7 +132,7 @@ struct xrds_rate {
  * @node:	in the table
  * @uid:	who
  * @trusted:	has CAP_SYS_RESOURCE: not bound
- * @ref:	one for each socket, and for what outlives that
+ * @ref:	one for each socket, and for objects that outlive it
  * @used:	what it has
  * @dials:	attempts to connect
  */
@@ -174,7 +174,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @dests:	destinations by struct xrds_dest_key
  * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
  * @mrs:	memory regions by struct xrds_mr_key
- * @sources:	who has spoken to a socket, by struct xrds_dest_key
+ * @sources:	senders to sockets, by struct xrds_dest_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list and @lingering
  * @socks:	all sockets, RCU readers
@@ -194,7 +194,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @cong_lock:	guards @cong_ports
  * @cong_ports:	ports of sockets that are congested
  * @exiting:	the namespace or the module is going away
- * @used:	what there is of what is bounded
+ * @used:	current usage per limit
  * @dials:	attempts to connect
  * @max:	bounds of @used; KiB for bytes
  * @max_dials:	attempts to connect in a second
@@ -208,8 +208,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @ping_enable: answer messages to port 0
  * @linger_ms:	how long a closed socket delivers, milliseconds
  * @sock_max_dests: destinations one socket may hold queues for
- * @sock_max_recv_kb: memory of what waits in one socket, beside what
- *		SO_RCVBUF allows, KiB
+ * @sock_max_recv_kb: memory of the messages that wait in one socket, beyond
+ *		SO_RCVBUF, KiB
  * @connect_timeout_ms: bound of one attempt to connect, milliseconds
  * @heartbeat_ms: longest silence on a connection, milliseconds; 0: any
  * @idle_ms:	age at which an idle connection is collected, milliseconds; 0:
@@ -299,7 +299,7 @@ struct xrds_dump;
 /**
  * struct xrds_counter_row - a counter as dumps have it
  * @name:	its name
- * @help:	what it counts, in a line
+ * @help:	description, a line
  * @value:	its value
  * @level:	it is how much there is now
  */
