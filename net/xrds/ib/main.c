@@ -43,6 +43,7 @@ static const char * const xrds_ib_counter_names[] = {
 
 static const char * const xrds_ib_counter_helps[] = {
 #define X(sym, name, ...) "" __VA_ARGS__
+#include "ib/list_counters.h"
 #undef X
 };
 
