@@ -25,6 +25,7 @@
  * here; the connection fails and destroys it.
  */
 #include <linux/moduleparam.h>
+#include <net/addrconf.h>
 #include <rdma/ib_cache.h>
 
 #include "ib/ib.h"
@@ -173,15 +174,9 @@ struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
 	return found;
 }
 
-/**
- * xrds_ib_dev_gid_in - is it of an interface of a namespace?
- * @net: namespace; others may have the same address
- * @attr: identifier, of a device that does RoCE
- *
- * Context: any.
- * Return: whether it is.
- */
-bool xrds_ib_dev_gid_in(const struct net *net, const struct ib_gid_attr *attr)
+/* Is it of an interface of this namespace? Others may have the same address. */
+static bool xrds_ib_dev_gid_in(const struct net *net,
+			       const struct ib_gid_attr *attr)
 {
 	const struct net_device *ndev;
 	bool in;
@@ -220,6 +215,72 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 	}
 	mutex_unlock(&xrds_ib_devs_lock);
 	return found;
+}
+
+static int xrds_ib_local_event(struct rdma_cm_id *id,
+			       struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+/* rdma_cm believes the scope of a link-local address, and a device of RoCE has
+ * that address in its table even while IPv6 is switched off on the interface.
+ */
+static bool xrds_ib_local_there(struct net *net, const struct in6_addr *addr,
+				u32 scope)
+{
+	const struct net_device *ndev;
+	bool there;
+
+	if (!scope)
+		return true;
+	if (!ipv6_mod_enabled())
+		return false;
+	rcu_read_lock();
+	ndev = dev_get_by_index_rcu(net, scope);
+	there = ndev && ipv6_chk_addr(net, addr, ndev, 0);
+	rcu_read_unlock();
+	return there;
+}
+
+/* Is the interface that the device found the address on in the namespace? All
+ * namespaces share the device itself, if the administrator has not said otherwise,
+ * and on Linux 7.2 one with the same address on its loopback interface is given
+ * that of the first one.
+ */
+static bool xrds_ib_local_here(const struct rdma_cm_id *id,
+			       const struct net *net)
+{
+	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
+
+	return !gid || !rdma_protocol_roce(id->device, id->port_num) ||
+	       xrds_ib_dev_gid_in(net, gid);
+}
+
+/* The connection manager knows which device has an address: an identifier
+ * that is bound to the address tells.
+ */
+static struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
+					     const struct in6_addr *addr,
+					     u32 scope)
+{
+	struct xrds_addr local = { .addr = *addr, .scope = scope };
+	struct xrds_ib_dev *ibdev = NULL;
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+
+	if (!xrds_ib_local_there(net, addr, scope))
+		return NULL;
+	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return NULL;
+	xrds_addr_build(&local, &ss);
+	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
+	    xrds_ib_local_here(id, net))
+		ibdev = xrds_ib_dev_get(id->device);
+	rdma_destroy_id(id);
+	return ibdev;
 }
 
 /**
@@ -266,6 +327,25 @@ void xrds_ib_dev_put(struct xrds_ib_dev *ibdev)
 }
 
 /**
+ * xrds_ib_local - does an RDMA device own an address?
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process.
+ * Return: 0 or -EADDRNOTAVAIL.
+ */
+int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_ib_dev *ibdev = xrds_ib_bound_dev(net, addr, scope);
+
+	if (!ibdev)
+		return -EADDRNOTAVAIL;
+	xrds_ib_dev_put(ibdev);
+	return 0;
+}
+
+/**
  * xrds_ib_dev_add_ep - tell a device of an endpoint
  * @ibdev: device
  * @ep: endpoint
@@ -301,55 +381,6 @@ void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 		ibdev->nr_eps--;
 	list_del_init(&ep->dev_node);
 	spin_unlock_bh(&ibdev->lock);
-}
-
-/**
- * xrds_ib_dev_rq - the receive queue for a new endpoint
- * @ibdev: device with shared receive queues
- * @max_bufs: most buffers of a new queue
- * @window: buffers of a new queue for each endpoint
- *
- * Context: process.
- * Return: the queue with a reference, or an ERR_PTR().
- */
-struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
-				  u32 window)
-{
-	struct xrds_ib_rq *rq;
-
-	mutex_lock(&ibdev->rq_lock);
-	rq = ibdev->rq;
-	if (READ_ONCE(ibdev->removed))
-		rq = ERR_PTR(-ENODEV);
-	else if (!rq)
-		rq = xrds_ib_rq_create(ibdev, true, max_bufs, window);
-	if (!IS_ERR(rq)) {
-		ibdev->rq = rq;
-		xrds_ib_rq_hold(rq);
-	}
-	mutex_unlock(&ibdev->rq_lock);
-	return rq;
-}
-
-/**
- * xrds_ib_dev_retire_rq - let new endpoints have another receive queue
- * @ibdev: device
- * @rq: the queue that is worn out; the caller has a reference
- *
- * Context: process.
- */
-void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq)
-{
-	bool retired = false;
-
-	mutex_lock(&ibdev->rq_lock);
-	if (ibdev->rq == rq) {
-		ibdev->rq = NULL;
-		retired = true;
-	}
-	mutex_unlock(&ibdev->rq_lock);
-	if (retired)
-		xrds_ib_rq_put(rq);
 }
 
 static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,

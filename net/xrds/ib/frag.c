@@ -36,7 +36,6 @@
  * All of it runs under conn->tx_lock. It must never wait, and never allocate.
  */
 #include "ib/ib.h"
-#include "tracepoints.h"
 
 enum {
 	/* fragments of a large message under way */
@@ -89,29 +88,6 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_part *part,
 		}
 	}
 	return 0;
-}
-
-/**
- * xrds_ib_spend - use one credit, return as many as one header can
- * @ep: endpoint
- * @grant: what can be granted; less what is
- *
- * Context: any, conn->tx_lock held.
- * Return: what goes into the header.
- */
-u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
-{
-	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
-
-	if (!xrds_ib_ep_xrds(ep))
-		return 0;
-	*grant -= n;
-	ep->tx.credits--;
-	WRITE_ONCE(ep->tx.granted, ep->tx.granted + n);
-	if (n)
-		trace_xrds_credit_grant(ep->conn, n, ep->tx.granted -
-					READ_ONCE(ep->rx.received));
-	return n;
 }
 
 /**

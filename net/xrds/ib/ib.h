@@ -123,7 +123,13 @@ DECLARE_PER_CPU(struct xrds_ib_counters, xrds_ib_dev_counters);
 
 extern struct xrds_transport xrds_ib_transport;
 extern struct workqueue_struct *xrds_ib_wq;
-struct xrds_ib_net *xrds_ib_net(const struct net *net);
+extern unsigned int xrds_ib_net_id;
+
+/* It lives as long as the namespace and the module. */
+static inline struct xrds_ib_net *xrds_ib_net(const struct net *net)
+{
+	return net_generic(net, xrds_ib_net_id);
+}
 
 static inline void xrds_ib_count(struct xrds_ib_net *xin,
 				 enum xrds_ib_counter c)
@@ -136,6 +142,11 @@ static inline void xrds_ib_count_add(struct xrds_ib_net *xin,
 {
 	this_cpu_add(xin->counters->v[c], n);
 }
+
+/* ------------------------------------------------------------- sysctl.c */
+
+int xrds_ib_sysctl_init(struct xrds_ib_net *xin);
+void xrds_ib_sysctl_exit(struct xrds_ib_net *xin);
 
 /* ---------------------------------------------------------- ib_dev.c */
 
@@ -187,13 +198,13 @@ void xrds_ib_dev_exit(void);
 struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev);
 struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
 				    const struct in6_addr *addr, u32 scope);
+int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);
 void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
 				  u32 window);
-bool xrds_ib_dev_gid_in(const struct net *net, const struct ib_gid_attr *attr);
 void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq);
 int xrds_ib_device(const struct net *net, unsigned int nr,
 		   struct xrds_device_detail *d);
@@ -643,9 +654,6 @@ int xrds_ib_start(struct xrds_conn *conn);
 
 int xrds_ib_enter(struct net *net);
 void xrds_ib_leave(struct net *net);
-struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
-				      const struct in6_addr *addr, u32 scope);
-int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);
 
 /* ----------------------------------------------------------- ib_id.c */
 

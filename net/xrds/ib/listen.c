@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Listeners of the connection manager, and which device has an address.
+ * Listeners of the connection manager.
  *
  * Two identifiers listen in a namespace, one for each address family. Requests
  * that come go to ib_cm.c.
@@ -8,9 +8,6 @@
  * Identifiers hold a reference on their namespace, so a listener would keep a
  * namespace from ever ending. The first one, which stays, always has listeners;
  * others have them for as long as a socket is bound there.
- *
- * Which device has an address is for the connection manager to say as well: an
- * identifier that is bound to the address knows.
  */
 #include <net/addrconf.h>
 
@@ -19,8 +16,6 @@
 enum {
 	XRDS_IB_BACKLOG		= 128,
 };
-
-/* ------------------------------------------------------------- listeners */
 
 static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 {
@@ -127,96 +122,4 @@ void xrds_ib_leave(struct net *net)
 	if (!--xin->listen_users)
 		xrds_ib_unlisten(xin);
 	mutex_unlock(&xin->listen_lock);
-}
-
-/* ------------------------------------------------------ local addresses */
-
-static int xrds_ib_local_event(struct rdma_cm_id *id,
-			       struct rdma_cm_event *event)
-{
-	return 0;
-}
-
-/* rdma_cm believes the scope of a link-local address, and a device of RoCE has
- * that address in its table even while IPv6 is switched off on the interface.
- */
-static bool xrds_ib_local_there(struct net *net, const struct in6_addr *addr,
-				u32 scope)
-{
-	const struct net_device *ndev;
-	bool there;
-
-	if (!scope)
-		return true;
-	if (!ipv6_mod_enabled())
-		return false;
-	rcu_read_lock();
-	ndev = dev_get_by_index_rcu(net, scope);
-	there = ndev && ipv6_chk_addr(net, addr, ndev, 0);
-	rcu_read_unlock();
-	return there;
-}
-
-/* Is the interface that the device found the address on in the namespace? All
- * namespaces share the device itself, if the administrator has not said otherwise,
- * and on Linux 7.2 one with the same address on its loopback interface is given
- * that of the first one.
- */
-static bool xrds_ib_local_here(const struct rdma_cm_id *id,
-			       const struct net *net)
-{
-	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
-
-	return !gid || !rdma_protocol_roce(id->device, id->port_num) ||
-	       xrds_ib_dev_gid_in(net, gid);
-}
-
-/**
- * xrds_ib_bound_dev - the device that an address is bound to
- * @net: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface index of a link-local address, else 0
- *
- * Context: process, may sleep.
- * Return: the device with a reference, or NULL.
- */
-struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
-				      const struct in6_addr *addr, u32 scope)
-{
-	struct xrds_addr local = { .addr = *addr, .scope = scope };
-	struct xrds_ib_dev *ibdev = NULL;
-	struct sockaddr_storage ss;
-	struct rdma_cm_id *id;
-
-	if (!xrds_ib_local_there(net, addr, scope))
-		return NULL;
-	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
-			    IB_QPT_RC);
-	if (IS_ERR(id))
-		return NULL;
-	xrds_addr_build(&local, &ss);
-	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
-	    xrds_ib_local_here(id, net))
-		ibdev = xrds_ib_dev_get(id->device);
-	rdma_destroy_id(id);
-	return ibdev;
-}
-
-/**
- * xrds_ib_local - does an RDMA device own an address?
- * @net: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface index of a link-local address, else 0
- *
- * Context: process.
- * Return: 0 or -EADDRNOTAVAIL.
- */
-int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
-{
-	struct xrds_ib_dev *ibdev = xrds_ib_bound_dev(net, addr, scope);
-
-	if (!ibdev)
-		return -EADDRNOTAVAIL;
-	xrds_ib_dev_put(ibdev);
-	return 0;
 }

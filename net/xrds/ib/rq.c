@@ -707,3 +707,52 @@ void xrds_ib_rq_put(struct xrds_ib_rq *rq)
 	if (refcount_dec_and_test(&rq->ref))
 		xrds_ib_rq_destroy(rq);
 }
+
+/**
+ * xrds_ib_dev_rq - the receive queue for a new endpoint
+ * @ibdev: device with shared receive queues
+ * @max_bufs: most buffers of a new queue
+ * @window: buffers of a new queue for each endpoint
+ *
+ * Context: process.
+ * Return: the queue with a reference, or an ERR_PTR().
+ */
+struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
+				  u32 window)
+{
+	struct xrds_ib_rq *rq;
+
+	mutex_lock(&ibdev->rq_lock);
+	rq = ibdev->rq;
+	if (READ_ONCE(ibdev->removed))
+		rq = ERR_PTR(-ENODEV);
+	else if (!rq)
+		rq = xrds_ib_rq_create(ibdev, true, max_bufs, window);
+	if (!IS_ERR(rq)) {
+		ibdev->rq = rq;
+		xrds_ib_rq_hold(rq);
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	return rq;
+}
+
+/**
+ * xrds_ib_dev_retire_rq - let new endpoints have another receive queue
+ * @ibdev: device
+ * @rq: the queue that is worn out; the caller has a reference
+ *
+ * Context: process.
+ */
+void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq)
+{
+	bool retired = false;
+
+	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq == rq) {
+		ibdev->rq = NULL;
+		retired = true;
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	if (retired)
+		xrds_ib_rq_put(rq);
+}

@@ -28,43 +28,6 @@
 #include "ib/ib.h"
 #include "tracepoints.h"
 
-/**
- * xrds_ib_grantable - credits that can be granted now
- * @ep: endpoint
- *
- * Context: any, conn->tx_lock held.
- * Return: how many.
- */
-u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
-{
-	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
-	u32 room = xrds_ib_rq_room(ep->rq, ep->tx.window);
-
-	return room > outstanding ? room - outstanding : 0;
-}
-
-/**
- * xrds_ib_can_send - is there a slot and a credit for one more SEND?
- * @ep: endpoint
- * @grant: credits that it grants
- *
- * Context: any, conn->tx_lock held.
- * Return: whether there is.
- */
-bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-
-	if (tx->used == tx->nr) {
-		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
-		return false;
-	}
-	if (!xrds_ib_ep_xrds(ep) || tx->credits > 1 || (tx->credits && grant))
-		return true;
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
-	return false;
-}
-
 /* ------------------------------------------------------------- control */
 
 static bool xrds_ib_ctl_full(const struct xrds_ib_tx *tx)

@@ -307,6 +307,68 @@ void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 				      DMA_TO_DEVICE);
 }
 
+/* -------------------------------------------------------------- credits */
+
+/**
+ * xrds_ib_grantable - credits that can be granted now
+ * @ep: endpoint
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: how many.
+ */
+u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
+{
+	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
+	u32 room = xrds_ib_rq_room(ep->rq, ep->tx.window);
+
+	return room > outstanding ? room - outstanding : 0;
+}
+
+/**
+ * xrds_ib_can_send - is there a slot and a credit for one more SEND?
+ * @ep: endpoint
+ * @grant: credits that it grants
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: whether there is.
+ */
+bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->used == tx->nr) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
+		return false;
+	}
+	if (!xrds_ib_ep_xrds(ep) || tx->credits > 1 || (tx->credits && grant))
+		return true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
+	return false;
+}
+
+/**
+ * xrds_ib_spend - use one credit, return as many as one header can
+ * @ep: endpoint
+ * @grant: what can be granted; less what is
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: what goes into the header.
+ */
+u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
+{
+	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
+
+	if (!xrds_ib_ep_xrds(ep))
+		return 0;
+	*grant -= n;
+	ep->tx.credits--;
+	WRITE_ONCE(ep->tx.granted, ep->tx.granted + n);
+	if (n)
+		trace_xrds_credit_grant(ep->conn, n, ep->tx.granted -
+					READ_ONCE(ep->rx.received));
+	return n;
+}
+
 /* ---------------------------------------------------------------- watch */
 
 /* Context: completions, or the drain of a dead endpoint */

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What an endpoint reports to its connection.
+ */
+#include "ib/ib.h"
+
+/**
+ * xrds_ib_ep_fail - report that an endpoint must end
+ * @ep: endpoint
+ * @ev: XRDS_EV_ERROR or XRDS_EV_REMOVED
+ * @error: reason, negative errno
+ *
+ * The first error counts.
+ *
+ * Context: any, without conn->lock.
+ */
+void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
+{
+	if (ev == XRDS_EV_ERROR &&
+	    (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED,
+						     &ep->once)))
+		return;
+	xrds_conn_ep_event(ep->conn, ep->gen, ev, error);
+}
+
+/**
+ * xrds_ib_ep_wire_error - report that the peer broke the protocol
+ * @ep: endpoint
+ * @err: how
+ *
+ * Context: any, without conn->lock.
+ */
+void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err)
+{
+	if (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED, &ep->once))
+		return;
+	xrds_conn_wire_error(ep->conn, ep->gen, err);
+}
+
+/**
+ * xrds_ib_ep_not_half_open - the peer has said hello, or never will
+ * @ep: endpoint
+ *
+ * Context: any.
+ */
+void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep)
+{
+	if (test_and_clear_bit(XRDS_IB_HALF_OPEN, &ep->once))
+		atomic_dec(&ep->xin->half_open);
+}
+
+/**
+ * xrds_ib_wc_errno - what a failed completion means
+ * @wc: completion
+ *
+ * Context: any.
+ * Return: negative errno.
+ */
+int xrds_ib_wc_errno(const struct ib_wc *wc)
+{
+	switch (wc->status) {
+	case IB_WC_RETRY_EXC_ERR:
+	case IB_WC_RESP_TIMEOUT_ERR:
+		return -ETIMEDOUT;
+	case IB_WC_WR_FLUSH_ERR:
+		return -ECONNRESET;
+	case IB_WC_RNR_RETRY_EXC_ERR:
+		return -ENOBUFS;
+	case IB_WC_REM_INV_REQ_ERR:
+	case IB_WC_REM_ACCESS_ERR:
+	case IB_WC_REM_OP_ERR:
+	case IB_WC_REM_ABORT_ERR:
+		return -EREMOTEIO;
+	default:
+		return -EIO;
+	}
+}
+
+/**
+ * xrds_ib_cq_free - free a completion queue that is polled in softirq context
+ * @cq: completion queue without queue pair
+ *
+ * ib_free_cq() waits until the poller says that it is done, but it says so
+ * before it arms the queue for the last time. That is in softirq context, so a
+ * grace period is behind it; nothing starts the poller again meanwhile.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_cq_free(struct ib_cq *cq)
+{
+	irq_poll_disable(&cq->iop);
+	synchronize_rcu_expedited();
+	irq_poll_enable(&cq->iop);
+	ib_free_cq(cq);
+}
