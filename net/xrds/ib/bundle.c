@@ -43,21 +43,6 @@ err_count:
 }
 
 /**
- * xrds_ib_bundle_free - the memory of a bundle is not needed any more
- * @ep: endpoint
- * @slot: its slot
- *
- * Context: any, conn->tx_lock held.
- */
-void xrds_ib_bundle_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
-{
-	ib_dma_unmap_page(ep->ibdev->dev, slot->sge[1].addr, PAGE_SIZE,
-			  DMA_TO_DEVICE);
-	__free_page(slot->bundle);
-	slot->bundle = NULL;
-}
-
-/**
  * xrds_ib_bundle_wanted - should a message take others with it?
  * @ep: endpoint
  * @msg: message

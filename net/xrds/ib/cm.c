@@ -469,8 +469,7 @@ static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
 		return ERR_PTR(-ENOSPC);
 	}
-	conn = xrds_conn_get_for(xn, NULL, key, &xrds_ib_transport,
-				 GFP_KERNEL);
+	conn = xrds_conn_get_for(xn, NULL, key, xin->transport, GFP_KERNEL);
 	if (IS_ERR(conn))
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
 	return conn;

@@ -24,96 +24,40 @@
  * in between reports RDMA_CM_EVENT_DEVICE_REMOVAL and does not find the device
  * here; the connection fails and destroys it.
  */
-#include <linux/moduleparam.h>
 #include <net/addrconf.h>
 #include <rdma/ib_cache.h>
 
 #include "ib/ib.h"
 
-static bool xrds_ib_use_srq = true;
-module_param_named(srq, xrds_ib_use_srq, bool, 0444);
-MODULE_PARM_DESC(srq, "Share one receive queue per device where possible (default Y)");
-
 static DEFINE_MUTEX(xrds_ib_devs_lock);
 static LIST_HEAD(xrds_ib_devs);
 
-static struct ib_client xrds_ib_client;
-
-/* With drivers on rdmavt a peer that a queue pair of the kernel is connected to
- * reaches all memory of the kernel, by the key 0; and a key that is made void
- * while a write is under way goes on to be good for the rest of it. They copy
- * data by kernel addresses, which nobody else does but soft-RoCE.
+/**
+ * xrds_ib_dev_publish - let endpoints and regions find a device
+ * @ibdev: device
+ *
+ * Context: process.
  */
-static bool xrds_ib_dev_guards(struct ib_device *dev)
+void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev)
 {
-	return !ib_uses_virt_dma(dev) || dev->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
-/* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
-static bool xrds_ib_dev_usable(struct ib_device *dev)
-{
-	return dev->node_type == RDMA_NODE_IB_CA && xrds_ib_dev_guards(dev) &&
-	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
-	       dev->attrs.max_recv_sge >= 1;
-}
-
-/* Soft-RoCE counts the reads under way, and lets a fence wait until there are
- * none. When it has lost a packet it begins again with the oldest work request
- * that is not acknowledged; if that has a fence, and a read behind it was under
- * way as well, the fence waits for a read that waits for the fence. No timer
- * runs then, and no error comes.
- */
-static bool xrds_ib_dev_fences(const struct ib_device *dev)
-{
-	return dev->ops.driver_id != RDMA_DRIVER_RXE;
-}
-
-static int xrds_ib_dev_add(struct ib_device *dev)
-{
-	struct xrds_ib_dev *ibdev;
-	int ret;
-
-	if (!xrds_ib_dev_usable(dev))
-		return -EOPNOTSUPP;
-
-	ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
-	if (!ibdev)
-		return -ENOMEM;
-	ibdev->dev = dev;
-	refcount_set(&ibdev->ref, 1);
-	init_completion(&ibdev->gone);
-	spin_lock_init(&ibdev->lock);
-	INIT_LIST_HEAD(&ibdev->eps);
-	INIT_LIST_HEAD(&ibdev->mrs);
-	xrds_ib_regq_init(&ibdev->regq);
-	xrds_ib_pool_init(&ibdev->pool);
-	mutex_init(&ibdev->rq_lock);
-	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
-			dev->attrs.max_srq_wr > 0 &&
-			dev->attrs.max_srq_sge > 0;
-
-	ibdev->fences = xrds_ib_dev_fences(dev);
-	ibdev->pd = ib_alloc_pd(dev, 0);
-	if (IS_ERR(ibdev->pd)) {
-		ret = PTR_ERR(ibdev->pd);
-		kfree(ibdev);
-		return ret;
-	}
-
-	ib_set_client_data(dev, &xrds_ib_client, ibdev);
 	mutex_lock(&xrds_ib_devs_lock);
 	list_add_tail(&ibdev->node, &xrds_ib_devs);
 	mutex_unlock(&xrds_ib_devs_lock);
-	return 0;
 }
 
-static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
+/**
+ * xrds_ib_dev_make_dead - a device is being removed: tell its endpoints
+ * @ibdev: device
+ *
+ * When it returns no endpoint finds the device, and none has it that was not
+ * told.
+ *
+ * Context: process.
+ */
+void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 {
-	struct xrds_ib_dev *ibdev = data;
-	struct xrds_ib_rq *rq;
 	struct xrds_ib_ep *ep;
 
-	/* make_dead */
 	mutex_lock(&xrds_ib_devs_lock);
 	list_del(&ibdev->node);
 	mutex_unlock(&xrds_ib_devs_lock);
@@ -123,32 +67,7 @@ static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
 	list_for_each_entry(ep, &ibdev->eps, dev_node)
 		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
 	spin_unlock_bh(&ibdev->lock);
-
-	/* after this xrds_ib_dev_rq() sees that the device is removed */
-	mutex_lock(&ibdev->rq_lock);
-	rq = ibdev->rq;
-	ibdev->rq = NULL;
-	mutex_unlock(&ibdev->rq_lock);
-	if (rq)
-		xrds_ib_rq_put(rq);
-
-	/* drain */
-	xrds_ib_mr_remove_all(ibdev);
-	xrds_ib_dev_put(ibdev);
-	wait_for_completion(&ibdev->gone);
-
-	/* destroy: the last reference has gone, and no new one can come */
-	xrds_ib_regq_exit(&ibdev->regq);
-	xrds_ib_pool_exit(&ibdev->pool);
-	ib_dealloc_pd(ibdev->pd);
-	kfree(ibdev);
 }
-
-static struct ib_client xrds_ib_client = {
-	.name	= "xrds",
-	.add	= xrds_ib_dev_add,
-	.remove	= xrds_ib_dev_remove,
-};
 
 /**
  * xrds_ib_dev_get - the transport's view of a device
@@ -446,25 +365,4 @@ int xrds_ib_device(const struct net *net, unsigned int nr,
 	}
 	mutex_unlock(&xrds_ib_devs_lock);
 	return ret;
-}
-
-/**
- * xrds_ib_dev_init - learn of all devices, now and later
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_ib_dev_init(void)
-{
-	return ib_register_client(&xrds_ib_client);
-}
-
-/**
- * xrds_ib_dev_exit - forget all devices
- *
- * Context: process, when no endpoint is left.
- */
-void xrds_ib_dev_exit(void)
-{
-	ib_unregister_client(&xrds_ib_client);
 }

@@ -113,10 +113,12 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	struct xrds_ib_rq *rq;
 	int ret;
 
-	rq = ibdev->shared ?
-	     xrds_ib_dev_rq(ibdev, READ_ONCE(first->max_recv_wr),
-			    READ_ONCE(first->recv_window)) :
-	     xrds_ib_rq_create(ibdev, false, window, window);
+	if (ibdev->shared)
+		rq = xrds_ib_rq_get_shared(ibdev, &xrds_ib_recv_ops,
+					   READ_ONCE(first->max_recv_wr),
+					   READ_ONCE(first->recv_window));
+	else
+		rq = xrds_ib_rq_create(ibdev, &xrds_ib_recv_ops, window);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ep->rq = rq;

@@ -75,6 +75,7 @@ struct xrds_ib_counters {
 /**
  * struct xrds_ib_net - the transport's state of one network namespace
  * @net:	the namespace
+ * @transport:	this transport
  * @listen_lock: held by those who come to listen or go
  * @listen:	listeners for IPv4 and IPv6, NULL where there is none;
  *		@listen_lock
@@ -97,6 +98,7 @@ struct xrds_ib_counters {
  */
 struct xrds_ib_net {
 	struct net *net;
+	const struct xrds_transport *transport;
 	struct mutex listen_lock;	/* listen, listen_users */
 	struct rdma_cm_id *listen[2];
 	unsigned int listen_users;
@@ -121,7 +123,6 @@ struct xrds_ib_net {
  */
 DECLARE_PER_CPU(struct xrds_ib_counters, xrds_ib_dev_counters);
 
-extern struct xrds_transport xrds_ib_transport;
 extern struct workqueue_struct *xrds_ib_wq;
 extern unsigned int xrds_ib_net_id;
 
@@ -193,8 +194,8 @@ struct xrds_ib_dev {
 	struct xrds_ib_pool pool;
 };
 
-int xrds_ib_dev_init(void);
-void xrds_ib_dev_exit(void);
+void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev);
+void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev);
 struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev);
 struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
 				    const struct in6_addr *addr, u32 scope);
@@ -203,9 +204,6 @@ void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
-struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
-				  u32 window);
-void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq);
 int xrds_ib_device(const struct net *net, unsigned int nr,
 		   struct xrds_device_detail *d);
 
@@ -272,8 +270,20 @@ struct xrds_ib_buf {
 };
 
 /**
+ * struct xrds_ib_rq_ops - what a receive queue tells the receive path
+ * @done:	a buffer has completed; it goes back with xrds_ib_rq_return()
+ * @grant:	there are buffers for credits that an endpoint had to withhold;
+ *		called with rq->ep_lock held
+ */
+struct xrds_ib_rq_ops {
+	void (*done)(struct ib_cq *cq, struct ib_wc *wc);
+	void (*grant)(struct xrds_ib_ep *ep);
+};
+
+/**
  * struct xrds_ib_rq - a queue of receive buffers
  * @ref:	one for each endpoint, one for ibdev->rq
+ * @ops:	the receive path
  * @ibdev:	device, with a reference
  * @srq:	shared receive queue, or NULL
  * @qp:		the queue pair it belongs to, if not shared; set before the
@@ -307,6 +317,7 @@ struct xrds_ib_buf {
  */
 struct xrds_ib_rq {
 	refcount_t ref;
+	const struct xrds_ib_rq_ops *ops;
 	struct xrds_ib_dev *ibdev;
 	struct ib_srq *srq;
 	struct ib_qp *qp;
@@ -336,9 +347,12 @@ struct xrds_ib_rq {
 	bool stopped;
 };
 
-struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
-				     u32 max_bufs, u32 window);
-void xrds_ib_rq_hold(struct xrds_ib_rq *rq);
+struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev,
+				     const struct xrds_ib_rq_ops *ops,
+				     u32 window);
+struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
+					 const struct xrds_ib_rq_ops *ops,
+					 u32 max_bufs, u32 window);
 void xrds_ib_rq_put(struct xrds_ib_rq *rq);
 void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
@@ -703,7 +717,6 @@ void xrds_ib_slots_free(struct xrds_ib_ep *ep);
 bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
 			   const struct xrds_msg *msg);
 bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg);
-void xrds_ib_bundle_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
 
 /* --------------------------------------------------------- ib_part.c */
 
@@ -763,6 +776,6 @@ void xrds_ib_classic_sent(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
 int xrds_ib_recv_init(struct xrds_ib_ep *ep);
 int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep);
 void xrds_ib_recv_free(struct xrds_ib_ep *ep);
-void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+extern const struct xrds_ib_rq_ops xrds_ib_recv_ops;
 
 #endif /* _XRDS_IB_H */

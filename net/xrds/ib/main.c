@@ -18,6 +18,7 @@
 
 unsigned int xrds_ib_net_id;
 struct workqueue_struct *xrds_ib_wq;
+static struct xrds_transport xrds_ib_transport;
 DEFINE_PER_CPU(struct xrds_ib_counters, xrds_ib_dev_counters);
 
 /* ------------------------------------------------------------- counters */
@@ -59,6 +60,112 @@ static struct xrds_extra_counters xrds_ib_counters = {
 	.sum	= xrds_ib_counters_sum,
 };
 
+/* -------------------------------------------------------------- devices */
+
+static bool xrds_ib_use_srq = true;
+module_param_named(srq, xrds_ib_use_srq, bool, 0444);
+MODULE_PARM_DESC(srq, "Share one receive queue per device where possible (default Y)");
+
+static struct ib_client xrds_ib_client;
+
+/* With drivers on rdmavt a peer that a queue pair of the kernel is connected to
+ * reaches all memory of the kernel, by the key 0; and a key that is made void
+ * while a write is under way goes on to be good for the rest of it. They copy
+ * data by kernel addresses, which nobody else does but soft-RoCE.
+ */
+static bool xrds_ib_dev_guards(struct ib_device *dev)
+{
+	return !ib_uses_virt_dma(dev) || dev->ops.driver_id == RDMA_DRIVER_RXE;
+}
+
+/* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
+static bool xrds_ib_dev_usable(struct ib_device *dev)
+{
+	return dev->node_type == RDMA_NODE_IB_CA && xrds_ib_dev_guards(dev) &&
+	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
+	       dev->attrs.max_recv_sge >= 1;
+}
+
+/* Soft-RoCE counts the reads under way, and lets a fence wait until there are
+ * none. When it has lost a packet it begins again with the oldest work request
+ * that is not acknowledged; if that has a fence, and a read behind it was under
+ * way as well, the fence waits for a read that waits for the fence. No timer
+ * runs then, and no error comes.
+ */
+static bool xrds_ib_dev_fences(const struct ib_device *dev)
+{
+	return dev->ops.driver_id != RDMA_DRIVER_RXE;
+}
+
+static int xrds_ib_dev_add(struct ib_device *dev)
+{
+	struct xrds_ib_dev *ibdev;
+	int ret;
+
+	if (!xrds_ib_dev_usable(dev))
+		return -EOPNOTSUPP;
+
+	ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
+	if (!ibdev)
+		return -ENOMEM;
+	ibdev->dev = dev;
+	refcount_set(&ibdev->ref, 1);
+	init_completion(&ibdev->gone);
+	spin_lock_init(&ibdev->lock);
+	INIT_LIST_HEAD(&ibdev->eps);
+	INIT_LIST_HEAD(&ibdev->mrs);
+	xrds_ib_regq_init(&ibdev->regq);
+	xrds_ib_pool_init(&ibdev->pool);
+	mutex_init(&ibdev->rq_lock);
+	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
+			dev->attrs.max_srq_wr > 0 &&
+			dev->attrs.max_srq_sge > 0;
+
+	ibdev->fences = xrds_ib_dev_fences(dev);
+	ibdev->pd = ib_alloc_pd(dev, 0);
+	if (IS_ERR(ibdev->pd)) {
+		ret = PTR_ERR(ibdev->pd);
+		kfree(ibdev);
+		return ret;
+	}
+
+	ib_set_client_data(dev, &xrds_ib_client, ibdev);
+	xrds_ib_dev_publish(ibdev);
+	return 0;
+}
+
+static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
+{
+	struct xrds_ib_dev *ibdev = data;
+	struct xrds_ib_rq *rq;
+
+	xrds_ib_dev_make_dead(ibdev);
+	/* after this xrds_ib_rq_get_shared() sees that the device is removed */
+	mutex_lock(&ibdev->rq_lock);
+	rq = ibdev->rq;
+	ibdev->rq = NULL;
+	mutex_unlock(&ibdev->rq_lock);
+	if (rq)
+		xrds_ib_rq_put(rq);
+
+	/* drain */
+	xrds_ib_mr_remove_all(ibdev);
+	xrds_ib_dev_put(ibdev);
+	wait_for_completion(&ibdev->gone);
+
+	/* destroy: the last reference has gone, and no new one can come */
+	xrds_ib_regq_exit(&ibdev->regq);
+	xrds_ib_pool_exit(&ibdev->pool);
+	ib_dealloc_pd(ibdev->pd);
+	kfree(ibdev);
+}
+
+static struct ib_client xrds_ib_client = {
+	.name	= "xrds",
+	.add	= xrds_ib_dev_add,
+	.remove	= xrds_ib_dev_remove,
+};
+
 /* ------------------------------------------------------------ namespace */
 
 static int __net_init xrds_ib_net_init(struct net *net)
@@ -67,6 +174,7 @@ static int __net_init xrds_ib_net_init(struct net *net)
 	int ret;
 
 	xin->net = net;
+	xin->transport = &xrds_ib_transport;
 	mutex_init(&xin->listen_lock);
 	xin->counters = alloc_percpu(struct xrds_ib_counters);
 	if (!xin->counters)
@@ -110,7 +218,7 @@ static struct pernet_operations xrds_ib_net_ops = {
 
 /* --------------------------------------------------------------- module */
 
-struct xrds_transport xrds_ib_transport = {
+static struct xrds_transport xrds_ib_transport = {
 	.name		= "infiniband",
 	.owner		= THIS_MODULE,
 	.type		= RDS_TRANS_IB,
@@ -147,7 +255,7 @@ static int __init xrds_ib_init(void)
 	ret = xrds_ib_id_init();
 	if (ret)
 		goto err_wq;
-	ret = xrds_ib_dev_init();
+	ret = ib_register_client(&xrds_ib_client);
 	if (ret)
 		goto err_id;
 	ret = register_pernet_subsys(&xrds_ib_net_ops);
@@ -158,7 +266,7 @@ static int __init xrds_ib_init(void)
 	return 0;
 
 err_dev:
-	xrds_ib_dev_exit();
+	ib_unregister_client(&xrds_ib_client);
 err_id:
 	xrds_ib_id_exit();
 err_wq:
@@ -173,7 +281,7 @@ static void __exit xrds_ib_exit(void)
 	xrds_conn_end_transport(&xrds_ib_transport);
 	unregister_pernet_subsys(&xrds_ib_net_ops);
 	xrds_ib_id_exit();
-	xrds_ib_dev_exit();
+	ib_unregister_client(&xrds_ib_client);
 	destroy_workqueue(xrds_ib_wq);
 }
 

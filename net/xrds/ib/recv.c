@@ -395,14 +395,8 @@ static void xrds_ib_recv_violation(struct xrds_ib_ep *ep,
 	xrds_ib_ep_wire_error(ep, err);
 }
 
-/**
- * xrds_ib_recv_done - a receive buffer has completed
- * @cq: completion queue of the endpoint
- * @wc: completion
- *
- * Context: completions.
- */
-void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+/* A buffer of the receive queue has completed. */
+static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct xrds_ib_buf *buf = container_of(wc->wr_cqe, struct xrds_ib_buf,
 					       cqe);
@@ -444,6 +438,16 @@ void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
 	xrds_ib_send_update(ep, !ep->rx.ack_only);
 }
+
+static void xrds_ib_recv_grant(struct xrds_ib_ep *ep)
+{
+	xrds_ib_send_update(ep, true);
+}
+
+const struct xrds_ib_rq_ops xrds_ib_recv_ops = {
+	.done	= xrds_ib_recv_done,
+	.grant	= xrds_ib_recv_grant,
+};
 
 /* The first message of a classic peer, in the buffer for it */
 static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,

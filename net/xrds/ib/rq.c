@@ -171,7 +171,7 @@ static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
 	if (!buf)
 		return NULL;
 	buf->rq = rq;
-	buf->cqe.done = xrds_ib_recv_done;
+	buf->cqe.done = rq->ops->done;
 	buf->wr.wr_cqe = &buf->cqe;
 	buf->wr.sg_list = &buf->sge;
 	buf->wr.num_sge = 1;
@@ -267,7 +267,7 @@ static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 		return;
 	mutex_lock(&rq->ep_lock);
 	list_for_each_entry(ep, &rq->eps, rq_node)
-		xrds_ib_send_update(ep, true);
+		rq->ops->grant(ep);
 	mutex_unlock(&rq->ep_lock);
 }
 
@@ -508,6 +508,25 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	return READ_ONCE(rq->nr_posted) || READ_ONCE(rq->stopped) ? 0 : -ENOMEM;
 }
 
+/* New endpoints get another queue than this one, which is worn out. The caller
+ * has a reference on it.
+ */
+static void xrds_ib_rq_retire(struct xrds_ib_rq *rq)
+{
+	struct xrds_ib_dev *ibdev = rq->ibdev;
+	bool retired = false;
+
+	xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
+	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq == rq) {
+		ibdev->rq = NULL;
+		retired = true;
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	if (retired)
+		xrds_ib_rq_put(rq);
+}
+
 /**
  * xrds_ib_rq_detach - an endpoint grants nothing more
  * @rq: receive queue
@@ -532,10 +551,8 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	mutex_unlock(&rq->ep_lock);
 
 	if (rq->srq) {
-		if (last && READ_ONCE(rq->nr_posted) > 2 * rq->window) {
-			xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
-			xrds_ib_dev_retire_rq(rq->ibdev, rq);
-		}
+		if (last && READ_ONCE(rq->nr_posted) > 2 * rq->window)
+			xrds_ib_rq_retire(rq);
 		return;
 	}
 	spin_lock_bh(&rq->lock);
@@ -569,10 +586,8 @@ void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 
-	if (worn) {
-		xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
-		xrds_ib_dev_retire_rq(rq->ibdev, rq);
-	}
+	if (worn)
+		xrds_ib_rq_retire(rq);
 }
 
 /* ------------------------------------------------------------- lifetime */
@@ -601,29 +616,17 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 	return 0;
 }
 
-/**
- * xrds_ib_rq_create - make a receive queue
- * @ibdev: device
- * @shared: it is for all endpoints of the device
- * @max_bufs: most buffers it shall post
- * @window: buffers wanted for each endpoint that has granted credits
- *
- * A shared queue is filled at once, so that the first message of each
- * endpoint, which nobody has granted a credit for, finds a buffer.
- *
- * Context: process.
- * Return: the queue with one reference, or an ERR_PTR().
- */
-struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
-				     u32 max_bufs, u32 window)
+static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
+					   const struct xrds_ib_rq_ops *ops,
+					   u32 max_bufs, u32 window)
 {
 	struct xrds_ib_rq *rq;
-	int ret;
 
 	rq = kzalloc(sizeof(*rq), GFP_KERNEL);
 	if (!rq)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
 	refcount_set(&rq->ref, 1);
+	rq->ops = ops;
 	rq->ibdev = ibdev;
 	rq->buf_bytes = xrds_ib_buf_bytes();
 	rq->order = get_order(rq->buf_bytes);
@@ -637,11 +640,44 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
 	INIT_LIST_HEAD(&rq->bufs);
 	INIT_LIST_HEAD(&rq->ready);
 	INIT_LIST_HEAD(&rq->empty);
-	xrds_ib_lent_init(&rq->lent, shared ? max_bufs : window);
+	xrds_ib_lent_init(&rq->lent, max_bufs);
 	xrds_ib_dev_hold(ibdev);
-	if (!shared)
-		return rq;
+	return rq;
+}
 
+/**
+ * xrds_ib_rq_create - make a receive queue for one endpoint
+ * @ibdev: device
+ * @ops: the receive path
+ * @window: buffers wanted once the endpoint has granted credits
+ *
+ * Context: process.
+ * Return: the queue with one reference, or an ERR_PTR().
+ */
+struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev,
+				     const struct xrds_ib_rq_ops *ops,
+				     u32 window)
+{
+	struct xrds_ib_rq *rq;
+
+	rq = xrds_ib_rq_alloc(ibdev, ops, window, window);
+	return rq ?: ERR_PTR(-ENOMEM);
+}
+
+/* It is filled at once, so that the first message of each endpoint, for which
+ * no credit was granted, finds a buffer.
+ */
+static struct xrds_ib_rq *
+xrds_ib_rq_create_shared(struct xrds_ib_dev *ibdev,
+			 const struct xrds_ib_rq_ops *ops,
+			 u32 max_bufs, u32 window)
+{
+	struct xrds_ib_rq *rq;
+	int ret;
+
+	rq = xrds_ib_rq_alloc(ibdev, ops, max_bufs, window);
+	if (!rq)
+		return ERR_PTR(-ENOMEM);
 	ret = xrds_ib_rq_create_srq(rq, max_bufs);
 	if (ret) {
 		xrds_ib_rq_put(rq);
@@ -655,14 +691,33 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
 }
 
 /**
- * xrds_ib_rq_hold - take a reference on a receive queue
- * @rq: queue that the caller has, or holds the lock of who has
+ * xrds_ib_rq_get_shared - the receive queue that endpoints of a device share
+ * @ibdev: device with shared receive queues
+ * @ops: the receive path
+ * @max_bufs: most buffers of a new queue
+ * @window: buffers of a new queue for each endpoint
  *
- * Context: any.
+ * Context: process.
+ * Return: the queue with a reference, or an ERR_PTR().
  */
-void xrds_ib_rq_hold(struct xrds_ib_rq *rq)
+struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
+					 const struct xrds_ib_rq_ops *ops,
+					 u32 max_bufs, u32 window)
 {
-	refcount_inc(&rq->ref);
+	struct xrds_ib_rq *rq;
+
+	mutex_lock(&ibdev->rq_lock);
+	rq = ibdev->rq;
+	if (READ_ONCE(ibdev->removed))
+		rq = ERR_PTR(-ENODEV);
+	else if (!rq)
+		rq = xrds_ib_rq_create_shared(ibdev, ops, max_bufs, window);
+	if (!IS_ERR(rq)) {
+		ibdev->rq = rq;
+		refcount_inc(&rq->ref);
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	return rq;
 }
 
 static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
@@ -706,53 +761,4 @@ void xrds_ib_rq_put(struct xrds_ib_rq *rq)
 {
 	if (refcount_dec_and_test(&rq->ref))
 		xrds_ib_rq_destroy(rq);
-}
-
-/**
- * xrds_ib_dev_rq - the receive queue for a new endpoint
- * @ibdev: device with shared receive queues
- * @max_bufs: most buffers of a new queue
- * @window: buffers of a new queue for each endpoint
- *
- * Context: process.
- * Return: the queue with a reference, or an ERR_PTR().
- */
-struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
-				  u32 window)
-{
-	struct xrds_ib_rq *rq;
-
-	mutex_lock(&ibdev->rq_lock);
-	rq = ibdev->rq;
-	if (READ_ONCE(ibdev->removed))
-		rq = ERR_PTR(-ENODEV);
-	else if (!rq)
-		rq = xrds_ib_rq_create(ibdev, true, max_bufs, window);
-	if (!IS_ERR(rq)) {
-		ibdev->rq = rq;
-		xrds_ib_rq_hold(rq);
-	}
-	mutex_unlock(&ibdev->rq_lock);
-	return rq;
-}
-
-/**
- * xrds_ib_dev_retire_rq - let new endpoints have another receive queue
- * @ibdev: device
- * @rq: the queue that is worn out; the caller has a reference
- *
- * Context: process.
- */
-void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq)
-{
-	bool retired = false;
-
-	mutex_lock(&ibdev->rq_lock);
-	if (ibdev->rq == rq) {
-		ibdev->rq = NULL;
-		retired = true;
-	}
-	mutex_unlock(&ibdev->rq_lock);
-	if (retired)
-		xrds_ib_rq_put(rq);
 }

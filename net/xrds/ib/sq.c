@@ -160,6 +160,15 @@ static void xrds_ib_frag_unmap(struct xrds_ib_ep *ep,
 				  slot->sge[i].length, DMA_TO_DEVICE);
 }
 
+static void xrds_ib_bundle_free(struct xrds_ib_ep *ep,
+				struct xrds_ib_slot *slot)
+{
+	ib_dma_unmap_page(ep->ibdev->dev, slot->sge[1].addr, PAGE_SIZE,
+			  DMA_TO_DEVICE);
+	__free_page(slot->bundle);
+	slot->bundle = NULL;
+}
+
 /* Nothing in the slot is needed any more, but a message that ends there. */
 static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
 {
