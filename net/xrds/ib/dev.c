@@ -310,7 +310,7 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 	strscpy(d->name, dev_name(&ibdev->dev->dev), sizeof(d->name));
 	d->guid = be64_to_cpu(ibdev->dev->node_guid);
 	d->shared_rq = ibdev->shared;
-	d->fences = ibdev->fences;
+	d->fences = !ibdev->quirks.no_fences;
 	d->atomics = !READ_ONCE(ibdev->no_atomics) &&
 		     attrs->atomic_cap != IB_ATOMIC_NONE;
 	d->max_qp = attrs->max_qp;

@@ -33,7 +33,7 @@
  *
  * destroy: the queue pair goes, and the works: its events start the watch. What it
  * has still completed is read, then the completion queue goes, after its
- * poller: see xrds_ib_cq_free(). No completion refers to the endpoint from then
+ * poller: see xrds_ib_quirks_free_cq(). No completion refers to the endpoint from then
  * on, and slots, headers, partly received messages can be freed. Last goes the
  * identifier, see ib_id.c, which waits for its handler.
  *
@@ -354,7 +354,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	if (ep->cq) {
 		xrds_ib_ep_reap(ep);
-		xrds_ib_cq_free(ep->cq);
+		xrds_ib_quirks_free_cq(ep->cq);
 	}
 	/* no completion runs, and none will */
 	if (ep->ibdev) {

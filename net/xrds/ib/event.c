@@ -75,21 +75,3 @@ int xrds_ib_wc_errno(const struct ib_wc *wc)
 		return -EIO;
 	}
 }
-
-/**
- * xrds_ib_cq_free - free a completion queue that is polled in softirq context
- * @cq: completion queue without queue pair
- *
- * ib_free_cq() waits until the poller says that it is done, but it says so
- * before it arms the queue for the last time. That is in softirq context, so a
- * grace period is behind it; nothing starts the poller again meanwhile.
- *
- * Context: process, may sleep.
- */
-void xrds_ib_cq_free(struct ib_cq *cq)
-{
-	irq_poll_disable(&cq->iop);
-	synchronize_rcu_expedited();
-	irq_poll_enable(&cq->iop);
-	ib_free_cq(cq);
-}

@@ -247,7 +247,7 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_part *part,
 			     xrds_ib_ep_xrds(ep) ? part->frag++ : 0);
 	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
 
-	if (part->fence && ep->ibdev->fences)
+	if (part->fence && !ep->ibdev->quirks.no_fences)
 		slot->wr.send_flags |= IB_SEND_FENCE;
 	part->fence = false;
 	if (!part->left) {
@@ -272,7 +272,7 @@ static bool xrds_ib_part_ready(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 		return false;
 	}
 	/* the last of the op is signalled, as nothing followed it */
-	if (part->fence && !ep->ibdev->fences &&
+	if (part->fence && ep->ibdev->quirks.no_fences &&
 	    (s32)(tx->retired - part->op_end) < 0)
 		return false;
 	/* what has its number must not wait any more */

@@ -149,6 +149,24 @@ static inline void xrds_ib_count_add(struct xrds_ib_net *xin,
 int xrds_ib_sysctl_init(struct xrds_ib_net *xin);
 void xrds_ib_sysctl_exit(struct xrds_ib_net *xin);
 
+/* -------------------------------------------------------------- quirks.c */
+
+/**
+ * struct xrds_ib_quirks - where a device differs from what verbs promise
+ * @no_fences:	a fence may wait for ever
+ * @late_copies: a packet that is being copied is not stopped by invalidating
+ *		its key
+ * @spare_pages: entries that a page list must have behind the last page
+ */
+struct xrds_ib_quirks {
+	bool no_fences;
+	bool late_copies;
+	u8 spare_pages;
+};
+
+int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev);
+void xrds_ib_quirks_free_cq(struct ib_cq *cq);
+
 /* ---------------------------------------------------------- ib_dev.c */
 
 /**
@@ -168,7 +186,7 @@ void xrds_ib_sysctl_exit(struct xrds_ib_net *xin);
  * @rq_lock:	guards @rq
  * @rq:		shared receive queue for new endpoints, NULL until needed
  * @shared:	the device has shared receive queues and they are wanted
- * @fences:	it can be trusted with fences
+ * @quirks:	how it behaves, constant
  * @no_atomics:	it makes no keys that are good for atomics
  * @regq:	registration queue
  * @pool:	objects for memory regions that are free
@@ -188,7 +206,7 @@ struct xrds_ib_dev {
 	struct mutex rq_lock;		/* rq */
 	struct xrds_ib_rq *rq;
 	bool shared;
-	bool fences;
+	struct xrds_ib_quirks quirks;
 	bool no_atomics;
 	struct xrds_ib_regq regq;
 	struct xrds_ib_pool pool;
@@ -684,7 +702,6 @@ void xrds_ib_ep_publish(struct xrds_ib_ep *ep);
 void xrds_ib_describe(const struct xrds_conn *conn,
 		      struct rds6_info_rdma_connection *row);
 void xrds_ib_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d);
-void xrds_ib_cq_free(struct ib_cq *cq);
 void xrds_ib_ep_destroy(struct xrds_ib_ep *ep);
 void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error);
 void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err);

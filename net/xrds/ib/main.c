@@ -68,33 +68,12 @@ MODULE_PARM_DESC(srq, "Share one receive queue per device where possible (defaul
 
 static struct ib_client xrds_ib_client;
 
-/* With drivers on rdmavt a peer that a queue pair of the kernel is connected to
- * reaches all memory of the kernel, by the key 0; and a key that is made void
- * while a write is under way goes on to be good for the rest of it. They copy
- * data by kernel addresses, which nobody else does but soft-RoCE.
- */
-static bool xrds_ib_dev_guards(struct ib_device *dev)
-{
-	return !ib_uses_virt_dma(dev) || dev->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
 /* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
 static bool xrds_ib_dev_usable(struct ib_device *dev)
 {
-	return dev->node_type == RDMA_NODE_IB_CA && xrds_ib_dev_guards(dev) &&
+	return dev->node_type == RDMA_NODE_IB_CA &&
 	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
 	       dev->attrs.max_recv_sge >= 1;
-}
-
-/* Soft-RoCE counts the reads under way, and lets a fence wait until there are
- * none. When it has lost a packet it begins again with the oldest work request
- * that is not acknowledged; if that has a fence, and a read behind it was under
- * way as well, the fence waits for a read that waits for the fence. No timer
- * runs then, and no error comes.
- */
-static bool xrds_ib_dev_fences(const struct ib_device *dev)
-{
-	return dev->ops.driver_id != RDMA_DRIVER_RXE;
 }
 
 static int xrds_ib_dev_add(struct ib_device *dev)
@@ -121,17 +100,24 @@ static int xrds_ib_dev_add(struct ib_device *dev)
 			dev->attrs.max_srq_wr > 0 &&
 			dev->attrs.max_srq_sge > 0;
 
-	ibdev->fences = xrds_ib_dev_fences(dev);
 	ibdev->pd = ib_alloc_pd(dev, 0);
 	if (IS_ERR(ibdev->pd)) {
 		ret = PTR_ERR(ibdev->pd);
-		kfree(ibdev);
-		return ret;
+		goto err_free;
 	}
+	ret = xrds_ib_quirks_probe(ibdev);
+	if (ret)
+		goto err_pd;
 
 	ib_set_client_data(dev, &xrds_ib_client, ibdev);
 	xrds_ib_dev_publish(ibdev);
 	return 0;
+
+err_pd:
+	ib_dealloc_pd(ibdev->pd);
+err_free:
+	kfree(ibdev);
+	return ret;
 }
 
 static void xrds_ib_dev_remove(struct ib_device *dev, void *data)

@@ -19,10 +19,8 @@
  * done so, or goes, the object is destroyed, which makes the key void as well.
  * The owner frees the rest.
  *
- * A device that has invalidated a key is done with the memory, but soft-RoCE
- * looks at the key of each packet first and copies then, and invalidating does
- * not wait for a copy on another processor. Destroying the object does: that is
- * what RDS_RDMA_INVALIDATE asks for there.
+ * A device that has invalidated a key is done with the memory, but for late
+ * copies (quirks.c): there RDS_RDMA_INVALIDATE has the object destroyed.
  *
  * Every region has a reference on its device until it has ended.
  *
@@ -85,20 +83,12 @@ static void xrds_ib_fr_destroy(struct xrds_ib_fr *fr)
 	kfree(fr);
 }
 
-/* Soft-RoCE (6.1) reads what its list has behind the last page when it has
- * copied that, so there must be something: an object has room for one more.
- */
-static u32 xrds_ib_fr_spare(const struct xrds_ib_dev *ibdev)
-{
-	return ibdev->dev->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
 /* Few sizes, so that what is free fits. */
 static u32 xrds_ib_fr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
 {
 	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
 
-	pages += xrds_ib_fr_spare(ibdev);
+	pages += ibdev->quirks.spare_pages;
 	return min(max, max_t(u32, roundup_pow_of_two(pages),
 			      XRDS_IB_MR_MIN_PAGES));
 }
@@ -172,12 +162,6 @@ static struct xrds_ib_fr *xrds_ib_fr_get(struct xrds_ib_mr *m, u32 pages)
 static enum dma_data_direction xrds_ib_mr_dir(const struct xrds_ib_mr *m)
 {
 	return m->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
-}
-
-/* Is the device done with the memory when it has invalidated the key? */
-static bool xrds_ib_mr_invalidates(const struct xrds_ib_mr *m)
-{
-	return m->ibdev->dev->ops.driver_id != RDMA_DRIVER_RXE;
 }
 
 static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
@@ -425,7 +409,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	if (!ibdev)
 		return -ENODEV;
 	ret = -EMSGSIZE;
-	if (mr->pin->nr_pages + xrds_ib_fr_spare(ibdev) >
+	if (mr->pin->nr_pages + ibdev->quirks.spare_pages >
 	    ibdev->dev->attrs.max_fast_reg_page_list_len)
 		goto err_dev;
 	ret = -ENOMEM;
@@ -476,7 +460,8 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
 	if (m->ibdev)
-		xrds_ib_mr_end(m, !mr->invalidate || xrds_ib_mr_invalidates(m));
+		xrds_ib_mr_end(m, !mr->invalidate ||
+				  !m->ibdev->quirks.late_copies);
 	mutex_unlock(&m->lock);
 	mr->priv = NULL;
 	xrds_ib_mr_put(m);

@@ -145,7 +145,7 @@ static void xrds_ib_regq_destroy(struct xrds_ib_regq *regq)
 	if (regq->qp)
 		ib_destroy_qp(regq->qp);
 	if (regq->cq)
-		xrds_ib_cq_free(regq->cq);
+		xrds_ib_quirks_free_cq(regq->cq);
 	regq->qp = NULL;
 	regq->cq = NULL;
 	WRITE_ONCE(regq->broken, false);
