@@ -6,12 +6,12 @@
  * go with it, each behind a header of its own: one work request, one credit,
  * one completion for all of them. Nothing waits to be bundled: a message that
  * finds the queue empty goes alone, and at once. What waits does so for want of
- * slots or credits, because another CPU was posting, or because its program
- * said that more is coming (sendmmsg(), see xmit.c).
+ * send contexts or credits, because another CPU was posting, or because its program
+ * said that more is coming (sendmmsg(), see conn/tx.c).
  *
- * Payloads are copied, into a page that belongs to the slot until it completes:
+ * Payloads are copied, into a page that belongs to the send context until it completes:
  * a scatter entry for each would cost more than so few bytes do. So the device
- * looks at no message, and the slot holds none: each waits in the core's list
+ * looks at no message, and the send context holds none: each waits in the core's list
  * for its acknowledgment, and is sent again from there. Without a page the
  * message goes alone.
  *
@@ -47,7 +47,7 @@ err_count:
  * @ep: endpoint
  * @msg: message
  *
- * Context: xrds_ib_xmit(), conn->tx_lock held.
+ * Context: xrds_ib_send_msg(), conn->tx_lock held.
  * Return: whether it should.
  */
 bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
@@ -78,21 +78,21 @@ static u32 xrds_ib_bundle_copy(void *to, const struct xrds_msg *msg)
 	return at;
 }
 
-/* The header of the first, in the slot; it speaks for the whole SEND. */
+/* The header of the first, in the send context; it speaks for the whole SEND. */
 static void xrds_ib_bundle_head(struct xrds_ib_ep *ep,
-				struct xrds_ib_slot *slot,
+				struct xrds_ib_sctx *sctx,
 				const struct xrds_msg *msg)
 {
-	u32 offset, grant = xrds_ib_grantable(ep);
+	u32 offset, grant = xrds_ib_sq_grantable(ep);
 	struct xrds_wire_msg wm;
 	struct xrds_hdr *hdr;
 
-	xrds_ib_msg_wire(ep, msg, &wm);
+	xrds_ib_frag_wire_msg(ep, msg, &wm);
 	wm.ack = xrds_xmit_ack_value(ep->conn);
-	wm.credit = xrds_ib_spend(ep, &grant);
-	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	wm.credit = xrds_ib_sq_spend(ep, &grant);
+	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, &wm);
-	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
+	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
 }
 
 /* Fill the page with the payload of the first message, and with the others.
@@ -111,7 +111,7 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 		msg = xrds_xmit_also(ep->conn, most - at - sizeof(hdr));
 		if (!msg)
 			break;
-		xrds_ib_msg_wire(ep, msg, &wm);
+		xrds_ib_frag_wire_msg(ep, msg, &wm);
 		/* its place may be an odd one */
 		xrds_wire_hdr_encode(&hdr, &wm);
 		memcpy(data + at, &hdr, sizeof(hdr));
@@ -127,18 +127,18 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 
 /**
  * xrds_ib_bundle_post - post a message, and with it those that wait behind it
- * @ep: endpoint with a slot and a credit
+ * @ep: endpoint with a send context and a credit
  * @msg: message without op
  *
  * A call to the device that fails is reported from here: what was taken from
  * the queue stays in flight, in its order, until the connection is up again.
  *
- * Context: xrds_ib_xmit(), conn->tx_lock held.
+ * Context: xrds_ib_send_msg(), conn->tx_lock held.
  * Return: false without memory; then nothing was taken.
  */
 bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 {
-	struct xrds_ib_slot *slot;
+	struct xrds_ib_sctx *sctx;
 	struct ib_sge *sge;
 	struct page *page;
 	u64 dma;
@@ -151,22 +151,22 @@ bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 	page = xrds_ib_bundle_page(ep, &dma);
 	if (!page)
 		return false;
-	slot = xrds_ib_slot_take(&ep->tx);
-	slot->bundle = page;
-	xrds_ib_bundle_head(ep, slot, msg);
-	sge = &slot->sge[1];
+	sctx = xrds_ib_sq_take(&ep->tx);
+	sctx->bundle = page;
+	xrds_ib_bundle_head(ep, sctx, msg);
+	sge = &sctx->sge[1];
 	sge->addr = dma;
 	sge->length = xrds_ib_bundle_fill(ep, page_address(page), msg);
 	if (sge->length) {
-		slot->wr.num_sge++;
+		sctx->wr.num_sge++;
 		ib_dma_sync_single_for_device(ep->ibdev->dev, dma, sge->length,
 					      DMA_TO_DEVICE);
 	}
-	slot->wr.send_flags |= IB_SEND_SOLICITED;
-	xrds_ib_slot_signal(ep, slot);
+	sctx->wr.send_flags |= IB_SEND_SOLICITED;
+	xrds_ib_sq_signal(ep, sctx);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);
-	ret = xrds_ib_slot_post(ep, slot);
+	ret = xrds_ib_sq_post(ep, sctx);
 	if (ret)
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
 	return true;
 }

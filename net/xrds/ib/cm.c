@@ -21,9 +21,9 @@
  *
  * Private data says which versions a node speaks, see xrds-wire.rst. The version
  * is the endpoint's, and what follows from it (hello, credits, fragment size)
- * asks the endpoint; ib_classic.c has what classic versions need.
+ * asks the endpoint; legacy.c has what legacy versions need.
  *
- * A classic node refuses a request for all reasons with the same code: that it
+ * A legacy node refuses a request for all reasons with the same code: that it
  * knows none of the versions offered, or that it dials itself, or that it has
  * just noticed that the old connection is lost. So the next attempt waits for
  * its request for a moment, and then offers what such nodes have always known.
@@ -39,7 +39,7 @@
  * @xin:	namespace; counted in its half_open
  * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
  * @version:	XRDS_VER_*
- * @ack:	what it acknowledges, classic
+ * @ack:	what it acknowledges, legacy
  * @peer_qpn:	number of the peer's queue pair
  * @responder:	RDMA reads of the peer that may be under way
  * @initiator:	RDMA reads of this side that may be under way
@@ -83,12 +83,13 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
 		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
 		err = XRDS_WIRE_PRIV_ADDR;
-	version = err ? 0 : xrds_wire_version_chosen(&priv, xrds_ib_classic_mask());
-	if (!err && (!version || !xrds_ib_classic_settle(ep, version)))
+	version = err ? 0 : xrds_wire_version_chosen(&priv,
+						     xrds_ib_legacy_mask());
+	if (!err && (!version || !xrds_ib_legacy_set_version(ep, version)))
 		err = XRDS_WIRE_PRIV_VERSION;
 	if (err) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_BAD_PRIV);
-		xrds_ib_ep_wire_error(ep, err);
+		xrds_ib_event_wire_error(ep, err);
 		return -EPROTO;
 	}
 	/* the event makes it visible to the worker */
@@ -102,7 +103,7 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 	int ret = ep->passive ? 0 : xrds_ib_replied(ep, param);
 
 	if (ret) {
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
 		return;
 	}
 	if (!ep->passive)
@@ -116,8 +117,8 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
 {
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
-	if (!xrds_ib_slots_fail_late(ep))
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
+	if (!xrds_ib_sq_fail_late(ep))
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
 }
 
 static void xrds_ib_rejected(struct xrds_ib_ep *ep,
@@ -156,11 +157,11 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		break;
 	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_REJECTED);
-	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, error);
+	xrds_ib_event_fail(ep, XRDS_EV_ERROR, error);
 }
 
 /* Context: process, handler mutex of @id held; must not wait for the worker */
-static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+static int xrds_ib_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct xrds_ib_ep *ep = id->context;
 
@@ -179,19 +180,19 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EHOSTUNREACH);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -EHOSTUNREACH);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		xrds_ib_disconnected(ep);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EADDRNOTAVAIL);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -EADDRNOTAVAIL);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+		xrds_ib_event_fail(ep, XRDS_EV_REMOVED, -ENODEV);
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNABORTED);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ECONNABORTED);
 		break;
 	default:
 		break;
@@ -232,13 +233,13 @@ static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_dial - start an attempt to connect
+ * xrds_ib_cm_dial - start an attempt to connect
  * @conn: connection without endpoint
  *
  * Context: the connection's work.
  * Return: 0, XRDS_EV_RESOLVED or XRDS_EV_ERROR follows; or a negative errno.
  */
-int xrds_ib_dial(struct xrds_conn *conn)
+int xrds_ib_cm_dial(struct xrds_conn *conn)
 {
 	struct net *net = conn->xn->net;
 	struct xrds_ib_ep *ep;
@@ -253,7 +254,7 @@ int xrds_ib_dial(struct xrds_conn *conn)
 		xrds_ib_ep_destroy(ep);
 		return -ENETDOWN;
 	}
-	id = rdma_create_id(net, xrds_ib_ep_event, ep, RDMA_PS_TCP, IB_QPT_RC);
+	id = rdma_create_id(net, xrds_ib_cm_event, ep, RDMA_PS_TCP, IB_QPT_RC);
 	put_net(net);
 	if (IS_ERR(id)) {
 		xrds_ib_ep_destroy(ep);
@@ -280,7 +281,7 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 	*priv = (struct xrds_wire_priv) {
 		.saddr	= conn->key.laddr,
 		.daddr	= conn->key.faddr,
-		.mask	= xrds_ib_classic_mask(),
+		.mask	= xrds_ib_legacy_mask(),
 		.tos	= conn->key.tos,
 		.epoch	= conn->epoch,
 		.ack	= xrds_classic_ack(conn),
@@ -289,7 +290,7 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 
 /* Infinite patience (7) with a receiver that is not ready is right only
  * toward a shared queue, which grants more than it has posted, and toward a
- * classic peer, which grants nothing.
+ * legacy peer, which grants nothing.
  */
 static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 			       struct rdma_conn_param *param)
@@ -302,7 +303,7 @@ static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 		.initiator_depth = min_t(u32, XRDS_IB_RD_ATOMIC,
 					 max(attrs->max_qp_init_rd_atom, 0)),
 		.retry_count = READ_ONCE(ep->xin->retry_count),
-		.rnr_retry_count = ep->rq->srq || xrds_ib_classic_known(ep) ?
+		.rnr_retry_count = ep->rq->srq || xrds_ib_legacy_known(ep) ?
 				   7 : 6,
 	};
 }
@@ -314,8 +315,8 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 	struct xrds_wire_priv priv;
 	int ret;
 
-	/* a request into the void can be the last, see ib_id.c */
-	if (!xrds_ib_id_up(ep->id)) {
+	/* a request into the void can be the last, see cm_id.c */
+	if (!xrds_ib_cm_id_up(ep->id)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
 		return -ENETDOWN;
 	}
@@ -338,14 +339,14 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_advance - a step of resolving is done
+ * xrds_ib_cm_advance - a step of resolving is done
  * @conn: connection that dials
  *
  * Context: the connection's work.
  * Return: -EINPROGRESS while steps remain, 0 when the request was sent, or
  * another negative errno.
  */
-int xrds_ib_advance(struct xrds_conn *conn)
+int xrds_ib_cm_advance(struct xrds_conn *conn)
 {
 	int timeout = READ_ONCE(conn->xn->connect_timeout_ms);
 	struct xrds_ib_ep *ep = conn->ep;
@@ -448,7 +449,7 @@ static enum xrds_wire_err xrds_ib_req_check(const struct rdma_cm_id *id,
 	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
 	    !xrds_ib_req_genuine(id, key))
 		return XRDS_WIRE_PRIV_ADDR;
-	if (!xrds_wire_version(priv, xrds_ib_classic_mask()))
+	if (!xrds_wire_version(priv, xrds_ib_legacy_mask()))
 		return XRDS_WIRE_PRIV_VERSION;
 	return XRDS_WIRE_OK;
 }
@@ -497,7 +498,7 @@ static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
 		return -ENOMEM;
 	}
-	req->version = xrds_wire_version(priv, xrds_ib_classic_mask());
+	req->version = xrds_wire_version(priv, xrds_ib_legacy_mask());
 	req->base.epoch = priv->epoch;
 	req->base.classic = req->version != XRDS_VER_XRDS;
 	req->ack = priv->ack;
@@ -551,7 +552,8 @@ static int xrds_ib_request(struct rdma_cm_id *id,
 	if (ret) {
 		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
 				     &key.faddr, ret);
-		if (xrds_wire_version(&priv, xrds_ib_classic_mask()) != XRDS_VER_XRDS)
+		if (xrds_wire_version(&priv, xrds_ib_legacy_mask()) !=
+		    XRDS_VER_XRDS)
 			xrds_ib_reject(id, XRDS_REJECT_VERSION);
 		else
 			xrds_ib_reject(id, ret == -EALREADY ?
@@ -563,14 +565,14 @@ static int xrds_ib_request(struct rdma_cm_id *id,
 }
 
 /**
- * xrds_ib_listen_event - handler of a listener
+ * xrds_ib_cm_listen_event - handler of a listener
  * @id: identifier of a request
  * @event: what has happened to it
  *
  * Context: process, handler mutexes of listener and @id held.
  * Return: 0; a negative errno has @id destroyed.
  */
-int xrds_ib_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+int xrds_ib_cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		return xrds_ib_request(id, &event->param.conn);
@@ -589,7 +591,7 @@ static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_req *req)
 	if (req->withdrawn)
 		ret = -ECONNRESET;
 	id->context = ep;
-	id->event_handler = xrds_ib_ep_event;
+	id->event_handler = xrds_ib_cm_event;
 	rdma_unlock_handler(id);
 	ep->id = id;
 	return ret;
@@ -621,14 +623,14 @@ static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
 }
 
 /**
- * xrds_ib_accept - accept the request that waits
+ * xrds_ib_cm_accept - accept the request that waits
  * @conn: connection without endpoint
  *
  * Context: the connection's work.
  * Return: 0, XRDS_EV_ESTABLISHED or XRDS_EV_ERROR follows; or a negative
  * errno, then the request is refused.
  */
-int xrds_ib_accept(struct xrds_conn *conn)
+int xrds_ib_cm_accept(struct xrds_conn *conn)
 {
 	struct xrds_request *base = xrds_conn_take_pending(conn);
 	struct xrds_ib_req *req;
@@ -640,7 +642,7 @@ int xrds_ib_accept(struct xrds_conn *conn)
 	req = container_of(base, struct xrds_ib_req, base);
 	ep = xrds_ib_ep_alloc(conn);
 	if (!ep) {
-		xrds_ib_refuse(conn, base);
+		xrds_ib_cm_refuse(conn, base);
 		return -ENOMEM;
 	}
 	ep->passive = true;
@@ -657,7 +659,7 @@ int xrds_ib_accept(struct xrds_conn *conn)
 		goto out;
 	}
 	/* the reply can be the device's last word as well as a request */
-	if (!xrds_ib_id_up(ep->id)) {
+	if (!xrds_ib_cm_id_up(ep->id)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
 		ret = -ENETDOWN;
 		goto out;
@@ -678,33 +680,33 @@ out:
 }
 
 /**
- * xrds_ib_refuse - refuse a request
+ * xrds_ib_cm_refuse - refuse a request
  * @conn: connection
  * @base: request, which is freed
  *
  * Context: the connection's work.
  */
-void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *base)
+void xrds_ib_cm_refuse(struct xrds_conn *conn, struct xrds_request *base)
 {
 	struct xrds_ib_req *req = container_of(base, struct xrds_ib_req, base);
 
 	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
-	if (xrds_ib_id_up(req->id))
+	if (xrds_ib_cm_id_up(req->id))
 		xrds_ib_reject(req->id, base->classic ? XRDS_REJECT_VERSION :
 							XRDS_REJECT_CROSSED);
 	/* waits for a handler that uses the request */
-	xrds_ib_id_destroy(req->id);
+	xrds_ib_cm_id_destroy(req->id);
 	xrds_ib_req_free(req);
 }
 
 /**
- * xrds_ib_start - the connection is established: let the peer send
+ * xrds_ib_cm_start - the connection is established: let the peer send
  * @conn: connection with an endpoint
  *
  * Context: the connection's work.
  * Return: 0 or a negative errno.
  */
-int xrds_ib_start(struct xrds_conn *conn)
+int xrds_ib_cm_start(struct xrds_conn *conn)
 {
 	struct xrds_ib_ep *ep = conn->ep;
 	int ret;
@@ -719,5 +721,5 @@ int xrds_ib_start(struct xrds_conn *conn)
 	if (ret)
 		return ret;
 	return xrds_ib_ep_xrds(ep) ? xrds_ib_send_hello(ep) :
-				     xrds_ib_classic_start(ep);
+				     xrds_ib_legacy_start(ep);
 }

@@ -6,8 +6,8 @@
  * takes it away. It has what endpoints share: the protection domain and the
  * shared receive queue. The queue is made when the first endpoint asks for it
  * and replaced when too many endpoints may have lost a buffer in it, see
- * ib_rq.c; endpoints of the old one keep it until they end. And it has what
- * memory regions need, see ib_mr.c.
+ * rq.c; endpoints of the old one keep it until they end. And it has what
+ * memory regions need, see mr.c.
  *
  * Removal. make_dead: the device leaves the list, so no endpoint finds it any
  * more; those that have it get XRDS_EV_REMOVED. Drain: their connections'
@@ -41,7 +41,7 @@ static LIST_HEAD(xrds_ib_devs);
 void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev)
 {
 	mutex_lock(&xrds_ib_devs_lock);
-	list_add_tail(&ibdev->node, &xrds_ib_devs);
+	list_add_tail(&ibdev->entry, &xrds_ib_devs);
 	mutex_unlock(&xrds_ib_devs_lock);
 }
 
@@ -59,13 +59,13 @@ void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 	struct xrds_ib_ep *ep;
 
 	mutex_lock(&xrds_ib_devs_lock);
-	list_del(&ibdev->node);
+	list_del(&ibdev->entry);
 	mutex_unlock(&xrds_ib_devs_lock);
 
 	spin_lock_bh(&ibdev->lock);
 	ibdev->removed = true;
-	list_for_each_entry(ep, &ibdev->eps, dev_node)
-		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+	list_for_each_entry(ep, &ibdev->eps, dev_entry)
+		xrds_ib_event_fail(ep, XRDS_EV_REMOVED, -ENODEV);
 	spin_unlock_bh(&ibdev->lock);
 }
 
@@ -82,7 +82,7 @@ struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
 	struct xrds_ib_dev *ibdev, *found = NULL;
 
 	mutex_lock(&xrds_ib_devs_lock);
-	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
 		if (ibdev->dev == dev) {
 			refcount_inc(&ibdev->ref);
 			found = ibdev;
@@ -119,7 +119,7 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 	BUILD_BUG_ON(sizeof(gid) != sizeof(*addr));
 	memcpy(&gid, addr, sizeof(gid));
 	mutex_lock(&xrds_ib_devs_lock);
-	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
 		attr = rdma_find_gid(ibdev->dev, &gid,
 				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
 		if (IS_ERR(attr))
@@ -136,8 +136,8 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 	return found;
 }
 
-static int xrds_ib_local_event(struct rdma_cm_id *id,
-			       struct rdma_cm_event *event)
+static int xrds_ib_dev_cm_event(struct rdma_cm_id *id,
+				struct rdma_cm_event *event)
 {
 	return 0;
 }
@@ -145,8 +145,8 @@ static int xrds_ib_local_event(struct rdma_cm_id *id,
 /* rdma_cm believes the scope of a link-local address, and a device of RoCE has
  * that address in its table even while IPv6 is switched off on the interface.
  */
-static bool xrds_ib_local_there(struct net *net, const struct in6_addr *addr,
-				u32 scope)
+static bool xrds_ib_dev_scope_valid(struct net *net,
+				    const struct in6_addr *addr, u32 scope)
 {
 	const struct net_device *ndev;
 	bool there;
@@ -167,8 +167,8 @@ static bool xrds_ib_local_there(struct net *net, const struct in6_addr *addr,
  * and on Linux 7.2 one with the same address on its loopback interface is given
  * that of the first one.
  */
-static bool xrds_ib_local_here(const struct rdma_cm_id *id,
-			       const struct net *net)
+static bool xrds_ib_dev_id_in(const struct rdma_cm_id *id,
+			      const struct net *net)
 {
 	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
 
@@ -179,7 +179,7 @@ static bool xrds_ib_local_here(const struct rdma_cm_id *id,
 /* The connection manager knows which device has an address: an identifier
  * that is bound to the address tells.
  */
-static struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
+static struct xrds_ib_dev *xrds_ib_dev_bound(struct net *net,
 					     const struct in6_addr *addr,
 					     u32 scope)
 {
@@ -188,15 +188,15 @@ static struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
 	struct sockaddr_storage ss;
 	struct rdma_cm_id *id;
 
-	if (!xrds_ib_local_there(net, addr, scope))
+	if (!xrds_ib_dev_scope_valid(net, addr, scope))
 		return NULL;
-	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
+	id = rdma_create_id(net, xrds_ib_dev_cm_event, NULL, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))
 		return NULL;
 	xrds_addr_build(&local, &ss);
 	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
-	    xrds_ib_local_here(id, net))
+	    xrds_ib_dev_id_in(id, net))
 		ibdev = xrds_ib_dev_get(id->device);
 	rdma_destroy_id(id);
 	return ibdev;
@@ -219,7 +219,7 @@ struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
 	/* the cheap way, where it is not ambiguous */
 	if (!scope)
 		ibdev = xrds_ib_dev_by_gid(net, addr);
-	return ibdev ?: xrds_ib_bound_dev(net, addr, scope);
+	return ibdev ?: xrds_ib_dev_bound(net, addr, scope);
 }
 
 /**
@@ -246,7 +246,7 @@ void xrds_ib_dev_put(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_local - does an RDMA device own an address?
+ * xrds_ib_dev_local - does an RDMA device own an address?
  * @net: namespace
  * @addr: address, IPv4 mapped
  * @scope: interface index of a link-local address, else 0
@@ -254,9 +254,9 @@ void xrds_ib_dev_put(struct xrds_ib_dev *ibdev)
  * Context: process.
  * Return: 0 or -EADDRNOTAVAIL.
  */
-int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
+int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope)
 {
-	struct xrds_ib_dev *ibdev = xrds_ib_bound_dev(net, addr, scope);
+	struct xrds_ib_dev *ibdev = xrds_ib_dev_bound(net, addr, scope);
 
 	if (!ibdev)
 		return -EADDRNOTAVAIL;
@@ -278,7 +278,7 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 
 	spin_lock_bh(&ibdev->lock);
 	if (!ibdev->removed) {
-		list_add_tail(&ep->dev_node, &ibdev->eps);
+		list_add_tail(&ep->dev_entry, &ibdev->eps);
 		ibdev->nr_eps++;
 		ret = 0;
 	}
@@ -296,9 +296,9 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 {
 	spin_lock_bh(&ibdev->lock);
-	if (!list_empty(&ep->dev_node))
+	if (!list_empty(&ep->dev_entry))
 		ibdev->nr_eps--;
-	list_del_init(&ep->dev_node);
+	list_del_init(&ep->dev_entry);
 	spin_unlock_bh(&ibdev->lock);
 }
 
@@ -337,7 +337,7 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 }
 
 /**
- * xrds_ib_device - what the netlink family says of a device
+ * xrds_ib_dev_detail - what the netlink family says of a device
  * @net: namespace
  * @nr: number of the device, from 0 on
  * @d: result, zeroed
@@ -346,14 +346,14 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
  * Return: 0; -ENOENT when there are not so many; -EAGAIN when the namespace
  * does not see it.
  */
-int xrds_ib_device(const struct net *net, unsigned int nr,
-		   struct xrds_device_detail *d)
+int xrds_ib_dev_detail(const struct net *net, unsigned int nr,
+		       struct xrds_device_detail *d)
 {
 	struct xrds_ib_dev *ibdev;
 	int ret = -ENOENT;
 
 	mutex_lock(&xrds_ib_devs_lock);
-	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
 		if (nr--)
 			continue;
 		ret = -EAGAIN;

@@ -26,7 +26,7 @@
  * buffers that wait stay with the queue, and of what this queue pair took,
  * the completions are in the completion queue before the marker of the send
  * queue, or follow within the time the queue pair takes to be destroyed, or
- * are lost, see ib_rq.c. ib_drain_qp() is not used, because on newer kernels
+ * are lost, see rq.c. ib_drain_qp() is not used, because on newer kernels
  * it waits for the event "last work request reached", which some drivers
  * never send, for a minute. The completion queue is emptied first: a peer that
  * has overrun it must not keep the markers from finding a place.
@@ -34,8 +34,8 @@
  * destroy: the queue pair goes, and the works: its events start the watch. What it
  * has still completed is read, then the completion queue goes, after its
  * poller: see xrds_ib_quirks_free_cq(). No completion refers to the endpoint from then
- * on, and slots, headers, partly received messages can be freed. Last goes the
- * identifier, see ib_id.c, which waits for its handler.
+ * on, and send contexts, headers, partly received messages can be freed. Last goes the
+ * identifier, see cm_id.c, which waits for its handler.
  *
  * None of these steps needs the peer, and none waits for anything but the
  * device: a dead peer, or a device that is being removed, does not hold it up.
@@ -69,7 +69,7 @@ static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 		break;
 	default:
 		/* That the peer's first message came before the connection
-		 * manager's is handled by xrds_ib_start(); see above for the
+		 * manager's is handled by xrds_ib_cm_start(); see above for the
 		 * last work request.
 		 */
 		break;
@@ -97,8 +97,8 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 	ep->xin = xrds_ib_net(conn->xn->net);
 	/* changes only when the connection's work stops an endpoint */
 	ep->gen = READ_ONCE(conn->ep_gen);
-	INIT_LIST_HEAD(&ep->dev_node);
-	INIT_LIST_HEAD(&ep->rq_node);
+	INIT_LIST_HEAD(&ep->dev_entry);
+	INIT_LIST_HEAD(&ep->rq_entry);
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_CREATED);
 	return ep;
 }
@@ -146,7 +146,7 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		.cap.max_send_wr  = tx->nr + XRDS_IB_EXTRA_SEND_WR,
 		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
 	};
-	u32 nr_recv = xrds_ib_classic_known(ep) ? xrds_ib_classic_recvs(ep) :
+	u32 nr_recv = xrds_ib_legacy_known(ep) ? xrds_ib_legacy_max_recvs(ep) :
 						  tx->window;
 	struct ib_cq *cq;
 	int ret;
@@ -223,14 +223,14 @@ void xrds_ib_ep_publish(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_describe - what RDS_INFO_IB_CONNECTIONS says of an endpoint
+ * xrds_ib_ep_describe - what RDS_INFO_IB_CONNECTIONS says of an endpoint
  * @conn: connection that is up
  * @row: result
  *
  * Context: any, tx_lock held, which keeps the endpoint.
  */
-void xrds_ib_describe(const struct xrds_conn *conn,
-		      struct rds6_info_rdma_connection *row)
+void xrds_ib_ep_describe(const struct xrds_conn *conn,
+			 struct rds6_info_rdma_connection *row)
 {
 	const struct xrds_ib_ep *ep = conn->ep;
 	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
@@ -250,13 +250,13 @@ void xrds_ib_describe(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_ib_detail - what the netlink family says of an endpoint
+ * xrds_ib_ep_detail - what the netlink family says of an endpoint
  * @conn: connection whose hello was sent
  * @d: result, zeroed
  *
  * Context: any, tx_lock held, which keeps the endpoint.
  */
-void xrds_ib_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d)
+void xrds_ib_ep_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d)
 {
 	const struct xrds_ib_ep *ep = conn->ep;
 	const struct sa_path_rec *path = ep->id->route.path_rec;
@@ -306,7 +306,7 @@ static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	if (xrds_ib_id_up(ep->id))
+	if (xrds_ib_cm_id_up(ep->id))
 		rdma_disconnect(ep->id);
 	/* what that does first, and the drain again: no harm */
 	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
@@ -358,7 +358,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	/* no completion runs, and none will */
 	if (ep->ibdev) {
-		xrds_ib_slots_free(ep);
+		xrds_ib_sq_free(ep);
 		xrds_ib_recv_free(ep);
 	}
 	if (ep->rq) {
@@ -368,8 +368,8 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	/* no handler runs behind this, and none will */
 	if (ep->id)
-		xrds_ib_id_destroy(ep->id);
-	xrds_ib_ep_not_half_open(ep);
+		xrds_ib_cm_id_destroy(ep->id);
+	xrds_ib_event_not_half_open(ep);
 	if (ep->ibdev)
 		xrds_ib_dev_put(ep->ibdev);
 
@@ -379,12 +379,12 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_stop - end the endpoint of a connection, if it has one
+ * xrds_ib_ep_stop - end the endpoint of a connection, if it has one
  * @conn: connection
  *
  * Context: the connection's work.
  */
-void xrds_ib_stop(struct xrds_conn *conn)
+void xrds_ib_ep_stop(struct xrds_conn *conn)
 {
 	/* only the connection's work changes it */
 	if (conn->ep)

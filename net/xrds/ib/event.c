@@ -5,7 +5,7 @@
 #include "ib/ib.h"
 
 /**
- * xrds_ib_ep_fail - report that an endpoint must end
+ * xrds_ib_event_fail - report that an endpoint must end
  * @ep: endpoint
  * @ev: XRDS_EV_ERROR or XRDS_EV_REMOVED
  * @error: reason, negative errno
@@ -14,7 +14,7 @@
  *
  * Context: any, without conn->lock.
  */
-void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
+void xrds_ib_event_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
 {
 	if (ev == XRDS_EV_ERROR &&
 	    (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED,
@@ -24,13 +24,13 @@ void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
 }
 
 /**
- * xrds_ib_ep_wire_error - report that the peer broke the protocol
+ * xrds_ib_event_wire_error - report that the peer broke the protocol
  * @ep: endpoint
  * @err: how
  *
  * Context: any, without conn->lock.
  */
-void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err)
+void xrds_ib_event_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err)
 {
 	if (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED, &ep->once))
 		return;
@@ -38,25 +38,25 @@ void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err)
 }
 
 /**
- * xrds_ib_ep_not_half_open - the peer has said hello, or never will
+ * xrds_ib_event_not_half_open - the peer has said hello, or never will
  * @ep: endpoint
  *
  * Context: any.
  */
-void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep)
+void xrds_ib_event_not_half_open(struct xrds_ib_ep *ep)
 {
 	if (test_and_clear_bit(XRDS_IB_HALF_OPEN, &ep->once))
 		atomic_dec(&ep->xin->half_open);
 }
 
 /**
- * xrds_ib_wc_errno - what a failed completion means
+ * xrds_ib_event_wc_errno - what a failed completion means
  * @wc: completion
  *
  * Context: any.
  * Return: negative errno.
  */
-int xrds_ib_wc_errno(const struct ib_wc *wc)
+int xrds_ib_event_wc_errno(const struct ib_wc *wc)
 {
 	switch (wc->status) {
 	case IB_WC_RETRY_EXC_ERR:

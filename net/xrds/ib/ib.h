@@ -7,23 +7,23 @@
  * always thrown away and replaced. Endpoints of a device share its receive
  * queue, if the device can, else each has one of its own.
  *
- *   ib.c       module, namespaces, sysctls, counters, operations table
- *   ib_dev.c   devices: come, go, what endpoints share
- *   ib_cm.c    connection manager, both sides
- *   ib_listen.c  its listeners; which device has an address
- *   ib_id.c    end of an identifier of the connection manager
- *   ib_ep.c    life of an endpoint
- *   ib_slot.c  send slots, and the watch over them
- *   ib_part.c  a message in mid-way: fragments, and credits spent
- *   ib_send.c  messages and control messages, credits granted
- *   ib_bundle.c  several messages in one SEND
- *   ib_rdma.c  RDMA ops in front of messages
- *   ib_rq.c    receive queue: buffers posted, refilled
- *   ib_lend.c  pages that were handed up, and come back
- *   ib_recv.c  completions: credits, reassembly, control messages
- *   ib_classic.c  what is different toward a classic peer
- *   ib_regq.c  registration queue: makes keys and makes them void
- *   ib_mr.c    memory regions, and the pool of objects for them
+ *   main.c       module, namespaces, sysctls, counters, operations table
+ *   dev.c   devices: come, go, what endpoints share
+ *   cm.c    connection manager, both sides
+ *   listen.c  its listeners; which device has an address
+ *   cm_id.c    end of an identifier of the connection manager
+ *   ep.c    life of an endpoint
+ *   sq.c  send contexts, and the watch over them
+ *   frag.c  a message in mid-way: fragments, and credits spent
+ *   send.c  messages and control messages, credits granted
+ *   bundle.c  several messages in one SEND
+ *   rdma.c  RDMA ops in front of messages
+ *   rq.c    receive queue: buffers posted, refilled
+ *   page_ring.c  pages that were handed up, and come back
+ *   recv.c  completions: credits, reassembly, control messages
+ *   legacy.c  what is different toward a legacy peer
+ *   regq.c  registration queue: makes keys and makes them void
+ *   mr.c    memory regions, and the pool of objects for them
  *
  * Locks. The connection manager's handler mutex is outermost: handlers record
  * an event and leave, and none of the locks below is held while rdma_cm is
@@ -38,8 +38,8 @@
  *   rq->ep_lock         mutex; rq->eps; tx_lock is taken inside
  *   ibdev->lock         spin; ibdev->eps; conn->lock is taken inside
  *   rq->lock            spin; buffers; leaf
- *   rq->lent.lock       spin; pages that were handed up; leaf
- *   pool->lock          spin; free objects for memory regions; leaf
+ *   rq->page_ring.lock       spin; pages that were handed up; leaf
+ *   ibdev->mr_pool.lock spin; free objects for memory regions; leaf
  */
 #ifndef _XRDS_IB_H
 #define _XRDS_IB_H
@@ -59,7 +59,7 @@ struct xrds_ib_dev;
 struct xrds_ib_ep;
 struct xrds_ib_rq;
 
-/* ------------------------------------------------------------- ib.c */
+/* ------------------------------------------------------------- main.c */
 
 enum xrds_ib_counter {
 #define X(sym, name, ...) XRDS_IB_C_##sym
@@ -79,7 +79,7 @@ struct xrds_ib_counters {
  * @listen_lock: held by those who come to listen or go
  * @listen:	listeners for IPv4 and IPv6, NULL where there is none;
  *		@listen_lock
- * @listen_users: calls of xrds_ib_enter() not undone yet; @listen_lock
+ * @listen_users: calls of xrds_ib_listen_get() not undone yet; @listen_lock
  * @counters:	per-CPU counters
  * @half_open:	requests and accepted endpoints whose peer has not said hello
  * @ctl_rds:	sysctls under net/rds/ib
@@ -167,11 +167,11 @@ struct xrds_ib_quirks {
 int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev);
 void xrds_ib_quirks_free_cq(struct ib_cq *cq);
 
-/* ---------------------------------------------------------- ib_dev.c */
+/* ---------------------------------------------------------- dev.c */
 
 /**
  * struct xrds_ib_dev - an RDMA device
- * @node:	in the list of devices until removal; xrds_ib_devs_lock
+ * @entry:	in the list of devices until removal; xrds_ib_devs_lock
  * @dev:	the device
  * @pd:		protection domain of all queue pairs
  * @ref:	one until removal, one for each endpoint, receive queue and
@@ -189,10 +189,10 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @quirks:	how it behaves, constant
  * @no_atomics:	it makes no keys that are good for atomics
  * @regq:	registration queue
- * @pool:	objects for memory regions that are free
+ * @mr_pool:	objects for memory regions that are free
  */
 struct xrds_ib_dev {
-	struct list_head node;
+	struct list_head entry;
 	struct ib_device *dev;
 	struct ib_pd *pd;
 	refcount_t ref;
@@ -209,7 +209,7 @@ struct xrds_ib_dev {
 	struct xrds_ib_quirks quirks;
 	bool no_atomics;
 	struct xrds_ib_regq regq;
-	struct xrds_ib_pool pool;
+	struct xrds_ib_mr_pool mr_pool;
 };
 
 void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev);
@@ -217,18 +217,18 @@ void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev);
 struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev);
 struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
 				    const struct in6_addr *addr, u32 scope);
-int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope);
+int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope);
 void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
-int xrds_ib_device(const struct net *net, unsigned int nr,
-		   struct xrds_device_detail *d);
+int xrds_ib_dev_detail(const struct net *net, unsigned int nr,
+		       struct xrds_device_detail *d);
 
-/* ----------------------------------------------------------- ib_rq.c */
+/* ----------------------------------------------------------- rq.c */
 
 enum {
-	/* nobody is bound to it: the kernel of a classic peer keeps it */
+	/* nobody is bound to it: the kernel of a legacy peer keeps it */
 	XRDS_IB_NO_PORT		= 1,
 	/* receive work requests of one call to the device */
 	XRDS_IB_POST_BATCH	= 16,
@@ -236,21 +236,21 @@ enum {
 	XRDS_IB_MAX_LOST	= 32,
 };
 
-enum { XRDS_IB_LENT = 256 };	/* pages, at most */
+enum { XRDS_IB_PAGE_RING = 256 };	/* pages, at most */
 
 /**
- * struct xrds_ib_lent - pages that a receive queue has handed up
+ * struct xrds_ib_page_ring - pages that a receive queue has handed up
  * @lock:	guards the rest
- * @ring:	the pages, with a reference each
+ * @pages:	the pages, with a reference each
  * @first:	place of the oldest
  * @nr:		how many
  * @most:	bound of @nr, constant
  * @at:		jiffies when the last was handed up
  * @trim:	gives them up when none was for a while
  */
-struct xrds_ib_lent {
+struct xrds_ib_page_ring {
 	spinlock_t lock;		/* ring, first, nr */
-	struct page *ring[XRDS_IB_LENT];
+	struct page *pages[XRDS_IB_PAGE_RING];
 	u32 first;
 	u32 nr;
 	u32 most;
@@ -258,18 +258,18 @@ struct xrds_ib_lent {
 	struct delayed_work trim;
 };
 
-void xrds_ib_lent_init(struct xrds_ib_lent *lent, u32 most);
-void xrds_ib_lent_exit(struct xrds_ib_lent *lent);
-void xrds_ib_lend(struct xrds_ib_lent *lent, struct page *page);
-struct page *xrds_ib_lend_back(struct xrds_ib_lent *lent);
+void xrds_ib_page_ring_init(struct xrds_ib_page_ring *ring, u32 most);
+void xrds_ib_page_ring_exit(struct xrds_ib_page_ring *ring);
+void xrds_ib_page_ring_keep(struct xrds_ib_page_ring *ring, struct page *page);
+struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring);
 
 /**
  * struct xrds_ib_buf - a receive buffer
  * @cqe:	completion
  * @wr:		work request
  * @sge:	of @wr
- * @node:	in rq->ready, or rq->empty, or neither while posted; rq->lock
- * @all:	in rq->bufs
+ * @entry:	in rq->ready, or rq->empty, or neither while posted; rq->lock
+ * @all_entry:	in rq->bufs
  * @rq:		receive queue
  * @page:	memory, mapped for the device; NULL when handed up
  * @dma:	its address
@@ -279,8 +279,8 @@ struct xrds_ib_buf {
 	struct ib_cqe cqe;
 	struct ib_recv_wr wr;
 	struct ib_sge sge;
-	struct list_head node;
-	struct list_head all;
+	struct list_head entry;
+	struct list_head all_entry;
 	struct xrds_ib_rq *rq;
 	struct page *page;
 	u64 dma;
@@ -319,10 +319,10 @@ struct xrds_ib_rq_ops {
  * @low:	shared queue only: it has run low since the last refill; set by
  *		anybody, cleared by the refill
  * @withheld:	credits were not granted for want of buffers; see
- *		xrds_ib_rq_room()
+ *		xrds_ib_rq_avail()
  * @armed:	the device will tell when it runs low; whoever clears it tells
  *		the refill
- * @lent:	pages that were handed up
+ * @page_ring: pages that were handed up
  * @lock:	guards what follows
  * @bufs:	all buffers, posted ones included
  * @ready:	buffers that can be posted
@@ -353,7 +353,7 @@ struct xrds_ib_rq {
 	bool low;
 	bool withheld;
 	bool armed;
-	struct xrds_ib_lent lent;
+	struct xrds_ib_page_ring page_ring;
 
 	spinlock_t lock;		/* what follows */
 	struct list_head bufs;
@@ -376,22 +376,22 @@ void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
-u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window);
+u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window);
 struct page *xrds_ib_rq_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
 void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
 void xrds_ib_rq_failed(struct xrds_ib_rq *rq);
 
-/* ----------------------------------------------------------- ib_cm.c */
+/* ----------------------------------------------------------- cm.c */
 
 enum {
 	/* gather entries of a send: the header and two pieces of payload */
 	XRDS_IB_SGE		= 3,
 	/* scatter entries of an op: what fills two units of a send queue */
 	XRDS_IB_OP_SGE		= 6,
-	XRDS_IB_CTL_SLOTS	= 4,	/* control messages with payload */
+	XRDS_IB_CTL_BUFS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	/* the buffer that takes the first message: a hello, or what a peer
-	 * sends that turns out to be classic
+	 * sends that turns out to be legacy
 	 */
 	XRDS_IB_HELLO_BYTES	= 128,
 	XRDS_IB_FIRST_BYTES	= XRDS_WIRE_CLASSIC_FRAG_BYTES,
@@ -418,12 +418,12 @@ enum {
 	XRDS_IB_FAILED,		/* a reason to end was reported */
 	XRDS_IB_HALF_OPEN,	/* counted in xin->half_open */
 	XRDS_IB_QP_ERROR,	/* the queue pair has reported an error */
-	XRDS_IB_LEFT,		/* the peer has disconnected under an op */
+	XRDS_IB_PEER_GONE,	/* the peer has disconnected under an op */
 };
 
 /**
- * struct xrds_ib_slot - one send work request
- * @cqe:	completion; of this slot and those before it
+ * struct xrds_ib_sctx - one send work request
+ * @cqe:	completion; of this send context and those before it
  * @wr:		work request
  * @rdma:	the same of a read or write
  * @atomic:	the same of an atomic
@@ -436,7 +436,7 @@ enum {
  * @tag:	which part of the endpoint it is of
  * @bulk:	a fragment with tag 1, counted in tx->nr_bulk
  */
-struct xrds_ib_slot {
+struct xrds_ib_sctx {
 	struct ib_cqe cqe;
 	union {
 		struct ib_send_wr wr;
@@ -456,7 +456,7 @@ static_assert(!offsetof(struct ib_rdma_wr, wr));
 static_assert(!offsetof(struct ib_atomic_wr, wr));
 
 /**
- * struct xrds_ib_part - a message of which some is posted: its op first, then
+ * struct xrds_ib_cursor - a message of which some is posted: its op first, then
  *	its fragments
  * @msg:	with a reference; NULL: none
  * @hdr:	header of its fragments
@@ -467,7 +467,7 @@ static_assert(!offsetof(struct ib_atomic_wr, wr));
  * @fence:	the first fragment waits for the op
  * @op_end:	where tx->retired will be when the device has done the op
  */
-struct xrds_ib_part {
+struct xrds_ib_cursor {
 	struct xrds_msg *msg;
 	struct xrds_hdr hdr;
 	u32 left;
@@ -480,8 +480,8 @@ struct xrds_ib_part {
 
 /**
  * struct xrds_ib_tx - what an endpoint sends; all under conn->tx_lock
- * @slots:	ring of @nr
- * @nr:		slots
+ * @send contexts:	ring of @nr
+ * @nr:		send contexts
  * @head:	next to use
  * @tail:	oldest in use
  * @used:	in use
@@ -501,7 +501,7 @@ struct xrds_ib_part {
  * @window:	most of them outstanding
  * @payload:	most payload of a fragment, bytes
  * @bundle:	most bytes of a SEND with several messages, 0: there are none
- * @part:	messages that wait for slots or credits in mid-way, by tag
+ * @cursor:	messages of which some fragments are not posted, by tag
  * @nr_bulk:	fragments with tag 1 in use
  * @bulk_run:	of those posted since one was signalled for being one
  * @passed:	other messages sent since the last of them
@@ -515,7 +515,7 @@ struct xrds_ib_part {
  *		signalled one was posted since
  * @stall:	jiffies without progress after which it is stuck
  * @rtt_ns:	round trip of a send, smoothed, 0: none was measured
- * @rtt_slot:	slot of the send that is being measured, or NULL
+ * @rtt_sctx:	send context of the send that is being measured, or NULL
  * @rtt_start:	when it was posted, CLOCK_MONOTONIC
  * @rtt_next:	jiffies when the next one may be
  * @nudging:	@nudge is posted
@@ -523,7 +523,7 @@ struct xrds_ib_part {
  * @nudge_cqe:	its completion
  */
 struct xrds_ib_tx {
-	struct xrds_ib_slot *slots;
+	struct xrds_ib_sctx *ring;
 	u16 nr;
 	u16 head;
 	u16 tail;
@@ -544,7 +544,7 @@ struct xrds_ib_tx {
 	u32 window;
 	u32 payload;
 	u32 bundle;
-	struct xrds_ib_part part[XRDS_IB_TAGS];
+	struct xrds_ib_cursor cursor[XRDS_IB_TAGS];
 	u32 nr_bulk;
 	u32 bulk_run;
 	u32 passed;
@@ -557,7 +557,7 @@ struct xrds_ib_tx {
 	unsigned long progress;
 	unsigned long stall;
 	u64 rtt_ns;
-	const struct xrds_ib_slot *rtt_slot;
+	const struct xrds_ib_sctx *rtt_sctx;
 	u64 rtt_start;
 	unsigned long rtt_next;
 	bool nudging;
@@ -566,12 +566,12 @@ struct xrds_ib_tx {
 };
 
 /**
- * struct xrds_ib_rx_part - a message that is being received
+ * struct xrds_ib_rx_msg - a message that is being received
  * @reasm:	progress
  * @head:	its payload so far
  * @last:	@head or the last skb of its frag_list
  */
-struct xrds_ib_rx_part {
+struct xrds_ib_rx_msg {
 	struct xrds_wire_reasm reasm;
 	struct sk_buff *head;
 	struct sk_buff *last;
@@ -582,7 +582,7 @@ struct xrds_ib_rx_part {
  *	completion queue serialises
  * @received:	SENDs that used a credit, ever; also read by senders
  * @max_payload: most payload of a fragment, bytes
- * @part:	messages that are being received, by tag
+ * @msg:	messages that are being received, by tag
  * @hello:	the peer's hello has come
  * @bundles:	a SEND may have several messages
  * @ack_only:	the last SEND was an acknowledgment and nothing else
@@ -597,7 +597,7 @@ struct xrds_ib_rx_part {
 struct xrds_ib_rx {
 	u32 received;
 	u32 max_payload;
-	struct xrds_ib_rx_part part[XRDS_IB_TAGS];
+	struct xrds_ib_rx_msg msg[XRDS_IB_TAGS];
 	bool hello;
 	bool bundles;
 	bool ack_only;
@@ -621,16 +621,16 @@ struct xrds_ib_rx {
  * @old_offer:	we have, and offer the oldest version
  * @version:	XRDS_VER_*, 0 until known; written once, but for the minor one
  * @revision:	of XRDS mode that we speak, constant
- * @ack:	what the peer's private data acknowledges, classic
+ * @ack:	what the peer's private data acknowledges, legacy
  * @peer_qpn:	number of the peer's queue pair, from its request or reply
  * @once:	bits, see above
  * @dead:	being torn down: completions only give their buffers back
  * @ibdev:	device, with a reference; NULL until it is known
- * @dev_node:	in ibdev->eps; ibdev->lock
+ * @dev_entry:	in ibdev->eps; ibdev->lock
  * @cq:		completion queue of sends and receives
  * @qp:		queue pair, same as id->qp
  * @rq:		receive queue, with a reference
- * @rq_node:	in rq->eps; rq->ep_lock
+ * @rq_entry:	in rq->eps; rq->ep_lock
  * @granting:	counted in rq->nr_users; rq->ep_lock
  * @watch:	finds a queue pair that is stuck, has reported an error, or was left
  *		by the peer under an op
@@ -653,11 +653,11 @@ struct xrds_ib_ep {
 	unsigned long once;
 	bool dead;
 	struct xrds_ib_dev *ibdev;
-	struct list_head dev_node;
+	struct list_head dev_entry;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	struct xrds_ib_rq *rq;
-	struct list_head rq_node;
+	struct list_head rq_entry;
 	bool granting;
 	struct delayed_work watch;
 	struct work_struct bulk_work;
@@ -675,120 +675,124 @@ static inline u16 xrds_ib_port(bool v6)
 	return v6 ? XRDS_WIRE_PORT_V6 : XRDS_WIRE_PORT_V4;
 }
 
-int xrds_ib_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
-int xrds_ib_dial(struct xrds_conn *conn);
-int xrds_ib_advance(struct xrds_conn *conn);
-int xrds_ib_accept(struct xrds_conn *conn);
-void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *req);
-int xrds_ib_start(struct xrds_conn *conn);
+int xrds_ib_cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
+int xrds_ib_cm_dial(struct xrds_conn *conn);
+int xrds_ib_cm_advance(struct xrds_conn *conn);
+int xrds_ib_cm_accept(struct xrds_conn *conn);
+void xrds_ib_cm_refuse(struct xrds_conn *conn, struct xrds_request *req);
+int xrds_ib_cm_start(struct xrds_conn *conn);
 
-/* ------------------------------------------------------- ib_listen.c */
+/* ------------------------------------------------------- listen.c */
 
-int xrds_ib_enter(struct net *net);
-void xrds_ib_leave(struct net *net);
+int xrds_ib_listen_get(struct net *net);
+void xrds_ib_listen_put(struct net *net);
 
-/* ----------------------------------------------------------- ib_id.c */
+/* ----------------------------------------------------------- cm_id.c */
 
-bool xrds_ib_id_up(const struct rdma_cm_id *id);
-void xrds_ib_id_destroy(struct rdma_cm_id *id);
-int xrds_ib_id_init(void);
-void xrds_ib_id_exit(void);
+bool xrds_ib_cm_id_up(const struct rdma_cm_id *id);
+void xrds_ib_cm_id_destroy(struct rdma_cm_id *id);
+int xrds_ib_cm_id_init(void);
+void xrds_ib_cm_id_exit(void);
 
-/* ----------------------------------------------------------- ib_ep.c */
+/* ----------------------------------------------------------- ep.c */
 
 struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn);
 int xrds_ib_ep_setup(struct xrds_ib_ep *ep);
 void xrds_ib_ep_publish(struct xrds_ib_ep *ep);
-void xrds_ib_describe(const struct xrds_conn *conn,
-		      struct rds6_info_rdma_connection *row);
-void xrds_ib_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d);
+void xrds_ib_ep_describe(const struct xrds_conn *conn,
+			 struct rds6_info_rdma_connection *row);
+void xrds_ib_ep_detail(const struct xrds_conn *conn,
+		       struct xrds_conn_detail *d);
 void xrds_ib_ep_destroy(struct xrds_ib_ep *ep);
-void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error);
-void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err);
-void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep);
-int xrds_ib_wc_errno(const struct ib_wc *wc);
-void xrds_ib_stop(struct xrds_conn *conn);
+void xrds_ib_event_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error);
+void xrds_ib_event_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err);
+void xrds_ib_event_not_half_open(struct xrds_ib_ep *ep);
+int xrds_ib_event_wc_errno(const struct ib_wc *wc);
+void xrds_ib_ep_stop(struct xrds_conn *conn);
 
-/* --------------------------------------------------------- ib_slot.c */
+/* --------------------------------------------------------- sq.c */
 
-struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx);
-void xrds_ib_slot_signal(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
-bool xrds_ib_slot_awaited(const struct xrds_ib_ep *ep,
-			  const struct xrds_ib_slot *slot);
-void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
-			 const struct xrds_ib_slot *until,
-			 struct list_head *ended);
-void xrds_ib_slot_untake(struct xrds_ib_ep *ep, struct xrds_ib_slot *from);
-int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first);
-void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-		       u32 *offset);
-void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-		       u32 offset, u32 bytes);
-bool xrds_ib_slots_fail_late(struct xrds_ib_ep *ep);
-int xrds_ib_slots_init(struct xrds_ib_ep *ep,
-		       void (*done)(struct ib_cq *cq, struct ib_wc *wc));
-void xrds_ib_slots_free(struct xrds_ib_ep *ep);
+struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx);
+void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
+bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
+			     const struct xrds_ib_sctx *sctx);
+void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
+		       const struct xrds_ib_sctx *until,
+		       struct list_head *ended);
+void xrds_ib_sq_untake(struct xrds_ib_ep *ep, struct xrds_ib_sctx *from);
+int xrds_ib_sq_post(struct xrds_ib_ep *ep, struct xrds_ib_sctx *first);
+void *xrds_ib_sq_hdr(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
+		     u32 *offset);
+void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
+		     u32 offset, u32 bytes);
+bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep);
+int xrds_ib_sq_init(struct xrds_ib_ep *ep,
+		    void (*done)(struct ib_cq *cq, struct ib_wc *wc));
+void xrds_ib_sq_free(struct xrds_ib_ep *ep);
 
-/* ------------------------------------------------------- ib_bundle.c */
+/* ------------------------------------------------------- bundle.c */
 
 bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
 			   const struct xrds_msg *msg);
 bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg);
 
-/* --------------------------------------------------------- ib_part.c */
+/* --------------------------------------------------------- frag.c */
 
-u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant);
-void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
-		      struct xrds_wire_msg *wm);
-void xrds_ib_part_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg);
-int xrds_ib_part_post(struct xrds_ib_ep *ep, u8 tag);
-bool xrds_ib_bulk_shares(const struct xrds_ib_tx *tx);
-bool xrds_ib_bulk_turn(const struct xrds_ib_tx *tx);
+u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant);
+void xrds_ib_frag_wire_msg(const struct xrds_ib_ep *ep,
+			   const struct xrds_msg *msg,
+			   struct xrds_wire_msg *wm);
+void xrds_ib_frag_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg);
+int xrds_ib_frag_post(struct xrds_ib_ep *ep, u8 tag);
+bool xrds_ib_frag_bulk_shares(const struct xrds_ib_tx *tx);
+bool xrds_ib_frag_bulk_turn(const struct xrds_ib_tx *tx);
 
-/* --------------------------------------------------------- ib_send.c */
+/* --------------------------------------------------------- send.c */
 
-u32 xrds_ib_grantable(struct xrds_ib_ep *ep);
-bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant);
+u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep);
+bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant);
 int xrds_ib_send_init(struct xrds_ib_ep *ep);
 int xrds_ib_send_hello(struct xrds_ib_ep *ep);
 void xrds_ib_send_open(struct xrds_ib_ep *ep,
 		       const struct xrds_wire_hello *hello);
 bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits);
 void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked);
-int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg);
-int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
+int xrds_ib_send_msg(struct xrds_conn *conn, struct xrds_msg *msg);
+int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len);
-int xrds_ib_flushed(struct xrds_conn *conn);
+int xrds_ib_send_flushed(struct xrds_conn *conn);
 
-/* --------------------------------------------------------- ib_rdma.c */
+/* --------------------------------------------------------- rdma.c */
 
-int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg);
-bool xrds_ib_op_left(const struct xrds_msg *msg);
-bool xrds_ib_op_fresh(const struct xrds_msg *msg);
-bool xrds_ib_op_fenced(const struct xrds_msg *msg);
-bool xrds_ib_op_refused(const struct xrds_msg *msg);
-int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-		    const struct xrds_msg *msg);
-void xrds_ib_op_unmap(struct xrds_ib_ep *ep, const struct xrds_ib_slot *slot);
-void xrds_ib_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg);
-void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
-		       const struct ib_wc *wc);
-void xrds_ib_op_collect(struct xrds_msg *msg, struct list_head *ended);
-void xrds_ib_op_end(struct list_head *ended, s32 status);
+int xrds_ib_rdma_prepare(struct xrds_conn *conn, struct xrds_msg *msg);
+bool xrds_ib_rdma_op_remaining(const struct xrds_msg *msg);
+bool xrds_ib_rdma_op_fresh(const struct xrds_msg *msg);
+bool xrds_ib_rdma_op_fenced(const struct xrds_msg *msg);
+bool xrds_ib_rdma_op_refused(const struct xrds_msg *msg);
+int xrds_ib_rdma_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
+			 const struct xrds_msg *msg);
+void xrds_ib_rdma_op_unmap(struct xrds_ib_ep *ep,
+			   const struct xrds_ib_sctx *sctx);
+void xrds_ib_rdma_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg);
+void xrds_ib_rdma_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
+			    const struct ib_wc *wc);
+void xrds_ib_rdma_op_collect(struct xrds_msg *msg, struct list_head *ended);
+void xrds_ib_rdma_end_ops(struct list_head *ended, s32 status);
 
-/* ------------------------------------------------------ ib_classic.c */
+/* ------------------------------------------------------ legacy.c */
 
-u16 xrds_ib_classic_mask(void);
-bool xrds_ib_classic_known(const struct xrds_ib_ep *ep);
-bool xrds_ib_classic_settle(struct xrds_ib_ep *ep, int version);
-int xrds_ib_classic_guess(struct xrds_ib_ep *ep, const void *data, u32 bytes);
-u32 xrds_ib_classic_recvs(const struct xrds_ib_ep *ep);
-int xrds_ib_classic_start(struct xrds_ib_ep *ep);
-void xrds_ib_classic_heard(struct xrds_ib_ep *ep);
-void xrds_ib_classic_hdr(struct xrds_wire_msg *wm);
-void xrds_ib_classic_sent(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot);
+u16 xrds_ib_legacy_mask(void);
+bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep);
+bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version);
+int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
+				 u32 bytes);
+u32 xrds_ib_legacy_max_recvs(const struct xrds_ib_ep *ep);
+int xrds_ib_legacy_start(struct xrds_ib_ep *ep);
+void xrds_ib_legacy_received(struct xrds_ib_ep *ep);
+void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm);
+void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
 
-/* --------------------------------------------------------- ib_recv.c */
+/* --------------------------------------------------------- recv.c */
 
 int xrds_ib_recv_init(struct xrds_ib_ep *ep);
 int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep);

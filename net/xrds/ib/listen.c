@@ -3,7 +3,7 @@
  * Listeners of the connection manager.
  *
  * Two identifiers listen in a namespace, one for each address family. Requests
- * that come go to ib_cm.c.
+ * that come go to cm.c.
  *
  * Identifiers hold a reference on their namespace, so a listener would keep a
  * namespace from ever ending. The first one, which stays, always has listeners;
@@ -33,7 +33,7 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 		sin->sin_port = htons(xrds_ib_port(v6));
 	}
 
-	id = rdma_create_id(xin->net, xrds_ib_listen_event, xin, RDMA_PS_TCP,
+	id = rdma_create_id(xin->net, xrds_ib_cm_listen_event, xin, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))
 		return id;
@@ -52,7 +52,7 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 /* That there is no IPv6 is no error. Where it is disabled nobody listens: to
  * judge a request, rdma_cm would look for a route in tables that there are not.
  */
-static int xrds_ib_listen(struct xrds_ib_net *xin)
+static int xrds_ib_listen_start(struct xrds_ib_net *xin)
 {
 	struct rdma_cm_id *id;
 
@@ -72,7 +72,7 @@ static int xrds_ib_listen(struct xrds_ib_net *xin)
 }
 
 /* When it returns no request is being looked at. */
-static void xrds_ib_unlisten(struct xrds_ib_net *xin)
+static void xrds_ib_listen_stop(struct xrds_ib_net *xin)
 {
 	int i;
 
@@ -84,7 +84,7 @@ static void xrds_ib_unlisten(struct xrds_ib_net *xin)
 }
 
 /**
- * xrds_ib_enter - listen for requests, if nobody has us do so yet
+ * xrds_ib_listen_get - listen for requests, if nobody has us do so yet
  * @net: namespace
  *
  * An identifier that listens holds a reference on its namespace. So one is
@@ -94,14 +94,14 @@ static void xrds_ib_unlisten(struct xrds_ib_net *xin)
  * Context: process, may sleep.
  * Return: 0 or a negative errno.
  */
-int xrds_ib_enter(struct net *net)
+int xrds_ib_listen_get(struct net *net)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 	int ret = 0;
 
 	mutex_lock(&xin->listen_lock);
 	if (!xin->listen_users)
-		ret = xrds_ib_listen(xin);
+		ret = xrds_ib_listen_start(xin);
 	if (!ret)
 		xin->listen_users++;
 	mutex_unlock(&xin->listen_lock);
@@ -109,17 +109,17 @@ int xrds_ib_enter(struct net *net)
 }
 
 /**
- * xrds_ib_leave - undo xrds_ib_enter()
+ * xrds_ib_listen_put - undo xrds_ib_listen_get()
  * @net: namespace
  *
  * Context: process, may sleep.
  */
-void xrds_ib_leave(struct net *net)
+void xrds_ib_listen_put(struct net *net)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 
 	mutex_lock(&xin->listen_lock);
 	if (!--xin->listen_users)
-		xrds_ib_unlisten(xin);
+		xrds_ib_listen_stop(xin);
 	mutex_unlock(&xin->listen_lock);
 }

@@ -2,8 +2,8 @@
 /*
  * XRDS over RDMA: the module.
  *
- * What it registers, in this order: the devices (ib_dev.c), per namespace its
- * counters and sysctls, the listeners of the first one (ib_listen.c), and at last
+ * What it registers, in this order: the devices (dev.c), per namespace its
+ * counters and sysctls, the listeners of the first one (listen.c), and at last
  * the transport, by which the core starts to use it. Unloading goes the other
  * way round. The core holds a
  * reference on the module for every bound socket that uses the transport, so
@@ -76,7 +76,7 @@ static bool xrds_ib_dev_usable(struct ib_device *dev)
 	       dev->attrs.max_recv_sge >= 1;
 }
 
-static int xrds_ib_dev_add(struct ib_device *dev)
+static int xrds_ib_add_dev(struct ib_device *dev)
 {
 	struct xrds_ib_dev *ibdev;
 	int ret;
@@ -94,7 +94,7 @@ static int xrds_ib_dev_add(struct ib_device *dev)
 	INIT_LIST_HEAD(&ibdev->eps);
 	INIT_LIST_HEAD(&ibdev->mrs);
 	xrds_ib_regq_init(&ibdev->regq);
-	xrds_ib_pool_init(&ibdev->pool);
+	xrds_ib_mr_pool_init(&ibdev->mr_pool);
 	mutex_init(&ibdev->rq_lock);
 	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
 			dev->attrs.max_srq_wr > 0 &&
@@ -120,7 +120,7 @@ err_free:
 	return ret;
 }
 
-static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
+static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 {
 	struct xrds_ib_dev *ibdev = data;
 	struct xrds_ib_rq *rq;
@@ -141,15 +141,15 @@ static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
 
 	/* destroy: the last reference has gone, and no new one can come */
 	xrds_ib_regq_exit(&ibdev->regq);
-	xrds_ib_pool_exit(&ibdev->pool);
+	xrds_ib_mr_pool_exit(&ibdev->mr_pool);
 	ib_dealloc_pd(ibdev->pd);
 	kfree(ibdev);
 }
 
 static struct ib_client xrds_ib_client = {
 	.name	= "xrds",
-	.add	= xrds_ib_dev_add,
-	.remove	= xrds_ib_dev_remove,
+	.add	= xrds_ib_add_dev,
+	.remove	= xrds_ib_remove_dev,
 };
 
 /* ------------------------------------------------------------ namespace */
@@ -170,7 +170,7 @@ static int __net_init xrds_ib_net_init(struct net *net)
 		goto err_counters;
 	/* for good, so that peers are answered that have messages for nobody */
 	if (net_eq(net, &init_net))
-		ret = xrds_ib_enter(net);
+		ret = xrds_ib_listen_get(net);
 	if (ret)
 		goto err_sysctl;
 	return 0;
@@ -187,7 +187,7 @@ static void __net_exit xrds_ib_net_exit(struct net *net)
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 
 	if (net_eq(net, &init_net))
-		xrds_ib_leave(net);
+		xrds_ib_listen_put(net);
 	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
 	/* there are no sockets, so all others have ended */
 	xrds_mr_flush();
@@ -209,24 +209,24 @@ static struct xrds_transport xrds_ib_transport = {
 	.owner		= THIS_MODULE,
 	.type		= RDS_TRANS_IB,
 	.caps		= XRDS_CAP_RDMA,
-	.local		= xrds_ib_local,
-	.enter		= xrds_ib_enter,
-	.leave		= xrds_ib_leave,
-	.dial		= xrds_ib_dial,
-	.advance	= xrds_ib_advance,
-	.accept		= xrds_ib_accept,
-	.refuse		= xrds_ib_refuse,
-	.start		= xrds_ib_start,
-	.flushed	= xrds_ib_flushed,
-	.stop		= xrds_ib_stop,
-	.prepare	= xrds_ib_prepare,
-	.xmit		= xrds_ib_xmit,
-	.xmit_ctl	= xrds_ib_xmit_ctl,
+	.local		= xrds_ib_dev_local,
+	.enter		= xrds_ib_listen_get,
+	.leave		= xrds_ib_listen_put,
+	.dial		= xrds_ib_cm_dial,
+	.advance	= xrds_ib_cm_advance,
+	.accept		= xrds_ib_cm_accept,
+	.refuse		= xrds_ib_cm_refuse,
+	.start		= xrds_ib_cm_start,
+	.flushed	= xrds_ib_send_flushed,
+	.stop		= xrds_ib_ep_stop,
+	.prepare	= xrds_ib_rdma_prepare,
+	.xmit		= xrds_ib_send_msg,
+	.xmit_ctl	= xrds_ib_send_ctl,
 	.mr_reg		= xrds_ib_mr_reg,
 	.mr_unreg	= xrds_ib_mr_unreg,
-	.describe	= xrds_ib_describe,
-	.detail		= xrds_ib_detail,
-	.device		= xrds_ib_device,
+	.describe	= xrds_ib_ep_describe,
+	.detail		= xrds_ib_ep_detail,
+	.device		= xrds_ib_dev_detail,
 };
 
 static int __init xrds_ib_init(void)
@@ -238,7 +238,7 @@ static int __init xrds_ib_init(void)
 	xrds_ib_wq = alloc_workqueue("xrds_ib", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!xrds_ib_wq)
 		return -ENOMEM;
-	ret = xrds_ib_id_init();
+	ret = xrds_ib_cm_id_init();
 	if (ret)
 		goto err_wq;
 	ret = ib_register_client(&xrds_ib_client);
@@ -254,7 +254,7 @@ static int __init xrds_ib_init(void)
 err_dev:
 	ib_unregister_client(&xrds_ib_client);
 err_id:
-	xrds_ib_id_exit();
+	xrds_ib_cm_id_exit();
 err_wq:
 	destroy_workqueue(xrds_ib_wq);
 	return ret;
@@ -266,7 +266,7 @@ static void __exit xrds_ib_exit(void)
 	xrds_transport_unregister(&xrds_ib_transport);
 	xrds_conn_end_transport(&xrds_ib_transport);
 	unregister_pernet_subsys(&xrds_ib_net_ops);
-	xrds_ib_id_exit();
+	xrds_ib_cm_id_exit();
 	ib_unregister_client(&xrds_ib_client);
 	destroy_workqueue(xrds_ib_wq);
 }

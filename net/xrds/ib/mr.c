@@ -7,7 +7,7 @@
  *
  * A region is registered with the device that has its socket's address, by
  * fast registration: the device's memory region object is taken from a pool,
- * told of the pages, and made valid by a work request (ib_regq.c), each time
+ * told of the pages, and made valid by a work request (regq.c), each time
  * with another key. Addresses count from the beginning of the first page, so
  * that what a peer has to add, the offset in that page, is small; first and
  * last byte are those asked for.
@@ -38,13 +38,13 @@ enum {
 };
 
 /**
- * struct xrds_ib_fr - a memory region object of the device
- * @node:	in ibdev->pool while free
+ * struct xrds_ib_frwr - a memory region object of the device
+ * @entry:	in ibdev->mr_pool while free
  * @mr:		the object
  * @pages:	how many it holds
  */
-struct xrds_ib_fr {
-	struct list_head node;
+struct xrds_ib_frwr {
+	struct list_head entry;
 	struct ib_mr *mr;
 	u32 pages;
 };
@@ -54,10 +54,10 @@ struct xrds_ib_fr {
  * @ref:	the owner's, and that of who removes the device
  * @mr:		what it is the device's side of; valid while @ibdev is set
  * @lock:	guards @ibdev and all that belongs to it
- * @node:	in ibdev->mrs; ibdev->lock
+ * @entry:	in ibdev->mrs; ibdev->lock
  * @ibdev:	device, with a reference; NULL once it has ended
  * @xin:	namespace, for counters
- * @fr:		object, or NULL
+ * @frwr:	object, or NULL
  * @sgt:	the memory
  * @mapped:	@sgt is mapped for the device
  * @write:	peers may write
@@ -66,10 +66,10 @@ struct xrds_ib_mr {
 	refcount_t ref;
 	struct xrds_mr *mr;
 	struct mutex lock;		/* ibdev */
-	struct list_head node;
+	struct list_head entry;
 	struct xrds_ib_dev *ibdev;
 	struct xrds_ib_net *xin;
-	struct xrds_ib_fr *fr;
+	struct xrds_ib_frwr *frwr;
 	struct sg_table sgt;
 	bool mapped;
 	bool write;
@@ -77,14 +77,14 @@ struct xrds_ib_mr {
 
 /* ----------------------------------------------------------------- pool */
 
-static void xrds_ib_fr_destroy(struct xrds_ib_fr *fr)
+static void xrds_ib_frwr_destroy(struct xrds_ib_frwr *frwr)
 {
-	ib_dereg_mr(fr->mr);
-	kfree(fr);
+	ib_dereg_mr(frwr->mr);
+	kfree(frwr);
 }
 
 /* Few sizes, so that what is free fits. */
-static u32 xrds_ib_fr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
+static u32 xrds_ib_frwr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
 {
 	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
 
@@ -93,18 +93,18 @@ static u32 xrds_ib_fr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
 			      XRDS_IB_MR_MIN_PAGES));
 }
 
-static struct xrds_ib_fr *xrds_ib_pool_get(struct xrds_ib_dev *ibdev,
-					   u32 pages)
+static struct xrds_ib_frwr *xrds_ib_mr_pool_get(struct xrds_ib_dev *ibdev,
+						u32 pages)
 {
-	struct xrds_ib_pool *pool = &ibdev->pool;
-	struct xrds_ib_fr *fr, *found = NULL;
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
+	struct xrds_ib_frwr *frwr, *found = NULL;
 
 	spin_lock(&pool->lock);
-	list_for_each_entry(fr, &pool->free, node) {
-		if (fr->pages != pages)
+	list_for_each_entry(frwr, &pool->free, entry) {
+		if (frwr->pages != pages)
 			continue;
-		found = fr;
-		list_del(&fr->node);
+		found = frwr;
+		list_del(&frwr->entry);
 		pool->nr--;
 		pool->pages -= pages;
 		break;
@@ -113,48 +113,49 @@ static struct xrds_ib_fr *xrds_ib_pool_get(struct xrds_ib_dev *ibdev,
 	return found;
 }
 
-static void xrds_ib_pool_put(struct xrds_ib_dev *ibdev, struct xrds_ib_fr *fr)
+static void xrds_ib_mr_pool_put(struct xrds_ib_dev *ibdev,
+				struct xrds_ib_frwr *frwr)
 {
-	struct xrds_ib_pool *pool = &ibdev->pool;
-	bool room;
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
+	bool fits;
 
 	spin_lock(&pool->lock);
-	room = pool->nr < XRDS_IB_POOL_MRS &&
-	       pool->pages + fr->pages <= XRDS_IB_POOL_PAGES;
-	if (room) {
-		list_add_tail(&fr->node, &pool->free);
+	fits = pool->nr < XRDS_IB_POOL_MRS &&
+	       pool->pages + frwr->pages <= XRDS_IB_POOL_PAGES;
+	if (fits) {
+		list_add_tail(&frwr->entry, &pool->free);
 		pool->nr++;
-		pool->pages += fr->pages;
+		pool->pages += frwr->pages;
 	}
 	spin_unlock(&pool->lock);
-	if (!room)
-		xrds_ib_fr_destroy(fr);
+	if (!fits)
+		xrds_ib_frwr_destroy(frwr);
 }
 
-static struct xrds_ib_fr *xrds_ib_fr_get(struct xrds_ib_mr *m, u32 pages)
+static struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_mr *m, u32 pages)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
-	struct xrds_ib_fr *fr;
+	struct xrds_ib_frwr *frwr;
 	struct ib_mr *mr;
 
-	pages = xrds_ib_fr_pages(ibdev, pages);
-	fr = xrds_ib_pool_get(ibdev, pages);
-	if (fr) {
+	pages = xrds_ib_frwr_pages(ibdev, pages);
+	frwr = xrds_ib_mr_pool_get(ibdev, pages);
+	if (frwr) {
 		xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_REUSED);
-		return fr;
+		return frwr;
 	}
-	fr = kzalloc(sizeof(*fr), GFP_KERNEL);
-	if (!fr)
+	frwr = kzalloc(sizeof(*frwr), GFP_KERNEL);
+	if (!frwr)
 		return ERR_PTR(-ENOMEM);
 	mr = ib_alloc_mr(ibdev->pd, IB_MR_TYPE_MEM_REG, pages);
 	if (IS_ERR(mr)) {
-		kfree(fr);
+		kfree(frwr);
 		return ERR_CAST(mr);
 	}
-	fr->mr = mr;
-	fr->pages = pages;
+	frwr->mr = mr;
+	frwr->pages = pages;
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_ALLOC);
-	return fr;
+	return frwr;
 }
 
 /* ------------------------------------------------------------- the end */
@@ -168,7 +169,7 @@ static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 {
 	struct xrds_ib_regwr w = {
 		.wr.opcode		= IB_WR_LOCAL_INV,
-		.wr.ex.invalidate_rkey	= m->fr->mr->rkey,
+		.wr.ex.invalidate_rkey	= m->frwr->mr->rkey,
 	};
 	int ret;
 
@@ -188,9 +189,9 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 	if (!ibdev)
 		return;
 	spin_lock_bh(&ibdev->lock);
-	if (!list_empty(&m->node))
+	if (!list_empty(&m->entry))
 		ibdev->nr_mrs--;
-	list_del_init(&m->node);
+	list_del_init(&m->entry);
 	spin_unlock_bh(&ibdev->lock);
 
 	/* ops over loopback, which do not ask the device */
@@ -198,13 +199,13 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 	m->mr->dead = true;
 	spin_unlock_bh(&m->mr->lock);
 
-	if (m->fr && invalidate && !xrds_ib_mr_invalidate(m)) {
-		xrds_ib_pool_put(ibdev, m->fr);
-	} else if (m->fr) {
-		xrds_ib_fr_destroy(m->fr);
+	if (m->frwr && invalidate && !xrds_ib_mr_invalidate(m)) {
+		xrds_ib_mr_pool_put(ibdev, m->frwr);
+	} else if (m->frwr) {
+		xrds_ib_frwr_destroy(m->frwr);
 		xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
 	}
-	m->fr = NULL;
+	m->frwr = NULL;
 	if (m->mapped)
 		ib_dma_unmap_sgtable_attrs(ibdev->dev, &m->sgt,
 					   xrds_ib_mr_dir(m), 0);
@@ -234,7 +235,7 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
 	for (;;) {
 		spin_lock_bh(&ibdev->lock);
 		m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr,
-					     node);
+					     entry);
 		if (m)
 			refcount_inc(&m->ref);
 		spin_unlock_bh(&ibdev->lock);
@@ -248,29 +249,29 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_pool_init - prepare the pool of a device
+ * xrds_ib_mr_pool_init - prepare the pool of a device
  * @pool: zeroed pool
  *
  * Context: process.
  */
-void xrds_ib_pool_init(struct xrds_ib_pool *pool)
+void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool)
 {
 	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->free);
 }
 
 /**
- * xrds_ib_pool_exit - empty the pool of a device
+ * xrds_ib_mr_pool_exit - empty the pool of a device
  * @pool: pool that nobody uses any more
  *
  * Context: process, may sleep.
  */
-void xrds_ib_pool_exit(struct xrds_ib_pool *pool)
+void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool)
 {
-	struct xrds_ib_fr *fr, *tmp;
+	struct xrds_ib_frwr *frwr, *tmp;
 
-	list_for_each_entry_safe(fr, tmp, &pool->free, node)
-		xrds_ib_fr_destroy(fr);
+	list_for_each_entry_safe(frwr, tmp, &pool->free, entry)
+		xrds_ib_frwr_destroy(frwr);
 }
 
 /* --------------------------------------------------------- registration */
@@ -321,7 +322,7 @@ static int xrds_ib_mr_access(const struct xrds_ib_mr *m)
 /* Describe the pages to the object and make its key valid. */
 static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 {
-	struct ib_mr *mr = m->fr->mr;
+	struct ib_mr *mr = m->frwr->mr;
 	struct xrds_ib_regwr w = {
 		.reg.wr.opcode	= IB_WR_REG_MR,
 		.reg.mr		= mr,
@@ -355,7 +356,7 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 
 	spin_lock_bh(&ibdev->lock);
 	if (!ibdev->removed) {
-		list_add_tail(&m->node, &ibdev->mrs);
+		list_add_tail(&m->entry, &ibdev->mrs);
 		ibdev->nr_mrs++;
 		ret = 0;
 	}
@@ -367,7 +368,7 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 {
 	const struct xrds_pin *pin = mr->pin;
-	struct xrds_ib_fr *fr;
+	struct xrds_ib_frwr *frwr;
 	int ret;
 
 	lockdep_assert_held(&m->lock);
@@ -375,14 +376,14 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 	ret = xrds_ib_mr_map(m, pin);
 	if (ret)
 		return ret;
-	fr = xrds_ib_fr_get(m, pin->nr_pages);
-	if (IS_ERR(fr))
-		return PTR_ERR(fr);
-	m->fr = fr;
+	frwr = xrds_ib_frwr_get(m, pin->nr_pages);
+	if (IS_ERR(frwr))
+		return PTR_ERR(frwr);
+	m->frwr = frwr;
 	ret = xrds_ib_mr_validate(m, pin->bv[0].bv_offset);
 	if (ret)
 		return ret;
-	mr->key.rkey = fr->mr->rkey;
+	mr->key.rkey = frwr->mr->rkey;
 	mr->offset = pin->bv[0].bv_offset;
 	return xrds_ib_mr_publish(m);
 }
@@ -419,7 +420,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	refcount_set(&m->ref, 1);
 	m->mr = mr;
 	mutex_init(&m->lock);
-	INIT_LIST_HEAD(&m->node);
+	INIT_LIST_HEAD(&m->entry);
 	m->ibdev = ibdev;
 	m->xin = xin;
 	m->write = mr->write;
@@ -460,8 +461,8 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
 	if (m->ibdev)
-		xrds_ib_mr_end(m, !mr->invalidate ||
-				  !m->ibdev->quirks.late_copies);
+		xrds_ib_mr_end(m, !(mr->invalidate &&
+				    m->ibdev->quirks.late_copies));
 	mutex_unlock(&m->lock);
 	mr->priv = NULL;
 	xrds_ib_mr_put(m);

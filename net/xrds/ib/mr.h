@@ -16,7 +16,7 @@
 struct xrds_ib_dev;
 struct xrds_mr;
 
-/* --------------------------------------------------------- ib_regq.c */
+/* --------------------------------------------------------- regq.c */
 
 /**
  * struct xrds_ib_regq - registration queue of a device
@@ -56,24 +56,24 @@ void xrds_ib_regq_init(struct xrds_ib_regq *regq);
 void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
 int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
 
-/* ----------------------------------------------------------- ib_mr.c */
+/* ----------------------------------------------------------- mr.c */
 
 /**
- * struct xrds_ib_pool - objects for memory regions that are free
+ * struct xrds_ib_mr_pool - objects for memory regions that are free
  * @lock:	guards the rest
  * @free:	the objects, longest unused first
  * @nr:		how many
  * @pages:	how many pages they can hold together
  */
-struct xrds_ib_pool {
+struct xrds_ib_mr_pool {
 	spinlock_t lock;		/* free, nr, pages */
 	struct list_head free;
 	u32 nr;
 	u32 pages;
 };
 
-void xrds_ib_pool_init(struct xrds_ib_pool *pool);
-void xrds_ib_pool_exit(struct xrds_ib_pool *pool);
+void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool);
+void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool);
 int xrds_ib_mr_reg(struct xrds_mr *mr);
 void xrds_ib_mr_unreg(struct xrds_mr *mr);
 void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);

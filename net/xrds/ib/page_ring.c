@@ -18,111 +18,111 @@
 #include "ib/ib.h"
 
 /* Without lending for so long the pages are given up. */
-#define XRDS_IB_LEND_IDLE	(HZ / 2)
+#define XRDS_IB_PAGE_RING_IDLE	(HZ / 2)
 
-static struct page *xrds_ib_lent_pop(struct xrds_ib_lent *lent)
+static struct page *xrds_ib_page_ring_pop(struct xrds_ib_page_ring *ring)
 {
-	struct page *page = lent->ring[lent->first];
+	struct page *page = ring->pages[ring->first];
 
-	lockdep_assert_held(&lent->lock);
+	lockdep_assert_held(&ring->lock);
 
-	lent->first = (lent->first + 1) % XRDS_IB_LENT;
-	lent->nr--;
+	ring->first = (ring->first + 1) % XRDS_IB_PAGE_RING;
+	ring->nr--;
 	return page;
 }
 
-static void xrds_ib_lent_drop(struct xrds_ib_lent *lent)
+static void xrds_ib_page_ring_drop(struct xrds_ib_page_ring *ring)
 {
 	struct page *page;
 
 	do {
-		spin_lock_bh(&lent->lock);
-		page = lent->nr ? xrds_ib_lent_pop(lent) : NULL;
-		spin_unlock_bh(&lent->lock);
+		spin_lock_bh(&ring->lock);
+		page = ring->nr ? xrds_ib_page_ring_pop(ring) : NULL;
+		spin_unlock_bh(&ring->lock);
 		if (page)
 			put_page(page);
 	} while (page);
 }
 
-static void xrds_ib_lent_trim(struct work_struct *work)
+static void xrds_ib_page_ring_trim(struct work_struct *work)
 {
-	struct xrds_ib_lent *lent = container_of(to_delayed_work(work),
-						 struct xrds_ib_lent, trim);
-	unsigned long end = READ_ONCE(lent->at) + XRDS_IB_LEND_IDLE;
+	struct xrds_ib_page_ring *ring = container_of(to_delayed_work(work),
+						      struct xrds_ib_page_ring, trim);
+	unsigned long end = READ_ONCE(ring->at) + XRDS_IB_PAGE_RING_IDLE;
 
 	if (time_before(jiffies, end))
-		queue_delayed_work(xrds_ib_wq, &lent->trim, end - jiffies);
+		queue_delayed_work(xrds_ib_wq, &ring->trim, end - jiffies);
 	else
-		xrds_ib_lent_drop(lent);
+		xrds_ib_page_ring_drop(ring);
 }
 
 /**
- * xrds_ib_lend - keep a reference on a page that goes up
- * @lent: pages of a receive queue
+ * xrds_ib_page_ring_keep - keep a reference on a page that goes up
+ * @ring: pages of a receive queue
  * @page: page whose own reference goes up
  *
  * Context: completions.
  */
-void xrds_ib_lend(struct xrds_ib_lent *lent, struct page *page)
+void xrds_ib_page_ring_keep(struct xrds_ib_page_ring *ring, struct page *page)
 {
 	struct page *oldest = NULL;
 
 	get_page(page);
-	spin_lock_bh(&lent->lock);
-	if (lent->nr >= lent->most)
-		oldest = xrds_ib_lent_pop(lent);
-	lent->ring[(lent->first + lent->nr++) % XRDS_IB_LENT] = page;
-	WRITE_ONCE(lent->at, jiffies);
-	spin_unlock_bh(&lent->lock);
+	spin_lock_bh(&ring->lock);
+	if (ring->nr >= ring->most)
+		oldest = xrds_ib_page_ring_pop(ring);
+	ring->pages[(ring->first + ring->nr++) % XRDS_IB_PAGE_RING] = page;
+	WRITE_ONCE(ring->at, jiffies);
+	spin_unlock_bh(&ring->lock);
 
 	if (oldest)
 		put_page(oldest);
-	if (!delayed_work_pending(&lent->trim))
-		queue_delayed_work(xrds_ib_wq, &lent->trim,
-				   XRDS_IB_LEND_IDLE);
+	if (!delayed_work_pending(&ring->trim))
+		queue_delayed_work(xrds_ib_wq, &ring->trim,
+				   XRDS_IB_PAGE_RING_IDLE);
 }
 
 /**
- * xrds_ib_lend_back - a page that nobody uses any more
- * @lent: pages of a receive queue
+ * xrds_ib_page_ring_reuse - a page that nobody uses any more
+ * @ring: pages of a receive queue
  *
  * Context: process.
  * Return: the page with its only reference, or NULL.
  */
-struct page *xrds_ib_lend_back(struct xrds_ib_lent *lent)
+struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring)
 {
 	struct page *page = NULL;
 
-	spin_lock_bh(&lent->lock);
+	spin_lock_bh(&ring->lock);
 	/* nobody but us can make it more than one again */
-	if (lent->nr && page_ref_count(lent->ring[lent->first]) == 1)
-		page = xrds_ib_lent_pop(lent);
-	spin_unlock_bh(&lent->lock);
+	if (ring->nr && page_ref_count(ring->pages[ring->first]) == 1)
+		page = xrds_ib_page_ring_pop(ring);
+	spin_unlock_bh(&ring->lock);
 	return page;
 }
 
 /**
- * xrds_ib_lent_init - nothing is lent yet
- * @lent: pages of a receive queue
+ * xrds_ib_page_ring_init - nothing is lent yet
+ * @ring: pages of a receive queue
  * @most: how many to keep, at most
  *
  * Context: process.
  */
-void xrds_ib_lent_init(struct xrds_ib_lent *lent, u32 most)
+void xrds_ib_page_ring_init(struct xrds_ib_page_ring *ring, u32 most)
 {
-	lent->most = min_t(u32, most, XRDS_IB_LENT);
-	spin_lock_init(&lent->lock);
-	INIT_DELAYED_WORK(&lent->trim, xrds_ib_lent_trim);
+	ring->most = min_t(u32, most, XRDS_IB_PAGE_RING);
+	spin_lock_init(&ring->lock);
+	INIT_DELAYED_WORK(&ring->trim, xrds_ib_page_ring_trim);
 }
 
 /**
- * xrds_ib_lent_exit - give up what is lent
- * @lent: pages of a receive queue that lends no more
+ * xrds_ib_page_ring_exit - give up what is lent
+ * @ring: pages of a receive queue that lends no more
  *
  * Context: process.
  */
-void xrds_ib_lent_exit(struct xrds_ib_lent *lent)
+void xrds_ib_page_ring_exit(struct xrds_ib_page_ring *ring)
 {
-	cancel_delayed_work_sync(&lent->trim);
-	xrds_ib_lent_drop(lent);
+	cancel_delayed_work_sync(&ring->trim);
+	xrds_ib_page_ring_drop(ring);
 }

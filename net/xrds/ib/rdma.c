@@ -3,16 +3,16 @@
  * RDMA ops: work requests in front of an immediate message.
  *
  * An op belongs to the message behind it. Its work requests go first, in the
- * same ring of slots and, where there is room, in the same call to the device;
+ * same ring of send contexts and, where there is room, in the same call to the device;
  * they use no credit and have no signal of their own, but each has its
  * completion entry: if one fails, that says which op is guilty.
  *
- *   prepare (sendmsg) -> fill, slot by slot (tx_lock) -> message sent
+ *   prepare (sendmsg) -> fill, send context by send context (tx_lock) -> message sent
  *     -> xrds_rop_done()
  *
  * What posting needs is allocated when the op is made: its scatter entries.
  * They are mapped when they are posted, for the device that the endpoint has
- * then, and unmapped with their slot. So an op that waits for a connection
+ * then, and unmapped with their send context. So an op that waits for a connection
  * holds on to no device.
  *
  * The end of the op is the end of its message: completions come in order, and
@@ -36,7 +36,7 @@ enum {
 
 /**
  * struct xrds_ib_op - the transport's part of an op
- * @node:	in a list of ended ops
+ * @entry:	in a list of ended ops
  * @msg:	immediate message, with its reference, while in that list
  * @at:		bytes in the filled work requests
  * @bv:		first bio_vec that is not in them
@@ -45,7 +45,7 @@ enum {
  * @sge:	scatter entries
  */
 struct xrds_ib_op {
-	struct list_head node;
+	struct list_head entry;
 	struct xrds_msg *msg;
 	u64 at;
 	u32 bv;
@@ -120,7 +120,7 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_ib_prepare - make what a message will need
+ * xrds_ib_rdma_prepare - make what a message will need
  * @conn: connection
  * @msg: message; nothing is needed without op, or if it was prepared before
  *
@@ -128,7 +128,7 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
  * Return: 0, -ENOMEM, -EOPNOTSUPP for an atomic that the device does not
  * have, -ENODEV.
  */
-int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
+int xrds_ib_rdma_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_rop *rop = msg->rop;
 	struct xrds_ib_op *op;
@@ -147,7 +147,7 @@ int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	op = kvzalloc(struct_size(op, sge, nr), GFP_KERNEL_ACCOUNT);
 	if (!op)
 		return -ENOMEM;
-	INIT_LIST_HEAD(&op->node);
+	INIT_LIST_HEAD(&op->entry);
 	rop->priv = op;
 	return 0;
 }
@@ -155,32 +155,32 @@ int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 /* -------------------------------------------------------------- posting */
 
 /**
- * xrds_ib_op_left - is there something of an op that no slot has yet?
+ * xrds_ib_rdma_op_remaining - is there something of an op that no send context has yet?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
  * Return: whether there is.
  */
-bool xrds_ib_op_left(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_remaining(const struct xrds_msg *msg)
 {
 	return msg->rop && !xrds_ib_op(msg)->refused &&
 	       xrds_ib_op(msg)->bv < msg->rop->pin->nr_bv;
 }
 
 /**
- * xrds_ib_op_fresh - has a message an op of which no slot has anything?
+ * xrds_ib_rdma_op_fresh - has a message an op of which no send context has anything?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
  * Return: whether it has.
  */
-bool xrds_ib_op_fresh(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_fresh(const struct xrds_msg *msg)
 {
-	return xrds_ib_op_left(msg) && !xrds_ib_op(msg)->bv;
+	return xrds_ib_rdma_op_remaining(msg) && !xrds_ib_op(msg)->bv;
 }
 
 /**
- * xrds_ib_op_fenced - must a message wait until its op is done?
+ * xrds_ib_rdma_op_fenced - must a message wait until its op is done?
  * @msg: message
  *
  * What a read brings, or an atomic, is there when the message is sent; so
@@ -189,7 +189,7 @@ bool xrds_ib_op_fresh(const struct xrds_msg *msg)
  * Context: any, conn->tx_lock held.
  * Return: whether it must.
  */
-bool xrds_ib_op_fenced(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_fenced(const struct xrds_msg *msg)
 {
 	return msg->rop && !xrds_ib_op(msg)->refused &&
 	       (msg->rop->fence || msg->rop->op != XRDS_ROP_WRITE);
@@ -201,43 +201,43 @@ static enum dma_data_direction xrds_ib_op_dir(const struct xrds_rop *rop)
 }
 
 /* Map as many pieces as one work request takes; returns their bytes, or 0. */
-static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 			  struct xrds_ib_op *op)
 {
-	const struct xrds_pin *pin = slot->rop->pin;
+	const struct xrds_pin *pin = sctx->rop->pin;
 	struct ib_device *dev = ep->ibdev->dev;
 	const struct bio_vec *bv;
 	struct ib_sge *sge;
 	u32 bytes = 0;
 	int max;
 
-	max = slot->rop->op == XRDS_ROP_READ ? ep->tx.read_sge : ep->tx.op_sge;
-	slot->wr.sg_list = &op->sge[op->next];
-	slot->wr.num_sge = 0;
-	while (op->bv < pin->nr_bv && slot->wr.num_sge < max) {
+	max = sctx->rop->op == XRDS_ROP_READ ? ep->tx.read_sge : ep->tx.op_sge;
+	sctx->wr.sg_list = &op->sge[op->next];
+	sctx->wr.num_sge = 0;
+	while (op->bv < pin->nr_bv && sctx->wr.num_sge < max) {
 		bv = &pin->bv[op->bv];
 		sge = &op->sge[op->next];
 		sge->length = xrds_ib_op_piece(pin, &op->bv);
 		sge->lkey = ep->ibdev->pd->local_dma_lkey;
 		sge->addr = ib_dma_map_page(dev, bv->bv_page, bv->bv_offset,
 					    sge->length,
-					    xrds_ib_op_dir(slot->rop));
+					    xrds_ib_op_dir(sctx->rop));
 		if (ib_dma_mapping_error(dev, sge->addr)) {
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
 			return 0;
 		}
 		bytes += sge->length;
 		op->next++;
-		slot->wr.num_sge++;
+		sctx->wr.num_sge++;
 	}
 	return bytes;
 }
 
-static void xrds_ib_op_fill_atomic(struct xrds_ib_slot *slot)
+static void xrds_ib_op_fill_atomic(struct xrds_ib_sctx *sctx)
 {
-	const struct xrds_rop *rop = slot->rop;
+	const struct xrds_rop *rop = sctx->rop;
 	bool masked = xrds_ib_rop_masked(rop);
-	struct ib_atomic_wr *wr = &slot->atomic;
+	struct ib_atomic_wr *wr = &sctx->atomic;
 
 	if (rop->op == XRDS_ROP_FADD)
 		wr->wr.opcode = masked ? IB_WR_MASKED_ATOMIC_FETCH_AND_ADD :
@@ -254,16 +254,16 @@ static void xrds_ib_op_fill_atomic(struct xrds_ib_slot *slot)
 }
 
 /**
- * xrds_ib_op_fill - make the next work request of an op
+ * xrds_ib_rdma_op_fill - make the next work request of an op
  * @ep: endpoint
- * @slot: slot for it
+ * @sctx: send context for it
  * @msg: message with something left of its op
  *
  * Context: any, conn->tx_lock held.
  * Return: 0; -ENOMEM when its memory could not be mapped.
  */
-int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-		    const struct xrds_msg *msg)
+int xrds_ib_rdma_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
+			 const struct xrds_msg *msg)
 {
 	struct xrds_ib_op *op = xrds_ib_op(msg);
 	struct xrds_rop *rop = msg->rop;
@@ -271,17 +271,17 @@ int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	slot->rop = rop;
-	bytes = xrds_ib_op_map(ep, slot, op);
+	sctx->rop = rop;
+	bytes = xrds_ib_op_map(ep, sctx, op);
 	if (!bytes)
 		return -ENOMEM;
 	if (xrds_ib_rop_atomic(rop)) {
-		xrds_ib_op_fill_atomic(slot);
+		xrds_ib_op_fill_atomic(sctx);
 	} else {
-		slot->wr.opcode = rop->op == XRDS_ROP_WRITE ?
+		sctx->wr.opcode = rop->op == XRDS_ROP_WRITE ?
 				  IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
-		slot->rdma.remote_addr = rop->raddr + op->at;
-		slot->rdma.rkey = rop->rkey;
+		sctx->rdma.remote_addr = rop->raddr + op->at;
+		sctx->rdma.rkey = rop->rkey;
 	}
 	op->at += bytes;
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_OPS);
@@ -289,32 +289,33 @@ int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 }
 
 /**
- * xrds_ib_op_unmap - the device is done with a work request of an op
+ * xrds_ib_rdma_op_unmap - the device is done with a work request of an op
  * @ep: endpoint
- * @slot: its slot
+ * @sctx: its send context
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_op_unmap(struct xrds_ib_ep *ep, const struct xrds_ib_slot *slot)
+void xrds_ib_rdma_op_unmap(struct xrds_ib_ep *ep,
+			   const struct xrds_ib_sctx *sctx)
 {
 	int i;
 
-	for (i = 0; i < slot->wr.num_sge; i++)
-		ib_dma_unmap_page(ep->ibdev->dev, slot->wr.sg_list[i].addr,
-				  slot->wr.sg_list[i].length,
-				  xrds_ib_op_dir(slot->rop));
+	for (i = 0; i < sctx->wr.num_sge; i++)
+		ib_dma_unmap_page(ep->ibdev->dev, sctx->wr.sg_list[i].addr,
+				  sctx->wr.sg_list[i].length,
+				  xrds_ib_op_dir(sctx->rop));
 }
 
 /* -------------------------------------------------------------- the end */
 
 /**
- * xrds_ib_op_refuse - an op fails before the device has any of it
+ * xrds_ib_rdma_op_refuse - an op fails before the device has any of it
  * @ep: endpoint
  * @msg: its message, which is sent in any case
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
+void xrds_ib_rdma_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 {
 	lockdep_assert_held(&ep->conn->tx_lock);
 
@@ -324,30 +325,30 @@ void xrds_ib_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 }
 
 /**
- * xrds_ib_op_refused - was the op of a message refused?
+ * xrds_ib_rdma_op_refused - was the op of a message refused?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
  * Return: whether it was.
  */
-bool xrds_ib_op_refused(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_refused(const struct xrds_msg *msg)
 {
 	return msg->rop && xrds_ib_op(msg)->refused;
 }
 
 /**
- * xrds_ib_op_failed - a work request of an op has completed with an error
+ * xrds_ib_rdma_op_failed - a work request of an op has completed with an error
  * @ep: endpoint, which ends
  * @rop: op
  * @wc: completion
  *
  * Only the peer's word settles what became of the op; else its outcome stays
- * open, and it ends with the endpoint, see xrds_ib_slots_free().
+ * open, and it ends with the endpoint, see xrds_ib_sq_free().
  *
  * Context: completions, conn->tx_lock held.
  */
-void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
-		       const struct ib_wc *wc)
+void xrds_ib_rdma_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
+			    const struct ib_wc *wc)
 {
 	lockdep_assert_held(&ep->conn->tx_lock);
 
@@ -372,35 +373,35 @@ void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
 }
 
 /**
- * xrds_ib_op_collect - the message of an op has left the ring
+ * xrds_ib_rdma_op_collect - the message of an op has left the ring
  * @msg: message; its reference goes to the list
- * @ended: list for xrds_ib_op_end()
+ * @ended: list for xrds_ib_rdma_end_ops()
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_op_collect(struct xrds_msg *msg, struct list_head *ended)
+void xrds_ib_rdma_op_collect(struct xrds_msg *msg, struct list_head *ended)
 {
 	struct xrds_ib_op *op = xrds_ib_op(msg);
 
 	op->msg = msg;
-	list_add_tail(&op->node, ended);
+	list_add_tail(&op->entry, ended);
 }
 
 /**
- * xrds_ib_op_end - end ops
+ * xrds_ib_rdma_end_ops - end ops
  * @ended: the ops, oldest first
  * @status: how, unless it is known of one how it failed
  *
  * Context: any, without conn->tx_lock; the device is done with them.
  */
-void xrds_ib_op_end(struct list_head *ended, s32 status)
+void xrds_ib_rdma_end_ops(struct list_head *ended, s32 status)
 {
 	struct xrds_ib_op *op, *tmp;
 	struct xrds_msg *msg;
 
-	list_for_each_entry_safe(op, tmp, ended, node) {
+	list_for_each_entry_safe(op, tmp, ended, entry) {
 		msg = op->msg;
-		list_del_init(&op->node);
+		list_del_init(&op->entry);
 		xrds_rop_done(msg->rop, msg->rop->status ?: status);
 		/* the op goes with it */
 		xrds_msg_put(msg);

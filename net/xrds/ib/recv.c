@@ -13,7 +13,7 @@
  *
  * All completions of an endpoint come through one completion queue, polled by
  * one CPU at a time, so that ep->rx needs no lock. After the endpoint was made
- * dead a second poller helps to drain the queue, see ib_ep.c; then completions
+ * dead a second poller helps to drain the queue, see ep.c; then completions
  * do nothing but return their buffers, which is safe on any CPU.
  *
  * Whatever the peer sends that is not as Documentation/xrds-wire.rst says ends
@@ -43,7 +43,7 @@ static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
 {
 	struct page *page = xrds_ib_rq_unmap(ep->rq, buf);
 
-	xrds_ib_lend(&ep->rq->lent, page);
+	xrds_ib_page_ring_keep(&ep->rq->page_ring, page);
 	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
 			XRDS_WIRE_HDR_BYTES, len, ep->rq->buf_bytes);
 }
@@ -90,20 +90,20 @@ static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 
 /* Append the payload of a buffer to a message in ep->rx; cannot fail. */
 static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
-			       struct xrds_ib_rx_part *part,
+			       struct xrds_ib_rx_msg *rmsg,
 			       struct xrds_ib_buf *buf, u32 len)
 {
-	struct sk_buff *head = part->head;
-	struct sk_buff *last = part->last;
+	struct sk_buff *head = rmsg->head;
+	struct sk_buff *last = rmsg->last;
 	u32 truesize = last->truesize;
 
 	if (skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS) {
 		last = xrds_ib_skb_reserved(buf);
-		if (part->last == head)
+		if (rmsg->last == head)
 			skb_shinfo(head)->frag_list = last;
 		else
-			part->last->next = last;
-		part->last = last;
+			rmsg->last->next = last;
+		rmsg->last = last;
 		truesize = 0;
 	}
 	xrds_ib_skb_add(ep, last, buf, len);
@@ -131,7 +131,7 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 	ep->rx.max_payload = hello.frag_bytes - XRDS_WIRE_HDR_BYTES;
 	ep->rx.bundles = hello.revision >= XRDS_REVISION_BUNDLES;
 	ep->rx.hello = true;
-	xrds_ib_ep_not_half_open(ep);
+	xrds_ib_event_not_half_open(ep);
 	xrds_ib_send_open(ep, &hello);
 	xrds_conn_hello(ep->conn, ep->gen, &hello);
 	return XRDS_WIRE_OK;
@@ -176,28 +176,28 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 
 static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
 {
-	struct xrds_ib_rx_part *part;
+	struct xrds_ib_rx_msg *rmsg;
 
-	for (part = ep->rx.part; part < ep->rx.part + XRDS_IB_TAGS; part++) {
-		kfree_skb(part->head);
-		part->head = NULL;
-		part->last = NULL;
+	for (rmsg = ep->rx.msg; rmsg < ep->rx.msg + XRDS_IB_TAGS; rmsg++) {
+		kfree_skb(rmsg->head);
+		rmsg->head = NULL;
+		rmsg->last = NULL;
 	}
 }
 
 /* A message is complete. */
 static void xrds_ib_recv_whole(struct xrds_ib_ep *ep,
-			       struct xrds_ib_rx_part *part)
+			       struct xrds_ib_rx_msg *rmsg)
 {
-	struct sk_buff *skb = part->head;
+	struct sk_buff *skb = rmsg->head;
 
-	part->head = NULL;
-	part->last = NULL;
+	rmsg->head = NULL;
+	rmsg->last = NULL;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
-	if (unlikely(part->reasm.first.kind == XRDS_KIND_CONG_MAP))
+	if (unlikely(rmsg->reasm.first.kind == XRDS_KIND_CONG_MAP))
 		xrds_cong_recv(ep->conn, XRDS_CTL_CONG_MAP, skb);
 	else
-		xrds_recv_msg(ep->conn, &part->reasm.first, skb);
+		xrds_recv_msg(ep->conn, &rmsg->reasm.first, skb);
 }
 
 static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
@@ -205,7 +205,7 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 					    struct xrds_ib_buf *buf, u32 len)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
-	struct xrds_ib_rx_part *part;
+	struct xrds_ib_rx_msg *rmsg;
 	enum xrds_wire_err err;
 	u64 hdr_at;
 	int done;
@@ -215,23 +215,23 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 		return XRDS_WIRE_CTL_STATE;
 	if (wm->tag >= XRDS_IB_TAGS)
 		return XRDS_WIRE_TAG;
-	part = &rx->part[wm->tag];
-	hdr_at = part->head ? 0 : local_clock();
-	err = xrds_wire_reasm_add(&part->reasm, wm, len, rx->max_payload,
+	rmsg = &rx->msg[wm->tag];
+	hdr_at = rmsg->head ? 0 : local_clock();
+	err = xrds_wire_reasm_add(&rmsg->reasm, wm, len, rx->max_payload,
 				  ep->version, &done);
 	if (err)
 		return err;
 
-	if (part->head) {
-		xrds_ib_skb_append(ep, part, buf, len);
+	if (rmsg->head) {
+		xrds_ib_skb_append(ep, rmsg, buf, len);
 	} else {
-		part->head = xrds_ib_skb_from(ep, buf, len);
-		part->last = part->head;
-		xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
-		xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
+		rmsg->head = xrds_ib_skb_from(ep, buf, len);
+		rmsg->last = rmsg->head;
+		xrds_skb_trace(rmsg->head)->at[XRDS_RX_HDR] = hdr_at;
+		xrds_skb_trace(rmsg->head)->at[XRDS_RX_START] = local_clock();
 	}
 	if (done)
-		xrds_ib_recv_whole(ep, part);
+		xrds_ib_recv_whole(ep, rmsg);
 	return XRDS_WIRE_OK;
 }
 
@@ -246,30 +246,30 @@ static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 					       const void *payload)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
-	struct xrds_ib_rx_part *part;
+	struct xrds_ib_rx_msg *rmsg;
 	u64 hdr_at = local_clock();
 	enum xrds_wire_err err;
 	int done;
 
 	if (wm->tag >= XRDS_IB_TAGS)
 		return XRDS_WIRE_TAG;
-	part = &rx->part[wm->tag];
+	rmsg = &rx->msg[wm->tag];
 	/* it is whole, but another may be in mid-way */
-	err = xrds_wire_reasm_add(&part->reasm, wm, wm->len, rx->max_payload,
+	err = xrds_wire_reasm_add(&rmsg->reasm, wm, wm->len, rx->max_payload,
 				  ep->version, &done);
 	if (err)
 		return err;
-	part->head = xrds_ib_skb_copy(ep, payload, wm->len);
-	part->last = part->head;
-	if (!part->head) {
+	rmsg->head = xrds_ib_skb_copy(ep, payload, wm->len);
+	rmsg->last = rmsg->head;
+	if (!rmsg->head) {
 		rx->failed = true;
 		WRITE_ONCE(ep->conn->no_bundles, true);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 		return XRDS_WIRE_OK;
 	}
-	xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
-	xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
-	xrds_ib_recv_whole(ep, part);
+	xrds_skb_trace(rmsg->head)->at[XRDS_RX_HDR] = hdr_at;
+	xrds_skb_trace(rmsg->head)->at[XRDS_RX_START] = local_clock();
+	xrds_ib_recv_whole(ep, rmsg);
 	return XRDS_WIRE_OK;
 }
 
@@ -321,7 +321,7 @@ static int xrds_ib_recv_version(struct xrds_ib_ep *ep, const void *data,
 	int version = READ_ONCE(ep->version);
 
 	return likely(version) ? version :
-				 xrds_ib_classic_guess(ep, data, bytes);
+				 xrds_ib_legacy_guess_version(ep, data, bytes);
 }
 
 static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
@@ -349,7 +349,7 @@ static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 		if (err)
 			return err;
 	} else {
-		xrds_ib_classic_heard(ep);
+		xrds_ib_legacy_received(ep);
 	}
 	if (xrds_xmit_acked(ep->conn, wm.ack))
 		return XRDS_WIRE_ACK;
@@ -375,7 +375,7 @@ static void xrds_ib_recv_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc)
 	if (READ_ONCE(ep->dead))
 		return;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_COMP_ERROR);
-	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+	xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
 }
 
 /* Does the endpoint still take what comes? */
@@ -392,7 +392,7 @@ static void xrds_ib_recv_violation(struct xrds_ib_ep *ep,
 {
 	ep->rx.failed = true;
 	xrds_ib_recv_drop(ep);
-	xrds_ib_ep_wire_error(ep, err);
+	xrds_ib_event_wire_error(ep, err);
 }
 
 /* A buffer of the receive queue has completed. */
@@ -449,32 +449,32 @@ const struct xrds_ib_rq_ops xrds_ib_recv_ops = {
 	.grant	= xrds_ib_recv_grant,
 };
 
-/* The first message of a classic peer, in the buffer for it */
+/* The first message of a legacy peer, in the buffer for it */
 static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 					     const struct xrds_wire_msg *wm,
 					     u32 len)
 {
-	struct xrds_ib_rx_part *part = ep->rx.part;
+	struct xrds_ib_rx_msg *rmsg = ep->rx.msg;
 	enum xrds_wire_err err;
 	int done;
 
-	xrds_ib_classic_heard(ep);
+	xrds_ib_legacy_received(ep);
 	if (xrds_xmit_acked(ep->conn, wm->ack))
 		return XRDS_WIRE_ACK;
 	if (wm->kind == XRDS_KIND_ACK)
 		return XRDS_WIRE_OK;
-	err = xrds_wire_reasm_add(&part->reasm, wm, len, 0, ep->version, &done);
+	err = xrds_wire_reasm_add(&rmsg->reasm, wm, len, 0, ep->version, &done);
 	if (err)
 		return err;
-	part->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
+	rmsg->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
 				      XRDS_WIRE_HDR_BYTES, len);
-	part->last = part->head;
-	if (!part->head) {
+	rmsg->last = rmsg->head;
+	if (!rmsg->head) {
 		/* it is sent again on the next one */
 		ep->rx.failed = true;
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 	} else if (done) {
-		xrds_ib_recv_whole(ep, part);
+		xrds_ib_recv_whole(ep, rmsg);
 	}
 	return XRDS_WIRE_OK;
 }

@@ -26,7 +26,7 @@
 
 enum {
 	/* One at a time: on soft-RoCE a LOCAL_INV waits for all before it, and
-	 * the end of that wait can be missed, see ib_slot.c.
+	 * the end of that wait can be missed, see sq.c.
 	 */
 	XRDS_IB_REGQ_SLOTS	= 1,
 	XRDS_IB_REGQ_WAIT_MS	= 5000,

@@ -95,8 +95,8 @@ static struct ib_recv_wr *xrds_ib_rq_take_ready(struct xrds_ib_rq *rq, u32 *nr)
 	spin_lock_bh(&rq->lock);
 	while (n < XRDS_IB_POST_BATCH && rq->nr_ready && !rq->stopped &&
 	       rq->nr_posted + n < rq->target) {
-		buf = list_first_entry(&rq->ready, struct xrds_ib_buf, node);
-		list_del_init(&buf->node);
+		buf = list_first_entry(&rq->ready, struct xrds_ib_buf, entry);
+		list_del_init(&buf->entry);
 		rq->nr_ready--;
 		*link = &buf->wr;
 		link = (struct ib_recv_wr **)&buf->wr.next;
@@ -124,7 +124,7 @@ static void xrds_ib_rq_untake(struct xrds_ib_rq *rq,
 		xrds_ib_rq_kick_refill(rq, XRDS_IB_RETRY_MS);
 	for (; wr; wr = wr->next) {
 		buf = container_of(wr, struct xrds_ib_buf, wr);
-		list_add(&buf->node, &rq->ready);
+		list_add(&buf->entry, &rq->ready);
 		rq->nr_ready++;
 		WRITE_ONCE(rq->nr_posted, rq->nr_posted - 1);
 	}
@@ -153,7 +153,7 @@ static void xrds_ib_rq_post(struct xrds_ib_rq *rq)
 		}
 	} while (n == XRDS_IB_POST_BATCH);
 
-	/* Pairs with the barrier in xrds_ib_rq_room(): either it sees what
+	/* Pairs with the barrier in xrds_ib_rq_avail(): either it sees what
 	 * was posted, or we see that it withheld credits for want of it.
 	 */
 	smp_mb();
@@ -179,7 +179,7 @@ static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
 	buf->sge.lkey = rq->ibdev->pd->local_dma_lkey;
 
 	spin_lock_bh(&rq->lock);
-	list_add_tail(&buf->all, &rq->bufs);
+	list_add_tail(&buf->all_entry, &rq->bufs);
 	spin_unlock_bh(&rq->lock);
 	return buf;
 }
@@ -198,7 +198,7 @@ static bool xrds_ib_buf_fill(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	if (buf->page)
 		return true;
 
-	page = xrds_ib_lend_back(&rq->lent);
+	page = xrds_ib_page_ring_reuse(&rq->page_ring);
 	if (!page)
 		page = alloc_pages_node(ibdev_to_node(dev),
 					GFP_KERNEL | __GFP_COMP | __GFP_NOWARN,
@@ -228,9 +228,9 @@ static bool xrds_ib_rq_lacks(struct xrds_ib_rq *rq, struct xrds_ib_buf **buf)
 		rq->nr_posted + rq->nr_ready < xrds_ib_rq_want(rq);
 	if (lacks) {
 		*buf = list_first_entry_or_null(&rq->empty, struct xrds_ib_buf,
-						node);
+						entry);
 		if (*buf)
-			list_del_init(&(*buf)->node);
+			list_del_init(&(*buf)->entry);
 	}
 	spin_unlock_bh(&rq->lock);
 	return lacks;
@@ -249,10 +249,10 @@ static bool xrds_ib_rq_refill_one(struct xrds_ib_rq *rq,
 
 	spin_lock_bh(&rq->lock);
 	if (filled) {
-		list_add_tail(&buf->node, &rq->ready);
+		list_add_tail(&buf->entry, &rq->ready);
 		rq->nr_ready++;
 	} else {
-		list_add(&buf->node, &rq->empty);
+		list_add(&buf->entry, &rq->empty);
 	}
 	spin_unlock_bh(&rq->lock);
 	return filled;
@@ -266,7 +266,7 @@ static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 	if (rq->srq && !xchg(&rq->withheld, false))
 		return;
 	mutex_lock(&rq->ep_lock);
-	list_for_each_entry(ep, &rq->eps, rq_node)
+	list_for_each_entry(ep, &rq->eps, rq_entry)
 		rq->ops->grant(ep);
 	mutex_unlock(&rq->ep_lock);
 }
@@ -401,11 +401,11 @@ void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	if (buf->page && have >= want + XRDS_IB_POST_BATCH)
 		surplus = xrds_ib_rq_unmap(rq, buf);
 	if (buf->page && buf->skb) {
-		list_add(&buf->node, &rq->ready);
+		list_add(&buf->entry, &rq->ready);
 		rq->nr_ready++;
 		have++;
 	} else {
-		list_add(&buf->node, &rq->empty);
+		list_add(&buf->entry, &rq->empty);
 	}
 	post = rq->nr_ready && !rq->stopped &&
 	       (rq->nr_posted + XRDS_IB_POST_DEFICIT <= rq->target ||
@@ -443,14 +443,14 @@ void xrds_ib_rq_failed(struct xrds_ib_rq *rq)
 }
 
 /**
- * xrds_ib_rq_room - how many credits an endpoint may have granted
+ * xrds_ib_rq_avail - how many credits an endpoint may have granted
  * @rq: its receive queue
  * @window: the most it wants to grant
  *
  * Context: any.
  * Return: credits that may be outstanding.
  */
-u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window)
+u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
 {
 	u32 low = xrds_ib_rq_low_mark(rq);
 
@@ -481,7 +481,7 @@ u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window)
 void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 {
 	mutex_lock(&rq->ep_lock);
-	list_add_tail(&ep->rq_node, &rq->eps);
+	list_add_tail(&ep->rq_entry, &rq->eps);
 	mutex_unlock(&rq->ep_lock);
 }
 
@@ -541,7 +541,7 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	bool last = false;
 
 	mutex_lock(&rq->ep_lock);
-	list_del_init(&ep->rq_node);
+	list_del_init(&ep->rq_entry);
 	if (ep->granting) {
 		ep->granting = false;
 		rq->nr_users--;
@@ -581,8 +581,8 @@ void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 	 */
 	worn = ++rq->nr_lost == XRDS_IB_MAX_LOST;
 	if (rq->nr_lost > rq->max_bufs)
-		list_for_each_entry(ep, &rq->eps, rq_node)
-			xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOBUFS);
+		list_for_each_entry(ep, &rq->eps, rq_entry)
+			xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOBUFS);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 
@@ -640,7 +640,7 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	INIT_LIST_HEAD(&rq->bufs);
 	INIT_LIST_HEAD(&rq->ready);
 	INIT_LIST_HEAD(&rq->empty);
-	xrds_ib_lent_init(&rq->lent, max_bufs);
+	xrds_ib_page_ring_init(&rq->page_ring, max_bufs);
 	xrds_ib_dev_hold(ibdev);
 	return rq;
 }
@@ -739,13 +739,13 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 	/* destroy: queue pairs that could fill a buffer held a reference and
 	 * their completion queues, which refer to buffers, went before it.
 	 */
-	list_for_each_entry_safe(buf, tmp, &rq->bufs, all) {
+	list_for_each_entry_safe(buf, tmp, &rq->bufs, all_entry) {
 		if (buf->page)
 			__free_pages(xrds_ib_rq_unmap(rq, buf), rq->order);
 		kfree_skb(buf->skb);
 		kfree(buf);
 	}
-	xrds_ib_lent_exit(&rq->lent);
+	xrds_ib_page_ring_exit(&rq->page_ring);
 	mutex_destroy(&rq->ep_lock);
 	xrds_ib_dev_put(rq->ibdev);
 	kfree(rq);

@@ -2,11 +2,11 @@
 /*
  * Sending: from a message to work requests, and back when they complete.
  *
- * Each work request takes a slot of the endpoint's ring (ib_slot.c). A message
+ * Each work request takes a send context of the endpoint's ring (sq.c). A message
  * becomes one fragment or more, each with a header of its own in front; the
- * work requests of its op (ib_rdma.c), if it has one, go before them
- * (ib_part.c). What slots or credits do not suffice for waits until a
- * completion brings slots or the peer brings credits; whoever brings them
+ * work requests of its op (rdma.c), if it has one, go before them
+ * (frag.c). What send contexts or credits do not suffice for waits until a
+ * completion brings send contexts or the peer brings credits; whoever brings them
  * posts what waits. So a message is either not taken at all, or will be sent
  * as a whole unless the endpoint ends.
  *
@@ -14,7 +14,7 @@
  * op or with much memory, the last of a call if its message goes on, every
  * max_unsignaled_wr-th, a control message with a buffer if no other signal is
  * under way or the buffer is the last. The rest comes back with the next of
- * these, or with what the watch posts in the end, see ib_slot.c.
+ * these, or with what the watch posts in the end, see sq.c.
  *
  * Credits. Each SEND but the hello uses one that the peer has granted, and
  * each header returns what this side can grant. The last credit is kept for a
@@ -30,67 +30,69 @@
 
 /* ------------------------------------------------------------- control */
 
-static bool xrds_ib_ctl_full(const struct xrds_ib_tx *tx)
+static bool xrds_ib_send_ctl_full(const struct xrds_ib_tx *tx)
 {
-	return tx->ctl_used == BIT(XRDS_IB_CTL_SLOTS) - 1;
+	return tx->ctl_used == BIT(XRDS_IB_CTL_BUFS) - 1;
 }
 
 /* Writes header and payload; the caller has seen that there is a buffer. */
-static void xrds_ib_ctl_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-			     const struct xrds_wire_msg *wm, const void *data)
+static void xrds_ib_send_ctl_fill(struct xrds_ib_ep *ep,
+				  struct xrds_ib_sctx *sctx,
+				  const struct xrds_wire_msg *wm,
+				  const void *data)
 {
 	u32 offset;
 	void *hdr;
 
 	if (wm->len) {
-		slot->ctl = ffz(ep->tx.ctl_used);
-		ep->tx.ctl_used |= BIT(slot->ctl);
+		sctx->ctl = ffz(ep->tx.ctl_used);
+		ep->tx.ctl_used |= BIT(sctx->ctl);
 	}
-	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, wm);
 	if (wm->len)
 		memcpy(hdr + XRDS_WIRE_HDR_BYTES, data, wm->len);
-	xrds_ib_slot_sync(ep, slot, offset, XRDS_WIRE_HDR_BYTES + wm->len);
+	xrds_ib_sq_sync(ep, sctx, offset, XRDS_WIRE_HDR_BYTES + wm->len);
 }
 
-static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
-			    const void *data)
+static int xrds_ib_send_ctl_post(struct xrds_ib_ep *ep,
+				 struct xrds_wire_msg *wm, const void *data)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_slot *slot;
+	struct xrds_ib_sctx *sctx;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	slot = xrds_ib_slot_take(tx);
-	xrds_ib_ctl_fill(ep, slot, wm, data);
+	sctx = xrds_ib_sq_take(tx);
+	xrds_ib_send_ctl_fill(ep, sctx, wm, data);
 	/* mainline looks at nothing before it is woken by one of these, and we
 	 * must know what it has been told
 	 */
 	if (!xrds_ib_ep_xrds(ep)) {
-		slot->wr.send_flags |= IB_SEND_SOLICITED;
-		xrds_ib_slot_signal(ep, slot);
+		sctx->wr.send_flags |= IB_SEND_SOLICITED;
+		xrds_ib_sq_signal(ep, sctx);
 	}
 	/* who finds no buffer waits for a completion that brings one, and who
 	 * ends the connection for the last one
 	 */
 	tx->run++;
-	if (xrds_ib_slot_awaited(ep, slot) || tx->bye_sent || tx->closed ||
-	    (wm->flags && !tx->nr_signaled) || xrds_ib_ctl_full(tx))
-		xrds_ib_slot_signal(ep, slot);
+	if (xrds_ib_sq_wants_signal(ep, sctx) || tx->bye_sent || tx->closed ||
+	    (wm->flags && !tx->nr_signaled) || xrds_ib_send_ctl_full(tx))
+		xrds_ib_sq_signal(ep, sctx);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
-	return xrds_ib_slot_post(ep, slot);
+	return xrds_ib_sq_post(ep, sctx);
 }
 
 /* What ends the connection stands behind all fragments, and only where the
  * peer can hear it.
  */
-static int xrds_ib_ctl_bye(struct xrds_ib_ep *ep, u8 type)
+static int xrds_ib_send_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	if (tx->part[0].msg || tx->part[1].msg)
+	if (tx->cursor[0].msg || tx->cursor[1].msg)
 		return -EAGAIN;
-	if (!xrds_ib_id_up(ep->id))
+	if (!xrds_ib_cm_id_up(ep->id))
 		return -ENETDOWN;
 	if (type == XRDS_CTL_BYE_ACK)
 		tx->closed = true;
@@ -100,13 +102,13 @@ static int xrds_ib_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 	return 0;
 }
 
-/* Acknowledgment or control message that uses a credit. A classic peer knows
+/* Acknowledgment or control message that uses a credit. A legacy peer knows
  * acknowledgments only: one stands for a heartbeat, or for the end.
  */
-static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
-			    u32 len)
+static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
+				   const void *data, u32 len)
 {
-	u32 grant = xrds_ib_grantable(ep);
+	u32 grant = xrds_ib_sq_grantable(ep);
 	struct xrds_ib_tx *tx = &ep->tx;
 	struct xrds_wire_msg wm = {
 		.len	= len,
@@ -115,9 +117,9 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 	};
 	int ret = 0;
 
-	if (!xrds_ib_can_send(ep, grant))
+	if (!xrds_ib_sq_can_send(ep, grant))
 		return -EAGAIN;
-	if (len && xrds_ib_ctl_full(tx)) {
+	if (len && xrds_ib_send_ctl_full(tx)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL_FULL);
 		return -EAGAIN;
 	}
@@ -128,7 +130,7 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 		break;
 	case XRDS_CTL_BYE:
 	case XRDS_CTL_BYE_ACK:
-		ret = xrds_ib_ctl_bye(ep, type);
+		ret = xrds_ib_send_ctl_bye(ep, type);
 		break;
 	}
 	if (ret)
@@ -138,22 +140,22 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 		wm.flags = 0;
 	}
 	wm.ack = xrds_xmit_ack_value(ep->conn);
-	wm.credit = xrds_ib_spend(ep, &grant);
-	return xrds_ib_ctl_post(ep, &wm, data);
+	wm.credit = xrds_ib_sq_spend(ep, &grant);
+	return xrds_ib_send_ctl_post(ep, &wm, data);
 }
 
 /**
- * xrds_ib_xmit_ctl - post a control message or an acknowledgment
+ * xrds_ib_send_ctl - post a control message or an acknowledgment
  * @conn: connection with an endpoint that is up
  * @type: enum xrds_ctl_type; 0: acknowledgment
  * @data: payload
  * @len: its length, at most XRDS_CTL_INLINE_BYTES
  *
  * Context: any, conn->tx_lock held.
- * Return: 0; -EAGAIN without slot or credit, then xrds_xmit_pump() follows;
+ * Return: 0; -EAGAIN without send context or credit, then xrds_xmit_pump() follows;
  * other negative errno: the endpoint is broken.
  */
-int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
+int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len)
 {
 	struct xrds_ib_ep *ep = conn->ep;
@@ -165,7 +167,8 @@ int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 
 	if (ep->tx.broken)
 		return -ENOTCONN;
-	ret = ep->tx.closed ? -EAGAIN : xrds_ib_ctl_send(ep, type, data, len);
+	ret = ep->tx.closed ? -EAGAIN :
+			      xrds_ib_send_ctl_credit(ep, type, data, len);
 	if (ret == -EAGAIN) {
 		ep->tx.blocked = true;
 		ep->tx.ctl_blocked = true;
@@ -174,14 +177,14 @@ int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 }
 
 /**
- * xrds_ib_flushed - does the peer's device have all that was posted?
+ * xrds_ib_send_flushed - does the peer's device have all that was posted?
  * @conn: connection that has said its last words
  *
  * Context: the connection's work.
  * Return: 1: it has; 0: not yet, xrds_ib_send_done() tells when; or -EIO: it
  * never will.
  */
-int xrds_ib_flushed(struct xrds_conn *conn)
+int xrds_ib_send_flushed(struct xrds_conn *conn)
 {
 	/* only the connection's work changes it */
 	struct xrds_ib_tx *tx = &((struct xrds_ib_ep *)conn->ep)->tx;
@@ -210,7 +213,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 		.dport	= XRDS_CTL_HELLO,
 		.flags	= XRDS_F_CONTROL,
 	};
-	u32 room;
+	u32 avail;
 	int ret;
 
 	xrds_conn_fill_hello(conn, &hello);
@@ -220,11 +223,11 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 
 	spin_lock_bh(&conn->tx_lock);
 	/* one at least: the rest follows when the queue has been filled */
-	room = max(xrds_ib_rq_room(ep->rq, ep->tx.window), 1U);
-	WRITE_ONCE(ep->tx.granted, room);
-	hello.credits = room;
+	avail = max(xrds_ib_rq_avail(ep->rq, ep->tx.window), 1U);
+	WRITE_ONCE(ep->tx.granted, avail);
+	hello.credits = avail;
 	xrds_wire_hello_encode(data, &hello);
-	ret = xrds_ib_ctl_post(ep, &wm, data);
+	ret = xrds_ib_send_ctl_post(ep, &wm, data);
 	spin_unlock_bh(&conn->tx_lock);
 	return ret;
 }
@@ -256,31 +259,31 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
 
 	spin_lock_bh(&conn->tx_lock);
 	if (conn->ep == ep && tx->granted && !tx->broken && !tx->closed &&
-	    xrds_ib_grantable(ep) >= enough) {
-		ret = xrds_ib_ctl_send(ep, 0, NULL, 0);
+	    xrds_ib_sq_grantable(ep) >= enough) {
+		ret = xrds_ib_send_ctl_credit(ep, 0, NULL, 0);
 		if (!ret)
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_CREDIT_UPDATES);
 	}
 	spin_unlock_bh(&conn->tx_lock);
-	/* without a slot: the completion that brings one tries again */
+	/* without a send context: the completion that brings one tries again */
 	if (ret && ret != -EAGAIN)
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
 }
 
 /* ------------------------------------------------------------- messages */
 
 /**
- * xrds_ib_xmit - post a message
+ * xrds_ib_send_msg - post a message
  * @conn: connection with an endpoint that is up
  * @msg: message; a reference is taken until it is sent or the endpoint ends
  *
  * Context: any, conn->tx_lock held.
- * Return: 0, the message was taken; -EAGAIN without slot or credit, then
+ * Return: 0, the message was taken; -EAGAIN without send context or credit, then
  * xrds_xmit_pump() follows, or when the endpoint is about to end; other
  * negative errno: the endpoint is broken. Unless it is -EAGAIN, the op of the
  * message ends with its completion or with the endpoint.
  */
-int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
+int xrds_ib_send_msg(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_ib_ep *ep = conn->ep;
 	struct xrds_ib_tx *tx = &ep->tx;
@@ -291,17 +294,17 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 	/* who broke it has reported it, and an op that is not taken here ends
 	 * with those that wait
 	 */
-	if (tx->broken || tx->part[0].msg || tx->part[msg->bulk].msg ||
+	if (tx->broken || tx->cursor[0].msg || tx->cursor[msg->bulk].msg ||
 	    tx->bye_sent || tx->closed) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
 	/* a large one begins as soon as it can: it is in nobody's way */
-	if (!msg->bulk && !xrds_ib_can_send(ep, xrds_ib_grantable(ep))) {
+	if (!msg->bulk && !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep))) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
-	if (!msg->bulk && tx->part[1].msg) {
+	if (!msg->bulk && tx->cursor[1].msg) {
 		tx->passed++;
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_PASSING);
 	}
@@ -311,28 +314,28 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 	    xrds_ib_bundle_post(ep, msg))
 		return 0;
 	bulk = msg->bulk;
-	xrds_ib_part_begin(ep, bulk, msg);
-	if (bulk && xrds_ib_bulk_shares(tx)) {
+	xrds_ib_frag_begin(ep, bulk, msg);
+	if (bulk && xrds_ib_frag_bulk_shares(tx)) {
 		queue_work(xrds_ib_wq, &ep->bulk_work);
 		return 0;
 	}
-	return xrds_ib_part_post(ep, bulk);
+	return xrds_ib_frag_post(ep, bulk);
 }
 
-static int xrds_ib_bulk_more(struct xrds_ib_ep *ep, bool in_work)
+static int xrds_ib_send_bulk_more(struct xrds_ib_ep *ep, bool in_work)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	int ret;
 
-	if (!tx->part[1].msg)
+	if (!tx->cursor[1].msg)
 		return 0;
-	if (!in_work && !xrds_ib_bulk_turn(tx)) {
+	if (!in_work && !xrds_ib_frag_bulk_turn(tx)) {
 		queue_work(xrds_ib_wq, &ep->bulk_work);
 		return 0;
 	}
-	ret = xrds_ib_part_post(ep, 1);
+	ret = xrds_ib_frag_post(ep, 1);
 	/* the next one may begin */
-	tx->blocked |= !tx->part[1].msg;
+	tx->blocked |= !tx->cursor[1].msg;
 	return ret;
 }
 
@@ -349,20 +352,20 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 	/* the endpoint is being taken down, or is about to be */
 	if (ep->conn->ep != ep || tx->broken)
 		return 0;
-	if (tx->part[0].msg) {
-		ret = xrds_ib_part_post(ep, 0);
+	if (tx->cursor[0].msg) {
+		ret = xrds_ib_frag_post(ep, 0);
 		if (ret)
 			return ret;
 	}
-	if (!tx->part[0].msg) {
-		ret = xrds_ib_bulk_more(ep, in_work);
+	if (!tx->cursor[0].msg) {
+		ret = xrds_ib_send_bulk_more(ep, in_work);
 		if (ret)
 			return ret;
 	} else if (!tx->ctl_blocked) {
 		/* all messages wait behind it */
 		return 0;
 	}
-	if (!tx->blocked || !xrds_ib_can_send(ep, xrds_ib_grantable(ep)))
+	if (!tx->blocked || !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep)))
 		return 0;
 	tx->blocked = false;
 	tx->ctl_blocked = false;
@@ -375,10 +378,10 @@ static void xrds_ib_send_after(struct xrds_ib_ep *ep, int more)
 	if (more > 0)
 		xrds_xmit_pump(ep->conn);
 	else if (more < 0)
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, more);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, more);
 }
 
-static void xrds_ib_bulk_work(struct work_struct *work)
+static void xrds_ib_send_bulk_work(struct work_struct *work)
 {
 	struct xrds_ib_ep *ep = container_of(work, struct xrds_ib_ep,
 					     bulk_work);
@@ -439,8 +442,8 @@ bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
 /* Context: completions, or the drain of a dead endpoint */
 static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct xrds_ib_slot *slot = container_of(wc->wr_cqe,
-						 struct xrds_ib_slot, cqe);
+	struct xrds_ib_sctx *sctx = container_of(wc->wr_cqe,
+						 struct xrds_ib_sctx, cqe);
 	struct xrds_ib_ep *ep = cq->cq_context;
 	LIST_HEAD(ended);
 	int more = 0;
@@ -448,22 +451,22 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock_bh(&ep->conn->tx_lock);
 	if (wc->status == IB_WC_SUCCESS) {
 		if (!xrds_ib_ep_xrds(ep))
-			xrds_ib_classic_sent(ep, slot);
-		xrds_ib_slot_retire(ep, slot, &ended);
+			xrds_ib_legacy_sent(ep, sctx);
+		xrds_ib_sq_retire(ep, sctx, &ended);
 		more = xrds_ib_send_more(ep, false);
 	} else {
 		ep->tx.broken = true;
-		if (slot->rop)
-			xrds_ib_op_failed(ep, slot->rop, wc);
+		if (sctx->rop)
+			xrds_ib_rdma_op_failed(ep, sctx->rop, wc);
 	}
 	if (ep->conn->tx_closing && (!ep->tx.used || ep->tx.broken))
 		xrds_conn_event(ep->conn, XRDS_EV_IDLE);
 	spin_unlock_bh(&ep->conn->tx_lock);
-	xrds_ib_op_end(&ended, RDS_RDMA_SUCCESS);
+	xrds_ib_rdma_end_ops(&ended, RDS_RDMA_SUCCESS);
 
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_COMP_ERROR);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
 		return;
 	}
 	xrds_ib_send_after(ep, more);
@@ -475,7 +478,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
  * @ep: endpoint whose device is known
  *
  * Context: process.
- * Return: 0 or -ENOMEM; xrds_ib_slots_free() undoes it in either case.
+ * Return: 0 or -ENOMEM; xrds_ib_sq_free() undoes it in either case.
  */
 int xrds_ib_send_init(struct xrds_ib_ep *ep)
 {
@@ -485,6 +488,6 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 		ep->revision = XRDS_REVISION_FIRST;
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
-	INIT_WORK(&ep->bulk_work, xrds_ib_bulk_work);
-	return xrds_ib_slots_init(ep, xrds_ib_send_done);
+	INIT_WORK(&ep->bulk_work, xrds_ib_send_bulk_work);
+	return xrds_ib_sq_init(ep, xrds_ib_send_done);
 }
