@@ -32,35 +32,6 @@
 
 #include "ib/ib.h"
 
-/**
- * struct xrds_ib_req - a request that waits for the connection's work
- * @base:	must be first
- * @id:		its identifier
- * @xin:	namespace; counted in its half_open
- * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
- * @version:	XRDS_VER_*
- * @ack:	what it acknowledges, legacy
- * @peer_qpn:	number of the peer's queue pair
- * @responder:	RDMA reads of the peer that may be under way
- * @initiator:	RDMA reads of this side that may be under way
- */
-struct xrds_ib_req {
-	struct xrds_request base;
-	struct rdma_cm_id *id;
-	struct xrds_ib_net *xin;
-	bool withdrawn;
-	int version;
-	u64 ack;
-	u32 peer_qpn;
-	u8 responder;
-	u8 initiator;
-};
-
-static bool xrds_ib_v6(const struct xrds_conn_key *key)
-{
-	return !ipv6_addr_v4mapped(&key->laddr);
-}
-
 /* -------------------------------------------------- endpoint's handler */
 
 static void xrds_ib_log_refused(struct xrds_ib_ep *ep, const char *why)
@@ -79,7 +50,8 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 	int version;
 
 	err = xrds_wire_priv_decode(&priv, param->private_data,
-				    param->private_data_len, xrds_ib_v6(key));
+				    param->private_data_len,
+				    xrds_ib_conn_v6(key));
 	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
 		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
 		err = XRDS_WIRE_PRIV_ADDR;
@@ -217,7 +189,7 @@ static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 	struct xrds_addr peer = {
 		.addr	= key->faddr,
 		.scope	= key->scope,
-		.port	= xrds_ib_port(xrds_ib_v6(key)),
+		.port	= xrds_ib_port(xrds_ib_conn_v6(key)),
 	};
 	struct sockaddr_storage src, dst;
 	int ret;
@@ -331,7 +303,8 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 	xrds_ib_fill_param(ep, &param);
 	param.private_data = data;
 	param.private_data_len =
-		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+		xrds_wire_priv_encode(data, &priv,
+				      xrds_ib_conn_v6(&ep->conn->key));
 
 	ep->step = XRDS_IB_STEP_CONNECT;
 	WRITE_ONCE(ep->conn->classic.old_offer, false);
@@ -364,225 +337,10 @@ int xrds_ib_cm_advance(struct xrds_conn *conn)
 	}
 }
 
-/* ------------------------------------------------------------- requests */
-
-static void xrds_ib_req_free(struct xrds_ib_req *req)
-{
-	atomic_dec(&req->xin->half_open);
-	kfree(req);
-}
-
-/* Handler of a request that waits: it can only become void. */
-static int xrds_ib_req_event(struct rdma_cm_id *id,
-			     struct rdma_cm_event *event)
-{
-	struct xrds_ib_req *req = id->context;
-
-	switch (event->event) {
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_ADDR_CHANGE:
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		req->withdrawn = true;
-		break;
-	default:
-		break;
-	}
-	/* the worker, which was told of the request, destroys it */
-	return 0;
-}
-
-static void xrds_ib_reject(struct rdma_cm_id *id, enum xrds_wire_reject reason)
-{
-	u8 data[XRDS_WIRE_REJECT_BYTES];
-
-	rdma_reject(id, data, xrds_wire_reject_encode(data, reason),
-		    IB_CM_REJ_CONSUMER_DEFINED);
-}
-
-/* The addresses that the connection manager has found out */
-static void xrds_ib_req_key(const struct rdma_cm_id *id,
-			    struct xrds_conn_key *key)
-{
-	const struct rdma_addr *route = &id->route.addr;
-	struct xrds_addr addr;
-
-	memset(key, 0, sizeof(*key));
-	/* always one of the two families */
-	if (!xrds_addr_parse(&addr, &route->src_addr, sizeof(route->src_addr)))
-		key->laddr = addr.addr;
-	if (!xrds_addr_parse(&addr, &route->dst_addr, sizeof(route->dst_addr)))
-		key->faddr = addr.addr;
-	if (ipv6_addr_type(&key->faddr) & IPV6_ADDR_LINKLOCAL)
-		key->scope = route->dev_addr.bound_dev_if;
-}
-
-/* The sender of a request may name any address as its own, and have the
- * connection to that node replaced. With RoCE the address must be that of the
- * port which the queue pair is to talk to.
- */
-static bool xrds_ib_req_genuine(const struct rdma_cm_id *id,
-				const struct xrds_conn_key *key)
-{
-	const struct sa_path_rec *path = id->route.path_rec;
-
-	if (!path || !rdma_protocol_roce(id->device, id->port_num))
-		return true;
-	return !memcmp(&path->dgid, &key->faddr, sizeof(key->faddr));
-}
-
-/* Returns what is wrong with a request, or XRDS_WIRE_OK. */
-static enum xrds_wire_err xrds_ib_req_check(const struct rdma_cm_id *id,
-					    const struct rdma_conn_param *param,
-					    const struct xrds_conn_key *key,
-					    struct xrds_wire_priv *priv)
-{
-	enum xrds_wire_err err;
-
-	err = xrds_wire_priv_decode(priv, param->private_data,
-				    param->private_data_len, xrds_ib_v6(key));
-	if (err)
-		return err;
-	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
-	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
-	    !xrds_ib_req_genuine(id, key))
-		return XRDS_WIRE_PRIV_ADDR;
-	if (!xrds_wire_version(priv, xrds_ib_legacy_mask()))
-		return XRDS_WIRE_PRIV_VERSION;
-	return XRDS_WIRE_OK;
-}
-
-/* The connection that a request is for. A new one is made for who asks only
- * while there are not too many; nothing else ends what peers can take here.
- * Those of our own users have bounds of their own, and are in no peer's way.
- */
-static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
-					  const struct xrds_conn_key *key)
-{
-	struct xrds_net *xn = xrds_net(xin->net);
-	struct xrds_conn *conn = xrds_conn_find(xn, key);
-
-	if (conn)
-		return conn;
-	if (atomic_read(&xn->nr_asked) >= READ_ONCE(xin->max_conns)) {
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
-		return ERR_PTR(-ENOSPC);
-	}
-	conn = xrds_conn_get_for(xn, NULL, key, xin->transport, GFP_KERNEL);
-	if (IS_ERR(conn))
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
-	return conn;
-}
-
-/* Let the request wait at its connection. */
-static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
-			     const struct rdma_conn_param *param,
-			     const struct xrds_conn_key *key,
-			     const struct xrds_wire_priv *priv)
-{
-	struct xrds_ib_req *req;
-	struct xrds_conn *conn;
-	int ret = -EALREADY;
-
-	if (atomic_inc_return(&xin->half_open) >
-	    READ_ONCE(xin->max_half_open)) {
-		atomic_dec(&xin->half_open);
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_HALF_OPEN);
-		return -EBUSY;
-	}
-	req = kzalloc(sizeof(*req), GFP_KERNEL);
-	if (!req) {
-		atomic_dec(&xin->half_open);
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
-		return -ENOMEM;
-	}
-	req->version = xrds_wire_version(priv, xrds_ib_legacy_mask());
-	req->base.epoch = priv->epoch;
-	req->base.classic = req->version != XRDS_VER_XRDS;
-	req->ack = priv->ack;
-	req->peer_qpn = param->qp_num;
-	req->id = id;
-	req->xin = xin;
-	req->responder = param->responder_resources;
-	req->initiator = param->initiator_depth;
-
-	conn = xrds_ib_req_conn(xin, key);
-	if (IS_ERR(conn)) {
-		xrds_ib_req_free(req);
-		return PTR_ERR(conn);
-	}
-	/* before the worker can see it */
-	id->context = req;
-	id->event_handler = xrds_ib_req_event;
-	if (xrds_conn_request(conn, &req->base)) {
-		ret = 0;
-	} else {
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_RACED);
-		xrds_ib_req_free(req);
-	}
-	xrds_conn_put(conn);
-	return ret;
-}
-
-static int xrds_ib_request(struct rdma_cm_id *id,
-			   const struct rdma_conn_param *param)
-{
-	struct xrds_ib_net *xin = id->context;
-	struct xrds_wire_priv priv;
-	struct xrds_conn_key key;
-	enum xrds_wire_err err;
-	int ret;
-
-	xrds_ib_count(xin, XRDS_IB_C_CONNECT_REQUESTS);
-	xrds_ib_req_key(id, &key);
-	err = xrds_ib_req_check(id, param, &key, &priv);
-	if (err) {
-		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
-				   XRDS_IB_C_CONNECT_NO_VERSION :
-				   XRDS_IB_C_CONNECT_BAD_PRIV);
-		net_warn_ratelimited("xrds: %pI6c: request refused: %s\n",
-				     &key.faddr, xrds_wire_strerror(err));
-		xrds_ib_reject(id, XRDS_REJECT_VERSION);
-		return -EPROTO;
-	}
-	key.tos = priv.tos;
-	ret = xrds_ib_req_queue(xin, id, param, &key, &priv);
-	if (ret) {
-		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
-				     &key.faddr, ret);
-		if (xrds_wire_version(&priv, xrds_ib_legacy_mask()) !=
-		    XRDS_VER_XRDS)
-			xrds_ib_reject(id, XRDS_REJECT_VERSION);
-		else
-			xrds_ib_reject(id, ret == -EALREADY ?
-					   XRDS_REJECT_CROSSED :
-					   XRDS_REJECT_NONE);
-	}
-	/* other than 0 has the identifier destroyed */
-	return ret;
-}
-
-/**
- * xrds_ib_cm_listen_event - handler of a listener
- * @id: identifier of a request
- * @event: what has happened to it
- *
- * Context: process, handler mutexes of listener and @id held.
- * Return: 0; a negative errno has @id destroyed.
- */
-int xrds_ib_cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		return xrds_ib_request(id, &event->param.conn);
-	return 0;
-}
-
 /* ------------------------------------------------------------- accepting */
 
 /* Make the request's identifier the endpoint's. */
-static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_req *req)
+static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_cm_req *req)
 {
 	struct rdma_cm_id *id = req->id;
 	int ret = 0;
@@ -597,7 +355,8 @@ static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_req *req)
 	return ret;
 }
 
-static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
+static int xrds_ib_reply(struct xrds_ib_ep *ep,
+			 const struct xrds_ib_cm_req *req)
 {
 	u8 data[XRDS_WIRE_PRIV_V6_BYTES];
 	struct rdma_conn_param param;
@@ -613,7 +372,8 @@ static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
 	param.initiator_depth = min(param.initiator_depth, req->initiator);
 	param.private_data = data;
 	param.private_data_len =
-		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+		xrds_wire_priv_encode(data, &priv,
+				      xrds_ib_conn_v6(&ep->conn->key));
 
 	ep->step = XRDS_IB_STEP_CONNECT;
 	rdma_lock_handler(ep->id);
@@ -633,16 +393,16 @@ static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
 int xrds_ib_cm_accept(struct xrds_conn *conn)
 {
 	struct xrds_request *base = xrds_conn_take_pending(conn);
-	struct xrds_ib_req *req;
+	struct xrds_ib_cm_req *req;
 	struct xrds_ib_ep *ep;
 	int ret;
 
 	if (!base)
 		return -ENOENT;
-	req = container_of(base, struct xrds_ib_req, base);
+	req = container_of(base, struct xrds_ib_cm_req, base);
 	ep = xrds_ib_ep_alloc(conn);
 	if (!ep) {
-		xrds_ib_cm_refuse(conn, base);
+		xrds_ib_cm_req_refuse(conn, base);
 		return -ENOMEM;
 	}
 	ep->passive = true;
@@ -672,31 +432,11 @@ int xrds_ib_cm_accept(struct xrds_conn *conn)
 	xrds_ib_ep_publish(ep);
 	ret = xrds_ib_reply(ep, req);
 out:
-	xrds_ib_req_free(req);
+	xrds_ib_cm_req_free(req);
 	/* to destroy an identifier that was not accepted refuses the request */
 	if (ret)
 		xrds_ib_ep_destroy(ep);
 	return ret;
-}
-
-/**
- * xrds_ib_cm_refuse - refuse a request
- * @conn: connection
- * @base: request, which is freed
- *
- * Context: the connection's work.
- */
-void xrds_ib_cm_refuse(struct xrds_conn *conn, struct xrds_request *base)
-{
-	struct xrds_ib_req *req = container_of(base, struct xrds_ib_req, base);
-
-	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
-	if (xrds_ib_cm_id_up(req->id))
-		xrds_ib_reject(req->id, base->classic ? XRDS_REJECT_VERSION :
-							XRDS_REJECT_CROSSED);
-	/* waits for a handler that uses the request */
-	xrds_ib_cm_id_destroy(req->id);
-	xrds_ib_req_free(req);
 }
 
 /**

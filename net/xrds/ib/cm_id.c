@@ -139,9 +139,8 @@ static struct xrds_ib_deferred *xrds_ib_deferred_next(bool up)
 /* Destroying waits for the handler, after which nobody knows the grave. */
 static void xrds_ib_deferred_destroy(struct work_struct *work)
 {
-	struct xrds_ib_deferred *deferred = container_of(work,
-							 struct xrds_ib_deferred,
-							 work);
+	struct xrds_ib_deferred *deferred =
+		container_of(work, struct xrds_ib_deferred, work);
 
 	rdma_destroy_id(deferred->id);
 	kfree(deferred);

@@ -14,7 +14,8 @@
  *   main.c       module, namespaces, counters, device client, operations
  *   sysctl.c     sysctls
  *   listen.c     listeners of the connection manager
- *   cm.c         connection manager, both sides
+ *   cm.c         connection manager: dial, accept, its events
+ *   cm_req.c     requests of peers, until they are accepted or refused
  *   ep.c         life of an endpoint
  *   recv.c       receive completions, reassembly, control messages
  *   send.c       messages and control messages to send, send completions
@@ -23,7 +24,8 @@
  *   legacy.c     differences toward a legacy peer
  *   sq.c         send queue: send contexts, credits, the watch
  *   rdma.c       RDMA ops in front of messages
- *   rq.c         receive queue: buffers, posted and refilled
+ *   rq.c         receive queue: its users and its size
+ *   buf.c        receive buffers: posted, returned, filled again
  *   page_ring.c  pages of receive buffers that are used again
  *   mr.c         memory regions and the pool of their objects
  *   regq.c       registration queue: makes keys valid and invalid
@@ -151,6 +153,17 @@ static inline void xrds_ib_count_add(struct xrds_ib_net *xin,
 	this_cpu_add(xin->counters->v[c], n);
 }
 
+static inline void xrds_ib_rq_count(enum xrds_ib_counter c)
+{
+	this_cpu_inc(xrds_ib_dev_counters.v[c]);
+}
+
+static inline void xrds_ib_rq_kick_refill(struct xrds_ib_rq *rq,
+					  unsigned int ms)
+{
+	queue_delayed_work(xrds_ib_wq, &rq->refill, msecs_to_jiffies(ms));
+}
+
 /* ------------------------------------------------------------- sysctl.c */
 
 int xrds_ib_sysctl_init(struct xrds_ib_net *xin);
@@ -168,12 +181,45 @@ static inline u16 xrds_ib_port(bool v6)
 	return v6 ? XRDS_WIRE_PORT_V6 : XRDS_WIRE_PORT_V4;
 }
 
-int xrds_ib_cm_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event);
 int xrds_ib_cm_dial(struct xrds_conn *conn);
 int xrds_ib_cm_advance(struct xrds_conn *conn);
 int xrds_ib_cm_accept(struct xrds_conn *conn);
-void xrds_ib_cm_refuse(struct xrds_conn *conn, struct xrds_request *req);
 int xrds_ib_cm_start(struct xrds_conn *conn);
+
+/* ------------------------------------------------------------- cm_req.c */
+
+/**
+ * struct xrds_ib_cm_req - a request that waits for the connection's work
+ * @base:	must be first
+ * @id:		its identifier
+ * @xin:	namespace; counted in its half_open
+ * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
+ * @version:	XRDS_VER_*
+ * @ack:	what it acknowledges, legacy
+ * @peer_qpn:	number of the peer's queue pair
+ * @responder:	RDMA reads of the peer that may be under way
+ * @initiator:	RDMA reads of this side that may be under way
+ */
+struct xrds_ib_cm_req {
+	struct xrds_request base;
+	struct rdma_cm_id *id;
+	struct xrds_ib_net *xin;
+	bool withdrawn;
+	int version;
+	u64 ack;
+	u32 peer_qpn;
+	u8 responder;
+	u8 initiator;
+};
+
+static inline bool xrds_ib_conn_v6(const struct xrds_conn_key *key)
+{
+	return !ipv6_addr_v4mapped(&key->laddr);
+}
+
+int xrds_ib_cm_req_listen(struct rdma_cm_id *id, struct rdma_cm_event *event);
+void xrds_ib_cm_req_refuse(struct xrds_conn *conn, struct xrds_request *base);
+void xrds_ib_cm_req_free(struct xrds_ib_cm_req *req);
 
 /* ----------------------------------------------------------------- ep.c */
 

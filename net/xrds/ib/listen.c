@@ -33,7 +33,7 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 		sin->sin_port = htons(xrds_ib_port(v6));
 	}
 
-	id = rdma_create_id(xin->net, xrds_ib_cm_listen_event, xin, RDMA_PS_TCP,
+	id = rdma_create_id(xin->net, xrds_ib_cm_req_listen, xin, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))
 		return id;

@@ -46,8 +46,9 @@ static void xrds_ib_page_ring_drop(struct xrds_ib_page_ring *ring)
 
 static void xrds_ib_page_ring_trim(struct work_struct *work)
 {
-	struct xrds_ib_page_ring *ring = container_of(to_delayed_work(work),
-						      struct xrds_ib_page_ring, trim);
+	struct xrds_ib_page_ring *ring =
+		container_of(to_delayed_work(work), struct xrds_ib_page_ring,
+			     trim);
 	unsigned long end = READ_ONCE(ring->at) + XRDS_IB_PAGE_RING_IDLE;
 
 	if (time_before(jiffies, end))

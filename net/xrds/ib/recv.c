@@ -41,7 +41,7 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);
 static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
 			    struct xrds_ib_buf *buf, u32 len)
 {
-	struct page *page = xrds_ib_rq_unmap(ep->rq, buf);
+	struct page *page = xrds_ib_buf_unmap(ep->rq, buf);
 
 	xrds_ib_page_ring_keep(&ep->rq->page_ring, page);
 	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
@@ -407,17 +407,17 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_recv_failed(ep, wc);
 		xrds_ib_rq_failed(buf->rq);
-		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_buf_return(buf->rq, buf);
 		return;
 	}
 	if (!xrds_ib_recv_wanted(ep)) {
-		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_buf_return(buf->rq, buf);
 		return;
 	}
 
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_FRAGS);
 	if (wc->opcode != IB_WC_RECV) {
-		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_buf_return(buf->rq, buf);
 		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
 		return;
 	}
@@ -428,7 +428,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (buf->page)
 		ib_dma_sync_single_for_device(ep->ibdev->dev, buf->dma,
 					      wc->byte_len, DMA_FROM_DEVICE);
-	xrds_ib_rq_return(buf->rq, buf);
+	xrds_ib_buf_return(buf->rq, buf);
 	if (err) {
 		xrds_ib_recv_violation(ep, err);
 		return;

@@ -32,231 +32,19 @@
  * them when it has lost as many as it may post. So does one that many endpoints
  * have made large go, as what is posted cannot be taken back in any other way.
  */
-#include <linux/moduleparam.h>
-
 #include "ib/ib.h"
 
-static unsigned int xrds_ib_frag_kib = 32;
-module_param_named(frag_kib, xrds_ib_frag_kib, uint, 0444);
-MODULE_PARM_DESC(frag_kib, "Size of receive buffers and so of fragments, 16 to 64 KiB (default 32)");
-
 enum {
-	/* post when so many are missing: each call costs the device a lock */
-	XRDS_IB_POST_DEFICIT	= 8,
-	XRDS_IB_MIN_SPARE	= 8,
-	XRDS_IB_MAX_SPARE	= 64,
-	XRDS_IB_MAX_READY	= XRDS_IB_MAX_SPARE + XRDS_IB_POST_BATCH,
 	/* endpoints that a shared queue has buffers for at first */
 	XRDS_IB_FIRST_BUSY	= 4,
-	/* when a refill found no memory */
-	XRDS_IB_RETRY_MS	= 100,
 };
-
-static u32 xrds_ib_buf_bytes(void)
-{
-	u32 kib = clamp_t(u32, xrds_ib_frag_kib,
-			  XRDS_WIRE_MIN_FRAG_BYTES >> 10,
-			  XRDS_WIRE_MAX_FRAG_BYTES >> 10);
-
-	return roundup_pow_of_two(kib) << 10;
-}
-
-static void xrds_ib_rq_count(enum xrds_ib_counter c)
-{
-	this_cpu_inc(xrds_ib_dev_counters.v[c]);
-}
-
-/* Posted and ready together */
-static u32 xrds_ib_rq_want(const struct xrds_ib_rq *rq)
-{
-	return rq->target + clamp_t(u32, rq->target / 4, XRDS_IB_MIN_SPARE,
-				    XRDS_IB_MAX_SPARE);
-}
 
 static u32 xrds_ib_rq_low_mark(const struct xrds_ib_rq *rq)
 {
 	return READ_ONCE(rq->target) / 4;
 }
 
-static void xrds_ib_rq_kick_refill(struct xrds_ib_rq *rq, unsigned int ms)
-{
-	queue_delayed_work(xrds_ib_wq, &rq->refill, msecs_to_jiffies(ms));
-}
-
-/* -------------------------------------------------------------- posting */
-
-/* Chain ready buffers, at most a batch of them; counts them as posted. */
-static struct ib_recv_wr *xrds_ib_rq_take_ready(struct xrds_ib_rq *rq, u32 *nr)
-{
-	struct ib_recv_wr *first = NULL, **link = &first;
-	struct xrds_ib_buf *buf;
-	u32 n = 0;
-
-	spin_lock_bh(&rq->lock);
-	while (n < XRDS_IB_POST_BATCH && rq->nr_ready && !rq->stopped &&
-	       rq->nr_posted + n < rq->target) {
-		buf = list_first_entry(&rq->ready, struct xrds_ib_buf, entry);
-		list_del_init(&buf->entry);
-		rq->nr_ready--;
-		*link = &buf->wr;
-		link = (struct ib_recv_wr **)&buf->wr.next;
-		n++;
-	}
-	*link = NULL;
-	WRITE_ONCE(rq->nr_posted, rq->nr_posted + n);
-	spin_unlock_bh(&rq->lock);
-
-	*nr = n;
-	return first;
-}
-
-/* The device did not take these: they are ready as before. No completion may
- * follow that would have them posted, so the refill does it; one that was
- * cancelled finds @stopped set here.
- */
-static void xrds_ib_rq_untake(struct xrds_ib_rq *rq,
-			      const struct ib_recv_wr *wr)
-{
-	struct xrds_ib_buf *buf;
-
-	spin_lock_bh(&rq->lock);
-	if (!rq->stopped)
-		xrds_ib_rq_kick_refill(rq, XRDS_IB_RETRY_MS);
-	for (; wr; wr = wr->next) {
-		buf = container_of(wr, struct xrds_ib_buf, wr);
-		list_add(&buf->entry, &rq->ready);
-		rq->nr_ready++;
-		WRITE_ONCE(rq->nr_posted, rq->nr_posted - 1);
-	}
-	spin_unlock_bh(&rq->lock);
-}
-
-static void xrds_ib_rq_post(struct xrds_ib_rq *rq)
-{
-	const struct ib_recv_wr *bad;
-	struct ib_recv_wr *first;
-	int ret;
-	u32 n;
-
-	do {
-		first = xrds_ib_rq_take_ready(rq, &n);
-		if (!first)
-			break;
-		/* from here on those that were taken may complete and return */
-		bad = first;
-		ret = rq->srq ? ib_post_srq_recv(rq->srq, first, &bad) :
-				ib_post_recv(rq->qp, first, &bad);
-		if (ret) {
-			xrds_ib_rq_count(XRDS_IB_C_RQ_POST_ERROR);
-			xrds_ib_rq_untake(rq, bad);
-			break;
-		}
-	} while (n == XRDS_IB_POST_BATCH);
-
-	/* Pairs with the barrier in xrds_ib_rq_avail(): either it sees what
-	 * was posted, or we see that it withheld credits for want of it.
-	 */
-	smp_mb();
-	if (READ_ONCE(rq->withheld))
-		xrds_ib_rq_kick_refill(rq, 0);
-}
-
 /* ------------------------------------------------------------ refilling */
-
-static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
-{
-	struct xrds_ib_buf *buf;
-
-	buf = kzalloc(sizeof(*buf), GFP_KERNEL);
-	if (!buf)
-		return NULL;
-	buf->rq = rq;
-	buf->cqe.done = rq->ops->done;
-	buf->wr.wr_cqe = &buf->cqe;
-	buf->wr.sg_list = &buf->sge;
-	buf->wr.num_sge = 1;
-	buf->sge.length = rq->buf_bytes;
-	buf->sge.lkey = rq->ibdev->pd->local_dma_lkey;
-
-	spin_lock_bh(&rq->lock);
-	list_add_tail(&buf->all_entry, &rq->bufs);
-	spin_unlock_bh(&rq->lock);
-	return buf;
-}
-
-/* Give a buffer what it lacks. */
-static bool xrds_ib_buf_fill(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
-{
-	struct ib_device *dev = rq->ibdev->dev;
-	struct page *page;
-	u64 dma;
-
-	if (!buf->skb)
-		buf->skb = xrds_skb_alloc(0, GFP_KERNEL | __GFP_NOWARN);
-	if (!buf->skb)
-		return false;
-	if (buf->page)
-		return true;
-
-	page = xrds_ib_page_ring_reuse(&rq->page_ring);
-	if (!page)
-		page = alloc_pages_node(ibdev_to_node(dev),
-					GFP_KERNEL | __GFP_COMP | __GFP_NOWARN,
-					rq->order);
-	if (!page)
-		return false;
-	dma = ib_dma_map_page(dev, page, 0, rq->buf_bytes, DMA_FROM_DEVICE);
-	if (ib_dma_mapping_error(dev, dma)) {
-		__free_pages(page, rq->order);
-		return false;
-	}
-	buf->page = page;
-	buf->dma = dma;
-	buf->sge.addr = dma;
-	return true;
-}
-
-/* An empty buffer to fill; false when there are enough. */
-static bool xrds_ib_rq_lacks(struct xrds_ib_rq *rq, struct xrds_ib_buf **buf)
-{
-	bool lacks;
-
-	*buf = NULL;
-	spin_lock_bh(&rq->lock);
-	/* where the device takes no more there is no use for many */
-	lacks = !rq->stopped && rq->nr_ready < XRDS_IB_MAX_READY &&
-		rq->nr_posted + rq->nr_ready < xrds_ib_rq_want(rq);
-	if (lacks) {
-		*buf = list_first_entry_or_null(&rq->empty, struct xrds_ib_buf,
-						entry);
-		if (*buf)
-			list_del_init(&(*buf)->entry);
-	}
-	spin_unlock_bh(&rq->lock);
-	return lacks;
-}
-
-static bool xrds_ib_rq_refill_one(struct xrds_ib_rq *rq,
-				  struct xrds_ib_buf *buf)
-{
-	bool filled;
-
-	if (!buf)
-		buf = xrds_ib_buf_new(rq);
-	if (!buf)
-		return false;
-	filled = xrds_ib_buf_fill(rq, buf);
-
-	spin_lock_bh(&rq->lock);
-	if (filled) {
-		list_add_tail(&buf->entry, &rq->ready);
-		rq->nr_ready++;
-	} else {
-		list_add(&buf->entry, &rq->empty);
-	}
-	spin_unlock_bh(&rq->lock);
-	return filled;
-}
 
 /* Let endpoints grant the credits that they had to withhold. */
 static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
@@ -282,26 +70,10 @@ static void xrds_ib_rq_arm(struct xrds_ib_rq *rq)
 	ib_modify_srq(rq->srq, &attr, IB_SRQ_LIMIT);
 }
 
-static bool xrds_ib_rq_fill(struct xrds_ib_rq *rq)
+static void xrds_ib_rq_fill(struct xrds_ib_rq *rq)
 {
-	struct xrds_ib_buf *buf;
-	bool filled = true;
-	u32 n = 0;
-
-	while (xrds_ib_rq_lacks(rq, &buf)) {
-		filled = xrds_ib_rq_refill_one(rq, buf);
-		if (!filled)
-			break;
-		if (++n % XRDS_IB_POST_BATCH == 0)
-			xrds_ib_rq_post(rq);
-	}
-	xrds_ib_rq_post(rq);
-	if (!filled) {
-		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_MEM);
-		xrds_ib_rq_kick_refill(rq, XRDS_IB_RETRY_MS);
-	}
+	xrds_ib_buf_fill(rq);
 	xrds_ib_rq_arm(rq);
-	return filled;
 }
 
 /* As many buffers as users may use at once, within bounds. */
@@ -358,71 +130,6 @@ static void xrds_ib_rq_event(struct ib_event *event, void *context)
 	xrds_ib_rq_kick_refill(rq, 0);
 }
 
-/* ---------------------------------------------------------- completions */
-
-/**
- * xrds_ib_rq_unmap - the device is done with a buffer's page for good
- * @rq: receive queue
- * @buf: buffer whose page goes up
- *
- * Context: any.
- * Return: the page, with its reference.
- */
-struct page *xrds_ib_rq_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
-{
-	struct page *page = buf->page;
-
-	ib_dma_unmap_page(rq->ibdev->dev, buf->dma, rq->buf_bytes,
-			  DMA_FROM_DEVICE);
-	buf->page = NULL;
-	return page;
-}
-
-/**
- * xrds_ib_rq_return - a buffer has completed, with success or without
- * @rq: receive queue
- * @buf: buffer, with or without its page
- *
- * Posts it again, or another one in its place, or has it refilled.
- *
- * Context: completions.
- */
-void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
-{
-	struct page *surplus = NULL;
-	bool post, refill;
-	u32 have, want;
-
-	spin_lock_bh(&rq->lock);
-	WRITE_ONCE(rq->nr_posted, rq->nr_posted - 1);
-	want = xrds_ib_rq_want(rq);
-	have = rq->nr_posted + rq->nr_ready;
-	/* fewer users than before */
-	if (buf->page && have >= want + XRDS_IB_POST_BATCH)
-		surplus = xrds_ib_rq_unmap(rq, buf);
-	if (buf->page && buf->skb) {
-		list_add(&buf->entry, &rq->ready);
-		rq->nr_ready++;
-		have++;
-	} else {
-		list_add(&buf->entry, &rq->empty);
-	}
-	post = rq->nr_ready && !rq->stopped &&
-	       (rq->nr_posted + XRDS_IB_POST_DEFICIT <= rq->target ||
-		rq->nr_posted <= rq->target / 4);
-	refill = !rq->stopped && have + max(want / 8, 4U) <= want;
-	spin_unlock_bh(&rq->lock);
-
-	if (surplus)
-		__free_pages(surplus, rq->order);
-	if (post) {
-		xrds_ib_rq_count(XRDS_IB_C_RQ_REPOST);
-		xrds_ib_rq_post(rq);
-	}
-	if (refill)
-		xrds_ib_rq_kick_refill(rq, 0);
-}
-
 /**
  * xrds_ib_rq_failed - a receive has failed: the queue pair is broken
  * @rq: its receive queue
@@ -464,7 +171,7 @@ u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
 		WRITE_ONCE(rq->withheld, true);
 		xrds_ib_rq_count(XRDS_IB_C_RQ_LOW);
 	}
-	/* pairs with the barrier in xrds_ib_rq_post() */
+	/* pairs with the barrier in xrds_ib_buf_post() */
 	smp_mb();
 	return READ_ONCE(rq->nr_posted) >= low ? window : 0;
 }
@@ -722,8 +429,6 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 
 static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 {
-	struct xrds_ib_buf *buf, *tmp;
-
 	/* make_dead: the work item finds nothing to do from now on */
 	spin_lock_bh(&rq->lock);
 	WRITE_ONCE(rq->stopped, true);
@@ -739,12 +444,7 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 	/* destroy: queue pairs that could fill a buffer held a reference and
 	 * their completion queues, which refer to buffers, went before it.
 	 */
-	list_for_each_entry_safe(buf, tmp, &rq->bufs, all_entry) {
-		if (buf->page)
-			__free_pages(xrds_ib_rq_unmap(rq, buf), rq->order);
-		kfree_skb(buf->skb);
-		kfree(buf);
-	}
+	xrds_ib_buf_free_all(rq);
 	xrds_ib_page_ring_exit(&rq->page_ring);
 	mutex_destroy(&rq->ep_lock);
 	xrds_ib_dev_put(rq->ibdev);

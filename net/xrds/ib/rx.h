@@ -17,6 +17,7 @@
 
 struct xrds_ib_dev;
 struct xrds_ib_ep;
+struct xrds_ib_rq;
 
 enum {
 	/* size of the buffer for the first message: a hello, or the message of
@@ -57,14 +58,7 @@ void xrds_ib_page_ring_exit(struct xrds_ib_page_ring *ring);
 void xrds_ib_page_ring_keep(struct xrds_ib_page_ring *ring, struct page *page);
 struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring);
 
-/* ----------------------------------------------------------------- rq.c */
-
-enum {
-	/* receive work requests of one call to the device */
-	XRDS_IB_POST_BATCH	= 16,
-	/* endpoints that may have lost a buffer before the queue is replaced */
-	XRDS_IB_MAX_LOST	= 32,
-};
+/* ---------------------------------------------------------------- buf.c */
 
 /**
  * struct xrds_ib_buf - a receive buffer
@@ -91,9 +85,22 @@ struct xrds_ib_buf {
 	struct sk_buff *skb;
 };
 
+u32 xrds_ib_buf_bytes(void);
+void xrds_ib_buf_fill(struct xrds_ib_rq *rq);
+struct page *xrds_ib_buf_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+void xrds_ib_buf_free_all(struct xrds_ib_rq *rq);
+
+/* ----------------------------------------------------------------- rq.c */
+
+enum {
+	/* endpoints that may have lost a buffer before the queue is replaced */
+	XRDS_IB_MAX_LOST	= 32,
+};
+
 /**
  * struct xrds_ib_rq_ops - calls of a receive queue to the receive path
- * @done:	a buffer has completed; xrds_ib_rq_return() takes it back
+ * @done:	a buffer has completed; xrds_ib_buf_return() takes it back
  * @grant:	an endpoint may grant the credits that it had to withhold;
  *		called with rq->ep_lock held
  */
@@ -182,8 +189,6 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
 u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window);
-struct page *xrds_ib_rq_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
-void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
 void xrds_ib_rq_failed(struct xrds_ib_rq *rq);
 
 /* --------------------------------------------------------------- recv.c */

@@ -466,7 +466,8 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_COMP_ERROR);
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR,
+				   xrds_ib_event_wc_errno(wc));
 		return;
 	}
 	xrds_ib_send_after(ep, more);

@@ -389,7 +389,8 @@ static void xrds_ib_sq_nudged(struct ib_cq *cq, struct ib_wc *wc)
 	ep->tx.nudging = false;
 	spin_unlock_bh(&ep->conn->tx_lock);
 	if (wc->status != IB_WC_SUCCESS)
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR,
+				   xrds_ib_event_wc_errno(wc));
 }
 
 /* Make the device look at its queue; it has room for one more. */
