@@ -6,11 +6,11 @@
  *
  * A buffer is a page, mapped for the device, and an skb without data. A small
  * payload is copied out of the page, and the buffer is ready again at once. The
- * page of a large payload goes to the message in the skb, which was allocated in
- * advance so that this cannot fail; the buffer is then empty until the refill
- * has given it another page and skb. So a completion allocates nothing. The
- * queue has some more ready buffers than it posts, so that a completion need
- * not wait for the refill.
+ * page of a large payload goes to the message in the skb, which was allocated
+ * in advance so that this cannot fail; the buffer is then empty until the
+ * refill has given it another page and skb. So a completion allocates nothing.
+ * The queue has some more ready buffers than it posts, so that a completion
+ * need not wait for the refill.
  *
  * rq->lock guards the lists and their lengths.
  */
@@ -30,7 +30,7 @@ enum {
 	XRDS_IB_MIN_SPARE	= 8,
 	XRDS_IB_MAX_SPARE	= 64,
 	XRDS_IB_MAX_READY	= XRDS_IB_MAX_SPARE + XRDS_IB_POST_BATCH,
-	/* when a refill found no memory */
+	/* delay after a refill that found no memory */
 	XRDS_IB_RETRY_MS	= 100,
 };
 
@@ -49,7 +49,7 @@ u32 xrds_ib_buf_bytes(void)
 	return roundup_pow_of_two(kib) << 10;
 }
 
-/* Posted and ready together */
+/* Wanted number of posted and ready buffers together */
 static u32 xrds_ib_buf_want(const struct xrds_ib_rq *rq)
 {
 	return rq->target + clamp_t(u32, rq->target / 4, XRDS_IB_MIN_SPARE,
@@ -84,9 +84,9 @@ static struct ib_recv_wr *xrds_ib_buf_take_ready(struct xrds_ib_rq *rq,
 	return first;
 }
 
-/* The device did not take these: they are ready as before. No completion may
- * follow that would have them posted, so the refill does it; one that was
- * cancelled finds @stopped set here.
+/* The device did not take these buffers: make them ready again. Perhaps no
+ * completion follows that would post them, so the refill does it; a refill that
+ * was cancelled finds @stopped set here.
  */
 static void xrds_ib_buf_untake(struct xrds_ib_rq *rq,
 			       const struct ib_recv_wr *wr)
@@ -116,7 +116,7 @@ static void xrds_ib_buf_post(struct xrds_ib_rq *rq)
 		first = xrds_ib_buf_take_ready(rq, &n);
 		if (!first)
 			break;
-		/* from here on those that were taken may complete and return */
+		/* from here on posted buffers may complete and return */
 		bad = first;
 		ret = rq->srq ? ib_post_srq_recv(rq->srq, first, &bad) :
 				ib_post_recv(rq->qp, first, &bad);
@@ -127,8 +127,9 @@ static void xrds_ib_buf_post(struct xrds_ib_rq *rq)
 		}
 	} while (n == XRDS_IB_POST_BATCH);
 
-	/* Pairs with the barrier in xrds_ib_rq_avail(): either it sees what
-	 * was posted, or we see that it withheld credits for want of it.
+	/* Pairs with the barrier in xrds_ib_rq_avail(): either that sees the
+	 * posted buffers, or this side sees that it withheld credits because
+	 * there were none.
 	 */
 	smp_mb();
 	if (READ_ONCE(rq->withheld))
@@ -158,7 +159,7 @@ static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
 	return buf;
 }
 
-/* Give a buffer what it lacks. */
+/* Give a buffer a page and an skb, if they are missing. */
 static bool xrds_ib_buf_equip(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 {
 	struct ib_device *dev = rq->ibdev->dev;
@@ -197,7 +198,7 @@ static bool xrds_ib_buf_wanted(struct xrds_ib_rq *rq, struct xrds_ib_buf **buf)
 
 	*buf = NULL;
 	spin_lock_bh(&rq->lock);
-	/* where the device takes no more there is no use for many */
+	/* when the device refuses buffers, many ready ones are of no use */
 	lacks = !rq->stopped && rq->nr_ready < XRDS_IB_MAX_READY &&
 		rq->nr_posted + rq->nr_ready < xrds_ib_buf_want(rq);
 	if (lacks) {
@@ -259,9 +260,9 @@ void xrds_ib_buf_fill(struct xrds_ib_rq *rq)
 }
 
 /**
- * xrds_ib_buf_unmap - the device is done with a buffer's page for good
+ * xrds_ib_buf_unmap - take the page from a buffer
  * @rq: receive queue
- * @buf: buffer whose page goes up
+ * @buf: buffer that the device has completed
  *
  * Context: any.
  * Return: the page, with its reference.
@@ -277,7 +278,7 @@ struct page *xrds_ib_buf_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 }
 
 /**
- * xrds_ib_buf_return - a buffer has completed, with success or without
+ * xrds_ib_buf_return - take back a buffer that has completed
  * @rq: receive queue
  * @buf: buffer, with or without its page
  *
@@ -295,7 +296,7 @@ void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	WRITE_ONCE(rq->nr_posted, rq->nr_posted - 1);
 	want = xrds_ib_buf_want(rq);
 	have = rq->nr_posted + rq->nr_ready;
-	/* fewer users than before */
+	/* there are fewer users than before */
 	if (buf->page && have >= want + XRDS_IB_POST_BATCH)
 		surplus = xrds_ib_buf_unmap(rq, buf);
 	if (buf->page && buf->skb) {

@@ -4,29 +4,16 @@
  *
  *   dial:    rdma_resolve_addr -> rdma_resolve_route -> queue pair,
  *            rdma_connect -> reply -> established
- *   accept:  request -> queue pair, rdma_accept -> established
+ *   accept:  request (cm_req.c) -> queue pair, rdma_accept -> established
  *   then:    start posts receive buffers and sends the hello
  *
- * Each step is taken by the connection's work item. A handler of the
- * connection manager runs with the manager's mutex held, so it does nothing
- * but record an event and leave. The one exception is a request: somebody has
- * to find out whose connection it is for. It is judged in the handler (length
- * and addresses of its private data, version, how many are half open), and
- * then waits as conn->pending for the worker, which accepts or refuses it.
+ * Each step is taken by the connection's work item. A handler of the connection
+ * manager runs with the manager's mutex held, so it only records an event and
+ * returns. Requests are the exception: cm_req.c checks them in the handler.
  *
- * A request that waits has a handler of its own, since the peer may withdraw
- * it or the device may go. The worker takes the identifier over while it holds
- * the manager's mutex, so an event goes either to the old handler, and the
- * worker finds the request withdrawn, or to the endpoint's.
- *
- * Private data says which versions a node speaks, see xrds-wire.rst. The version
- * is the endpoint's, and what follows from it (hello, credits, fragment size)
- * asks the endpoint; legacy.c has what legacy versions need.
- *
- * A legacy node refuses a request for all reasons with the same code: that it
- * knows none of the versions offered, or that it dials itself, or that it has
- * just noticed that the old connection is lost. So the next attempt waits for
- * its request for a moment, and then offers what such nodes have always known.
+ * Private data tells which versions a node supports, see xrds-wire.rst. The
+ * version belongs to the endpoint, and the code for hello, credits and fragment
+ * size asks the endpoint; legacy.c has the differences of legacy versions.
  */
 #include <rdma/ib_cm.h>
 
@@ -40,7 +27,7 @@ static void xrds_ib_log_refused(struct xrds_ib_ep *ep, const char *why)
 			     &ep->conn->key.faddr, why);
 }
 
-/* The reply to our request: is it from who we dialled? */
+/* Does the reply to our request come from the peer that was dialled? */
 static int xrds_ib_replied(struct xrds_ib_ep *ep,
 			   const struct rdma_conn_param *param)
 {
@@ -83,8 +70,8 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
 }
 
-/* The peer may have disconnected because of an op of ours. Its device has said
- * so before, but that may not have been looked at yet.
+/* The peer may have disconnected because of an op of ours. Its device has
+ * reported the error before, but that completion may not be processed yet.
  */
 static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
 {
@@ -100,7 +87,9 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 	const struct rdma_conn_param *param = &event->param.conn;
 	int error = -ECONNREFUSED;
 
-	/* who ends what its manager does not know to be established yet */
+	/* a peer that disconnects before its manager knows the connection to be
+	 * established sends a reject
+	 */
 	if (READ_ONCE(ep->version)) {
 		xrds_ib_disconnected(ep);
 		return;
@@ -110,7 +99,8 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 						 param->private_data_len);
 	switch (reason) {
 	case XRDS_REJECT_CROSSED:
-		/* the peer's own request is on its way, and no loss */
+		/* the peer's own request is on its way, so this is no failure
+		 */
 		error = -EALREADY;
 		break;
 	case XRDS_REJECT_VERSION:
@@ -122,7 +112,7 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		xrds_ib_log_refused(ep, "no common protocol version");
 		break;
 	default:
-		/* the first in a row, like other failures, see conn.c */
+		/* log only the first failure in a row, see conn/conn.c */
 		if (!READ_ONCE(ep->conn->failed))
 			xrds_ib_log_refused(ep, rdma_reject_msg(ep->id,
 								event->status));
@@ -175,9 +165,9 @@ static int xrds_ib_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 /* -------------------------------------------------------------- dialling */
 
-/* The identifier is bound first. rdma_resolve_addr() would do it as well, but
- * warns when the device is removed between the two steps of which it does
- * that; of an identifier that comes bound it only refuses the resolving.
+/* The identifier is bound first. rdma_resolve_addr() would do that as well, but
+ * warns when the device is removed between its two steps; with a bound
+ * identifier it only refuses to resolve.
  */
 static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 {
@@ -221,7 +211,9 @@ int xrds_ib_cm_dial(struct xrds_conn *conn)
 	ep = xrds_ib_ep_alloc(conn);
 	if (!ep)
 		return -ENOMEM;
-	/* an answer to a ping may wait, of which no socket holds the namespace */
+	/* an answer to a ping may wait, and no socket holds the namespace for
+	 * it
+	 */
 	if (!maybe_get_net(net)) {
 		xrds_ib_ep_destroy(ep);
 		return -ENETDOWN;
@@ -260,9 +252,9 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 	};
 }
 
-/* Infinite patience (7) with a receiver that is not ready is right only
- * toward a shared queue, which grants more than it has posted, and toward a
- * legacy peer, which grants nothing.
+/* An infinite RNR retry (7) is right only toward a shared queue, which grants
+ * more buffers than it has posted, and toward a legacy peer, which grants no
+ * credits.
  */
 static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 			       struct rdma_conn_param *param)
@@ -287,7 +279,7 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 	struct xrds_wire_priv priv;
 	int ret;
 
-	/* a request into the void can be the last, see cm_id.c */
+	/* a request without route can break the port, see cm_id.c */
 	if (!xrds_ib_cm_id_up(ep->id)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
 		return -ENETDOWN;
@@ -409,7 +401,7 @@ int xrds_ib_cm_accept(struct xrds_conn *conn)
 	ep->version = req->version;
 	ep->ack = req->ack;
 	ep->peer_qpn = req->peer_qpn;
-	/* the endpoint is half open in the request's place */
+	/* the endpoint is half open in place of the request */
 	atomic_inc(&req->xin->half_open);
 	set_bit(XRDS_IB_HALF_OPEN, &ep->once);
 
@@ -418,7 +410,7 @@ int xrds_ib_cm_accept(struct xrds_conn *conn)
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_WITHDRAWN);
 		goto out;
 	}
-	/* the reply can be the device's last word as well as a request */
+	/* like a request, a reply without route can break the port */
 	if (!xrds_ib_cm_id_up(ep->id)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
 		ret = -ENETDOWN;
@@ -433,14 +425,14 @@ int xrds_ib_cm_accept(struct xrds_conn *conn)
 	ret = xrds_ib_reply(ep, req);
 out:
 	xrds_ib_cm_req_free(req);
-	/* to destroy an identifier that was not accepted refuses the request */
+	/* destroying an identifier that was not accepted refuses the request */
 	if (ret)
 		xrds_ib_ep_destroy(ep);
 	return ret;
 }
 
 /**
- * xrds_ib_cm_start - the connection is established: let the peer send
+ * xrds_ib_cm_start - the connection is established: grant the peer credits
  * @conn: connection with an endpoint
  *
  * Context: the connection's work.
@@ -451,11 +443,11 @@ int xrds_ib_cm_start(struct xrds_conn *conn)
 	struct xrds_ib_ep *ep = conn->ep;
 	int ret;
 
-	/* The peer's first message may have overtaken the last one of the
-	 * connection manager. The queue pair does not mind. That the manager
-	 * is not told by rdma_notify() is on purpose: it then forgets to take
-	 * back its reply, if the connection ends at that moment, repeats it
-	 * for a minute, and as long the identifier cannot be destroyed.
+	/* The peer's first message may have come before the last one of the
+	 * connection manager. The queue pair accepts that. rdma_notify() is not
+	 * called on purpose: after it the manager forgets to cancel its reply
+	 * if the connection ends at that moment, repeats the reply for a
+	 * minute, and for as long the identifier cannot be destroyed.
 	 */
 	ret = xrds_ib_rq_grow(ep->rq, ep);
 	if (ret)

@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How identifiers of the connection manager end.
+ * Deferred destroy of identifiers of the connection manager.
  *
- * To destroy one that is connected sends a message to the peer, through the
+ *   endpoint or request -> destroyed at once, by a work item
+ *                       -> deferred (list) -> destroyed, interface is up
+ *
+ * Destroying a connected identifier sends a message to the peer, through the
  * special queue pair that all connections of the port share. On soft-RoCE a
  * message that finds no route, because the network interface is down, moves
- * that queue pair to the error state, out of which nothing brings it until the
- * device is made anew: it receives no request and no reply any more. So does,
- * on Linux 6.12 and 7.2, one that the interface drops for want of a carrier.
- * That is just the moment when endpoints end, as theirs get nowhere either.
+ * that queue pair to the error state, and only making the device anew brings it
+ * back: until then it receives no request and no reply. On Linux 6.12 and 7.2 a
+ * message that the interface drops because it has no carrier does the same. An
+ * interface that goes down is also the usual reason why endpoints end.
  *
- * So while the interface is down nothing is said to the peer. The endpoint
- * goes as always, its queue pair and all that belongs to it; only the
- * identifier is kept, with a handler of its own that does nothing, and is
- * destroyed when the interface is up again. If the device is removed before,
- * the handler leaves the identifier to the connection manager.
+ * So while the interface is down nothing is sent to the peer. The endpoint is
+ * destroyed as always, with its queue pair; only the identifier is kept, with a
+ * handler of its own that does nothing, and destroyed when the interface is up
+ * again. If the device is removed before that, the handler leaves the
+ * identifier to the connection manager.
  *
- * The same goes for an interface that has lost the address. It may be for good:
- * such identifiers stay until the device is removed, but no more of them than
- * XRDS_IB_MAX_DEFERRED.
+ * The same goes for an interface that has lost the address. That may be
+ * permanent: such identifiers stay until the device is removed, but no more of
+ * them than XRDS_IB_MAX_DEFERRED.
  *
- * All others are destroyed at once, but by a work item each: that waits until
- * the device has done with the message to the peer, and soft-RoCE has been seen
- * to forget one. The connection goes on meanwhile.
+ * Each of the others is destroyed at once, by a work item of its own:
+ * destroying waits until the device has sent the message to the peer, and
+ * soft-RoCE has been seen to forget one. The connection goes on meanwhile.
+ *
+ * xrds_ib_deferred_lock guards the list.
  */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
@@ -33,7 +38,7 @@
 
 enum {
 	XRDS_IB_MAX_DEFERRED	= 1024,
-	/* how often the interface is looked at */
+	/* interval of checks whether the interface is up */
 	XRDS_IB_DEFERRED_MS	= 200,
 };
 
@@ -58,8 +63,8 @@ static unsigned int xrds_ib_nr_deferred;
 static void xrds_ib_deferred_retry(struct work_struct *work);
 static DECLARE_DELAYED_WORK(xrds_ib_deferred_work, xrds_ib_deferred_retry);
 
-/* Under RCU. A device of RoCE has the address in its table as well, but a
- * little longer, and under another number when it has come back.
+/* Under RCU. A RoCE device has the address in its table as well, but a little
+ * longer, and under another index after it has come back.
  */
 static const struct net_device *xrds_ib_cm_id_ndev(const struct rdma_cm_id *id)
 {
@@ -78,8 +83,8 @@ static const struct net_device *xrds_ib_cm_id_ndev(const struct rdma_cm_id *id)
 	return ipv6_dev_find(route->dev_addr.net, &sin6->sin6_addr, NULL);
 }
 
-/* The queue of an interface without carrier drops all, and is the last to be
- * back when the carrier is.
+/* The queue of an interface without carrier drops all packets, and is the last
+ * part to come back with the carrier.
  */
 static bool xrds_ib_ndev_up(const struct net_device *ndev)
 {
@@ -88,11 +93,11 @@ static bool xrds_ib_ndev_up(const struct net_device *ndev)
 }
 
 /**
- * xrds_ib_cm_id_up - can something be said to an identifier's peer?
+ * xrds_ib_cm_id_up - can messages be sent to an identifier's peer?
  * @id: identifier, bound to a device or not
  *
  * Context: any.
- * Return: false while the network interface is down, has no carrier, or not the
+ * Return: false while the network interface is down, or lacks carrier or
  * address.
  */
 bool xrds_ib_cm_id_up(const struct rdma_cm_id *id)
@@ -109,7 +114,7 @@ bool xrds_ib_cm_id_up(const struct rdma_cm_id *id)
 	return up;
 }
 
-/* Nobody is going to need the port of a namespace that only we keep alive. */
+/* A namespace that only this list keeps alive will not use the port again. */
 static bool xrds_ib_deferred_due(const struct xrds_ib_deferred *deferred)
 {
 	const struct net *net = deferred->id->route.addr.dev_addr.net;
@@ -118,7 +123,8 @@ static bool xrds_ib_deferred_due(const struct xrds_ib_deferred *deferred)
 	       xrds_conns_orphaned(xrds_net(net));
 }
 
-/* The oldest grave, or the oldest whose interface is up; off the list. */
+/* Take the oldest identifier off the list, or with @up the oldest that is due.
+ */
 static struct xrds_ib_deferred *xrds_ib_deferred_next(bool up)
 {
 	struct xrds_ib_deferred *deferred, *found = NULL;
@@ -136,7 +142,7 @@ static struct xrds_ib_deferred *xrds_ib_deferred_next(bool up)
 	return found;
 }
 
-/* Destroying waits for the handler, after which nobody knows the grave. */
+/* Destroying waits for the handler, after which nothing refers to @deferred. */
 static void xrds_ib_deferred_destroy(struct work_struct *work)
 {
 	struct xrds_ib_deferred *deferred =
@@ -167,7 +173,7 @@ static void xrds_ib_deferred_retry(struct work_struct *work)
 				   msecs_to_jiffies(XRDS_IB_DEFERRED_MS));
 }
 
-/* Handler of what is buried. Returning 1 has the manager destroy it. */
+/* Handler of a deferred identifier. With 1 the manager destroys it. */
 static int xrds_ib_deferred_event(struct rdma_cm_id *id,
 				  struct rdma_cm_event *event)
 {
@@ -183,14 +189,14 @@ static int xrds_ib_deferred_event(struct rdma_cm_id *id,
 		xrds_ib_nr_deferred--;
 	}
 	spin_unlock(&xrds_ib_deferred_lock);
-	/* else somebody waits for this handler to destroy it */
+	/* else its work item waits for this handler to destroy it */
 	if (!ours)
 		return 0;
 	kfree(deferred);
 	return 1;
 }
 
-/* Wait for the interface. */
+/* Keep the identifier until its interface is up. */
 static void xrds_ib_deferred_add(struct xrds_ib_deferred *deferred)
 {
 	struct xrds_ib_deferred *oldest = NULL;
@@ -209,10 +215,11 @@ static void xrds_ib_deferred_add(struct xrds_ib_deferred *deferred)
 }
 
 /**
- * xrds_ib_cm_id_destroy - destroy an identifier, soon or when its interface is up
+ * xrds_ib_cm_id_destroy - destroy an identifier once its interface is up
  * @id: identifier without queue pair
  *
- * Its handler does not run behind this, and its context is not used any more.
+ * When it returns the identifier's handler does not run any more, and its
+ * context is not used.
  *
  * Context: process, not a handler.
  */
@@ -233,7 +240,7 @@ void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
 	rdma_lock_handler(id);
 	id->context = deferred;
 	id->event_handler = xrds_ib_deferred_event;
-	/* before the handler may see the removal of the device */
+	/* before the handler can get the removal of the device */
 	if (!up)
 		xrds_ib_deferred_add(deferred);
 	rdma_unlock_handler(id);
@@ -249,7 +256,7 @@ void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
  */
 int xrds_ib_cm_id_init(void)
 {
-	/* not for reclaim: rdma_cm flushes work queues that are not either */
+	/* no WQ_MEM_RECLAIM: rdma_cm flushes workqueues without it */
 	xrds_ib_cm_id_wq = alloc_workqueue("xrds_ib_id", WQ_UNBOUND, 0);
 	return xrds_ib_cm_id_wq ? 0 : -ENOMEM;
 }

@@ -35,7 +35,7 @@ void xrds_ib_cm_req_free(struct xrds_ib_cm_req *req)
 	kfree(req);
 }
 
-/* Handler of a request that waits: it can only become void. */
+/* Handler of a waiting request, which can only become void */
 static int xrds_ib_cm_req_void(struct rdma_cm_id *id,
 			       struct rdma_cm_event *event)
 {
@@ -53,7 +53,7 @@ static int xrds_ib_cm_req_void(struct rdma_cm_id *id,
 	default:
 		break;
 	}
-	/* the worker, which was told of the request, destroys it */
+	/* the worker, which has an event for the request, destroys it */
 	return 0;
 }
 
@@ -66,7 +66,7 @@ static void xrds_ib_cm_req_reject(struct rdma_cm_id *id,
 		    IB_CM_REJ_CONSUMER_DEFINED);
 }
 
-/* The addresses that the connection manager has found out */
+/* The addresses as the connection manager has resolved them */
 static void xrds_ib_cm_req_key(const struct rdma_cm_id *id,
 			       struct xrds_conn_key *key)
 {
@@ -83,9 +83,9 @@ static void xrds_ib_cm_req_key(const struct rdma_cm_id *id,
 		key->scope = route->dev_addr.bound_dev_if;
 }
 
-/* The sender of a request may name any address as its own, and have the
- * connection to that node replaced. With RoCE the address must be that of the
- * port which the queue pair is to talk to.
+/* The sender of a request may claim any address, and the connection to that
+ * node would be replaced. With RoCE the address must be that of the port to
+ * which the queue pair will be connected.
  */
 static bool xrds_ib_cm_req_genuine(const struct rdma_cm_id *id,
 				   const struct xrds_conn_key *key)
@@ -97,7 +97,7 @@ static bool xrds_ib_cm_req_genuine(const struct rdma_cm_id *id,
 	return !memcmp(&path->dgid, &key->faddr, sizeof(key->faddr));
 }
 
-/* Returns what is wrong with a request, or XRDS_WIRE_OK. */
+/* Returns the fault of a request, or XRDS_WIRE_OK. */
 static enum xrds_wire_err
 xrds_ib_cm_req_check(const struct rdma_cm_id *id,
 		     const struct rdma_conn_param *param,
@@ -120,9 +120,10 @@ xrds_ib_cm_req_check(const struct rdma_cm_id *id,
 	return XRDS_WIRE_OK;
 }
 
-/* The connection that a request is for. A new one is made for who asks only
- * while there are not too many; nothing else ends what peers can take here.
- * Those of our own users have bounds of their own, and are in no peer's way.
+/* Find the connection of a request. A new one is made for a peer only while
+ * there are less than max_conns; no other limit bounds the memory that peers
+ * can use here. Connections of local users have limits of their own, and are
+ * not counted.
  */
 static struct xrds_conn *xrds_ib_cm_req_conn(struct xrds_ib_net *xin,
 					     const struct xrds_conn_key *key)
@@ -142,7 +143,7 @@ static struct xrds_conn *xrds_ib_cm_req_conn(struct xrds_ib_net *xin,
 	return conn;
 }
 
-/* Let the request wait at its connection. */
+/* Let the request wait for its connection's work item. */
 static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 				const struct rdma_conn_param *param,
 				const struct xrds_conn_key *key,
@@ -226,17 +227,17 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 					   XRDS_REJECT_CROSSED :
 					   XRDS_REJECT_NONE);
 	}
-	/* other than 0 has the identifier destroyed */
+	/* with another value than 0 the manager destroys the identifier */
 	return ret;
 }
 
 /**
  * xrds_ib_cm_req_listen - handler of a listener
  * @id: identifier of a request
- * @event: what has happened to it
+ * @event: event of @id
  *
  * Context: process, handler mutexes of listener and @id held.
- * Return: 0; a negative errno has @id destroyed.
+ * Return: 0; with a negative errno the manager destroys @id.
  */
 int xrds_ib_cm_req_listen(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
@@ -262,7 +263,7 @@ void xrds_ib_cm_req_refuse(struct xrds_conn *conn, struct xrds_request *base)
 		xrds_ib_cm_req_reject(req->id, base->classic ?
 				      XRDS_REJECT_VERSION :
 				      XRDS_REJECT_CROSSED);
-	/* waits for a handler that uses the request */
+	/* this waits for a handler that uses the request */
 	xrds_ib_cm_id_destroy(req->id);
 	xrds_ib_cm_req_free(req);
 }

@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDMA devices.
+ * The list of RDMA devices, and the device of an address.
  *
- * A device is known from the moment its driver registers it until the driver
- * takes it away. It has what endpoints share: the protection domain and the
- * shared receive queue. The queue is made when the first endpoint asks for it
- * and replaced when too many endpoints may have lost a buffer in it, see
- * rq.c; endpoints of the old one keep it until they end. And it has what
- * memory regions need, see mr.c.
+ * A device is in the list from xrds_ib_dev_publish() to
+ * xrds_ib_dev_make_dead(). It is freed when its last reference is dropped:
+ * endpoints, receive queues and memory regions have one each. main.c adds and
+ * removes devices.
  *
- * Removal. make_dead: the device leaves the list, so no endpoint finds it any
- * more; those that have it get XRDS_EV_REMOVED. Drain: their connections'
- * work items tear them down, each drops its reference, receive queues drop
- * theirs when their last endpoint has gone. Memory regions are ended here, and
- * their owners find nothing left to end. The driver's thread waits for all of
- * them. That wait is as long as the slowest drain of a queue pair, or the last
- * answer of the registration queue, which are bounded. Destroy: nothing refers
- * to the device.
- *
- * rdma_cm waits in the same way for identifiers that are bound to the device.
- * It registered before this module, so its turn comes after ours, when the
- * endpoints have destroyed theirs. An identifier that gets bound to the device
- * in between reports RDMA_CM_EVENT_DEVICE_REMOVAL and does not find the device
- * here; the connection fails and destroys it.
+ * xrds_ib_devs_lock guards the list, ibdev->lock the endpoints and regions of a
+ * device.
  */
 #include <net/addrconf.h>
 #include <rdma/ib_cache.h>
@@ -49,8 +35,8 @@ void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev)
  * xrds_ib_dev_make_dead - a device is being removed: tell its endpoints
  * @ibdev: device
  *
- * When it returns no endpoint finds the device, and none has it that was not
- * told.
+ * When it returns no endpoint finds the device, and each endpoint that uses it
+ * was told.
  *
  * Context: process.
  */
@@ -70,8 +56,8 @@ void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_dev_get - the transport's view of a device
- * @dev: device that cannot be freed meanwhile
+ * xrds_ib_dev_get - find the transport's object for a device
+ * @dev: device; the caller keeps it from being freed
  *
  * Context: process.
  * Return: the device with a reference, or NULL if it is not usable or is
@@ -93,7 +79,9 @@ struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
 	return found;
 }
 
-/* Is it of an interface of this namespace? Others may have the same address. */
+/* Does the identifier belong to an interface of this namespace? An interface of
+ * another one may have the same address.
+ */
 static bool xrds_ib_dev_gid_in(const struct net *net,
 			       const struct ib_gid_attr *attr)
 {
@@ -107,7 +95,7 @@ static bool xrds_ib_dev_gid_in(const struct net *net,
 	return in;
 }
 
-/* On RoCE, addresses of a device are in its table of identifiers. */
+/* On RoCE a device has its addresses in its table of identifiers. */
 static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 					      const struct in6_addr *addr)
 {
@@ -142,8 +130,8 @@ static int xrds_ib_dev_cm_event(struct rdma_cm_id *id,
 	return 0;
 }
 
-/* rdma_cm believes the scope of a link-local address, and a device of RoCE has
- * that address in its table even while IPv6 is switched off on the interface.
+/* rdma_cm believes the scope of a link-local address, and a RoCE device has
+ * that address in its table even while IPv6 is disabled on the interface.
  */
 static bool xrds_ib_dev_scope_valid(struct net *net,
 				    const struct in6_addr *addr, u32 scope)
@@ -162,10 +150,10 @@ static bool xrds_ib_dev_scope_valid(struct net *net,
 	return there;
 }
 
-/* Is the interface that the device found the address on in the namespace? All
- * namespaces share the device itself, if the administrator has not said otherwise,
- * and on Linux 7.2 one with the same address on its loopback interface is given
- * that of the first one.
+/* Is the interface on which the device found the address in the namespace? All
+ * namespaces share the device itself unless the administrator has changed that.
+ * On Linux 7.2 a namespace that has the same address on its loopback interface
+ * is given the device of the first namespace.
  */
 static bool xrds_ib_dev_id_in(const struct rdma_cm_id *id,
 			      const struct net *net)
@@ -176,8 +164,8 @@ static bool xrds_ib_dev_id_in(const struct rdma_cm_id *id,
 	       xrds_ib_dev_gid_in(net, gid);
 }
 
-/* The connection manager knows which device has an address: an identifier
- * that is bound to the address tells.
+/* The connection manager binds an identifier to the device that has the
+ * address.
  */
 static struct xrds_ib_dev *xrds_ib_dev_bound(struct net *net,
 					     const struct in6_addr *addr,
@@ -216,7 +204,7 @@ struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
 {
 	struct xrds_ib_dev *ibdev = NULL;
 
-	/* the cheap way, where it is not ambiguous */
+	/* a lookup in a table, for an address without scope */
 	if (!scope)
 		ibdev = xrds_ib_dev_by_gid(net, addr);
 	return ibdev ?: xrds_ib_dev_bound(net, addr, scope);
@@ -265,7 +253,7 @@ int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope)
 }
 
 /**
- * xrds_ib_dev_add_ep - tell a device of an endpoint
+ * xrds_ib_dev_add_ep - add an endpoint to its device
  * @ibdev: device
  * @ep: endpoint
  *
@@ -287,7 +275,7 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_dev_del_ep - an endpoint needs no more word from its device
+ * xrds_ib_dev_del_ep - remove an endpoint from its device
  * @ibdev: device
  * @ep: endpoint, whether it was added or not
  *
@@ -337,14 +325,14 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 }
 
 /**
- * xrds_ib_dev_detail - what the netlink family says of a device
+ * xrds_ib_dev_detail - a device's attributes for the netlink family
  * @net: namespace
  * @nr: number of the device, from 0 on
  * @d: result, zeroed
  *
  * Context: process.
- * Return: 0; -ENOENT when there are not so many; -EAGAIN when the namespace
- * does not see it.
+ * Return: 0; -ENOENT when @nr is too high; -EAGAIN when the namespace may not
+ * use the device.
  */
 int xrds_ib_dev_detail(const struct net *net, unsigned int nr,
 		       struct xrds_device_detail *d)

@@ -4,52 +4,53 @@
  *
  *   alloc -> setup -> publish -> (hello both ways, traffic) -> destroy
  *
- * An endpoint is made by its connection's work item, when it dials or accepts,
- * and destroyed by it. It reports what happens to it as events of the
- * connection, with the generation it was made for, and never changes state
- * itself. It has references on its connection, on its device as soon as that
- * is known, and on its receive queue.
+ * An endpoint is made by its connection's work item when that dials or accepts,
+ * and destroyed by it. It reports events to the connection, with the generation
+ * it was made for, and never changes the connection's state itself. It has
+ * references on its connection, on its device once that is known, and on its
+ * receive queue.
  *
- * conn->ep refers to it while the core may send through it. Others that find
- * it are: the handler of the connection manager (id->context), the completion
- * queue (cq->cq_context), the device's list, the receive queue's list, and its
- * own two works. Destruction goes in three steps:
+ * conn->ep refers to the endpoint while the core may send through it. It is
+ * also found by the handler of the connection manager (id->context), the
+ * completion queue (cq->cq_context), the device's list, the receive queue's
+ * list, and its own two works. Destruction has three steps:
  *
- * make_dead: conn->ep is cleared under tx_lock, so nobody posts any more;
- * ep->dead is set, so completions only return their buffers; it leaves the two
- * lists, each under the lock that their readers hold while they use it.
+ * make_dead: conn->ep is cleared under tx_lock, so nothing is posted any more;
+ * ep->dead is set, so completions only return their buffers; the endpoint
+ * leaves the two lists, each under the lock that their readers hold.
  *
- * drain: the queue pair goes to the error state, from where everything that is
- * posted completes. ib_drain_sq() waits for a marker at the end of the send
- * queue, ib_drain_rq() for one in the receive queue if it is the endpoint's
- * own. With a shared receive queue there is no marker:
- * buffers that wait stay with the queue, and of what this queue pair took,
- * the completions are in the completion queue before the marker of the send
- * queue, or follow within the time the queue pair takes to be destroyed, or
- * are lost, see rq.c. ib_drain_qp() is not used, because on newer kernels
- * it waits for the event "last work request reached", which some drivers
- * never send, for a minute. The completion queue is emptied first: a peer that
- * has overrun it must not keep the markers from finding a place.
+ * drain: the queue pair goes to the error state, in which each posted work
+ * request completes. ib_drain_sq() waits for a marker at the end of the send
+ * queue, ib_drain_rq() for one in the receive queue if the endpoint has its
+ * own. With a shared receive queue there is no marker. Posted buffers stay with
+ * that queue. The buffers that this queue pair took have their completions in
+ * the completion queue before the marker of the send queue, or within the time
+ * that destroying the queue pair takes, or they are lost, see rq.c.
+ * ib_drain_qp() is not used: on newer kernels it waits up to a minute for the
+ * event "last work request reached", which some drivers never send. The
+ * completion queue is emptied first: the markers need space even when the peer
+ * has overrun it.
  *
- * destroy: the queue pair goes, and the works: its events start the watch. What it
- * has still completed is read, then the completion queue goes, after its
- * poller: see xrds_ib_quirks_free_cq(). No completion refers to the endpoint from then
- * on, and send contexts, headers, partly received messages can be freed. Last goes the
- * identifier, see cm_id.c, which waits for its handler.
+ * destroy: the queue pair is destroyed first, then the works are cancelled,
+ * because events of the queue pair start the watch. The remaining completions
+ * are read, then the completion queue is freed with its poller: see
+ * xrds_ib_quirks_free_cq(). From then on no completion refers to the endpoint,
+ * and send contexts, headers and incomplete messages are freed. Last comes the
+ * identifier, see cm_id.c; its destruction waits for its handler.
  *
- * None of these steps needs the peer, and none waits for anything but the
- * device: a dead peer, or a device that is being removed, does not hold it up.
+ * No step needs the peer, and each waits for the device only: neither a dead
+ * peer nor the removal of a device holds it up.
  */
 #include "ib/ib.h"
 
 /* --------------------------------------------------------------- events */
 
 /* Asynchronous event of the queue pair. Some drivers report it from their
- * interrupt handler, where conn->lock is out of reach: the watch does the rest.
- * Where the peer has asked for what it must not have, the driver may not have
- * told it yet, and would not tell it once the queue pair is taken down; but that
- * is how the peer learns whose op is guilty. It disconnects then, mostly long
- * before its time is over.
+ * interrupt handler, where conn->lock cannot be taken: the watch does the rest.
+ * After an invalid request of the peer the driver may not have sent the error
+ * answer yet, and would not send it after the queue pair goes to the error
+ * state; but the answer tells the peer which op is guilty. The peer then
+ * disconnects, mostly long before the delay is over.
  */
 static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 {
@@ -68,9 +69,9 @@ static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 				 msecs_to_jiffies(ms));
 		break;
 	default:
-		/* That the peer's first message came before the connection
-		 * manager's is handled by xrds_ib_cm_start(); see above for the
-		 * last work request.
+		/* The event that the peer's first message came before the
+		 * connection manager's is handled by xrds_ib_cm_start(); see
+		 * above for the last work request.
 		 */
 		break;
 	}
@@ -79,11 +80,11 @@ static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 /* ---------------------------------------------------------------- setup */
 
 /**
- * xrds_ib_ep_alloc - make an endpoint
+ * xrds_ib_ep_alloc - allocate an endpoint
  * @conn: connection that dials or accepts
  *
  * Context: the connection's work.
- * Return: the endpoint, without anything yet, or NULL.
+ * Return: the endpoint, without device and queue pair, or NULL.
  */
 struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 {
@@ -95,7 +96,7 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 	xrds_conn_get(conn);
 	ep->conn = conn;
 	ep->xin = xrds_ib_net(conn->xn->net);
-	/* changes only when the connection's work stops an endpoint */
+	/* it changes only when the connection's work stops an endpoint */
 	ep->gen = READ_ONCE(conn->ep_gen);
 	INIT_LIST_HEAD(&ep->dev_entry);
 	INIT_LIST_HEAD(&ep->rq_entry);
@@ -103,10 +104,10 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 	return ep;
 }
 
-/* A queue of its own posts nothing but the buffer for the hello. */
+/* Until the peer's hello an own queue has only the buffer for it. */
 static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 {
-	/* a queue that is shared is shared by all namespaces */
+	/* all namespaces use the same shared queue */
 	const struct xrds_ib_net *first = xrds_ib_net(&init_net);
 	struct xrds_ib_dev *ibdev = ep->ibdev;
 	u32 window = ep->tx.window;
@@ -122,7 +123,9 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ep->rq = rq;
-	/* not more than the whole queue, which may be older than the sysctl */
+	/* not more than the whole queue, which may be older than the sysctl's
+	 * value
+	 */
 	ep->tx.window = min(window, rq->max_bufs);
 	if (!rq->srq) {
 		ret = xrds_ib_recv_init(ep);
@@ -152,13 +155,13 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 	int ret;
 
 	if (!ep->rq->srq) {
-		/* the hello's, and the drain's marker */
+		/* the buffer for the hello, and the marker of the drain */
 		nr_recv += 2;
 		attr.cap.max_recv_wr = nr_recv;
 		attr.cap.max_recv_sge = 1;
 	}
 
-	/* all that can be posted, and granted, completes without overrun */
+	/* all posted and granted work requests can complete without overrun */
 	cq = ib_alloc_cq_any(dev, ep, attr.cap.max_send_wr + nr_recv + 1,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
@@ -202,7 +205,7 @@ int xrds_ib_ep_setup(struct xrds_ib_ep *ep)
 	if (ret)
 		return ret;
 
-	/* these take effect when the peer's half is known */
+	/* these take effect when the queue pair is connected */
 	ret = rdma_set_ack_timeout(ep->id, READ_ONCE(ep->xin->ack_timeout));
 	if (!ret)
 		ret = rdma_set_min_rnr_timer(ep->id, IB_RNR_TIMER_000_64);
@@ -223,7 +226,7 @@ void xrds_ib_ep_publish(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_ep_describe - what RDS_INFO_IB_CONNECTIONS says of an endpoint
+ * xrds_ib_ep_describe - an endpoint's row of RDS_INFO_IB_CONNECTIONS
  * @conn: connection that is up
  * @row: result
  *
@@ -236,7 +239,9 @@ void xrds_ib_ep_describe(const struct xrds_conn *conn,
 	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
 	union ib_gid src, dst;
 
-	/* reads what is constant since the route was resolved, takes no lock */
+	/* it reads constant data after the route was resolved, and takes no
+	 * lock
+	 */
 	rdma_read_gids(ep->id, &src, &dst);
 	memcpy(row->src_gid, &src, sizeof(row->src_gid));
 	memcpy(row->dst_gid, &dst, sizeof(row->dst_gid));
@@ -250,7 +255,7 @@ void xrds_ib_ep_describe(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_ib_ep_detail - what the netlink family says of an endpoint
+ * xrds_ib_ep_detail - an endpoint's attributes for the netlink family
  * @conn: connection whose hello was sent
  * @d: result, zeroed
  *
@@ -298,7 +303,8 @@ static void xrds_ib_ep_make_dead(struct xrds_ib_ep *ep)
 
 static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
 {
-	/* beside the softirq that polls it: completions of the dead may */
+	/* it runs beside the softirq poller: that is safe once ep->dead is set
+	 */
 	ib_process_cq_direct(ep->cq, ep->cq->cqe);
 }
 
@@ -308,26 +314,26 @@ static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 
 	if (xrds_ib_cm_id_up(ep->id))
 		rdma_disconnect(ep->id);
-	/* what that does first, and the drain again: no harm */
+	/* rdma_disconnect() does this first, and the drain again: no harm */
 	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
 	xrds_ib_ep_reap(ep);
 	ib_drain_sq(ep->qp);
 	if (!ep->rq->srq)
 		ib_drain_rq(ep->qp);
-	/* mlx4 and mlx5 drop what is on the completion queue with the queue
-	 * pair, and with it buffers of a shared receive queue
+	/* with the queue pair mlx4 and mlx5 drop its entries in the completion
+	 * queue, and with them buffers of a shared receive queue
 	 */
 	xrds_ib_ep_reap(ep);
 }
 
-/* The peer's device could send: from the reply on, of whoever it was. */
+/* Could the peer's device send? It can after the reply, of either side. */
 static bool xrds_ib_ep_reached(const struct xrds_ib_ep *ep)
 {
 	return ep->passive ? ep->step == XRDS_IB_STEP_CONNECT : ep->peer_qpn;
 }
 
-/* What the peer had begun to send may have taken a buffer with it, the very
- * first message too.
+/* A message that the peer had begun to send may have taken a buffer, the first
+ * message as well.
  */
 static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 {
@@ -335,7 +341,7 @@ static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_ep_destroy - end an endpoint, however far it has come
+ * xrds_ib_ep_destroy - end an endpoint, at any stage of its setup
  * @ep: endpoint
  *
  * Context: the connection's work.

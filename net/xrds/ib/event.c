@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What an endpoint reports to its connection.
+ * Reports of an endpoint to its connection.
+ *
+ * An endpoint never changes the state of its connection. It reports an event,
+ * with the generation (ep->gen) that it was made for, and the connection's work
+ * item acts on it. The first error of an endpoint is the one that counts.
  */
 #include "ib/ib.h"
 
@@ -26,7 +30,7 @@ void xrds_ib_event_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
 /**
  * xrds_ib_event_wire_error - report that the peer broke the protocol
  * @ep: endpoint
- * @err: how
+ * @err: the violation
  *
  * Context: any, without conn->lock.
  */
@@ -50,7 +54,7 @@ void xrds_ib_event_not_half_open(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_event_wc_errno - what a failed completion means
+ * xrds_ib_event_wc_errno - the error of a failed completion
  * @wc: completion
  *
  * Context: any.

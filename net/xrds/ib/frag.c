@@ -1,55 +1,58 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A message in mid-way: its op first, then its fragments, each with a header of
- * its own, as send contexts and credits allow.
+ * A message that is posted in part: its op first, then its fragments, each with
+ * a header of its own, as send contexts and credits allow.
  *
  *   xrds_ib_frag_begin -> xrds_ib_frag_post -> ... -> xrds_ib_frag_post -> sent
  *
- * All that can go at a time goes to the device in one call. The rest waits in
- * tx->part until a completion brings send contexts or the peer brings credits; whoever
- * brings them posts what waits. So once it has begun a message will be sent as a
- * whole unless the endpoint ends.
+ * All work requests that can be posted at a time go to the device in one call.
+ * tx->cursor keeps the position until a completion frees send contexts or the
+ * peer grants credits; the code that handles these events posts the next part.
+ * So a message that was begun is sent as a whole unless the endpoint ends.
  *
- * There are two of them, one for each tag. Behind that with tag 0 everything else
- * waits: its message has a number already, and those of the others are above it.
- * That with tag 1 is a large message which small ones pass, see
- * conn/txq.c. A small one is not to wait for much that the device has been given
- * already, so only some fragments of the large one are under way: a few, if
- * small messages do go beside it, else as many as keep a short link busy. And
- * some credits are left alone; but behind a number of small ones it is the turn
- * of the large one, and it takes what there is.
+ * There is a cursor for each of the two tags. All other messages wait behind
+ * the one with tag 0: it has a sequence number already, and theirs are higher.
+ * The one with tag 1 is a large message, which small ones may pass, see
+ * conn/txq.c. A small message must not wait for much that the device was given
+ * before it, so the number of fragments of the large message in progress is
+ * limited: to a few if small messages do go beside it, else to as many as keep
+ * a short link busy. The large message also leaves some credits to the others;
+ * but after a number of small messages it has its turn, and may use any credit.
  *
- * An op can have more work requests than there are send contexts, and each takes as long
- * as the link needs for much memory. So it leaves a few send contexts to what is not to
- * wait for the end of it: the heartbeat, else the connection would be thought
- * dead, and credits, or the peer would be.
+ * An op can have more work requests than there are send contexts, and each
+ * takes as long as the link needs for much memory. So an op leaves a few send
+ * contexts for messages that must not wait until its end: the heartbeat,
+ * without which the peer would count the connection as dead, and credits.
  *
- * Everything is reserved before anything is posted: send context, credit, mapping.
- * What can fail after that is the call to the device. Then those work requests
- * that it took will complete when the queue pair is drained, the others are
- * undone, and the endpoint is of no further use; unless it has taken nothing of
- * an op, which then fails alone.
+ * Everything is reserved before anything is posted: send context, credit,
+ * mapping. After that only the call to the device can fail. Then the work
+ * requests that the device took will complete when the queue pair is drained,
+ * the others are undone, and the endpoint is of no further use; unless the
+ * device has taken nothing of an op, which then fails alone.
  *
- * A message that must wait for its op has a fence, or on devices that cannot be
- * trusted with it, see dev.c, waits in tx->part until the op has completed.
+ * A message that must wait for its op has a fence. On a device without working
+ * fences, see quirks.c, it waits in tx->cursor until the op has completed.
  *
  * All of it runs under conn->tx_lock. It must never wait, and never allocate.
  */
 #include "ib/ib.h"
 
 enum {
-	/* fragments of a large message under way */
+	/* fragments of a large message in progress */
 	XRDS_IB_BULK_FRAGS	= 8,
 	/* the same while small messages go beside it */
 	XRDS_IB_BULK_FRAGS_SHARED = 2,
-	/* how long they are thought to go on after the last one */
+	/* small messages count as present for so long after the last one */
 	XRDS_IB_SHARED_MS	= 100,
-	/* credits that it leaves to others: so many, but no larger part of what
-	 * the peer grants; it grants more when it sees half of that unused
+	/* credits that a large message leaves to others, but no larger share of
+	 * the credits that the peer has granted than that: the peer grants more
+	 * when half of them are used
 	 */
 	XRDS_IB_BULK_CREDITS	= 8,
 	XRDS_IB_BULK_CREDITS_PART = 4,
-	/* sends that pass it between two of its fragments, when all are short */
+	/* sends that pass a large message between two of its fragments, when
+	 * credits are short
+	 */
 	XRDS_IB_BULK_PASSED	= 4,
 	/* send contexts that an op leaves to heartbeats and credits */
 	XRDS_IB_CTL_RESERVE	= 4,
@@ -91,10 +94,10 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 }
 
 /**
- * xrds_ib_frag_wire_msg - what the header of a message says
+ * xrds_ib_frag_wire_msg - the header fields of a message
  * @ep: endpoint
- * @msg: message; an op that was refused takes the payload with it
- * @wm: result, without what differs between SENDs
+ * @msg: message; without payload if its op was refused
+ * @wm: result, without the fields that differ between SENDs
  *
  * Context: any, conn->tx_lock held.
  */
@@ -123,13 +126,15 @@ void xrds_ib_frag_wire_msg(const struct xrds_ib_ep *ep,
 	if (!xrds_ib_ep_xrds(ep)) {
 		xrds_ib_legacy_hdr(wm);
 	} else if (!wm->sport && !wm->dport) {
-		/* was for a legacy peer, in whose place an XRDS node is now */
+		/* it was made for a legacy peer, which an XRDS node has
+		 * replaced
+		 */
 		wm->sport = XRDS_IB_NO_PORT;
 		wm->dport = XRDS_IB_NO_PORT;
 	}
 }
 
-/* What the fragments of a message begin with */
+/* Go to the first fragment of a message. */
 static void xrds_ib_frag_rewind(struct xrds_ib_ep *ep, u8 tag)
 {
 	struct xrds_ib_cursor *cur = &ep->tx.cursor[tag];
@@ -147,9 +152,9 @@ static void xrds_ib_frag_rewind(struct xrds_ib_ep *ep, u8 tag)
 }
 
 /**
- * xrds_ib_frag_begin - a message is to be sent; nothing is posted yet
+ * xrds_ib_frag_begin - set the cursor to a message; nothing is posted yet
  * @ep: endpoint
- * @tag: 1 if the others may pass it, else 0; nothing is in mid-way with it
+ * @tag: 1 if the others may pass it, else 0; its cursor is free
  * @msg: message; a reference is taken
  *
  * Context: any, conn->tx_lock held.
@@ -169,7 +174,7 @@ void xrds_ib_frag_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg)
  * @tx: sending side of an endpoint
  *
  * Context: any, conn->tx_lock held.
- * Return: whether one has lately.
+ * Return: true if one was sent lately.
  */
 bool xrds_ib_frag_bulk_shares(const struct xrds_ib_tx *tx)
 {
@@ -179,25 +184,25 @@ bool xrds_ib_frag_bulk_shares(const struct xrds_ib_tx *tx)
 }
 
 /**
- * xrds_ib_frag_bulk_turn - is it the turn of a large message?
+ * xrds_ib_frag_bulk_turn - has a large message its turn?
  * @tx: sending side of an endpoint
  *
  * Context: any, conn->tx_lock held.
- * Return: whether enough others have passed it.
+ * Return: true if enough other messages have passed it.
  */
 bool xrds_ib_frag_bulk_turn(const struct xrds_ib_tx *tx)
 {
 	return tx->passed >= XRDS_IB_BULK_PASSED;
 }
 
-/* How many fragments of a large message may be under way */
+/* The limit for fragments of a large message in progress */
 static u32 xrds_ib_frag_bulk_max(const struct xrds_ib_tx *tx)
 {
 	return xrds_ib_frag_bulk_shares(tx) ? XRDS_IB_BULK_FRAGS_SHARED :
 					 XRDS_IB_BULK_FRAGS;
 }
 
-/* May another one be? */
+/* May another fragment of a large message be posted? */
 static bool xrds_ib_frag_bulk_ready(const struct xrds_ib_tx *tx)
 {
 	u32 share = tx->most_credits / XRDS_IB_BULK_CREDITS_PART;
@@ -208,8 +213,8 @@ static bool xrds_ib_frag_bulk_ready(const struct xrds_ib_tx *tx)
 	       tx->credits > min_t(u32, share, XRDS_IB_BULK_CREDITS);
 }
 
-/* One more fragment of a large message is under way. Half of them are to be
- * back before the other half is.
+/* Count one more fragment of a large message. The first half of them is
+ * signalled, so that it completes before the second half does.
  */
 static void xrds_ib_frag_bulk_count(struct xrds_ib_ep *ep,
 				    struct xrds_ib_sctx *sctx)
@@ -225,7 +230,7 @@ static void xrds_ib_frag_bulk_count(struct xrds_ib_ep *ep,
 	xrds_ib_sq_signal(ep, sctx);
 }
 
-/* Fill one send context with the next fragment. */
+/* Fill a send context with the next fragment. */
 static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 			     struct xrds_ib_sctx *sctx, u32 *grant)
 {
@@ -260,7 +265,8 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	return 0;
 }
 
-/* Is there what the next work request of the message in mid-way needs? */
+/* Are there a send context and a credit for the next work request of a message?
+ */
 static bool xrds_ib_frag_may_post(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
@@ -272,17 +278,17 @@ static bool xrds_ib_frag_may_post(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
 		return false;
 	}
-	/* the last of the op is signalled, as nothing followed it */
+	/* the last work request of the op is signalled, as none followed it */
 	if (cur->fence && ep->ibdev->quirks.no_fences &&
 	    (s32)(tx->retired - cur->op_end) < 0)
 		return false;
-	/* what has its number must not wait any more */
+	/* a message with a sequence number must not wait any more */
 	if (cur->msg->bulk && !xrds_ib_frag_bulk_ready(tx))
 		return false;
 	return xrds_ib_sq_can_send(ep, grant);
 }
 
-/* Fill a send context with the next work request of the message in mid-way. */
+/* Fill a send context with the next work request of a message. */
 static int xrds_ib_frag_next(struct xrds_ib_ep *ep, u8 tag,
 			     struct xrds_ib_sctx *sctx, u32 *grant)
 {
@@ -301,8 +307,8 @@ static int xrds_ib_frag_next(struct xrds_ib_ep *ep, u8 tag,
 	return ret;
 }
 
-/* Fill send contexts with what can be posted now, chained from @first on; NULL if
- * nothing can.
+/* Fill all send contexts that can be posted now, in a chain that begins with
+ * @first; NULL if there is none.
  */
 static int xrds_ib_frag_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
 			      struct xrds_ib_sctx **first)
@@ -329,16 +335,16 @@ static int xrds_ib_frag_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
 		if (xrds_ib_sq_wants_signal(ep, sctx))
 			xrds_ib_sq_signal(ep, sctx);
 	}
-	/* one whose message goes on later */
+	/* its completion lets the message go on */
 	if (last && tx->cursor[tag].msg)
 		xrds_ib_sq_signal(ep, last);
 	return 0;
 }
 
 /**
- * xrds_ib_frag_post - post what send contexts and credits allow of a message in mid-way
+ * xrds_ib_frag_post - post as much of a message as can be posted now
  * @ep: endpoint
- * @tag: which one
+ * @tag: index of its cursor
  *
  * Context: any, conn->tx_lock held.
  * Return: 0, or a negative errno: the endpoint is broken.

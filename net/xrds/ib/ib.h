@@ -48,7 +48,8 @@
  *   regq->sem           registration queue: readers post, a writer replaces;
  *                       taken inside m->lock
  *   rq->ep_lock         mutex; rq->eps; tx_lock is taken inside
- *   ibdev->lock         spin; ibdev->eps, ibdev->mrs; conn->lock is taken inside
+ *   ibdev->lock         spin; ibdev->eps, ibdev->mrs; conn->lock is taken
+ *                       inside
  *   rq->lock            spin; buffers; leaf
  *   rq->page_ring.lock  spin; pages; leaf
  *   ibdev->mr_pool.lock spin; free objects for memory regions; leaf
@@ -189,13 +190,13 @@ int xrds_ib_cm_start(struct xrds_conn *conn);
 /* ------------------------------------------------------------- cm_req.c */
 
 /**
- * struct xrds_ib_cm_req - a request that waits for the connection's work
+ * struct xrds_ib_cm_req - a request that waits for the connection's work item
  * @base:	must be first
  * @id:		its identifier
  * @xin:	namespace; counted in its half_open
  * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
  * @version:	XRDS_VER_*
- * @ack:	what it acknowledges, legacy
+ * @ack:	acknowledgment in the private data of a legacy peer
  * @peer_qpn:	number of the peer's queue pair
  * @responder:	RDMA reads of the peer that may be under way
  * @initiator:	RDMA reads of this side that may be under way
@@ -225,7 +226,7 @@ void xrds_ib_cm_req_free(struct xrds_ib_cm_req *req);
 
 enum {
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads in progress */
-	/* delay before the end, for the device to report which op is at fault */
+	/* time for the device to report the guilty op, before the end */
 	XRDS_IB_NAK_MS		= 100,
 };
 

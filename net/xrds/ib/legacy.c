@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Legacy peers, the transport's share; conn/legacy.c has the core's.
+ * Legacy peers, the transport's part; conn/legacy.c has the core's part.
  *
- * Who answers a request knows from it which version the endpoint speaks. Who
- * dials learns it from the reply; but the peer's first message may overtake
- * the connection manager's word of that. Then the message itself says it: in
- * XRDS mode it is a control message, and only there. The three legacy versions
- * look the same.
+ * The side that answers a request knows from it which version the endpoint has.
+ * The side that dials learns the version from the reply; but the peer's first
+ * message may come before the connection manager reports the reply. Then the
+ * version is guessed from the message: in XRDS mode it is a control message, in
+ * a legacy version it is not. The three legacy versions look the same.
  *
- *   dial: version 0 -> guessed from the first message, or settled by the reply
- *   accept: settled by the request
+ *   dial: version 0 -> guessed from the first message, or set by the reply
+ *   accept: set by the request
  *
- * A legacy peer has no credits. It sends as much as its own queue holds, and
- * what finds no receive buffer is tried again (RNR). So the completion queue
- * must have room for all buffers of the shared receive queue, not only for a
- * window. That is much, so who dials and does not know the peer begins with
- * the small one and has it enlarged here.
+ * A legacy peer has no credits. It sends as much as its own queue holds, and a
+ * SEND that finds no receive buffer is repeated (RNR). So the completion queue
+ * needs space for all buffers of the shared receive queue, not only for one
+ * window. That is much, so the side that dials an unknown peer begins with a
+ * small queue, which is enlarged here.
  *
- * Fragments carry 4096 bytes each, all of them the same header. What only XRDS
- * mode has is left out of it: xrds_ib_legacy_hdr().
+ * Each fragment carries 4096 bytes, and all have the same header.
+ * xrds_ib_legacy_hdr() removes the fields that only XRDS mode has.
  */
 #include <linux/moduleparam.h>
 
@@ -29,7 +29,7 @@ module_param_named(classic, xrds_ib_legacy_only, bool, 0444);
 MODULE_PARM_DESC(classic, "Speak the versions of mainline RDS only, for tests (default N)");
 
 /**
- * xrds_ib_legacy_mask - the minor versions of major 4 that this node speaks
+ * xrds_ib_legacy_mask - the minor versions of major 4 that this node supports
  *
  * Context: any.
  * Return: XRDS_WIRE_MASK_*.
@@ -53,7 +53,7 @@ bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_legacy_set_version - the connection manager has told the version
+ * xrds_ib_legacy_set_version - set the version told by the connection manager
  * @ep: endpoint
  * @version: XRDS_VER_*
  *
@@ -67,7 +67,7 @@ bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version)
 
 	if (!guess)
 		return true;
-	/* one of them only */
+	/* only one of the two is XRDS mode */
 	if (guess != version &&
 	    (guess == XRDS_VER_XRDS || version == XRDS_VER_XRDS))
 		return false;
@@ -76,7 +76,7 @@ bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version)
 }
 
 /**
- * xrds_ib_legacy_guess_version - find out the version from the first message
+ * xrds_ib_legacy_guess_version - tell the version from the first message
  * @ep: endpoint without version
  * @data: the message
  * @bytes: its length
@@ -90,18 +90,18 @@ int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 	const struct xrds_hdr *hdr = data;
 	int guess = XRDS_VER_3_1;
 
-	/* one that is too short is refused in either */
+	/* a message that is too short is refused in either */
 	if (bytes >= sizeof(*hdr) && hdr->flags & XRDS_F_CONTROL)
 		guess = XRDS_VER_XRDS;
 	return cmpxchg(&ep->version, 0, guess) ?: guess;
 }
 
 /**
- * xrds_ib_legacy_max_recvs - how many receives of a legacy peer may complete
+ * xrds_ib_legacy_max_recvs - receives that may complete at once
  * @ep: endpoint with a receive queue
  *
  * Context: the connection's work.
- * Return: as many as the device was asked to have room for.
+ * Return: as many as the device's queue was made for.
  */
 u32 xrds_ib_legacy_max_recvs(const struct xrds_ib_ep *ep)
 {
@@ -150,12 +150,12 @@ void xrds_ib_legacy_received(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_legacy_hdr - what a header says to a legacy peer
- * @wm: header as it would be in XRDS mode
+ * xrds_ib_legacy_hdr - change a header for a legacy peer
+ * @wm: header for XRDS mode
  *
  * A message that only follows an op, and is not to be delivered, goes to a port
- * that nobody can have: there it is acknowledged and dropped, and the key of
- * the op is not given up, as if no message had been sent.
+ * that no socket can have: there it is acknowledged and dropped, and the key of
+ * the op stays valid, as if no message had been sent.
  *
  * Context: any.
  */
@@ -175,7 +175,7 @@ void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm)
 /**
  * xrds_ib_legacy_sent - the device of a legacy peer has taken a SEND
  * @ep: endpoint
- * @sctx: that has completed; its header is still there
+ * @sctx: send context that has completed; its header is still there
  *
  * Context: completions, conn->tx_lock held.
  */

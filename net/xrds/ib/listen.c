@@ -3,11 +3,13 @@
  * Listeners of the connection manager.
  *
  * Two identifiers listen in a namespace, one for each address family. Requests
- * that come go to cm.c.
+ * that come go to cm_req.c.
  *
- * Identifiers hold a reference on their namespace, so a listener would keep a
- * namespace from ever ending. The first one, which stays, always has listeners;
- * others have them for as long as a socket is bound there.
+ * An identifier holds a reference on its namespace, so a listener would keep a
+ * namespace from ever ending. The first namespace, which stays, always has
+ * listeners; another one has them for as long as a socket is bound there, which
+ * holds a reference anyway. xin->listen_lock guards both identifiers and the
+ * count of their users.
  */
 #include <net/addrconf.h>
 
@@ -49,8 +51,8 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 	return ERR_PTR(ret);
 }
 
-/* That there is no IPv6 is no error. Where it is disabled nobody listens: to
- * judge a request, rdma_cm would look for a route in tables that there are not.
+/* A node without IPv6 is no error. With IPv6 disabled there is no listener for
+ * it: rdma_cm would look up the route of a request in tables that do not exist.
  */
 static int xrds_ib_listen_start(struct xrds_ib_net *xin)
 {
@@ -71,7 +73,7 @@ static int xrds_ib_listen_start(struct xrds_ib_net *xin)
 	return 0;
 }
 
-/* When it returns no request is being looked at. */
+/* When it returns no request is being checked. */
 static void xrds_ib_listen_stop(struct xrds_ib_net *xin)
 {
 	int i;
@@ -84,12 +86,8 @@ static void xrds_ib_listen_stop(struct xrds_ib_net *xin)
 }
 
 /**
- * xrds_ib_listen_get - listen for requests, if nobody has us do so yet
+ * xrds_ib_listen_get - listen for requests; the first call makes the listeners
  * @net: namespace
- *
- * An identifier that listens holds a reference on its namespace. So one is
- * there for as long as a socket is bound to an address of ours, which has a
- * reference anyway, and in the first namespace, which stays, always.
  *
  * Context: process, may sleep.
  * Return: 0 or a negative errno.

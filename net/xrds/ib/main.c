@@ -2,15 +2,30 @@
 /*
  * XRDS over RDMA: the module.
  *
- * What it registers, in this order: the devices (dev.c), per namespace its
- * counters and sysctls, the listeners of the first one (listen.c), and at last
- * the transport, by which the core starts to use it. Unloading goes the other
- * way round. The core holds a
- * reference on the module for every bound socket that uses the transport, so
- * what is there to end by then are connections without sockets: each
- * namespace lets go of its listeners, so that nothing new comes, and has its
+ * It registers, in this order: the devices, each namespace with its counters
+ * and sysctls, the listeners of the first namespace, and last the transport,
+ * which the core then starts to use. Unloading goes the other way round. The
+ * core holds a reference on the module for each bound socket that uses the
+ * transport, so only connections without sockets are left by then. Each
+ * namespace gives up its listeners, so that no new request comes, and has its
  * connections destroyed, which waits for them. After that no endpoint exists
- * and the devices can be forgotten.
+ * and the devices can go.
+ *
+ * A device has the objects that its endpoints share (struct xrds_ib_dev), from
+ * the moment its driver registers it until the driver removes it. Removal takes
+ * three steps. make_dead: no endpoint finds the device any more, and those that
+ * use it get XRDS_EV_REMOVED. Drain: the work items of their connections
+ * destroy the endpoints, each of which drops a reference; a receive queue drops
+ * its own with its last endpoint; memory regions are ended here, and their
+ * owners find nothing left to end. The driver's thread waits for all of these.
+ * The wait is bounded, by the slowest drain of a queue pair and the last answer
+ * of the registration queue. Destroy: nothing refers to the device.
+ *
+ * rdma_cm waits in the same way for identifiers that are bound to the device.
+ * It registered before this module, so its turn comes after ours, when the
+ * endpoints have destroyed their identifiers. An identifier that is bound to
+ * the device in between gets RDMA_CM_EVENT_DEVICE_REMOVAL and does not find the
+ * device here; its connection fails and destroys it.
  */
 #include <linux/module.h>
 
@@ -68,7 +83,7 @@ MODULE_PARM_DESC(srq, "Share one receive queue per device where possible (defaul
 
 static struct ib_client xrds_ib_client;
 
-/* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
+/* RDS needs InfiniBand or RoCE, and space for a header and payload. */
 static bool xrds_ib_dev_usable(struct ib_device *dev)
 {
 	return dev->node_type == RDMA_NODE_IB_CA &&
@@ -168,7 +183,9 @@ static int __net_init xrds_ib_net_init(struct net *net)
 	ret = xrds_ib_sysctl_init(xin);
 	if (ret)
 		goto err_counters;
-	/* for good, so that peers are answered that have messages for nobody */
+	/* The first namespace keeps its listeners, so that peers get an answer
+	 * even when no socket is bound.
+	 */
 	if (net_eq(net, &init_net))
 		ret = xrds_ib_listen_get(net);
 	if (ret)
@@ -189,7 +206,7 @@ static void __net_exit xrds_ib_net_exit(struct net *net)
 	if (net_eq(net, &init_net))
 		xrds_ib_listen_put(net);
 	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
-	/* there are no sockets, so all others have ended */
+	/* there are no sockets, so all other regions have ended */
 	xrds_mr_flush();
 	xrds_ib_sysctl_exit(xin);
 	free_percpu(xin->counters);

@@ -2,32 +2,33 @@
 /*
  * Memory regions: the device's side of struct xrds_mr.
  *
- *   pinned -> mapped for the device -> key made -> in ibdev->mrs
- *     -> key void -> unmapped
+ *   pinned -> mapped for the device -> key valid -> in ibdev->mrs
+ *     -> key invalid -> unmapped
  *
- * A region is registered with the device that has its socket's address, by
- * fast registration: the device's memory region object is taken from a pool,
- * told of the pages, and made valid by a work request (regq.c), each time
- * with another key. Addresses count from the beginning of the first page, so
- * that what a peer has to add, the offset in that page, is small; first and
- * last byte are those asked for.
+ * A region is registered with the device that has its socket's address, by fast
+ * registration (FRWR): a memory region object of the device is taken from a
+ * pool, gets the list of pages, and is made valid by a work request (regq.c),
+ * each time with another key. Addresses count from the beginning of the first
+ * page, so that a peer adds only a small offset, that in this page; first and
+ * last byte are those that the program named.
  *
- * A region ends twice at most: when its owner gives it up, and when its device
- * goes. The first of them does it, under m->lock: the key is made void, after
- * which no peer touches the memory, and it is unmapped. Owners invalidate, so
- * that the object can be used again; if the device does not say that it has
- * done so, or goes, the object is destroyed, which makes the key void as well.
+ * A region is ended by its owner, or by the removal of its device. The first of
+ * them does it, under m->lock: the key is made invalid, after which no peer
+ * accesses the memory, and the memory is unmapped. An owner invalidates, so
+ * that the object can be used again; if the device does not confirm that, or is
+ * being removed, the object is destroyed, which makes the key invalid as well.
  * The owner frees the rest.
  *
- * A device that has invalidated a key is done with the memory, but for late
- * copies (quirks.c): there RDS_RDMA_INVALIDATE has the object destroyed.
+ * A device that has invalidated a key does not access the memory any more,
+ * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE such a device has
+ * the object destroyed.
  *
- * Every region has a reference on its device until it has ended.
+ * Each region has a reference on its device until it has ended.
  *
  * The pool is bounded, by objects and by the pages they can hold. It is a
- * queue: keys have eight bits that change from one use to the next, and an
- * object that waits its turn does not soon have a key that a peer may still
- * know.
+ * queue: eight bits of a key change from one use to the next, and an object at
+ * the end of the queue does not soon get a key again that a peer may still
+ * have.
  */
 #include "ib/ib.h"
 
@@ -41,7 +42,7 @@ enum {
  * struct xrds_ib_frwr - a memory region object of the device
  * @entry:	in ibdev->mr_pool while free
  * @mr:		the object
- * @pages:	how many it holds
+ * @pages:	number of pages it can hold
  */
 struct xrds_ib_frwr {
 	struct list_head entry;
@@ -51,8 +52,8 @@ struct xrds_ib_frwr {
 
 /**
  * struct xrds_ib_mr - a region of a socket, registered
- * @ref:	the owner's, and that of who removes the device
- * @mr:		what it is the device's side of; valid while @ibdev is set
+ * @ref:	one of the owner, one while the removal of the device ends it
+ * @mr:		the core's region; valid while @ibdev is set
  * @lock:	guards @ibdev and all that belongs to it
  * @entry:	in ibdev->mrs; ibdev->lock
  * @ibdev:	device, with a reference; NULL once it has ended
@@ -83,7 +84,7 @@ static void xrds_ib_frwr_destroy(struct xrds_ib_frwr *frwr)
 	kfree(frwr);
 }
 
-/* Few sizes, so that what is free fits. */
+/* Few sizes, so that a free object often fits. */
 static u32 xrds_ib_frwr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
 {
 	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
@@ -179,7 +180,7 @@ static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 	return ret;
 }
 
-/* Void its key, unless it has ended already, however far it has come. */
+/* End a region at any stage of its registration, unless it has ended before. */
 static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
@@ -194,7 +195,7 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 	list_del_init(&m->entry);
 	spin_unlock_bh(&ibdev->lock);
 
-	/* ops over loopback, which do not ask the device */
+	/* for ops over loopback, which do not use the device */
 	spin_lock_bh(&m->mr->lock);
 	m->mr->dead = true;
 	spin_unlock_bh(&m->mr->lock);
@@ -223,7 +224,7 @@ static void xrds_ib_mr_put(struct xrds_ib_mr *m)
 }
 
 /**
- * xrds_ib_mr_remove_all - a device goes: end the regions it has
+ * xrds_ib_mr_remove_all - end the regions of a device that is being removed
  * @ibdev: device, marked as removed
  *
  * Context: process, may sleep.
@@ -276,8 +277,8 @@ void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool)
 
 /* --------------------------------------------------------- registration */
 
-/* Does the device get a copy of what is mapped? What a peer writes would be in
- * the memory when the region ends, and no sooner.
+/* Does the device get a copy of the mapped memory? Data that a peer writes
+ * would reach the memory only when the region ends.
  */
 static bool xrds_ib_mr_bounces(struct ib_device *dev)
 {
@@ -333,14 +334,16 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
 	if (ret != m->sgt.nents)
 		return ret < 0 ? ret : -EMSGSIZE;
-	/* what the device has of a first page is its end: that is the same */
+	/* a device that has a part of the first page has its end: the offset is
+	 * the same
+	 */
 	mr->iova = offset;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	w.reg.key = mr->rkey;
 	ret = xrds_ib_regq_do(m->ibdev, &w);
 	if (ret != -EINVAL || !(w.reg.access & IB_ACCESS_REMOTE_ATOMIC))
 		return ret;
-	/* some of mlx5 refuse that, but nothing else */
+	/* some mlx5 devices refuse remote atomics, but accept the rest */
 	w.reg.access &= ~IB_ACCESS_REMOTE_ATOMIC;
 	ret = xrds_ib_regq_do(m->ibdev, &w);
 	if (!ret)
@@ -348,7 +351,7 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 	return ret;
 }
 
-/* From here on the end of the device is the end of the region. */
+/* From here on removal of the device ends the region. */
 static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
@@ -364,7 +367,7 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 	return ret;
 }
 
-/* Nobody else knows the region yet, but its lock guards what is changed. */
+/* No other code has the region yet, but its lock guards the fields. */
 static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 {
 	const struct xrds_pin *pin = mr->pin;
@@ -394,9 +397,8 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
  *
  * Context: process, may sleep, bounded.
  * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
- * its device cannot take so many pages, -EOPNOTSUPP when it reaches memory
- * through bounce buffers, -EIO when the device failed, -ENOMEM, or what the
- * driver says.
+ * its device cannot take so many pages, -EOPNOTSUPP when the device uses bounce
+ * buffers, -EIO when the device failed, -ENOMEM, or an errno of the driver.
  */
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
@@ -446,11 +448,11 @@ err_dev:
 }
 
 /**
- * xrds_ib_mr_unreg - make a key void
+ * xrds_ib_mr_unreg - make the key of a region invalid
  * @mr: region that was registered
  *
- * When it returns nobody touches the memory by this key; with mr->invalidate
- * not even a packet that soft-RoCE had at hand.
+ * When it returns no peer accesses the memory by this key; with mr->invalidate
+ * no late copy (quirks.c) does either.
  *
  * Context: process, may sleep, bounded.
  */

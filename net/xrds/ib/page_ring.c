@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages of receive buffers that went up, and come back.
+ * Pages of receive buffers that are used again.
  *
- * The page of a large payload goes to the reader's socket, and its buffer
- * needs another one. New pages are not cheap: many kernels clear each of them
- * (init_on_alloc), which costs as much as copying the payload would. So a
- * receive queue keeps a reference on what it has lent, in the order of lending.
- * When the oldest has no other user any more, it is taken back for the next
- * buffer; the device writes to it before anybody reads it.
+ * The page of a large payload goes to the reader's socket, and its buffer needs
+ * another page. New pages are expensive: many kernels clear each of them
+ * (init_on_alloc), which costs as much as a copy of the payload. So a receive
+ * queue keeps a reference on each page that it has given to a message, in that
+ * order. When the oldest page has no other user, it goes to the next buffer;
+ * the device writes to it before anything reads it.
  *
- *   posted -> lent (ring) -> read by a program -> taken back -> posted
+ *   posted -> in a message (ring) -> read by a program -> reused -> posted
  *
- * What is lent is in use by a message anyway. The references keep more than
- * that only until the ring is full, which drops the oldest, or until nothing
- * was lent for a while, which drops all.
+ * A page in the ring is mostly in use by a message. The ring keeps more memory
+ * than that only until it is full, when the oldest reference is dropped, or
+ * until no page was added for a while, when all are dropped. ring->lock guards
+ * it.
  */
 #include "ib/ib.h"
 
-/* Without lending for so long the pages are given up. */
+/* All pages are dropped when none was added for so long. */
 #define XRDS_IB_PAGE_RING_IDLE	(HZ / 2)
 
 static struct page *xrds_ib_page_ring_pop(struct xrds_ib_page_ring *ring)
@@ -58,9 +59,9 @@ static void xrds_ib_page_ring_trim(struct work_struct *work)
 }
 
 /**
- * xrds_ib_page_ring_keep - keep a reference on a page that goes up
+ * xrds_ib_page_ring_keep - keep a reference on a page of a message
  * @ring: pages of a receive queue
- * @page: page whose own reference goes up
+ * @page: page; its own reference goes to the message
  *
  * Context: completions.
  */
@@ -84,7 +85,7 @@ void xrds_ib_page_ring_keep(struct xrds_ib_page_ring *ring, struct page *page)
 }
 
 /**
- * xrds_ib_page_ring_reuse - a page that nobody uses any more
+ * xrds_ib_page_ring_reuse - take the oldest page, if it has no other user
  * @ring: pages of a receive queue
  *
  * Context: process.
@@ -95,7 +96,7 @@ struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring)
 	struct page *page = NULL;
 
 	spin_lock_bh(&ring->lock);
-	/* nobody but us can make it more than one again */
+	/* only the ring has the page, so the count cannot rise */
 	if (ring->nr && page_ref_count(ring->pages[ring->first]) == 1)
 		page = xrds_ib_page_ring_pop(ring);
 	spin_unlock_bh(&ring->lock);
@@ -103,9 +104,9 @@ struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring)
 }
 
 /**
- * xrds_ib_page_ring_init - nothing is lent yet
+ * xrds_ib_page_ring_init - make an empty ring
  * @ring: pages of a receive queue
- * @most: how many to keep, at most
+ * @most: pages to keep, at most
  *
  * Context: process.
  */
@@ -117,8 +118,8 @@ void xrds_ib_page_ring_init(struct xrds_ib_page_ring *ring, u32 most)
 }
 
 /**
- * xrds_ib_page_ring_exit - give up what is lent
- * @ring: pages of a receive queue that lends no more
+ * xrds_ib_page_ring_exit - drop all pages
+ * @ring: pages of a receive queue that has no endpoint any more
  *
  * Context: process.
  */

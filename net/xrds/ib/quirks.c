@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Behaviour that differs from what the verbs promise, and what is done about
- * it. Nothing here asks which driver a device has: xrds_ib_quirks_probe() looks
- * at what the device does when it is added, and the other files read the result
- * in ibdev->quirks.
+ * Behaviour of devices that needs a workaround.
+ *
+ * Nothing here asks which driver a device has. xrds_ib_quirks_probe() examines
+ * the device when it is added, and the other files read the result in
+ * ibdev->quirks, which is constant.
  *
  * A device that is given kernel addresses in place of DMA addresses is a
- * software one: its driver copies the data on a CPU. The software devices known
- * are soft-RoCE and those on rdmavt. What soft-RoCE gets wrong is assumed of
- * each software device, as none of the workarounds harms one that needs it not:
+ * software device: its driver copies the data on a CPU. The known ones are
+ * soft-RoCE and the drivers on rdmavt. The faults of soft-RoCE are assumed of
+ * each software device; the workarounds do no harm to a device without the
+ * fault:
  *
  * - Fences. Soft-RoCE counts the reads in progress, and a fence waits until
  *   there are none. When it has lost a packet, it begins again with the oldest
  *   work request that is not acknowledged. If that one has a fence, and a read
- *   behind it was in progress as well, the fence waits for a read that waits for
- *   the fence. No timer runs then, and no error comes.
- *
+ *   behind it was in progress as well, the fence waits for a read that waits
+ *   for the fence. No timer runs then, and no error comes.
  * - The end of a key. Soft-RoCE checks the key of each packet first and copies
  *   then, and invalidating does not wait for a copy on another CPU. Destroying
  *   the region object does.
+ * - The page list. Soft-RoCE (6.1) reads the entry behind the last page after
+ *   it has copied that page, so the list needs one entry more.
  *
- * - The page list. Soft-RoCE (6.1) reads the entry behind the last page after it
- *   has copied that page, so the list needs one entry more.
- *
- * Devices on rdmavt are not used. With them key 0 stands for all memory of the
- * kernel, and a peer that a kernel queue pair is connected to can use it; and a
- * key that is invalidated while a write is in progress stays valid for the rest
- * of that write. Their key for local DMA is 0, which no other software device
- * has.
+ * Devices on rdmavt are not used. Their key 0 stands for all memory of the
+ * kernel, and a peer that is connected to a queue pair of the kernel can use
+ * it; and a key that is invalidated during a write stays valid for the rest of
+ * that write. Their key for local DMA is 0, which no other known software
+ * device has.
  */
 #include "ib/ib.h"
 
 /**
- * xrds_ib_quirks_probe - find out how a device behaves
+ * xrds_ib_quirks_probe - examine the behaviour of a device
  * @ibdev: device with a protection domain; its quirks are set
  *
  * Context: process.
- * Return: 0; -EOPNOTSUPP when peers could reach memory that nobody gave them.
+ * Return: 0; -EOPNOTSUPP when peers could reach memory that no key allows.
  */
 int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 {
@@ -52,7 +52,7 @@ int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_quirks_free_cq - free a completion queue that is polled in softirq context
+ * xrds_ib_quirks_free_cq - free a completion queue with a softirq poller
  * @cq: completion queue without queue pair
  *
  * ib_free_cq() waits until the poller says that it is done, but it says so

@@ -3,44 +3,46 @@
  * RDMA ops: work requests in front of an immediate message.
  *
  * An op belongs to the message behind it. Its work requests go first, in the
- * same ring of send contexts and, where there is room, in the same call to the device;
- * they use no credit and have no signal of their own, but each has its
- * completion entry: if one fails, that says which op is guilty.
+ * same send queue and, if there is space, in the same call to the device; they
+ * use no credit and are not signalled, but each has its completion entry: if
+ * one fails, that tells which op is guilty.
  *
- *   prepare (sendmsg) -> fill, send context by send context (tx_lock) -> message sent
+ *   prepare (sendmsg) -> fill, one send context each (tx_lock) -> message sent
  *     -> xrds_rop_done()
  *
- * What posting needs is allocated when the op is made: its scatter entries.
+ * The scatter entries that posting needs are allocated when the op is made.
  * They are mapped when they are posted, for the device that the endpoint has
- * then, and unmapped with their send context. So an op that waits for a connection
- * holds on to no device.
+ * then, and unmapped with their send context. So an op that waits for a
+ * connection holds no device.
  *
  * The end of the op is the end of its message: completions come in order, and
  * the last fragment is signalled. When the endpoint ends before that, so does
- * the op, but not before the queue pair is destroyed, whatever its completions
- * have said: until then the device may touch the memory. Only the status of
- * the guilty one is noted when it fails.
+ * the op, but not before the queue pair is destroyed, even if its completions
+ * have reported an error: until then the device may access the memory. A
+ * failing work request only sets the status of its op.
  *
  * An op that cannot be mapped, or that the driver refuses, fails alone: its
- * message goes without payload, marked so that the peer does not deliver it,
- * and keeps the connection's numbers going.
+ * message is sent without payload, marked so that the peer does not deliver it,
+ * and keeps the sequence numbers of the connection complete.
+ *
+ * All of it runs under conn->tx_lock, except preparing and ending.
  */
 #include "ib/ib.h"
 
 enum {
-	/* of one scatter entry: what XRDS_IB_OP_SGE of them make up is less
-	 * than any device takes in one work request
+	/* size of one scatter entry: XRDS_IB_OP_SGE of them are less than any
+	 * device takes in one work request
 	 */
 	XRDS_IB_OP_PIECE_BYTES	= 256 << 10,
 };
 
 /**
- * struct xrds_ib_op - the transport's part of an op
+ * struct xrds_ib_op - the transport's state of an op
  * @entry:	in a list of ended ops
  * @msg:	immediate message, with its reference, while in that list
- * @at:		bytes in the filled work requests
- * @bv:		first bio_vec that is not in them
- * @next:	first of @sge that is not in them
+ * @at:		bytes of the work requests that are filled
+ * @bv:		index of the first bio_vec behind them
+ * @next:	index of the first of @sge behind them
  * @refused:	the device did not take it
  * @sge:	scatter entries
  */
@@ -64,7 +66,7 @@ static bool xrds_ib_rop_atomic(const struct xrds_rop *rop)
 	return rop->op == XRDS_ROP_FADD || rop->op == XRDS_ROP_CSWP;
 }
 
-/* Do its masks make a difference? */
+/* Do the masks of an atomic have an effect? */
 static bool xrds_ib_rop_masked(const struct xrds_rop *rop)
 {
 	if (!rop->masked)
@@ -81,8 +83,8 @@ static phys_addr_t xrds_ib_bv_start(const struct bio_vec *bv)
 	return page_to_phys(bv->bv_page) + bv->bv_offset;
 }
 
-/* Length of the piece of memory that begins with a bio_vec: with those behind
- * it, as far as they are one. Steps over them.
+/* The length of the piece of contiguous memory that begins with bio_vec @i.
+ * Steps over its bio_vecs.
  */
 static u32 xrds_ib_op_piece(const struct xrds_pin *pin, u32 *i)
 {
@@ -98,7 +100,7 @@ static u32 xrds_ib_op_piece(const struct xrds_pin *pin, u32 *i)
 	return len;
 }
 
-/* Can the device at this end do it? That at the other end answers itself. */
+/* Can the local device do the op? The peer's device answers for itself. */
 static int xrds_ib_op_check(const struct xrds_conn *conn,
 			    const struct xrds_rop *rop)
 {
@@ -120,9 +122,9 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_ib_rdma_prepare - make what a message will need
+ * xrds_ib_rdma_prepare - allocate the transport's state of a message's op
  * @conn: connection
- * @msg: message; nothing is needed without op, or if it was prepared before
+ * @msg: message; nothing is done without op, or if it was prepared before
  *
  * Context: process, may sleep; any for a message without op.
  * Return: 0, -ENOMEM, -EOPNOTSUPP for an atomic that the device does not
@@ -155,11 +157,11 @@ int xrds_ib_rdma_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 /* -------------------------------------------------------------- posting */
 
 /**
- * xrds_ib_rdma_op_remaining - is there something of an op that no send context has yet?
+ * xrds_ib_rdma_op_remaining - has an op work requests that are not filled?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
- * Return: whether there is.
+ * Return: true if it has.
  */
 bool xrds_ib_rdma_op_remaining(const struct xrds_msg *msg)
 {
@@ -168,11 +170,11 @@ bool xrds_ib_rdma_op_remaining(const struct xrds_msg *msg)
 }
 
 /**
- * xrds_ib_rdma_op_fresh - has a message an op of which no send context has anything?
+ * xrds_ib_rdma_op_fresh - has a message an op without any filled work request?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
- * Return: whether it has.
+ * Return: true if it has.
  */
 bool xrds_ib_rdma_op_fresh(const struct xrds_msg *msg)
 {
@@ -183,11 +185,11 @@ bool xrds_ib_rdma_op_fresh(const struct xrds_msg *msg)
  * xrds_ib_rdma_op_fenced - must a message wait until its op is done?
  * @msg: message
  *
- * What a read brings, or an atomic, is there when the message is sent; so
- * whoever gets the message may use the memory again.
+ * The result of a read or an atomic is in memory before the message is sent; so
+ * the receiver of the message may use its memory again.
  *
  * Context: any, conn->tx_lock held.
- * Return: whether it must.
+ * Return: true if it must.
  */
 bool xrds_ib_rdma_op_fenced(const struct xrds_msg *msg)
 {
@@ -257,7 +259,7 @@ static void xrds_ib_op_fill_atomic(struct xrds_ib_sctx *sctx)
  * xrds_ib_rdma_op_fill - make the next work request of an op
  * @ep: endpoint
  * @sctx: send context for it
- * @msg: message with something left of its op
+ * @msg: message whose op has work requests that are not filled
  *
  * Context: any, conn->tx_lock held.
  * Return: 0; -ENOMEM when its memory could not be mapped.
@@ -289,9 +291,9 @@ int xrds_ib_rdma_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 }
 
 /**
- * xrds_ib_rdma_op_unmap - the device is done with a work request of an op
+ * xrds_ib_rdma_op_unmap - unmap the memory of a work request of an op
  * @ep: endpoint
- * @sctx: its send context
+ * @sctx: its send context, which the device does not use any more
  *
  * Context: any, conn->tx_lock held.
  */
@@ -329,7 +331,7 @@ void xrds_ib_rdma_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
- * Return: whether it was.
+ * Return: true if it was.
  */
 bool xrds_ib_rdma_op_refused(const struct xrds_msg *msg)
 {
@@ -342,8 +344,8 @@ bool xrds_ib_rdma_op_refused(const struct xrds_msg *msg)
  * @rop: op
  * @wc: completion
  *
- * Only the peer's word settles what became of the op; else its outcome stays
- * open, and it ends with the endpoint, see xrds_ib_sq_free().
+ * Only an answer of the peer tells the outcome of the op. Else the outcome
+ * stays open, and the op ends with the endpoint, see xrds_ib_sq_free().
  *
  * Context: completions, conn->tx_lock held.
  */
@@ -354,7 +356,7 @@ void xrds_ib_rdma_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
 
 	switch (wc->status) {
 	case IB_WC_WR_FLUSH_ERR:
-		/* it is another one's fault */
+		/* another work request has failed */
 		break;
 	case IB_WC_REM_ACCESS_ERR:
 	case IB_WC_REM_INV_REQ_ERR:
@@ -363,8 +365,8 @@ void xrds_ib_rdma_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
 		xrds_ib_count(ep->xin, XRDS_IB_C_OP_REMOTE_ERROR);
 		break;
 	default:
-		/* What the peer did is not known: without an acknowledgment the
-		 * op may be done, and an error of this device may follow upon
+		/* The outcome is not known: without an acknowledgment the peer
+		 * may have done the op, and an error of this device may follow
 		 * the peer's answer. The status is that of a lost connection.
 		 */
 		xrds_ib_count(ep->xin, XRDS_IB_C_OP_OTHER_ERROR);
@@ -390,7 +392,7 @@ void xrds_ib_rdma_op_collect(struct xrds_msg *msg, struct list_head *ended)
 /**
  * xrds_ib_rdma_end_ops - end ops
  * @ended: the ops, oldest first
- * @status: how, unless it is known of one how it failed
+ * @status: status of ops that have not failed before
  *
  * Context: any, without conn->tx_lock; the device is done with them.
  */
@@ -403,7 +405,7 @@ void xrds_ib_rdma_end_ops(struct list_head *ended, s32 status)
 		msg = op->msg;
 		list_del_init(&op->entry);
 		xrds_rop_done(msg->rop, msg->rop->status ?: status);
-		/* the op goes with it */
+		/* this frees the op as well */
 		xrds_msg_put(msg);
 	}
 }

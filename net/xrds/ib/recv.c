@@ -2,34 +2,33 @@
 /*
  * Receiving: from a completion to a whole message.
  *
- * Every SEND of the peer takes one buffer and brings one completion: a header
- * and perhaps payload. In the order of this file: the header is decoded; it
- * must be a hello if it is the first, and use a credit if it is not; credits
- * and acknowledgment take effect; a control message is acted upon, a fragment
- * joins the message it belongs to; a message that is complete goes up, and of a
- * bundle one after the other, copied out of the buffer. Last of
- * all the buffer goes back to its queue, and only then is its credit free to
- * be granted again.
+ * Each SEND of the peer takes one buffer and has one completion: a header and
+ * perhaps payload. In the order of this file: the header is decoded; the first
+ * one must be a hello, and each later one must use a credit; credits and
+ * acknowledgment take effect; a control message is acted upon, a fragment joins
+ * its message; a complete message goes to the core, and the messages of a
+ * bundle one after the other, copied out of the buffer. Last of all the buffer
+ * returns to its queue, and only then can its credit be granted again.
  *
  * All completions of an endpoint come through one completion queue, polled by
- * one CPU at a time, so that ep->rx needs no lock. After the endpoint was made
- * dead a second poller helps to drain the queue, see ep.c; then completions
- * do nothing but return their buffers, which is safe on any CPU.
+ * one CPU at a time, so ep->rx needs no lock. After the endpoint was made dead
+ * a second poller helps to drain the queue, see ep.c; then completions only
+ * return their buffers, which is safe on any CPU.
  *
- * Whatever the peer sends that is not as Documentation/xrds-wire.rst says ends
- * the endpoint: the first violation is reported, everything behind it ignored.
- * Of a completion that reports an error only wr_cqe, status and vendor_err are
- * valid. An RDMA write with immediate data takes a buffer as well, but writes
- * nothing to it: what is there, of whomever, is not for this peer to send. What
- * a peer can make this side hold is bounded by the credits that it was granted
- * and by two messages of 1 MiB for each connection, one for each tag.
+ * The endpoint ends when the peer violates Documentation/xrds-wire.rst: the
+ * first violation is reported, everything behind it ignored. Of a completion
+ * that reports an error only wr_cqe, status and vendor_err are valid. An RDMA
+ * write with immediate data takes a buffer as well, but does not fill it: the
+ * buffer may hold another peer's data and must not be parsed. The memory that a
+ * peer can use here is bounded, by the credits that it was granted and by two
+ * messages of 1 MiB for each connection, one for each tag.
  */
 #include <linux/sched/clock.h>
 
 #include "ib/ib.h"
 
 enum {
-	/* payloads up to this are copied, and the buffer stays */
+	/* payloads up to this size are copied, and the buffer keeps its page */
 	XRDS_IB_COPY_BYTES	= 4096,
 };
 
@@ -37,7 +36,7 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* -------------------------------------------------------------- payload */
 
-/* Add the page of a buffer to an skb that has room for it. */
+/* Add the page of a buffer to an skb that has space for it. */
 static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
 			    struct xrds_ib_buf *buf, u32 len)
 {
@@ -125,7 +124,7 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 	err = xrds_wire_hello_decode(&hello, payload, len);
 	if (err)
 		return err;
-	/* the lower one of both is in force, for the core as well */
+	/* the lower limit of both sides applies, for the core as well */
 	hello.revision = min(hello.revision, ep->revision);
 	hello.frag_bytes = min(hello.frag_bytes, ep->rq->buf_bytes);
 	ep->rx.max_payload = hello.frag_bytes - XRDS_WIRE_HDR_BYTES;
@@ -210,7 +209,7 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 	u64 hdr_at;
 	int done;
 
-	/* messages that were begun are finished before either of these */
+	/* a peer completes its messages before it sends either of these */
 	if (rx->bye || rx->bye_ack)
 		return XRDS_WIRE_CTL_STATE;
 	if (wm->tag >= XRDS_IB_TAGS)
@@ -237,9 +236,10 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 
 /* -------------------------------------------------------------- bundles */
 
-/* A message of a bundle, at its place in the buffer. Without memory for it the
- * endpoint ends: it is not acknowledged, and comes again on the next one, which
- * has no bundles: what comes alone has memory in reserve.
+/* Take one message of a bundle, at its place in the buffer. Without memory for
+ * it the endpoint ends: the message is not acknowledged, and comes again on the
+ * next endpoint, which has no bundles: a message that comes alone has memory
+ * reserved.
  */
 static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 					       const struct xrds_wire_msg *wm,
@@ -254,7 +254,7 @@ static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 	if (wm->tag >= XRDS_IB_TAGS)
 		return XRDS_WIRE_TAG;
 	rmsg = &rx->msg[wm->tag];
-	/* it is whole, but another may be in mid-way */
+	/* it is whole, but another one of this tag may be incomplete */
 	err = xrds_wire_reasm_add(&rmsg->reasm, wm, wm->len, rx->max_payload,
 				  ep->version, &done);
 	if (err)
@@ -305,7 +305,7 @@ static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
 static enum xrds_wire_err xrds_ib_recv_credit(struct xrds_ib_ep *ep,
 					      const struct xrds_wire_msg *wm)
 {
-	/* what the device has in its queue was posted, and granted, before */
+	/* each buffer in the device's queue was posted and granted before */
 	if (READ_ONCE(ep->tx.granted) == ep->rx.received)
 		return XRDS_WIRE_CREDIT;
 	if (!wm->credit)
@@ -361,7 +361,7 @@ static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 	case XRDS_KIND_CTL:
 		return xrds_ib_recv_ctl(ep, &wm, buf);
 	default:
-		/* the first, if there are several */
+		/* the first message, if there are several */
 		if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
 			return xrds_ib_recv_bundle(ep, &wm, data, bytes);
 		return xrds_ib_recv_frag(ep, &wm, buf, len);
@@ -378,7 +378,7 @@ static void xrds_ib_recv_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc)
 	xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
 }
 
-/* Does the endpoint still take what comes? */
+/* Does the endpoint still take messages? */
 static bool xrds_ib_recv_wanted(struct xrds_ib_ep *ep)
 {
 	if (!READ_ONCE(ep->dead) && !ep->rx.failed)
@@ -433,7 +433,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		xrds_ib_recv_violation(ep, err);
 		return;
 	}
-	/* after the buffer went back: only now may its credit be granted */
+	/* after the buffer was returned: only now may its credit be granted */
 	if (!hello)
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
 	xrds_ib_send_update(ep, !ep->rx.ack_only);
@@ -449,7 +449,7 @@ const struct xrds_ib_rq_ops xrds_ib_recv_ops = {
 	.grant	= xrds_ib_recv_grant,
 };
 
-/* The first message of a legacy peer, in the buffer for it */
+/* The first message of a legacy peer, in the buffer for the hello */
 static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 					     const struct xrds_wire_msg *wm,
 					     u32 len)
@@ -470,7 +470,7 @@ static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 				      XRDS_WIRE_HDR_BYTES, len);
 	rmsg->last = rmsg->head;
 	if (!rmsg->head) {
-		/* it is sent again on the next one */
+		/* the peer sends it again on the next endpoint */
 		ep->rx.failed = true;
 		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 	} else if (done) {
@@ -520,7 +520,7 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 /* ------------------------------------------------------------- lifetime */
 
 /**
- * xrds_ib_recv_init - the buffer for the peer's hello
+ * xrds_ib_recv_init - make the buffer for the peer's hello
  * @ep: endpoint with a receive queue of its own
  *
  * Context: process.
@@ -572,7 +572,7 @@ int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_recv_free - what was received and is not complete
+ * xrds_ib_recv_free - free incomplete messages and the buffer for the hello
  * @ep: endpoint without queue pair and completion queue
  *
  * Context: process.

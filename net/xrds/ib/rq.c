@@ -1,36 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receive queue: buffers that wait for messages.
+ * The receive queue: its users and its size.
  *
- * One queue serves all endpoints of a device where the device can share one,
- * else each endpoint has its own. A buffer goes round like this:
+ * One queue serves all endpoints of a device that can share one, else each
+ * endpoint has its own. buf.c has the life of the buffers.
  *
- *   empty --refill--> ready --post--> posted --completion--> ready or empty
+ * Each credit of a peer reserves a buffer. With a queue of its own an endpoint
+ * grants the buffers that are posted and not reserved. A shared queue lets each
+ * endpoint grant a full window and posts less than the sum, as not all of them
+ * are busy at once, and most may be idle for ever: it begins with the windows
+ * of a few and doubles them each time it runs low. The RNR retry of the peer's
+ * queue pair covers the time until the refill has caught up. When the queue
+ * runs low no new credits are granted; after the refill, rq->ops->grant() is
+ * called for the endpoints.
  *
- * A buffer is a page, mapped for the device, and an skb without data. Small
- * payloads are copied out and the buffer is ready again at once; of large ones
- * the page goes up, in an skb that was set aside so that this cannot fail, and
- * the buffer is empty until the work item has given it another page. The
- * queue has some ready buffers more than it posts, so that a completion need
- * not wait for the work item. Nothing is allocated in a completion.
+ * A device may lose a buffer when a queue pair ends between the first and the
+ * last packet of a message: soft-RoCE forgets the buffer that was being filled,
+ * and it never completes. Only the destruction of the shared queue brings it
+ * back. So endpoints that do not end in order are counted, the queue posts one
+ * more buffer for each, and after XRDS_IB_MAX_LOST of them new endpoints get a
+ * new queue. The old queue is freed with its last endpoint, and ends its
+ * endpoints when it has lost as many buffers as it may post. A queue that many
+ * endpoints have enlarged is replaced as well when it has no user any more, as
+ * posted buffers cannot be taken back in any other way.
  *
- * Credits promise buffers to peers. With a queue of its own an endpoint grants
- * what is posted and not yet promised. A shared queue promises every endpoint
- * a full window and posts less than the sum, as not all of them are busy at
- * once, and most may be idle for ever: it begins with the windows of a few and
- * doubles them each time it runs low. The RNR retry of the peer's queue pair
- * covers the moment until the refill has caught up. When the queue runs low no
- * new credits are granted; endpoints that could not grant some are visited after
- * the refill.
- *
- * A device may lose a buffer when a queue pair dies between the first and the
- * last packet of a message: soft-RoCE forgets the one that was being filled,
- * and it never completes. Nothing can be asked for it but the destruction of
- * the shared queue. So endpoints that do not end in order are counted, the
- * queue posts one more buffer for each, and after XRDS_IB_MAX_LOST of them new
- * endpoints get a new queue. The old one goes with its last endpoint, and ends
- * them when it has lost as many as it may post. So does one that many endpoints
- * have made large go, as what is posted cannot be taken back in any other way.
+ * rq->ep_lock guards the users, rq->lock the buffers and their target.
  */
 #include "ib/ib.h"
 
@@ -46,7 +40,7 @@ static u32 xrds_ib_rq_low_mark(const struct xrds_ib_rq *rq)
 
 /* ------------------------------------------------------------ refilling */
 
-/* Let endpoints grant the credits that they had to withhold. */
+/* Let the endpoints grant the credits that they had to withhold. */
 static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 {
 	struct xrds_ib_ep *ep;
@@ -59,14 +53,14 @@ static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 	mutex_unlock(&rq->ep_lock);
 }
 
-/* Ask to be told before the device runs out; it tells once. */
+/* Request an event before the device runs out of buffers; it comes once. */
 static void xrds_ib_rq_arm(struct xrds_ib_rq *rq)
 {
 	struct ib_srq_attr attr = { .srq_limit = xrds_ib_rq_low_mark(rq) };
 
 	if (!rq->srq || !attr.srq_limit || xchg(&rq->armed, true))
 		return;
-	/* some devices cannot; completions tell as well, a little later */
+	/* some devices cannot; completions notice it as well, a little later */
 	ib_modify_srq(rq->srq, &attr, IB_SRQ_LIMIT);
 }
 
@@ -76,7 +70,7 @@ static void xrds_ib_rq_fill(struct xrds_ib_rq *rq)
 	xrds_ib_rq_arm(rq);
 }
 
-/* As many buffers as users may use at once, within bounds. */
+/* Set the target: as many buffers as users may need at once, within limits. */
 static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 {
 	u32 users = clamp(rq->nr_users, 2U, rq->busy);
@@ -93,7 +87,7 @@ static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 	spin_unlock_bh(&rq->lock);
 }
 
-/* More users were busy than it has buffers for. */
+/* More users were busy than the queue has buffers for. */
 static void xrds_ib_rq_widen(struct xrds_ib_rq *rq)
 {
 	mutex_lock(&rq->ep_lock);
@@ -117,7 +111,7 @@ static void xrds_ib_rq_refill(struct work_struct *work)
 	xrds_ib_rq_grant(rq);
 }
 
-/* The device is below the limit that was set. Context: any. */
+/* The device has fewer buffers than the limit that was set. Context: any. */
 static void xrds_ib_rq_event(struct ib_event *event, void *context)
 {
 	struct xrds_ib_rq *rq = context;
@@ -134,9 +128,9 @@ static void xrds_ib_rq_event(struct ib_event *event, void *context)
  * xrds_ib_rq_failed - a receive has failed: the queue pair is broken
  * @rq: its receive queue
  *
- * What is posted to a queue of its own now fails at once, and would be posted
- * again for as long as the connection's work takes to come. Others go on with a
- * shared one.
+ * A buffer that is posted to an endpoint's own queue now fails at once, and
+ * would be posted again until the connection's work runs. A shared queue stays
+ * in use by its other endpoints.
  *
  * Context: completions.
  */
@@ -150,12 +144,12 @@ void xrds_ib_rq_failed(struct xrds_ib_rq *rq)
 }
 
 /**
- * xrds_ib_rq_avail - how many credits an endpoint may have granted
+ * xrds_ib_rq_avail - the number of credits an endpoint may have outstanding
  * @rq: its receive queue
- * @window: the most it wants to grant
+ * @window: upper limit
  *
  * Context: any.
- * Return: credits that may be outstanding.
+ * Return: the number.
  */
 u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
 {
@@ -205,18 +199,20 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	mutex_lock(&rq->ep_lock);
 	ep->granting = true;
 	rq->nr_users++;
-	/* the sysctl may have been raised since, or be another namespace's */
+	/* the sysctl may have been raised since then, or be that of another
+	 * namespace
+	 */
 	rq->window = max(rq->window, ep->tx.window);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 
 	xrds_ib_rq_fill(rq);
-	/* one that is broken has its own error on the way */
+	/* a broken queue reports its own error */
 	return READ_ONCE(rq->nr_posted) || READ_ONCE(rq->stopped) ? 0 : -ENOMEM;
 }
 
-/* New endpoints get another queue than this one, which is worn out. The caller
- * has a reference on it.
+/* New endpoints get another queue in place of this one, which is worn out. The
+ * caller has a reference on it.
  */
 static void xrds_ib_rq_retire(struct xrds_ib_rq *rq)
 {
@@ -269,7 +265,7 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_rq_lost - an endpoint may have taken a buffer with it
+ * xrds_ib_rq_lost - an endpoint may have lost a buffer
  * @rq: its receive queue
  *
  * Context: process.
@@ -282,9 +278,10 @@ void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 	if (!rq->srq)
 		return;
 	mutex_lock(&rq->ep_lock);
-	/* Those that had the queue before it was worn can take many more. What
-	 * is really lost has left its place at the device to others. With more
-	 * than that the endpoints that are left are better off with another.
+	/* Endpoints that had the queue before it was worn may add many more. A
+	 * buffer that is really lost has left its place in the device's queue
+	 * to another one. Above the limit the remaining endpoints are better
+	 * off with another queue.
 	 */
 	worn = ++rq->nr_lost == XRDS_IB_MAX_LOST;
 	if (rq->nr_lost > rq->max_bufs)
@@ -371,8 +368,8 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev,
 	return rq ?: ERR_PTR(-ENOMEM);
 }
 
-/* It is filled at once, so that the first message of each endpoint, for which
- * no credit was granted, finds a buffer.
+/* The queue is filled at once, so that the first message of each endpoint, for
+ * which no credit was granted, finds a buffer.
  */
 static struct xrds_ib_rq *
 xrds_ib_rq_create_shared(struct xrds_ib_dev *ibdev,
@@ -429,20 +426,21 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 
 static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 {
-	/* make_dead: the work item finds nothing to do from now on */
+	/* make_dead: the refill finds nothing to do from now on */
 	spin_lock_bh(&rq->lock);
 	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 	cancel_delayed_work_sync(&rq->refill);
 
-	/* drain: the device lets go of the buffers, and tells no more events */
+	/* drain: the device returns the buffers, and sends no more events */
 	if (rq->srq) {
 		ib_destroy_srq(rq->srq);
 		cancel_delayed_work_sync(&rq->refill);
 	}
 
-	/* destroy: queue pairs that could fill a buffer held a reference and
-	 * their completion queues, which refer to buffers, went before it.
+	/* destroy: each queue pair that could fill a buffer held a reference,
+	 * and its completion queue, which refers to buffers, was freed before
+	 * that.
 	 */
 	xrds_ib_buf_free_all(rq);
 	xrds_ib_page_ring_exit(&rq->page_ring);

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sending: from a message to work requests, and back when they complete.
+ * Sending: messages and control messages become work requests, and their
+ * completions come back.
  *
- * Each work request takes a send context of the endpoint's ring (sq.c). A message
- * becomes one fragment or more, each with a header of its own in front; the
- * work requests of its op (rdma.c), if it has one, go before them
- * (frag.c). What send contexts or credits do not suffice for waits until a
- * completion brings send contexts or the peer brings credits; whoever brings them
- * posts what waits. So a message is either not taken at all, or will be sent
- * as a whole unless the endpoint ends.
+ * A message becomes one fragment or more, each with a header in front; the work
+ * requests of its op (rdma.c), if it has one, go before them (frag.c). If send
+ * contexts or credits are short, the rest waits until a completion frees send
+ * contexts or the peer grants credits; the code that handles these events posts
+ * the rest. So a message is either not taken at all, or sent as a whole unless
+ * the endpoint ends.
  *
- * What somebody waits for is signalled: the last fragment of a message with an
- * op or with much memory, the last of a call if its message goes on, every
- * max_unsignaled_wr-th, a control message with a buffer if no other signal is
- * under way or the buffer is the last. The rest comes back with the next of
- * these, or with what the watch posts in the end, see sq.c.
+ * A completion is requested for the last fragment of a message with an op or
+ * with much memory, for the last work request of a call if its message goes on,
+ * for each max_unsignaled_wr-th, and for a control message with a buffer if no
+ * other signal is pending or the buffer is the last. One of these, or the write
+ * that the watch posts in the end (sq.c), retires the other work requests.
  *
- * Credits. Each SEND but the hello uses one that the peer has granted, and
- * each header returns what this side can grant. The last credit is kept for a
- * header that grants some: otherwise two sides without credits could both
- * have some to give and no way to say so. When nothing else goes to the peer
- * and it has used half of its window, a header goes on its own.
+ * Each header grants the credits that are available here. When nothing else is
+ * sent to the peer and it has used half of its window, a header is sent alone.
  *
- * All of it runs under conn->tx_lock, in the context of whoever sends, or of
+ * All of it runs under conn->tx_lock, in the context of a sender, or of
  * completions. It must never wait, and never allocate.
  */
 #include "ib/ib.h"
@@ -35,7 +32,7 @@ static bool xrds_ib_send_ctl_full(const struct xrds_ib_tx *tx)
 	return tx->ctl_used == BIT(XRDS_IB_CTL_BUFS) - 1;
 }
 
-/* Writes header and payload; the caller has seen that there is a buffer. */
+/* Write header and payload. The caller has checked that a buffer is free. */
 static void xrds_ib_send_ctl_fill(struct xrds_ib_ep *ep,
 				  struct xrds_ib_sctx *sctx,
 				  const struct xrds_wire_msg *wm,
@@ -65,15 +62,15 @@ static int xrds_ib_send_ctl_post(struct xrds_ib_ep *ep,
 
 	sctx = xrds_ib_sq_take(tx);
 	xrds_ib_send_ctl_fill(ep, sctx, wm, data);
-	/* mainline looks at nothing before it is woken by one of these, and we
-	 * must know what it has been told
+	/* mainline RDS polls nothing until a solicited message comes, and we
+	 * must know which acknowledgments it has got
 	 */
 	if (!xrds_ib_ep_xrds(ep)) {
 		sctx->wr.send_flags |= IB_SEND_SOLICITED;
 		xrds_ib_sq_signal(ep, sctx);
 	}
-	/* who finds no buffer waits for a completion that brings one, and who
-	 * ends the connection for the last one
+	/* a control message without a buffer waits for a completion that frees
+	 * one, and the end of the connection waits for the last completion
 	 */
 	tx->run++;
 	if (xrds_ib_sq_wants_signal(ep, sctx) || tx->bye_sent || tx->closed ||
@@ -83,8 +80,8 @@ static int xrds_ib_send_ctl_post(struct xrds_ib_ep *ep,
 	return xrds_ib_sq_post(ep, sctx);
 }
 
-/* What ends the connection stands behind all fragments, and only where the
- * peer can hear it.
+/* BYE and BYE_ACK follow all fragments, and are only sent where the peer can
+ * receive them.
  */
 static int xrds_ib_send_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 {
@@ -97,13 +94,13 @@ static int xrds_ib_send_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 	if (type == XRDS_CTL_BYE_ACK)
 		tx->closed = true;
 	else
-		/* the receive path looks at it when a BYE_ACK comes */
+		/* the receive path reads it when a BYE_ACK comes */
 		WRITE_ONCE(tx->bye_sent, true);
 	return 0;
 }
 
 /* Acknowledgment or control message that uses a credit. A legacy peer knows
- * acknowledgments only: one stands for a heartbeat, or for the end.
+ * acknowledgments only: one is sent in place of a heartbeat, or of the end.
  */
 static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
 				   const void *data, u32 len)
@@ -152,8 +149,8 @@ static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
  * @len: its length, at most XRDS_CTL_INLINE_BYTES
  *
  * Context: any, conn->tx_lock held.
- * Return: 0; -EAGAIN without send context or credit, then xrds_xmit_pump() follows;
- * other negative errno: the endpoint is broken.
+ * Return: 0; -EAGAIN without send context or credit, then xrds_xmit_pump()
+ * follows; other negative errno: the endpoint is broken.
  */
 int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len)
@@ -177,11 +174,11 @@ int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 }
 
 /**
- * xrds_ib_send_flushed - does the peer's device have all that was posted?
- * @conn: connection that has said its last words
+ * xrds_ib_send_flushed - does the peer's device have all posted messages?
+ * @conn: connection that sends nothing more
  *
  * Context: the connection's work.
- * Return: 1: it has; 0: not yet, xrds_ib_send_done() tells when; or -EIO: it
+ * Return: 1: it has; 0: not yet, xrds_ib_send_done() reports when; -EIO: it
  * never will.
  */
 int xrds_ib_send_flushed(struct xrds_conn *conn)
@@ -222,7 +219,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	hello.tags = XRDS_IB_TAGS;
 
 	spin_lock_bh(&conn->tx_lock);
-	/* one at least: the rest follows when the queue has been filled */
+	/* at least one: the others follow when the queue has been filled */
 	avail = max(xrds_ib_rq_avail(ep->rq, ep->tx.window), 1U);
 	WRITE_ONCE(ep->tx.granted, avail);
 	hello.credits = avail;
@@ -233,10 +230,11 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_send_update - grant the peer credits that wait, if they are many
+ * xrds_ib_send_update - grant the peer its available credits, if they are many
  * @ep: endpoint
- * @asked: or if it has few, for it may wait for one; not where it has only done
- *	the same, else two sides that are both short would go on for ever
+ * @asked: grant also one credit to a peer that has few, as it may wait for one;
+ *	false when the peer's last SEND was such a grant, else two sides that
+ *	are both short would go on for ever
  *
  * Context: any, without conn->tx_lock.
  */
@@ -249,11 +247,12 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
 	u32 enough = max(tx->window / 2, 1U);
 	int ret = 0;
 
-	/* buffers were short, or a large message leaves these to others */
+	/* buffers were short, or a large message leaves these credits to others
+	 */
 	if (asked && outstanding <= tx->window / 4)
 		enough = 1;
 
-	/* a guess, to keep the lock out of the common case */
+	/* an estimate, so that the common case takes no lock */
 	if (outstanding + enough > tx->window || !xrds_ib_ep_xrds(ep))
 		return;
 
@@ -265,7 +264,7 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_CREDIT_UPDATES);
 	}
 	spin_unlock_bh(&conn->tx_lock);
-	/* without a send context: the completion that brings one tries again */
+	/* without a send context: the completion that frees one tries again */
 	if (ret && ret != -EAGAIN)
 		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
 }
@@ -278,8 +277,8 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
  * @msg: message; a reference is taken until it is sent or the endpoint ends
  *
  * Context: any, conn->tx_lock held.
- * Return: 0, the message was taken; -EAGAIN without send context or credit, then
- * xrds_xmit_pump() follows, or when the endpoint is about to end; other
+ * Return: 0, the message was taken; -EAGAIN without send context or credit,
+ * then xrds_xmit_pump() follows, or when the endpoint is about to end; other
  * negative errno: the endpoint is broken. Unless it is -EAGAIN, the op of the
  * message ends with its completion or with the endpoint.
  */
@@ -291,15 +290,15 @@ int xrds_ib_send_msg(struct xrds_conn *conn, struct xrds_msg *msg)
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	/* who broke it has reported it, and an op that is not taken here ends
-	 * with those that wait
+	/* if it is broken, that was reported, and an op that is not taken here
+	 * ends with those that wait
 	 */
 	if (tx->broken || tx->cursor[0].msg || tx->cursor[msg->bulk].msg ||
 	    tx->bye_sent || tx->closed) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
-	/* a large one begins as soon as it can: it is in nobody's way */
+	/* a large message begins at once: small ones may pass it */
 	if (!msg->bulk && !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep))) {
 		tx->blocked = true;
 		return -EAGAIN;
@@ -334,13 +333,14 @@ static int xrds_ib_send_bulk_more(struct xrds_ib_ep *ep, bool in_work)
 		return 0;
 	}
 	ret = xrds_ib_frag_post(ep, 1);
-	/* the next one may begin */
+	/* the next large message may begin */
 	tx->blocked |= !tx->cursor[1].msg;
 	return ret;
 }
 
-/* Slots or credits have come: go on with what is in mid-way. Returns 1 if the
- * core waits for room and there is some, 0, or a negative errno.
+/* Send contexts or credits have become free: post more of the messages that are
+ * posted in part. Returns 1 if the core was told to come again and can, 0, or a
+ * negative errno.
  */
 static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 {
@@ -349,7 +349,7 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	/* the endpoint is being taken down, or is about to be */
+	/* the endpoint is being destroyed, or is about to be */
 	if (ep->conn->ep != ep || tx->broken)
 		return 0;
 	if (tx->cursor[0].msg) {
@@ -372,7 +372,7 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 	return 1;
 }
 
-/* What is to be done without the lock after xrds_ib_send_more() */
+/* The steps that follow xrds_ib_send_more(), without the lock */
 static void xrds_ib_send_after(struct xrds_ib_ep *ep, int more)
 {
 	if (more > 0)
@@ -396,7 +396,7 @@ static void xrds_ib_send_bulk_work(struct work_struct *work)
 /**
  * xrds_ib_send_open - the peer's hello has come
  * @ep: endpoint
- * @hello: its content, with what is in force for both
+ * @hello: its content, with the limits of both sides
  *
  * Context: completions.
  */
@@ -418,7 +418,7 @@ void xrds_ib_send_open(struct xrds_ib_ep *ep,
  * @credits: how many
  *
  * Context: completions, without conn->tx_lock.
- * Return: false when there are more than there may be.
+ * Return: false when the peer has granted more than the protocol allows.
  */
 bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
 {
@@ -475,7 +475,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /**
- * xrds_ib_send_init - make what an endpoint needs to send
+ * xrds_ib_send_init - prepare an endpoint for sending
  * @ep: endpoint whose device is known
  *
  * Context: process.

@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Send contexts: the ring of an endpoint's send work requests.
+ * The send queue: send contexts, credits, and the watch over them.
  *
- *   taken -> filled (send.c, frag.c, rdma.c) -> posted -> retired
+ *   taken -> filled (send.c, bundle.c, frag.c, rdma.c) -> posted -> retired
  *
- * Each work request has a send context, with room for a header of its own, from before
- * it is posted until it has completed. Slots are taken and retired in order;
- * those that the device did not accept are given back from the end.
+ * Each work request has a send context, with space for a header of its own,
+ * from before it is posted until it has completed. Send contexts are taken and
+ * retired in order; those that the device did not accept are returned from the
+ * end.
  *
- * Signals. Completions come in order, so that of one send context retires all before
- * it. What somebody waits for is signalled, see xrds_ib_sq_wants_signal(); a small
- * message is not, because its completion would cost half as much as the message
- * itself: a later one retires it, or if none follows, that of an empty write
- * which the watch posts. So whatever was posted, a completion will come that
- * brings it back. The reference on a message is dropped with its last fragment,
- * which ends its op, too. A completion with an error, which comes for what is
- * not signalled as well, retires nothing: what was posted stays until the queue
- * pair is destroyed, as the device may still look at it.
+ * Signals. Completions come in order, so one retires its send context and all
+ * before it. A completion is requested only where something waits for it, see
+ * xrds_ib_sq_wants_signal(). A small message is not signalled, because its
+ * completion would cost half as much as the message itself: a later completion
+ * retires it, or if none follows, that of an empty write which the watch posts.
+ * So a completion comes for each posted work request in the end. The reference
+ * on a message is dropped with its last fragment, which ends its op, too. A
+ * completion with an error, which comes for unsignalled work requests as well,
+ * retires nothing: posted send contexts stay until the queue pair is destroyed,
+ * as the device may still read them.
  *
- * The watch looks after queues that are not empty, because a queue pair can get
+ * Credits. Each SEND but the hello uses one that the peer has granted, and each
+ * header grants the credits that are available here. The last credit is kept
+ * for a header that grants some: otherwise two sides without credits could both
+ * have some to grant and no way to say so.
+ *
+ * The watch runs while the queue is not empty, because a queue pair can get
  * stuck without any completion, not even with an error. Soft-RoCE's requester
- * does so in two ways. When it waits for what is under way, because too many
- * packets are not acknowledged or behind a fence, and that ends at the same
- * moment on another CPU, nobody wakes it up: the next work request does. So when
- * nothing has moved for a while, a write of no bytes is posted, which does no
+ * does so in two ways. It may wait because too many packets are not
+ * acknowledged, or behind a fence; if the reason ends at the same moment on
+ * another CPU, nothing wakes the requester, but the next work request does. So
+ * when nothing has moved for a while, an empty write is posted, which does no
  * harm on any device. And when a packet finds no route while others wait for
- * their acknowledgment it stops for good: then the endpoint is ended.
+ * their acknowledgment, the requester stops for good: then the endpoint is
+ * ended.
  *
  * All of it runs under conn->tx_lock.
  */
@@ -36,13 +44,13 @@
 
 enum {
 	XRDS_IB_WATCH_MS	= 250,
-	/* without progress, before the device is nudged */
+	/* time without progress before the device is nudged */
 	XRDS_IB_NUDGE_MS	= 500,
-	/* memory that a message may keep a little longer than it must */
+	/* a message with no more memory than this may keep it longer */
 	XRDS_IB_QUIET_BYTES	= 4096,
-	/* between two measurements of the round trip */
+	/* time between two measurements of the round trip */
 	XRDS_IB_RTT_MS		= 100,
-	/* of a longer one, this part of the difference counts */
+	/* of a longer round trip this fraction of the difference counts */
 	XRDS_IB_RTT_WEIGHT	= 8,
 };
 
@@ -79,8 +87,8 @@ struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx)
 	return sctx;
 }
 
-/* The round trip is measured of a send whose completion is asked for anyway,
- * when no other one is awaited, and not of each: reading the clock costs time.
+/* A send is measured whose completion is requested anyway, while none other is
+ * awaited; not each of them, because reading the clock takes time.
  */
 static void xrds_ib_sq_rtt_begin(struct xrds_ib_tx *tx,
 				 const struct xrds_ib_sctx *sctx)
@@ -91,8 +99,8 @@ static void xrds_ib_sq_rtt_begin(struct xrds_ib_tx *tx,
 	tx->rtt_start = ktime_get_ns();
 }
 
-/* Messages that were long and completions that waited make it longer, nothing
- * makes it shorter: a shorter one counts at once.
+/* Long messages and late completions make a measured round trip longer, nothing
+ * makes it shorter: so a shorter one counts at once.
  */
 static void xrds_ib_sq_rtt_end(struct xrds_ib_tx *tx)
 {
@@ -107,7 +115,7 @@ static void xrds_ib_sq_rtt_end(struct xrds_ib_tx *tx)
 }
 
 /**
- * xrds_ib_sq_signal - have the completion of a send context reported
+ * xrds_ib_sq_signal - request the completion of a send context
  * @ep: endpoint
  * @sctx: send context that is not posted
  *
@@ -127,17 +135,17 @@ void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 }
 
 /**
- * xrds_ib_sq_wants_signal - does somebody wait for the completion of a send context?
+ * xrds_ib_sq_wants_signal - must the completion of a send context be requested?
  * @ep: endpoint
  * @sctx: send context that is filled
  *
- * That of an op's message raises the high-water mark. Large messages have
- * memory that should be back soon, and when half of the ring is in use others
- * may soon wait for send contexts. And what a legacy peer has got is known from
- * completions only.
+ * The completion of an op's message raises the high-water mark. That of a large
+ * message frees much memory. When half of the ring is in use, messages may soon
+ * wait for send contexts. Toward a legacy peer only completions tell which
+ * acknowledgments its device has taken.
  *
  * Context: any, conn->tx_lock held.
- * Return: whether somebody does.
+ * Return: true if it must.
  */
 bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
 			     const struct xrds_ib_sctx *sctx)
@@ -169,7 +177,7 @@ static void xrds_ib_sq_free_bundle(struct xrds_ib_ep *ep,
 	sctx->bundle = NULL;
 }
 
-/* Nothing in the send context is needed any more, but a message that ends there. */
+/* Free everything in a send context but a message that ends there. */
 static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 {
 	if (sctx->rop)
@@ -186,7 +194,7 @@ static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 	ep->tx.used--;
 }
 
-/* The device is done with a message. */
+/* The device has finished with a message. */
 static void xrds_ib_sq_msg_done(struct xrds_msg *msg, struct list_head *ended)
 {
 	trace_xrds_msg_done(msg);
@@ -214,7 +222,7 @@ void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	/* a completion of what a later one has retired already */
+	/* a later completion has retired this one already */
 	if (n > tx->used)
 		return;
 	tx->progress = jiffies;
@@ -231,7 +239,7 @@ void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
 }
 
 /**
- * xrds_ib_sq_untake - the device does not have a send context, and all behind it
+ * xrds_ib_sq_untake - return a send context, and all behind it, unposted
  * @ep: endpoint
  * @from: send context
  *
@@ -246,7 +254,8 @@ void xrds_ib_sq_untake(struct xrds_ib_ep *ep, struct xrds_ib_sctx *from)
 		tx->head = (tx->head ?: tx->nr) - 1;
 		sctx = &tx->ring[tx->head];
 		xrds_ib_sq_release(ep, sctx);
-		/* its earlier fragments may be under way: keep it until then */
+		/* its earlier fragments may be in progress: keep it until then
+		 */
 		if (sctx->msg)
 			tx->cursor[sctx->tag].msg = sctx->msg;
 	} while (sctx != from);
@@ -279,13 +288,13 @@ int xrds_ib_sq_post(struct xrds_ib_ep *ep, struct xrds_ib_sctx *first)
 }
 
 /**
- * xrds_ib_sq_hdr - where the header of a send context goes
+ * xrds_ib_sq_hdr - the memory for the header of a send context
  * @ep: endpoint
  * @sctx: send context
  * @offset: result: the same for xrds_ib_sq_sync()
  *
  * Context: any, conn->tx_lock held.
- * Return: room for a header, or for a control message if it has a buffer.
+ * Return: space for a header, or for a control message if it has a buffer.
  */
 void *xrds_ib_sq_hdr(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 		     u32 *offset)
@@ -339,7 +348,7 @@ u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep)
  * @grant: credits that it grants
  *
  * Context: any, conn->tx_lock held.
- * Return: whether there is.
+ * Return: true if there is.
  */
 bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant)
 {
@@ -356,12 +365,12 @@ bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant)
 }
 
 /**
- * xrds_ib_sq_spend - use one credit, return as many as one header can
+ * xrds_ib_sq_spend - use one credit, grant as many as one header can
  * @ep: endpoint
- * @grant: what can be granted; less what is
+ * @grant: in: credits available; out: credits left after this header
  *
  * Context: any, conn->tx_lock held.
- * Return: what goes into the header.
+ * Return: the credits for the header.
  */
 u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant)
 {
@@ -393,7 +402,7 @@ static void xrds_ib_sq_nudged(struct ib_cq *cq, struct ib_wc *wc)
 				   xrds_ib_event_wc_errno(wc));
 }
 
-/* Make the device look at its queue; it has room for one more. */
+/* Make the device look at its queue, which has space for one more. */
 static void xrds_ib_sq_nudge(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
@@ -413,10 +422,10 @@ static void xrds_ib_sq_nudge(struct xrds_ib_ep *ep)
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_NUDGED);
 }
 
-/* Nothing that is posted is signalled, and nothing has followed for a while:
- * have it brought back by a write of no bytes behind it. There is a send context, as
- * more than half of them are never without a signal, and none is needed once
- * the end was announced: that is signalled.
+/* No posted work request is signalled, and none has followed for a while. The
+ * completion of an empty write behind them retires them. There is a free send
+ * context, because more than half of them are never without a signal. Nothing
+ * is needed after the BYE or BYE_ACK, which is signalled.
  */
 static int xrds_ib_sq_flush(struct xrds_ib_ep *ep)
 {
@@ -436,7 +445,7 @@ static int xrds_ib_sq_flush(struct xrds_ib_ep *ep)
 	return xrds_ib_sq_post(ep, sctx);
 }
 
-/* Looks at a queue that is not empty, or at one that has failed. */
+/* Examine a queue that is not empty, or one that has failed. */
 static void xrds_ib_sq_watch(struct work_struct *work)
 {
 	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
@@ -474,11 +483,11 @@ static void xrds_ib_sq_watch(struct work_struct *work)
 }
 
 /**
- * xrds_ib_sq_fail_late - leave the device a moment to say which op is guilty
+ * xrds_ib_sq_fail_late - give the device a moment to report the guilty op
  * @ep: endpoint whose peer has disconnected
  *
  * Context: any, without conn->tx_lock.
- * Return: whether an op is under way; then the watch ends the endpoint.
+ * Return: true if an op is in progress; then the watch ends the endpoint.
  */
 bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep)
 {
@@ -487,7 +496,7 @@ bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep)
 	u16 n, i;
 
 	spin_lock_bh(&ep->conn->tx_lock);
-	/* else it is known, or the watch is about to be cancelled */
+	/* else the guilty op is known, or the watch is about to be cancelled */
 	if (ep->conn->ep == ep && !tx->broken) {
 		for (n = 0, i = tx->tail; n < tx->used && !late; n++) {
 			late = tx->ring[i].rop;
@@ -505,7 +514,7 @@ bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep)
 
 /* ------------------------------------------------------------- lifetime */
 
-/* The device reports a dead peer before that, if it reports it at all. */
+/* Longer than the device takes to report a dead peer, if it does. */
 static unsigned long xrds_ib_sq_stall(const struct xrds_ib_net *xin)
 {
 	u64 retry_ns = 4096ULL << READ_ONCE(xin->ack_timeout);
@@ -515,7 +524,7 @@ static unsigned long xrds_ib_sq_stall(const struct xrds_ib_net *xin)
 		   msecs_to_jiffies(XRDS_IB_STALL_MS));
 }
 
-/* The ring itself, and what bounds its use. */
+/* The ring itself, and the limits of its use */
 static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_net *xin = ep->xin;
@@ -590,7 +599,7 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 }
 
 /**
- * xrds_ib_sq_free - free the ring of an endpoint, and end what is in it
+ * xrds_ib_sq_free - free the ring of an endpoint, and end the messages in it
  * @ep: endpoint without queue pair and completion queue
  *
  * Context: process.
@@ -601,7 +610,8 @@ void xrds_ib_sq_free(struct xrds_ib_ep *ep)
 	LIST_HEAD(ended);
 	u32 last, tag;
 
-	/* sent without signal, or not done when the queue pair ended */
+	/* they were sent without signal, or not done when the queue pair ended
+	 */
 	spin_lock_bh(&ep->conn->tx_lock);
 	last = (tx->head ?: tx->nr) - 1;
 	if (tx->used)

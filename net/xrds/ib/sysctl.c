@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sysctls of the RDMA transport.
+ * Sysctls of the RDMA transport, for each namespace: net/rds/ib with the names
+ * of mainline RDS, net/xrds/ib with ours.
+ *
+ * A table is copied for the namespace when that starts, and freed when it ends.
+ * Values are written by programs at any time; readers use READ_ONCE().
  */
 #include <linux/sysctl.h>
 
@@ -14,7 +18,7 @@ enum {
 	XRDS_IB_MAX_UNSIGNALED_WR	= 64,
 	XRDS_IB_MIN_WINDOW		= 8,
 	XRDS_IB_MAX_WINDOW		= 1024,
-	XRDS_IB_MAX_RETRY_COUNT		= 6,	/* 7 is for ever on most devices */
+	XRDS_IB_MAX_RETRY_COUNT		= 6,	/* 7: for ever */
 	XRDS_IB_MIN_ACK_TIMEOUT		= 12,	/* 17 ms */
 	XRDS_IB_MAX_ACK_TIMEOUT		= 20,	/* 4.3 s */
 	XRDS_IB_MAX_HALF_OPEN		= 65536,
@@ -94,11 +98,11 @@ static void xrds_ib_sysctl_unregister(struct ctl_table_header *header)
 	kfree(table);
 }
 
-/* Of the first namespace; the others begin with what that has. */
+/* Values of the first namespace; the others start with a copy of them. */
 static void xrds_ib_sysctl_defaults(struct xrds_ib_net *xin)
 {
-	/* with what else an endpoint posts, what a power of two holds: soft-RoCE
-	 * rounds queues up, and those for completions too
+	/* with the other work requests of an endpoint 60 makes up a power of
+	 * two; soft-RoCE rounds up its queues, and those for completions
 	 */
 	xin->max_send_wr = 60;
 	xin->max_recv_wr = 1024;

@@ -27,7 +27,7 @@ enum {
 	XRDS_IB_EXTRA_SEND_WR	= 2,
 	/* a queue pair is stuck when nothing has completed for so long */
 	XRDS_IB_STALL_MS	= 5000,
-	/* a port that no socket can have: legacy peers keep it for the kernel */
+	/* a port that no socket can have: legacy peers reserve it */
 	XRDS_IB_NO_PORT		= 1,
 };
 
