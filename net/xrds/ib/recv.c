@@ -324,48 +324,61 @@ static int xrds_ib_recv_version(struct xrds_ib_ep *ep, const void *data,
 				 xrds_ib_legacy_guess_version(ep, data, bytes);
 }
 
-static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
-					   struct xrds_ib_buf *buf, u32 bytes)
+/* The part of a message that is the same in each kind of buffer. @done is set
+ * when nothing of it is left to take: a hello, or an acknowledgment alone.
+ */
+static enum xrds_wire_err xrds_ib_recv_hdr(struct xrds_ib_ep *ep,
+					   struct xrds_wire_msg *wm,
+					   const void *data, u32 bytes,
+					   bool *done)
 {
-	const void *data = page_address(buf->page);
-	struct xrds_wire_msg wm;
 	enum xrds_wire_err err;
-	u32 len;
 
-	err = xrds_wire_hdr_decode(&wm, data, bytes,
+	*done = true;
+	err = xrds_wire_hdr_decode(wm, data, bytes,
 				   xrds_ib_recv_version(ep, data, bytes));
 	if (err)
 		return err;
-	len = bytes - XRDS_WIRE_HDR_BYTES;
 
 	if (xrds_ib_ep_xrds(ep)) {
-		if (!ep->rx.hello && wm.kind == XRDS_KIND_CTL &&
-		    wm.dport == XRDS_CTL_HELLO)
+		if (!ep->rx.hello && wm->kind == XRDS_KIND_CTL &&
+		    wm->dport == XRDS_CTL_HELLO)
 			return xrds_ib_recv_hello(ep, data +
-						  XRDS_WIRE_HDR_BYTES, len);
+						  XRDS_WIRE_HDR_BYTES,
+						  bytes - XRDS_WIRE_HDR_BYTES);
 		if (!ep->rx.hello)
 			return XRDS_WIRE_CTL_STATE;
-		err = xrds_ib_recv_credit(ep, &wm);
+		err = xrds_ib_recv_credit(ep, wm);
 		if (err)
 			return err;
 	} else {
 		xrds_ib_legacy_received(ep);
 	}
-	if (xrds_xmit_acked(ep->conn, wm.ack))
+	if (xrds_xmit_acked(ep->conn, wm->ack))
 		return XRDS_WIRE_ACK;
+	ep->rx.ack_only = wm->kind == XRDS_KIND_ACK;
+	*done = ep->rx.ack_only;
+	return XRDS_WIRE_OK;
+}
 
-	ep->rx.ack_only = wm.kind == XRDS_KIND_ACK;
-	switch (wm.kind) {
-	case XRDS_KIND_ACK:
-		return XRDS_WIRE_OK;
-	case XRDS_KIND_CTL:
+static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
+					   struct xrds_ib_buf *buf, u32 bytes)
+{
+	const void *data = page_address(buf->page);
+	u32 len = bytes - XRDS_WIRE_HDR_BYTES;
+	struct xrds_wire_msg wm;
+	enum xrds_wire_err err;
+	bool done;
+
+	err = xrds_ib_recv_hdr(ep, &wm, data, bytes, &done);
+	if (err || done)
+		return err;
+	if (wm.kind == XRDS_KIND_CTL)
 		return xrds_ib_recv_ctl(ep, &wm, buf);
-	default:
-		/* the first message, if there are several */
-		if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
-			return xrds_ib_recv_bundle(ep, &wm, data, bytes);
-		return xrds_ib_recv_frag(ep, &wm, buf, len);
-	}
+	/* the first message, if there are several */
+	if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
+		return xrds_ib_recv_bundle(ep, &wm, data, bytes);
+	return xrds_ib_recv_frag(ep, &wm, buf, len);
 }
 
 /* ---------------------------------------------------------- completions */
@@ -436,17 +449,15 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	/* after the buffer was returned: only now may its credit be granted */
 	if (!hello)
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
-	xrds_ib_send_update(ep, !ep->rx.ack_only);
-}
-
-static void xrds_ib_recv_grant(struct xrds_ib_ep *ep)
-{
-	xrds_ib_send_update(ep, true);
+	if (ep->rx.ack_only)
+		xrds_ib_send_update(ep);
+	else
+		xrds_ib_send_update_low(ep);
 }
 
 const struct xrds_ib_rq_ops xrds_ib_recv_ops = {
 	.done	= xrds_ib_recv_done,
-	.grant	= xrds_ib_recv_grant,
+	.grant	= xrds_ib_send_update_low,
 };
 
 /* The first message of a legacy peer, in the buffer for the hello */
@@ -458,11 +469,6 @@ static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 	enum xrds_wire_err err;
 	int done;
 
-	xrds_ib_legacy_received(ep);
-	if (xrds_xmit_acked(ep->conn, wm->ack))
-		return XRDS_WIRE_ACK;
-	if (wm->kind == XRDS_KIND_ACK)
-		return XRDS_WIRE_OK;
 	err = xrds_wire_reasm_add(&rmsg->reasm, wm, len, 0, ep->version, &done);
 	if (err)
 		return err;
@@ -486,6 +492,7 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct xrds_ib_rx *rx = &ep->rx;
 	enum xrds_wire_err err;
 	struct xrds_wire_msg wm;
+	bool done;
 
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_recv_failed(ep, wc);
@@ -500,18 +507,9 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	ib_dma_sync_single_for_cpu(ep->ibdev->dev, rx->hello_dma,
 				   rx->hello_bytes, DMA_FROM_DEVICE);
-	err = xrds_wire_hdr_decode(&wm, rx->hello_buf, wc->byte_len,
-				   xrds_ib_recv_version(ep, rx->hello_buf,
-							wc->byte_len));
-	if (!err && !xrds_ib_ep_xrds(ep))
+	err = xrds_ib_recv_hdr(ep, &wm, rx->hello_buf, wc->byte_len, &done);
+	if (!err && !done)
 		err = xrds_ib_recv_first(ep, &wm,
-					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
-	else if (!err &&
-		 (wm.kind != XRDS_KIND_CTL || wm.dport != XRDS_CTL_HELLO))
-		err = XRDS_WIRE_CTL_STATE;
-	else if (!err)
-		err = xrds_ib_recv_hello(ep,
-					 rx->hello_buf + XRDS_WIRE_HDR_BYTES,
 					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
 	if (err)
 		xrds_ib_recv_violation(ep, err);

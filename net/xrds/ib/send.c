@@ -229,31 +229,22 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	return ret;
 }
 
-/**
- * xrds_ib_send_update - grant the peer its available credits, if they are many
- * @ep: endpoint
- * @asked: grant also one credit to a peer that has few, as it may wait for one;
- *	false when the peer's last SEND was such a grant, else two sides that
- *	are both short would go on for ever
- *
- * Context: any, without conn->tx_lock.
- */
-void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
+/* Outstanding SENDs of the peer; without the lock only an estimate */
+static u32 xrds_ib_send_outstanding(const struct xrds_ib_ep *ep)
 {
-	u32 outstanding = READ_ONCE(ep->tx.granted) -
-			  READ_ONCE(ep->rx.received);
+	return READ_ONCE(ep->tx.granted) - READ_ONCE(ep->rx.received);
+}
+
+/* Grant the available credits, if there are @enough. */
+static void xrds_ib_send_grant(struct xrds_ib_ep *ep, u32 enough)
+{
 	struct xrds_conn *conn = ep->conn;
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 enough = max(tx->window / 2, 1U);
 	int ret = 0;
 
-	/* buffers were short, or a large message leaves these credits to others
-	 */
-	if (asked && outstanding <= tx->window / 4)
-		enough = 1;
-
 	/* an estimate, so that the common case takes no lock */
-	if (outstanding + enough > tx->window || !xrds_ib_ep_xrds(ep))
+	if (xrds_ib_send_outstanding(ep) + enough > tx->window ||
+	    !xrds_ib_ep_xrds(ep))
 		return;
 
 	spin_lock_bh(&conn->tx_lock);
@@ -267,6 +258,35 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
 	/* without a send context: the completion that frees one tries again */
 	if (ret && ret != -EAGAIN)
 		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
+}
+
+/**
+ * xrds_ib_send_update - grant the peer its available credits, if they are many
+ * @ep: endpoint
+ *
+ * Context: any, without conn->tx_lock.
+ */
+void xrds_ib_send_update(struct xrds_ib_ep *ep)
+{
+	xrds_ib_send_grant(ep, max(ep->tx.window / 2, 1U));
+}
+
+/**
+ * xrds_ib_send_update_low - the same, or if the peer has few
+ * @ep: endpoint
+ *
+ * A peer with few credits may wait for one: buffers were short, or a large
+ * message leaves these credits to others. The last SEND of the peer must not be
+ * such a grant, else two sides that are both short would go on for ever.
+ *
+ * Context: any, without conn->tx_lock.
+ */
+void xrds_ib_send_update_low(struct xrds_ib_ep *ep)
+{
+	if (xrds_ib_send_outstanding(ep) <= ep->tx.window / 4)
+		xrds_ib_send_grant(ep, 1);
+	else
+		xrds_ib_send_update(ep);
 }
 
 /* ------------------------------------------------------------- messages */
@@ -471,7 +491,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	xrds_ib_send_after(ep, more);
-	xrds_ib_send_update(ep, false);
+	xrds_ib_send_update(ep);
 }
 
 /**

@@ -239,7 +239,8 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep);
 void xrds_ib_send_open(struct xrds_ib_ep *ep,
 		       const struct xrds_wire_hello *hello);
 bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits);
-void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked);
+void xrds_ib_send_update(struct xrds_ib_ep *ep);
+void xrds_ib_send_update_low(struct xrds_ib_ep *ep);
 int xrds_ib_send_msg(struct xrds_conn *conn, struct xrds_msg *msg);
 int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len);
