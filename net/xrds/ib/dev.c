@@ -56,21 +56,21 @@ void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_dev_get - find the transport's object for a device
+ * xrds_ib_dev_find - find the transport's object for a device
  * @dev: device; the caller keeps it from being freed
  *
  * Context: process.
  * Return: the device with a reference, or NULL if it is not usable or is
  * being removed.
  */
-struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
+struct xrds_ib_dev *xrds_ib_dev_find(const struct ib_device *dev)
 {
 	struct xrds_ib_dev *ibdev, *found = NULL;
 
 	mutex_lock(&xrds_ib_devs_lock);
 	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
 		if (ibdev->dev == dev) {
-			refcount_inc(&ibdev->ref);
+			xrds_ib_dev_get(ibdev);
 			found = ibdev;
 			break;
 		}
@@ -96,8 +96,8 @@ static bool xrds_ib_dev_gid_in(const struct net *net,
 }
 
 /* On RoCE a device has its addresses in its table of identifiers. */
-static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
-					      const struct in6_addr *addr)
+static struct xrds_ib_dev *xrds_ib_dev_find_gid(const struct net *net,
+						const struct in6_addr *addr)
 {
 	struct xrds_ib_dev *ibdev, *found = NULL;
 	const struct ib_gid_attr *attr;
@@ -116,7 +116,7 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 		rdma_put_gid_attr(attr);
 		if (!in)
 			continue;
-		refcount_inc(&ibdev->ref);
+		xrds_ib_dev_get(ibdev);
 		found = ibdev;
 		break;
 	}
@@ -185,13 +185,13 @@ static struct xrds_ib_dev *xrds_ib_dev_bound(struct net *net,
 	xrds_addr_build(&local, &ss);
 	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
 	    xrds_ib_dev_id_in(id, net))
-		ibdev = xrds_ib_dev_get(id->device);
+		ibdev = xrds_ib_dev_find(id->device);
 	rdma_destroy_id(id);
 	return ibdev;
 }
 
 /**
- * xrds_ib_dev_for - the device that owns an address
+ * xrds_ib_dev_find_addr - find the device that owns an address
  * @net: namespace
  * @addr: address, IPv4 mapped
  * @scope: interface index of a link-local address, else 0
@@ -199,24 +199,25 @@ static struct xrds_ib_dev *xrds_ib_dev_bound(struct net *net,
  * Context: process, may sleep.
  * Return: the device with a reference, or NULL.
  */
-struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
-				    const struct in6_addr *addr, u32 scope)
+struct xrds_ib_dev *xrds_ib_dev_find_addr(struct net *net,
+					  const struct in6_addr *addr,
+					  u32 scope)
 {
 	struct xrds_ib_dev *ibdev = NULL;
 
 	/* a lookup in a table, for an address without scope */
 	if (!scope)
-		ibdev = xrds_ib_dev_by_gid(net, addr);
+		ibdev = xrds_ib_dev_find_gid(net, addr);
 	return ibdev ?: xrds_ib_dev_bound(net, addr, scope);
 }
 
 /**
- * xrds_ib_dev_hold - take a reference on a device
+ * xrds_ib_dev_get - take a reference on a device
  * @ibdev: device that the caller has a reference on
  *
  * Context: any.
  */
-void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev)
+void xrds_ib_dev_get(struct xrds_ib_dev *ibdev)
 {
 	refcount_inc(&ibdev->ref);
 }

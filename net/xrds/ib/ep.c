@@ -192,7 +192,7 @@ int xrds_ib_ep_setup(struct xrds_ib_ep *ep)
 {
 	int ret;
 
-	ep->ibdev = xrds_ib_dev_get(ep->id->device);
+	ep->ibdev = xrds_ib_dev_find(ep->id->device);
 	if (!ep->ibdev)
 		return -ENODEV;
 	ret = xrds_ib_send_init(ep);

@@ -198,8 +198,8 @@ int xrds_ib_cm_start(struct xrds_conn *conn);
  * @version:	XRDS_VER_*
  * @ack:	acknowledgment in the private data of a legacy peer
  * @peer_qpn:	number of the peer's queue pair
- * @responder:	RDMA reads of the peer that may be under way
- * @initiator:	RDMA reads of this side that may be under way
+ * @responder:	RDMA reads of the peer in progress, at most
+ * @initiator:	RDMA reads of this side in progress, at most
  */
 struct xrds_ib_cm_req {
 	struct xrds_request base;
@@ -392,11 +392,12 @@ struct xrds_ib_dev {
 
 void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev);
-struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev);
-struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
-				    const struct in6_addr *addr, u32 scope);
+struct xrds_ib_dev *xrds_ib_dev_find(const struct ib_device *dev);
+struct xrds_ib_dev *xrds_ib_dev_find_addr(struct net *net,
+					  const struct in6_addr *addr,
+					  u32 scope);
 int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope);
-void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev);
+void xrds_ib_dev_get(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);

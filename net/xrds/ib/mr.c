@@ -408,7 +408,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	struct xrds_ib_mr *m;
 	int ret;
 
-	ibdev = xrds_ib_dev_for(mr->xn->net, &bind->addr, bind->scope);
+	ibdev = xrds_ib_dev_find_addr(mr->xn->net, &bind->addr, bind->scope);
 	if (!ibdev)
 		return -ENODEV;
 	ret = -EMSGSIZE;

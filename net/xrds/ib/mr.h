@@ -21,14 +21,14 @@ struct xrds_mr;
 /**
  * struct xrds_ib_regq - registration queue of a device
  * @sem:	readers post, a writer makes the queue pair or destroys it
- * @slots:	work requests that can still be posted
+ * @avail:	work requests that can still be posted
  * @cq:		completion queue, or NULL; @sem
  * @qp:		queue pair, connected to itself, or NULL; @sem
  * @broken:	it has failed and must be replaced; set by readers
  */
 struct xrds_ib_regq {
 	struct rw_semaphore sem;
-	struct semaphore slots;
+	struct semaphore avail;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	bool broken;

@@ -110,8 +110,8 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
 
 	if (!xrds_ib_rop_atomic(rop))
 		return 0;
-	ibdev = xrds_ib_dev_for(conn->xn->net, &conn->key.laddr,
-				conn->key.scope);
+	ibdev = xrds_ib_dev_find_addr(conn->xn->net, &conn->key.laddr,
+				      conn->key.scope);
 	if (!ibdev)
 		return -ENODEV;
 	attrs = &ibdev->dev->attrs;

@@ -29,7 +29,7 @@ enum {
 	/* One at a time: on soft-RoCE a LOCAL_INV waits for all work requests
 	 * before it, and can miss the end of that wait, see sq.c.
 	 */
-	XRDS_IB_REGQ_SLOTS	= 1,
+	XRDS_IB_REGQ_DEPTH	= 1,
 	XRDS_IB_REGQ_WAIT_MS	= 5000,
 	XRDS_IB_REGQ_HOPS	= 64,
 	XRDS_IB_REGQ_TIMEOUT	= 14,	/* 67 ms; nothing is ever lost */
@@ -159,7 +159,7 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 	struct ib_qp_init_attr attr = {
 		.sq_sig_type		= IB_SIGNAL_REQ_WR,
 		.qp_type		= IB_QPT_RC,
-		.cap.max_send_wr	= XRDS_IB_REGQ_SLOTS,
+		.cap.max_send_wr	= XRDS_IB_REGQ_DEPTH,
 		.cap.max_send_sge	= 1,
 		.cap.max_recv_wr	= 1,
 		.cap.max_recv_sge	= 1,
@@ -170,7 +170,7 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 
 	lockdep_assert_held_write(&regq->sem);
 
-	cq = ib_alloc_cq_any(ibdev->dev, regq, XRDS_IB_REGQ_SLOTS + 1,
+	cq = ib_alloc_cq_any(ibdev->dev, regq, XRDS_IB_REGQ_DEPTH + 1,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
@@ -212,7 +212,7 @@ static int xrds_ib_regq_renew(struct xrds_ib_dev *ibdev)
 void xrds_ib_regq_init(struct xrds_ib_regq *regq)
 {
 	init_rwsem(&regq->sem);
-	sema_init(&regq->slots, XRDS_IB_REGQ_SLOTS);
+	sema_init(&regq->avail, XRDS_IB_REGQ_DEPTH);
 }
 
 /**
@@ -248,7 +248,7 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 	lockdep_assert_held_read(&regq->sem);
 
 	/* a caller with an entry returns it in time, or breaks the queue */
-	if (down_timeout(&regq->slots, wait))
+	if (down_timeout(&regq->avail, wait))
 		return -ETIMEDOUT;
 	ret = ib_post_send(regq->qp, &w->wr, NULL);
 	if (!ret && !wait_for_completion_timeout(&w->done, wait))
@@ -257,7 +257,7 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 		ret = -EIO;
 	if (ret)
 		WRITE_ONCE(regq->broken, true);
-	up(&regq->slots);
+	up(&regq->avail);
 	return ret;
 }
 

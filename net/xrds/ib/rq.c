@@ -345,7 +345,7 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	INIT_LIST_HEAD(&rq->ready);
 	INIT_LIST_HEAD(&rq->empty);
 	xrds_ib_page_ring_init(&rq->page_ring, max_bufs);
-	xrds_ib_dev_hold(ibdev);
+	xrds_ib_dev_get(ibdev);
 	return rq;
 }
 
