@@ -251,6 +251,7 @@ static int __init xrds_ib_init(void)
 	int ret;
 
 	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_names) != XRDS_IB_C_NR);
+	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_helps) != XRDS_IB_C_NR);
 
 	xrds_ib_wq = alloc_workqueue("xrds_ib", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!xrds_ib_wq)
