@@ -18,7 +18,7 @@
  * What is over a bound is refused, with EDQUOT, and counted. What was there
  * before a bound was lowered stays. But messages that others send cannot be
  * refused to their receiver, who pays once they are there: over the bound its
- * sockets are congested, see recv_mem.c.
+ * sockets are congested, see rcvbuf.c.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -303,7 +303,7 @@ bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
  * @xn: namespace
  *
  * A quarter of the memory may be queued to be sent, and another to be read, of
- * which twice as much may come about, see recv_mem.c. What may be pinned is for
+ * which twice as much may come about, see rcvbuf.c. What may be pinned is for
  * RLIMIT_MEMLOCK to say, as long as it is not all there is.
  *
  * Context: process.

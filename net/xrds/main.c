@@ -34,7 +34,7 @@ static int __net_init xrds_net_init(struct net *net)
 	INIT_LIST_HEAD(&xn->socks);
 	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&xn->lingering);
-	INIT_LIST_HEAD(&xn->cong_socks);
+	INIT_LIST_HEAD(&xn->cong_ports);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
 	init_waitqueue_head(&xn->gone);
 	xrds_limit_net_init(xn);
@@ -48,7 +48,7 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_dest_init(xn);
 	if (ret)
 		goto err_bind;
-	ret = xrds_node_init(xn);
+	ret = xrds_rdma_peer_init(xn);
 	if (ret)
 		goto err_dest;
 	ret = xrds_mr_init(xn);
@@ -72,7 +72,7 @@ err_source:
 err_mr:
 	xrds_mr_exit(xn);
 err_node:
-	xrds_node_exit(xn);
+	xrds_rdma_peer_exit(xn);
 err_dest:
 	xrds_dest_exit(xn);
 err_bind:
@@ -95,7 +95,7 @@ static void __net_exit xrds_net_exit(struct net *net)
 	flush_workqueue(xrds_pin_wq);
 	xrds_source_exit(xn);
 	xrds_mr_exit(xn);
-	xrds_node_exit(xn);
+	xrds_rdma_peer_exit(xn);
 	xrds_dest_exit(xn);
 	xrds_bind_exit(xn);
 	free_percpu(xn->counters);
@@ -160,13 +160,18 @@ static int __init xrds_family_free(void)
 
 static int __init xrds_init(void)
 {
+	static const struct xrds_conn_works works = {
+		.state	= xrds_state_work,
+		.ack	= xrds_rx_ack_work,
+		.push	= xrds_tx_push_work,
+	};
 	int ret;
 
 	/* first: in-tree RDS has knobs of the same names, too */
 	ret = xrds_family_free();
 	if (ret)
 		return ret;
-	ret = xrds_conn_init();
+	ret = xrds_conn_init(&works);
 	if (ret)
 		return ret;
 	ret = xrds_pin_init();
@@ -186,7 +191,7 @@ static int __init xrds_init(void)
 	ret = xrds_nl_init();
 	if (ret)
 		goto err_family;
-	xrds_inject_init();
+	xrds_debugfs_init();
 	return 0;
 
 err_family:
@@ -207,7 +212,7 @@ err_conn:
 static void __exit xrds_exit(void)
 {
 	sock_unregister(AF_RDS);
-	xrds_inject_exit();
+	xrds_debugfs_exit();
 	xrds_transport_unregister(&xrds_loop_transport);
 	xrds_conn_end_transport(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);

@@ -143,7 +143,7 @@ int xrds_msg_frag(struct bio_vec *bv, struct iov_iter *from, u32 len)
 
 	if (!skb_page_frag_refill(len, pfrag, GFP_KERNEL_ACCOUNT))
 		return -ENOMEM;
-	/* refill promises room for a page at most */
+	/* refill provides space for a page at most */
 	if (copy_from_iter(page_address(pfrag->page) + pfrag->offset, len,
 			   from) != len)
 		return -EFAULT;

@@ -2,6 +2,10 @@
 /*
  * Trace points, in the flesh. Those that a transport calls are exported.
  */
+#include "rdma/rdma.h"
+#include "sock/dest.h"
+#include "sock/sock.h"
+
 #define CREATE_TRACE_POINTS
 #include "tracepoints.h"
 

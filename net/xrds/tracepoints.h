@@ -25,11 +25,8 @@
 
 #include <linux/tracepoint.h>
 
-#include "conn/conn.h"
-#include "sock/dest.h"
 #include "msg.h"
-#include "rdma/rdma.h"
-#include "sock/sock.h"
+#include "transport.h"
 #include "xrds.h"
 
 #define XRDS_TP_ADDRS \
@@ -55,8 +52,8 @@ TRACE_EVENT(xrds_conn_event,
 		XRDS_TP_SET(faddr, &conn->key.faddr);
 		__entry->tos = conn->key.tos;
 		__entry->error = error;
-		strscpy(__entry->state, xrds_state_name(conn->state), 12);
-		strscpy(__entry->event, xrds_event_name(event), 12);
+		strscpy(__entry->state, xrds_fsm_state_name(conn->state), 12);
+		strscpy(__entry->event, xrds_fsm_event_name(event), 12);
 	),
 	TP_printk("%pI6c->%pI6c tos=%u state=%s event=%s error=%d",
 		  __entry->laddr, __entry->faddr, __entry->tos,
@@ -76,8 +73,8 @@ TRACE_EVENT(xrds_conn_state,
 		XRDS_TP_SET(laddr, &conn->key.laddr);
 		XRDS_TP_SET(faddr, &conn->key.faddr);
 		__entry->tos = conn->key.tos;
-		strscpy(__entry->from, xrds_state_name(conn->state), 12);
-		strscpy(__entry->to, xrds_state_name(state), 12);
+		strscpy(__entry->from, xrds_fsm_state_name(conn->state), 12);
+		strscpy(__entry->to, xrds_fsm_state_name(state), 12);
 	),
 	TP_printk("%pI6c->%pI6c tos=%u %s->%s",
 		  __entry->laddr, __entry->faddr, __entry->tos,
@@ -224,7 +221,7 @@ XRDS_TP_ROP(post);
 XRDS_TP_ROP(done);
 
 TRACE_EVENT(xrds_rop_hwm,
-	TP_PROTO(const struct xrds_node *node),
+	TP_PROTO(const struct xrds_rdma_peer *node),
 	TP_ARGS(node),
 	TP_STRUCT__entry(
 		XRDS_TP_ADDRS

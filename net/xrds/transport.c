@@ -137,27 +137,27 @@ found:
 }
 
 /**
- * xrds_transport_enter - a socket is going to be bound to a transport's address
+ * xrds_transport_listen_get - a socket is going to be bound to a transport's address
  * @trans: transport
  * @net: namespace
  *
  * Context: process, may sleep.
  * Return: 0, or a negative errno of the transport.
  */
-int xrds_transport_enter(const struct xrds_transport *trans, struct net *net)
+int xrds_transport_listen_get(const struct xrds_transport *trans, struct net *net)
 {
-	return trans->enter ? trans->enter(net) : 0;
+	return trans->listen_get ? trans->listen_get(net) : 0;
 }
 
 /**
- * xrds_transport_leave - undo xrds_transport_enter()
+ * xrds_transport_listen_put - undo xrds_transport_listen_get()
  * @trans: transport
  * @net: namespace
  *
  * Context: process, may sleep.
  */
-void xrds_transport_leave(const struct xrds_transport *trans, struct net *net)
+void xrds_transport_listen_put(const struct xrds_transport *trans, struct net *net)
 {
-	if (trans->leave)
-		trans->leave(net);
+	if (trans->listen_put)
+		trans->listen_put(net);
 }

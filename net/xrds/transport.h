@@ -71,13 +71,13 @@ struct xrds_conn_key {
 /**
  * struct xrds_request - a peer's request that waits for the worker
  * @epoch:	of struct xrds_wire_priv
- * @classic:	in a classic version
+ * @legacy:	in a legacy version
  *
  * Transports embed it as the first member of their own structure.
  */
 struct xrds_request {
 	u8 epoch;
-	bool classic;
+	bool legacy;
 };
 
 enum {
@@ -121,8 +121,8 @@ struct xrds_quiet {
 };
 
 /**
- * struct xrds_classic - what is different toward a peer that speaks a classic
- *	version, see classic.c
+ * struct xrds_legacy - what is different toward a peer that speaks a legacy
+ *	version, see legacy.c
  * @on:		the endpoint speaks one, or the last one did; worker, while
  *		nothing can be posted; also read without a lock
  * @heard:	the last message of the peer was in one; receive path
@@ -133,7 +133,7 @@ struct xrds_quiet {
  * @confirmed:	acknowledgment that the peer's device has taken; completions
  * @ack:	what the peer has acknowledged in its request or reply; worker
  */
-struct xrds_classic {
+struct xrds_legacy {
 	bool on;
 	bool heard;
 	bool numbered;
@@ -169,7 +169,7 @@ struct xrds_classic {
  * @nr_refused:	times since then that the peer has refused a request for which
  *		another one was to come; worker
  * @crossed:	a request was refused as crossing since it came up; worker
- * @classic:	see there
+ * @legacy:	see there
  * @inc:	our incarnation; random, never 0, constant
  * @events:	bit mask of enum xrds_event; @lock
  * @ep_gen:	generation of the endpoint; events of earlier ones are
@@ -266,7 +266,7 @@ struct xrds_conn {
 	u32 retries;
 	u32 nr_refused;
 	bool crossed;
-	struct xrds_classic classic;
+	struct xrds_legacy legacy;
 	u64 inc;
 
 	/* tx */
@@ -500,7 +500,7 @@ struct xrds_rop {
 	struct list_head notice_node;
 	refcount_t ref;
 	struct xrds_rdma_sock *rs;
-	struct xrds_node *to;
+	struct xrds_rdma_peer *to;
 	struct xrds_pin *pin;
 	u64 id;
 	u64 token;
@@ -615,10 +615,10 @@ struct xrds_device_detail {
  * @leaving:	being unregistered: no connection is made any more
  * @local:	is the address one of this transport's in the namespace?
  *		Returns 0 or -EADDRNOTAVAIL. Process context.
- * @enter:	a socket is about to be bound to such an address: be ready for
+ * @listen_get:	a socket is about to be bound to such an address: be ready for
  *		requests. Process context, may sleep. Optional. Returns 0 or a
  *		negative errno.
- * @leave:	one that was, or was about to be, has gone. As @enter.
+ * @listen_put:	one that was, or was about to be, has gone. As @listen_get.
  * @dial:	start an attempt: make an endpoint, resolve the address. Later
  *		steps are announced by XRDS_EV_RESOLVED.
  *		Returns 0 or a negative errno.
@@ -646,15 +646,15 @@ struct xrds_device_detail {
  *		message. Optional. Returns 0 or a negative errno. What it makes
  *		for msg->rop is in one piece, which the core frees with the op.
  * @xmit:	post a whole message; msg->seq and msg->flags are set, but with
- *		msg->bulk it is xrds_bulk_number() that sets msg->seq: to be
+ *		msg->bulk it is xrds_txq_bulk_number() that sets msg->seq: to be
  *		called when the last of the message is about to be posted. Called
  *		with tx_lock held and conn->tx_open. Takes its own reference
  *		on the message for as long as it needs it. Returns 0; -EAGAIN
  *		when it lacks slots or credits, in which case it calls
- *		xrds_xmit_pump() once they come; any other error breaks the
+ *		xrds_tx_pump() once they come; any other error breaks the
  *		connection. Unless it answers -EAGAIN it ends msg->rop, by
  *		xrds_rop_done() exactly once, not later than in @stop. It may
- *		take the messages behind this one with it: xrds_xmit_also().
+ *		take the messages behind this one with it: xrds_tx_dequeue_small().
  * @mr_reg:	register mr->pin for the access asked for; sets mr->key.rkey and
  *		mr->offset. Process context, may sleep. Returns 0 or a negative
  *		errno. This and the next two only with XRDS_CAP_RDMA.
@@ -685,8 +685,8 @@ struct xrds_transport {
 	bool leaving;
 
 	int (*local)(struct net *net, const struct in6_addr *addr, u32 scope);
-	int (*enter)(struct net *net);
-	void (*leave)(struct net *net);
+	int (*listen_get)(struct net *net);
+	void (*listen_put)(struct net *net);
 	int (*dial)(struct xrds_conn *conn);
 	int (*advance)(struct xrds_conn *conn);
 	int (*accept)(struct xrds_conn *conn);
@@ -716,10 +716,10 @@ struct xrds_transport {
 /* conn/ */
 struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
 				 const struct xrds_conn_key *key);
-struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
-				    const struct xrds_conn_key *key,
-				    const struct xrds_transport *trans,
-				    gfp_t gfp);
+struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn, struct xrds_user *user,
+					   const struct xrds_conn_key *key,
+					   const struct xrds_transport *trans,
+					   gfp_t gfp);
 void xrds_conn_get(struct xrds_conn *conn);
 void xrds_conn_put(struct xrds_conn *conn);
 void xrds_conn_event(struct xrds_conn *conn, enum xrds_event ev);
@@ -729,29 +729,29 @@ void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
 			  enum xrds_wire_err err);
 bool xrds_conn_request(struct xrds_conn *conn, struct xrds_request *req);
 struct xrds_request *xrds_conn_take_pending(struct xrds_conn *conn);
-void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
-		     const struct xrds_wire_hello *hello);
+void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
+		   const struct xrds_wire_hello *hello);
 void xrds_conn_fill_hello(struct xrds_conn *conn,
 			  struct xrds_wire_hello *hello);
 void xrds_conn_end_transport(const struct xrds_transport *trans);
 void xrds_conn_destroy_all(struct xrds_net *xn,
 			   const struct xrds_transport *trans);
-bool xrds_conns_orphaned(const struct xrds_net *xn);
-void xrds_classic_heard(struct xrds_conn *conn);
-void xrds_classic_confirm(struct xrds_conn *conn, u64 ack);
-void xrds_classic_start(struct xrds_conn *conn, u32 gen, u64 ack);
-u64 xrds_classic_ack(const struct xrds_conn *conn);
-void xrds_xmit_pump(struct xrds_conn *conn);
-bool xrds_xmit_wanted(const struct xrds_conn *conn);
-bool xrds_xmit_waits(struct xrds_conn *conn, u32 room);
-struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room);
-u64 xrds_xmit_ack_value(struct xrds_conn *conn);
-void xrds_xmit_need_ack(struct xrds_conn *conn);
-int xrds_xmit_acked(struct xrds_conn *conn, u64 ack);
-void xrds_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
-		   struct sk_buff *skb);
-void xrds_recv_batch(struct xrds_conn *conn, bool on);
+bool xrds_conn_netns_unused(const struct xrds_net *xn);
+void xrds_legacy_heard(struct xrds_conn *conn);
+void xrds_legacy_confirm(struct xrds_conn *conn, u64 ack);
+void xrds_legacy_start(struct xrds_conn *conn, u32 gen, u64 ack);
+u64 xrds_legacy_ack(const struct xrds_conn *conn);
+void xrds_tx_pump(struct xrds_conn *conn);
+bool xrds_conn_wanted(const struct xrds_conn *conn);
+bool xrds_tx_has_small(struct xrds_conn *conn, u32 room);
+struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room);
+u64 xrds_tx_ack_value(struct xrds_conn *conn);
+void xrds_tx_need_ack(struct xrds_conn *conn);
+int xrds_tx_acked(struct xrds_conn *conn, u64 ack);
+void xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		 struct sk_buff *skb);
+void xrds_rx_batch(struct xrds_conn *conn, bool on);
 void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 		    struct sk_buff *skb);
 
@@ -772,8 +772,8 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
 						u32 scope);
 int xrds_transport_device(const struct net *net, unsigned int *nr,
 			  struct xrds_device_detail *d, const char **transport);
-int xrds_transport_enter(const struct xrds_transport *trans, struct net *net);
-void xrds_transport_leave(const struct xrds_transport *trans, struct net *net);
+int xrds_transport_listen_get(const struct xrds_transport *trans, struct net *net);
+void xrds_transport_listen_put(const struct xrds_transport *trans, struct net *net);
 
 /* loop.c */
 extern struct xrds_transport xrds_loop_transport;

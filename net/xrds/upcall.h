@@ -17,17 +17,17 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 				    const struct xrds_wire_msg *wm,
 				    struct sk_buff *skb);
 /* messages have ended; the last reference on one is dropped */
-void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
-		    enum xrds_counter fate, s32 status);
+void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
+			   enum xrds_counter fate, s32 status);
 void xrds_upcall_msg_free(struct xrds_msg *msg);
 /* is the socket at a local port congested? is there one at an address? */
 bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
 			 u32 scope, u16 port);
 bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr);
 /* a peer's port is clear, or was never refused by it */
-void xrds_dest_uncongested(struct xrds_flow *flow, bool waiting);
+void xrds_space_uncongested(struct xrds_flow *flow, bool waiting);
 /* is a message of this length to ask for an acknowledgment? */
-bool xrds_dest_ack_wanted(struct xrds_flow *flow, u32 len);
+bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len);
 /* the last reference on a flow is dropped */
 void xrds_dest_free(struct xrds_flow *flow);
 /* a peer has come back without its sockets */

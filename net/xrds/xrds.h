@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * XRDS core: what all files need of it. That is the namespace, with its tables,
- * counters and bounds, addresses, and the order of locks. Other objects, and
- * the functions that files share, are in a header for each concept:
+ * The core: the namespace with its tables, counters and bounds, addresses, and the
+ * order of locks. All files include it. A folder has headers of its own:
  *
- *   sock.h       sockets
- *   msg.h        messages, on their way out and in
- *   dest.h       destinations, their space, and the ends of streams
- *   rdma.h       pinned memory, memory regions, RDMA ops
- *   conn.h       connections: state, end, transmission, congestion
- *   transport.h  what carries messages, and its operations
- *   state.h, netlink.h, ib.h  what only the files of that name share
+ *   sock/   sock.h, dest.h   sockets; destinations, their space, ends of streams
+ *   rdma/   rdma.h           pinned memory, memory regions, RDMA ops, barriers
+ *   conn/   conn.h           connections: state, flows, transmission, congestion
+ *   diag/   diag.h           netlink, sysctls, debugfs
+ *   ib/     ib.h             the RDMA transport; no other file knows a type of RDMA
+ *   wire/   wire.h           the format
  *
- * The first six include this one, and none another of them: they know of one
- * another's objects by name only. Sections are named after files. No RDMA type
- * is known in any but ib.h.
+ * and beside this one are msg.h (messages, on their way out and in), transport.h
+ * (the seam between connections and transports) and upcall.h (the seam from
+ * connections up to sockets). A file sees the headers of its folder and of the
+ * folders below it: main, diag, sock, rdma, conn, then loop and ib; the compiler
+ * sees to that, see Kbuild. Sections of headers are named after files.
  *
  * Locks, outermost first. A lock may be taken while holding those above it,
  * never the other way round; two locks of one level are never nested.
@@ -172,7 +172,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @binds:	bound sockets by (address, port, scope)
  * @conns:	connections by struct xrds_conn_key
  * @dests:	destinations by struct xrds_dest_key
- * @nodes:	nodes that RDMA ops went to, by struct xrds_node_key
+ * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
  * @mrs:	memory regions by struct xrds_mr_key
  * @sources:	who has spoken to a socket, by struct xrds_dest_key
  * @counters:	per-CPU counters
@@ -191,8 +191,8 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @nr_rops:	RDMA ops not yet freed
  * @nr_mrs:	memory regions not yet freed
  * @gone:	woken when @nr_conns or @nr_socks falls
- * @cong_lock:	guards @cong_socks
- * @cong_socks:	sockets that are congested
+ * @cong_lock:	guards @cong_ports
+ * @cong_ports:	ports of sockets that are congested
  * @exiting:	the namespace or the module is going away
  * @used:	what there is of what is bounded
  * @dials:	attempts to connect
@@ -244,8 +244,8 @@ struct xrds_net {
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
 	wait_queue_head_t gone;
-	spinlock_t cong_lock;		/* cong_socks */
-	struct list_head cong_socks;
+	spinlock_t cong_lock;		/* cong_ports */
+	struct list_head cong_ports;
 	bool exiting;
 	atomic64_t used[XRDS_LIMITS];
 	struct xrds_rate dials;
@@ -315,7 +315,7 @@ typedef int (*xrds_counter_fn)(void *arg, const struct xrds_counter_row *row);
 int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg);
 const char *xrds_counter_name(enum xrds_counter c);
 
-/* -------------------------------------------------------------- info.c */
+/* -------------------------------------------------------------- opt_info.c */
 
 /**
  * struct xrds_dump - rows of an RDS_INFO_* dump
@@ -336,8 +336,8 @@ struct xrds_dump {
 };
 
 void *xrds_dump_row(struct xrds_dump *d);
-int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
-			 int __user *optlen);
+int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
+			     int __user *optlen);
 
 /* -------------------------------------------------------------- addr.c */
 

@@ -13,6 +13,9 @@
 
 enum {
 	HOSTILE_BUF_BYTES	= 16 << 10,
+	/* more than the largest buffer that XRDS may have */
+	HOSTILE_OVERSIZE_BYTES	= XRDS_WIRE_MAX_FRAG_BYTES + HOSTILE_BUF_BYTES,
+	HOSTILE_NR_SGES		= HOSTILE_OVERSIZE_BYTES / HOSTILE_BUF_BYTES,
 	HOSTILE_NR_SENDS	= 32,
 	HOSTILE_NR_RECVS	= 32,
 	HOSTILE_WAIT_SECONDS	= 10,
@@ -36,6 +39,8 @@ enum hostile_counter {
 	HOSTILE_C_ASKED,	/* requests of the peer */
 	HOSTILE_C_ACCEPTED,	/* of those, accepted */
 	HOSTILE_C_BEATS,	/* heartbeats that the peer has answered */
+	HOSTILE_C_BROKEN,	/* connections that ended before anything fatal */
+	HOSTILE_C_UNSURE,	/* errors that the peer may have found, or not */
 	HOSTILE_NR_COUNTERS
 };
 
@@ -64,6 +69,7 @@ struct hostile_order {
  * @hello:	a valid clear-to-send was made
  * @bundles:	it said that bundles may come
  * @bye:	a BYE was made
+ * @open:	the peer has answered a message: it takes acknowledgments
  * @port:	where data goes, 0: to random ports
  * @seq:	last sequence number used
  * @granted:	credits granted
@@ -78,6 +84,7 @@ struct hostile_gen {
 	bool hello;
 	bool bundles;
 	bool bye;
+	bool open;
 	u16 port;
 	u64 seq;
 	u32 granted;
@@ -96,6 +103,7 @@ struct hostile_link;
  * @dma:	the same for the device
  * @busy:	posted
  * @count:	what to count when it was taken, or HOSTILE_NR_COUNTERS
+ * @expect:	error that the peer must find once it was taken, or XRDS_WIRE_OK
  */
 struct hostile_buf {
 	struct ib_cqe cqe;
@@ -103,6 +111,7 @@ struct hostile_buf {
 	u64 dma;
 	bool busy;
 	enum hostile_counter count;
+	enum xrds_wire_err expect;
 };
 
 /**
@@ -114,8 +123,11 @@ struct hostile_buf {
  * @event:	last event of the connection manager but disconnection
  * @down:	it has ended
  * @credits:	granted by the peer and not used
- * @got:	number of the last message of a classic peer
+ * @got:	number of the peer's last message
  * @beats:	heartbeats that it has answered
+ * @unsure:	the peer may end it at any time, see hostile_link.c
+ * @fatal:	buffer with the error that the peer must find, or NULL
+ * @found:	the peer's device has taken it
  * @gen:	makes packets
  * @send:	for SENDs
  * @recv:	for what the peer sends
@@ -131,6 +143,9 @@ struct hostile_link {
 	atomic_t credits;
 	u64 got;
 	atomic_t beats;
+	bool unsure;
+	struct hostile_buf *fatal;
+	bool found;
 	struct hostile_gen gen;
 	struct hostile_buf send[HOSTILE_NR_SENDS];
 	struct hostile_buf recv[HOSTILE_NR_RECVS];
@@ -148,6 +163,7 @@ void hostile_fill(struct hostile_gen *gen, void *buf, u32 bytes);
 u32 hostile_gen_hello(struct hostile_gen *gen, void *buf);
 u32 hostile_gen_data(struct hostile_gen *gen, void *buf, u32 len);
 u32 hostile_gen_map(struct hostile_gen *gen, void *buf);
+u32 hostile_gen_ping(struct hostile_gen *gen, void *buf);
 u32 hostile_gen_wrong(struct hostile_gen *gen, void *buf, bool fatal,
 		      enum xrds_wire_err *err);
 u32 hostile_gen_priv(struct hostile_gen *gen, void *buf, u32 room,
@@ -162,6 +178,8 @@ bool hostile_link_wait(struct hostile_link *link,
 int hostile_link_resolve(struct hostile_link *link,
 			 const struct hostile_order *order);
 int hostile_link_setup(struct hostile_link *link);
+void hostile_link_unsure(struct hostile_link *link);
+void hostile_link_spoil(struct hostile_link *link);
 u32 hostile_link_attack(struct hostile_link *link, u32 most);
 void hostile_link_free(struct hostile_link *link);
 int hostile_dial(const struct hostile_order *order, int ver);
@@ -182,6 +200,8 @@ int hostile_beat(const struct hostile_order *order);
 int hostile_storm(const struct hostile_order *order);
 int hostile_pretend(const struct hostile_order *order);
 int hostile_cross(void);
+int hostile_refuse(bool refuse);
+int hostile_spoil(void);
 void hostile_answer_seed(u32 seed);
 int hostile_listen(void);
 void hostile_unlisten(void);

@@ -124,6 +124,17 @@ u32 hostile_gen_data(struct hostile_gen *gen, void *buf, u32 len)
 	return make(buf, &wm, len);
 }
 
+/* A message that the other end answers with one, once it sends messages */
+u32 hostile_gen_ping(struct hostile_gen *gen, void *buf)
+{
+	struct xrds_wire_msg wm = {
+		.seq	= ++gen->seq,
+		.sport	= 4000,
+	};
+
+	return make(buf, &wm, 0);
+}
+
 /* All ports are congested. */
 u32 hostile_gen_map(struct hostile_gen *gen, void *buf)
 {
@@ -437,6 +448,12 @@ static u32 spoil(struct hostile_gen *gen, u8 *buf, u32 bytes)
 
 /* -------------------------------------------------------------- verdict */
 
+/* The other end ignores acknowledgments until it sends messages itself. */
+static int judge_ack(const struct hostile_gen *gen)
+{
+	return gen->open ? XRDS_WIRE_ACK : NOT_SURE;
+}
+
 static int judge_ctl(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 		     const u8 *payload)
 {
@@ -485,7 +502,7 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 	if (wm->credit && gen->granted > MAX_CREDITS)
 		return NOT_SURE;
 	if (wm->ack >> FUTURE_SHIFT)
-		return XRDS_WIRE_ACK;
+		return judge_ack(gen);
 	if (wm->ack)
 		return NOT_SURE;
 	if (wm->kind == XRDS_KIND_CTL)
@@ -497,10 +514,11 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 	return XRDS_WIRE_OK;
 }
 
-static int judge_classic(const struct xrds_wire_msg *wm)
+static int judge_classic(const struct hostile_gen *gen,
+			 const struct xrds_wire_msg *wm)
 {
 	if (wm->ack >> FUTURE_SHIFT)
-		return XRDS_WIRE_ACK;
+		return judge_ack(gen);
 	return wm->ack >> PAST_SHIFT ? NOT_SURE : XRDS_WIRE_OK;
 }
 
@@ -542,7 +560,7 @@ static int judge(struct hostile_gen *gen, const u8 *buf, u32 bytes)
 	err = xrds_wire_hdr_decode(&wm, buf, bytes, gen->ver);
 	if (!err)
 		err = xrds ? judge_xrds(gen, &wm, payload) :
-			     judge_classic(&wm);
+			     judge_classic(gen, &wm);
 	if (err || wm.kind == XRDS_KIND_CTL || wm.kind == XRDS_KIND_ACK)
 		return err;
 	if (gen->bundles && xrds_wire_bundled(&wm, bytes - XRDS_WIRE_HDR_BYTES))

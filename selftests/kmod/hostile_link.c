@@ -2,10 +2,20 @@
 /*
  * The hostile peer's connections.
  *
- * A link comes up like any connection of RDS, says what a well-behaved peer
- * says, and then packets of which each is wrong. Most are harmless, so that one
+ * A link comes up like any connection of RDS, begins like a well-behaved peer,
+ * and then sends packets of which each is wrong. Most are harmless, so that one
  * connection carries many; the last one is fatal: then the other end must hang
- * up. It is waited for, since who is not judged has proven nothing.
+ * up. The link waits for that.
+ *
+ * The other end must find the fatal error if its device has taken the packet, so
+ * the error is counted when the SEND has completed. It is not counted where the
+ * other end may find another error, or none, and the link is "unsure":
+ * - The other end has dialled the connection. It may not know yet which version
+ *   was agreed on, or it may give up.
+ * - The link sends more than it was granted. The other end may be about to grant
+ *   more.
+ * - The other end's device finds the error, and packets are behind it.
+ * - The SEND has not completed.
  *
  * Everything waits with a bound. A link belongs to one task, or work item;
  * handlers of the connection manager and completions only note what has come.
@@ -26,7 +36,8 @@ enum {
 	AGAIN_MS	= 200,
 	OVERRUN		= 400,
 	PATIENCE_SECONDS = 3,	/* for a credit, or a buffer */
-	ECHO_HZ		= 4,	/* after this part of a second: once more */
+	GRANT_HZ	= 4,	/* after this part of a second: another error */
+	ACK_TIMEOUT	= 20,	/* 4.3 s: the other node may stand still */
 };
 
 /* --------------------------------------------------------------- events */
@@ -63,16 +74,30 @@ bool hostile_link_wait(struct hostile_link *link,
 	return READ_ONCE(link->event) == event && !READ_ONCE(link->down);
 }
 
+/* The peer may find one error, of any name. */
+void hostile_link_unsure(struct hostile_link *link)
+{
+	if (!xchg(&link->unsure, true))
+		hostile_count(HOSTILE_C_UNSURE);
+}
+
 static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct hostile_buf *buf = container_of(wc->wr_cqe, struct hostile_buf,
 					       cqe);
 	struct hostile_link *link = cq->cq_context;
 
-	if (wc->status != IB_WC_SUCCESS)
+	if (wc->status != IB_WC_SUCCESS) {
 		WRITE_ONCE(link->down, true);
-	else if (buf->count < HOSTILE_NR_COUNTERS)
-		hostile_count(buf->count);
+	} else {
+		if (buf->count < HOSTILE_NR_COUNTERS)
+			hostile_count(buf->count);
+		if (buf->expect) {
+			WRITE_ONCE(link->found, true);
+			if (!READ_ONCE(link->unsure))
+				hostile_expect(buf->expect);
+		}
+	}
 	WRITE_ONCE(buf->busy, false);
 	wake_up_all(&link->wait);
 }
@@ -93,7 +118,7 @@ static int post_recv(struct hostile_link *link, struct hostile_buf *buf)
 	return ib_post_recv(link->id->qp, &wr, NULL);
 }
 
-/* Only credits are looked at. */
+/* Only credits and numbers are looked at. */
 static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
 {
 	struct xrds_wire_hello hello;
@@ -102,6 +127,8 @@ static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
 	if (xrds_wire_hdr_decode(&wm, data, bytes, XRDS_VER_XRDS))
 		return;
 	atomic_add(wm.credit, &link->credits);
+	if (wm.seq)
+		WRITE_ONCE(link->got, wm.seq);
 	if (wm.kind == XRDS_KIND_CTL && wm.dport == XRDS_CTL_HELLO &&
 	    !xrds_wire_hello_decode(&hello, data + XRDS_WIRE_HDR_BYTES,
 				    wm.len))
@@ -202,7 +229,7 @@ int hostile_link_setup(struct hostile_link *link)
 		.qp_type	= IB_QPT_RC,
 		.cap.max_send_wr  = HOSTILE_NR_SENDS + 1,
 		.cap.max_recv_wr  = HOSTILE_NR_RECVS + 1,
-		.cap.max_send_sge = 2,
+		.cap.max_send_sge = HOSTILE_NR_SGES,
 		.cap.max_recv_sge = 1,
 	};
 	struct ib_device *dev = link->id->device;
@@ -226,6 +253,8 @@ int hostile_link_setup(struct hostile_link *link)
 	attr.send_cq = link->cq;
 	attr.recv_cq = link->cq;
 	ret = rdma_create_qp(link->id, link->pd, &attr);
+	if (!ret)
+		ret = rdma_set_ack_timeout(link->id, ACK_TIMEOUT);
 	return ret ?: setup_bufs(link);
 }
 
@@ -308,6 +337,7 @@ struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit)
 	if (!wait_event_timeout(link->wait, may_send(link, credit),
 				PATIENCE_SECONDS * HZ)) {
 		hostile_count(HOSTILE_C_STARVED);
+		hostile_link_unsure(link);
 		WRITE_ONCE(link->down, true);
 		return NULL;
 	}
@@ -317,6 +347,7 @@ struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit)
 		atomic_dec(&link->credits);
 	buf = free_buf(link);
 	buf->count = HOSTILE_NR_COUNTERS;
+	buf->expect = XRDS_WIRE_OK;
 	return buf;
 }
 
@@ -339,25 +370,19 @@ static int post_wr(struct hostile_link *link, struct hostile_buf *buf,
 int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
 		      u32 bytes)
 {
-	u32 first = min_t(u32, bytes, HOSTILE_BUF_BYTES);
-	struct ib_sge sge[2] = {
-		{
-			.addr	= buf->dma,
-			.length	= first,
-			.lkey	= link->pd->local_dma_lkey,
-		}, {
-			.addr	= link->recv[0].dma,
-			.length	= bytes - first,
-			.lkey	= link->pd->local_dma_lkey,
-		},
-	};
+	struct ib_sge sge[HOSTILE_NR_SGES];
 	struct ib_send_wr wr = {
 		.opcode		= IB_WR_SEND,
 		.sg_list	= sge,
-		.num_sge	= bytes > HOSTILE_BUF_BYTES ? 2 : 1,
 		.send_flags	= IB_SEND_SOLICITED,
 	};
 
+	do {
+		sge[wr.num_sge].addr = buf->dma;
+		sge[wr.num_sge].length = min_t(u32, bytes, HOSTILE_BUF_BYTES);
+		sge[wr.num_sge].lkey = link->pd->local_dma_lkey;
+		bytes -= sge[wr.num_sge++].length;
+	} while (bytes);
 	return post_wr(link, buf, &wr);
 }
 
@@ -369,6 +394,14 @@ static bool send_hello(struct hostile_link *link)
 		return false;
 	link->gen.hello = true;
 	return !hostile_link_send(link, buf, hostile_gen_hello(&link->gen, buf->data));
+}
+
+/* The peer must find this error in the buffer that is sent next. */
+static void expect(struct hostile_link *link, struct hostile_buf *buf,
+		   enum xrds_wire_err err)
+{
+	buf->expect = err;
+	link->fatal = buf;
 }
 
 static bool send_wrong(struct hostile_link *link, bool fatal, bool behind,
@@ -385,9 +418,27 @@ static bool send_wrong(struct hostile_link *link, bool fatal, bool behind,
 	hostile_count(HOSTILE_C_WRONG);
 	if (behind)
 		hostile_count(HOSTILE_C_BEHIND);
-	else if (!fatal)
+	else if (fatal)
+		expect(link, buf, *err);
+	else
 		buf->count = HOSTILE_C_HARMLESS;
 	return !hostile_link_send(link, buf, bytes);
+}
+
+/* Wait until the peer sends messages. From then on it looks at acknowledgments,
+ * too.
+ */
+static void ping(struct hostile_link *link)
+{
+	struct hostile_buf *buf = hostile_link_buf(link, true);
+
+	if (!buf || hostile_link_send(link, buf,
+				      hostile_gen_ping(&link->gen, buf->data)))
+		return;
+	wait_event_timeout(link->wait, READ_ONCE(link->got) ||
+			   READ_ONCE(link->down) || hostile_over(),
+			   PATIENCE_SECONDS * HZ);
+	link->gen.open = READ_ONCE(link->got);
 }
 
 /* ---------------------------------------------------------------- fatal */
@@ -420,6 +471,8 @@ static bool send_rdma(struct hostile_link *link)
 	wr->sg_list = &sge;
 	/* of no bytes needs no key, and takes a buffer */
 	wr->num_sge = wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM ? 0 : 1;
+	if (wr->opcode == IB_WR_RDMA_WRITE_WITH_IMM)
+		expect(link, buf, XRDS_WIRE_OPCODE);
 	if (wr->opcode == IB_WR_SEND_WITH_INV)
 		wr->ex.invalidate_rkey = rdma.rkey;
 	if (wr->opcode != IB_WR_ATOMIC_FETCH_AND_ADD)
@@ -439,7 +492,7 @@ static bool send_oversize(struct hostile_link *link)
 		return false;
 	hostile_count(HOSTILE_C_WRONG);
 	hostile_gen_data(&link->gen, buf->data, 1 << 20);
-	return !hostile_link_send(link, buf, 2 * HOSTILE_BUF_BYTES);
+	return !hostile_link_send(link, buf, HOSTILE_OVERSIZE_BYTES);
 }
 
 /* The first packet of a message whose second one cannot be read: it takes a
@@ -473,6 +526,7 @@ static bool send_overrun(struct hostile_link *link)
 	struct hostile_buf *buf;
 	u32 i;
 
+	hostile_link_unsure(link);
 	for (i = 0; i < OVERRUN; i++) {
 		buf = hostile_link_buf(link, false);
 		if (!buf)
@@ -486,6 +540,12 @@ static bool send_overrun(struct hostile_link *link)
 	return i;
 }
 
+static bool hung_up(struct hostile_link *link, unsigned long timeout)
+{
+	return wait_event_timeout(link->wait, READ_ONCE(link->down) ||
+				  hostile_over(), timeout);
+}
+
 static bool send_fatal(struct hostile_link *link)
 {
 	bool xrds = link->gen.ver == XRDS_VER_XRDS;
@@ -497,36 +557,57 @@ static bool send_fatal(struct hostile_link *link)
 	case 1:
 		return send_oversize(link);
 	case 2:
-		if (xrds && link->gen.hello)
-			return send_overrun(link);
+		if (xrds && link->gen.hello && send_overrun(link) &&
+		    hung_up(link, HZ / GRANT_HZ))
+			return true;
 		fallthrough;
 	default:
-		if (!send_wrong(link, true, false, &err))
-			return false;
-		hostile_expect(err);
-		return true;
+		return send_wrong(link, true, false, &err);
 	}
 }
 
-static bool hung_up(struct hostile_link *link, unsigned long timeout)
-{
-	return wait_event_timeout(link->wait, READ_ONCE(link->down) ||
-				  hostile_over(), timeout);
-}
-
-/* What the other end was not ready to judge, because the first words of both
- * sides were just being exchanged, it gets once more.
- */
+/* The completion of the SEND may come later than the disconnection. */
 static void conclude(struct hostile_link *link)
 {
-	enum xrds_wire_err err;
-
-	if (!hung_up(link, HZ / ECHO_HZ))
-		send_wrong(link, true, true, &err);
 	if (hung_up(link, HOSTILE_WAIT_SECONDS * HZ))
 		hostile_count(HOSTILE_C_CLOSED);
 	else
 		hostile_count(HOSTILE_C_SURVIVED);
+	if (!link->fatal)
+		return;
+	wait_event_timeout(link->wait, READ_ONCE(link->found) ||
+			   !READ_ONCE(link->fatal->busy),
+			   PATIENCE_SECONDS * HZ);
+	if (!READ_ONCE(link->found))
+		hostile_link_unsure(link);
+}
+
+/* More wrong packets, which the peer must not look at. A worker of the peer finds
+ * the error of a congestion update, and these could be looked at before; so could
+ * those behind an error that the peer's device finds.
+ */
+static void send_behind(struct hostile_link *link)
+{
+	u32 n = hostile_random(&link->gen, MAX_BEHIND);
+	enum xrds_wire_err err;
+
+	if (link->fatal && link->fatal->expect == XRDS_WIRE_CONG)
+		return;
+	if (!link->fatal && hostile_random(&link->gen, 4))
+		return;
+	if (!link->fatal)
+		hostile_link_unsure(link);
+	while (n-- && send_wrong(link, hostile_random(&link->gen, 2), true,
+				 &err))
+		;
+}
+
+/* The peer must not hang up before the fatal packet, unless a BYE was sent. */
+static void check_whole(const struct hostile_link *link)
+{
+	if (READ_ONCE(link->down) && !link->unsure && !link->gen.bye &&
+	    !hostile_over())
+		hostile_count(HOSTILE_C_BROKEN);
 }
 
 /* Misbehave on a link that is up, for about so many packets. Returns how many
@@ -535,7 +616,7 @@ static void conclude(struct hostile_link *link)
 u32 hostile_link_attack(struct hostile_link *link, u32 most)
 {
 	u32 n = min(hostile_random(&link->gen, MAX_HARMLESS), most), sent = 0;
-	bool xrds = link->gen.ver == XRDS_VER_XRDS, fatal;
+	bool xrds = link->gen.ver == XRDS_VER_XRDS;
 	enum xrds_wire_err err;
 
 	hostile_count(HOSTILE_C_LINKS);
@@ -544,21 +625,32 @@ u32 hostile_link_attack(struct hostile_link *link, u32 most)
 		return 0;
 	if (xrds && !link->gen.hello)
 		n = 0;
+	else if (hostile_random(&link->gen, 2))
+		ping(link);
 	while (sent < n && send_wrong(link, false, false, &err))
 		sent++;
+	check_whole(link);
 	/* one in eight just goes */
 	if (!hostile_random(&link->gen, 8) && sent)
 		return sent;
-	fatal = send_fatal(link);
-	if (!fatal)
+	if (!send_fatal(link))
 		return sent;
-	sent++;
-	n = hostile_random(&link->gen, MAX_BEHIND);
-	while (n-- && send_wrong(link, hostile_random(&link->gen, 2), true,
-				 &err))
-		sent++;
+	send_behind(link);
 	conclude(link);
-	return sent;
+	return sent + 1;
+}
+
+/* Have the peer open the connection, and close it. */
+void hostile_link_spoil(struct hostile_link *link)
+{
+	enum xrds_wire_err err;
+
+	hostile_count(HOSTILE_C_LINKS);
+	if (!send_hello(link))
+		return;
+	ping(link);
+	if (send_wrong(link, true, false, &err))
+		conclude(link);
 }
 
 /* -------------------------------------------------------------- dialling */

@@ -17,11 +17,14 @@
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
+ *   refuse	from now on all who dial are refused
+ *   answer	from now on they are not
  *   cross	from now on who dials is told that he will be dialled
+ *   spoil	from now on who dials gets a connection, which has an error at once
  *
  * All that is random follows from SEED. Several writers are several attackers.
- * Reading gives counters, and which errors the other end must have found:
- * "wire_NAME N" is the number of packets that were fatal with that name.
+ * Reading gives counters. "wire_NAME N": the other end must have found this error
+ * N times. "unsure N": it may have found N more, of any name. See hostile_link.c.
  */
 #include <linux/inet.h>
 #include <linux/module.h>
@@ -54,6 +57,8 @@ static const char * const counter_names[] = {
 	[HOSTILE_C_ASKED]	= "asked",
 	[HOSTILE_C_ACCEPTED]	= "accepted",
 	[HOSTILE_C_BEATS]	= "beats",
+	[HOSTILE_C_BROKEN]	= "broken",
+	[HOSTILE_C_UNSURE]	= "unsure",
 };
 
 static const char * const error_names[] = {
@@ -67,7 +72,7 @@ void hostile_count(enum hostile_counter c)
 	atomic64_inc(&counters[c]);
 }
 
-/* The other end must find this in a packet that was sent. */
+/* The other end must find this error. */
 void hostile_expect(enum xrds_wire_err err)
 {
 	atomic64_inc(&expected[err]);
@@ -102,8 +107,14 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_flood(order, true);
 	if (!strcmp(kind, "beat"))
 		return hostile_beat(order);
+	if (!strcmp(kind, "refuse"))
+		return hostile_refuse(true);
+	if (!strcmp(kind, "answer"))
+		return hostile_refuse(false);
 	if (!strcmp(kind, "cross"))
 		return hostile_cross();
+	if (!strcmp(kind, "spoil"))
+		return hostile_spoil();
 	return -EINVAL;
 }
 

@@ -127,7 +127,9 @@ static struct workqueue_struct *answer_wq;
 static atomic_t nr_answers = ATOMIC_INIT(0);	/* under way */
 static atomic_t answers = ATOMIC_INIT(0);	/* so far */
 static u32 answer_seed;
+static bool refusing;
 static bool crossing;
+static bool spoiling;
 
 /* Answers to come are as random as what was ordered last, and no more. */
 void hostile_answer_seed(u32 seed)
@@ -135,10 +137,24 @@ void hostile_answer_seed(u32 seed)
 	WRITE_ONCE(answer_seed, seed);
 }
 
+/* While all are refused every link is one that this side has dialled. */
+int hostile_refuse(bool refuse)
+{
+	WRITE_ONCE(refusing, refuse);
+	return 0;
+}
+
 /* Refuse each request as one that has crossed ours, and never send ours. */
 int hostile_cross(void)
 {
 	WRITE_ONCE(crossing, true);
+	return 0;
+}
+
+/* Accept each request, and break the protocol as soon as the link is up. */
+int hostile_spoil(void)
+{
+	WRITE_ONCE(spoiling, true);
 	return 0;
 }
 
@@ -158,7 +174,8 @@ static void answer(struct hostile_link *link)
 		XRDS_VER_XRDS, XRDS_VER_4_1, XRDS_VER_3_1,
 	};
 	const struct rdma_addr *route = &link->id->route.addr;
-	u32 how = hostile_random(&link->gen, 8);
+	bool spoil = READ_ONCE(spoiling);
+	u32 how = spoil ? 7 : hostile_random(&link->gen, 8);
 	struct rdma_conn_param param = {
 		.rnr_retry_count = 7,
 		.responder_resources = 4,
@@ -185,19 +202,25 @@ static void answer(struct hostile_link *link)
 	}
 	if (hostile_link_setup(link))
 		return;
-	link->gen.ver = versions[hostile_random(&link->gen, 3)];
+	link->gen.ver = spoil ? XRDS_VER_XRDS :
+				versions[hostile_random(&link->gen, 3)];
 	param.private_data = data;
 	param.private_data_len =
 		hostile_gen_priv(&link->gen, data, sizeof(data),
 				 &route->src_addr, &route->dst_addr, 0,
 				 how == 2);
+	hostile_link_unsure(link);
 	rdma_lock_handler(link->id);
 	ret = rdma_accept(link->id, &param);
 	rdma_unlock_handler(link->id);
 	if (ret)
 		return;
 	hostile_count(HOSTILE_C_ACCEPTED);
-	if (hostile_link_wait(link, RDMA_CM_EVENT_ESTABLISHED))
+	if (!hostile_link_wait(link, RDMA_CM_EVENT_ESTABLISHED))
+		return;
+	if (spoil)
+		hostile_link_spoil(link);
+	else
 		hostile_link_attack(link, U32_MAX);
 }
 
@@ -220,6 +243,8 @@ static int listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
 	hostile_count(HOSTILE_C_ASKED);
+	if (READ_ONCE(refusing))
+		return -EBUSY;
 	if (atomic_inc_return(&nr_answers) > MAX_ANSWERS)
 		goto err_count;
 	seed = atomic_inc_return(&answers);

@@ -2,21 +2,24 @@
 /*
  * Many streams that end: each is a socket that sends a few messages and ends in
  * a given way. The receiver checks that each brings its messages in order, then
- * one mark with the reason that is expected, and nothing behind it. So that a
- * mark that comes twice is seen, the sender sends a last message when all streams
- * have ended: it is behind all that the connection repeats, being a large one.
+ * one mark with the reason that is expected, and nothing behind it. Each stream has
+ * a port of its own, so a mark that comes twice is not taken for the mark of
+ * another stream, of which no message has come. The receiver reads until a last message
+ * comes, which is sent when all streams have ended: it is behind all that the
+ * connection repeats, being a large one.
  *
  *   test_ends recv LOCAL PORT STREAMS MESSAGES REASON
  *   test_ends deaf LOCAL PORT STREAMS MESSAGES
  *   test_ends send LOCAL REMOTE PORT STREAMS MESSAGES HOW
+ *   test_ends last LOCAL REMOTE PORT
  *   test_ends both LOCAL REMOTE PORT STREAMS MESSAGES HOW
  *
  * HOW is close, shutdown, abort, die, or hold: with that they stay open until
  * the process is killed. Only a stream that ends in order must bring all of its
  * messages. "recv" says "ready" at the beginning and "all ended" at the end;
- * "send" says "sent" when all streams have got that far. "deaf" is a receiver
- * that says "deaf" when it has all messages and reads no more: the streams end,
- * but it gets no mark.
+ * "send" says "sent" when all streams have got that far, and "last" sends the last
+ * message. "deaf" is a receiver that says "deaf" when it has all messages and reads
+ * no more: the streams end, but it gets no mark.
  */
 #include <poll.h>
 #include <signal.h>
@@ -32,7 +35,9 @@
 enum {
 	MAX_BYTES	= 40000,
 	LIMIT_MS	= 60000,
-	PORTS		= 65536,
+	MAX_STREAMS	= 2000,
+	FIRST_PORT	= 10000,
+	PORT_GROUPS	= 16,		/* receivers at one time */
 	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
 };
 
@@ -44,11 +49,10 @@ struct head {
 
 #define NO_STREAM	(~0u)	/* of the last message */
 
-static struct {
-	u32 stream;
-	u32 next;
-	bool open;
-} source[PORTS];
+static struct stream {
+	u32 next;	/* message */
+	bool ended;
+} all[MAX_STREAMS];
 
 static char data[MAX_BYTES];
 
@@ -58,6 +62,12 @@ static size_t bytes_of(u32 stream, u32 number)
 	u32 n = (stream * 31 + number * 7) % 11;
 
 	return sizeof(struct head) + (n < 8 ? n * 64 : n * 3600);
+}
+
+/* Where the first of the streams to a receiver comes from */
+static u16 first_source(u16 port)
+{
+	return FIRST_PORT + port % PORT_GROUPS * MAX_STREAMS;
 }
 
 /* ---------------------------------------------------------------- receive */
@@ -90,60 +100,60 @@ static ssize_t recv_one(int fd, union addr *from, int *reason)
 }
 
 /* False if it is the last of all */
-static bool message(u16 port, ssize_t len)
+static bool message(u32 number, ssize_t len)
 {
 	struct head head;
 
 	if (len < (ssize_t)sizeof(head))
-		tap_fail("port %u: %zd bytes", port, len);
+		tap_fail("stream %u: %zd bytes", number, len);
 	memcpy(&head, data, sizeof(head));
 	if (head.stream == NO_STREAM)
 		return false;
-	if (!source[port].open) {
-		source[port].open = true;
-		source[port].stream = head.stream;
-		source[port].next = 0;
-	}
 	tap_context("stream %u", head.stream);
-	check_eq(head.stream, source[port].stream);
-	check_eq(head.number, source[port].next);
+	check_eq(head.stream, number);
+	check(!all[number].ended);
+	check_eq(head.number, all[number].next);
 	check_eq(len, bytes_of(head.stream, head.number));
-	source[port].next++;
+	all[number].next++;
 	return true;
 }
 
-/* A stream of which no message came had been aborted, or lost. */
-static void mark(u16 port, u32 messages, int reason, int want)
+/* Of a stream that was aborted, or lost, messages may be missing. */
+static void mark(u32 number, u32 messages, int reason, int want)
 {
+	tap_context("mark of stream %u", number);
 	check_eq(reason, want);
-	if (want == XRDS_EOS_FINISHED) {
-		check(source[port].open);
-		check_eq(source[port].next, messages);
-	}
-	source[port].open = false;
-	source[port].next = 0;
+	check(!all[number].ended);
+	if (want == XRDS_EOS_FINISHED)
+		check_eq(all[number].next, messages);
+	all[number].ended = true;
 }
 
-static void receive(const char *local, int port, int streams, u32 messages,
+static void receive(const char *local, int port, u32 streams, u32 messages,
 		    int want)
 {
-	int fd = rds_bound_to(local, port, NULL), reason, ended = 0;
-	bool last = false;
+	int fd = rds_bound_to(local, port, NULL), reason;
+	u32 ended = 0, number;
 	union addr from;
 	ssize_t len;
 
 	printf("ready\n");
 	fflush(stdout);
-	/* a node that was lost sends no last message */
-	while (ended < streams || (want != XRDS_EOS_LOST && !last)) {
+	for (;;) {
 		len = recv_one(fd, &from, &reason);
+		number = addr_port(&from) - first_source(port);
+		if (reason < 0 && number >= streams && !message(0, len))
+			break;
+		if (number >= streams)
+			tap_fail("port %u: no stream", addr_port(&from));
 		if (reason < 0) {
-			last = !message(addr_port(&from), len);
+			check(message(number, len));
 			continue;
 		}
-		mark(addr_port(&from), messages, reason, want);
+		mark(number, messages, reason, want);
 		ended++;
 	}
+	tap_context("at the end");
 	check_eq(ended, streams);
 	printf("all ended\n");
 	fflush(stdout);
@@ -151,6 +161,8 @@ static void receive(const char *local, int port, int streams, u32 messages,
 
 struct ends {
 	int fd;
+	int port;
+	u32 streams;
 	union addr from;	/* one of the sources; all are of one node */
 };
 
@@ -159,10 +171,8 @@ static bool all_ended(void *arg)
 	struct xrds_dest_status st;
 	struct ends *e = arg;
 
-	for (int port = 0; port < PORTS; port++) {
-		if (!source[port].open)
-			continue;
-		addr_set_port(&e->from, port);
+	for (u32 number = 0; number < e->streams; number++) {
+		addr_set_port(&e->from, first_source(e->port) + number);
 		must(dest_status(e->fd, &e->from, &st));
 		if (!(st.flags & XRDS_DEST_EOS_RCVD))
 			return false;
@@ -172,7 +182,8 @@ static bool all_ended(void *arg)
 
 static void deaf(const char *local, int port, int streams, int messages)
 {
-	struct ends e = { .fd = rds_bound_to(local, port, NULL) };
+	struct ends e = { .fd = rds_bound_to(local, port, NULL),
+			  .port = port, .streams = streams };
 	int reason;
 	ssize_t len;
 
@@ -181,7 +192,7 @@ static void deaf(const char *local, int port, int streams, int messages)
 	for (int i = 0; i < streams * messages; i++) {
 		len = recv_one(e.fd, &e.from, &reason);
 		check_eq(reason, -1);
-		check(message(addr_port(&e.from), len));
+		check(message(addr_port(&e.from) - first_source(port), len));
 	}
 	must(shutdown(e.fd, SHUT_RD));
 	printf("deaf\n");
@@ -226,20 +237,22 @@ static void end(int fd, const char *how)
 static void stream(const char *local, const union addr *to, u32 number,
 		   u32 messages, const char *how)
 {
-	int fd = rds_bound_to(local, 0, NULL);
+	u16 port = first_source(addr_port(to)) + number;
+	int fd = rds_bound_to(local, port, NULL);
 
 	send_messages(fd, to, number, messages);
 	end(fd, how);
 }
 
-static void send_last(const char *local, const union addr *to)
+static void send_last(const char *local, const char *remote, int port)
 {
 	struct head head = { .stream = NO_STREAM };
-	int fd = rds_bound_to(local, 0, NULL);
+	union addr to = addr_of(remote, port);
+	int fd = rds_bound_to(local, FIRST_PORT - 1, NULL);
 
 	/* a small one would pass the large ones before it */
 	memcpy(data, &head, sizeof(head));
-	check_ret(rds_send(fd, data, MAX_BYTES, 0, to), MAX_BYTES);
+	check_ret(rds_send(fd, data, MAX_BYTES, 0, &to), MAX_BYTES);
 	close(fd);
 }
 
@@ -259,8 +272,6 @@ static void send_all(const char *local, const char *remote, int port,
 			stream(local, &to, i, messages, how);
 		must(waitpid(pid, NULL, 0));
 	}
-	if (strcmp(how, "hold"))
-		send_last(local, &to);
 	printf("sent\n");
 	fflush(stdout);
 	while (!strcmp(how, "hold"))
@@ -284,6 +295,7 @@ static void both(char **argv)
 	must(read(ready[0], &c, 1));
 	send_all(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]), atoi(argv[6]),
 		 argv[7]);
+	send_last(argv[2], argv[3], atoi(argv[4]));
 	tap_child_join(pid);
 }
 
@@ -299,9 +311,11 @@ int main(int argc, char **argv)
 	else if (argc == 8 && !strcmp(mode, "send"))
 		send_all(argv[2], argv[3], atoi(argv[4]), atoi(argv[5]),
 			 atoi(argv[6]), argv[7]);
+	else if (argc == 5 && !strcmp(mode, "last"))
+		send_last(argv[2], argv[3], atoi(argv[4]));
 	else if (argc == 8 && !strcmp(mode, "both"))
 		both(argv);
 	else
-		tap_fail("usage: test_ends recv|deaf|send|both ...");
+		tap_fail("usage: test_ends recv|deaf|send|last|both ...");
 	tap_child_exit();
 }

@@ -8,6 +8,8 @@ TIMEOUT = 120
 RDS = "/proc/sys/net/rds"
 MIN_MS = 200
 ATTEMPTS = 8
+MAX_MS = 400
+RESTS = 20
 
 
 def test_doubles(rig):
@@ -33,3 +35,28 @@ def test_doubles(rig):
 
 
 test_doubles.leaves = "messages"
+
+
+def test_rests(rig):
+    """The delay grows to the largest that is allowed, and not beyond."""
+    rig.b.run("modprobe -r xrds_ib xrds")
+    rig.a.write("/proc/sys/net/xrds/connect_timeout_ms", "200")
+    rig.a.write(f"{RDS}/reconnect_max_delay_ms", str(MAX_MS))
+    rig.a.write(f"{RDS}/reconnect_min_delay_ms", str(MAX_MS // 4))
+    before = remote.counter(rig.a, "conn_dial")
+    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 1")
+    holder.expect("holding 1")
+    remote.wait_above(rig.a, "conn_dial", before + 4)
+    begin = remote.counter(rig.a, "conn_dial")
+    passed = stopwatch()
+    # with delays that go on to double these attempts would take a day
+    remote.wait_above(rig.a, "conn_dial", begin + RESTS, 90)
+    seconds = passed()
+    dialled = remote.counter(rig.a, "conn_dial") - begin
+    rig.diag(f"{dialled} attempts in {seconds:.1f} s")
+    least = RESTS * (MAX_MS / 2 - 10) / 1000
+    rig.check(seconds >= least, f"{dialled} attempts in {seconds:.1f} s, "
+              f"not in {least:.1f} s at least")
+
+
+test_rests.leaves = "messages"

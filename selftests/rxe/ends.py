@@ -9,6 +9,7 @@ TIMEOUT = 240
 PORT = 4300
 LINGER = "/proc/sys/net/xrds/linger_ms"
 SLOW_WIRE = "netem rate 16mbit limit 10000"
+BREAK = "/sys/kernel/debug/xrds/break"
 FINISHED, LOST, ABORTED = range(3)
 
 
@@ -18,6 +19,7 @@ class _Receiver:
     def __init__(self, rig, port: int, streams: int, messages: int,
                  reason: int = FINISHED):
         self.rig = rig
+        self.port = port
         self.what = f"{port} {streams} {messages}"
         self.proc = rig.b.start(
             f"test_ends recv {rig.b.ip} {self.what} {reason}")
@@ -28,6 +30,9 @@ class _Receiver:
                 f"{self.what} {how}")
 
     def ended(self, timeout: int = 120) -> None:
+        """Nothing comes behind the marks, up to a last message."""
+        self.rig.a.run(f"test_ends last {self.rig.a.ip} {self.rig.b.ip} "
+                       f"{self.port}")
         self.proc.expect("all ended", timeout)
         self.proc.wait(10)
 
@@ -100,17 +105,19 @@ def test_cuts(rig):
 
 
 def test_unload(rig):
-    """Modules that go away right after the last close() take no mark along."""
+    """Modules that go away right after the last close() take no mark along, and
+    bring none when they come back: what has ended is not lost.
+    """
     for number in range(3):
         receiver = _Receiver(rig, PORT + number, 20, 10)
         rig.a.run(receiver.send("close") + " && modprobe -r xrds_ib xrds",
                   timeout=60)
-        receiver.ended()
         rig.a.run("modprobe xrds_ib")
+        receiver.ended()
 
 
 def test_lost(rig):
-    """A node that dies and comes back has ended all streams from it.
+    """A node that dies and comes back has ended all streams from it, once.
 
     Who reads no more is given no mark for them.
     """
@@ -125,6 +132,11 @@ def test_lost(rig):
     rig.a.reboot()
     rig.a.run("modprobe xrds_ib")
     traffic.run(rig, 100, port=PORT + 500)
+    # the same node, on another connection: nothing new
+    ups = remote.counter(rig.b, "conn_up")
+    rig.b.write(BREAK, "1")
+    traffic.run(rig, 100, port=PORT + 600, seed=2)
+    rig.check(remote.counter(rig.b, "conn_up") > ups, "nothing broke")
     receiver.ended()
     deaf.expect("all ended", 60)
     deaf.wait(10)

@@ -24,28 +24,63 @@ def outcome(out: str, name: str) -> dict[str, int]:
             (word.split("=") for word in found.group(1).split())}
 
 
-def test_peer_killed(rig):
-    """A thousand ops end with a node's death, in time and by themselves."""
-    pair = remote.Pair(rig)
-    detection = remote.detection(rig.a)
+def _released(rig, pair: remote.Pair, what: str, happens,
+              limit: float) -> dict[str, int]:
+    """What becomes of a thousand ops when this happens. All barriers that wait
+    for them are released by themselves, before so many seconds have passed.
+    """
     proc = pair.start(f"{FAULTS} outstanding", 1000)
     proc.expect("outstanding 1000 of")
-    rig.b.kill()
     begin = time.monotonic()
+    happens()
     # the program itself sees how long after the device has noticed that is
-    proc.expect("all ended", detection + 10)
+    proc.expect("^released", limit + 10)
     seconds = time.monotonic() - begin
     result = outcome(proc.wait().out, "outstanding")
-    rig.diag(f"ended after {seconds:.2f} s, detection {detection:.2f} s: "
+    rig.diag(f"{what}: released after {seconds:.2f} s, limit {limit:.2f} s: "
              f"{result}")
     rig.diag(re.search("^released .*$", proc.out, re.MULTILINE)[0])
+    rig.check(seconds < limit * rig.kernel.slow,
+              f"{what}: released after {seconds:.2f} s")
+    return result
+
+
+def _check_lost(rig, result: dict[str, int]) -> None:
     rig.check(result["dropped"] + result["other"] >= 900,
               "most had ended before")
+
+
+def test_peer_killed(rig):
+    """A thousand ops end with a node's death, in time and by themselves."""
+    # a shell that asks again and again has its own pace
+    limit = remote.detection(rig.a) + 2
+    _check_lost(rig, _released(rig, remote.Pair(rig), "killed", rig.b.kill,
+                               limit))
 
 
 # the ends of the streams
 test_peer_killed.leaves = "messages"
 test_peer_killed.reboots = True
+
+
+def test_peer_cut(rig):
+    """They end as well when the peer is cut off."""
+    limit = remote.detection(rig.a) + 2
+    pair = remote.Pair(rig)
+    _check_lost(rig, _released(rig, pair, "cut", rig.b.cut, limit))
+    rig.b.join()
+    pair.end()
+    rig.b.wait_for("test $(test_counter obj_msgs) -eq 0", 30)
+
+
+def test_device_removed(rig):
+    """And when a device is removed, at either end."""
+    for node in rig.nodes:
+        pair = remote.Pair(rig)
+        _released(rig, pair, f"{node}'s device",
+                  lambda: node.run("rdma link delete rxe0", timeout=60), 3)
+        node.run("rdma link add rxe0 type rxe netdev eth0")
+        pair.end()
 
 
 def test_flood(rig):

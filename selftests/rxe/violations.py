@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the log says of a peer that breaks the rules (see hostile)."""
+"""What follows when a peer breaks the rules (see hostile)."""
 
 import close
 import hostile
+import remote
+from xrdsvm.node import stopwatch
 
 MODULES = ("xrds_ib", "xrds_hostile")
 TIMEOUT = 240
 LEAVES = "messages"        # to the hostile node
 BURST = 10                  # net.core.message_burst
 LINE = "dropping the connection"
+RDS = "/proc/sys/net/rds"
+MIN_MS = 200
+ATTEMPTS = 8
 
 
 def _found(node) -> int:
@@ -35,3 +40,30 @@ def test_log(rig):
     found, lines = _found(rig.a) - found, _lines(rig.a) - lines
     rig.diag(f"{lines} lines of {found} violations")
     rig.check(lines <= BURST, f"{lines} lines of {found} violations")
+
+
+def test_backoff(rig):
+    """Connections that end so come back later and later, though they were up:
+    as in backoff.doubles.
+    """
+    hostile.order(rig, "spoil", 1).wait(20)
+    rig.a.write(f"{RDS}/reconnect_max_delay_ms", "60000")
+    rig.a.write(f"{RDS}/reconnect_min_delay_ms", str(MIN_MS))
+    found, before = _found(rig.a), close.counters(rig.a)
+    passed = stopwatch()
+    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 1")
+    holder.expect("holding 1")
+    remote.wait_above(rig.a, "conn_dial", before["conn_dial"] + ATTEMPTS - 1, 90)
+    seconds = passed()
+    grown, found = close.delta(rig.a, before), _found(rig.a) - found
+    dialled = grown["conn_dial"]
+    rig.diag(f"{dialled} attempts, {grown['conn_up']} connections, {found} "
+             f"violations in {seconds:.1f} s")
+    # the last attempt may go on
+    for what, count in (("connections", grown["conn_up"]),
+                        ("violations", found)):
+        rig.check(count >= dialled - 1,
+                  f"{dialled} attempts, but only {count} {what}")
+    least = 63 * MIN_MS / 2 / 1000 - 0.1
+    rig.check(seconds >= least, f"{dialled} attempts in {seconds:.1f} s, "
+              f"not in {least:.1f} s at least")

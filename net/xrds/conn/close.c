@@ -39,10 +39,6 @@
 enum {
 	/* how long unload and removal of a device wait for the peer */
 	XRDS_CLOSE_MS		= 2000,
-	/* parts of idle_ms after which the worker looks again */
-	XRDS_IDLE_LOOKS		= 4,
-	/* how often, when nobody is going to have any use for it */
-	XRDS_ORPHAN_MS		= 100,
 };
 
 /* ----------------------------------------------------------- orderly end */
@@ -62,6 +58,31 @@ static void xrds_close_tell(struct xrds_conn *conn, bool orderly)
 				  XRDS_DOWN_REASON_PEER, 0);
 }
 
+/* Make a connection without endpoint DEAD unless it is needed. Returns whether it
+ * is dead.
+ */
+static bool xrds_close_forget(struct xrds_conn *conn)
+{
+	bool dead;
+
+	/* Who queues a message does so under the lock: either we see it, or
+	 * he sees DEAD, and does not find us in the table again.
+	 */
+	spin_lock_bh(&conn->lock);
+	dead = xrds_idle_unused(conn);
+	if (dead) {
+		xrds_conn_unhash(conn);
+		trace_xrds_conn_state(conn, XRDS_ST_DEAD);
+		WRITE_ONCE(conn->state, XRDS_ST_DEAD);
+	}
+	spin_unlock_bh(&conn->lock);
+	if (!dead)
+		return false;
+	xrds_count(conn->xn, XRDS_C_CONN_COLLECTED);
+	xrds_fsm_dead(conn);
+	return true;
+}
+
 /* After everything else: what becomes of the connection. */
 static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 {
@@ -69,21 +90,21 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 
 	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
 	xrds_close_tell(conn, orderly);
-	xrds_state_stop(conn);
-	/* a classic peer does not say what it has received */
-	conn->settled = orderly && !conn->classic.on;
+	xrds_fsm_stop(conn);
+	/* a legacy peer does not say what it has received */
+	conn->settled = orderly && !conn->legacy.on;
 	if (conn->settled)
-		xrds_xmit_settle(conn);
+		xrds_tx_resume_clear_posted(conn);
 	if (why.kill) {
-		xrds_state_kill(conn);
+		xrds_fsm_kill(conn, 0);
 		return;
 	}
 	/* ops are not for later, unless nothing has happened */
 	if (why.removed || !orderly)
-		xrds_xmit_drop_ops(conn, true);
+		xrds_tx_resume_drop_ops(conn, true);
 	if (why.idle && orderly && xrds_close_forget(conn))
 		return;
-	xrds_state_down(conn, why.removed || !orderly);
+	xrds_fsm_down(conn, why.removed || !orderly);
 	/* it was not taken while we were busy */
 	if (READ_ONCE(conn->pending))
 		xrds_conn_event(conn, XRDS_EV_REQUEST);
@@ -110,7 +131,7 @@ static int xrds_close_flush(struct xrds_conn *conn)
 {
 	if (!xrds_close_acks(conn)) {
 		set_bit(0, &conn->tx_ack_due);
-		xrds_xmit_pump(conn);
+		xrds_tx_pump(conn);
 		if (!xrds_close_acks(conn))
 			return min(xrds_close_heard(conn), 0);
 	}
@@ -140,10 +161,11 @@ static bool xrds_close_acked(struct xrds_conn *conn)
 /**
  * xrds_close_check - is the end reached?
  * @conn: connection that is CLOSING or PARTING
+ * @error: not used
  *
  * Context: the connection's work.
  */
-void xrds_close_check(struct xrds_conn *conn)
+void xrds_close_check(struct xrds_conn *conn, int error)
 {
 	bool due = xrds_close_due(conn);
 	int ret;
@@ -173,60 +195,77 @@ static void xrds_close_say(struct xrds_conn *conn, enum xrds_state state,
 	conn->tx_bye = type;
 	spin_unlock_bh(&conn->tx_lock);
 	/* there is no word for it: it is the last acknowledgment that is sent */
-	conn->closing.answered |= conn->classic.on;
-	xrds_state_set(conn, state, xrds_state_deadline(ms));
-	xrds_xmit_pump(conn);
+	conn->closing.answered |= conn->legacy.on;
+	xrds_fsm_set(conn, state, xrds_conn_deadline(ms));
+	xrds_tx_pump(conn);
 }
 
-static unsigned int xrds_close_patience(const struct xrds_conn *conn)
+static unsigned int xrds_close_timeout_ms(const struct xrds_conn *conn)
 {
 	return READ_ONCE(conn->xn->connect_timeout_ms);
 }
 
-/**
- * xrds_close_for - end a connection for a reason that cannot wait long
- * @conn: connection that is UP, CLOSING or PARTING
- * @ev: the reason, XRDS_EV_DESTROY or XRDS_EV_REMOVED
- *
- * Context: the connection's work.
- */
-void xrds_close_for(struct xrds_conn *conn, enum xrds_event ev)
+/* End a connection for a reason that cannot wait long. */
+static void xrds_close_soon(struct xrds_conn *conn)
 {
-	if (ev == XRDS_EV_DESTROY)
-		conn->closing.kill = true;
-	else
-		conn->closing.removed = true;
-
 	if (conn->key.loop)
 		xrds_close_end(conn, true);
 	else if (conn->state == XRDS_ST_UP)
 		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
 			       XRDS_CLOSE_MS);
 	else
-		xrds_state_set(conn, conn->state,
-			       xrds_state_deadline(XRDS_CLOSE_MS));
+		xrds_fsm_set(conn, conn->state,
+			     xrds_conn_deadline(XRDS_CLOSE_MS));
+}
+
+/**
+ * xrds_close_leave - end a connection in order, for good
+ * @conn: connection that is UP, CLOSING or PARTING
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_leave(struct xrds_conn *conn, int error)
+{
+	conn->closing.kill = true;
+	xrds_close_soon(conn);
+}
+
+/**
+ * xrds_close_unplug - end a connection in order, as its device goes
+ * @conn: connection that is UP, CLOSING or PARTING
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_unplug(struct xrds_conn *conn, int error)
+{
+	conn->closing.removed = true;
+	xrds_close_soon(conn);
 }
 
 /**
  * xrds_close_part - the peer's BYE has come
  * @conn: connection that is UP
+ * @error: not used
  *
  * Context: the connection's work.
  */
-void xrds_close_part(struct xrds_conn *conn)
+void xrds_close_part(struct xrds_conn *conn, int error)
 {
 	conn->closing.peer = true;
 	xrds_close_say(conn, XRDS_ST_PARTING, XRDS_CTL_BYE_ACK,
-		       xrds_close_patience(conn));
+		       xrds_close_timeout_ms(conn));
 }
 
 /**
  * xrds_close_answer - the peer's BYE has come, as we are saying ours
  * @conn: connection that is CLOSING
+ * @error: not used
  *
  * Context: the connection's work.
  */
-void xrds_close_answer(struct xrds_conn *conn)
+void xrds_close_answer(struct xrds_conn *conn, int error)
 {
 	bool said;
 
@@ -237,21 +276,22 @@ void xrds_close_answer(struct xrds_conn *conn)
 	conn->tx_bye = XRDS_CTL_BYE_ACK;
 	spin_unlock_bh(&conn->tx_lock);
 	if (!said)
-		xrds_state_set(conn, XRDS_ST_PARTING, conn->deadline);
-	xrds_xmit_pump(conn);
-	xrds_close_check(conn);
+		xrds_fsm_set(conn, XRDS_ST_PARTING, conn->deadline);
+	xrds_tx_pump(conn);
+	xrds_close_check(conn, 0);
 }
 
 /**
  * xrds_close_answered - the peer's BYE_ACK has come
  * @conn: connection that is CLOSING
+ * @error: not used
  *
  * Context: the connection's work.
  */
-void xrds_close_answered(struct xrds_conn *conn)
+void xrds_close_answered(struct xrds_conn *conn, int error)
 {
 	conn->closing.answered = true;
-	xrds_close_check(conn);
+	xrds_close_check(conn, 0);
 }
 
 /**
@@ -269,19 +309,34 @@ void xrds_close_gone(struct xrds_conn *conn, int error)
 	bool more = error == -ECONNRESET && conn->closing.peer;
 
 	conn->closing.gone = true;
-	xrds_close_check(conn);
+	xrds_close_check(conn, 0);
 	if (!more && (conn->state == XRDS_ST_CLOSING ||
 		      conn->state == XRDS_ST_PARTING))
 		xrds_close_end(conn, false);
 }
 
 /**
- * xrds_close_expire - the peer has not answered in time
+ * xrds_close_overtaken - the peer has disconnected, and dials again
  * @conn: connection that is CLOSING or PARTING
+ * @error: not used
  *
  * Context: the connection's work.
  */
-void xrds_close_expire(struct xrds_conn *conn)
+void xrds_close_overtaken(struct xrds_conn *conn, int error)
+{
+	/* the peer may have taken it back */
+	if (READ_ONCE(conn->pending))
+		xrds_close_gone(conn, -ECONNRESET);
+}
+
+/**
+ * xrds_close_expire - the peer has not answered in time
+ * @conn: connection that is CLOSING or PARTING
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_close_expire(struct xrds_conn *conn, int error)
 {
 	bool orderly;
 
@@ -295,91 +350,7 @@ void xrds_close_expire(struct xrds_conn *conn)
 	xrds_close_end(conn, orderly);
 }
 
-/**
- * xrds_close_xmit - say what is to be said at the end
- * @conn: connection with @tx_closing
- *
- * Context: the pump, tx_lock held.
- * Return: 0, or what the transport's xmit_ctl() returned.
- */
-int xrds_close_xmit(struct xrds_conn *conn)
-{
-	int ret;
-
-	lockdep_assert_held(&conn->tx_lock);
-
-	if (!conn->tx_bye)
-		return 0;
-	ret = conn->trans->xmit_ctl(conn, conn->tx_bye, NULL, 0);
-	if (ret)
-		return ret;
-	conn->tx_bye = 0;
-	/* the worker may wait for that alone */
-	xrds_conn_event(conn, XRDS_EV_IDLE);
-	return 0;
-}
-
 /* ------------------------------------------------------------------ idle */
-
-/* Nothing to deliver, nobody who waits, nothing that is coming */
-static bool xrds_close_unused(struct xrds_conn *conn)
-{
-	lockdep_assert_held(&conn->lock);
-
-	return !xrds_xmit_wanted(conn) && list_empty(&conn->cong_waiters) &&
-	       !conn->pending;
-}
-
-/* Is there no socket left in the namespace, not even one that lingers? What is
- * queued then is the kernel's own, and must not keep the namespace alive.
- */
-static bool xrds_close_ownerless(const struct xrds_conn *conn)
-{
-	return xrds_conns_orphaned(conn->xn) &&
-	       !atomic_read(&conn->xn->nr_socks);
-}
-
-static bool xrds_close_quiet(struct xrds_conn *conn)
-{
-	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
-
-	if (xrds_conns_orphaned(conn->xn))
-		return true;
-	return ms && time_after_eq(jiffies, conn->quiet.since +
-					    msecs_to_jiffies(ms));
-}
-
-/* It was never up, and not for want of an attempt: who has asked for it is
- * gone, and must leave nothing behind.
- */
-static bool xrds_close_stranger(const struct xrds_conn *conn)
-{
-	return conn->state == XRDS_ST_DOWN && conn->ep_gen > 1 &&
-	       !conn->peer_inc && !conn->classic.heard && !conn->key.loop;
-}
-
-/**
- * xrds_close_look_at - when to look whether a connection is idle
- * @conn: connection
- *
- * Context: the connection's work.
- * Return: jiffies, 0: never.
- */
-unsigned long xrds_close_look_at(const struct xrds_conn *conn)
-{
-	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
-	unsigned long now = jiffies, soon, due;
-
-	if (xrds_conns_orphaned(conn->xn) || xrds_close_stranger(conn))
-		return xrds_state_deadline(XRDS_ORPHAN_MS);
-	if (!ms)
-		return 0;
-	due = conn->quiet.since + msecs_to_jiffies(ms);
-	soon = now + msecs_to_jiffies(ms / XRDS_IDLE_LOOKS) + 1;
-	if (time_after(due, now) && time_before(due, soon))
-		soon = due;
-	return soon ?: 1;
-}
 
 /**
  * xrds_close_collect - end a connection if it is idle
@@ -392,11 +363,11 @@ bool xrds_close_collect(struct xrds_conn *conn)
 {
 	u64 tx_seq = READ_ONCE(conn->tx_seq);
 	u64 rx_next = READ_ONCE(conn->rx_next);
-	bool ownerless = xrds_close_ownerless(conn);
+	bool ownerless = xrds_idle_no_socks(conn);
 	bool unused;
 
 	/* it would dial again at once, if there is somebody to dial to */
-	if (conn->classic.on && !ownerless)
+	if (conn->legacy.on && !ownerless)
 		return false;
 	if (conn->quiet.tx_seq != tx_seq || conn->quiet.rx_next != rx_next) {
 		conn->quiet.tx_seq = tx_seq;
@@ -404,10 +375,10 @@ bool xrds_close_collect(struct xrds_conn *conn)
 		conn->quiet.since = jiffies;
 	}
 	spin_lock_bh(&conn->lock);
-	unused = xrds_close_unused(conn);
+	unused = xrds_idle_unused(conn);
 	spin_unlock_bh(&conn->lock);
 	if (!ownerless &&
-	    (!unused || !xrds_close_quiet(conn) || xrds_cong_told(conn)))
+	    (!unused || !xrds_idle_timed_out(conn) || xrds_cong_told(conn)))
 		return false;
 
 	conn->closing.idle = true;
@@ -416,53 +387,24 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	else
 		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
 			       ownerless ? XRDS_CLOSE_MS :
-					   xrds_close_patience(conn));
+					   xrds_close_timeout_ms(conn));
 	return true;
 }
 
 /**
- * xrds_close_forget - make a connection DEAD unless somebody needs it
- * @conn: connection without endpoint
- *
- * Context: the connection's work.
- * Return: whether it is dead.
- */
-bool xrds_close_forget(struct xrds_conn *conn)
-{
-	bool dead;
-
-	/* Who queues a message does so under the lock: either we see it, or
-	 * he sees DEAD, and does not find us in the table again.
-	 */
-	spin_lock_bh(&conn->lock);
-	dead = xrds_close_unused(conn);
-	if (dead) {
-		xrds_conn_unhash(conn);
-		trace_xrds_conn_state(conn, XRDS_ST_DEAD);
-		WRITE_ONCE(conn->state, XRDS_ST_DEAD);
-	}
-	spin_unlock_bh(&conn->lock);
-	if (!dead)
-		return false;
-	xrds_count(conn->xn, XRDS_C_CONN_COLLECTED);
-	xrds_state_bury(conn);
-	return true;
-}
-
-/**
- * xrds_close_rest - a connection is down, and nobody wants it
+ * xrds_close_go_idle - a connection is down, and nobody wants it
  * @conn: connection that is DOWN
  *
  * Context: the connection's work.
  */
-void xrds_close_rest(struct xrds_conn *conn)
+void xrds_close_go_idle(struct xrds_conn *conn)
 {
-	bool known = conn->peer_inc || conn->classic.heard;
+	bool known = conn->peer_inc || conn->legacy.heard;
 	bool free = conn->settled || conn->key.loop || !known ||
 		    !xrds_bind_used(conn->xn, &conn->key.laddr);
 
-	if (free && (xrds_close_stranger(conn) || xrds_close_quiet(conn)) &&
+	if (free && (xrds_idle_never_up(conn) || xrds_idle_timed_out(conn)) &&
 	    xrds_close_forget(conn))
 		return;
-	xrds_state_set(conn, XRDS_ST_DOWN, xrds_close_look_at(conn));
+	xrds_fsm_set(conn, XRDS_ST_DOWN, xrds_idle_check_at(conn));
 }

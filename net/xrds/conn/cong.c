@@ -52,7 +52,7 @@ bool xrds_cong_blocked(struct xrds_conn *conn, u16 port)
 	 * next message, and struck out before it wakes anybody
 	 */
 	if (conn->key.loop)
-		return !list_empty(&conn->xn->cong_socks) &&
+		return !list_empty(&conn->xn->cong_ports) &&
 		       xrds_bind_congested(conn->xn, &conn->key.faddr,
 					    conn->key.scope, port);
 	return !xa_empty(&conn->cong) && xa_load(&conn->cong, port);
@@ -140,7 +140,7 @@ static void xrds_cong_wake(struct xrds_conn *conn, bool all)
 	/* their references are dropped without the lock: one by one */
 	while (!list_empty(&woken)) {
 		flow = list_first_entry(&woken, struct xrds_flow, cong_node);
-		xrds_dest_uncongested(flow, true);
+		xrds_space_uncongested(flow, true);
 		spin_unlock_bh(&conn->lock);
 		xrds_flow_put(flow);
 		spin_lock_bh(&conn->lock);
@@ -161,7 +161,7 @@ static void xrds_cong_mark(struct xrds_conn *conn, u16 port)
 			goto out;
 	if (conn->cong_full)
 		goto out;
-	if (conn->cong_nr < XRDS_CONG_PENDING && !conn->classic.on) {
+	if (conn->cong_nr < XRDS_CONG_PENDING && !conn->legacy.on) {
 		conn->cong_ports[conn->cong_nr++] = port;
 	} else {
 		conn->cong_nr = 0;
@@ -185,23 +185,24 @@ static void xrds_cong_wake_local(struct xrds_conn *conn)
 
 /**
  * xrds_cong_local - a socket has become congested, or is so no longer
- * @xs: socket
- * @congested: which; a hint only, xs->congested is what counts
+ * @port: its port
+ * @congested: which; a hint only, port->congested is what counts
  *
  * Context: any, without L3, L4, L5.
  */
-void xrds_cong_local(struct xrds_sock *xs, bool congested)
+void xrds_cong_local(struct xrds_port *port, bool congested)
 {
-	struct xrds_net *xn = xs->xn;
+	const struct xrds_bind_key *bind = port->bind;
+	struct xrds_net *xn = port->xn;
 	struct xrds_conn *conn;
 
-	trace_xrds_cong_local(&xs->bind.addr, xs->bind.port, congested);
+	trace_xrds_cong_local(&bind->addr, bind->port, congested);
 	/* calls may overtake each other: the last one sees the last state */
 	spin_lock_bh(&xn->cong_lock);
-	if (!READ_ONCE(xs->congested))
-		list_del_init(&xs->cong_node);
-	else if (list_empty(&xs->cong_node))
-		list_add_tail(&xs->cong_node, &xn->cong_socks);
+	if (!READ_ONCE(port->congested))
+		list_del_init(&port->node);
+	else if (list_empty(&port->node))
+		list_add_tail(&port->node, &xn->cong_ports);
 	spin_unlock_bh(&xn->cong_lock);
 
 	rcu_read_lock();
@@ -209,12 +210,12 @@ void xrds_cong_local(struct xrds_sock *xs, bool congested)
 		const struct in6_addr *local = conn->key.loop ?
 			&conn->key.faddr : &conn->key.laddr;
 
-		if (conn->key.scope != xs->bind.scope ||
-		    !ipv6_addr_equal(local, &xs->bind.addr))
+		if (conn->key.scope != bind->scope ||
+		    !ipv6_addr_equal(local, &bind->addr))
 			continue;
 		if (!conn->key.loop) {
 			xrds_count(xn, XRDS_C_CONG_UPDATE_QUEUED);
-			xrds_cong_mark(conn, xs->bind.port);
+			xrds_cong_mark(conn, bind->port);
 			if (READ_ONCE(conn->state) == XRDS_ST_UP)
 				xrds_conn_event(conn, XRDS_EV_WANT);
 		} else if (!congested) {
@@ -292,40 +293,40 @@ static struct xrds_msg *xrds_cong_full_alloc(struct xrds_net *xn)
 static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	u8 *buf = page_address(msg->bv[0].bv_page);
-	bool classic = conn->classic.on;
+	bool legacy = conn->legacy.on;
 	struct xrds_net *xn = conn->xn;
-	struct xrds_sock *xs;
+	struct xrds_port *port;
 	unsigned int n = 0;
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	msg->flags = classic ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
+	msg->flags = legacy ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
 
 	spin_lock_bh(&xn->cong_lock);
-	list_for_each_entry(xs, &xn->cong_socks, cong_node)
-		if (ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr) &&
-		    xs->bind.scope == conn->key.scope)
+	list_for_each_entry(port, &xn->cong_ports, node)
+		if (ipv6_addr_equal(&port->bind->addr, &conn->key.laddr) &&
+		    port->bind->scope == conn->key.scope)
 			n++;
-	msg->dport = classic || n > XRDS_WIRE_CONG_MAX_ENTRIES ?
+	msg->dport = legacy || n > XRDS_WIRE_CONG_MAX_ENTRIES ?
 		     XRDS_CTL_CONG_MAP : XRDS_CTL_CONG;
 	if (msg->dport == XRDS_CTL_CONG)
 		xrds_wire_cong_begin(buf, 1, n);
 	n = 0;
-	list_for_each_entry(xs, &xn->cong_socks, cong_node) {
-		if (!ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr) ||
-		    xs->bind.scope != conn->key.scope)
+	list_for_each_entry(port, &xn->cong_ports, node) {
+		if (!ipv6_addr_equal(&port->bind->addr, &conn->key.laddr) ||
+		    port->bind->scope != conn->key.scope)
 			continue;
 		if (msg->dport == XRDS_CTL_CONG)
-			xrds_wire_cong_put(buf, n++, xs->bind.port, 1);
+			xrds_wire_cong_put(buf, n++, port->bind->port, 1);
 		else
-			xrds_wire_map_set(buf, xs->bind.port);
+			xrds_wire_map_set(buf, port->bind->port);
 	}
 	spin_unlock_bh(&xn->cong_lock);
 
 	msg->len = msg->dport == XRDS_CTL_CONG ? xrds_wire_cong_bytes(n) :
 						 XRDS_WIRE_CONG_MAP_BYTES;
 	msg->bv[0].bv_len = msg->len;
-	if (classic)
+	if (legacy)
 		msg->dport = 0;
 }
 
@@ -339,18 +340,19 @@ static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 bool xrds_cong_told(struct xrds_conn *conn)
 {
 	struct xrds_net *xn = conn->xn;
-	struct xrds_sock *xs;
+	struct xrds_port *port;
 	bool told = false;
 
 	spin_lock_bh(&xn->cong_lock);
-	list_for_each_entry(xs, &xn->cong_socks, cong_node)
-		told |= ipv6_addr_equal(&xs->bind.addr, &conn->key.laddr) &&
-			xs->bind.scope == conn->key.scope;
+	list_for_each_entry(port, &xn->cong_ports, node)
+		told |= ipv6_addr_equal(&port->bind->addr, &conn->key.laddr) &&
+			port->bind->scope == conn->key.scope;
 	spin_unlock_bh(&xn->cong_lock);
 	return told;
 }
 
-static void xrds_cong_send_full(struct xrds_conn *conn)
+/* Returns whether a message with all our congested ports is to be sent. */
+static bool xrds_cong_send_full(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg, *old;
 	bool due;
@@ -359,13 +361,13 @@ static void xrds_cong_send_full(struct xrds_conn *conn)
 	due = conn->cong_full && conn->state == XRDS_ST_UP;
 	spin_unlock_bh(&conn->lock);
 	if (!due)
-		return;
+		return false;
 
 	msg = xrds_cong_full_alloc(conn->xn);
 	if (!msg) {
 		/* the peer must not go without: start over with a new one */
 		xrds_conn_ep_event(conn, conn->ep_gen, XRDS_EV_ERROR, -ENOMEM);
-		return;
+		return false;
 	}
 	spin_lock_bh(&conn->tx_lock);
 	/* From here on changes are marked again. They need tx_lock to be sent,
@@ -380,7 +382,7 @@ static void xrds_cong_send_full(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->tx_lock);
 	if (old)
 		xrds_msg_put(old);
-	xrds_xmit_pump(conn);
+	return true;
 }
 
 /**
@@ -395,7 +397,7 @@ void xrds_cong_open(struct xrds_conn *conn)
 	bool any;
 
 	spin_lock_bh(&xn->cong_lock);
-	any = !list_empty(&xn->cong_socks);
+	any = !list_empty(&xn->cong_ports);
 	spin_unlock_bh(&xn->cong_lock);
 	if (!any || conn->key.loop)
 		return;
@@ -515,8 +517,9 @@ static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb)
  * for more of them, and sees in between whether the connection is to end.
  *
  * Context: the connection's work.
+ * Return: whether there is something to post.
  */
-void xrds_cong_work(struct xrds_conn *conn)
+bool xrds_cong_work(struct xrds_conn *conn)
 {
 	int batch = XRDS_CONG_BATCH;
 	bool changed = false;
@@ -538,5 +541,5 @@ void xrds_cong_work(struct xrds_conn *conn)
 		xrds_cong_wake(conn, false);
 	if (!skb_queue_empty(&conn->cong_rx))
 		xrds_conn_event(conn, XRDS_EV_WANT);
-	xrds_cong_send_full(conn);
+	return xrds_cong_send_full(conn);
 }

@@ -26,11 +26,11 @@
 #include "transport.h"
 #include "xrds.h"
 
-/* how long unload waits for closed sockets' messages to be taken */
-enum { XRDS_CONN_FLUSH_MS = 2000 };
-
 /* works of connections, and those of sockets that hand them something */
 struct workqueue_struct *xrds_conn_wq;
+
+/* of the files above this one */
+static struct xrds_conn_works xrds_conn_works;
 
 static const struct rhashtable_params xrds_conn_params = {
 	.key_len	= sizeof(struct xrds_conn_key),
@@ -84,15 +84,6 @@ void xrds_conn_put(struct xrds_conn *conn)
 }
 EXPORT_SYMBOL_GPL(xrds_conn_put);
 
-static void xrds_conn_push(struct work_struct *work)
-{
-	struct xrds_conn *conn = container_of(to_delayed_work(work),
-					      struct xrds_conn, push_work);
-
-	xrds_xmit_pump(conn);
-	xrds_conn_put(conn);
-}
-
 static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 					 struct xrds_user *user,
 					 const struct xrds_conn_key *key,
@@ -118,9 +109,9 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	/* the table's reference and the caller's */
 	refcount_set(&conn->ref, 2);
 	INIT_LIST_HEAD(&conn->list);
-	INIT_DELAYED_WORK(&conn->work, xrds_state_work);
-	INIT_DELAYED_WORK(&conn->ack_work, xrds_recv_ack_work);
-	INIT_DELAYED_WORK(&conn->push_work, xrds_conn_push);
+	INIT_DELAYED_WORK(&conn->work, xrds_conn_works.state);
+	INIT_DELAYED_WORK(&conn->ack_work, xrds_conn_works.ack);
+	INIT_DELAYED_WORK(&conn->push_work, xrds_conn_works.push);
 	spin_lock_init(&conn->tx_lock);
 	spin_lock_init(&conn->lock);
 	INIT_LIST_HEAD(&conn->sendq);
@@ -172,7 +163,7 @@ struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
 EXPORT_SYMBOL_GPL(xrds_conn_find);
 
 /**
- * xrds_conn_get_for - find or make a connection
+ * xrds_conn_find_or_create - find or make a connection
  * @xn: namespace
  * @user: on whose account a new one is; NULL: the peer wants it
  * @key: which
@@ -184,10 +175,10 @@ EXPORT_SYMBOL_GPL(xrds_conn_find);
  * there are too many, -ENETDOWN when the namespace or the transport is going
  * away.
  */
-struct xrds_conn *xrds_conn_get_for(struct xrds_net *xn, struct xrds_user *user,
-				    const struct xrds_conn_key *key,
-				    const struct xrds_transport *trans,
-				    gfp_t gfp)
+struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn, struct xrds_user *user,
+					   const struct xrds_conn_key *key,
+					   const struct xrds_transport *trans,
+					   gfp_t gfp)
 {
 	struct xrds_conn *conn, *old;
 
@@ -225,7 +216,7 @@ out:
 	xrds_conn_put(conn);
 	return old;
 }
-EXPORT_SYMBOL_GPL(xrds_conn_get_for);
+EXPORT_SYMBOL_GPL(xrds_conn_find_or_create);
 
 /**
  * xrds_conn_unhash - take a connection out of the table
@@ -390,7 +381,7 @@ void xrds_conn_push_later(struct xrds_conn *conn)
  * @conn: connection
  * @hello: result; the transport adds what is its own
  *
- * The peer's own may be coming in at this moment, see xrds_conn_hello().
+ * The peer's own may be coming in at this moment, see xrds_rx_hello().
  *
  * Context: the connection's work.
  */
@@ -405,45 +396,13 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	/* what one peer has sent must not be acknowledged to another */
 	spin_lock_bh(&conn->lock);
 	hello->peer_inc = conn->peer_inc;
-	/* numbers of a classic peer are nobody's */
+	/* numbers of a legacy peer are nobody's */
 	hello->ack = conn->peer_inc ? conn->rx_next - 1 : 0;
 	spin_unlock_bh(&conn->lock);
 	hello->age_ms = min_t(u64, jiffies_to_msecs(jiffies - conn->xn->born),
 			      U32_MAX);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_fill_hello);
-
-/**
- * xrds_conn_hello - the peer's clear-to-send has come
- * @conn: connection
- * @gen: see xrds_conn_ep_event()
- * @hello: its content, valid
- *
- * What concerns receiving takes effect at once, as data may follow before the
- * worker looks: a peer with another incarnation starts from one again.
- *
- * Context: the receive path.
- */
-void xrds_conn_hello(struct xrds_conn *conn, u32 gen,
-		     const struct xrds_wire_hello *hello)
-{
-	if (conn->peer_inc != hello->inc) {
-		if (conn->peer_inc)
-			WRITE_ONCE(conn->reborn,
-				   xrds_xmit_peer_reborn(conn, hello));
-		spin_lock_bh(&conn->lock);
-		conn->peer_inc = hello->inc;
-		WRITE_ONCE(conn->rx_next, 1);
-		spin_unlock_bh(&conn->lock);
-	}
-	conn->classic.heard = false;
-	conn->rx_stopped = false;
-	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);
-	conn->hello = *hello;
-	/* the lock inside makes conn->hello visible before the event */
-	xrds_conn_ep_event(conn, gen, XRDS_EV_CTS, 0);
-}
-EXPORT_SYMBOL_GPL(xrds_conn_hello);
 
 /**
  * xrds_conn_arm - queue the work for the state's deadline
@@ -469,23 +428,7 @@ void xrds_conn_arm(struct xrds_conn *conn)
 /* ----------------------------------------------------------------- idle */
 
 /**
- * xrds_conn_look_idle - have every connection look whether it is idle
- * @xn: namespace
- *
- * Context: process.
- */
-void xrds_conn_look_idle(struct xrds_net *xn)
-{
-	struct xrds_conn *conn;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list)
-		xrds_conn_event(conn, XRDS_EV_IDLE);
-	rcu_read_unlock();
-}
-
-/**
- * xrds_conns_orphaned - has nobody any use for a namespace's connections?
+ * xrds_conn_netns_unused - has nobody any use for a namespace's connections?
  * @xn: namespace
  *
  * Connections of a transport may hold a reference on their namespace, so one
@@ -495,151 +438,13 @@ void xrds_conn_look_idle(struct xrds_net *xn)
  * Context: any.
  * Return: whether it is so.
  */
-bool xrds_conns_orphaned(const struct xrds_net *xn)
+bool xrds_conn_netns_unused(const struct xrds_net *xn)
 {
 	return !net_eq(xn->net, &init_net) && list_empty_careful(&xn->socks);
 }
-EXPORT_SYMBOL_GPL(xrds_conns_orphaned);
-
-/**
- * xrds_conn_break_all - have every connection fail, for tests
- * @xn: namespace
- *
- * Context: process.
- */
-void xrds_conn_break_all(struct xrds_net *xn)
-{
-	struct xrds_conn *conn;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list)
-		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
-				   XRDS_EV_ERROR, -ECONNRESET);
-	rcu_read_unlock();
-}
+EXPORT_SYMBOL_GPL(xrds_conn_netns_unused);
 
 /* ------------------------------------------------------------ namespace */
-
-/* Can a connection deliver what is queued? It is up, or about to be, and has not
- * failed yet. One that ends in order comes up again if something is queued.
- */
-static bool xrds_conn_promising(const struct xrds_conn *conn)
-{
-	switch (READ_ONCE(conn->state)) {
-	case XRDS_ST_UP:
-		return true;
-	case XRDS_ST_DOWN:
-	case XRDS_ST_RESOLVING:
-	case XRDS_ST_CONNECTING:
-	case XRDS_ST_WAIT_CTS:
-	case XRDS_ST_CLOSING:
-	case XRDS_ST_PARTING:
-		return !READ_ONCE(conn->failed);
-	default:
-		return false;
-	}
-}
-
-/* Has no connection of this transport messages that it may deliver? */
-static bool xrds_conns_flushed(struct xrds_net *xn,
-			       const struct xrds_transport *trans)
-{
-	struct xrds_conn *conn;
-	bool flushed = true;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
-		if ((trans && conn->trans != trans) ||
-		    !xrds_conn_promising(conn))
-			continue;
-		spin_lock_bh(&conn->lock);
-		flushed = !xrds_xmit_wanted(conn);
-		spin_unlock_bh(&conn->lock);
-		if (!flushed)
-			break;
-	}
-	rcu_read_unlock();
-	return flushed;
-}
-
-/**
- * xrds_conns_gone - have all connections ended?
- * @xn: namespace
- * @trans: only those of this transport; NULL: all
- *
- * Context: process.
- * Return: whether they have.
- */
-bool xrds_conns_gone(struct xrds_net *xn, const struct xrds_transport *trans)
-{
-	struct xrds_conn *conn;
-	bool gone = true;
-
-	spin_lock_bh(&xn->lock);
-	list_for_each_entry(conn, &xn->conn_list, list) {
-		if (!trans || conn->trans == trans) {
-			gone = false;
-			break;
-		}
-	}
-	spin_unlock_bh(&xn->lock);
-	return gone;
-}
-
-/**
- * xrds_conn_destroy_all - end all connections of a namespace
- * @xn: namespace
- * @trans: only those of this transport, which finds no new ones any more;
- *	NULL: all, and xn->exiting is set
- *
- * What closed sockets have left goes out first where the peer takes it, and
- * then the connection ends in order, both for a bounded time.
- *
- * Context: process, may sleep.
- */
-void xrds_conn_destroy_all(struct xrds_net *xn,
-			   const struct xrds_transport *trans)
-{
-	long left = msecs_to_jiffies(XRDS_CONN_FLUSH_MS);
-	struct xrds_conn *conn;
-	int i;
-
-	/* who makes a connection meanwhile has seen that he must not, or what
-	 * he has made is on the list
-	 */
-	spin_lock_bh(&xn->lock);
-	spin_unlock_bh(&xn->lock);
-
-	/* The queue is that of all namespaces, and works there may take their
-	 * time: who has had no memory for a new namespace waits for none. Its
-	 * own works have a reference on a connection or a socket, and what
-	 * counts these down does so when a grace period is over.
-	 */
-	if (!atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks))
-		return;
-
-	/* first the messages, then the ends of streams that they make due */
-	for (i = 0; i < 2; i++) {
-		left = wait_event_timeout(xn->gone,
-					  xrds_conns_flushed(xn, trans), left);
-		flush_workqueue(xrds_conn_wq);
-	}
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
-		if (!trans || conn->trans == trans)
-			xrds_conn_event(conn, XRDS_EV_DESTROY);
-	}
-	rcu_read_unlock();
-
-	/* each worker's waits are bounded, so is this */
-	wait_event(xn->gone, xrds_conns_gone(xn, trans));
-	/* Their workers may still be in the last lines, and those that queue
-	 * the ends of streams may have met a connection before it was dead.
-	 */
-	flush_workqueue(xrds_conn_wq);
-}
-EXPORT_SYMBOL_GPL(xrds_conn_destroy_all);
 
 /**
  * xrds_conn_net_init - make a namespace's connection table
@@ -655,34 +460,15 @@ int xrds_conn_net_init(struct xrds_net *xn)
 }
 
 /**
- * xrds_conn_net_exit - end all connections and free the table
- * @xn: namespace without open sockets
- *
- * Context: process, may sleep.
- */
-void xrds_conn_net_exit(struct xrds_net *xn)
-{
-	spin_lock_bh(&xn->lock);
-	xn->exiting = true;
-	spin_unlock_bh(&xn->lock);
-
-	xrds_conn_destroy_all(xn, NULL);
-	/* messages are gone, so closed sockets go, and with them the rest */
-	wait_event(xn->gone,
-		   !atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks));
-	/* who brought these to zero may not have finished waking us */
-	rcu_barrier();
-	rhashtable_destroy(&xn->conns);
-}
-
-/**
  * xrds_conn_init - module init
+ * @works: the works of a connection
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
-int xrds_conn_init(void)
+int xrds_conn_init(const struct xrds_conn_works *works)
 {
+	xrds_conn_works = *works;
 	/* not for reclaim: rdma_cm flushes work queues that are not either */
 	xrds_conn_wq = alloc_workqueue("xrds", WQ_UNBOUND, 0);
 	return xrds_conn_wq ? 0 : -ENOMEM;
@@ -698,38 +484,30 @@ void xrds_conn_exit(void)
 	destroy_workqueue(xrds_conn_wq);
 }
 
-/* A namespace with connections of a transport, with a reference: others come and
- * go while these are waited for. One that is going ends its own.
+/**
+ * xrds_conn_wanted - does a connection have messages to deliver?
+ * @conn: connection
+ *
+ * Context: any, conn->lock held.
+ * Return: whether it has.
  */
-static struct net *xrds_conn_net_of(const struct xrds_transport *trans)
+bool xrds_conn_wanted(const struct xrds_conn *conn)
 {
-	struct net *net, *found = NULL;
+	lockdep_assert_held(&conn->lock);
 
-	down_read(&net_rwsem);
-	for_each_net(net) {
-		if (xrds_conns_gone(xrds_net(net), trans))
-			continue;
-		found = maybe_get_net(net);
-		if (found)
-			break;
-	}
-	up_read(&net_rwsem);
-	return found;
+	return !list_empty(&conn->sendq) || !list_empty(&conn->bulkq) ||
+	       !list_empty(&conn->inflight);
 }
 
 /**
- * xrds_conn_end_transport - end the connections of a transport
- * @trans: transport that was unregistered
+ * xrds_conn_deadline - a deadline for xrds_fsm_set()
+ * @ms: in so many milliseconds
  *
- * Context: process, may sleep; the module is on its way out.
+ * Context: any.
+ * Return: jiffies, not 0.
  */
-void xrds_conn_end_transport(const struct xrds_transport *trans)
+unsigned long xrds_conn_deadline(unsigned int ms)
 {
-	struct net *net;
-
-	while ((net = xrds_conn_net_of(trans))) {
-		xrds_conn_destroy_all(xrds_net(net), trans);
-		put_net(net);
-	}
+	/* 0 means none */
+	return (jiffies + msecs_to_jiffies(ms)) ?: 1;
 }
-EXPORT_SYMBOL_GPL(xrds_conn_end_transport);

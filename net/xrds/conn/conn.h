@@ -15,6 +15,10 @@
 #ifndef _XRDS_CONN_H
 #define _XRDS_CONN_H
 
+#if XRDS_LEVEL < 2
+#error "for conn/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/list.h>
 #include <linux/workqueue.h>
 
@@ -25,15 +29,29 @@
 /* -------------------------------------------------------------- conn.c */
 
 extern struct workqueue_struct *xrds_conn_wq;
-int xrds_conn_init(void);
+
+/**
+ * struct xrds_conn_works - what the works of a connection do
+ * @state:	acts on events
+ * @ack:	sends an acknowledgment that found no data to ride on
+ * @push:	posts what a sendmmsg() has left behind
+ */
+struct xrds_conn_works {
+	work_func_t state;
+	work_func_t ack;
+	work_func_t push;
+};
+
+int xrds_conn_init(const struct xrds_conn_works *works);
 void xrds_conn_exit(void);
 int xrds_conn_net_init(struct xrds_net *xn);
 void xrds_conn_net_exit(struct xrds_net *xn);
 void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
 void xrds_conn_push_later(struct xrds_conn *conn);
-bool xrds_conns_gone(struct xrds_net *xn, const struct xrds_transport *trans);
+bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans);
 void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);
+unsigned long xrds_conn_deadline(unsigned int ms);
 void xrds_conn_look_idle(struct xrds_net *xn);
 void xrds_conn_break_all(struct xrds_net *xn);
 
@@ -94,89 +112,131 @@ static inline void xrds_flow_get(struct xrds_flow *flow)
 	refcount_inc(&flow->ref);
 }
 
+/* --------------------------------------------------------------- fsm.c */
+
+const char *xrds_fsm_state_name(enum xrds_state state);
+const char *xrds_fsm_event_name(enum xrds_event ev);
+void xrds_fsm_set(struct xrds_conn *conn, enum xrds_state state,
+		  unsigned long deadline);
+void xrds_fsm_stop(struct xrds_conn *conn);
+void xrds_fsm_pause(struct xrds_conn *conn, unsigned int ms);
+void xrds_fsm_down(struct xrds_conn *conn, bool failed);
+void xrds_fsm_refuse(struct xrds_conn *conn);
+void xrds_fsm_dead(struct xrds_conn *conn);
+void xrds_fsm_kill(struct xrds_conn *conn, int error);
+
 /* ------------------------------------------------------------- state.c */
 
-unsigned long xrds_state_deadline(unsigned int ms);
-void xrds_state_set(struct xrds_conn *conn, enum xrds_state state,
-		    unsigned long deadline);
-void xrds_state_stop(struct xrds_conn *conn);
-void xrds_state_down(struct xrds_conn *conn, bool failed);
-void xrds_state_kill(struct xrds_conn *conn);
-void xrds_state_bury(struct xrds_conn *conn);
 void xrds_state_work(struct work_struct *work);
-const char *xrds_state_name(enum xrds_state state);
-const char *xrds_event_name(enum xrds_event ev);
+
+/* ----------------------------------------------------------- attempt.c */
+
+void xrds_attempt_fail(struct xrds_conn *conn, int error);
+void xrds_attempt_expire(struct xrds_conn *conn, int error);
+void xrds_attempt_dial(struct xrds_conn *conn, int error);
+void xrds_attempt_redial(struct xrds_conn *conn, int error);
+void xrds_attempt_advance(struct xrds_conn *conn, int error);
+void xrds_attempt_accept(struct xrds_conn *conn, int error);
+void xrds_attempt_replace(struct xrds_conn *conn, int error);
+void xrds_attempt_cross(struct xrds_conn *conn, int error);
+void xrds_attempt_renew(struct xrds_conn *conn, int error);
+void xrds_attempt_start(struct xrds_conn *conn, int error);
+void xrds_attempt_start_early(struct xrds_conn *conn, int error);
+void xrds_attempt_open(struct xrds_conn *conn, int error);
+void xrds_attempt_tick(struct xrds_conn *conn, int error);
+void xrds_attempt_go_idle(struct xrds_conn *conn, int error);
+
+/* -------------------------------------------------------------- idle.c */
+
+bool xrds_idle_unused(struct xrds_conn *conn);
+bool xrds_idle_no_socks(const struct xrds_conn *conn);
+bool xrds_idle_timed_out(const struct xrds_conn *conn);
+bool xrds_idle_never_up(const struct xrds_conn *conn);
+unsigned long xrds_idle_check_at(const struct xrds_conn *conn);
 
 /* ------------------------------------------------------------- close.c */
 
-unsigned long xrds_close_look_at(const struct xrds_conn *conn);
 bool xrds_close_collect(struct xrds_conn *conn);
-bool xrds_close_forget(struct xrds_conn *conn);
-void xrds_close_rest(struct xrds_conn *conn);
-void xrds_close_for(struct xrds_conn *conn, enum xrds_event ev);
-void xrds_close_part(struct xrds_conn *conn);
-void xrds_close_answer(struct xrds_conn *conn);
-void xrds_close_answered(struct xrds_conn *conn);
+void xrds_close_go_idle(struct xrds_conn *conn);
+void xrds_close_leave(struct xrds_conn *conn, int error);
+void xrds_close_unplug(struct xrds_conn *conn, int error);
+void xrds_close_part(struct xrds_conn *conn, int error);
+void xrds_close_answer(struct xrds_conn *conn, int error);
+void xrds_close_answered(struct xrds_conn *conn, int error);
 void xrds_close_gone(struct xrds_conn *conn, int error);
-void xrds_close_check(struct xrds_conn *conn);
-void xrds_close_expire(struct xrds_conn *conn);
-int xrds_close_xmit(struct xrds_conn *conn);
+void xrds_close_overtaken(struct xrds_conn *conn, int error);
+void xrds_close_check(struct xrds_conn *conn, int error);
+void xrds_close_expire(struct xrds_conn *conn, int error);
 
 /* --------------------------------------------------------------- legacy.c */
 
-bool xrds_classic_duplicate(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm);
-void xrds_classic_heartbeat(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm);
-void xrds_classic_open(struct xrds_conn *conn);
-void xrds_classic_skip_marks(struct xrds_conn *conn);
-bool xrds_classic_ask(const struct xrds_conn *conn);
-void xrds_classic_beat(struct xrds_conn *conn);
+bool xrds_legacy_duplicate(struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm);
+void xrds_legacy_heartbeat(struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm);
+void xrds_legacy_open(struct xrds_conn *conn);
+void xrds_legacy_beat(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------------- tx.c */
 
-int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
-int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room);
-bool xrds_xmit_beat(struct xrds_conn *conn);
-void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on);
+void xrds_tx_push_work(struct work_struct *work);
+int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
+int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_tx_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room);
+bool xrds_tx_beat(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------------ txq.c */
-
-bool xrds_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg);
-struct xrds_msg *xrds_bulk_next(struct xrds_conn *conn);
-bool xrds_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
-void xrds_bulk_open(struct xrds_conn *conn, u32 over);
-void xrds_bulk_close(struct xrds_conn *conn);
-
-/* -------------------------------------------------------------- tx_done.c */
 
 enum {
 	/* as many end under one hold of a lock that others wait for */
 	XRDS_END_BATCH	= 1024,
 };
 
-void xrds_xmit_end(struct xrds_conn *conn, struct xrds_msg *msg,
-		   struct list_head *list);
-void xrds_xmit_drop_all(struct xrds_conn *conn);
+enum xrds_state xrds_txq_append(struct xrds_conn *conn, struct xrds_msg *msg);
+bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_txq_set_inflight(struct xrds_msg *msg, bool on);
+void xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
+		  struct list_head *list);
+
+bool xrds_txq_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg);
+struct xrds_msg *xrds_txq_bulk_next(struct xrds_conn *conn);
+bool xrds_txq_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
+void xrds_txq_bulk_open(struct xrds_conn *conn, u32 over);
+void xrds_txq_bulk_close(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------ tx_resume.c */
 
-unsigned long xrds_xmit_peer_reborn(const struct xrds_conn *conn,
-				    const struct xrds_wire_hello *h);
-int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
-void xrds_xmit_close(struct xrds_conn *conn);
-void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted);
-void xrds_xmit_settle(struct xrds_conn *conn);
+unsigned long xrds_tx_resume_peer_reborn(const struct xrds_conn *conn,
+					 const struct xrds_wire_hello *h);
+int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
+void xrds_tx_resume_close(struct xrds_conn *conn);
+void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted);
+void xrds_tx_resume_clear_posted(struct xrds_conn *conn);
+void xrds_tx_resume_drop_all(struct xrds_conn *conn);
 
 /* -------------------------------------------------------------- cong.c */
+
+/**
+ * struct xrds_port - a port of ours, and whether it is congested
+ * @xn:		namespace
+ * @bind:	its address and number; constant once bound
+ * @node:	in xn->cong_ports while @congested; xn->cong_lock
+ * @congested:	its socket is over the receive limit and not yet drained to half
+ *		of it; the lock of the socket's receive queue
+ */
+struct xrds_port {
+	struct xrds_net *xn;
+	const struct xrds_bind_key *bind;
+	struct list_head node;
+	bool congested;
+};
 
 bool xrds_cong_blocked(struct xrds_conn *conn, u16 port);
 bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow);
 void xrds_cong_unwait(struct xrds_flow *flow);
-void xrds_cong_local(struct xrds_sock *xs, bool congested);
-void xrds_cong_work(struct xrds_conn *conn);
+void xrds_cong_local(struct xrds_port *port, bool congested);
+bool xrds_cong_work(struct xrds_conn *conn);
 void xrds_cong_open(struct xrds_conn *conn);
 void xrds_cong_close(struct xrds_conn *conn);
 int xrds_cong_xmit(struct xrds_conn *conn);
@@ -184,10 +244,6 @@ bool xrds_cong_told(struct xrds_conn *conn);
 
 /* ---------------------------------------------------------------- rx.c */
 
-void xrds_recv_ack_work(struct work_struct *work);
-
-/* -------------------------------------------------------------- pong.c */
-
-void xrds_pong(struct xrds_conn *conn, u16 port);
+void xrds_rx_ack_work(struct work_struct *work);
 
 #endif /* _XRDS_CONN_H */

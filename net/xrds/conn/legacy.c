@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peers that speak a classic version: mainline RDS, and what came before it.
+ * Peers that speak a legacy version: mainline RDS, and what came before it.
  *
  * Such a peer sends no clear-to-send. The connection is open as soon as it is
  * established, and what it knows of us, and we of it, has to be concluded from
@@ -11,7 +11,7 @@
  *   retransmitted, and the peer drops what it had.
  * - It takes a message for a duplicate only if it is marked, and has a lower
  *   number than the last. So a restart of ours must not begin with low numbers:
- *   the first is taken from the clock, see xrds_classic_number().
+ *   the first is taken from the clock, see xrds_legacy_number().
  * - A message of the peer that has a lower number than the last, but is not
  *   marked, is of a peer that has restarted: its numbers begin anew. So is a
  *   marked one with a number that the peer must know to be acknowledged, because
@@ -37,71 +37,69 @@
 #include "xrds.h"
 
 enum {
-	/* messages after which the peer is asked to acknowledge */
-	XRDS_CLASSIC_ASK_MSGS	= 8,
 	/* a port that no program can bind on such peers, as their kernels use
 	 * it; what is sent there is received, acknowledged and dropped
 	 */
-	XRDS_CLASSIC_NO_PORT	= 1,
+	XRDS_LEGACY_NO_PORT	= 1,
 	/* kernel's messages that may wait when a heartbeat is answered */
-	XRDS_CLASSIC_HB_PONGS	= 256,
+	XRDS_LEGACY_HB_PONGS	= 256,
 };
 
 /* ------------------------------------------------------------ receiving */
 
 /**
- * xrds_classic_heard - the first message on a new endpoint is a classic one
+ * xrds_legacy_heard - the first message on a new endpoint is a legacy one
  * @conn: connection
  *
  * Context: the receive path.
  */
-void xrds_classic_heard(struct xrds_conn *conn)
+void xrds_legacy_heard(struct xrds_conn *conn)
 {
 	/* numbers of an XRDS node are not this one's */
 	if (conn->peer_inc)
 		WRITE_ONCE(conn->rx_next, 1);
 	conn->peer_inc = 0;
 	conn->rx_stopped = false;
-	conn->classic.heard = true;
+	conn->legacy.heard = true;
 }
-EXPORT_SYMBOL_GPL(xrds_classic_heard);
+EXPORT_SYMBOL_GPL(xrds_legacy_heard);
 
 /**
- * xrds_classic_duplicate - is a message with a low number a duplicate?
+ * xrds_legacy_duplicate - is a message with a low number a duplicate?
  * @conn: connection
  * @wm: its header
  *
  * Context: the receive path.
  * Return: whether it is; else the peer has restarted.
  */
-bool xrds_classic_duplicate(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm)
+bool xrds_legacy_duplicate(struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm)
 {
-	if (!conn->classic.heard)
+	if (!conn->legacy.heard)
 		return true;
 	if (wm->flags & XRDS_F_RETRANSMITTED &&
-	    wm->seq > READ_ONCE(conn->classic.confirmed))
+	    wm->seq > READ_ONCE(conn->legacy.confirmed))
 		return true;
-	WRITE_ONCE(conn->classic.confirmed, 0);
+	WRITE_ONCE(conn->legacy.confirmed, 0);
 	return false;
 }
 
 /**
- * xrds_classic_confirm - the peer's device has taken an acknowledgment
+ * xrds_legacy_confirm - the peer's device has taken an acknowledgment
  * @conn: connection
  * @ack: the acknowledgment
  *
  * Context: completions.
  */
-void xrds_classic_confirm(struct xrds_conn *conn, u64 ack)
+void xrds_legacy_confirm(struct xrds_conn *conn, u64 ack)
 {
-	if (ack > READ_ONCE(conn->classic.confirmed))
-		WRITE_ONCE(conn->classic.confirmed, ack);
+	if (ack > READ_ONCE(conn->legacy.confirmed))
+		WRITE_ONCE(conn->legacy.confirmed, ack);
 }
-EXPORT_SYMBOL_GPL(xrds_classic_confirm);
+EXPORT_SYMBOL_GPL(xrds_legacy_confirm);
 
 /**
- * xrds_classic_heartbeat - a message without ports has come
+ * xrds_legacy_heartbeat - a message without ports has come
  * @conn: connection
  * @wm: its header
  *
@@ -111,69 +109,69 @@ EXPORT_SYMBOL_GPL(xrds_classic_confirm);
  *
  * Context: the receive path, without L3, L4.
  */
-void xrds_classic_heartbeat(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm)
+void xrds_legacy_heartbeat(struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm)
 {
 	struct xrds_msg *msg;
 
 	if (!(wm->flags & XRDS_F_HB_PING) ||
-	    READ_ONCE(conn->kmsgs) >= XRDS_CLASSIC_HB_PONGS)
+	    READ_ONCE(conn->kmsgs) >= XRDS_LEGACY_HB_PONGS)
 		return;
 	msg = xrds_msg_alloc(conn->xn, 0, GFP_ATOMIC | __GFP_NOWARN);
 	if (!msg)
 		return;
 	/* xrds_ib_legacy_hdr() makes the answer of what has no ports */
-	if (xrds_xmit_queue(conn, msg, true))
+	if (xrds_tx_queue(conn, msg, true))
 		xrds_msg_put(msg);
 }
 
 /* --------------------------------------------------------------- opening */
 
 /**
- * xrds_classic_start - a connection to a classic peer is established
+ * xrds_legacy_start - a connection to a legacy peer is established
  * @conn: connection
  * @gen: see xrds_conn_ep_event()
  * @ack: what the peer's private data acknowledges
  *
  * Context: the connection's work.
  */
-void xrds_classic_start(struct xrds_conn *conn, u32 gen, u64 ack)
+void xrds_legacy_start(struct xrds_conn *conn, u32 gen, u64 ack)
 {
-	WRITE_ONCE(conn->classic.on, true);
-	conn->classic.ack = ack;
+	WRITE_ONCE(conn->legacy.on, true);
+	conn->legacy.ack = ack;
 	xrds_conn_ep_event(conn, gen, XRDS_EV_CTS, 0);
 }
-EXPORT_SYMBOL_GPL(xrds_classic_start);
+EXPORT_SYMBOL_GPL(xrds_legacy_start);
 
 /**
- * xrds_classic_ack - what a request or reply acknowledges
+ * xrds_legacy_ack - what a request or reply acknowledges
  * @conn: connection without endpoint, or whose endpoint has heard nothing
  *
  * Context: the connection's work.
- * Return: the last number that a classic peer has sent, 0: none.
+ * Return: the last number that a legacy peer has sent, 0: none.
  */
-u64 xrds_classic_ack(const struct xrds_conn *conn)
+u64 xrds_legacy_ack(const struct xrds_conn *conn)
 {
-	return conn->classic.heard ? conn->rx_next - 1 : 0;
+	return conn->legacy.heard ? conn->rx_next - 1 : 0;
 }
-EXPORT_SYMBOL_GPL(xrds_classic_ack);
+EXPORT_SYMBOL_GPL(xrds_legacy_ack);
 
 /* The peer may remember the numbers of an earlier life of this module. */
-static void xrds_classic_number(struct xrds_conn *conn)
+static void xrds_legacy_number(struct xrds_conn *conn)
 {
 	u64 us = ktime_get_real_ns() >> 10;
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	if (conn->classic.numbered)
+	if (conn->legacy.numbered)
 		return;
-	conn->classic.numbered = true;
+	conn->legacy.numbered = true;
 	if (us > conn->tx_seq)
 		WRITE_ONCE(conn->tx_seq, us);
 }
 
 /**
- * xrds_classic_open - data may flow to a classic peer
+ * xrds_legacy_open - data may flow to a legacy peer
  * @conn: connection
  *
  * What is in flight goes back to the head of the queue; but if an XRDS node was
@@ -182,10 +180,10 @@ static void xrds_classic_number(struct xrds_conn *conn)
  *
  * Context: the connection's work.
  */
-void xrds_classic_open(struct xrds_conn *conn)
+void xrds_legacy_open(struct xrds_conn *conn)
 {
 	bool changed = conn->tx_peer_inc;
-	u64 ack = conn->classic.ack;
+	u64 ack = conn->legacy.ack;
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(acked);
 	LIST_HEAD(stale);
@@ -196,15 +194,15 @@ void xrds_classic_open(struct xrds_conn *conn)
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)
 		ack = 0;
-	xrds_bulk_open(conn, 0);
+	xrds_txq_bulk_open(conn, 0);
 	list_splice_tail_init(&conn->sendq, &conn->inflight);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
 		if (msg->seq && msg->seq <= ack) {
-			xrds_xmit_end(conn, msg, &acked);
+			xrds_txq_end(conn, msg, &acked);
 		} else if (changed && msg->posted && msg->dport) {
-			xrds_xmit_end(conn, msg, &stale);
+			xrds_txq_end(conn, msg, &stale);
 		} else {
-			xrds_xmit_set_inflight(msg, false);
+			xrds_txq_set_inflight(msg, false);
 			list_move_tail(&msg->node, &again);
 		}
 	}
@@ -215,60 +213,22 @@ void xrds_classic_open(struct xrds_conn *conn)
 	conn->cong_nr = 0;
 	conn->cong_full = true;
 	spin_unlock(&conn->lock);
-	xrds_classic_number(conn);
+	xrds_legacy_number(conn);
 	WRITE_ONCE(conn->tx_peer_inc, 0);
 	conn->tx_ack_sent = 0;
 	conn->tx_unasked = 0;
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
-	xrds_xmit_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
-	xrds_xmit_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
-		       RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
+			      RDS_RDMA_DROPPED);
 }
 
 /* --------------------------------------------------------------- sending */
 
 /**
- * xrds_classic_skip_marks - ends of streams whose turn has come are over
- * @conn: connection
- *
- * Context: the pump, tx_lock held.
- */
-void xrds_classic_skip_marks(struct xrds_conn *conn)
-{
-	struct xrds_msg *msg, *tmp;
-	LIST_HEAD(marks);
-
-	lockdep_assert_held(&conn->tx_lock);
-
-	spin_lock(&conn->lock);
-	list_for_each_entry_safe(msg, tmp, &conn->sendq, node) {
-		if (!(msg->flags & XRDS_F_EOS))
-			break;
-		xrds_xmit_end(conn, msg, &marks);
-	}
-	spin_unlock(&conn->lock);
-	xrds_xmit_done(conn->xn, &marks, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
-}
-
-/**
- * xrds_classic_ask - should the message that is sent now ask for an
- *	acknowledgment?
- * @conn: connection
- *
- * Context: the pump, tx_lock held.
- * Return: whether it should.
- */
-bool xrds_classic_ask(const struct xrds_conn *conn)
-{
-	/* who queues another one meanwhile asks with that */
-	return conn->tx_unasked + 1 >= XRDS_CLASSIC_ASK_MSGS ||
-	       list_empty(&conn->sendq);
-}
-
-/**
- * xrds_classic_beat - have what is in flight acknowledged
+ * xrds_legacy_beat - have what is in flight acknowledged
  * @conn: connection that is up
  *
  * The message that was to ask may have been cancelled before it was sent. This
@@ -276,7 +236,7 @@ bool xrds_classic_ask(const struct xrds_conn *conn)
  *
  * Context: process, without L2, L3, L4.
  */
-void xrds_classic_beat(struct xrds_conn *conn)
+void xrds_legacy_beat(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg;
 	bool asked;
@@ -290,8 +250,8 @@ void xrds_classic_beat(struct xrds_conn *conn)
 	msg = xrds_msg_alloc(conn->xn, 0, GFP_KERNEL | __GFP_NOWARN);
 	if (!msg)
 		return;
-	msg->sport = XRDS_CLASSIC_NO_PORT;
-	msg->dport = XRDS_CLASSIC_NO_PORT;
-	if (xrds_xmit_queue(conn, msg, true))
+	msg->sport = XRDS_LEGACY_NO_PORT;
+	msg->dport = XRDS_LEGACY_NO_PORT;
+	if (xrds_tx_queue(conn, msg, true))
 		xrds_msg_put(msg);
 }

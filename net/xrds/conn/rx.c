@@ -21,10 +21,14 @@
 
 enum {
 	XRDS_ACK_DELAY_MS	= 20,
+	/* answers to pings that may wait in one connection's queue, or for
+	 * their acknowledgment: of some who ping at once, with 64 each
+	 */
+	XRDS_MAX_PONGS		= 256,
 };
 
 /* It must not look as if a message behind the refused one were the next. */
-static void xrds_recv_stop(struct xrds_conn *conn)
+static void xrds_rx_stop(struct xrds_conn *conn)
 {
 	conn->rx_stopped = true;
 	net_warn_ratelimited("xrds: %pI6c: dropping the connection: a socket has too much to read\n",
@@ -36,34 +40,34 @@ static void xrds_recv_stop(struct xrds_conn *conn)
 /* The peer waits for an acknowledgment: it gets one for all that has come at
  * once.
  */
-static void xrds_recv_need_ack(struct xrds_conn *conn)
+static void xrds_rx_need_ack(struct xrds_conn *conn)
 {
 	if (conn->rx_batch)
 		conn->rx_batch_ack = true;
 	else
-		xrds_xmit_need_ack(conn);
+		xrds_tx_need_ack(conn);
 }
 
 /**
- * xrds_recv_batch - several messages come at once
+ * xrds_rx_batch - several messages come at once
  * @conn: connection
  * @on: they are about to; else they have
  *
- * Context: as xrds_recv_msg().
+ * Context: as xrds_rx_msg().
  */
-void xrds_recv_batch(struct xrds_conn *conn, bool on)
+void xrds_rx_batch(struct xrds_conn *conn, bool on)
 {
 	conn->rx_batch = on;
 	if (on || !conn->rx_batch_ack)
 		return;
 	conn->rx_batch_ack = false;
-	xrds_xmit_need_ack(conn);
+	xrds_tx_need_ack(conn);
 }
-EXPORT_SYMBOL_GPL(xrds_recv_batch);
+EXPORT_SYMBOL_GPL(xrds_rx_batch);
 
 /* Does this message call for an acknowledgment, now or later? */
-static void xrds_recv_ack(struct xrds_conn *conn,
-			  const struct xrds_wire_msg *wm)
+static void xrds_rx_ack(struct xrds_conn *conn,
+			const struct xrds_wire_msg *wm)
 {
 	struct xrds_net *xn = conn->xn;
 	u32 msgs = READ_ONCE(conn->rx_unacked_msgs) + 1;
@@ -83,25 +87,74 @@ static void xrds_recv_ack(struct xrds_conn *conn,
 			xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
 		return;
 	}
-	xrds_recv_need_ack(conn);
+	xrds_rx_need_ack(conn);
 }
 
 /**
- * xrds_recv_ack_work - send the acknowledgment that found no data to ride on
+ * xrds_rx_ack_work - send the acknowledgment that found no data to ride on
  * @work: ack_work of a connection
  *
  * Context: process.
  */
-void xrds_recv_ack_work(struct work_struct *work)
+void xrds_rx_ack_work(struct work_struct *work)
 {
 	struct xrds_conn *conn = container_of(to_delayed_work(work),
 					      struct xrds_conn, ack_work);
 
-	xrds_xmit_need_ack(conn);
+	xrds_tx_need_ack(conn);
+}
+
+/* The connection that carries answers: the same one, but over loopback that
+ * of the other direction. With a reference, or ERR_PTR().
+ */
+static struct xrds_conn *xrds_rx_pong_conn(struct xrds_conn *conn)
+{
+	struct xrds_conn_key key = conn->key;
+
+	if (!conn->key.loop || ipv6_addr_equal(&key.laddr, &key.faddr)) {
+		xrds_conn_get(conn);
+		return conn;
+	}
+	key.laddr = conn->key.faddr;
+	key.faddr = conn->key.laddr;
+	return xrds_conn_find_or_create(conn->xn, conn->user, &key, conn->trans,
+					GFP_ATOMIC);
+}
+
+/* Answer a message to port 0, a ping. It goes unanswered when there is no memory,
+ * when too many answers wait already, or when the peer's port is congested.
+ */
+static void xrds_rx_pong(struct xrds_conn *conn, u16 port)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_msg *msg;
+
+	xrds_count(xn, XRDS_C_RECV_PING);
+	if (!port || !READ_ONCE(xn->ping_enable))
+		return;
+	conn = xrds_rx_pong_conn(conn);
+	if (IS_ERR(conn))
+		return;
+	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS ||
+	    xrds_cong_blocked(conn, port))
+		goto out;
+
+	msg = xrds_msg_alloc(xn, 0, GFP_ATOMIC | __GFP_NOWARN);
+	if (!msg)
+		goto out;
+	msg->dport = port;
+	/* over loopback we are inside the pump already: leave it to the work */
+	if ((conn->trans->prepare && conn->trans->prepare(conn, msg)) ||
+	    xrds_tx_queue(conn, msg, !conn->key.loop))
+		xrds_msg_put(msg);
+	else
+		xrds_count(xn, XRDS_C_SEND_PONG);
+out:
+	xrds_conn_put(conn);
 }
 
 /**
- * xrds_recv_msg - a whole message has arrived
+ * xrds_rx_msg - a whole message has arrived
  * @conn: connection
  * @wm: its decoded header
  * @skb: its payload; consumed
@@ -111,8 +164,8 @@ void xrds_recv_ack_work(struct work_struct *work)
  *
  * Context: BH, or process with BH disabled.
  */
-void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
-		   struct sk_buff *skb)
+void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+		 struct sk_buff *skb)
 {
 	enum xrds_counter result;
 	struct xrds_net *xn = conn->xn;
@@ -123,15 +176,15 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		kfree_skb(skb);
 		return;
 	}
-	if (wm->seq < conn->rx_next && xrds_classic_duplicate(conn, wm)) {
+	if (wm->seq < conn->rx_next && xrds_legacy_duplicate(conn, wm)) {
 		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OLD_SEQ);
 		kfree_skb(skb);
-		if (conn->classic.heard)
+		if (conn->legacy.heard)
 			WRITE_ONCE(conn->rx_ack, wm->seq);
 		/* who retransmits has missed our acknowledgment */
 		if (!conn->key.loop)
-			xrds_recv_need_ack(conn);
+			xrds_rx_need_ack(conn);
 		return;
 	}
 
@@ -144,25 +197,57 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
 		if (!wm->sport)
-			xrds_classic_heartbeat(conn, wm);
+			xrds_legacy_heartbeat(conn, wm);
 		else
-			xrds_pong(conn, wm->sport);
+			xrds_rx_pong(conn, wm->sport);
 	} else {
 		result = xrds_recv_deliver(conn, wm, skb);
 		xrds_count(xn, result);
 		trace_xrds_msg_rx(conn, wm, result);
 		if (result == XRDS_C_RECV_DROP_OVERFLOW) {
-			xrds_recv_stop(conn);
+			xrds_rx_stop(conn);
 			return;
 		}
 	}
 
-	/* rx_ack is read by xrds_xmit_ack_value(): only now is the message
+	/* rx_ack is read by xrds_tx_ack_value(): only now is the message
 	 * received
 	 */
 	WRITE_ONCE(conn->rx_next, wm->seq + 1);
 	WRITE_ONCE(conn->rx_ack, wm->seq);
 	if (!conn->key.loop)
-		xrds_recv_ack(conn, wm);
+		xrds_rx_ack(conn, wm);
 }
-EXPORT_SYMBOL_GPL(xrds_recv_msg);
+EXPORT_SYMBOL_GPL(xrds_rx_msg);
+
+/**
+ * xrds_rx_hello - the peer's clear-to-send has come
+ * @conn: connection
+ * @gen: see xrds_conn_ep_event()
+ * @hello: its content, valid
+ *
+ * What concerns receiving takes effect at once, as data may follow before the
+ * worker looks: a peer with another incarnation starts from one again.
+ *
+ * Context: the receive path.
+ */
+void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
+		   const struct xrds_wire_hello *hello)
+{
+	if (conn->peer_inc != hello->inc) {
+		if (conn->peer_inc)
+			WRITE_ONCE(conn->reborn,
+				   xrds_tx_resume_peer_reborn(conn, hello));
+		spin_lock_bh(&conn->lock);
+		conn->peer_inc = hello->inc;
+		WRITE_ONCE(conn->rx_next, 1);
+		spin_unlock_bh(&conn->lock);
+	}
+	conn->legacy.heard = false;
+	conn->rx_stopped = false;
+	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);
+	conn->hello = *hello;
+	/* the lock inside makes conn->hello visible before the event */
+	xrds_conn_ep_event(conn, gen, XRDS_EV_CTS, 0);
+}
+EXPORT_SYMBOL_GPL(xrds_rx_hello);

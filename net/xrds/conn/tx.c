@@ -2,17 +2,17 @@
 /*
  * Transmission: a connection's send queue, and what is in flight.
  *
- *   xrds_xmit_queue -> sendq -> pump -> inflight -> acknowledged -> freed
+ *   xrds_tx_queue -> sendq -> pump -> inflight -> acknowledged -> freed
  *                        ^                 |
  *                        +--- reconnect ---+
  *
  * A message is on exactly one of the two lists, or on a third: conn->bulkq takes
- * the place of sendq for large messages and what follows them, see xmit_bulk.c.
+ * the place of sendq for large messages and what follows them, see txq.c.
  * It gets its sequence number when the transport has first taken it, or is about
  * to send the last of it, and keeps it when it is sent again, so the receiver
  * can tell duplicates. It leaves by a cumulative acknowledgment of the peer's
  * kernel, by cancellation, or with the connection: that is xmit_done.c. What a
- * new endpoint does with what is in flight is said in xmit_open.c.
+ * new endpoint does with what is in flight is said in tx_resume.c.
  *
  * The pump runs in whoever has a reason: sendmsg(), a completion that brought
  * back credits or slots, the worker after the connection came up. tx_lock
@@ -22,7 +22,7 @@
  * if the call ends early.
  *
  * A transport that puts several messages into one SEND takes those behind the
- * first by itself, with xrds_xmit_also(). They go the same way; a SEND is
+ * first by itself, with xrds_tx_dequeue_small(). They go the same way; a SEND is
  * nothing that this file knows.
  *
  * A message moves to inflight before the transport sees it: the peer's answer
@@ -41,74 +41,12 @@ enum {
 	XRDS_PUMP_COPIED	= 16,
 	/* messages after which the peer is asked to acknowledge */
 	XRDS_ASK_ACK_MSGS	= 64,
+	/* the same of a legacy peer */
+	XRDS_LEGACY_ASK_MSGS	= 8,
 };
 
 /**
- * xrds_xmit_wanted - does a connection have messages to deliver?
- * @conn: connection
- *
- * Context: any, conn->lock held.
- * Return: whether it has.
- */
-bool xrds_xmit_wanted(const struct xrds_conn *conn)
-{
-	lockdep_assert_held(&conn->lock);
-
-	return !list_empty(&conn->sendq) || !list_empty(&conn->bulkq) ||
-	       !list_empty(&conn->inflight);
-}
-
-static void xrds_xmit_append_dest(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	struct xrds_flow *flow = msg->flow;
-
-	lockdep_assert_held(&conn->lock);
-
-	/* which it leaves only when that is dead */
-	if (WARN_ON_ONCE(flow->conn != conn))
-		return;
-	xrds_flow_begin(flow);
-	msg->flow_nr = ++flow->last_nr;
-	list_add_tail(&msg->flow_node, &flow->msgs);
-}
-
-static void xrds_xmit_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	lockdep_assert_held(&conn->lock);
-
-	msg->rop->msg = msg;
-	list_add_tail(&msg->rop->conn_node, &conn->ops);
-	xrds_rop_issue(msg->rop);
-}
-
-/* Returns the state that the connection had, DEAD: it has not taken it. */
-static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
-					struct xrds_msg *msg)
-{
-	enum xrds_state state;
-
-	msg->accepted = jiffies;
-
-	spin_lock_bh(&conn->lock);
-	state = conn->state;
-	if (state != XRDS_ST_DEAD) {
-		if (!xrds_bulk_keeps(conn, msg))
-			list_add_tail(&msg->node, &conn->sendq);
-		if (msg->rop)
-			xrds_xmit_append_op(conn, msg);
-		conn->nr_new++;
-		if (msg->flow)
-			xrds_xmit_append_dest(conn, msg);
-		else
-			conn->kmsgs++;
-		trace_xrds_msg_queue(msg);
-	}
-	spin_unlock_bh(&conn->lock);
-	return state;
-}
-
-/**
- * xrds_xmit_queue - give a message to its connection
+ * xrds_tx_queue - give a message to its connection
  * @conn: connection
  * @msg: message; on success the queue owns the caller's reference
  * @pump: post it at once where possible; false where tx_lock may be held
@@ -116,9 +54,9 @@ static enum xrds_state xrds_xmit_append(struct xrds_conn *conn,
  * Context: any, without L2, L3, L4 (L2 allowed without @pump).
  * Return: 0, -ESTALE when the connection is dead.
  */
-int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
+int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 {
-	enum xrds_state state = xrds_xmit_append(conn, msg);
+	enum xrds_state state = xrds_txq_append(conn, msg);
 
 	if (state == XRDS_ST_DEAD)
 		return -ESTALE;
@@ -128,12 +66,12 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 		xrds_conn_event(conn, XRDS_EV_WANT);
 	/* tx_open comes before UP; who sets UP pumps */
 	else if (pump && READ_ONCE(conn->tx_open))
-		xrds_xmit_pump(conn);
+		xrds_tx_pump(conn);
 	return 0;
 }
 
 /**
- * xrds_xmit_queue_more - the same, and more will follow at once
+ * xrds_tx_queue_more - the same, and more will follow at once
  * @conn: connection
  * @msg: message; on success the queue owns the caller's reference
  *
@@ -144,15 +82,15 @@ int xrds_xmit_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
  * Context: process, without L2, L3, L4.
  * Return: 0, 1: the message may wait, -ESTALE when the connection is dead.
  */
-int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
+int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	enum xrds_state state;
 
 	/* one that goes alone anyway need not wait, nor what is before it */
 	if (!READ_ONCE(conn->tx_bundles) ||
 	    msg->len > XRDS_WIRE_MAX_BUNDLE_BYTES - 2 * XRDS_WIRE_HDR_BYTES)
-		return xrds_xmit_queue(conn, msg, true);
-	state = xrds_xmit_append(conn, msg);
+		return xrds_tx_queue(conn, msg, true);
+	state = xrds_txq_append(conn, msg);
 	if (state == XRDS_ST_DEAD)
 		return -ESTALE;
 	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING)
@@ -162,67 +100,47 @@ int xrds_xmit_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
 	return 1;
 }
 
-/**
- * xrds_xmit_set_inflight - count a message as transmitted, or no more
- * @msg: message
- * @on: whether it is
- *
- * Context: any, its connection's lock held.
- */
-void xrds_xmit_set_inflight(struct xrds_msg *msg, bool on)
+/* Ends of streams that stand in front are over: legacy peers do not know them. */
+static void xrds_tx_skip_marks(struct xrds_conn *conn)
 {
-	if (!msg->flow || msg->inflight == on)
-		return;
-	msg->inflight = on;
-	if (on)
-		msg->flow->inflight_bytes += msg->len;
-	else
-		msg->flow->inflight_bytes -= msg->len;
-}
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(marks);
 
-/* Move a message to inflight, with a reference. Returns whether it was posted
- * before.
- */
-static bool xrds_xmit_take(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	bool again = msg->posted;
+	lockdep_assert_held(&conn->tx_lock);
 
-	lockdep_assert_held(&conn->lock);
-
-	xrds_msg_get(msg);
-	if (!msg->seq) {
-		msg->seq = ++conn->tx_seq;
-		conn->nr_new--;
+	spin_lock(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->sendq, node) {
+		if (!(msg->flags & XRDS_F_EOS))
+			break;
+		xrds_txq_end(conn, msg, &marks);
 	}
-	msg->posted = true;
-	xrds_xmit_set_inflight(msg, true);
-	list_move_tail(&msg->node, &conn->inflight);
-	return again;
+	spin_unlock(&conn->lock);
+	xrds_upcall_msgs_done(conn->xn, &marks, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
 }
 
 /* Take the next message and move it to inflight; with a reference. From here on
  * the transport ends its op. @again: it was posted before.
  */
-static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
+static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 {
 	struct xrds_msg *msg;
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	if (conn->classic.on)
-		xrds_classic_skip_marks(conn);
+	if (conn->legacy.on)
+		xrds_tx_skip_marks(conn);
 	spin_lock(&conn->lock);
-	msg = xrds_bulk_next(conn);
+	msg = xrds_txq_bulk_next(conn);
 	if (!msg)
 		msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg,
 					       node);
 	if (msg)
-		*again = msg->bulk ? xrds_bulk_take(conn, msg) :
-				     xrds_xmit_take(conn, msg);
+		*again = msg->bulk ? xrds_txq_bulk_take(conn, msg) :
+				     xrds_txq_take(conn, msg);
 	spin_unlock(&conn->lock);
 	/* is it the last one? */
-	if (conn->classic.on)
-		xrds_classic_skip_marks(conn);
+	if (conn->legacy.on)
+		xrds_tx_skip_marks(conn);
 	return msg;
 }
 
@@ -230,8 +148,8 @@ static struct xrds_msg *xrds_xmit_next(struct xrds_conn *conn, bool *again)
  * ended it meanwhile, for it was cancelled, or the peer acknowledges what it
  * never got, has it on a list of his own, and has left the op to us.
  */
-static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
-			      bool again, int error)
+static void xrds_tx_putback(struct xrds_conn *conn, struct xrds_msg *msg,
+			    bool again, int error)
 {
 	/* not taken, as if nothing had been tried */
 	bool untried = error == -EAGAIN && !again;
@@ -240,7 +158,7 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 	spin_lock(&conn->lock);
 	ended = msg->ended;
 	if (msg->bulk) {
-		xrds_bulk_back(conn, msg, untried);
+		xrds_txq_bulk_back(conn, msg, untried);
 	} else if (!ended) {
 		msg->posted = !untried;
 		/* a large one may be complete before it */
@@ -249,7 +167,7 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 			conn->tx_seq--;
 			conn->nr_new++;
 		}
-		xrds_xmit_set_inflight(msg, false);
+		xrds_txq_set_inflight(msg, false);
 		list_move(&msg->node, &conn->sendq);
 	}
 	spin_unlock(&conn->lock);
@@ -257,17 +175,25 @@ static void xrds_xmit_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);
 }
 
+/* Should a message to a legacy peer ask for an acknowledgment? */
+static bool xrds_tx_ask_legacy(const struct xrds_conn *conn)
+{
+	/* who queues another one meanwhile asks with that */
+	return conn->tx_unasked + 1 >= XRDS_LEGACY_ASK_MSGS ||
+	       list_empty(&conn->sendq);
+}
+
 /* The flags of a message that goes out now; true if it asks for an
  * acknowledgment.
  */
-static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
-			    bool again)
+static bool xrds_tx_flags(struct xrds_conn *conn, struct xrds_msg *msg,
+			  bool again)
 {
 	u8 ask = 0;
 
 	if (conn->tx_unasked + 1 >= XRDS_ASK_ACK_MSGS ||
-	    (msg->flow && xrds_dest_ack_wanted(msg->flow, msg->len)) ||
-	    (conn->classic.on && xrds_classic_ask(conn)))
+	    (msg->flow && xrds_space_ack_wanted(msg->flow, msg->len)) ||
+	    (conn->legacy.on && xrds_tx_ask_legacy(conn)))
 		ask = XRDS_F_ACK_REQUIRED;
 	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
 	msg->flags |= ask;
@@ -280,8 +206,8 @@ static bool xrds_xmit_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 }
 
 /* A message with these flags has gone out. */
-static void xrds_xmit_went(struct xrds_conn *conn, const struct xrds_msg *msg,
-			   bool ask, bool again)
+static void xrds_tx_went(struct xrds_conn *conn, const struct xrds_msg *msg,
+			 bool ask, bool again)
 {
 	lockdep_assert_held(&conn->tx_lock);
 
@@ -295,22 +221,22 @@ static void xrds_xmit_went(struct xrds_conn *conn, const struct xrds_msg *msg,
 		xrds_count(conn->xn, XRDS_C_SEND_RETRANSMIT);
 }
 
-static int xrds_xmit_one(struct xrds_conn *conn, struct xrds_msg *msg,
-			 bool again)
+static int xrds_tx_one(struct xrds_conn *conn, struct xrds_msg *msg,
+		       bool again)
 {
-	bool ask = xrds_xmit_flags(conn, msg, again);
+	bool ask = xrds_tx_flags(conn, msg, again);
 	int ret;
 
 	if (msg->rop)
 		trace_xrds_rop_post(msg->rop);
 	ret = conn->trans->xmit(conn, msg);
 	if (!ret)
-		xrds_xmit_went(conn, msg, ask, again);
+		xrds_tx_went(conn, msg, ask, again);
 	return ret;
 }
 
 /* Can the message that waits in front go with another one? */
-static struct xrds_msg *xrds_xmit_small(struct xrds_conn *conn, u32 room)
+static struct xrds_msg *xrds_tx_small(struct xrds_conn *conn, u32 room)
 {
 	struct xrds_msg *msg;
 
@@ -321,14 +247,14 @@ static struct xrds_msg *xrds_xmit_small(struct xrds_conn *conn, u32 room)
 }
 
 /**
- * xrds_xmit_waits - does a message wait that could go with the one at hand?
+ * xrds_tx_has_small - does a message wait that could go with the one at hand?
  * @conn: connection
  * @room: most payload that it may have, bytes
  *
  * Context: the transport's xmit(), tx_lock held.
  * Return: whether one does; by the time it is asked for it may be gone.
  */
-bool xrds_xmit_waits(struct xrds_conn *conn, u32 room)
+bool xrds_tx_has_small(struct xrds_conn *conn, u32 room)
 {
 	bool waits;
 
@@ -338,14 +264,14 @@ bool xrds_xmit_waits(struct xrds_conn *conn, u32 room)
 	if (list_empty(&conn->sendq))
 		return false;
 	spin_lock(&conn->lock);
-	waits = xrds_xmit_small(conn, room);
+	waits = xrds_tx_small(conn, room);
 	spin_unlock(&conn->lock);
 	return waits;
 }
-EXPORT_SYMBOL_GPL(xrds_xmit_waits);
+EXPORT_SYMBOL_GPL(xrds_tx_has_small);
 
 /**
- * xrds_xmit_also - take another message, to go with the one at hand
+ * xrds_tx_dequeue_small - take another message, to go with the one at hand
  * @conn: connection
  * @room: most payload that it may have, bytes
  *
@@ -355,7 +281,7 @@ EXPORT_SYMBOL_GPL(xrds_xmit_waits);
  * Context: the transport's xmit(), tx_lock held.
  * Return: the message, with a reference; NULL: none waits, or not a small one.
  */
-struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room)
+struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room)
 {
 	struct xrds_msg *msg;
 	bool again = false;
@@ -363,19 +289,19 @@ struct xrds_msg *xrds_xmit_also(struct xrds_conn *conn, u32 room)
 	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock(&conn->lock);
-	msg = xrds_xmit_small(conn, room);
+	msg = xrds_tx_small(conn, room);
 	if (msg)
-		again = xrds_xmit_take(conn, msg);
+		again = xrds_txq_take(conn, msg);
 	spin_unlock(&conn->lock);
 	if (msg)
-		xrds_xmit_went(conn, msg, xrds_xmit_flags(conn, msg, again),
-			       again);
+		xrds_tx_went(conn, msg, xrds_tx_flags(conn, msg, again),
+			     again);
 	return msg;
 }
-EXPORT_SYMBOL_GPL(xrds_xmit_also);
+EXPORT_SYMBOL_GPL(xrds_tx_dequeue_small);
 
 /* Acknowledge what no data has acknowledged on its way. */
-static int xrds_xmit_ack(struct xrds_conn *conn)
+static int xrds_tx_ack(struct xrds_conn *conn)
 {
 	int ret = 0;
 
@@ -393,7 +319,7 @@ static int xrds_xmit_ack(struct xrds_conn *conn)
 	return ret;
 }
 
-static int xrds_xmit_ctl_msg(struct xrds_conn *conn)
+static int xrds_tx_ctl_msg(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg = conn->ctl_msg;
 	int ret;
@@ -410,7 +336,7 @@ static int xrds_xmit_ctl_msg(struct xrds_conn *conn)
 	return 0;
 }
 
-static int xrds_xmit_keepalive(struct xrds_conn *conn)
+static int xrds_tx_keepalive(struct xrds_conn *conn)
 {
 	int ret;
 
@@ -439,8 +365,26 @@ static int xrds_xmit_keepalive(struct xrds_conn *conn)
 	return 0;
 }
 
+/* Send BYE or BYE_ACK, if one is due. Returns 0, or what xmit_ctl() does. */
+static int xrds_tx_bye(struct xrds_conn *conn)
+{
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!conn->tx_bye)
+		return 0;
+	ret = conn->trans->xmit_ctl(conn, conn->tx_bye, NULL, 0);
+	if (ret)
+		return ret;
+	conn->tx_bye = 0;
+	/* the worker may wait for that alone */
+	xrds_conn_event(conn, XRDS_EV_IDLE);
+	return 0;
+}
+
 /* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
-static int xrds_xmit_some(struct xrds_conn *conn)
+static int xrds_tx_some(struct xrds_conn *conn)
 {
 	int batch = XRDS_PUMP_BATCH;
 	struct xrds_msg *msg;
@@ -450,25 +394,25 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 	lockdep_assert_held(&conn->tx_lock);
 
 	if (unlikely(conn->tx_closing))
-		return xrds_close_xmit(conn) ?: xrds_xmit_ack(conn);
+		return xrds_tx_bye(conn) ?: xrds_tx_ack(conn);
 
 	/* first what goes although a long op holds up all messages */
-	ret = xrds_xmit_keepalive(conn);
+	ret = xrds_tx_keepalive(conn);
 	if (!ret)
-		ret = xrds_xmit_ctl_msg(conn);
+		ret = xrds_tx_ctl_msg(conn);
 	if (!ret)
 		ret = xrds_cong_xmit(conn);
 	if (ret)
 		return ret;
 
 	while (batch > 0) {
-		msg = xrds_xmit_next(conn, &again);
+		msg = xrds_tx_next(conn, &again);
 		if (!msg)
-			return xrds_xmit_ack(conn);
+			return xrds_tx_ack(conn);
 		batch -= msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
-		ret = xrds_xmit_one(conn, msg, again);
+		ret = xrds_tx_one(conn, msg, again);
 		if (ret)
-			xrds_xmit_putback(conn, msg, again, ret);
+			xrds_tx_putback(conn, msg, again, ret);
 		xrds_msg_put(msg);
 		if (ret)
 			return ret;
@@ -477,12 +421,12 @@ static int xrds_xmit_some(struct xrds_conn *conn)
 }
 
 /**
- * xrds_xmit_pump - post what waits, as far as the transport takes it
+ * xrds_tx_pump - post what waits, as far as the transport takes it
  * @conn: connection
  *
  * Context: any, without L2, L3, L4.
  */
-void xrds_xmit_pump(struct xrds_conn *conn)
+void xrds_tx_pump(struct xrds_conn *conn)
 {
 	int ret = 0;
 	u32 gen;
@@ -491,7 +435,7 @@ void xrds_xmit_pump(struct xrds_conn *conn)
 	/* constant while there is an endpoint */
 	gen = READ_ONCE(conn->ep_gen);
 	if (conn->tx_open)
-		ret = xrds_xmit_some(conn);
+		ret = xrds_tx_some(conn);
 	spin_unlock_bh(&conn->tx_lock);
 
 	if (ret == -EBUSY)
@@ -499,17 +443,17 @@ void xrds_xmit_pump(struct xrds_conn *conn)
 	else if (ret && ret != -EAGAIN)
 		xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, ret);
 }
-EXPORT_SYMBOL_GPL(xrds_xmit_pump);
+EXPORT_SYMBOL_GPL(xrds_tx_pump);
 
 /**
- * xrds_xmit_beat - send something, so that a peer that is gone is noticed
+ * xrds_tx_beat - send something, so that a peer that is gone is noticed
  * @conn: connection that is up
  *
  * Context: process, without L2, L3, L4.
  * Return: false when the one before could not be sent yet: the peer has not
  * taken anything since.
  */
-bool xrds_xmit_beat(struct xrds_conn *conn)
+bool xrds_tx_beat(struct xrds_conn *conn)
 {
 	bool late;
 
@@ -519,14 +463,12 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->tx_lock);
 	if (late)
 		return false;
-	if (conn->classic.on)
-		xrds_classic_beat(conn);
-	xrds_xmit_pump(conn);
+	xrds_tx_pump(conn);
 	return true;
 }
 
 /**
- * xrds_xmit_ask - a sender waits for space: ask for what would bring it
+ * xrds_tx_ask - a sender waits for space: ask for what would bring it
  * @conn: connection
  * @flow: flow on it
  * @room: what may be under way to it that nobody has asked about, bytes
@@ -538,14 +480,14 @@ bool xrds_xmit_beat(struct xrds_conn *conn)
  *
  * Context: any, without L2, L3, L4.
  */
-void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room)
+void xrds_tx_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room)
 {
 	bool ask;
 
 	if (conn->key.loop)
 		return;
 	spin_lock_bh(&conn->tx_lock);
-	ask = conn->tx_open && !conn->classic.on && flow->unasked > room;
+	ask = conn->tx_open && !conn->legacy.on && flow->unasked > room;
 	if (ask) {
 		/* either the answer to the last question sees this, or the
 		 * pump sees the answer
@@ -557,30 +499,30 @@ void xrds_xmit_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room)
 	}
 	spin_unlock_bh(&conn->tx_lock);
 	if (ask)
-		xrds_xmit_pump(conn);
+		xrds_tx_pump(conn);
 }
 
 /**
- * xrds_xmit_need_ack - the peer waits for an acknowledgment
+ * xrds_tx_need_ack - the peer waits for an acknowledgment
  * @conn: connection
  *
  * Context: any, without L2, L3, L4.
  */
-void xrds_xmit_need_ack(struct xrds_conn *conn)
+void xrds_tx_need_ack(struct xrds_conn *conn)
 {
 	if (!test_and_set_bit(0, &conn->tx_ack_due))
-		xrds_xmit_pump(conn);
+		xrds_tx_pump(conn);
 }
-EXPORT_SYMBOL_GPL(xrds_xmit_need_ack);
+EXPORT_SYMBOL_GPL(xrds_tx_need_ack);
 
 /**
- * xrds_xmit_ack_value - what to put into the header that is sent now
+ * xrds_tx_ack_value - what to put into the header that is sent now
  * @conn: connection
  *
  * Context: any, tx_lock held.
  * Return: the acknowledgment.
  */
-u64 xrds_xmit_ack_value(struct xrds_conn *conn)
+u64 xrds_tx_ack_value(struct xrds_conn *conn)
 {
 	u64 ack = READ_ONCE(conn->rx_ack);
 
@@ -588,10 +530,70 @@ u64 xrds_xmit_ack_value(struct xrds_conn *conn)
 
 	if (conn->tx_ack_sent != ack) {
 		conn->tx_ack_sent = ack;
-		/* see xrds_recv_ack() */
+		/* see xrds_rx_ack() */
 		WRITE_ONCE(conn->rx_unacked_msgs, 0);
 		WRITE_ONCE(conn->rx_unacked_bytes, 0);
 	}
 	return ack;
 }
-EXPORT_SYMBOL_GPL(xrds_xmit_ack_value);
+EXPORT_SYMBOL_GPL(xrds_tx_ack_value);
+
+/**
+ * xrds_tx_push_work - post what a sendmmsg() has left behind
+ * @work: push_work of a connection
+ *
+ * Context: process.
+ */
+void xrds_tx_push_work(struct work_struct *work)
+{
+	struct xrds_conn *conn = container_of(to_delayed_work(work),
+					      struct xrds_conn, push_work);
+
+	xrds_tx_pump(conn);
+	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_tx_acked - the peer has received messages
+ * @conn: connection
+ * @ack: up to this one
+ *
+ * Context: any, without L3 or L4.
+ * Return: 0, -EPROTO when it acknowledges what was never sent.
+ */
+int xrds_tx_acked(struct xrds_conn *conn, u64 ack)
+{
+	struct xrds_msg *msg, *tmp;
+	bool asks, parted;
+	LIST_HEAD(acked);
+
+	/* The common header brings nothing new. Until the connection is open
+	 * the numbers may be those of an incarnation that is gone;
+	 * xrds_tx_resume_open() takes the peer's word from its clear-to-send.
+	 */
+	if (ack <= READ_ONCE(conn->acked) || !READ_ONCE(conn->tx_open))
+		return 0;
+	if (ack > READ_ONCE(conn->tx_seq))
+		return -EPROTO;
+
+	spin_lock_bh(&conn->lock);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+		if (msg->seq > ack)
+			break;
+		xrds_txq_end(conn, msg, &acked);
+	}
+	if (ack > conn->acked)
+		WRITE_ONCE(conn->acked, ack);
+	asks = READ_ONCE(conn->tx_ask_due) && ack >= READ_ONCE(conn->tx_asked);
+	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
+	spin_unlock_bh(&conn->lock);
+
+	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	/* loopback, whose pump calls this, never asks */
+	if (unlikely(asks))
+		xrds_tx_pump(conn);
+	if (parted)
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(xrds_tx_acked);

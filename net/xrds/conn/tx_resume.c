@@ -3,10 +3,10 @@
  * What is in flight when endpoints come and go: it is kept, sent again, or
  * dropped.
  *
- *   an endpoint ends     xrds_xmit_close     nothing is posted any more
- *                        xrds_xmit_drop_ops  an op is never repeated
- *                        xrds_xmit_settle    if it has ended in order
- *   the next one is up   xrds_xmit_open      what the peer has, and has not
+ *   an endpoint ends     xrds_tx_resume_close     nothing is posted any more
+ *                        xrds_tx_resume_drop_ops  an op is never repeated
+ *                        xrds_tx_resume_clear_posted    if it has ended in order
+ *   the next one is up   xrds_tx_resume_open      what the peer has, and has not
  *
  * Toward the same incarnation of the peer everything that it has not
  * acknowledged goes out again, under its old number. Another incarnation has
@@ -40,9 +40,9 @@ struct xrds_peer {
 	unsigned long born;
 };
 
-static void xrds_xmit_judge_peer(const struct xrds_conn *conn,
-				 const struct xrds_wire_hello *h,
-				 struct xrds_peer *peer)
+static void xrds_tx_resume_evaluate(const struct xrds_conn *conn,
+				    const struct xrds_wire_hello *h,
+				    struct xrds_peer *peer)
 {
 	/* beyond that nobody asks, and jiffies stay comparable */
 	u32 age_ms = min_t(u32, h->age_ms, XRDS_MAX_AGE_MS);
@@ -53,19 +53,19 @@ static void xrds_xmit_judge_peer(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_xmit_peer_reborn - has a peer come back without the sockets it had?
+ * xrds_tx_resume_peer_reborn - has a peer come back without the sockets it had?
  * @conn: connection that was up to another incarnation
  * @h: the peer's clear-to-send
  *
  * Context: any; no clear-to-send of this connection was acted on since.
  * Return: jiffies when it has, 0: the sockets may be the same.
  */
-unsigned long xrds_xmit_peer_reborn(const struct xrds_conn *conn,
-				    const struct xrds_wire_hello *h)
+unsigned long xrds_tx_resume_peer_reborn(const struct xrds_conn *conn,
+					 const struct xrds_wire_hello *h)
 {
 	struct xrds_peer peer;
 
-	xrds_xmit_judge_peer(conn, h, &peer);
+	xrds_tx_resume_evaluate(conn, h, &peer);
 	return peer.restarted ? peer.born ?: 1 : 0;
 }
 
@@ -73,8 +73,8 @@ unsigned long xrds_xmit_peer_reborn(const struct xrds_conn *conn,
  * that are gone, and what it may have received before it forgot about us. A
  * ping is for whoever is there.
  */
-static bool xrds_xmit_stale(const struct xrds_peer *peer,
-			    const struct xrds_msg *msg)
+static bool xrds_tx_resume_stale(const struct xrds_peer *peer,
+				 const struct xrds_msg *msg)
 {
 	if (!msg->dport)
 		return false;
@@ -82,20 +82,20 @@ static bool xrds_xmit_stale(const struct xrds_peer *peer,
 				 msg->posted;
 }
 
-static void xrds_xmit_drop_stale(struct xrds_conn *conn,
-				 const struct xrds_peer *peer,
-				 struct list_head *queue,
-				 struct list_head *stale)
+static void xrds_tx_resume_drop_stale(struct xrds_conn *conn,
+				      const struct xrds_peer *peer,
+				      struct list_head *queue,
+				      struct list_head *stale)
 {
 	struct xrds_msg *msg, *tmp;
 
 	list_for_each_entry_safe(msg, tmp, queue, node)
-		if (xrds_xmit_stale(peer, msg))
-			xrds_xmit_end(conn, msg, stale);
+		if (xrds_tx_resume_stale(peer, msg))
+			xrds_txq_end(conn, msg, stale);
 }
 
 /**
- * xrds_xmit_open - the peer is ready: data may flow
+ * xrds_tx_resume_open - the peer is ready: data may flow
  * @conn: connection
  * @h: the peer's clear-to-send
  *
@@ -105,7 +105,7 @@ static void xrds_xmit_drop_stale(struct xrds_conn *conn,
  * Context: the connection's work.
  * Return: 0, -EPROTO when the clear-to-send contradicts what was before.
  */
-int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
+int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
 	/* without an earlier one nothing can be stale */
 	bool same = !conn->tx_peer_inc || h->inc == conn->tx_peer_inc;
@@ -122,25 +122,25 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	     (h->peer_inc != conn->inc || ack < conn->acked)))
 		return -EPROTO;
 
-	xrds_xmit_judge_peer(conn, h, &peer);
+	xrds_tx_resume_evaluate(conn, h, &peer);
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
 		if (msg->seq <= ack) {
-			xrds_xmit_end(conn, msg, &acked);
-		} else if (!same && xrds_xmit_stale(&peer, msg)) {
-			xrds_xmit_end(conn, msg, &stale);
+			xrds_txq_end(conn, msg, &acked);
+		} else if (!same && xrds_tx_resume_stale(&peer, msg)) {
+			xrds_txq_end(conn, msg, &stale);
 		} else {
-			xrds_xmit_set_inflight(msg, false);
+			xrds_txq_set_inflight(msg, false);
 			list_move_tail(&msg->node, &again);
 		}
 	}
 	if (!same) {
-		xrds_xmit_drop_stale(conn, &peer, &conn->sendq, &stale);
-		xrds_xmit_drop_stale(conn, &peer, &conn->bulkq, &stale);
+		xrds_tx_resume_drop_stale(conn, &peer, &conn->sendq, &stale);
+		xrds_tx_resume_drop_stale(conn, &peer, &conn->bulkq, &stale);
 	}
 	list_splice(&again, &conn->sendq);
-	xrds_bulk_open(conn, h->tags > 1 ?
+	xrds_txq_bulk_open(conn, h->tags > 1 ?
 			     h->frag_bytes - XRDS_WIRE_HDR_BYTES : 0);
 	WRITE_ONCE(conn->acked, ack);
 	spin_unlock(&conn->lock);
@@ -152,26 +152,26 @@ int xrds_xmit_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
-	xrds_xmit_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
-	xrds_xmit_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
-		       RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
+			      RDS_RDMA_DROPPED);
 	return 0;
 }
 
 /**
- * xrds_xmit_close - nothing may be posted any more
+ * xrds_tx_resume_close - nothing may be posted any more
  * @conn: connection
  *
  * Context: the connection's work.
  */
-void xrds_xmit_close(struct xrds_conn *conn)
+void xrds_tx_resume_close(struct xrds_conn *conn)
 {
 	struct xrds_msg *ctl;
 
 	spin_lock_bh(&conn->tx_lock);
 	WRITE_ONCE(conn->tx_open, false);
 	WRITE_ONCE(conn->tx_bundles, false);
-	xrds_bulk_close(conn);
+	xrds_txq_bulk_close(conn);
 	ctl = conn->ctl_msg;
 	conn->ctl_msg = NULL;
 	clear_bit(0, &conn->tx_ack_due);
@@ -185,7 +185,7 @@ void xrds_xmit_close(struct xrds_conn *conn)
 }
 
 /**
- * xrds_xmit_drop_ops - an endpoint has ended: so have its ops
+ * xrds_tx_resume_drop_ops - an endpoint has ended: so have its ops
  * @conn: connection without endpoint
  * @unposted: the connection was lost, so ops that still wait end, too
  *
@@ -194,7 +194,7 @@ void xrds_xmit_close(struct xrds_conn *conn)
  *
  * Context: the connection's work.
  */
-void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
+void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
 {
 	struct xrds_rop *rop, *tmp;
 	LIST_HEAD(drop);
@@ -205,14 +205,14 @@ void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
 	spin_lock_bh(&conn->lock);
 	list_for_each_entry_safe(rop, tmp, &conn->ops, conn_node)
 		if (rop->msg->posted || unposted)
-			xrds_xmit_end(conn, rop->msg, &drop);
+			xrds_txq_end(conn, rop->msg, &drop);
 	spin_unlock_bh(&conn->lock);
 
-	xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP, RDS_RDMA_DROPPED);
 }
 
 /**
- * xrds_xmit_settle - the endpoint has ended in order
+ * xrds_tx_resume_clear_posted - the endpoint has ended in order
  * @conn: connection without endpoint
  *
  * The peer has acknowledged all it has ever received, so what was posted and
@@ -220,7 +220,7 @@ void xrds_xmit_drop_ops(struct xrds_conn *conn, bool unposted)
  *
  * Context: the connection's work.
  */
-void xrds_xmit_settle(struct xrds_conn *conn)
+void xrds_tx_resume_clear_posted(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg;
 
@@ -231,4 +231,34 @@ void xrds_xmit_settle(struct xrds_conn *conn)
 			msg->posted = false;
 	spin_unlock(&conn->lock);
 	spin_unlock_bh(&conn->tx_lock);
+}
+
+/**
+ * xrds_tx_resume_drop_all - end all messages of a dead connection
+ * @conn: connection
+ *
+ * Context: the connection's work, after it was made dead.
+ */
+void xrds_tx_resume_drop_all(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(drop);
+	unsigned int n;
+
+	do {
+		n = 0;
+		spin_lock_bh(&conn->lock);
+		list_splice_tail_init(&conn->sendq, &conn->inflight);
+		list_splice_tail_init(&conn->bulkq, &conn->inflight);
+		list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+			if (n++ == XRDS_END_BATCH)
+				break;
+			xrds_txq_end(conn, msg, &drop);
+		}
+		spin_unlock_bh(&conn->lock);
+
+		xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_CONN_DEAD,
+				      RDS_RDMA_DROPPED);
+		cond_resched();
+	} while (n > XRDS_END_BATCH);
 }

@@ -2,7 +2,7 @@
 /*
  * Large messages let small ones pass.
  *
- *   xrds_bulk_keeps -> bulkq -> the transport, in part -> xrds_bulk_number
+ *   xrds_txq_bulk_keeps -> bulkq -> the transport, in part -> xrds_txq_bulk_number
  *                                                            -> inflight
  *
  * A message that needs several SENDs keeps a queue busy for long, and who asks a
@@ -36,7 +36,7 @@
 #include "tracepoints.h"
 #include "xrds.h"
 
-static u32 *xrds_bulk_stream(struct xrds_conn *conn, const struct xrds_msg *msg)
+static u32 *xrds_txq_bulk_stream(struct xrds_conn *conn, const struct xrds_msg *msg)
 {
 	u32 ports = (u32)msg->sport << 16 | msg->dport;
 
@@ -46,23 +46,23 @@ static u32 *xrds_bulk_stream(struct xrds_conn *conn, const struct xrds_msg *msg)
 /* The oldest of those that are not wholly posted; it may have been cancelled
  * while the transport had a part of it.
  */
-static const struct xrds_msg *xrds_bulk_oldest(struct xrds_conn *conn)
+static const struct xrds_msg *xrds_txq_bulk_oldest(struct xrds_conn *conn)
 {
 	return conn->tx_bulk ?: list_first_entry_or_null(&conn->bulkq,
 							 struct xrds_msg, node);
 }
 
 /**
- * xrds_bulk_keeps - put a message in the queue for large ones, if it belongs there
+ * xrds_txq_bulk_keeps - put a message in the queue for large ones, if it belongs there
  * @conn: connection
  * @msg: message that is on no list
  *
  * Context: any, conn->lock held.
  * Return: whether it did.
  */
-bool xrds_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg)
+bool xrds_txq_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg)
 {
-	const struct xrds_msg *oldest = xrds_bulk_oldest(conn);
+	const struct xrds_msg *oldest = xrds_txq_bulk_oldest(conn);
 	bool large = msg->len > conn->bulk_over;
 	u32 *last;
 
@@ -73,7 +73,7 @@ bool xrds_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (!oldest && !large)
 		return false;
 
-	last = xrds_bulk_stream(conn, msg);
+	last = xrds_txq_bulk_stream(conn, msg);
 	if (!large && !msg->rop && (s32)(*last - oldest->stamp) < 0)
 		return false;
 	*last = msg->stamp;
@@ -84,13 +84,13 @@ bool xrds_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg)
 }
 
 /**
- * xrds_bulk_next - is the next message to begin one of this queue?
+ * xrds_txq_bulk_next - is the next message to begin one of this queue?
  * @conn: connection
  *
  * Context: the pump, conn->tx_lock and conn->lock held.
  * Return: the message, still in the queue, or NULL.
  */
-struct xrds_msg *xrds_bulk_next(struct xrds_conn *conn)
+struct xrds_msg *xrds_txq_bulk_next(struct xrds_conn *conn)
 {
 	struct xrds_msg *small, *msg;
 
@@ -112,14 +112,14 @@ struct xrds_msg *xrds_bulk_next(struct xrds_conn *conn)
 }
 
 /**
- * xrds_bulk_take - a large message goes to the transport
+ * xrds_txq_bulk_take - a large message goes to the transport
  * @conn: connection
- * @msg: message, from xrds_bulk_next(), with msg->bulk; gets a reference
+ * @msg: message, from xrds_txq_bulk_next(), with msg->bulk; gets a reference
  *
  * Context: the pump, conn->tx_lock and conn->lock held.
  * Return: whether it was there before.
  */
-bool xrds_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg)
+bool xrds_txq_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	bool again = msg->posted;
 
@@ -136,7 +136,7 @@ bool xrds_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg)
 }
 
 /* The transport does not have it any more. */
-static void xrds_bulk_leave(struct xrds_conn *conn)
+static void xrds_txq_bulk_leave(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg = conn->tx_bulk;
 
@@ -149,22 +149,22 @@ static void xrds_bulk_leave(struct xrds_conn *conn)
 }
 
 /**
- * xrds_bulk_back - the transport could not take a large message
+ * xrds_txq_bulk_back - the transport could not take a large message
  * @conn: connection
  * @msg: message
  * @untried: as if nothing had been tried
  *
  * Context: the pump, conn->tx_lock and conn->lock held.
  */
-void xrds_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
+void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 {
-	xrds_bulk_leave(conn);
+	xrds_txq_bulk_leave(conn);
 	if (untried && !msg->ended)
 		msg->posted = false;
 }
 
 /**
- * xrds_bulk_number - the last fragment of a large message is about to go out
+ * xrds_txq_bulk_number - the last fragment of a large message is about to go out
  * @conn: connection
  * @msg: message, with msg->bulk
  *
@@ -173,7 +173,7 @@ void xrds_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
  *
  * Context: transports, conn->tx_lock held.
  */
-void xrds_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
+void xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	lockdep_assert_held(&conn->tx_lock);
 
@@ -184,17 +184,17 @@ void xrds_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 		conn->nr_bulk--;
 		conn->nr_new--;
 		msg->posted = true;
-		xrds_xmit_set_inflight(msg, true);
+		xrds_txq_set_inflight(msg, true);
 		list_move_tail(&msg->node, &conn->inflight);
 	}
 	trace_xrds_msg_post(msg);
-	xrds_bulk_leave(conn);
+	xrds_txq_bulk_leave(conn);
 	spin_unlock(&conn->lock);
 }
-EXPORT_SYMBOL_GPL(xrds_bulk_number);
+EXPORT_SYMBOL_GPL(xrds_txq_bulk_number);
 
 /* Large messages were queued before it was known that others may pass them. */
-static void xrds_bulk_sort(struct xrds_conn *conn)
+static void xrds_txq_bulk_sort(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(all);
@@ -202,19 +202,19 @@ static void xrds_bulk_sort(struct xrds_conn *conn)
 	list_splice_init(&conn->sendq, &all);
 	list_for_each_entry_safe(msg, tmp, &all, node) {
 		list_del(&msg->node);
-		if (msg->seq || !xrds_bulk_keeps(conn, msg))
+		if (msg->seq || !xrds_txq_bulk_keeps(conn, msg))
 			list_add_tail(&msg->node, &conn->sendq);
 	}
 }
 
 /**
- * xrds_bulk_open - is the peer one that takes messages in turns?
+ * xrds_txq_bulk_open - is the peer one that takes messages in turns?
  * @conn: connection that is about to be open
  * @over: most payload of one SEND, bytes; 0: it takes one after the other
  *
  * Context: the connection's work, conn->tx_lock and conn->lock held.
  */
-void xrds_bulk_open(struct xrds_conn *conn, u32 over)
+void xrds_txq_bulk_open(struct xrds_conn *conn, u32 over)
 {
 	struct xrds_msg *msg;
 
@@ -224,7 +224,7 @@ void xrds_bulk_open(struct xrds_conn *conn, u32 over)
 	if (over) {
 		/* else what is there was sorted when it was queued */
 		if (list_empty(&conn->bulkq))
-			xrds_bulk_sort(conn);
+			xrds_txq_bulk_sort(conn);
 		return;
 	}
 	/* what is in front of them in their streams is in that queue, too */
@@ -235,14 +235,140 @@ void xrds_bulk_open(struct xrds_conn *conn, u32 over)
 }
 
 /**
- * xrds_bulk_close - the endpoint ends: what it has of a message is lost
+ * xrds_txq_bulk_close - the endpoint ends: what it has of a message is lost
  * @conn: connection
  *
  * Context: the connection's work, conn->tx_lock held.
  */
-void xrds_bulk_close(struct xrds_conn *conn)
+void xrds_txq_bulk_close(struct xrds_conn *conn)
 {
 	spin_lock(&conn->lock);
-	xrds_bulk_leave(conn);
+	xrds_txq_bulk_leave(conn);
 	spin_unlock(&conn->lock);
+}
+
+static void xrds_txq_append_flow(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_flow *flow = msg->flow;
+
+	lockdep_assert_held(&conn->lock);
+
+	/* which it leaves only when that is dead */
+	if (WARN_ON_ONCE(flow->conn != conn))
+		return;
+	xrds_flow_begin(flow);
+	msg->flow_nr = ++flow->last_nr;
+	list_add_tail(&msg->flow_node, &flow->msgs);
+}
+
+static void xrds_txq_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	lockdep_assert_held(&conn->lock);
+
+	msg->rop->msg = msg;
+	list_add_tail(&msg->rop->conn_node, &conn->ops);
+	xrds_rop_issue(msg->rop);
+}
+
+/**
+ * xrds_txq_append - put a message at the end of its queue
+ * @conn: connection
+ * @msg: message; its queue owns the caller's reference, unless it is DEAD
+ *
+ * Context: any, without L3, L4.
+ * Return: the state that the connection had; DEAD: it has not taken it.
+ */
+enum xrds_state xrds_txq_append(struct xrds_conn *conn,
+				struct xrds_msg *msg)
+{
+	enum xrds_state state;
+
+	msg->accepted = jiffies;
+
+	spin_lock_bh(&conn->lock);
+	state = conn->state;
+	if (state != XRDS_ST_DEAD) {
+		if (!xrds_txq_bulk_keeps(conn, msg))
+			list_add_tail(&msg->node, &conn->sendq);
+		if (msg->rop)
+			xrds_txq_append_op(conn, msg);
+		conn->nr_new++;
+		if (msg->flow)
+			xrds_txq_append_flow(conn, msg);
+		else
+			conn->kmsgs++;
+		trace_xrds_msg_queue(msg);
+	}
+	spin_unlock_bh(&conn->lock);
+	return state;
+}
+
+/**
+ * xrds_txq_set_inflight - count a message as transmitted, or no more
+ * @msg: message
+ * @on: whether it is
+ *
+ * Context: any, its connection's lock held.
+ */
+void xrds_txq_set_inflight(struct xrds_msg *msg, bool on)
+{
+	if (!msg->flow || msg->inflight == on)
+		return;
+	msg->inflight = on;
+	if (on)
+		msg->flow->inflight_bytes += msg->len;
+	else
+		msg->flow->inflight_bytes -= msg->len;
+}
+
+/**
+ * xrds_txq_take - move a message to inflight
+ * @conn: connection
+ * @msg: message of sendq; gets a reference
+ *
+ * Context: the pump, conn->tx_lock and conn->lock held.
+ * Return: whether it was posted before.
+ */
+bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	bool again = msg->posted;
+
+	lockdep_assert_held(&conn->lock);
+
+	xrds_msg_get(msg);
+	if (!msg->seq) {
+		msg->seq = ++conn->tx_seq;
+		conn->nr_new--;
+	}
+	msg->posted = true;
+	xrds_txq_set_inflight(msg, true);
+	list_move_tail(&msg->node, &conn->inflight);
+	return again;
+}
+
+/**
+ * xrds_txq_end - take a message out of its queue, to its end
+ * @conn: connection
+ * @msg: message
+ * @list: for xrds_upcall_msgs_done()
+ *
+ * Context: any, conn->lock held.
+ */
+void xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
+		  struct list_head *list)
+{
+	lockdep_assert_held(&conn->lock);
+
+	if (!msg->flow)
+		conn->kmsgs--;
+	if (msg->bulk)
+		conn->nr_bulk--;
+	if (!msg->seq)
+		conn->nr_new--;
+	if (msg->rop)
+		list_del_init(&msg->rop->conn_node);
+	xrds_txq_set_inflight(msg, false);
+	list_del_init(&msg->flow_node);
+	msg->ended = true;
+	list_move_tail(&msg->node, list);
 }

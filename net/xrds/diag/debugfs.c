@@ -29,11 +29,11 @@ static const struct file_operations xrds_inject_break_fops = {
 };
 
 /**
- * xrds_inject_init - module init
+ * xrds_debugfs_init - module init
  *
  * Context: process.
  */
-void xrds_inject_init(void)
+void xrds_debugfs_init(void)
 {
 	/* without debugfs there are no files, and nobody asks for them */
 	xrds_inject_dir = debugfs_create_dir("xrds", NULL);
@@ -42,11 +42,11 @@ void xrds_inject_init(void)
 }
 
 /**
- * xrds_inject_exit - module exit
+ * xrds_debugfs_exit - module exit
  *
  * Context: process; when it returns nobody is in a file.
  */
-void xrds_inject_exit(void)
+void xrds_debugfs_exit(void)
 {
 	debugfs_remove(xrds_inject_dir);
 }

@@ -3,6 +3,10 @@
 #ifndef _XRDS_DIAG_H
 #define _XRDS_DIAG_H
 
+#if XRDS_LEVEL < 5
+#error "for diag/ and the folders above, see Kbuild"
+#endif
+
 #include "xrds.h"
 
 /* ----------------------------------------------------------- netlink.c */
@@ -17,7 +21,7 @@ void xrds_sysctl_net_exit(struct xrds_net *xn);
 
 /* ----------------------------------------------------------- debugfs.c */
 
-void xrds_inject_init(void);
-void xrds_inject_exit(void);
+void xrds_debugfs_init(void);
+void xrds_debugfs_exit(void);
 
 #endif /* _XRDS_DIAG_H */

@@ -33,46 +33,6 @@ static const struct genl_multicast_group xrds_nl_groups[] = {
 	[XRDS_NL_GROUP_CONN] = { .name = XRDS_MCGRP_CONN },
 };
 
-/**
- * xrds_nl_view - what may be seen by who asks for a dump
- * @cb: the dump
- *
- * Context: process.
- * Return: the view.
- */
-struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb)
-{
-	const struct net *net = sock_net(cb->skb->sk);
-
-	return (struct xrds_nl_view){
-		.xn = xrds_net(net),
-		.admin = netlink_ns_capable(cb->skb, net->user_ns,
-					    CAP_NET_ADMIN),
-		.uid = NETLINK_CB(cb->skb).creds.uid,
-		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
-	};
-}
-
-/**
- * xrds_nl_put - begin a row
- * @skb: part of the answer
- * @cb: the dump
- * @cmd: XRDS_CMD_*
- *
- * Context: any.
- * Return: the row's head, for genlmsg_end(); NULL: there is no room.
- */
-void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
-{
-	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
-				cb->nlh->nlmsg_seq, &xrds_nl_family,
-				NLM_F_MULTI, cmd);
-
-	if (hdr)
-		genl_dump_check_consistent(cb, hdr);
-	return hdr;
-}
-
 /* ------------------------------------------------------------- counters */
 
 /**

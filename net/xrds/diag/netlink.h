@@ -5,6 +5,10 @@
 #ifndef _XRDS_NETLINK_H
 #define _XRDS_NETLINK_H
 
+#if XRDS_LEVEL < 5
+#error "for diag/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/xrds_netlink.h>
 #include <net/genetlink.h>
 

@@ -54,7 +54,7 @@ static u32 xrds_nl_conn_flags(const struct xrds_conn *conn,
 {
 	return (READ_ONCE(conn->dialled) ? XRDS_CONN_FLAG_DIALLED : 0) |
 	       (READ_ONCE(conn->failed) ? XRDS_CONN_FLAG_FAILED : 0) |
-	       (READ_ONCE(conn->classic.on) ? XRDS_CONN_FLAG_CLASSIC : 0) |
+	       (READ_ONCE(conn->legacy.on) ? XRDS_CONN_FLAG_CLASSIC : 0) |
 	       (c->waiting ? XRDS_CONN_FLAG_WAITING : 0) |
 	       (c->d.shared_rq ? XRDS_CONN_FLAG_SHARED_RQ : 0);
 }

@@ -32,7 +32,7 @@ static u32 xrds_nl_sock_flags(const struct xrds_sock *xs)
 {
 	return (xrds_sk_bound(xs) ? XRDS_SOCKET_FLAG_BOUND : 0) |
 	       (xs->connected ? XRDS_SOCKET_FLAG_CONNECTED : 0) |
-	       (READ_ONCE(xs->congested) ? XRDS_SOCKET_FLAG_CONGESTED : 0) |
+	       (READ_ONCE(xs->port.congested) ? XRDS_SOCKET_FLAG_CONGESTED : 0) |
 	       (xs->ending ? XRDS_SOCKET_FLAG_ENDING : 0);
 }
 
@@ -171,7 +171,7 @@ int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb)
 /* ------------------------------------------------------------------ nodes */
 
 static int xrds_nl_put_node(struct sk_buff *skb, struct netlink_callback *cb,
-			    struct xrds_sock *xs, const struct xrds_node *node)
+			    struct xrds_sock *xs, const struct xrds_rdma_peer *node)
 {
 	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_NODE_GET);
 	u64 issued, completed, armed;
@@ -204,7 +204,7 @@ static int xrds_nl_put_node(struct sk_buff *skb, struct netlink_callback *cb,
 
 static int xrds_nl_sock_nodes(struct xrds_nl_walk *w, struct xrds_sock *xs)
 {
-	const struct xrds_node *node;
+	const struct xrds_rdma_peer *node;
 	long pos = 0;
 	int ret;
 
@@ -303,7 +303,7 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 	}
 	if (full || xrds_nl_put_dest_key(skb, dest) ||
 	    nla_put_u32(skb, XRDS_A_DEST_FLAGS, flags) ||
-	    nla_put_u32(skb, XRDS_A_DEST_SNDBUF, xrds_dest_sndbuf(dest)))
+	    nla_put_u32(skb, XRDS_A_DEST_SNDBUF, xrds_space_sndbuf(dest)))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -517,4 +517,44 @@ int xrds_nl_done_table(struct netlink_callback *cb)
 		kfree(t);
 	}
 	return 0;
+}
+
+/**
+ * xrds_nl_put - begin a row
+ * @skb: part of the answer
+ * @cb: the dump
+ * @cmd: XRDS_CMD_*
+ *
+ * Context: any.
+ * Return: the row's head, for genlmsg_end(); NULL: there is no room.
+ */
+void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+{
+	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
+				cb->nlh->nlmsg_seq, &xrds_nl_family,
+				NLM_F_MULTI, cmd);
+
+	if (hdr)
+		genl_dump_check_consistent(cb, hdr);
+	return hdr;
+}
+
+/**
+ * xrds_nl_view - what may be seen by who asks for a dump
+ * @cb: the dump
+ *
+ * Context: process.
+ * Return: the view.
+ */
+struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb)
+{
+	const struct net *net = sock_net(cb->skb->sk);
+
+	return (struct xrds_nl_view){
+		.xn = xrds_net(net),
+		.admin = netlink_ns_capable(cb->skb, net->user_ns,
+					    CAP_NET_ADMIN),
+		.uid = NETLINK_CB(cb->skb).creds.uid,
+		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
+	};
 }

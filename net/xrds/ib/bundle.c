@@ -61,7 +61,7 @@ bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
 	if (least > ep->tx.bundle || ep->tx.credits < 2 || msg->rop ||
 	    (msg->flags & XRDS_F_CONTROL))
 		return false;
-	return xrds_xmit_waits(ep->conn, ep->tx.bundle - least);
+	return xrds_tx_has_small(ep->conn, ep->tx.bundle - least);
 }
 
 /* Returns the length of the payload. */
@@ -91,7 +91,7 @@ static void xrds_ib_bundle_head(struct xrds_ib_ep *ep,
 	struct xrds_hdr *hdr;
 
 	xrds_ib_frag_wire_msg(ep, msg, &wm);
-	wm.ack = xrds_xmit_ack_value(ep->conn);
+	wm.ack = xrds_tx_ack_value(ep->conn);
 	wm.credit = xrds_ib_sq_spend(ep, &grant);
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, &wm);
@@ -111,7 +111,7 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 	struct xrds_hdr hdr;
 
 	while (nr < XRDS_WIRE_MAX_BUNDLE_MSGS && at + sizeof(hdr) <= most) {
-		msg = xrds_xmit_also(ep->conn, most - at - sizeof(hdr));
+		msg = xrds_tx_dequeue_small(ep->conn, most - at - sizeof(hdr));
 		if (!msg)
 			break;
 		xrds_ib_frag_wire_msg(ep, msg, &wm);

@@ -105,7 +105,7 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		break;
 	case XRDS_REJECT_VERSION:
 		if (!ep->old_offer) {
-			WRITE_ONCE(ep->conn->classic.old_offer, true);
+			WRITE_ONCE(ep->conn->legacy.old_offer, true);
 			error = -EALREADY;
 			break;
 		}
@@ -225,7 +225,7 @@ int xrds_ib_cm_dial(struct xrds_conn *conn)
 		return PTR_ERR(id);
 	}
 	ep->id = id;
-	ep->old_offer = READ_ONCE(conn->classic.old_offer);
+	ep->old_offer = READ_ONCE(conn->legacy.old_offer);
 	rdma_set_service_type(id, conn->key.tos);
 	xrds_ib_ep_publish(ep);
 
@@ -248,7 +248,7 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 		.mask	= xrds_ib_legacy_mask(),
 		.tos	= conn->key.tos,
 		.epoch	= conn->epoch,
-		.ack	= xrds_classic_ack(conn),
+		.ack	= xrds_legacy_ack(conn),
 	};
 }
 
@@ -299,7 +299,7 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 				      xrds_ib_conn_v6(&ep->conn->key));
 
 	ep->step = XRDS_IB_STEP_CONNECT;
-	WRITE_ONCE(ep->conn->classic.old_offer, false);
+	WRITE_ONCE(ep->conn->legacy.old_offer, false);
 	return rdma_connect(ep->id, &param);
 }
 

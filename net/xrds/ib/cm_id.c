@@ -120,7 +120,7 @@ static bool xrds_ib_deferred_due(const struct xrds_ib_deferred *deferred)
 	const struct net *net = deferred->id->route.addr.dev_addr.net;
 
 	return xrds_ib_cm_id_up(deferred->id) ||
-	       xrds_conns_orphaned(xrds_net(net));
+	       xrds_conn_netns_unused(xrds_net(net));
 }
 
 /* Take the oldest identifier off the list, or with @up the oldest that is due.

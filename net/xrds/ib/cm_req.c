@@ -137,7 +137,8 @@ static struct xrds_conn *xrds_ib_cm_req_conn(struct xrds_ib_net *xin,
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
 		return ERR_PTR(-ENOSPC);
 	}
-	conn = xrds_conn_get_for(xn, NULL, key, xin->transport, GFP_KERNEL);
+	conn = xrds_conn_find_or_create(xn, NULL, key, xin->transport,
+					GFP_KERNEL);
 	if (IS_ERR(conn))
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
 	return conn;
@@ -167,7 +168,7 @@ static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	}
 	req->version = xrds_wire_version(priv, xrds_ib_legacy_mask());
 	req->base.epoch = priv->epoch;
-	req->base.classic = req->version != XRDS_VER_XRDS;
+	req->base.legacy = req->version != XRDS_VER_XRDS;
 	req->ack = priv->ack;
 	req->peer_qpn = param->qp_num;
 	req->id = id;
@@ -260,7 +261,7 @@ void xrds_ib_cm_req_refuse(struct xrds_conn *conn, struct xrds_request *base)
 
 	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
 	if (xrds_ib_cm_id_up(req->id))
-		xrds_ib_cm_req_reject(req->id, base->classic ?
+		xrds_ib_cm_req_reject(req->id, base->legacy ?
 				      XRDS_REJECT_VERSION :
 				      XRDS_REJECT_CROSSED);
 	/* this waits for a handler that uses the request */

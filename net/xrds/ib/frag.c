@@ -242,13 +242,13 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	if (ret)
 		return ret;
 	if (!cur->left && cur->msg->bulk) {
-		xrds_bulk_number(ep->conn, cur->msg);
+		xrds_txq_bulk_number(ep->conn, cur->msg);
 		cur->hdr.seq = cpu_to_be64(cur->msg->seq);
 	}
 
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	*hdr = cur->hdr;
-	xrds_wire_hdr_update(hdr, xrds_xmit_ack_value(ep->conn),
+	xrds_wire_hdr_update(hdr, xrds_tx_ack_value(ep->conn),
 			     xrds_ib_sq_spend(ep, grant), 0,
 			     xrds_ib_ep_xrds(ep) ? cur->frag++ : 0);
 	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));

@@ -57,6 +57,10 @@
 #ifndef _XRDS_IB_H
 #define _XRDS_IB_H
 
+#ifndef XRDS_IB
+#error "ib/ib.h is for ib/ only"
+#endif
+
 #include <linux/completion.h>
 #include <linux/mutex.h>
 #include <net/netns/generic.h>

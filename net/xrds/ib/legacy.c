@@ -49,7 +49,7 @@ u16 xrds_ib_legacy_mask(void)
  */
 bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep)
 {
-	return ep->passive ? !xrds_ib_ep_xrds(ep) : ep->conn->classic.on;
+	return ep->passive ? !xrds_ib_ep_xrds(ep) : ep->conn->legacy.on;
 }
 
 /**
@@ -128,7 +128,7 @@ static int xrds_ib_legacy_enlarge_cq(struct xrds_ib_ep *ep)
 int xrds_ib_legacy_start(struct xrds_ib_ep *ep)
 {
 	xrds_ib_event_not_half_open(ep);
-	xrds_classic_start(ep->conn, ep->gen, ep->ack);
+	xrds_legacy_start(ep->conn, ep->gen, ep->ack);
 	return xrds_ib_legacy_enlarge_cq(ep);
 }
 
@@ -143,7 +143,7 @@ void xrds_ib_legacy_received(struct xrds_ib_ep *ep)
 	if (ep->rx.hello)
 		return;
 	ep->rx.hello = true;
-	xrds_classic_heard(ep->conn);
+	xrds_legacy_heard(ep->conn);
 	/* the connection manager's last message may come later, or be lost */
 	if (ep->passive)
 		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
@@ -189,5 +189,5 @@ void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 	if (sctx->rop)
 		return;
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
-	xrds_classic_confirm(ep->conn, be64_to_cpu(hdr->ack));
+	xrds_legacy_confirm(ep->conn, be64_to_cpu(hdr->ack));
 }

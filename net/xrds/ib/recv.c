@@ -132,7 +132,7 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 	ep->rx.hello = true;
 	xrds_ib_event_not_half_open(ep);
 	xrds_ib_send_open(ep, &hello);
-	xrds_conn_hello(ep->conn, ep->gen, &hello);
+	xrds_rx_hello(ep->conn, ep->gen, &hello);
 	return XRDS_WIRE_OK;
 }
 
@@ -163,7 +163,7 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 		return XRDS_WIRE_OK;
 	case XRDS_CTL_KEEPALIVE:
 		if (wm->flags & XRDS_F_ACK_REQUIRED)
-			xrds_xmit_need_ack(conn);
+			xrds_tx_need_ack(conn);
 		return XRDS_WIRE_OK;
 	default:
 		/* a second hello; the decoder lets nothing else through */
@@ -196,7 +196,7 @@ static void xrds_ib_recv_whole(struct xrds_ib_ep *ep,
 	if (unlikely(rmsg->reasm.first.kind == XRDS_KIND_CONG_MAP))
 		xrds_cong_recv(ep->conn, XRDS_CTL_CONG_MAP, skb);
 	else
-		xrds_recv_msg(ep->conn, &rmsg->reasm.first, skb);
+		xrds_rx_msg(ep->conn, &rmsg->reasm.first, skb);
 }
 
 static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
@@ -284,7 +284,7 @@ static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
 	if (ep->rx.bye || ep->rx.bye_ack)
 		return XRDS_WIRE_CTL_STATE;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_BUNDLES);
-	xrds_recv_batch(ep->conn, true);
+	xrds_rx_batch(ep->conn, true);
 	err = xrds_wire_bundle_first(&b, wm, bytes);
 	while (!err) {
 		err = xrds_ib_recv_bundled(ep, wm, data + b.payload);
@@ -295,7 +295,7 @@ static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
 			break;
 		err = xrds_wire_bundle_next(&b, wm, data);
 	}
-	xrds_recv_batch(ep->conn, false);
+	xrds_rx_batch(ep->conn, false);
 	return err;
 }
 
@@ -354,7 +354,7 @@ static enum xrds_wire_err xrds_ib_recv_hdr(struct xrds_ib_ep *ep,
 	} else {
 		xrds_ib_legacy_received(ep);
 	}
-	if (xrds_xmit_acked(ep->conn, wm->ack))
+	if (xrds_tx_acked(ep->conn, wm->ack))
 		return XRDS_WIRE_ACK;
 	ep->rx.ack_only = wm->kind == XRDS_KIND_ACK;
 	*done = ep->rx.ack_only;

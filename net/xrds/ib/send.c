@@ -136,7 +136,7 @@ static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
 		wm.dport = 0;
 		wm.flags = 0;
 	}
-	wm.ack = xrds_xmit_ack_value(ep->conn);
+	wm.ack = xrds_tx_ack_value(ep->conn);
 	wm.credit = xrds_ib_sq_spend(ep, &grant);
 	return xrds_ib_send_ctl_post(ep, &wm, data);
 }
@@ -149,7 +149,7 @@ static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
  * @len: its length, at most XRDS_CTL_INLINE_BYTES
  *
  * Context: any, conn->tx_lock held.
- * Return: 0; -EAGAIN without send context or credit, then xrds_xmit_pump()
+ * Return: 0; -EAGAIN without send context or credit, then xrds_tx_pump()
  * follows; other negative errno: the endpoint is broken.
  */
 int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
@@ -298,7 +298,7 @@ void xrds_ib_send_update_low(struct xrds_ib_ep *ep)
  *
  * Context: any, conn->tx_lock held.
  * Return: 0, the message was taken; -EAGAIN without send context or credit,
- * then xrds_xmit_pump() follows, or when the endpoint is about to end; other
+ * then xrds_tx_pump() follows, or when the endpoint is about to end; other
  * negative errno: the endpoint is broken. Unless it is -EAGAIN, the op of the
  * message ends with its completion or with the endpoint.
  */
@@ -396,7 +396,7 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 static void xrds_ib_send_after(struct xrds_ib_ep *ep, int more)
 {
 	if (more > 0)
-		xrds_xmit_pump(ep->conn);
+		xrds_tx_pump(ep->conn);
 	else if (more < 0)
 		xrds_ib_event_fail(ep, XRDS_EV_ERROR, more);
 }

@@ -88,7 +88,7 @@ static void xrds_loop_receive(struct xrds_conn *conn,
 
 	xrds_skb_trace(skb)->at[XRDS_RX_HDR] = now;
 	xrds_skb_trace(skb)->at[XRDS_RX_START] = now;
-	xrds_recv_msg(conn, wm, skb);
+	xrds_rx_msg(conn, wm, skb);
 }
 
 /* The message has arrived, and so ended its op, if any. */
@@ -133,7 +133,7 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 		/* received all the same: the next clear-to-send says so */
 		WRITE_ONCE(conn->rx_next, msg->seq + 1);
 	}
-	xrds_xmit_acked(conn, msg->seq);
+	xrds_tx_acked(conn, msg->seq);
 }
 
 static void xrds_loop_item_free(struct xrds_loop_item *item)
@@ -196,7 +196,7 @@ static void xrds_loop_op_work(struct work_struct *work)
 	spin_unlock_bh(&conn->tx_lock);
 	xrds_msg_put(msg);
 	/* what was told to come again */
-	xrds_xmit_pump(conn);
+	xrds_tx_pump(conn);
 }
 
 /* Look at the queue when its head is due; the delay may change before. */
@@ -284,7 +284,7 @@ static int xrds_loop_start(struct xrds_conn *conn)
 	xrds_conn_fill_hello(conn, &hello);
 	/* we are our peer: it has received what we have */
 	hello.peer_inc = conn->peer_inc ? conn->inc : 0;
-	xrds_conn_hello(conn, ep->gen, &hello);
+	xrds_rx_hello(conn, ep->gen, &hello);
 	if (bounce_ms)
 		queue_delayed_work(system_wq, &ep->bounce,
 				   msecs_to_jiffies(bounce_ms));
@@ -437,7 +437,7 @@ static int xrds_loop_direct(struct xrds_conn *conn, struct xrds_wire_msg *wm,
 	    !list_empty(&ep->queue))
 		goto out;
 	spin_lock(&conn->lock);
-	if (!xrds_xmit_wanted(conn)) {
+	if (!xrds_conn_wanted(conn)) {
 		wm->seq = ++conn->tx_seq;
 		WRITE_ONCE(conn->acked, wm->seq);
 		ret = 0;

@@ -15,38 +15,38 @@
 #include "rdma/rdma.h"
 #include "xrds.h"
 
-static const struct rhashtable_params xrds_node_params = {
-	.key_len	= sizeof(struct xrds_node_key),
-	.key_offset	= offsetof(struct xrds_node, key),
-	.head_offset	= offsetof(struct xrds_node, node),
+static const struct rhashtable_params xrds_rdma_peer_params = {
+	.key_len	= sizeof(struct xrds_rdma_peer_key),
+	.key_offset	= offsetof(struct xrds_rdma_peer, key),
+	.head_offset	= offsetof(struct xrds_rdma_peer, node),
 	.automatic_shrinking = true,
 };
 
 /**
- * xrds_node_init - make a namespace's table of nodes
+ * xrds_rdma_peer_init - make a namespace's table of nodes
  * @xn: namespace
  *
  * Context: process.
  * Return: 0 or a negative errno.
  */
-int xrds_node_init(struct xrds_net *xn)
+int xrds_rdma_peer_init(struct xrds_net *xn)
 {
-	return rhashtable_init(&xn->nodes, &xrds_node_params);
+	return rhashtable_init(&xn->nodes, &xrds_rdma_peer_params);
 }
 
 /**
- * xrds_node_exit - free a namespace's table of nodes
+ * xrds_rdma_peer_exit - free a namespace's table of nodes
  * @xn: namespace without sockets
  *
  * Context: process.
  */
-void xrds_node_exit(struct xrds_net *xn)
+void xrds_rdma_peer_exit(struct xrds_net *xn)
 {
 	rhashtable_destroy(&xn->nodes);
 }
 
-static void xrds_node_key_init(struct xrds_node_key *key, struct xrds_rdma_sock *rs,
-			       const struct xrds_addr *to)
+static void xrds_rdma_peer_key_init(struct xrds_rdma_peer_key *key, struct xrds_rdma_sock *rs,
+				    const struct xrds_addr *to)
 {
 	memset(key, 0, sizeof(*key));
 	key->rs = rs;
@@ -55,28 +55,28 @@ static void xrds_node_key_init(struct xrds_node_key *key, struct xrds_rdma_sock 
 }
 
 /**
- * xrds_node_find - look a node up
+ * xrds_rdma_peer_find - look a node up
  * @rs: socket
  * @to: address; the port is ignored
  *
  * Context: any; the node stays until the socket is freed.
  * Return: the node or NULL.
  */
-struct xrds_node *xrds_node_find(struct xrds_rdma_sock *rs,
-				 const struct xrds_addr *to)
+struct xrds_rdma_peer *xrds_rdma_peer_find(struct xrds_rdma_sock *rs,
+					   const struct xrds_addr *to)
 {
-	struct xrds_node_key key;
-	struct xrds_node *node;
+	struct xrds_rdma_peer_key key;
+	struct xrds_rdma_peer *node;
 
-	xrds_node_key_init(&key, rs, to);
+	xrds_rdma_peer_key_init(&key, rs, to);
 	rcu_read_lock();
-	node = rhashtable_lookup(&rs->xn->nodes, &key, xrds_node_params);
+	node = rhashtable_lookup(&rs->xn->nodes, &key, xrds_rdma_peer_params);
 	rcu_read_unlock();
 	return node;
 }
 
 /**
- * xrds_node_marks - identifiers and high-water mark toward a node
+ * xrds_rdma_peer_marks - identifiers and high-water mark toward a node
  * @rs: socket
  * @to: address; the port is ignored
  * @issued: last identifier given out
@@ -84,10 +84,10 @@ struct xrds_node *xrds_node_find(struct xrds_rdma_sock *rs,
  *
  * Context: any.
  */
-void xrds_node_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
-		     u64 *issued, u64 *completed)
+void xrds_rdma_peer_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
+			  u64 *issued, u64 *completed)
 {
-	struct xrds_node *node = xrds_node_find(rs, to);
+	struct xrds_rdma_peer *node = xrds_rdma_peer_find(rs, to);
 
 	spin_lock_bh(rs->lock);
 	*issued = node ? node->issued : 0;
@@ -96,17 +96,17 @@ void xrds_node_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
 }
 
 /**
- * xrds_node_get_for - find or make a node
+ * xrds_rdma_peer_find_or_create - find or make a node
  * @rs: bound socket
  * @to: address; the port is ignored
  *
  * Context: process, may sleep, socket locked.
  * Return: the node, or ERR_PTR(): -ENOMEM, -ENFILE when there are too many.
  */
-struct xrds_node *xrds_node_get_for(struct xrds_rdma_sock *rs,
-				    const struct xrds_addr *to)
+struct xrds_rdma_peer *xrds_rdma_peer_find_or_create(struct xrds_rdma_sock *rs,
+						     const struct xrds_addr *to)
 {
-	struct xrds_node *node = xrds_node_find(rs, to);
+	struct xrds_rdma_peer *node = xrds_rdma_peer_find(rs, to);
 	int ret;
 
 	sock_owned_by_me(rs->sk);
@@ -118,14 +118,14 @@ struct xrds_node *xrds_node_get_for(struct xrds_rdma_sock *rs,
 	node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
 	if (!node)
 		return ERR_PTR(-ENOMEM);
-	xrds_node_key_init(&node->key, rs, to);
+	xrds_rdma_peer_key_init(&node->key, rs, to);
 	INIT_LIST_HEAD(&node->ops);
 	INIT_LIST_HEAD(&node->event_node);
 	init_waitqueue_head(&node->wait);
 
 	/* the socket's lock lets nobody else insert the same */
 	ret = rhashtable_insert_fast(&rs->xn->nodes, &node->node,
-				     xrds_node_params);
+				     xrds_rdma_peer_params);
 	if (ret) {
 		kfree(node);
 		return ERR_PTR(-ENOMEM);
@@ -138,33 +138,33 @@ struct xrds_node *xrds_node_get_for(struct xrds_rdma_sock *rs,
 }
 
 /**
- * xrds_node_free_all - the socket is being freed
+ * xrds_rdma_peer_free_all - the socket is being freed
  * @rs: socket without references
  *
  * Context: RCU callback.
  */
-void xrds_node_free_all(struct xrds_rdma_sock *rs)
+void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs)
 {
-	struct xrds_node *node, *tmp;
+	struct xrds_rdma_peer *node, *tmp;
 
 	/* every op had a reference on the socket: the FIFOs are empty */
 	list_for_each_entry_safe(node, tmp, &rs->nodes, rs_node) {
 		rhashtable_remove_fast(&rs->xn->nodes, &node->node,
-				       xrds_node_params);
+				       xrds_rdma_peer_params);
 		kfree_rcu(node, rcu);
 	}
 }
 
 /**
- * xrds_notice_wake - tell who waits for completions of a socket
+ * xrds_barrier_wake - tell who waits for completions of a socket
  * @rs: socket
  * @node: node whose mark may have moved
  * @mask: what poll() has to report, 0: nothing
  *
  * Context: any, without L4.
  */
-void xrds_notice_wake(struct xrds_rdma_sock *rs, struct xrds_node *node,
-		      __poll_t mask)
+void xrds_barrier_wake(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+		       __poll_t mask)
 {
 	struct socket_wq *wq;
 
@@ -180,7 +180,7 @@ void xrds_notice_wake(struct xrds_rdma_sock *rs, struct xrds_node *node,
 }
 
 /**
- * xrds_notice_event - has what the program waits for at a node come about?
+ * xrds_barrier_event - has what the program waits for at a node come about?
  * @rs: socket
  * @node: node whose mark may have moved
  * @asked: an op has left whose identifier the program was told
@@ -188,8 +188,8 @@ void xrds_notice_wake(struct xrds_rdma_sock *rs, struct xrds_node *node,
  * Context: any, rs->lock held.
  * Return: whether it has; the node is on the list of events then.
  */
-bool xrds_notice_event(struct xrds_rdma_sock *rs, struct xrds_node *node,
-		       bool asked)
+bool xrds_barrier_event(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+			bool asked)
 {
 	lockdep_assert_held(rs->lock);
 
@@ -207,18 +207,18 @@ bool xrds_notice_event(struct xrds_rdma_sock *rs, struct xrds_node *node,
 }
 
 /**
- * xrds_node_clear - the event of a node was told, or is not of interest any more
+ * xrds_barrier_clear - the event of a node was told, or is not of interest any more
  * @node: node
  *
  * Context: any, the socket's lock (L4) held.
  */
-void xrds_node_clear(struct xrds_node *node)
+void xrds_barrier_clear(struct xrds_rdma_peer *node)
 {
 	list_del_init(&node->event_node);
 }
 
 /**
- * xrds_node_arm - ask to be told when an op and all before it have ended
+ * xrds_barrier_arm - ask to be told when an op and all before it have ended
  * @rs: socket
  * @node: node
  * @id: identifier of the op, at most the last one issued
@@ -228,7 +228,7 @@ void xrds_node_clear(struct xrds_node *node)
  *
  * Context: any.
  */
-void xrds_node_arm(struct xrds_rdma_sock *rs, struct xrds_node *node, u64 id)
+void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node, u64 id)
 {
 	bool event;
 
@@ -236,25 +236,25 @@ void xrds_node_arm(struct xrds_rdma_sock *rs, struct xrds_node *node, u64 id)
 	if (!node->armed)
 		rs->nr_armed++;
 	node->armed = id;
-	xrds_node_clear(node);
-	event = xrds_notice_event(rs, node, false);
+	xrds_barrier_clear(node);
+	event = xrds_barrier_event(rs, node, false);
 	spin_unlock_bh(rs->lock);
 	if (event)
-		xrds_notice_wake(rs, node, EPOLLIN | EPOLLRDBAND);
+		xrds_barrier_wake(rs, node, EPOLLIN | EPOLLRDBAND);
 }
 
-static void xrds_barrier_report(struct xrds_rdma_sock *rs, struct xrds_node *node,
+static void xrds_barrier_report(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 				struct xrds_barrier *b)
 {
 	spin_lock_bh(rs->lock);
 	b->completed = node ? node->completed : 0;
 	b->issued = node ? node->issued : 0;
 	if (node)
-		xrds_node_clear(node);
+		xrds_barrier_clear(node);
 	spin_unlock_bh(rs->lock);
 }
 
-static int xrds_barrier_wait(struct xrds_rdma_sock *rs, struct xrds_node *node,
+static int xrds_barrier_wait(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 			     struct xrds_barrier *b)
 {
 	long timeo = b->timeout_ms ? (long)msecs_to_jiffies(b->timeout_ms) :
@@ -283,21 +283,21 @@ static int xrds_barrier_wait(struct xrds_rdma_sock *rs, struct xrds_node *node,
  */
 int xrds_barrier(struct xrds_rdma_sock *rs, struct xrds_barrier *b, bool nonblock)
 {
-	struct xrds_node *node;
+	struct xrds_rdma_peer *node;
 	struct xrds_addr to;
 
 	if (b->flags & ~XRDS_BARRIER_NONBLOCK ||
 	    xrds_addr_parse(&to, &b->dest, sizeof(b->dest)))
 		return -EINVAL;
 
-	node = xrds_node_find(rs, &to);
+	node = xrds_rdma_peer_find(rs, &to);
 	xrds_barrier_report(rs, node, b);
 	if (b->rdma_id > b->issued)
 		return -EINVAL;
 	if (b->rdma_id <= b->completed)
 		return 0;
 	if (nonblock || b->flags & XRDS_BARRIER_NONBLOCK) {
-		xrds_node_arm(rs, node, b->rdma_id);
+		xrds_barrier_arm(rs, node, b->rdma_id);
 		return -EAGAIN;
 	}
 	return xrds_barrier_wait(rs, node, b);

@@ -13,7 +13,7 @@
  * high-water mark is read off its head: ended ops leave from there, and the
  * mark is the identifier of the last that left. So it never moves backward and
  * never passes an op that may still touch memory: a transport ends an op only
- * when its device is done with it. How a program learns of it, see notice.c.
+ * when its device is done with it. How a program learns of it, see notify.c.
  *
  * All lists here are guarded by rs->lock (L4).
  */
@@ -73,7 +73,7 @@ static void xrds_rop_count(const struct xrds_rop *rop, s32 status)
 void xrds_rop_done(struct xrds_rop *rop, s32 status)
 {
 	struct xrds_rdma_sock *rs = rop->rs;
-	struct xrds_node *node = rop->to;
+	struct xrds_rdma_peer *node = rop->to;
 	struct xrds_rop *head, *tmp;
 	bool asked = false, event;
 	__poll_t mask = 0;
@@ -98,7 +98,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	}
 	if (!list_empty(&left))
 		trace_xrds_rop_hwm(node);
-	event = xrds_notice_event(rs, node, asked);
+	event = xrds_barrier_event(rs, node, asked);
 	if (event)
 		mask |= EPOLLIN | EPOLLRDBAND;
 	if ((rop->notify || (rop->status && READ_ONCE(rs->recverr))) &&
@@ -112,7 +112,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	spin_unlock_bh(rs->lock);
 
 	xrds_rop_count(rop, status);
-	xrds_notice_wake(rs, node, mask);
+	xrds_barrier_wake(rs, node, mask);
 	list_for_each_entry_safe(head, tmp, &left, node) {
 		list_del_init(&head->node);
 		xrds_rop_put(head);

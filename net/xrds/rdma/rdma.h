@@ -15,6 +15,10 @@
 #ifndef _XRDS_RDMA_H
 #define _XRDS_RDMA_H
 
+#if XRDS_LEVEL < 3
+#error "for rdma/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/bvec.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
@@ -74,13 +78,13 @@ void xrds_rop_put(struct xrds_rop *rop);
 /* ----------------------------------------------------------- barrier.c */
 
 /**
- * struct xrds_node_key - key of the table of nodes
+ * struct xrds_rdma_peer_key - key of the table of nodes
  * @rs:		socket
  * @addr:	address, IPv4 mapped
  * @scope:	interface index of a link-local address, else 0
  * @zero:	no padding in a key
  */
-struct xrds_node_key {
+struct xrds_rdma_peer_key {
 	struct xrds_rdma_sock *rs;
 	struct in6_addr addr;
 	u32 scope;
@@ -88,7 +92,7 @@ struct xrds_node_key {
 };
 
 /**
- * struct xrds_node - RDMA ops of one socket toward one node
+ * struct xrds_rdma_peer - RDMA ops of one socket toward one node
  * @node:	in xn->nodes
  * @key:	which; lives as long as the socket
  * @rcu:	for lookups
@@ -100,9 +104,9 @@ struct xrds_node_key {
  * @event_node:	in rs->events; rs->lock
  * @wait:	barriers that block
  */
-struct xrds_node {
+struct xrds_rdma_peer {
 	struct rhash_head node;
-	struct xrds_node_key key;
+	struct xrds_rdma_peer_key key;
 	struct rcu_head rcu;
 	struct list_head rs_node;
 	struct list_head ops;
@@ -113,21 +117,21 @@ struct xrds_node {
 	wait_queue_head_t wait;
 };
 
-int xrds_node_init(struct xrds_net *xn);
-void xrds_node_exit(struct xrds_net *xn);
-struct xrds_node *xrds_node_find(struct xrds_rdma_sock *rs,
-				 const struct xrds_addr *to);
-void xrds_node_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
-		     u64 *issued, u64 *completed);
-struct xrds_node *xrds_node_get_for(struct xrds_rdma_sock *rs,
-				    const struct xrds_addr *to);
-void xrds_node_free_all(struct xrds_rdma_sock *rs);
-void xrds_notice_wake(struct xrds_rdma_sock *rs, struct xrds_node *node,
-		      __poll_t mask);
-bool xrds_notice_event(struct xrds_rdma_sock *rs, struct xrds_node *node,
-		       bool asked);
-void xrds_node_arm(struct xrds_rdma_sock *rs, struct xrds_node *node, u64 id);
-void xrds_node_clear(struct xrds_node *node);
+int xrds_rdma_peer_init(struct xrds_net *xn);
+void xrds_rdma_peer_exit(struct xrds_net *xn);
+struct xrds_rdma_peer *xrds_rdma_peer_find(struct xrds_rdma_sock *rs,
+					   const struct xrds_addr *to);
+void xrds_rdma_peer_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
+			  u64 *issued, u64 *completed);
+struct xrds_rdma_peer *xrds_rdma_peer_find_or_create(struct xrds_rdma_sock *rs,
+						     const struct xrds_addr *to);
+void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs);
+void xrds_barrier_wake(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+		       __poll_t mask);
+bool xrds_barrier_event(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+			bool asked);
+void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node, u64 id);
+void xrds_barrier_clear(struct xrds_rdma_peer *node);
 int xrds_barrier(struct xrds_rdma_sock *rs, struct xrds_barrier *b,
 		 bool nonblock);
 

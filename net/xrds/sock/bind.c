@@ -163,7 +163,7 @@ bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
 
 	rcu_read_lock();
 	xs = xrds_bind_lookup(xn, addr, scope, port);
-	congested = xs && READ_ONCE(xs->congested);
+	congested = xs && READ_ONCE(xs->port.congested);
 	rcu_read_unlock();
 	return congested;
 }

@@ -33,7 +33,7 @@ static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
 		if ((s32)(msg->flow_nr - last) > 0 ||
 		    (msg->flags & XRDS_F_EOS && !marks))
 			continue;
-		xrds_xmit_end(conn, msg, drop);
+		xrds_txq_end(conn, msg, drop);
 		/* their ops end in order */
 		list_move(&msg->node, drop);
 		n++;
@@ -54,8 +54,8 @@ static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 	for (;;) {
 		n = xrds_cancel_some(conn, dest, last, marks, &drop);
 		spin_unlock_bh(&conn->lock);
-		xrds_xmit_done(conn->xn, &drop, XRDS_C_SEND_DROP_CLOSED,
-			       RDS_RDMA_CANCELED);
+		xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_CLOSED,
+				      RDS_RDMA_CANCELED);
 		if (n < XRDS_END_BATCH)
 			break;
 		cond_resched();

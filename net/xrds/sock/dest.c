@@ -88,8 +88,8 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	list_del_init(&dest->idle_node);
 	list_del_init(&dest->cleared_node);
 	xs->nr_dests--;
-	xs->nr_promises -= dest->promises;
-	WRITE_ONCE(dest->promises, 0);
+	xs->nr_reservations -= dest->reservations;
+	WRITE_ONCE(dest->reservations, 0);
 	if (dest->refused)
 		xs->nr_refused--;
 	if (dest->ready)
@@ -174,8 +174,8 @@ void xrds_dest_release(struct xrds_dest *dest)
  */
 static bool xrds_dest_spare(const struct xrds_dest *dest, bool refused)
 {
-	return !dest->sndbuf && !dest->promises && !dest->unread &&
-	       list_empty(&dest->cleared_node) && !xrds_eos_pending(dest) &&
+	return !dest->sndbuf && !dest->reservations && !dest->unread &&
+	       list_empty(&dest->cleared_node) && !xrds_dest_eos_pending(dest) &&
 	       (!dest->refused || (refused && dest->ready));
 }
 
@@ -237,7 +237,7 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 }
 
 /**
- * xrds_dest_get_for - find or make a destination
+ * xrds_dest_find_or_create - find or make a destination
  * @xs: bound socket
  * @to: address and port
  *
@@ -245,8 +245,8 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
  * Return: the destination with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT,
  * -ENFILE when the socket has too many that hold queues.
  */
-struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
-				    const struct xrds_addr *to)
+struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
+					   const struct xrds_addr *to)
 {
 	struct xrds_dest *dest, *old, *evicted = NULL;
 
@@ -340,7 +340,7 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	/* The old one is dead, so nobody begins to wait on it any more, and
 	 * its own end wakes who still does.
 	 */
-	conn = xrds_conn_get_for(xs->xn, xs->user, &key, trans, GFP_KERNEL);
+	conn = xrds_conn_find_or_create(xs->xn, xs->user, &key, trans, GFP_KERNEL);
 	return IS_ERR(conn) ? conn : xrds_flow_join(&dest->flow, conn);
 }
 
@@ -361,7 +361,7 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 	spin_lock_bh(&xs->lock);
 	list_for_each_entry_safe(dest, tmp, &xs->dests, xs_node) {
 		list_del_init(&dest->cleared_node);
-		if (dest->queued_msgs || xrds_eos_pending(dest))
+		if (dest->queued_msgs || xrds_dest_eos_pending(dest))
 			continue;
 		xrds_dest_unlink(dest);
 		list_add(&dest->xs_node, &gone);
@@ -375,118 +375,37 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 }
 
 /**
- * xrds_dest_get_sndbuf - XRDS_DEST_SNDBUF
- * @xs: socket
- * @arg: in: dest; out: the rest
+ * xrds_dest_eos_due - nothing is queued to a destination: does its stream end now?
+ * @dest: destination
  *
- * Context: process.
- * Return: 0 or -EINVAL.
+ * Context: any, xs->lock held. After it is dropped the caller calls
+ * xrds_dest_eos_kick() if so.
+ * Return: whether it does.
  */
-int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
-{
-	struct xrds_dest *dest;
-	struct xrds_addr to;
-
-	arg->bytes = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	arg->reserved = 0;
-	if (arg->dest.ss_family == AF_UNSPEC)
-		return 0;
-	if (xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest)))
-		return -EINVAL;
-	dest = xrds_dest_find(xs, &to);
-	if (dest) {
-		arg->bytes = xrds_dest_sndbuf(dest);
-		xrds_dest_put(dest);
-	}
-	return 0;
-}
-
-static void xrds_dest_fill_status(struct xrds_dest *dest,
-				  struct xrds_dest_status *st)
+bool xrds_dest_eos_due(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
-	st->sndbuf = xrds_dest_sndbuf(dest);
-	spin_lock_bh(&xs->lock);
-	st->reserved_bytes = xrds_dest_promised(dest);
-	st->queued_bytes = dest->queued_bytes;
-	st->queued_msgs = dest->queued_msgs;
-	st->acked_msgs = dest->acked_msgs;
-	st->last_progress_ns = dest->last_progress_ns;
-	if (dest->refused && !dest->ready)
-		st->flags |= XRDS_DEST_BLOCKED;
-	if (dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE)
-		st->flags |= XRDS_DEST_EOS_SENT;
-	spin_unlock_bh(&xs->lock);
-}
+	lockdep_assert_held(&xs->lock);
 
-static u64 xrds_dest_inflight(const struct xrds_dest *dest,
-			      struct xrds_conn *conn)
-{
-	u64 bytes = 0;
-
-	spin_lock_bh(&conn->lock);
-	if (dest->flow.conn == conn)
-		bytes = dest->flow.inflight_bytes;
-	spin_unlock_bh(&conn->lock);
-	return bytes;
-}
-
-/* Something queued means that a connection is being made, or soon will be. */
-static u32 xrds_dest_conn_state(const struct xrds_conn *conn, bool queued)
-{
-	enum xrds_state state = READ_ONCE(conn->state);
-
-	if (state == XRDS_ST_UP)
-		return XRDS_DEST_UP;
-	if (READ_ONCE(conn->failed))
-		return XRDS_DEST_ERROR;
-	if (queued || state == XRDS_ST_RESOLVING ||
-	    state == XRDS_ST_CONNECTING || state == XRDS_ST_WAIT_CTS)
-		return XRDS_DEST_CONNECTING;
-	return XRDS_DEST_IDLE;
+	if (!xs->ending || !READ_ONCE(dest->flow.begun) ||
+	    dest->eos != XRDS_EOS_NONE)
+		return false;
+	dest->eos = XRDS_EOS_DUE;
+	list_add_tail(&dest->eos_node, &xs->eos_due);
+	xs->nr_eos++;
+	return true;
 }
 
 /**
- * xrds_dest_status - XRDS_DEST_STATUS
- * @xs: socket
- * @st: in: dest; out: everything else
+ * xrds_dest_eos_kick - have the marks queued that are due
+ * @xs: socket; the caller has a reference
  *
- * A destination that was never used is idle and empty.
- *
- * Context: process.
- * Return: 0, -EINVAL, -ENOTCONN.
+ * Context: any.
  */
-int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
+void xrds_dest_eos_kick(struct xrds_sock *xs)
 {
-	struct xrds_conn *conn;
-	struct xrds_dest *dest;
-	struct xrds_addr to;
-
-	if (xrds_addr_parse(&to, &st->dest, sizeof(st->dest)) ||
-	    xrds_addr_check_dest(&to))
-		return -EINVAL;
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
-
-	memset_startat(st, 0, state);
-	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	xrds_node_marks(&xs->rdma, &to, &st->rdma_issued, &st->rdma_completed);
-	if (xrds_source_ended(xs, &to))
-		st->flags |= XRDS_DEST_EOS_RCVD;
-
-	dest = xrds_dest_find(xs, &to);
-	if (!dest)
-		return 0;
-	xrds_dest_fill_status(dest, st);
-	conn = xrds_flow_conn(&dest->flow);
-	if (conn) {
-		st->state = xrds_dest_conn_state(conn, st->queued_msgs);
-		st->inflight_bytes = xrds_dest_inflight(dest, conn);
-		if (xrds_cong_blocked(conn, to.port))
-			st->flags |= XRDS_DEST_CONGESTED;
-		xrds_conn_put(conn);
-	}
-	xrds_dest_put(dest);
-	return 0;
+	sock_hold(&xs->sk);
+	if (!queue_delayed_work(xrds_conn_wq, &xs->eos_work, 0))
+		sock_put(&xs->sk);
 }

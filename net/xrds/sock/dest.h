@@ -13,6 +13,10 @@
 #ifndef _XRDS_DEST_H
 #define _XRDS_DEST_H
 
+#if XRDS_LEVEL < 4
+#error "for sock/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/list.h>
 #include <linux/rhashtable.h>
 #include <linux/refcount.h>
@@ -58,7 +62,7 @@ enum xrds_eos_state {
  * @xs_node:	in xs->dests while @linked; xs->lock
  * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
  * @cleared_node: in xs->cleared after it has become clear; xs->lock
- * @promises:	reservations for replies not used yet; xs->lock, and read
+ * @reservations:	reservations for replies not used yet; xs->lock, and read
  *		without it for an estimate
  * @holds:	messages from it are held back for want of space; xs->lock
  * @eos:	how far the end of the stream is; xs->lock
@@ -89,7 +93,7 @@ struct xrds_dest {
 	struct list_head xs_node;
 	struct list_head idle_node;
 	struct list_head cleared_node;
-	u32 promises;
+	u32 reservations;
 	bool holds;
 	bool linked;
 	u8 eos;
@@ -122,8 +126,8 @@ static inline void xrds_dest_put(struct xrds_dest *dest)
 
 int xrds_dest_init(struct xrds_net *xn);
 void xrds_dest_exit(struct xrds_net *xn);
-struct xrds_dest *xrds_dest_get_for(struct xrds_sock *xs,
-				    const struct xrds_addr *to);
+struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
+					   const struct xrds_addr *to);
 struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
 				 const struct xrds_addr *to);
 void xrds_dest_unlink(struct xrds_dest *dest);
@@ -131,27 +135,37 @@ void xrds_dest_release(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
-int xrds_dest_get_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
+int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
 /* ------------------------------------------------------------- space.c */
 
-u32 xrds_dest_sndbuf(const struct xrds_dest *dest);
-u64 xrds_dest_promised(const struct xrds_dest *dest);
-int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
-		      long timeo);
-void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
-		    bool acked);
-void xrds_dest_eos_done(struct xrds_dest *dest);
-bool xrds_dest_can_promise(struct xrds_dest *dest);
-void xrds_dest_promise(struct xrds_dest *dest);
-void xrds_dest_renew_promise(struct xrds_dest *dest);
-int xrds_dest_release_promise(struct xrds_sock *xs,
-			      const struct xrds_addr *to);
-void xrds_dest_break_promises(struct xrds_sock *xs);
-void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge);
+/* What the user of the socket is charged for messages, bytes */
+static inline u64 xrds_space_cost(u32 msgs, u64 charge)
+{
+	return charge + (u64)msgs * XRDS_MSG_COST_BYTES;
+}
+
+int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
+			   u32 len, bool patient);
+__poll_t xrds_space_resized(struct xrds_dest *dest);
+__poll_t xrds_space_freed(struct xrds_dest *dest);
+void xrds_space_wake(struct xrds_dest *dest, __poll_t mask);
+
+u32 xrds_space_sndbuf(const struct xrds_dest *dest);
+u64 xrds_space_reserved(const struct xrds_dest *dest);
+void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
+			   bool acked);
+void xrds_upcall_eos_done(struct xrds_dest *dest);
+bool xrds_space_can_reserve_reply(struct xrds_dest *dest);
+void xrds_space_reserve_reply(struct xrds_dest *dest);
+void xrds_space_renew_reply(struct xrds_dest *dest);
+int xrds_opt_release_reply(struct xrds_sock *xs,
+			   const struct xrds_addr *to);
+void xrds_space_release_all(struct xrds_sock *xs);
+void xrds_space_reply_read(struct xrds_dest *dest, u32 charge);
 void xrds_space_changed(struct sock *sk);
-int xrds_dest_set_sndbuf(struct xrds_sock *xs,
-			 const struct xrds_dest_sndbuf *arg);
+int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
+			     const struct xrds_dest_sndbuf *arg);
 
 /* ------------------------------------------------------------ cancel.c */
 
@@ -185,16 +199,21 @@ struct xrds_source {
 	struct rcu_head rcu;
 };
 
-bool xrds_eos_pending(const struct xrds_dest *dest);
-bool xrds_eos_owe(struct xrds_dest *dest);
-void xrds_eos_kick(struct xrds_sock *xs);
+/* Is the end of a stream under way? xs->lock held. */
+static inline bool xrds_dest_eos_pending(const struct xrds_dest *dest)
+{
+	return dest->eos == XRDS_EOS_DUE || dest->eos == XRDS_EOS_QUEUED;
+}
+
+bool xrds_dest_eos_due(struct xrds_dest *dest);
+void xrds_dest_eos_kick(struct xrds_sock *xs);
 void xrds_eos_work(struct work_struct *work);
 void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing);
 void xrds_eos_give_up(struct xrds_sock *xs);
 
 int xrds_source_init(struct xrds_net *xn);
 void xrds_source_exit(struct xrds_net *xn);
-bool xrds_source_hear(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
+bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      unsigned long reborn);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
 void xrds_source_free_all(struct xrds_sock *xs);

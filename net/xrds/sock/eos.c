@@ -23,82 +23,18 @@
  * in xrds_conn_wq, which xrds_conn_destroy_all() flushes after the last
  * connection of the transport is dead.
  *
- * Receiving. A socket knows its sources: who has spoken to it, and whether
- * that stream has ended. When all have, it polls EPOLLRDHUP. A source is noted
- * when its first message arrives. If there is no memory for that, or too many
- * are open, the socket no longer knows, and reports no EPOLLRDHUP. When a node
- * comes back without the sockets it had, the streams from it have ended, and
- * the marks for that are made here.
- *
- * The sending half is guarded by xs->lock (L4), the receiving half by the lock
- * of the receive queue (L5).
+ * The receiving half is in source.c. Everything here is guarded by xs->lock (L4).
  */
 #include "conn/conn.h"
 #include "sock/dest.h"
 #include "msg.h"
 #include "sock/sock.h"
-#include "transport.h"
 #include "xrds.h"
 
 enum {
 	/* until the next attempt, when there was no memory for a mark */
 	XRDS_EOS_RETRY_MS	= 20,
 };
-
-/* what clocks of two nodes, and the time a hello needs, may differ by */
-#define XRDS_EOS_SLACK	(HZ / 10)
-
-/* -------------------------------------------------------------- sending */
-
-/**
- * xrds_eos_pending - is the end of a stream under way?
- * @dest: destination
- *
- * Context: any, xs->lock held.
- * Return: whether it is.
- */
-bool xrds_eos_pending(const struct xrds_dest *dest)
-{
-	lockdep_assert_held(&dest->key.xs->lock);
-
-	return dest->eos == XRDS_EOS_DUE || dest->eos == XRDS_EOS_QUEUED;
-}
-
-/**
- * xrds_eos_owe - nothing is queued to a destination: does its stream end now?
- * @dest: destination
- *
- * Context: any, xs->lock held. After it is dropped the caller calls
- * xrds_eos_kick() if so.
- * Return: whether it does.
- */
-bool xrds_eos_owe(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-
-	lockdep_assert_held(&xs->lock);
-
-	if (!xs->ending || !READ_ONCE(dest->flow.begun) ||
-	    dest->eos != XRDS_EOS_NONE)
-		return false;
-	dest->eos = XRDS_EOS_DUE;
-	list_add_tail(&dest->eos_node, &xs->eos_due);
-	xs->nr_eos++;
-	return true;
-}
-
-/**
- * xrds_eos_kick - have the marks queued that are due
- * @xs: socket; the caller has a reference
- *
- * Context: any.
- */
-void xrds_eos_kick(struct xrds_sock *xs)
-{
-	sock_hold(&xs->sk);
-	if (!queue_delayed_work(xrds_conn_wq, &xs->eos_work, 0))
-		sock_put(&xs->sk);
-}
 
 static struct xrds_dest *xrds_eos_next(struct xrds_sock *xs)
 {
@@ -146,7 +82,7 @@ static int xrds_eos_queue(struct xrds_dest *dest, struct xrds_conn *conn)
 	if (conn->trans->prepare)
 		ret = conn->trans->prepare(conn, msg);
 	if (!ret)
-		ret = xrds_xmit_queue(conn, msg, true);
+		ret = xrds_tx_queue(conn, msg, true);
 	if (ret)
 		xrds_msg_put(msg);
 	else
@@ -191,7 +127,7 @@ static int xrds_eos_send_one(struct xrds_dest *dest, bool dial)
 		xrds_eos_later(dest);
 	} else if (ret) {
 		xrds_count(dest->key.xs->xn, XRDS_C_SEND_DROP_EOS);
-		xrds_dest_eos_done(dest);
+		xrds_upcall_eos_done(dest);
 		ret = 0;
 	}
 	return ret;
@@ -246,16 +182,16 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	spin_lock_bh(&xs->lock);
 	xs->ending = true;
 	WRITE_ONCE(xs->eos_reason, reason);
-	xrds_dest_break_promises(xs);
+	xrds_space_release_all(xs);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
 		if (closing || !dest->queued_msgs)
-			xrds_eos_owe(dest);
+			xrds_dest_eos_due(dest);
 		wake_up_interruptible(&dest->space);
 	}
 	spin_unlock_bh(&xs->lock);
 
 	if (xrds_eos_send(xs, true))
-		xrds_eos_kick(xs);
+		xrds_dest_eos_kick(xs);
 }
 
 /**
@@ -276,312 +212,7 @@ void xrds_eos_give_up(struct xrds_sock *xs)
 
 	while ((dest = xrds_eos_next(xs))) {
 		xrds_count(xs->xn, XRDS_C_SEND_DROP_EOS);
-		xrds_dest_eos_done(dest);
+		xrds_upcall_eos_done(dest);
 		xrds_dest_put(dest);
 	}
-}
-
-/* ------------------------------------------------------------ receiving */
-
-static const struct rhashtable_params xrds_source_params = {
-	.key_len	= sizeof(struct xrds_dest_key),
-	.key_offset	= offsetof(struct xrds_source, key),
-	.head_offset	= offsetof(struct xrds_source, node),
-	.automatic_shrinking = true,
-};
-
-/**
- * xrds_source_init - make a namespace's table of sources
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_source_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->sources, &xrds_source_params);
-}
-
-/**
- * xrds_source_exit - free a namespace's table of sources
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_source_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->sources);
-}
-
-static void xrds_source_key(struct xrds_dest_key *key, struct xrds_sock *xs,
-			    const struct xrds_skb_cb *cb)
-{
-	key->xs = xs;
-	key->addr = cb->saddr;
-	key->scope = cb->scope;
-	key->port = cb->sport;
-}
-
-static void xrds_source_free(struct xrds_sock *xs, struct xrds_source *src)
-{
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	rhashtable_remove_fast(&xs->xn->sources, &src->node,
-			       xrds_source_params);
-	list_del(&src->list);
-	xs->nr_sources--;
-	if (xs->last_source == src)
-		xs->last_source = NULL;
-	src->linked = false;
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			    XRDS_SOURCE_COST_BYTES);
-	/* xrds_source_lost_all() may have it in its hands */
-	kfree_rcu(src, rcu);
-}
-
-/* Those that have ended stand at the head of the list. */
-static bool xrds_source_evict(struct xrds_sock *xs)
-{
-	struct xrds_source *src;
-
-	src = list_first_entry_or_null(&xs->sources, struct xrds_source, list);
-	if (!src || !src->ended)
-		return false;
-	xrds_source_free(xs, src);
-	return true;
-}
-
-static struct xrds_source *xrds_source_add(struct xrds_sock *xs,
-					   const struct xrds_dest_key *key)
-{
-	struct xrds_source *src;
-
-	if (xs->nr_sources >= READ_ONCE(xs->xn->sock_max_dests) &&
-	    !xrds_source_evict(xs))
-		return NULL;
-	if (xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			      XRDS_SOURCE_COST_BYTES))
-		return NULL;
-	src = kzalloc(sizeof(*src), GFP_ATOMIC | __GFP_NOWARN);
-	if (!src)
-		goto err_uncharge;
-	src->key = *key;
-	src->ended = true;
-	if (rhashtable_insert_fast(&xs->xn->sources, &src->node,
-				   xrds_source_params)) {
-		kfree(src);
-		goto err_uncharge;
-	}
-	list_add(&src->list, &xs->sources);
-	src->linked = true;
-	xs->nr_sources++;
-	return src;
-
-err_uncharge:
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			    XRDS_SOURCE_COST_BYTES);
-	return NULL;
-}
-
-/* Messages mostly come in a row, so the last source is tried first: the table
- * costs as much as the lookup of the socket does.
- */
-static struct xrds_source *xrds_source_find(struct xrds_sock *xs,
-					    const struct xrds_dest_key *key)
-{
-	struct xrds_source *src = xs->last_source;
-
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	if (!src || memcmp(&src->key, key, sizeof(*key)))
-		src = rhashtable_lookup_fast(&xs->xn->sources, key,
-					     xrds_source_params);
-	if (src)
-		xs->last_source = src;
-	return src;
-}
-
-/* Are all streams over, as far as we know? Returns whether that is new. */
-static bool xrds_source_judge(struct xrds_sock *xs)
-{
-	bool ended = xs->heard && !xs->nr_open && !xs->sources_lost;
-	bool news = ended && !xs->all_ended;
-
-	WRITE_ONCE(xs->all_ended, ended);
-	return news;
-}
-
-static void xrds_source_set(struct xrds_sock *xs, struct xrds_source *src,
-			    bool ended)
-{
-	if (src->ended == ended)
-		return;
-	src->ended = ended;
-	if (ended) {
-		xs->nr_open--;
-		list_move(&src->list, &xs->sources);
-	} else {
-		xs->nr_open++;
-		list_move_tail(&src->list, &xs->sources);
-	}
-}
-
-/* A mark that is made here, for a stream whose node has forgotten it. As of what
- * arrives, a socket that receives nothing more gets none.
- */
-static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
-{
-	struct xrds_skb_cb *cb;
-	struct sk_buff *skb;
-
-	xrds_source_set(xs, src, true);
-	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN)
-		return;
-	skb = xrds_skb_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
-	if (!skb) {
-		xrds_count(xs->xn, XRDS_C_RECV_DROP_NO_MEM);
-		return;
-	}
-	cb = xrds_skb(skb);
-	memset(cb, 0, sizeof(*cb));
-	cb->saddr = src->key.addr;
-	cb->scope = src->key.scope;
-	cb->sport = src->key.port;
-	cb->charge = xrds_recv_charge(0);
-	cb->flags = XRDS_F_EOS;
-	cb->eos_reason = XRDS_EOS_LOST;
-	skb_set_owner_r(skb, &xs->sk);
-	__skb_queue_tail(&xs->sk.sk_receive_queue, skb);
-	WRITE_ONCE(xs->marks_passed, false);
-	xrds_recv_charge_skb(xs, skb);
-	xrds_count(xs->xn, XRDS_C_RECV_EOS_LOST);
-}
-
-/* Has its node come back without the sockets that this was heard from? */
-static bool xrds_source_stale(const struct xrds_source *src,
-			      unsigned long reborn)
-{
-	return reborn && !src->ended &&
-	       time_before(src->heard_at + XRDS_EOS_SLACK, reborn);
-}
-
-/**
- * xrds_source_hear - a message has come for a socket
- * @xs: socket
- * @cb: what is known of the message
- * @reborn: conn->reborn
- *
- * Context: any, the receive queue's lock held.
- * Return: whether all streams to the socket have ended by it.
- */
-bool xrds_source_hear(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
-		      unsigned long reborn)
-{
-	struct xrds_dest_key key;
-	struct xrds_source *src;
-
-	/* answers to pings are nobody's stream */
-	if (!cb->sport)
-		return false;
-	xrds_source_key(&key, xs, cb);
-	src = xrds_source_find(xs, &key);
-	if (!src)
-		src = xrds_source_add(xs, &key);
-	xs->heard = true;
-	if (!src) {
-		xs->sources_lost = true;
-		return xrds_source_judge(xs);
-	}
-	if (xrds_source_stale(src, reborn))
-		xrds_source_lost(xs, src);
-	src->heard_at = jiffies;
-	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
-	return xrds_source_judge(xs);
-}
-
-/**
- * xrds_source_ended - has the stream from an address ended?
- * @xs: socket
- * @from: address
- *
- * Context: process.
- * Return: whether it has; false if there was none.
- */
-bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from)
-{
-	struct xrds_dest_key key = {
-		.xs	= xs,
-		.addr	= from->addr,
-		.scope	= from->scope,
-		.port	= from->port,
-	};
-	struct xrds_source *src;
-	bool ended;
-
-	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	src = rhashtable_lookup_fast(&xs->xn->sources, &key,
-				     xrds_source_params);
-	ended = src && src->ended;
-	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
-	return ended;
-}
-
-static void xrds_source_check(struct xrds_source *src, unsigned long reborn)
-{
-	struct xrds_sock *xs = src->key.xs;
-	bool news = false;
-
-	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	if (src->linked && xrds_source_stale(src, reborn)) {
-		xrds_source_lost(xs, src);
-		xrds_source_judge(xs);
-		news = true;
-	}
-	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
-	if (news)
-		xs->sk.sk_state_change(&xs->sk);
-}
-
-/**
- * xrds_source_lost_all - a node has come back without the sockets it had
- * @conn: connection to it; conn->reborn says since when
- *
- * Context: the connection's work.
- */
-void xrds_source_lost_all(struct xrds_conn *conn)
-{
-	struct rhashtable_iter iter;
-	struct xrds_source *src;
-
-	/* All sources of the namespace, but nodes die seldom. If the table
-	 * moves meanwhile the walk begins again, and finds less to do. A socket
-	 * takes its sources away before its last reference and a grace period.
-	 */
-	rhashtable_walk_enter(&conn->xn->sources, &iter);
-	rhashtable_walk_start(&iter);
-	while ((src = rhashtable_walk_next(&iter))) {
-		if (!IS_ERR(src) && src->key.scope == conn->key.scope &&
-		    ipv6_addr_equal(&src->key.addr, &conn->key.faddr) &&
-		    ipv6_addr_equal(&src->key.xs->bind.addr,
-				    &conn->key.laddr))
-			xrds_source_check(src, conn->reborn);
-	}
-	rhashtable_walk_stop(&iter);
-	rhashtable_walk_exit(&iter);
-}
-
-/**
- * xrds_source_free_all - a socket is closed
- * @xs: socket, SOCK_DEAD is set
- *
- * Context: process.
- */
-void xrds_source_free_all(struct xrds_sock *xs)
-{
-	struct xrds_source *src, *tmp;
-
-	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	list_for_each_entry_safe(src, tmp, &xs->sources, list)
-		xrds_source_free(xs, src);
-	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
 }

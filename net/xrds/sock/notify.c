@@ -16,8 +16,6 @@
  *
  * All lists here are guarded by xs->lock (L4).
  */
-#include <net/compat.h>
-
 #include "sock/dest.h"
 #include "rdma/rdma.h"
 #include "sock/sock.h"
@@ -26,23 +24,6 @@
 /* -------------------------------------------------------------- barriers */
 
 /* --------------------------------------------------------------- notices */
-
-/**
- * xrds_cmsg_room - does one more control message find room?
- * @m: message that is received
- * @len: length of its content, bytes
- *
- * Context: any.
- * Return: whether it does.
- */
-bool xrds_cmsg_room(const struct msghdr *m, size_t len)
-{
-	/* of programs of 32 bits; what only aligns the next is not needed */
-	size_t need = m->msg_flags & MSG_CMSG_COMPAT ?
-		      sizeof(struct compat_cmsghdr) + len : CMSG_LEN(len);
-
-	return m->msg_control && m->msg_controllen >= need;
-}
 
 /* Give one notice. Returns 1, 0 when there is none, or -EFAULT: it stays. */
 static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
@@ -81,15 +62,15 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 	struct xrds_barrier_event event;
 	struct sockaddr_storage ss;
 	struct xrds_addr addr = {};
-	struct xrds_node *node;
+	struct xrds_rdma_peer *node;
 	int ret;
 
 	memset(&event, 0, sizeof(event));
 	spin_lock_bh(&xs->lock);
-	node = list_first_entry_or_null(&xs->rdma.events, struct xrds_node,
+	node = list_first_entry_or_null(&xs->rdma.events, struct xrds_rdma_peer,
 					event_node);
 	if (node) {
-		xrds_node_clear(node);
+		xrds_barrier_clear(node);
 		event.completed = node->completed;
 		event.issued = node->issued;
 	}
@@ -113,13 +94,13 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /**
- * xrds_notices_pending - is there a notice to read?
+ * xrds_notify_pending - is there a notice to read?
  * @xs: socket
  *
  * Context: any. Lockless; who is woken looks again.
  * Return: the poll mask of what there is.
  */
-__poll_t xrds_notices_pending(struct xrds_sock *xs)
+__poll_t xrds_notify_pending(struct xrds_sock *xs)
 {
 	__poll_t mask = 0;
 
@@ -133,14 +114,14 @@ __poll_t xrds_notices_pending(struct xrds_sock *xs)
 }
 
 /**
- * xrds_notices_read - give notices to a reader
+ * xrds_notify_read - give notices to a reader
  * @xs: socket
  * @m: where; what finds no room stays, and MSG_CTRUNC is set
  *
  * Context: process.
  * Return: how many were given, or -EFAULT when none could be copied.
  */
-int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m)
+int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 {
 	int n = 0, ret = 1;
 
@@ -170,12 +151,12 @@ int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /**
- * xrds_notices_purge - drop what a closed socket has not read
+ * xrds_notify_purge - drop what a closed socket has not read
  * @xs: socket, SOCK_DEAD is set
  *
  * Context: process.
  */
-void xrds_notices_purge(struct xrds_sock *xs)
+void xrds_notify_purge(struct xrds_sock *xs)
 {
 	struct xrds_rop *rop, *tmp;
 	LIST_HEAD(drop);

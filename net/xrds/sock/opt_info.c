@@ -498,7 +498,7 @@ static int xrds_dump_make(struct xrds_dump *d, const struct xrds_dump_kind *k,
 }
 
 /**
- * xrds_info_getsockopt - RDS_INFO_*
+ * xrds_opt_info_getsockopt - RDS_INFO_*
  * @sk: socket
  * @optname: which
  * @optval: user buffer
@@ -508,8 +508,8 @@ static int xrds_dump_make(struct xrds_dump *d, const struct xrds_dump_kind *k,
  * Return: size of one row, or -ENOSPC, -EFAULT, -EINVAL, -ENOMEM,
  * -ENOPROTOOPT.
  */
-int xrds_info_getsockopt(struct sock *sk, int optname, char __user *optval,
-			 int __user *optlen)
+int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
+			     int __user *optlen)
 {
 	const struct xrds_dump_kind *kind;
 	struct xrds_dump d = {};

@@ -89,23 +89,23 @@ static void xrds_recv_settle(struct xrds_sock *xs)
 }
 
 /**
- * xrds_recv_overflows - is there no memory left, even for what should not have
+ * xrds_rcvbuf_overflows - is there no memory left, even for what should not have
  *	come?
  * @xs: socket
  *
  * Context: any.
  * Return: whether there is none.
  */
-bool xrds_recv_overflows(struct xrds_sock *xs)
+bool xrds_rcvbuf_overflows(struct xrds_sock *xs)
 {
 	/* by what others have it may be beyond before its senders were told */
 	return xrds_recv_over(xs, 1) ||
-	       (READ_ONCE(xs->congested) &&
+	       (READ_ONCE(xs->port.congested) &&
 		xrds_recv_too_many(xs, XRDS_RECV_OVERFLOW));
 }
 
 /**
- * xrds_recv_taken - is a message taken from its sender even with no memory left?
+ * xrds_rcvbuf_taken - is a message taken from its sender even with no memory left?
  * @xs: socket
  * @skb: message for it
  *
@@ -114,7 +114,7 @@ bool xrds_recv_overflows(struct xrds_sock *xs)
  * Context: any.
  * Return: whether it is, to be dropped.
  */
-bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb)
+bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb)
 {
 	return (xrds_skb(skb)->reply || xrds_skb(skb)->flags & XRDS_F_EOS) &&
 	       READ_ONCE(xs->reply_mem) * 4 >
@@ -132,7 +132,7 @@ static bool xrds_recv_full(struct xrds_sock *xs)
 /* May they go on? What a reader is about to copy out still takes memory, and
  * there may be no more of it: with an empty queue they do.
  */
-static bool xrds_recv_drained(struct xrds_sock *xs)
+static bool xrds_rcvbuf_drained(struct xrds_sock *xs)
 {
 	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
 				  !xrds_recv_over(xs, 4) &&
@@ -140,13 +140,13 @@ static bool xrds_recv_drained(struct xrds_sock *xs)
 }
 
 /**
- * xrds_recv_charge_skb - a message is in the receive queue
+ * xrds_rcvbuf_charge_skb - a message is in the receive queue
  * @xs: socket
  * @skb: message
  *
  * Context: any, the queue's lock held.
  */
-void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
+void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
@@ -158,36 +158,36 @@ void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 }
 
 /**
- * xrds_recv_congests - does what has been charged make the socket congested?
+ * xrds_rcvbuf_congests - does what has been charged make the socket congested?
  * @xs: socket
  *
  * Context: any, the queue's lock held.
  * Return: whether it has become so; then xrds_cong_local() is to be told.
  */
-bool xrds_recv_congests(struct xrds_sock *xs)
+bool xrds_rcvbuf_congests(struct xrds_sock *xs)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
-	if (xs->congested)
+	if (xs->port.congested)
 		return false;
 	if (!xrds_recv_full(xs)) {
 		if (!xrds_recv_too_many(xs, XRDS_RECV_CONGESTED))
 			return false;
 		xrds_count(xs->xn, XRDS_C_LIMIT_RECV);
 	}
-	WRITE_ONCE(xs->congested, true);
+	WRITE_ONCE(xs->port.congested, true);
 	return true;
 }
 
 /**
- * xrds_recv_uncharge - take the charge of a message back
+ * xrds_rcvbuf_uncharge - take the charge of a message back
  * @xs: socket
  * @skb: message that leaves the receive queue
  *
  * Context: any, the queue's lock held.
  * Return: whether congestion has ended; then xrds_cong_local() is to be told.
  */
-bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
+bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
@@ -197,22 +197,22 @@ bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
 	xrds_recv_settle(xs);
 	xs->loss_told = false;
-	if (!xs->congested || !xrds_recv_drained(xs))
+	if (!xs->port.congested || !xrds_rcvbuf_drained(xs))
 		return false;
-	WRITE_ONCE(xs->congested, false);
+	WRITE_ONCE(xs->port.congested, false);
 	return true;
 }
 
 /**
- * xrds_recv_uncharge_all - nothing is in the receive queue any more
+ * xrds_rcvbuf_uncharge_all - nothing is in the receive queue any more
  * @xs: socket
  *
  * Context: any, the queue's lock held.
- * Return: as xrds_recv_uncharge().
+ * Return: as xrds_rcvbuf_uncharge().
  */
-bool xrds_recv_uncharge_all(struct xrds_sock *xs)
+bool xrds_rcvbuf_uncharge_all(struct xrds_sock *xs)
 {
-	bool congested = xs->congested;
+	bool congested = xs->port.congested;
 
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
@@ -220,6 +220,28 @@ bool xrds_recv_uncharge_all(struct xrds_sock *xs)
 	xs->rcv_mem = 0;
 	WRITE_ONCE(xs->reply_mem, 0);
 	xrds_recv_settle(xs);
-	WRITE_ONCE(xs->congested, false);
+	WRITE_ONCE(xs->port.congested, false);
 	return congested;
+}
+
+/**
+ * xrds_rcvbuf_drop_mark - drop the end of a stream
+ * @xs: socket
+ * @skb: in its receive queue
+ *
+ * A program that takes no control messages could not tell it from an empty
+ * message, and programs that are older than these ends do not expect any: they
+ * do not get to see them.
+ *
+ * Context: any, the queue's lock held.
+ * Return: as xrds_rcvbuf_uncharge().
+ */
+bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	bool cleared = xrds_rcvbuf_uncharge(xs, skb);
+
+	__skb_unlink(skb, &xs->sk.sk_receive_queue);
+	xrds_count(xs->xn, XRDS_C_RECV_DROP_EOS);
+	kfree_skb(skb);
+	return cleared;
 }

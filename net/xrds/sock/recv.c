@@ -52,7 +52,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 
 	/* a hint only: one more or less does no harm */
 	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
-	    (!READ_ONCE(xs->congested) || !xrds_reply_came(xs, skb)))
+	    (!READ_ONCE(xs->port.congested) || !xrds_reply_came(xs, skb)))
 		xrds_skb(skb)->flags &= ~XRDS_F_REPLY;
 
 	spin_lock_bh(&queue->lock);
@@ -61,13 +61,13 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_DEAD_SOCK;
 	}
-	ended = xrds_source_hear(xs, xrds_skb(skb), reborn);
+	ended = xrds_source_note(xs, xrds_skb(skb), reborn);
 	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
 		spin_unlock_bh(&queue->lock);
 		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
-	lost = unlikely(xrds_recv_overflows(xs)) && xrds_recv_taken(xs, skb);
+	lost = unlikely(xrds_rcvbuf_overflows(xs)) && xrds_rcvbuf_taken(xs, skb);
 	if (lost) {
 		tell = xrds_recv_tell_loss(xs);
 		spin_unlock_bh(&queue->lock);
@@ -77,15 +77,15 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		goto out;
 	}
 	skb_set_owner_r(skb, &xs->sk);
-	xrds_trace_queued(xs, skb);
+	xrds_timestamp_queued(xs, skb);
 	__skb_queue_tail(queue, skb);
 	WRITE_ONCE(xs->marks_passed, false);
-	xrds_recv_charge_skb(xs, skb);
-	congested = xrds_recv_congests(xs);
+	xrds_rcvbuf_charge_skb(xs, skb);
+	congested = xrds_rcvbuf_congests(xs);
 	spin_unlock_bh(&queue->lock);
 
 	if (congested)
-		xrds_cong_local(xs, true);
+		xrds_cong_local(&xs->port, true);
 	xs->sk.sk_data_ready(&xs->sk);
 out:
 	/* who waits for nothing but the end hears no news of data */
@@ -133,12 +133,12 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	rcu_read_lock();
 	xs = xrds_bind_lookup(conn->xn, xrds_conn_rx_daddr(conn),
 			      conn->key.scope, wm->dport);
-	if (xs && !wm->sport && READ_ONCE(xs->congested)) {
+	if (xs && !wm->sport && READ_ONCE(xs->port.congested)) {
 		/* of a kernel, which nobody has asked whether it may send */
 		result = XRDS_C_RECV_DROP_PONG;
 		kfree_skb(skb);
-	} else if (xs && !conn->key.loop && xrds_recv_overflows(xs) &&
-		   !xrds_recv_taken(xs, skb)) {
+	} else if (xs && !conn->key.loop && xrds_rcvbuf_overflows(xs) &&
+		   !xrds_rcvbuf_taken(xs, skb)) {
 		result = XRDS_C_RECV_DROP_OVERFLOW;
 		kfree_skb(skb);
 	} else if (xs) {
@@ -151,28 +151,6 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	}
 	rcu_read_unlock();
 	return result;
-}
-
-/**
- * xrds_recv_drop_mark - drop the end of a stream
- * @xs: socket
- * @skb: in its receive queue
- *
- * A program that takes no control messages could not tell it from an empty
- * message, and programs that are older than these ends do not expect any: they
- * do not get to see them.
- *
- * Context: any, the queue's lock held.
- * Return: as xrds_recv_uncharge().
- */
-bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb)
-{
-	bool cleared = xrds_recv_uncharge(xs, skb);
-
-	__skb_unlink(skb, &xs->sk.sk_receive_queue);
-	xrds_count(xs->xn, XRDS_C_RECV_DROP_EOS);
-	kfree_skb(skb);
-	return cleared;
 }
 
 /* The first message that the reader takes; who peeks changes nothing. */
@@ -188,7 +166,7 @@ static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool peek,
 		if (marks || !(xrds_skb(skb)->flags & XRDS_F_EOS))
 			return skb;
 		if (!peek)
-			*cleared |= xrds_recv_drop_mark(xs, skb);
+			*cleared |= xrds_rcvbuf_drop_mark(xs, skb);
 	}
 	return NULL;
 }
@@ -213,12 +191,12 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 		refcount_inc(&skb->users);
 	} else if (skb) {
 		__skb_unlink(skb, queue);
-		cleared |= xrds_recv_uncharge(xs, skb);
+		cleared |= xrds_rcvbuf_uncharge(xs, skb);
 	}
 	spin_unlock_bh(&queue->lock);
 
 	if (cleared)
-		xrds_cong_local(xs, false);
+		xrds_cong_local(&xs->port, false);
 	return skb;
 }
 
@@ -281,11 +259,11 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 
 	if (READ_ONCE(xs->reply_reserve) &&
 	    !(xrds_skb(skb)->flags & XRDS_F_EOS))
-		xrds_dest_release_promise(xs, &from);
+		xrds_opt_release_reply(xs, &from);
 
 	spin_lock_bh(&queue->lock);
 	__skb_queue_head(queue, skb);
-	xrds_recv_charge_skb(xs, skb);
+	xrds_rcvbuf_charge_skb(xs, skb);
 	spin_unlock_bh(&queue->lock);
 	/* another reader may have gone to sleep meanwhile */
 	xs->sk.sk_data_ready(&xs->sk);
@@ -316,7 +294,7 @@ static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 					  TASK_INTERRUPTIBLE);
 	if (!xrds_recv_ready(xrds_sk(sk), marks) && !READ_ONCE(sk->sk_err) &&
 	    !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) &&
-	    (peek || !xrds_notices_pending(xrds_sk(sk)))) {
+	    (peek || !xrds_notify_pending(xrds_sk(sk)))) {
 		if (signal_pending(current))
 			ret = sock_intr_errno(*timeo);
 		else if (!*timeo)
@@ -359,7 +337,7 @@ static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 	if (cb->cookie && put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_DEST,
 				   sizeof(cb->cookie), &cb->cookie))
 		return -EFAULT;
-	if (!(cb->flags & XRDS_F_EOS) && xrds_trace_read(xs, skb, m))
+	if (!(cb->flags & XRDS_F_EOS) && xrds_timestamp_read(xs, skb, m))
 		return -EFAULT;
 	return n;
 }
@@ -386,8 +364,8 @@ static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 		 * They cannot be peeked at. Who was woken for some that he has
 		 * no room for wakes the next reader.
 		 */
-		if (!peek && xrds_notices_pending(xs)) {
-			ret = xrds_notices_read(xs, m);
+		if (!peek && xrds_notify_pending(xs)) {
+			ret = xrds_notify_read(xs, m);
 			if (slept && m->msg_flags & MSG_CTRUNC)
 				sk->sk_data_ready(sk);
 			if (ret)
@@ -494,13 +472,13 @@ void xrds_recv_purge(struct xrds_sock *xs)
 	__skb_queue_head_init(&drop);
 	spin_lock_bh(&queue->lock);
 	skb_queue_splice_init(queue, &drop);
-	cleared = xrds_recv_uncharge_all(xs);
+	cleared = xrds_rcvbuf_uncharge_all(xs);
 	spin_unlock_bh(&queue->lock);
 
 	while ((skb = __skb_dequeue(&drop)))
 		xrds_recv_free(xs, skb);
 	if (cleared)
-		xrds_cong_local(xs, false);
+		xrds_cong_local(&xs->port, false);
 }
 
 /**

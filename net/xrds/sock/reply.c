@@ -59,7 +59,7 @@ static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
 	dest = xrds_dest_find(xs, &from);
 	if (!dest)
 		return false;
-	/* see xrds_dest_can_promise(); the walk has met those of this source */
+	/* see xrds_space_can_reserve_reply(); the walk has met those of this source */
 	held = dest->holds;
 	/* not the last reference: the table's goes under xs->lock */
 	xrds_dest_put(dest);
@@ -107,7 +107,7 @@ static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool peek,
 				continue;
 			if (marks)
 				return skb;
-			*cleared |= xrds_recv_drop_mark(xs, skb);
+			*cleared |= xrds_rcvbuf_drop_mark(xs, skb);
 			continue;
 		}
 		if (xrds_reply_none_due(xs, skb))
@@ -117,7 +117,7 @@ static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool peek,
 			continue;
 		xrds_reply_source(skb, &from);
 		*dest = xrds_dest_find(xs, &from);
-		if (!*dest || xrds_dest_can_promise(*dest))
+		if (!*dest || xrds_space_can_reserve_reply(*dest))
 			return skb;
 		/* not the last reference: the table's goes under xs->lock */
 		xrds_dest_put(*dest);
@@ -168,9 +168,9 @@ static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 		refcount_inc(&skb->users);
 	} else if (skb && (dest || xrds_reply_none_due(xs, skb))) {
 		if (dest)
-			xrds_dest_promise(dest);
+			xrds_space_reserve_reply(dest);
 		__skb_unlink(skb, queue);
-		*cleared |= xrds_recv_uncharge(xs, skb);
+		*cleared |= xrds_rcvbuf_uncharge(xs, skb);
 	} else if (skb) {
 		xrds_reply_source(skb, from);
 		skb = NULL;
@@ -216,7 +216,7 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 	       from.port) {
 		if (dest)
 			xrds_dest_put(dest);
-		dest = xrds_dest_get_for(xs, &from);
+		dest = xrds_dest_find_or_create(xs, &from);
 		if (IS_ERR(dest)) {
 			skb = ERR_CAST(dest);
 			break;
@@ -225,7 +225,7 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 	if (!IS_ERR_OR_NULL(dest))
 		xrds_dest_put(dest);
 	if (cleared)
-		xrds_cong_local(xs, false);
+		xrds_cong_local(&xs->port, false);
 	if (!IS_ERR_OR_NULL(skb) && !peek)
 		xrds_reply_pass_on(xs);
 	return skb;
@@ -251,8 +251,8 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
 
 	spin_lock_bh(&xs->lock);
 	if (!bytes)
-		xrds_dest_break_promises(xs);
-	else if (xs->nr_promises && bytes != xs->reply_reserve)
+		xrds_space_release_all(xs);
+	else if (xs->nr_reservations && bytes != xs->reply_reserve)
 		ret = -EBUSY;
 	if (!ret)
 		WRITE_ONCE(xs->reply_reserve, bytes);
@@ -312,6 +312,6 @@ void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb)
 	/* with replies to count it is not evicted */
 	if (!dest)
 		return;
-	xrds_dest_read_reply(dest, xrds_skb((struct sk_buff *)skb)->charge);
+	xrds_space_reply_read(dest, xrds_skb((struct sk_buff *)skb)->charge);
 	xrds_dest_put(dest);
 }

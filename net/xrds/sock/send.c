@@ -6,7 +6,7 @@
  * then the destination's space is reserved, waiting for it if that was asked;
  * only then is memory allocated and the payload copied, with no lock held.
  * After that nothing can fail but the copy itself, and the message goes to
- * its connection (xmit.c), where it stays until the peer has acknowledged it.
+ * its connection (tx.c), where it stays until the peer has acknowledged it.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -195,8 +195,82 @@ static void xrds_send_pump_held(struct xrds_conn *conn)
 {
 	if (!conn)
 		return;
-	xrds_xmit_pump(conn);
+	xrds_tx_pump(conn);
 	xrds_conn_put(conn);
+}
+
+/* Is it worth to try again? Lockless; the attempt takes the lock. */
+static bool xrds_send_retry(const struct xrds_dest *dest)
+{
+	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused) ||
+	       READ_ONCE(dest->key.xs->ending);
+}
+
+/* A signal ends the wait for a congested destination: the program knows of the
+ * refusal after all. The end of congestion may have come already.
+ */
+static void xrds_send_tell(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	__poll_t mask = 0;
+
+	spin_lock_bh(&xs->lock);
+	if (dest->cong_refused)
+		dest->cong_told = true;
+	else if (dest->refused)
+		mask = xrds_monitor_note(dest);
+	spin_unlock_bh(&xs->lock);
+	if (mask)
+		xrds_space_wake(dest, mask);
+}
+
+/* Set space aside for one message. @timeo: how long to wait, jiffies; 0: not at
+ * all. The space stays reserved until xrds_upcall_flow_done(). Nothing was copied yet when
+ * this refuses.
+ *
+ * Returns 0; 1: a reservation for a reply was used, see
+ * xrds_space_renew_reply(); -EAGAIN: no space, -ENOBUFS: congested, both only
+ * without waiting; -ETIMEDOUT; -EINTR or -ERESTARTSYS on a signal; -EPIPE: the
+ * socket is shut down; -ESTALE: destination and connection must be looked up
+ * again; -EDQUOT: the user or the namespace has too much queued.
+ */
+static int xrds_send_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
+			     u32 len, long timeo)
+{
+	struct xrds_net *xn = dest->key.xs->xn;
+	long bound = timeo;
+	int ret;
+
+	for (;;) {
+		/* nobody would be told by it that congestion has ended */
+		if (READ_ONCE(conn->state) == XRDS_ST_DEAD)
+			return -ESTALE;
+		/* the attempt after the last wait is not patient any more */
+		ret = xrds_space_try_reserve(dest, conn, len, timeo);
+		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
+		    ret == -EDQUOT)
+			return ret;
+		/* what has to go before there is room may wait for us */
+		xrds_send_push(dest->key.xs);
+		if (!timeo)
+			break;
+		xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_BLOCKED :
+						 XRDS_C_SEND_QUEUE_FULL);
+		timeo = wait_event_interruptible_timeout(dest->space,
+							 xrds_send_retry(dest),
+							 timeo);
+		if (timeo < 0) {
+			if (ret == -ENOBUFS)
+				xrds_send_tell(dest);
+			return sock_intr_errno(bound);
+		}
+	}
+
+	if (bound)
+		return -ETIMEDOUT;
+	xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_ERROR :
+					 XRDS_C_SEND_QUEUE_FULL);
+	return ret;
 }
 
 /**
@@ -233,8 +307,8 @@ static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
 		ret = conn->trans->prepare ? conn->trans->prepare(conn, msg) :
 					     0;
 		if (!ret)
-			ret = more ? xrds_xmit_queue_more(conn, msg) :
-				     xrds_xmit_queue(conn, msg, true);
+			ret = more ? xrds_tx_queue_more(conn, msg) :
+				     xrds_tx_queue(conn, msg, true);
 		if (ret > 0)
 			xrds_send_hold(dest->key.xs, conn);
 		xrds_conn_put(conn);
@@ -249,8 +323,8 @@ static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
 /* The node that the barrier is about; NULL and 0: there is none to arm. */
 static int xrds_send_barrier_node(struct xrds_sock *xs,
 				  const struct xrds_send_args *args,
-				  struct xrds_node *to,
-				  struct xrds_node **node)
+				  struct xrds_rdma_peer *to,
+				  struct xrds_rdma_peer **node)
 {
 	const struct xrds_barrier *b = &args->barrier;
 	struct xrds_addr addr;
@@ -263,7 +337,7 @@ static int xrds_send_barrier_node(struct xrds_sock *xs,
 	if (b->dest.ss_family != AF_UNSPEC) {
 		if (xrds_addr_parse(&addr, &b->dest, sizeof(b->dest)))
 			return -EINVAL;
-		*node = xrds_node_find(&xs->rdma, &addr);
+		*node = xrds_rdma_peer_find(&xs->rdma, &addr);
 	}
 	if (!*node || (!b->rdma_id && *node != to))
 		return -EINVAL;
@@ -296,13 +370,13 @@ static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
 {
 	struct xrds_addr to = { .addr = dest->key.addr,
 				.scope = dest->key.scope };
-	struct xrds_node *node, *armed;
+	struct xrds_rdma_peer *node, *armed;
 	u64 id = 0;
 	int ret;
 
 	lock_sock(&xs->sk);
-	node = args->rop ? xrds_node_get_for(&xs->rdma, &to) :
-			   xrds_node_find(&xs->rdma, &to);
+	node = args->rop ? xrds_rdma_peer_find_or_create(&xs->rdma, &to) :
+			   xrds_rdma_peer_find(&xs->rdma, &to);
 	ret = PTR_ERR_OR_ZERO(node);
 	if (!ret)
 		ret = xrds_send_barrier_node(xs, args, node, &armed);
@@ -321,7 +395,7 @@ static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
 	}
 	ret = xrds_send_queue(dest, conn, msg, false);
 	if (!ret && armed)
-		xrds_node_arm(&xs->rdma, armed, args->barrier.rdma_id ?: id);
+		xrds_barrier_arm(&xs->rdma, armed, args->barrier.rdma_id ?: id);
 out:
 	release_sock(&xs->sk);
 	return ret;
@@ -389,7 +463,7 @@ static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
 	xrds_flow_begin(&dest->flow);
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
 	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
-	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), true);
+	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len), true);
 	return true;
 }
 
@@ -440,8 +514,8 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 
 err_space:
 	if (reply)
-		xrds_dest_renew_promise(dest);
-	xrds_dest_done(dest, 1, len, xrds_msg_charge(len), false);
+		xrds_space_renew_reply(dest);
+	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len), false);
 	return ret;
 }
 
@@ -454,7 +528,7 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 	int ret;
 
 	do {
-		dest = xrds_dest_get_for(xs, to);
+		dest = xrds_dest_find_or_create(xs, to);
 		if (IS_ERR(dest))
 			return PTR_ERR(dest);
 		conn = xrds_dest_conn(dest);
@@ -462,7 +536,7 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 			xrds_dest_put(dest);
 			return PTR_ERR(conn);
 		}
-		ret = xrds_dest_reserve(dest, conn, len, timeo);
+		ret = xrds_send_reserve(dest, conn, len, timeo);
 		if (ret >= 0)
 			ret = xrds_send_one(xs, dest, conn, m, len, args, ret);
 		xrds_conn_put(conn);

@@ -12,20 +12,26 @@
 #ifndef _XRDS_SOCK_H
 #define _XRDS_SOCK_H
 
+#if XRDS_LEVEL < 4
+#error "for sock/ and the folders above, see Kbuild"
+#endif
+
 #include <linux/list.h>
 #include <linux/net.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+#include <net/compat.h>
 #include <net/sock.h>
 
+#include "conn/conn.h"
 #include "transport.h"
 #include "xrds.h"
 
 struct xrds_source;
 
-/* ----------------------------------------------------------- af_xrds.c */
+/* ----------------------------------------------------------- socket.c */
 
 /**
  * struct xrds_sock - one AF_RDS socket
@@ -59,7 +65,7 @@ struct xrds_source;
  * @queued_bytes: payload accepted and not yet acknowledged; @lock
  * @queued_msgs: the same in messages; @lock
  * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock
- * @nr_promises: reservations for replies not used yet; @lock
+ * @nr_reservations: reservations for replies not used yet; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
  * @rdma:	see there
  * @ending:	the socket sends nothing more: its streams end; @lock
@@ -74,16 +80,14 @@ struct xrds_source;
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @rcv_mem:	memory of what is in it; its lock; bytes
- * @rcv_units:	how much of that is on the user's account, see recv_mem.c; its
+ * @rcv_units:	how much of that is on the user's account, see rcvbuf.c; its
  *		lock, and read without for an estimate
  * @reply_mem:	memory of replies in it; its lock, and read without for an
  *		estimate; bytes
  * @loss_told:	sk_err says that replies were lost, and none was read since;
  *		its lock
  * @losses:	how often sk_err was set for that; its lock
- * @congested:	over the receive limit and not yet drained to half of it;
- *		sk_receive_queue.lock
- * @cong_node:	in xn->cong_socks while @congested; xn->cong_lock
+ * @port:	see there
  * @marks_passed: nothing but ends of streams waits, and the last reader peeked
  *		and had no room for them: poll() does not report them until
  *		there is news; sk_receive_queue.lock
@@ -128,7 +132,7 @@ struct xrds_sock {
 	u64 queued_bytes;
 	u64 queued_msgs;
 	u32 reply_reserve;
-	u32 nr_promises;
+	u32 nr_reservations;
 	u32 dest_sndbuf;
 	struct xrds_rdma_sock rdma;
 	bool ending;
@@ -147,9 +151,8 @@ struct xrds_sock {
 	u64 reply_mem;
 	u32 losses;
 	bool loss_told;
-	bool congested;
+	struct xrds_port port;
 	bool marks_passed;
-	struct list_head cong_node;
 
 	struct list_head sources;
 	struct xrds_source *last_source;
@@ -203,15 +206,24 @@ extern const struct net_proto_family xrds_socket_family;
 void xrds_linger_begin(struct xrds_sock *xs);
 void xrds_linger_wait(struct xrds_sock *xs);
 void xrds_linger_start(struct xrds_sock *xs);
-void xrds_linger_drained(struct xrds_sock *xs);
+void xrds_upcall_drained(struct xrds_sock *xs);
 void xrds_linger_work(struct work_struct *work);
 
 /* ------------------------------------------------------------ notify.c */
 
-bool xrds_cmsg_room(const struct msghdr *m, size_t len);
-__poll_t xrds_notices_pending(struct xrds_sock *xs);
-int xrds_notices_read(struct xrds_sock *xs, struct msghdr *m);
-void xrds_notices_purge(struct xrds_sock *xs);
+/* Does a control message with so many bytes of content fit? */
+static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
+{
+	/* of programs of 32 bits; what only aligns the next is not needed */
+	size_t need = m->msg_flags & MSG_CMSG_COMPAT ?
+		      sizeof(struct compat_cmsghdr) + len : CMSG_LEN(len);
+
+	return m->msg_control && m->msg_controllen >= need;
+}
+
+__poll_t xrds_notify_pending(struct xrds_sock *xs);
+int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m);
+void xrds_notify_purge(struct xrds_sock *xs);
 
 /* ----------------------------------------------------------- sockopt.c */
 
@@ -240,7 +252,7 @@ void xrds_send_push(struct xrds_sock *xs);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);
-bool xrds_recv_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
@@ -257,12 +269,12 @@ int xrds_sk_err_forget(struct xrds_sock *xs, int error);
 
 /* ------------------------------------------------------------ rcvbuf.c */
 
-bool xrds_recv_overflows(struct xrds_sock *xs);
-bool xrds_recv_taken(struct xrds_sock *xs, struct sk_buff *skb);
-void xrds_recv_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
-bool xrds_recv_congests(struct xrds_sock *xs);
-bool xrds_recv_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
-bool xrds_recv_uncharge_all(struct xrds_sock *xs);
+bool xrds_rcvbuf_overflows(struct xrds_sock *xs);
+bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_rcvbuf_congests(struct xrds_sock *xs);
+bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_rcvbuf_uncharge_all(struct xrds_sock *xs);
 
 /* ------------------------------------------------------------- reply.c */
 
@@ -275,10 +287,10 @@ void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
 
 /* --------------------------------------------------------- timestamp.c */
 
-void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb);
-int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
-		    struct msghdr *m);
-int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
-int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on);
+void xrds_timestamp_queued(struct xrds_sock *xs, struct sk_buff *skb);
+int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,
+			struct msghdr *m);
+int xrds_timestamp_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg);
+int xrds_timestamp_set_sock(struct xrds_sock *xs, int optname, bool on);
 
 #endif /* _XRDS_SOCK_H */

@@ -60,7 +60,7 @@ static int xrds_release(struct socket *sock)
 	list_del_rcu(&xs->xn_node);
 	spin_unlock_bh(&xn->lock);
 	xa_erase(&xn->sock_ids, xs->id);
-	if (xrds_conns_orphaned(xn))
+	if (xrds_conn_netns_unused(xn))
 		xrds_conn_look_idle(xn);
 
 	if (xs->bound) {
@@ -68,12 +68,12 @@ static int xrds_release(struct socket *sock)
 		/* they may bring marks into the receive queue */
 		xrds_source_free_all(xs);
 		xrds_recv_purge(xs);
-		xrds_notices_purge(xs);
+		xrds_notify_purge(xs);
 		xrds_mr_free_all(&xs->rdma);
 		xrds_dest_close_all(xs);
 		xrds_linger_wait(xs);
 		xrds_linger_start(xs);
-		xrds_transport_leave(xs->trans, sock_net(sk));
+		xrds_transport_listen_put(xs->trans, sock_net(sk));
 	}
 	if (xs->trans)
 		module_put(xs->trans->owner);
@@ -86,7 +86,7 @@ static void xrds_sock_destruct(struct sock *sk)
 {
 	struct xrds_net *xn = xrds_sk(sk)->xn;
 
-	xrds_node_free_all(&xrds_sk(sk)->rdma);
+	xrds_rdma_peer_free_all(&xrds_sk(sk)->rdma);
 	__skb_queue_purge(&sk->sk_receive_queue);
 	__skb_queue_purge(&sk->sk_error_queue);
 	xrds_limit_uncharge(xn, xrds_sk(sk)->user, XRDS_LIMIT_MEM,
@@ -139,7 +139,7 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (ret)
 		goto out;
 
-	ret = xrds_transport_enter(trans, sock_net(&xs->sk));
+	ret = xrds_transport_listen_get(trans, sock_net(&xs->sk));
 	if (ret)
 		goto put;
 	/* lookups may find us from the insertion on: no rollback after it */
@@ -150,7 +150,7 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 		smp_store_release(&xs->bound, true);
 		goto out;
 	}
-	xrds_transport_leave(trans, sock_net(&xs->sk));
+	xrds_transport_listen_put(trans, sock_net(&xs->sk));
 put:
 	xs->trans = asked;
 	if (!asked)
@@ -289,7 +289,7 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 
 	if (xrds_recv_ready(xs, !READ_ONCE(xs->marks_passed)))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	mask |= xrds_notices_pending(xs);
+	mask |= xrds_notify_pending(xs);
 
 	spin_lock_bh(&xs->lock);
 	if (!xs->nr_refused || xs->nr_ready || xs->ready_gone || xs->ending)
@@ -492,7 +492,9 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->dests);
 	INIT_LIST_HEAD(&xs->idle_dests);
 	INIT_LIST_HEAD(&xs->linger_node);
-	INIT_LIST_HEAD(&xs->cong_node);
+	xs->port.xn = xn;
+	xs->port.bind = &xs->bind;
+	INIT_LIST_HEAD(&xs->port.node);
 	xs->rdma.sk = sk;
 	xs->rdma.xn = xn;
 	xs->rdma.user = xs->user;

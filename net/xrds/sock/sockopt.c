@@ -50,7 +50,7 @@ static int xrds_set_dest_sndbuf(struct xrds_sock *xs, sockptr_t optval,
 	if (copy_from_sockptr(&arg, optval, sizeof(arg)))
 		return -EFAULT;
 	lock_sock(&xs->sk);
-	ret = xrds_dest_set_sndbuf(xs, &arg);
+	ret = xrds_opt_set_dest_sndbuf(xs, &arg);
 	release_sock(&xs->sk);
 	return ret;
 }
@@ -115,7 +115,7 @@ static int xrds_reply_release(struct xrds_sock *xs, sockptr_t optval,
 		return -EFAULT;
 	if (xrds_addr_parse(&to, &ss, sizeof(ss)))
 		return -EINVAL;
-	return xrds_dest_release_promise(xs, &to);
+	return xrds_opt_release_reply(xs, &to);
 }
 
 static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
@@ -203,7 +203,7 @@ static int xrds_set_stamp(struct xrds_sock *xs, int optname, sockptr_t optval,
 	if (optlen != sizeof(value) ||
 	    copy_from_sockptr(&value, optval, sizeof(value)))
 		return -EFAULT;
-	return xrds_stamp_set(xs, optname, value);
+	return xrds_timestamp_set_sock(xs, optname, value);
 }
 
 static int xrds_set_trace(struct xrds_sock *xs, sockptr_t optval,
@@ -214,7 +214,7 @@ static int xrds_set_trace(struct xrds_sock *xs, sockptr_t optval,
 	if (optlen != sizeof(arg) ||
 	    copy_from_sockptr(&arg, optval, sizeof(arg)))
 		return -EFAULT;
-	return xrds_trace_set(xs, &arg);
+	return xrds_timestamp_set(xs, &arg);
 }
 
 /**
@@ -301,7 +301,7 @@ static int xrds_get_dest_sndbuf(struct xrds_sock *xs, char __user *optval,
 		return -EINVAL;
 	if (copy_from_user(&arg, optval, sizeof(arg)))
 		return -EFAULT;
-	ret = xrds_dest_get_sndbuf(xs, &arg);
+	ret = xrds_opt_get_dest_sndbuf(xs, &arg);
 	if (ret)
 		return ret;
 	if (copy_to_user(optval, &arg, sizeof(arg)) ||
@@ -350,7 +350,7 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 	if (level != SOL_RDS)
 		return -ENOPROTOOPT;
 	if (optname >= RDS_INFO_FIRST && optname <= RDS_INFO_LAST)
-		return xrds_info_getsockopt(&xs->sk, optname, optval, optlen);
+		return xrds_opt_info_getsockopt(&xs->sk, optname, optval, optlen);
 	if (get_user(len, optlen))
 		return -EFAULT;
 
@@ -378,4 +378,194 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 	default:
 		return -ENOPROTOOPT;
 	}
+}
+
+/**
+ * xrds_opt_set_dest_sndbuf - XRDS_DEST_SNDBUF
+ * @xs: socket
+ * @arg: the option's argument
+ *
+ * Context: process, socket locked.
+ * Return: 0, -EINVAL, -ENOTCONN for a destination of an unbound socket, and
+ * the errors of xrds_dest_find_or_create().
+ */
+int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
+			     const struct xrds_dest_sndbuf *arg)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+	__poll_t mask;
+	int ret;
+
+	if (arg->reserved)
+		return -EINVAL;
+	if (arg->dest.ss_family == AF_UNSPEC) {
+		WRITE_ONCE(xs->dest_sndbuf, arg->bytes);
+		xrds_space_changed(&xs->sk);
+		return 0;
+	}
+	ret = xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest));
+	if (ret || xrds_addr_check_dest(&to))
+		return -EINVAL;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+
+	dest = xrds_dest_find_or_create(xs, &to);
+	if (IS_ERR(dest))
+		return PTR_ERR(dest);
+	spin_lock_bh(&xs->lock);
+	WRITE_ONCE(dest->sndbuf, arg->bytes);
+	mask = xrds_space_resized(dest);
+	spin_unlock_bh(&xs->lock);
+	if (mask)
+		xrds_space_wake(dest, mask);
+	xrds_dest_put(dest);
+	return 0;
+}
+
+/**
+ * xrds_opt_release_reply - XRDS_REPLY_RELEASE
+ * @xs: socket
+ * @to: destination that is not going to be answered
+ *
+ * Context: process.
+ * Return: 0, or -EINVAL when nothing is reserved for it.
+ */
+int xrds_opt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
+{
+	struct xrds_dest *dest = xrds_dest_find(xs, to);
+	__poll_t mask = 0;
+	int ret = -EINVAL;
+
+	if (!dest)
+		return -EINVAL;
+	spin_lock_bh(&xs->lock);
+	if (dest->reservations) {
+		WRITE_ONCE(dest->reservations, dest->reservations - 1);
+		xs->nr_reservations--;
+		mask = xrds_space_freed(dest);
+		ret = 0;
+	}
+	spin_unlock_bh(&xs->lock);
+	if (mask)
+		xrds_space_wake(dest, mask);
+	xrds_dest_put(dest);
+	return ret;
+}
+
+/**
+ * xrds_opt_get_dest_sndbuf - XRDS_DEST_SNDBUF
+ * @xs: socket
+ * @arg: in: dest; out: the rest
+ *
+ * Context: process.
+ * Return: 0 or -EINVAL.
+ */
+int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+
+	arg->bytes = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
+	arg->reserved = 0;
+	if (arg->dest.ss_family == AF_UNSPEC)
+		return 0;
+	if (xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest)))
+		return -EINVAL;
+	dest = xrds_dest_find(xs, &to);
+	if (dest) {
+		arg->bytes = xrds_space_sndbuf(dest);
+		xrds_dest_put(dest);
+	}
+	return 0;
+}
+
+static void xrds_opt_fill_status(struct xrds_dest *dest,
+				 struct xrds_dest_status *st)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	st->sndbuf = xrds_space_sndbuf(dest);
+	spin_lock_bh(&xs->lock);
+	st->reserved_bytes = xrds_space_reserved(dest);
+	st->queued_bytes = dest->queued_bytes;
+	st->queued_msgs = dest->queued_msgs;
+	st->acked_msgs = dest->acked_msgs;
+	st->last_progress_ns = dest->last_progress_ns;
+	if (dest->refused && !dest->ready)
+		st->flags |= XRDS_DEST_BLOCKED;
+	if (dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE)
+		st->flags |= XRDS_DEST_EOS_SENT;
+	spin_unlock_bh(&xs->lock);
+}
+
+static u64 xrds_opt_inflight(const struct xrds_dest *dest,
+			     struct xrds_conn *conn)
+{
+	u64 bytes = 0;
+
+	spin_lock_bh(&conn->lock);
+	if (dest->flow.conn == conn)
+		bytes = dest->flow.inflight_bytes;
+	spin_unlock_bh(&conn->lock);
+	return bytes;
+}
+
+/* Something queued means that a connection is being made, or soon will be. */
+static u32 xrds_opt_conn_state(const struct xrds_conn *conn, bool queued)
+{
+	enum xrds_state state = READ_ONCE(conn->state);
+
+	if (state == XRDS_ST_UP)
+		return XRDS_DEST_UP;
+	if (READ_ONCE(conn->failed))
+		return XRDS_DEST_ERROR;
+	if (queued || state == XRDS_ST_RESOLVING ||
+	    state == XRDS_ST_CONNECTING || state == XRDS_ST_WAIT_CTS)
+		return XRDS_DEST_CONNECTING;
+	return XRDS_DEST_IDLE;
+}
+
+/**
+ * xrds_dest_status - XRDS_DEST_STATUS
+ * @xs: socket
+ * @st: in: dest; out: everything else
+ *
+ * A destination that was never used is idle and empty.
+ *
+ * Context: process.
+ * Return: 0, -EINVAL, -ENOTCONN.
+ */
+int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
+{
+	struct xrds_conn *conn;
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+
+	if (xrds_addr_parse(&to, &st->dest, sizeof(st->dest)) ||
+	    xrds_addr_check_dest(&to))
+		return -EINVAL;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+
+	memset_startat(st, 0, state);
+	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
+	xrds_rdma_peer_marks(&xs->rdma, &to, &st->rdma_issued, &st->rdma_completed);
+	if (xrds_source_ended(xs, &to))
+		st->flags |= XRDS_DEST_EOS_RCVD;
+
+	dest = xrds_dest_find(xs, &to);
+	if (!dest)
+		return 0;
+	xrds_opt_fill_status(dest, st);
+	conn = xrds_flow_conn(&dest->flow);
+	if (conn) {
+		st->state = xrds_opt_conn_state(conn, st->queued_msgs);
+		st->inflight_bytes = xrds_opt_inflight(dest, conn);
+		if (xrds_cong_blocked(conn, to.port))
+			st->flags |= XRDS_DEST_CONGESTED;
+		xrds_conn_put(conn);
+	}
+	xrds_dest_put(dest);
+	return 0;
 }

@@ -29,13 +29,13 @@
 #define XRDS_POLL_SPACE		(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 
 /**
- * xrds_dest_sndbuf - how much a destination may have queued
+ * xrds_space_sndbuf - how much a destination may have queued
  * @dest: destination
  *
  * Context: any.
  * Return: bytes.
  */
-u32 xrds_dest_sndbuf(const struct xrds_dest *dest)
+u32 xrds_space_sndbuf(const struct xrds_dest *dest)
 {
 	const struct xrds_sock *xs = dest->key.xs;
 
@@ -44,27 +44,27 @@ u32 xrds_dest_sndbuf(const struct xrds_dest *dest)
 }
 
 /**
- * xrds_dest_promised - space that is reserved for replies
+ * xrds_space_reserved - space that is reserved for replies
  * @dest: destination
  *
  * Context: any; xs->lock held, but for an estimate.
  * Return: bytes.
  */
-u64 xrds_dest_promised(const struct xrds_dest *dest)
+u64 xrds_space_reserved(const struct xrds_dest *dest)
 {
-	return (u64)READ_ONCE(dest->promises) *
+	return (u64)READ_ONCE(dest->reservations) *
 	       xrds_msg_charge(READ_ONCE(dest->key.xs->reply_reserve));
 }
 
 /* An empty destination takes any message, whatever its space. */
-static bool xrds_dest_fits(const struct xrds_dest *dest, u32 charge)
+static bool xrds_space_fits(const struct xrds_dest *dest, u32 charge)
 {
-	u64 used = dest->charged + xrds_dest_promised(dest);
+	u64 used = dest->charged + xrds_space_reserved(dest);
 
-	return !used || used + charge <= xrds_dest_sndbuf(dest);
+	return !used || used + charge <= xrds_space_sndbuf(dest);
 }
 
-static void xrds_dest_set_ready(struct xrds_dest *dest, bool ready)
+static void xrds_space_set_ready(struct xrds_dest *dest, bool ready)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
@@ -79,14 +79,14 @@ static void xrds_dest_set_ready(struct xrds_dest *dest, bool ready)
 		xs->nr_ready--;
 }
 
-static void xrds_dest_set_refused(struct xrds_dest *dest, bool refused)
+static void xrds_space_set_refused(struct xrds_dest *dest, bool refused)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
 	lockdep_assert_held(&xs->lock);
 
 	if (!refused || dest->cong_refused)
-		xrds_dest_set_ready(dest, false);
+		xrds_space_set_ready(dest, false);
 	if (dest->refused == refused)
 		return;
 	WRITE_ONCE(dest->refused, refused);
@@ -97,7 +97,7 @@ static void xrds_dest_set_refused(struct xrds_dest *dest, bool refused)
 }
 
 /* Would the send that was refused be accepted now, with so much in use at most? */
-static bool xrds_dest_recheck_most(struct xrds_dest *dest, u64 most)
+static bool xrds_space_recheck_most(struct xrds_dest *dest, u64 most)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
@@ -106,57 +106,79 @@ static bool xrds_dest_recheck_most(struct xrds_dest *dest, u64 most)
 	if (!dest->refused || dest->ready || dest->cong_refused ||
 	    dest->unread > xrds_sk_rcvbuf(xs) / 2)
 		return false;
-	if (dest->charged && (!xrds_dest_fits(dest, dest->want) ||
+	if (dest->charged && (!xrds_space_fits(dest, dest->want) ||
 			      dest->charged > most))
 		return false;
-	xrds_dest_set_ready(dest, true);
+	xrds_space_set_ready(dest, true);
 	return true;
 }
 
 /* Beside room for it, half of the space must be free: a wake-up for each
  * acknowledgment would cost more than the messages do.
  */
-static bool xrds_dest_recheck(struct xrds_dest *dest)
+static bool xrds_space_recheck(struct xrds_dest *dest)
 {
-	return xrds_dest_recheck_most(dest, xrds_dest_sndbuf(dest) / 2);
-}
-
-/* Who gives a destination more space wants it used. */
-static bool xrds_dest_recheck_space(struct xrds_dest *dest)
-{
-	return xrds_dest_recheck_most(dest, U64_MAX);
+	return xrds_space_recheck_most(dest, xrds_space_sndbuf(dest) / 2);
 }
 
 /* Can messages from it that were held back be read now? Returns what readers
  * poll for.
  */
-static __poll_t xrds_dest_recheck_held(struct xrds_dest *dest)
+static __poll_t xrds_space_recheck_held(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
 	lockdep_assert_held(&xs->lock);
 
 	if (!dest->holds ||
-	    !xrds_dest_fits(dest, xrds_msg_charge(xs->reply_reserve)))
+	    !xrds_space_fits(dest, xrds_msg_charge(xs->reply_reserve)))
 		return 0;
 	dest->holds = false;
 	return EPOLLIN | EPOLLRDNORM;
 }
 
-/* Some of its space is free again. Returns what can be had now that is polled
- * for.
+/**
+ * xrds_space_resized - a destination has another amount of space
+ * @dest: destination
+ *
+ * It is to be used, be it little more than before.
+ *
+ * Context: any, xs->lock held.
+ * Return: what pollers can have now; pass it to xrds_space_wake().
  */
-static __poll_t xrds_dest_freed(struct xrds_dest *dest)
+__poll_t xrds_space_resized(struct xrds_dest *dest)
 {
-	__poll_t mask = xrds_dest_recheck_held(dest);
+	__poll_t mask = xrds_space_recheck_held(dest);
 
-	if (xrds_dest_recheck(dest))
+	if (xrds_space_recheck_most(dest, U64_MAX))
 		mask |= XRDS_POLL_SPACE;
 	return mask;
 }
 
-/* Wake who waits for this destination: in sendmsg(), or the socket's poll. */
-static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
+/**
+ * xrds_space_freed - some of a destination's space is free again
+ * @dest: destination
+ *
+ * Context: any, xs->lock held.
+ * Return: what pollers can have now; pass it to xrds_space_wake().
+ */
+__poll_t xrds_space_freed(struct xrds_dest *dest)
+{
+	__poll_t mask = xrds_space_recheck_held(dest);
+
+	if (xrds_space_recheck(dest))
+		mask |= XRDS_POLL_SPACE;
+	return mask;
+}
+
+/**
+ * xrds_space_wake - wake those who wait for a destination, in sendmsg() or poll
+ * @dest: destination
+ * @mask: what pollers can have
+ *
+ * Context: any.
+ */
+void xrds_space_wake(struct xrds_dest *dest, __poll_t mask)
 {
 	struct sock *sk = &dest->key.xs->sk;
 	struct socket_wq *wq;
@@ -181,13 +203,7 @@ static void xrds_dest_wake(struct xrds_dest *dest, __poll_t mask)
 	rcu_read_unlock();
 }
 
-/* What the user of the socket is charged for messages */
-static u64 xrds_dest_cost(u32 msgs, u64 charge)
-{
-	return charge + (u64)msgs * XRDS_MSG_COST_BYTES;
-}
-
-static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
+static void xrds_space_charge(struct xrds_dest *dest, u32 len)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
@@ -204,17 +220,17 @@ static void xrds_dest_charge(struct xrds_dest *dest, u32 len)
 /* How much may be under way behind the last message that asked for an
  * acknowledgment, so that its answer makes room for this?
  */
-static u64 xrds_dest_tail_room(const struct xrds_dest *dest, u32 charge)
+static u64 xrds_space_tail_avail(const struct xrds_dest *dest, u32 charge)
 {
-	u64 used = xrds_dest_promised(dest) + charge;
-	u64 sndbuf = xrds_dest_sndbuf(dest);
+	u64 used = xrds_space_reserved(dest) + charge;
+	u64 sndbuf = xrds_space_sndbuf(dest);
 
 	return used < sndbuf ? sndbuf - used : 0;
 }
 
 /* A send is refused. @tell: the program will know. */
-static void xrds_dest_refuse(struct xrds_dest *dest, u32 charge, bool blocked,
-			     bool tell)
+static void xrds_space_refuse(struct xrds_dest *dest, u32 charge, bool blocked,
+			      bool tell)
 {
 	lockdep_assert_held(&dest->key.xs->lock);
 
@@ -222,17 +238,24 @@ static void xrds_dest_refuse(struct xrds_dest *dest, u32 charge, bool blocked,
 	dest->cong_refused = blocked;
 	if (blocked && tell)
 		dest->cong_told = true;
-	xrds_dest_set_ready(dest, false);
-	xrds_dest_set_refused(dest, true);
+	xrds_space_set_ready(dest, false);
+	xrds_space_set_refused(dest, true);
 }
 
-/* One attempt; who is not @patient tells the program of a refusal. Returns 0,
- * 1: a reservation was used, -EAGAIN: no space, -ENOBUFS: congested, -EPIPE:
- * shut down, -ESTALE: the destination was evicted after the caller had found
- * it, -EDQUOT: the user has too much queued.
+/**
+ * xrds_space_try_reserve - one attempt to set space aside for a message
+ * @dest: destination
+ * @conn: its connection
+ * @len: payload, bytes
+ * @patient: the program does not learn of a refusal
+ *
+ * Context: process.
+ * Return: 0; 1: a reservation was used; -EAGAIN: no space; -ENOBUFS: congested;
+ * -EPIPE: shut down; -ESTALE: the destination was evicted after the caller had
+ * found it; -EDQUOT: the user has too much queued.
  */
-static int xrds_dest_try_reserve(struct xrds_dest *dest,
-				 struct xrds_conn *conn, u32 len, bool patient)
+int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
+			   u32 len, bool patient)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	u32 charge = xrds_msg_charge(len);
@@ -248,16 +271,16 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		ret = -EPIPE;
 	} else if (!dest->linked) {
 		ret = -ESTALE;
-	} else if (dest->promises && len <= xs->reply_reserve) {
-		WRITE_ONCE(dest->promises, dest->promises - 1);
-		xs->nr_promises--;
+	} else if (dest->reservations && len <= xs->reply_reserve) {
+		WRITE_ONCE(dest->reservations, dest->reservations - 1);
+		xs->nr_reservations--;
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
-				 xrds_dest_cost(1, charge));
-		xrds_dest_charge(dest, len);
+				 xrds_space_cost(1, charge));
+		xrds_space_charge(dest, len);
 		/* mostly a reply leaves some of what was reserved for it */
-		mask = xrds_dest_freed(dest);
+		mask = xrds_space_freed(dest);
 		ret = 1;
-	} else if (!blocked && xrds_dest_fits(dest, charge) &&
+	} else if (!blocked && xrds_space_fits(dest, charge) &&
 		   dest->unread <= xrds_sk_rcvbuf(xs)) {
 		/* Who was refused before us and sleeps looks again: nobody is
 		 * going to find that the destination has refused anything.
@@ -265,220 +288,42 @@ static int xrds_dest_try_reserve(struct xrds_dest *dest,
 		if (dest->refused && !dest->ready)
 			mask = XRDS_POLL_SPACE;
 		dest->cong_refused = false;
-		xrds_dest_set_refused(dest, false);
+		xrds_space_set_refused(dest, false);
 		ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-					xrds_dest_cost(1, charge));
+					xrds_space_cost(1, charge));
 		if (!ret)
-			xrds_dest_charge(dest, len);
+			xrds_space_charge(dest, len);
 	} else {
-		xrds_dest_refuse(dest, charge, blocked, !patient);
-		room = xrds_dest_tail_room(dest, charge);
+		xrds_space_refuse(dest, charge, blocked, !patient);
+		room = xrds_space_tail_avail(dest, charge);
 		ret = blocked ? -ENOBUFS : -EAGAIN;
 	}
 	spin_unlock_bh(&xs->lock);
 
 	if (mask)
-		xrds_dest_wake(dest, mask);
+		xrds_space_wake(dest, mask);
 	/* A message that is given to the transport from now on sees that, the
 	 * others are counted. What never asks is at most half of the space.
 	 */
-	if (ret == -EAGAIN && room < xrds_dest_sndbuf(dest) / 2)
-		xrds_xmit_ask(conn, &dest->flow, room);
+	if (ret == -EAGAIN && room < xrds_space_sndbuf(dest) / 2)
+		xrds_tx_ask(conn, &dest->flow, room);
 	/* The destination may have become uncongested meanwhile, without
 	 * knowing that we wait: then there is nothing to wait for.
 	 */
 	if (ret == -ENOBUFS && !xrds_cong_wait(conn, &dest->flow))
-		xrds_dest_uncongested(&dest->flow, false);
+		xrds_space_uncongested(&dest->flow, false);
 	return ret;
 }
 
-/* Is it worth to try again? Lockless; the attempt takes the lock. */
-static bool xrds_dest_retry(const struct xrds_dest *dest)
-{
-	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused) ||
-	       READ_ONCE(dest->key.xs->ending);
-}
-
-/* A signal ends the wait for a congested destination: the program knows of the
- * refusal after all. The end of congestion may have come already.
- */
-static void xrds_dest_tell(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	__poll_t mask = 0;
-
-	spin_lock_bh(&xs->lock);
-	if (dest->cong_refused)
-		dest->cong_told = true;
-	else if (dest->refused)
-		mask = xrds_monitor_note(dest);
-	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_dest_wake(dest, mask);
-}
-
 /**
- * xrds_dest_reserve - set space aside for one message
- * @dest: destination
- * @conn: its connection
- * @len: payload, bytes
- * @timeo: how long to wait, jiffies; 0 does not wait
- *
- * The space stays reserved until xrds_dest_done(). Nothing was copied yet
- * when this refuses.
- *
- * Context: process, may sleep unless @timeo is 0.
- * Return: 0; 1 when a reservation for a reply was used, see
- * xrds_dest_renew_promise(); -EAGAIN no space, -ENOBUFS congested (both only without
- * waiting), -ETIMEDOUT, -EINTR or -ERESTARTSYS on a signal, -EPIPE when the
- * socket is shut down, -ESTALE when destination and connection must be looked
- * up again,
- * -EDQUOT when the user or the namespace has too much queued.
- */
-int xrds_dest_reserve(struct xrds_dest *dest, struct xrds_conn *conn, u32 len,
-		      long timeo)
-{
-	struct xrds_net *xn = dest->key.xs->xn;
-	long bound = timeo;
-	int ret;
-
-	for (;;) {
-		/* nobody would be told by it that congestion has ended */
-		if (READ_ONCE(conn->state) == XRDS_ST_DEAD)
-			return -ESTALE;
-		/* the attempt after the last wait is not patient any more */
-		ret = xrds_dest_try_reserve(dest, conn, len, timeo);
-		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
-		    ret == -EDQUOT)
-			return ret;
-		/* what has to go before there is room may wait for us */
-		xrds_send_push(dest->key.xs);
-		if (!timeo)
-			break;
-		xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_BLOCKED :
-						 XRDS_C_SEND_QUEUE_FULL);
-		timeo = wait_event_interruptible_timeout(dest->space,
-							 xrds_dest_retry(dest),
-							 timeo);
-		if (timeo < 0) {
-			if (ret == -ENOBUFS)
-				xrds_dest_tell(dest);
-			return sock_intr_errno(bound);
-		}
-	}
-
-	if (bound)
-		return -ETIMEDOUT;
-	xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_ERROR :
-					 XRDS_C_SEND_QUEUE_FULL);
-	return ret;
-}
-
-/* Nothing is under way: an open socket keeps the destination. Returns whether
- * it goes, and is to be released.
- */
-static bool xrds_dest_rest(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-
-	lockdep_assert_held(&xs->lock);
-
-	if (sock_flag(&xs->sk, SOCK_DEAD)) {
-		xrds_dest_unlink(dest);
-		return true;
-	}
-	list_move_tail(&dest->idle_node, &xs->idle_dests);
-	return false;
-}
-
-/* Has a closed socket delivered everything? */
-static bool xrds_dest_none_left(const struct xrds_sock *xs)
-{
-	return sock_flag(&xs->sk, SOCK_DEAD) && !xs->queued_msgs &&
-	       !xs->nr_eos;
-}
-
-/**
- * xrds_dest_done - messages of a destination need their space no more
- * @dest: destination; the caller keeps its reference
- * @msgs: how many
- * @bytes: their payload
- * @charge: their charge
- * @acked: the peer has them; else they were dropped
- *
- * Context: any, without L4.
- */
-void xrds_dest_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
-		    bool acked)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	bool gone = false, owes = false, drained;
-	__poll_t mask;
-
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			    xrds_dest_cost(msgs, charge));
-	spin_lock_bh(&xs->lock);
-	WRITE_ONCE(dest->charged, dest->charged - charge);
-	dest->queued_bytes -= bytes;
-	dest->queued_msgs -= msgs;
-	xs->queued_bytes -= bytes;
-	xs->queued_msgs -= msgs;
-	if (acked) {
-		dest->acked_msgs += msgs;
-		dest->last_progress_ns = ktime_get_ns();
-	}
-	mask = xrds_dest_freed(dest);
-	if (!dest->queued_msgs && dest->linked && !xrds_eos_pending(dest)) {
-		owes = xrds_eos_owe(dest);
-		gone = !owes && xrds_dest_rest(dest);
-	}
-	drained = xrds_dest_none_left(xs);
-	spin_unlock_bh(&xs->lock);
-
-	if (mask)
-		xrds_dest_wake(dest, mask);
-	if (owes)
-		xrds_eos_kick(xs);
-	if (drained)
-		xrds_linger_drained(xs);
-	if (gone)
-		xrds_dest_release(dest);
-}
-
-/**
- * xrds_dest_eos_done - the end of a stream is acknowledged, or given up
- * @dest: destination; the caller keeps its reference
- *
- * Context: any, without L4.
- */
-void xrds_dest_eos_done(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	bool gone = false, drained;
-
-	spin_lock_bh(&xs->lock);
-	dest->eos = XRDS_EOS_DONE;
-	xs->nr_eos--;
-	if (!dest->queued_msgs && dest->linked)
-		gone = xrds_dest_rest(dest);
-	drained = xrds_dest_none_left(xs);
-	spin_unlock_bh(&xs->lock);
-
-	if (drained)
-		xrds_linger_drained(xs);
-	if (gone)
-		xrds_dest_release(dest);
-}
-
-/**
- * xrds_dest_uncongested - a destination that refused is no longer congested
+ * xrds_space_uncongested - a destination that refused is no longer congested
  * @flow: its flow
  * @waiting: it is on a list of waiters, whose lock the caller holds, and
  *	leaves it
  *
  * Context: any; conn->lock may be held.
  */
-void xrds_dest_uncongested(struct xrds_flow *flow, bool waiting)
+void xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 {
 	struct xrds_dest *dest = xrds_dest_of(flow);
 	struct xrds_sock *xs = dest->key.xs;
@@ -496,31 +341,31 @@ void xrds_dest_uncongested(struct xrds_flow *flow, bool waiting)
 	if (dest->cong_refused) {
 		/* who waits in sendmsg() is woken now, or when there is space */
 		dest->cong_refused = false;
-		if (xrds_dest_recheck(dest))
+		if (xrds_space_recheck(dest))
 			mask |= XRDS_POLL_SPACE;
 	}
 	spin_unlock_bh(&xs->lock);
 
 	if (mask)
-		xrds_dest_wake(dest, mask);
+		xrds_space_wake(dest, mask);
 }
 
 /* ------------------------------------------------- reserved for replies */
 
 /**
- * xrds_dest_can_promise - is there space to reserve for a reply?
+ * xrds_space_can_reserve_reply - is there space to reserve for a reply?
  * @dest: destination; when there is not, it will wake readers
  *
  * Context: any, xs->lock held.
  * Return: whether there is.
  */
-bool xrds_dest_can_promise(struct xrds_dest *dest)
+bool xrds_space_can_reserve_reply(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
 	lockdep_assert_held(&xs->lock);
 
-	if (xrds_dest_fits(dest, xrds_msg_charge(xs->reply_reserve)))
+	if (xrds_space_fits(dest, xrds_msg_charge(xs->reply_reserve)))
 		return true;
 	if (!dest->holds)
 		xrds_count(xs->xn, XRDS_C_REPLY_HELD);
@@ -529,109 +374,79 @@ bool xrds_dest_can_promise(struct xrds_dest *dest)
 }
 
 /**
- * xrds_dest_promise - reserve space for a reply
+ * xrds_space_reserve_reply - reserve space for a reply
  * @dest: destination that has it
  *
  * Context: any, xs->lock held.
  */
-void xrds_dest_promise(struct xrds_dest *dest)
+void xrds_space_reserve_reply(struct xrds_dest *dest)
 {
 	lockdep_assert_held(&dest->key.xs->lock);
 
-	WRITE_ONCE(dest->promises, dest->promises + 1);
-	dest->key.xs->nr_promises++;
+	WRITE_ONCE(dest->reservations, dest->reservations + 1);
+	dest->key.xs->nr_reservations++;
 }
 
 /**
- * xrds_dest_renew_promise - a reply was not sent after all
+ * xrds_space_renew_reply - a reply was not sent after all
  * @dest: destination whose space it had
  *
  * Context: process.
  */
-void xrds_dest_renew_promise(struct xrds_dest *dest)
+void xrds_space_renew_reply(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
 	spin_lock_bh(&xs->lock);
 	if (dest->linked && xs->reply_reserve && !xs->ending)
-		xrds_dest_promise(dest);
+		xrds_space_reserve_reply(dest);
 	spin_unlock_bh(&xs->lock);
 }
 
 /**
- * xrds_dest_release_promise - XRDS_REPLY_RELEASE
- * @xs: socket
- * @to: destination that is not going to be answered
- *
- * Context: process.
- * Return: 0, or -EINVAL when nothing is reserved for it.
- */
-int xrds_dest_release_promise(struct xrds_sock *xs, const struct xrds_addr *to)
-{
-	struct xrds_dest *dest = xrds_dest_find(xs, to);
-	__poll_t mask = 0;
-	int ret = -EINVAL;
-
-	if (!dest)
-		return -EINVAL;
-	spin_lock_bh(&xs->lock);
-	if (dest->promises) {
-		WRITE_ONCE(dest->promises, dest->promises - 1);
-		xs->nr_promises--;
-		mask = xrds_dest_freed(dest);
-		ret = 0;
-	}
-	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_dest_wake(dest, mask);
-	xrds_dest_put(dest);
-	return ret;
-}
-
-/**
- * xrds_dest_break_promises - give all reservations for replies back
+ * xrds_space_release_all - give all reservations for replies back
  * @xs: socket; the caller wakes its readers
  *
  * Context: process, xs->lock held.
  */
-void xrds_dest_break_promises(struct xrds_sock *xs)
+void xrds_space_release_all(struct xrds_sock *xs)
 {
 	struct xrds_dest *dest;
 
 	lockdep_assert_held(&xs->lock);
 
-	xs->nr_promises = 0;
+	xs->nr_reservations = 0;
 	list_for_each_entry(dest, &xs->dests, xs_node) {
-		WRITE_ONCE(dest->promises, 0);
+		WRITE_ONCE(dest->reservations, 0);
 		dest->holds = false;
-		if (xrds_dest_recheck(dest))
-			xrds_dest_wake(dest, XRDS_POLL_SPACE);
+		if (xrds_space_recheck(dest))
+			xrds_space_wake(dest, XRDS_POLL_SPACE);
 	}
 }
 
 /**
- * xrds_dest_read_reply - a reply that was counted in @unread has been read
+ * xrds_space_reply_read - a reply that was counted in @unread has been read
  * @dest: destination that has sent it
  * @charge: its charge
  *
  * Context: process.
  */
-void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
+void xrds_space_reply_read(struct xrds_dest *dest, u32 charge)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	__poll_t mask = 0;
 
 	spin_lock_bh(&xs->lock);
 	dest->unread -= charge;
-	if (xrds_dest_recheck(dest))
+	if (xrds_space_recheck(dest))
 		mask = XRDS_POLL_SPACE;
 	spin_unlock_bh(&xs->lock);
 	if (mask)
-		xrds_dest_wake(dest, mask);
+		xrds_space_wake(dest, mask);
 }
 
 /**
- * xrds_dest_ack_wanted - should a message ask for an acknowledgment?
+ * xrds_space_ack_wanted - should a message ask for an acknowledgment?
  * @flow: flow of its destination
  * @len: length of the message, bytes
  *
@@ -644,14 +459,14 @@ void xrds_dest_read_reply(struct xrds_dest *dest, u32 charge)
  * early the peer answers.
  * Return: whether it should.
  */
-bool xrds_dest_ack_wanted(struct xrds_flow *flow, u32 len)
+bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len)
 {
 	const struct xrds_dest *dest = xrds_dest_of(flow);
 	u64 tail = dest->flow.unasked + xrds_msg_charge(len);
-	u64 sndbuf = xrds_dest_sndbuf(dest);
+	u64 sndbuf = xrds_space_sndbuf(dest);
 
 	if (READ_ONCE(dest->refused) && !READ_ONCE(dest->ready) &&
-	    tail > xrds_dest_tail_room(dest, READ_ONCE(dest->want)))
+	    tail > xrds_space_tail_avail(dest, READ_ONCE(dest->want)))
 		return true;
 	return READ_ONCE(dest->charged) > sndbuf / 2 && tail >= sndbuf / 4;
 }
@@ -672,56 +487,9 @@ void xrds_space_changed(struct sock *sk)
 
 	spin_lock_bh(&xs->lock);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
-		mask = xrds_dest_recheck_held(dest);
-		if (xrds_dest_recheck_space(dest))
-			mask |= XRDS_POLL_SPACE;
+		mask = xrds_space_resized(dest);
 		if (mask)
-			xrds_dest_wake(dest, mask);
+			xrds_space_wake(dest, mask);
 	}
 	spin_unlock_bh(&xs->lock);
-}
-
-/**
- * xrds_dest_set_sndbuf - XRDS_DEST_SNDBUF
- * @xs: socket
- * @arg: the option's argument
- *
- * Context: process, socket locked.
- * Return: 0, -EINVAL, -ENOTCONN for a destination of an unbound socket, and
- * the errors of xrds_dest_get_for().
- */
-int xrds_dest_set_sndbuf(struct xrds_sock *xs,
-			 const struct xrds_dest_sndbuf *arg)
-{
-	struct xrds_dest *dest;
-	struct xrds_addr to;
-	__poll_t mask;
-	int ret;
-
-	if (arg->reserved)
-		return -EINVAL;
-	if (arg->dest.ss_family == AF_UNSPEC) {
-		WRITE_ONCE(xs->dest_sndbuf, arg->bytes);
-		xrds_space_changed(&xs->sk);
-		return 0;
-	}
-	ret = xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest));
-	if (ret || xrds_addr_check_dest(&to))
-		return -EINVAL;
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
-
-	dest = xrds_dest_get_for(xs, &to);
-	if (IS_ERR(dest))
-		return PTR_ERR(dest);
-	spin_lock_bh(&xs->lock);
-	WRITE_ONCE(dest->sndbuf, arg->bytes);
-	mask = xrds_dest_recheck_held(dest);
-	if (xrds_dest_recheck_space(dest))
-		mask |= XRDS_POLL_SPACE;
-	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_dest_wake(dest, mask);
-	xrds_dest_put(dest);
-	return 0;
 }

@@ -23,13 +23,13 @@ static bool xrds_stamp_wanted(const struct xrds_sock *xs)
 }
 
 /**
- * xrds_trace_queued - a message is queued on a socket
+ * xrds_timestamp_queued - a message is queued on a socket
  * @xs: socket
  * @skb: message
  *
  * Context: any, sk_receive_queue.lock held.
  */
-void xrds_trace_queued(struct xrds_sock *xs, struct sk_buff *skb)
+void xrds_timestamp_queued(struct xrds_sock *xs, struct sk_buff *skb)
 {
 	if (xrds_stamp_wanted(xs))
 		__net_timestamp(skb);
@@ -51,7 +51,7 @@ static u64 xrds_trace_between(const struct sk_buff *skb, unsigned int point,
 }
 
 /**
- * xrds_trace_read - tell when a message came, and how long it took
+ * xrds_timestamp_read - tell when a message came, and how long it took
  * @xs: socket
  * @skb: message
  * @m: where to
@@ -59,8 +59,8 @@ static u64 xrds_trace_between(const struct sk_buff *skb, unsigned int point,
  * Context: process.
  * Return: 0 or -EFAULT.
  */
-int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
-		    struct msghdr *m)
+int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,
+			struct msghdr *m)
 {
 	struct rds_cmsg_rx_trace trace;
 	struct rds_rx_trace_so want;
@@ -90,14 +90,14 @@ int xrds_trace_read(struct xrds_sock *xs, struct sk_buff *skb,
 }
 
 /**
- * xrds_trace_set - SO_RDS_MSG_RXPATH_LATENCY
+ * xrds_timestamp_set - SO_RDS_MSG_RXPATH_LATENCY
  * @xs: socket
  * @arg: which latencies; none: no more
  *
  * Context: process.
  * Return: 0, -EFAULT for a latency that there is not.
  */
-int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg)
+int xrds_timestamp_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg)
 {
 	struct rds_rx_trace_so want = {};
 	int ret = 0;
@@ -121,7 +121,7 @@ int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg)
 }
 
 /**
- * xrds_stamp_set - SO_TIMESTAMP at level SOL_RDS, where mainline has it too
+ * xrds_timestamp_set_sock - SO_TIMESTAMP at level SOL_RDS, where mainline has it too
  * @xs: socket
  * @optname: SO_TIMESTAMP_OLD or SO_TIMESTAMP_NEW
  * @on: whether
@@ -129,7 +129,7 @@ int xrds_trace_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg)
  * Context: process.
  * Return: 0.
  */
-int xrds_stamp_set(struct xrds_sock *xs, int optname, bool on)
+int xrds_timestamp_set_sock(struct xrds_sock *xs, int optname, bool on)
 {
 	struct sock *sk = &xs->sk;
 

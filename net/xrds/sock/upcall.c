@@ -24,14 +24,14 @@ static void xrds_done_flush(struct xrds_done *done)
 {
 	if (!done->dest)
 		return;
-	xrds_dest_done(done->dest, done->msgs, done->bytes, done->charge,
-		       done->acked);
+	xrds_upcall_flow_done(done->dest, done->msgs, done->bytes, done->charge,
+			      done->acked);
 	xrds_dest_put(done->dest);
 	memset(done, 0, offsetof(struct xrds_done, acked));
 }
 
 /**
- * xrds_xmit_done - end messages
+ * xrds_upcall_msgs_done - end messages
  * @xn: their namespace
  * @list: of messages; its references are dropped
  * @fate: XRDS_C_SEND_ACKED, or why they are dropped; counts them, but not the
@@ -40,8 +40,8 @@ static void xrds_done_flush(struct xrds_done *done)
  *
  * Context: any, without L3, L4.
  */
-void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
-		    enum xrds_counter fate, s32 status)
+void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
+			   enum xrds_counter fate, s32 status)
 {
 	struct xrds_done done = { .acked = fate == XRDS_C_SEND_ACKED };
 	struct xrds_msg *msg, *tmp;
@@ -56,7 +56,7 @@ void xrds_xmit_done(struct xrds_net *xn, struct list_head *list,
 		if (msg->rop && !msg->posted)
 			xrds_rop_done(msg->rop, status);
 		if (msg->flags & XRDS_F_EOS) {
-			xrds_dest_eos_done(xrds_dest_of(msg->flow));
+			xrds_upcall_eos_done(xrds_dest_of(msg->flow));
 			xrds_msg_put(msg);
 			continue;
 		}
@@ -94,4 +94,121 @@ void xrds_upcall_msg_free(struct xrds_msg *msg)
 		xrds_rop_put(msg->rop);
 	if (msg->flow)
 		xrds_flow_put(msg->flow);
+}
+
+/* Nothing is under way: an open socket keeps the destination. Returns whether
+ * it goes, and is to be released.
+ */
+static bool xrds_upcall_go_idle(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (sock_flag(&xs->sk, SOCK_DEAD)) {
+		xrds_dest_unlink(dest);
+		return true;
+	}
+	list_move_tail(&dest->idle_node, &xs->idle_dests);
+	return false;
+}
+
+/* Has a closed socket delivered everything? */
+static bool xrds_upcall_none_left(const struct xrds_sock *xs)
+{
+	return sock_flag(&xs->sk, SOCK_DEAD) && !xs->queued_msgs &&
+	       !xs->nr_eos;
+}
+
+/**
+ * xrds_upcall_flow_done - messages of a destination need their space no more
+ * @dest: destination; the caller keeps its reference
+ * @msgs: how many
+ * @bytes: their payload
+ * @charge: their charge
+ * @acked: the peer has them; else they were dropped
+ *
+ * Context: any, without L4.
+ */
+void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
+			   bool acked)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	bool gone = false, owes = false, drained;
+	__poll_t mask;
+
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    xrds_space_cost(msgs, charge));
+	spin_lock_bh(&xs->lock);
+	WRITE_ONCE(dest->charged, dest->charged - charge);
+	dest->queued_bytes -= bytes;
+	dest->queued_msgs -= msgs;
+	xs->queued_bytes -= bytes;
+	xs->queued_msgs -= msgs;
+	if (acked) {
+		dest->acked_msgs += msgs;
+		dest->last_progress_ns = ktime_get_ns();
+	}
+	mask = xrds_space_freed(dest);
+	if (!dest->queued_msgs && dest->linked && !xrds_dest_eos_pending(dest)) {
+		owes = xrds_dest_eos_due(dest);
+		gone = !owes && xrds_upcall_go_idle(dest);
+	}
+	drained = xrds_upcall_none_left(xs);
+	spin_unlock_bh(&xs->lock);
+
+	if (mask)
+		xrds_space_wake(dest, mask);
+	if (owes)
+		xrds_dest_eos_kick(xs);
+	if (drained)
+		xrds_upcall_drained(xs);
+	if (gone)
+		xrds_dest_release(dest);
+}
+
+/**
+ * xrds_upcall_eos_done - the end of a stream is acknowledged, or given up
+ * @dest: destination; the caller keeps its reference
+ *
+ * Context: any, without L4.
+ */
+void xrds_upcall_eos_done(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	bool gone = false, drained;
+
+	spin_lock_bh(&xs->lock);
+	dest->eos = XRDS_EOS_DONE;
+	xs->nr_eos--;
+	if (!dest->queued_msgs && dest->linked)
+		gone = xrds_upcall_go_idle(dest);
+	drained = xrds_upcall_none_left(xs);
+	spin_unlock_bh(&xs->lock);
+
+	if (drained)
+		xrds_upcall_drained(xs);
+	if (gone)
+		xrds_dest_release(dest);
+}
+
+/**
+ * xrds_upcall_drained - a closed socket has nothing left to deliver
+ * @xs: socket; the caller has a reference
+ *
+ * Context: any, without L4, L5.
+ */
+void xrds_upcall_drained(struct xrds_sock *xs)
+{
+	struct xrds_net *xn = xs->xn;
+	bool was;
+
+	spin_lock_bh(&xn->lock);
+	was = !list_empty(&xs->linger_node);
+	list_del_init(&xs->linger_node);
+	spin_unlock_bh(&xn->lock);
+
+	wake_up_all(&xs->drained);
+	if (was)
+		sock_put(&xs->sk);
 }

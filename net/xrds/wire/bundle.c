@@ -9,7 +9,7 @@
  *
  *   hdr_decode -> bundle_first -> (take it) -> bundle_next -> (take it) -> ...
  *
- * As in wire.c all functions are pure, and believe nothing: each length is
+ * As in hdr.c all functions are pure, and believe nothing: each length is
  * compared with what is left of the SEND before the next header is looked at.
  */
 #include <linux/export.h>

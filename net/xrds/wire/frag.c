@@ -6,11 +6,11 @@
  * must stay the same from the first to the last. In XRDS mode a fragment has an
  * index, and messages with different tags may come interleaved; those whose tag
  * is not 0 have their number in the last fragment only, so that messages are
- * complete in the order of their numbers. The classic
+ * complete in the order of their numbers. The legacy
  * versions have neither, and fragments of one size. A message begins with the
  * first fragment and ends with its last byte or with anything that is wrong.
  *
- * As in wire.c the function is pure, and believes nothing: a length is compared
+ * As in hdr.c the function is pure, and believes nothing: a length is compared
  * with what is left of the message before it counts. Who calls it copies or
  * links the payload, and calls for one message after the other.
  */
@@ -38,7 +38,7 @@ static int same_message(const struct xrds_wire_msg *a,
  * @ver:	negotiated version, XRDS_VER_*
  * @done:	set to 1 if the message is complete, else to 0
  *
- * There is one @r per tag, and only one in classic modes. Acknowledgments and
+ * There is one @r per tag, and only one in legacy modes. Acknowledgments and
  * control messages are not fragments; they may arrive between those of a
  * message and must not be given to this function. After an error @r is ready
  * for a new message. When a message is complete, @r->first has the header of
@@ -55,7 +55,7 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 				       __u32 payload, __u32 max_payload,
 				       int ver, int *done)
 {
-	int classic = ver != XRDS_VER_XRDS;
+	int legacy = ver != XRDS_VER_XRDS;
 	__u32 least, rest;
 	int last;
 
@@ -71,11 +71,11 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 	}
 	/* whatever is wrong below ends the message */
 	r->busy = 0;
-	if (!classic && msg->frag != r->next)
+	if (!legacy && msg->frag != r->next)
 		return XRDS_WIRE_FRAG;
 
 	least = XRDS_WIRE_MIN_FRAG_PAYLOAD;
-	if (classic) {
+	if (legacy) {
 		max_payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 		least = XRDS_WIRE_CLASSIC_PAYLOAD;
 	}

@@ -19,7 +19,7 @@
  * up to too many, that a sequence number is new, that a hello comes first, that
  * bundles were agreed upon.
  *
- * The classic versions and XRDS mode differ in strictness. A classic peer may
+ * The legacy versions and XRDS mode differ in strictness. A legacy peer may
  * be any RDS that was ever deployed, so what it sets beyond the specification
  * is ignored where that is harmless. In XRDS mode nothing unknown is let
  * through, so that every bit not used today can be given a meaning later.
@@ -322,7 +322,7 @@ EXPORT_SYMBOL_GPL(xrds_wire_hdr_encode);
  * @ack:	replaces the acknowledgment
  * @credit:	replaces the credits
  * @set_flags:	added to the flags
- * @frag:	replaces the fragment index; 0 in classic modes
+ * @frag:	replaces the fragment index; 0 in legacy modes
  *
  * The checksum is computed anew: that is twelve additions, no more than to
  * take the old values out of it and the new ones in, and cannot carry on a
@@ -396,7 +396,7 @@ static enum xrds_wire_err eos_check(struct xrds_wire_msg *msg)
 	return XRDS_WIRE_OK;
 }
 
-/* A message without a source port: an acknowledgment or a pong; of a classic
+/* A message without a source port: an acknowledgment or a pong; of a legacy
  * peer whatever has a number, with or without payload: heartbeats are such.
  */
 static enum xrds_wire_err portless_check(struct xrds_wire_msg *msg, int strict)
@@ -480,7 +480,7 @@ static enum xrds_wire_err xrds_check(struct xrds_wire_msg *msg, __u32 payload)
  * @bytes:	length of the SEND, header and payload
  * @ver:	negotiated version, XRDS_VER_*
  *
- * What only XRDS mode has (tag, frag, credit, its flags) is zero in classic
+ * What only XRDS mode has (tag, frag, credit, its flags) is zero in legacy
  * modes, whatever the peer put there.
  *
  * Context: any.

@@ -7,12 +7,12 @@
  *   hello   <->  hello     XRDS mode only: clear-to-send, limits, credits
  *
  * Private data travels in the connection manager's messages, behind whatever
- * that puts there itself, and is padded by it. Classic nodes send it in the same
+ * that puts there itself, and is padded by it. Legacy nodes send it in the same
  * layout, so a version is found by comparing offers. The hello is the first
  * control message each way; it says whom the sender takes the receiver for, so
  * that what is left of an earlier connection is sent again or dropped.
  *
- * As in wire.c all functions are pure, and believe nothing: each length is
+ * As in hdr.c all functions are pure, and believe nothing: each length is
  * compared with the bytes that arrived, and what is out of bounds is refused.
  * Whether addresses are those of the connection, and a hello comes first, is for
  * the caller to find out.
@@ -304,7 +304,7 @@ EXPORT_SYMBOL_GPL(xrds_wire_version_chosen);
  * @buf:	XRDS_WIRE_REJECT_BYTES, of any alignment
  * @reason:	why the request is refused
  *
- * In the byte order of the machine, which is how classic nodes read it.
+ * In the byte order of the machine, which is how legacy nodes read it.
  *
  * Context: any.
  * Return: bytes written.

@@ -7,7 +7,7 @@
  * Nothing in here knows a kernel object: the file is also built in user space
  * by the unit tests and by the fuzz target. All layouts are big-endian.
  * "All" behind a field means every protocol version, "XRDS" only connections
- * in XRDS mode (version 4.8), where both ends have shown the bit, "Classic"
+ * in XRDS mode (version 4.8), where both ends have shown the bit, "Legacy"
  * the versions 3.1, 4.0 and 4.1.
  */
 #ifndef _XRDS_WIRE_H
@@ -68,11 +68,11 @@ enum {
 				 XRDS_WIRE_MASK_XRDS)
 
 /* xrds_hdr.flags */
-#define XRDS_F_CONG_BITMAP	0x01	/* Classic: nothing else may be set */
+#define XRDS_F_CONG_BITMAP	0x01	/* Legacy: nothing else may be set */
 #define XRDS_F_ACK_REQUIRED	0x02	/* All */
 #define XRDS_F_RETRANSMITTED	0x04	/* All */
-#define XRDS_F_HB_PING		0x08	/* Classic: heartbeat, ports are 0 */
-#define XRDS_F_HB_PONG		0x10	/* Classic: its answer, ports are 0 */
+#define XRDS_F_HB_PING		0x08	/* Legacy: heartbeat, ports are 0 */
+#define XRDS_F_HB_PONG		0x10	/* Legacy: its answer, ports are 0 */
 #define XRDS_F_REPLY		0x10	/* XRDS: sent on a reservation */
 #define XRDS_F_EXT_EXTENSION	0x20	/* All: extensions modify the RDMA one */
 #define XRDS_F_CONTROL		0x40	/* XRDS: dport is an enum xrds_ctl_type */
@@ -120,7 +120,7 @@ enum xrds_ext_type {
 	XRDS_EXT_RDMA_BYTES	= 4,	/* All: length 4, direction 1, zero 3 */
 	XRDS_EXT_NPATHS		= 5,	/* All: 2 */
 	XRDS_EXT_GEN_NUM	= 6,	/* All: 4 */
-	XRDS_EXT_CAP_BITS	= 7,	/* Classic, in heartbeats: XRDS_CAP_ 4 */
+	XRDS_EXT_CAP_BITS	= 7,	/* Legacy, in heartbeats: XRDS_CAP_ 4 */
 	XRDS_EXT_SPORT_IDX	= 8,	/* All: 1 */
 	XRDS_EXT_EOS		= 16,	/* XRDS: reason 4 */
 	XRDS_EXT_SILENT		= 17,	/* XRDS: no body */
@@ -166,14 +166,14 @@ enum xrds_wire_kind {
 	XRDS_KIND_DATA,		/* from a socket to a socket */
 	XRDS_KIND_ACK,		/* carries ack and credit and nothing else */
 	XRDS_KIND_PING,		/* to port 0: answer it, drop its payload;
-				 * from port 0: a heartbeat (Classic)
+				 * from port 0: a heartbeat (Legacy)
 				 */
 	XRDS_KIND_PONG,		/* the answer, from port 0; no payload but from
-				 * classic peers
+				 * legacy peers
 				 */
 	XRDS_KIND_EOS,		/* XRDS: end of stream; no payload */
 	XRDS_KIND_CTL,		/* XRDS: @dport is an enum xrds_ctl_type */
-	XRDS_KIND_CONG_MAP,	/* Classic: congestion map */
+	XRDS_KIND_CONG_MAP,	/* Legacy: congestion map */
 };
 
 /**
@@ -345,7 +345,7 @@ void xrds_wire_map_set(void *map, __u16 port);
  *		a random number on; tells a REQ that crossed an established
  *		connection from one that replaces it (XRDS). Reserved byte of
  *		mainline.
- * @ack:	last sequence received (classic modes)
+ * @ack:	last sequence received (legacy modes)
  * @credits:	0
  */
 struct xrds_wire_priv {
@@ -363,7 +363,7 @@ struct xrds_wire_priv {
 /* Why a request was refused, in the private data of the refusal */
 enum xrds_wire_reject {
 	XRDS_REJECT_NONE	= 0,	/* no reason was given */
-	XRDS_REJECT_VERSION	= 1,	/* All; classic nodes: any reason */
+	XRDS_REJECT_VERSION	= 1,	/* All; legacy nodes: any reason */
 	XRDS_REJECT_CROSSED	= 2,	/* XRDS: another request has won */
 };
 

@@ -6,7 +6,7 @@
  *                               that is dropped
  *         -> xrds_linger_wait   if SO_LINGER asks for it
  *         -> xrds_linger_start  on the list, with a reference
- *              -> xrds_linger_drained  everything is acknowledged
+ *              -> xrds_upcall_drained  everything is acknowledged
  *              -> xrds_linger_work     or its time is over
  *
  * The list is the namespace's, under xn->lock (L5), in the order of deadlines,
@@ -77,27 +77,6 @@ void xrds_linger_wait(struct xrds_sock *xs)
 }
 
 /**
- * xrds_linger_drained - a closed socket has nothing left to deliver
- * @xs: socket; the caller has a reference
- *
- * Context: any, without L4, L5.
- */
-void xrds_linger_drained(struct xrds_sock *xs)
-{
-	struct xrds_net *xn = xs->xn;
-	bool was;
-
-	spin_lock_bh(&xn->lock);
-	was = !list_empty(&xs->linger_node);
-	list_del_init(&xs->linger_node);
-	spin_unlock_bh(&xn->lock);
-
-	wake_up_all(&xs->drained);
-	if (was)
-		sock_put(&xs->sk);
-}
-
-/**
  * xrds_linger_start - let a closed socket deliver what it has queued
  * @xs: socket
  *
@@ -128,7 +107,7 @@ void xrds_linger_start(struct xrds_sock *xs)
 
 	/* the last message may have gone before we were on the list */
 	if (xrds_linger_is_drained(xs))
-		xrds_linger_drained(xs);
+		xrds_upcall_drained(xs);
 }
 
 /* The first on the list if its time is over, else NULL and when that is. */

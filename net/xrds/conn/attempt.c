@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Attempts to connect: dialled by this side or asked for by the peer, crossed,
+ * established, opened; and how they fail.
+ */
+#include <linux/random.h>
+#include <linux/xrds_netlink.h>
+
+#include "conn/conn.h"
+#include "transport.h"
+#include "upcall.h"
+#include "xrds.h"
+
+/* a connection that lasted this long reconnects without delay */
+#define XRDS_CONN_STABLE	HZ
+/* a request of ours that was not answered for so long is lost */
+#define XRDS_CONN_ASKED		(2 * HZ)
+
+enum {
+	/* how long to wait for the request that ours has lost against */
+	XRDS_CROSSED_MS		= 100,
+	/* how often, before that is taken for a refusal like others */
+	XRDS_CROSSED_MAX	= 20,
+	/* before the next look whether a connection may be tried */
+	XRDS_DIAL_WAIT_MS	= 100,
+};
+
+static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
+{
+	return xrds_conn_deadline(READ_ONCE(conn->xn->connect_timeout_ms));
+}
+
+/* Connections that came up together do not beat together. 0: no heartbeat */
+static unsigned long xrds_attempt_next_beat(const struct xrds_conn *conn)
+{
+	u32 ms = READ_ONCE(conn->xn->heartbeat_ms);
+
+	if (!ms || conn->key.loop)
+		return 0;
+	return xrds_conn_deadline(ms / 2 + reciprocal_scale(get_random_u32(),
+							     ms / 2 + 1));
+}
+
+/* The next thing to do in UP: a heartbeat, or a look whether it is idle */
+static void xrds_attempt_set_up(struct xrds_conn *conn)
+{
+	unsigned long at = xrds_idle_check_at(conn);
+
+	if (!at || (conn->beat_at && time_before(conn->beat_at, at)))
+		at = conn->beat_at;
+	xrds_fsm_set(conn, XRDS_ST_UP, at);
+}
+
+/**
+ * xrds_attempt_fail - give an attempt or a connection up
+ * @conn: connection
+ * @error: why, negative errno
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_fail(struct xrds_conn *conn, int error)
+{
+	bool stable = false;
+
+	/* a peer whose own request never comes is one that refuses */
+	if (error == -EALREADY && conn->nr_refused++ >= XRDS_CROSSED_MAX)
+		error = -ECONNREFUSED;
+	if (conn->state == XRDS_ST_UP) {
+		xrds_count(conn->xn, XRDS_C_CONN_RESET);
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_LOST, error);
+		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
+	}
+	/* the first failure of a row is worth a line, each retry is not */
+	if (!conn->failed && error != -ECONNREFUSED && error != -EALREADY)
+		net_info_ratelimited("xrds: %pI6c: connection %s: error %d\n",
+				     &conn->key.faddr,
+				     xrds_fsm_state_name(conn->state), error);
+	xrds_fsm_stop(conn);
+	if (error == -EALREADY) {
+		/* no loss: the peer's own request is on its way */
+		xrds_fsm_pause(conn, XRDS_CROSSED_MS);
+		return;
+	}
+	/* ops are not for later */
+	xrds_tx_resume_drop_ops(conn, true);
+	WRITE_ONCE(conn->retries, conn->retries + 1);
+	if (stable)
+		conn->backoff_ms = 0;
+	xrds_fsm_down(conn, true);
+}
+
+/**
+ * xrds_attempt_expire - no answer came in time
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_expire(struct xrds_conn *conn, int error)
+{
+	xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
+	xrds_attempt_fail(conn, -ETIMEDOUT);
+}
+
+/* Whose attempt is it? A connection is made for its first user. One that has been
+ * up is of use to whoever shares it, and must not wait for all the others that he
+ * has asked for; how often it is lost is for the peer to say, not for him. Over
+ * loopback it is: who has a namespace of his own has the knobs for it.
+ */
+static struct xrds_user *xrds_attempt_dialler(const struct xrds_conn *conn)
+{
+	bool known = conn->peer_inc || conn->legacy.heard;
+
+	return known && !conn->key.loop ? NULL : conn->user;
+}
+
+static void xrds_attempt_begin(struct xrds_conn *conn)
+{
+	int ret;
+
+	if (!xrds_limit_dial(conn->xn, xrds_attempt_dialler(conn))) {
+		xrds_count(conn->xn, XRDS_C_LIMIT_DIALS);
+		xrds_fsm_pause(conn, XRDS_DIAL_WAIT_MS / 2 +
+			       reciprocal_scale(get_random_u32(),
+						XRDS_DIAL_WAIT_MS / 2));
+		return;
+	}
+	WRITE_ONCE(conn->dialled, true);
+	xrds_count(conn->xn, XRDS_C_CONN_DIAL);
+	xrds_fsm_set(conn, XRDS_ST_RESOLVING,
+		     xrds_attempt_deadline(conn));
+	ret = conn->trans->dial(conn);
+	if (ret)
+		xrds_attempt_fail(conn, ret);
+}
+
+/**
+ * xrds_attempt_dial - something is queued: dial, unless backing off
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_dial(struct xrds_conn *conn, int error)
+{
+	if (!conn->backing_off)
+		xrds_attempt_begin(conn);
+}
+
+/**
+ * xrds_attempt_redial - the back-off is over: dial if something is queued
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_redial(struct xrds_conn *conn, int error)
+{
+	bool wanted;
+
+	conn->backing_off = false;
+	spin_lock_bh(&conn->lock);
+	wanted = xrds_conn_wanted(conn);
+	spin_unlock_bh(&conn->lock);
+	if (wanted)
+		xrds_attempt_begin(conn);
+	else
+		xrds_close_go_idle(conn);
+}
+
+/**
+ * xrds_attempt_advance - the next step of resolving
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_advance(struct xrds_conn *conn, int error)
+{
+	int ret = conn->trans->advance(conn);
+
+	if (ret == -EINPROGRESS)
+		return;
+	if (ret) {
+		xrds_attempt_fail(conn, ret);
+		return;
+	}
+	conn->asked_at = jiffies;
+	xrds_fsm_set(conn, XRDS_ST_CONNECTING, xrds_attempt_deadline(conn));
+}
+
+/**
+ * xrds_attempt_accept - take the peer's request
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_accept(struct xrds_conn *conn, int error)
+{
+	int ret;
+
+	/* the peer may have taken it back */
+	if (!READ_ONCE(conn->pending))
+		return;
+	WRITE_ONCE(conn->dialled, false);
+	xrds_count(conn->xn, XRDS_C_CONN_ACCEPT);
+	ret = conn->trans->accept(conn);
+	if (ret)
+		xrds_attempt_fail(conn, ret);
+	else
+		xrds_fsm_set(conn, XRDS_ST_CONNECTING,
+			     xrds_attempt_deadline(conn));
+}
+
+/**
+ * xrds_attempt_replace - drop the endpoint and take the peer's request
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_replace(struct xrds_conn *conn, int error)
+{
+	if (!READ_ONCE(conn->pending))
+		return;
+	if (conn->state == XRDS_ST_UP) {
+		xrds_count(conn->xn, XRDS_C_CONN_RESET);
+		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_REPLACED, 0);
+	}
+	xrds_fsm_stop(conn);
+	xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
+	xrds_attempt_accept(conn, 0);
+	/* it may have been taken back, and messages may wait */
+	if (conn->state == XRDS_ST_DOWN)
+		xrds_fsm_down(conn, false);
+}
+
+/* A legacy peer that dials refuses what we send it meanwhile, whatever the
+ * addresses; and it dials over a connection only when it has lost it.
+ */
+static bool xrds_attempt_asked_classic(struct xrds_conn *conn)
+{
+	bool legacy;
+
+	spin_lock_bh(&conn->lock);
+	legacy = conn->pending && conn->pending->legacy;
+	spin_unlock_bh(&conn->lock);
+	return legacy;
+}
+
+/**
+ * xrds_attempt_cross - both sides have dialled
+ * @conn: connection
+ * @error: not used
+ *
+ * Both dialled: the attempt of the lower address goes on. But one that has not
+ * been answered by now has not crossed: it was lost, and the connection
+ * manager takes seconds to send it again.
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_cross(struct xrds_conn *conn, int error)
+{
+	if (!conn->dialled || xrds_attempt_asked_classic(conn) ||
+	    time_after(jiffies, conn->asked_at + XRDS_CONN_ASKED)) {
+		xrds_attempt_replace(conn, 0);
+		return;
+	}
+	xrds_count(conn->xn, XRDS_C_CONN_CROSSED);
+	if (ipv6_addr_cmp(&conn->key.laddr, &conn->key.faddr) < 0)
+		xrds_fsm_refuse(conn);
+	else
+		xrds_attempt_replace(conn, 0);
+}
+
+/**
+ * xrds_attempt_renew - a request meets an established connection: crossed, or new?
+ * @conn: connection
+ * @error: not used
+ *
+ * A request meets a connection that has been established. If we had dialled
+ * it, the request may have crossed ours: then it carries the epoch the peer
+ * had before, which its clear-to-send told us. It is refused once; a peer
+ * that means it asks again.
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_renew(struct xrds_conn *conn, int error)
+{
+	bool crossed = conn->dialled && !conn->crossed;
+	struct xrds_request *req;
+
+	spin_lock_bh(&conn->lock);
+	req = conn->pending;
+	if (req && (req->legacy ||
+		    (conn->state == XRDS_ST_UP &&
+		     req->epoch != (u8)(conn->hello.epoch - 1))))
+		crossed = false;
+	spin_unlock_bh(&conn->lock);
+
+	if (!crossed) {
+		xrds_attempt_replace(conn, 0);
+		return;
+	}
+	conn->crossed = true;
+	xrds_count(conn->xn, XRDS_C_CONN_CROSSED);
+	xrds_fsm_refuse(conn);
+}
+
+/* Returns whether the endpoint has begun to receive. */
+static bool xrds_attempt_ready(struct xrds_conn *conn)
+{
+	int ret;
+
+	conn->epoch++;
+	conn->crossed = false;
+	conn->settled = false;
+	WRITE_ONCE(conn->legacy.on, false);
+	ret = conn->trans->start(conn);
+	if (ret) {
+		xrds_attempt_fail(conn, ret);
+		return false;
+	}
+	xrds_fsm_set(conn, XRDS_ST_WAIT_CTS,
+		     xrds_attempt_deadline(conn));
+	return true;
+}
+
+/**
+ * xrds_attempt_start - established: post receive buffers, send the hello
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_start(struct xrds_conn *conn, int error)
+{
+	xrds_attempt_ready(conn);
+}
+
+/**
+ * xrds_attempt_start_early - the same; the peer's hello has overtaken the news
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_start_early(struct xrds_conn *conn, int error)
+{
+	if (xrds_attempt_ready(conn))
+		xrds_conn_event(conn, XRDS_EV_CTS);
+}
+
+/**
+ * xrds_attempt_open - the peer is ready: data may flow
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_open(struct xrds_conn *conn, int error)
+{
+	bool known = conn->legacy.on ||
+		     conn->hello.inc == conn->tx_peer_inc;
+	int ret = 0;
+
+	if (conn->legacy.on)
+		xrds_legacy_open(conn);
+	else
+		ret = xrds_tx_resume_open(conn, &conn->hello);
+	if (ret) {
+		xrds_count(conn->xn, XRDS_C_WIRE + XRDS_WIRE_HELLO);
+		xrds_attempt_fail(conn, ret);
+		return;
+	}
+	xrds_count(conn->xn, XRDS_C_CONN_UP);
+	WRITE_ONCE(conn->up_at, jiffies);
+	WRITE_ONCE(conn->failed, false);
+	WRITE_ONCE(conn->retries, 0);
+	conn->nr_refused = 0;
+	memset(&conn->closing, 0, sizeof(conn->closing));
+	conn->quiet.since = jiffies;
+	conn->beat_at = xrds_attempt_next_beat(conn);
+	xrds_attempt_set_up(conn);
+	xrds_nl_conn_up(conn);
+	if (conn->reborn && !known)
+		xrds_source_lost_all(conn);
+	xrds_cong_open(conn);
+	xrds_tx_pump(conn);
+}
+
+/* A peer that has lost the connection, or is gone, does not say so: but what is
+ * sent to it then is not acknowledged by its device, which breaks the
+ * connection. Else a side that only waits, for an acknowledgment or for the end
+ * of congestion, would wait for ever.
+ */
+static bool xrds_attempt_beat(struct xrds_conn *conn)
+{
+	if (xrds_tx_beat(conn)) {
+		if (conn->legacy.on)
+			xrds_legacy_beat(conn);
+		conn->beat_at = xrds_attempt_next_beat(conn);
+		return true;
+	}
+	xrds_attempt_expire(conn, 0);
+	return false;
+}
+
+/**
+ * xrds_attempt_tick - UP: send a heartbeat, or end the connection if it is idle
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_tick(struct xrds_conn *conn, int error)
+{
+	if (xrds_close_collect(conn))
+		return;
+	/* it may have been switched on meanwhile */
+	if (!conn->beat_at)
+		conn->beat_at = xrds_attempt_next_beat(conn);
+	else if (time_after_eq(jiffies, conn->beat_at) &&
+		 !xrds_attempt_beat(conn))
+		return;
+	xrds_attempt_set_up(conn);
+}
+
+/**
+ * xrds_attempt_go_idle - DOWN: is the connection still needed?
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_go_idle(struct xrds_conn *conn, int error)
+{
+	bool wanted;
+
+	spin_lock_bh(&conn->lock);
+	wanted = xrds_conn_wanted(conn);
+	spin_unlock_bh(&conn->lock);
+	if (!wanted && !conn->backing_off)
+		xrds_close_go_idle(conn);
+}

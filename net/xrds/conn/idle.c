@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Is a connection idle? Answers only; close.c ends connections.
+ *
+ * A connection is idle when it has nothing to deliver, no flow waits on it, and
+ * nothing has come or gone for idle_ms. In a namespace without sockets every
+ * connection is.
+ */
+#include "conn/conn.h"
+#include "xrds.h"
+
+enum {
+	/* parts of idle_ms after which the worker looks again */
+	XRDS_IDLE_LOOKS		= 4,
+	/* how often, when nobody is going to have any use for it */
+	XRDS_ORPHAN_MS		= 100,
+};
+
+/**
+ * xrds_idle_unused - has it nothing to deliver, no waiting flow, no request?
+ * @conn: connection
+ *
+ * Context: any, conn->lock held.
+ * Return: whether it is so.
+ */
+bool xrds_idle_unused(struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return !xrds_conn_wanted(conn) && list_empty(&conn->cong_waiters) &&
+	       !conn->pending;
+}
+
+/**
+ * xrds_idle_no_socks - has its namespace no socket, not even a lingering one?
+ * @conn: connection
+ *
+ * What is queued then is the kernel's own, and must not keep the namespace.
+ *
+ * Context: any.
+ * Return: whether it is so.
+ */
+bool xrds_idle_no_socks(const struct xrds_conn *conn)
+{
+	return xrds_conn_netns_unused(conn->xn) &&
+	       !atomic_read(&conn->xn->nr_socks);
+}
+
+/**
+ * xrds_idle_timed_out - has nothing come or gone for idle_ms?
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ * Return: whether it is so; true without sockets in its namespace.
+ */
+bool xrds_idle_timed_out(const struct xrds_conn *conn)
+{
+	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
+
+	if (xrds_conn_netns_unused(conn->xn))
+		return true;
+	return ms && time_after_eq(jiffies, conn->quiet.since +
+					    msecs_to_jiffies(ms));
+}
+
+/**
+ * xrds_idle_never_up - was it never up, although it was tried?
+ * @conn: connection
+ *
+ * Its first user may be gone, and such a connection must leave nothing behind.
+ *
+ * Context: the connection's work.
+ * Return: whether it is so.
+ */
+bool xrds_idle_never_up(const struct xrds_conn *conn)
+{
+	return conn->state == XRDS_ST_DOWN && conn->ep_gen > 1 &&
+	       !conn->peer_inc && !conn->legacy.heard && !conn->key.loop;
+}
+
+/**
+ * xrds_idle_check_at - when to look whether a connection is idle
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ * Return: jiffies, 0: never.
+ */
+unsigned long xrds_idle_check_at(const struct xrds_conn *conn)
+{
+	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
+	unsigned long now = jiffies, soon, due;
+
+	if (xrds_conn_netns_unused(conn->xn) || xrds_idle_never_up(conn))
+		return xrds_conn_deadline(XRDS_ORPHAN_MS);
+	if (!ms)
+		return 0;
+	due = conn->quiet.since + msecs_to_jiffies(ms);
+	soon = now + msecs_to_jiffies(ms / XRDS_IDLE_LOOKS) + 1;
+	if (time_after(due, now) && time_before(due, soon))
+		soon = due;
+	return soon ?: 1;
+}

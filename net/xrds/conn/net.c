@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The connections of a namespace or a transport, all together: their end, and
+ * what they are told at once.
+ *
+ * A namespace or a transport that goes lets its connections deliver what closed
+ * sockets have left, ends them in order, and waits for the last of their
+ * workers. Both waits are bounded.
+ */
+#include "conn/conn.h"
+#include "transport.h"
+#include "xrds.h"
+
+/* how long unload waits for closed sockets' messages to be taken */
+enum { XRDS_CONN_FLUSH_MS = 2000 };
+
+/**
+ * xrds_conn_look_idle - have every connection look whether it is idle
+ * @xn: namespace
+ *
+ * Context: process.
+ */
+void xrds_conn_look_idle(struct xrds_net *xn)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+	rcu_read_unlock();
+}
+
+/**
+ * xrds_conn_break_all - have every connection fail, for tests
+ * @xn: namespace
+ *
+ * Context: process.
+ */
+void xrds_conn_break_all(struct xrds_net *xn)
+{
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
+				   XRDS_EV_ERROR, -ECONNRESET);
+	rcu_read_unlock();
+}
+
+/* Can a connection deliver what is queued? It is up, or about to be, and has not
+ * failed yet. One that ends in order comes up again if something is queued.
+ */
+static bool xrds_conn_promising(const struct xrds_conn *conn)
+{
+	switch (READ_ONCE(conn->state)) {
+	case XRDS_ST_UP:
+		return true;
+	case XRDS_ST_DOWN:
+	case XRDS_ST_RESOLVING:
+	case XRDS_ST_CONNECTING:
+	case XRDS_ST_WAIT_CTS:
+	case XRDS_ST_CLOSING:
+	case XRDS_ST_PARTING:
+		return !READ_ONCE(conn->failed);
+	default:
+		return false;
+	}
+}
+
+/* Has no connection of this transport messages that it may deliver? */
+static bool xrds_conn_net_flushed(struct xrds_net *xn,
+				  const struct xrds_transport *trans)
+{
+	struct xrds_conn *conn;
+	bool flushed = true;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+		if ((trans && conn->trans != trans) ||
+		    !xrds_conn_promising(conn))
+			continue;
+		spin_lock_bh(&conn->lock);
+		flushed = !xrds_conn_wanted(conn);
+		spin_unlock_bh(&conn->lock);
+		if (!flushed)
+			break;
+	}
+	rcu_read_unlock();
+	return flushed;
+}
+
+/**
+ * xrds_conn_net_gone - have all connections ended?
+ * @xn: namespace
+ * @trans: only those of this transport; NULL: all
+ *
+ * Context: process.
+ * Return: whether they have.
+ */
+bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans)
+{
+	struct xrds_conn *conn;
+	bool gone = true;
+
+	spin_lock_bh(&xn->lock);
+	list_for_each_entry(conn, &xn->conn_list, list) {
+		if (!trans || conn->trans == trans) {
+			gone = false;
+			break;
+		}
+	}
+	spin_unlock_bh(&xn->lock);
+	return gone;
+}
+
+/**
+ * xrds_conn_destroy_all - end all connections of a namespace
+ * @xn: namespace
+ * @trans: only those of this transport, which finds no new ones any more;
+ *	NULL: all, and xn->exiting is set
+ *
+ * What closed sockets have left goes out first where the peer takes it, and
+ * then the connection ends in order, both for a bounded time.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_conn_destroy_all(struct xrds_net *xn,
+			   const struct xrds_transport *trans)
+{
+	long left = msecs_to_jiffies(XRDS_CONN_FLUSH_MS);
+	struct xrds_conn *conn;
+	int i;
+
+	/* who makes a connection meanwhile has seen that he must not, or what
+	 * he has made is on the list
+	 */
+	spin_lock_bh(&xn->lock);
+	spin_unlock_bh(&xn->lock);
+
+	/* The queue is that of all namespaces, and works there may take their
+	 * time: who has had no memory for a new namespace waits for none. Its
+	 * own works have a reference on a connection or a socket, and what
+	 * counts these down does so when a grace period is over.
+	 */
+	if (!atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks))
+		return;
+
+	/* first the messages, then the ends of streams that they make due */
+	for (i = 0; i < 2; i++) {
+		left = wait_event_timeout(xn->gone,
+					  xrds_conn_net_flushed(xn, trans), left);
+		flush_workqueue(xrds_conn_wq);
+	}
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+		if (!trans || conn->trans == trans)
+			xrds_conn_event(conn, XRDS_EV_DESTROY);
+	}
+	rcu_read_unlock();
+
+	/* each worker's waits are bounded, so is this */
+	wait_event(xn->gone, xrds_conn_net_gone(xn, trans));
+	/* Their workers may still be in the last lines, and those that queue
+	 * the ends of streams may have met a connection before it was dead.
+	 */
+	flush_workqueue(xrds_conn_wq);
+}
+EXPORT_SYMBOL_GPL(xrds_conn_destroy_all);
+
+/* A namespace with connections of a transport, with a reference: others come and
+ * go while these are waited for. One that is going ends its own.
+ */
+static struct net *xrds_conn_net_of(const struct xrds_transport *trans)
+{
+	struct net *net, *found = NULL;
+
+	down_read(&net_rwsem);
+	for_each_net(net) {
+		if (xrds_conn_net_gone(xrds_net(net), trans))
+			continue;
+		found = maybe_get_net(net);
+		if (found)
+			break;
+	}
+	up_read(&net_rwsem);
+	return found;
+}
+
+/**
+ * xrds_conn_end_transport - end the connections of a transport
+ * @trans: transport that was unregistered
+ *
+ * Context: process, may sleep; the module is on its way out.
+ */
+void xrds_conn_end_transport(const struct xrds_transport *trans)
+{
+	struct net *net;
+
+	while ((net = xrds_conn_net_of(trans))) {
+		xrds_conn_destroy_all(xrds_net(net), trans);
+		put_net(net);
+	}
+}
+EXPORT_SYMBOL_GPL(xrds_conn_end_transport);
+
+/**
+ * xrds_conn_net_exit - end all connections and free the table
+ * @xn: namespace without open sockets
+ *
+ * Context: process, may sleep.
+ */
+void xrds_conn_net_exit(struct xrds_net *xn)
+{
+	spin_lock_bh(&xn->lock);
+	xn->exiting = true;
+	spin_unlock_bh(&xn->lock);
+
+	xrds_conn_destroy_all(xn, NULL);
+	/* messages are gone, so closed sockets go, and with them the rest */
+	wait_event(xn->gone,
+		   !atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks));
+	/* who brought these to zero may not have finished waking us */
+	rcu_barrier();
+	rhashtable_destroy(&xn->conns);
+}

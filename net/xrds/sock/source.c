@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sources: the senders that a socket has heard of, and whether their streams
+ * have ended.
+ *
+ * When all streams have ended the socket polls EPOLLRDHUP. A source is noted when
+ * its first message arrives. If there is no memory for that, or too many are
+ * open, the socket no longer knows, and reports no EPOLLRDHUP. When a node comes
+ * back without the sockets it had, the streams from it have ended, and the marks
+ * for that are made here.
+ *
+ * Everything here is guarded by the lock of the receive queue (L5).
+ */
+#include "conn/conn.h"
+#include "msg.h"
+#include "sock/dest.h"
+#include "sock/sock.h"
+#include "tracepoints.h"
+#include "upcall.h"
+#include "xrds.h"
+
+/* what clocks of two nodes, and the time a hello needs, may differ by */
+#define XRDS_SOURCE_SLACK	(HZ / 10)
+
+static const struct rhashtable_params xrds_source_params = {
+	.key_len	= sizeof(struct xrds_dest_key),
+	.key_offset	= offsetof(struct xrds_source, key),
+	.head_offset	= offsetof(struct xrds_source, node),
+	.automatic_shrinking = true,
+};
+
+/**
+ * xrds_source_init - make a namespace's table of sources
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_source_init(struct xrds_net *xn)
+{
+	return rhashtable_init(&xn->sources, &xrds_source_params);
+}
+
+/**
+ * xrds_source_exit - free a namespace's table of sources
+ * @xn: namespace without sockets
+ *
+ * Context: process.
+ */
+void xrds_source_exit(struct xrds_net *xn)
+{
+	rhashtable_destroy(&xn->sources);
+}
+
+static void xrds_source_key(struct xrds_dest_key *key, struct xrds_sock *xs,
+			    const struct xrds_skb_cb *cb)
+{
+	key->xs = xs;
+	key->addr = cb->saddr;
+	key->scope = cb->scope;
+	key->port = cb->sport;
+}
+
+static void xrds_source_free(struct xrds_sock *xs, struct xrds_source *src)
+{
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	rhashtable_remove_fast(&xs->xn->sources, &src->node,
+			       xrds_source_params);
+	list_del(&src->list);
+	xs->nr_sources--;
+	if (xs->last_source == src)
+		xs->last_source = NULL;
+	src->linked = false;
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    XRDS_SOURCE_COST_BYTES);
+	/* xrds_source_lost_all() may have it in its hands */
+	kfree_rcu(src, rcu);
+}
+
+/* Those that have ended stand at the head of the list. */
+static bool xrds_source_evict(struct xrds_sock *xs)
+{
+	struct xrds_source *src;
+
+	src = list_first_entry_or_null(&xs->sources, struct xrds_source, list);
+	if (!src || !src->ended)
+		return false;
+	xrds_source_free(xs, src);
+	return true;
+}
+
+static struct xrds_source *xrds_source_add(struct xrds_sock *xs,
+					   const struct xrds_dest_key *key)
+{
+	struct xrds_source *src;
+
+	if (xs->nr_sources >= READ_ONCE(xs->xn->sock_max_dests) &&
+	    !xrds_source_evict(xs))
+		return NULL;
+	if (xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			      XRDS_SOURCE_COST_BYTES))
+		return NULL;
+	src = kzalloc(sizeof(*src), GFP_ATOMIC | __GFP_NOWARN);
+	if (!src)
+		goto err_uncharge;
+	src->key = *key;
+	src->ended = true;
+	if (rhashtable_insert_fast(&xs->xn->sources, &src->node,
+				   xrds_source_params)) {
+		kfree(src);
+		goto err_uncharge;
+	}
+	list_add(&src->list, &xs->sources);
+	src->linked = true;
+	xs->nr_sources++;
+	return src;
+
+err_uncharge:
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    XRDS_SOURCE_COST_BYTES);
+	return NULL;
+}
+
+/* Messages mostly come in a row, so the last source is tried first: the table
+ * costs as much as the lookup of the socket does.
+ */
+static struct xrds_source *xrds_source_find(struct xrds_sock *xs,
+					    const struct xrds_dest_key *key)
+{
+	struct xrds_source *src = xs->last_source;
+
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	if (!src || memcmp(&src->key, key, sizeof(*key)))
+		src = rhashtable_lookup_fast(&xs->xn->sources, key,
+					     xrds_source_params);
+	if (src)
+		xs->last_source = src;
+	return src;
+}
+
+/* Are all streams over, as far as we know? Returns whether that is new. */
+static bool xrds_source_evaluate(struct xrds_sock *xs)
+{
+	bool ended = xs->heard && !xs->nr_open && !xs->sources_lost;
+	bool news = ended && !xs->all_ended;
+
+	WRITE_ONCE(xs->all_ended, ended);
+	return news;
+}
+
+static void xrds_source_set(struct xrds_sock *xs, struct xrds_source *src,
+			    bool ended)
+{
+	if (src->ended == ended)
+		return;
+	src->ended = ended;
+	if (ended) {
+		xs->nr_open--;
+		list_move(&src->list, &xs->sources);
+	} else {
+		xs->nr_open++;
+		list_move_tail(&src->list, &xs->sources);
+	}
+}
+
+/* A mark that is made here, for a stream whose node has forgotten it. As of what
+ * arrives, a socket that receives nothing more gets none.
+ */
+static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
+{
+	struct xrds_skb_cb *cb;
+	struct sk_buff *skb;
+
+	xrds_source_set(xs, src, true);
+	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN)
+		return;
+	skb = xrds_skb_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
+	if (!skb) {
+		xrds_count(xs->xn, XRDS_C_RECV_DROP_NO_MEM);
+		return;
+	}
+	cb = xrds_skb(skb);
+	memset(cb, 0, sizeof(*cb));
+	cb->saddr = src->key.addr;
+	cb->scope = src->key.scope;
+	cb->sport = src->key.port;
+	cb->charge = xrds_recv_charge(0);
+	cb->flags = XRDS_F_EOS;
+	cb->eos_reason = XRDS_EOS_LOST;
+	skb_set_owner_r(skb, &xs->sk);
+	__skb_queue_tail(&xs->sk.sk_receive_queue, skb);
+	WRITE_ONCE(xs->marks_passed, false);
+	xrds_rcvbuf_charge_skb(xs, skb);
+	xrds_count(xs->xn, XRDS_C_RECV_EOS_LOST);
+}
+
+/* Has its node come back without the sockets that this was heard from? */
+static bool xrds_source_stale(const struct xrds_source *src,
+			      unsigned long reborn)
+{
+	return reborn && !src->ended &&
+	       time_before(src->heard_at + XRDS_SOURCE_SLACK, reborn);
+}
+
+/**
+ * xrds_source_note - a message has come for a socket
+ * @xs: socket
+ * @cb: what is known of the message
+ * @reborn: conn->reborn
+ *
+ * Context: any, the receive queue's lock held.
+ * Return: whether all streams to the socket have ended by it.
+ */
+bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
+		      unsigned long reborn)
+{
+	struct xrds_dest_key key;
+	struct xrds_source *src;
+
+	/* answers to pings are nobody's stream */
+	if (!cb->sport)
+		return false;
+	xrds_source_key(&key, xs, cb);
+	src = xrds_source_find(xs, &key);
+	if (!src)
+		src = xrds_source_add(xs, &key);
+	xs->heard = true;
+	if (!src) {
+		xs->sources_lost = true;
+		return xrds_source_evaluate(xs);
+	}
+	if (xrds_source_stale(src, reborn))
+		xrds_source_lost(xs, src);
+	src->heard_at = jiffies;
+	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
+	return xrds_source_evaluate(xs);
+}
+
+/**
+ * xrds_source_ended - has the stream from an address ended?
+ * @xs: socket
+ * @from: address
+ *
+ * Context: process.
+ * Return: whether it has; false if there was none.
+ */
+bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from)
+{
+	struct xrds_dest_key key = {
+		.xs	= xs,
+		.addr	= from->addr,
+		.scope	= from->scope,
+		.port	= from->port,
+	};
+	struct xrds_source *src;
+	bool ended;
+
+	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
+	src = rhashtable_lookup_fast(&xs->xn->sources, &key,
+				     xrds_source_params);
+	ended = src && src->ended;
+	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+	return ended;
+}
+
+static void xrds_source_check(struct xrds_source *src, unsigned long reborn)
+{
+	struct xrds_sock *xs = src->key.xs;
+	bool news = false;
+
+	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
+	if (src->linked && xrds_source_stale(src, reborn)) {
+		xrds_source_lost(xs, src);
+		xrds_source_evaluate(xs);
+		news = true;
+	}
+	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+	if (news)
+		xs->sk.sk_state_change(&xs->sk);
+}
+
+/**
+ * xrds_source_lost_all - a node has come back without the sockets it had
+ * @conn: connection to it; conn->reborn says since when
+ *
+ * Context: the connection's work.
+ */
+void xrds_source_lost_all(struct xrds_conn *conn)
+{
+	struct rhashtable_iter iter;
+	struct xrds_source *src;
+
+	/* All sources of the namespace, but nodes die seldom. If the table
+	 * moves meanwhile the walk begins again, and finds less to do. A socket
+	 * takes its sources away before its last reference and a grace period.
+	 */
+	rhashtable_walk_enter(&conn->xn->sources, &iter);
+	rhashtable_walk_start(&iter);
+	while ((src = rhashtable_walk_next(&iter))) {
+		if (!IS_ERR(src) && src->key.scope == conn->key.scope &&
+		    ipv6_addr_equal(&src->key.addr, &conn->key.faddr) &&
+		    ipv6_addr_equal(&src->key.xs->bind.addr,
+				    &conn->key.laddr))
+			xrds_source_check(src, conn->reborn);
+	}
+	rhashtable_walk_stop(&iter);
+	rhashtable_walk_exit(&iter);
+}
+
+/**
+ * xrds_source_free_all - a socket is closed
+ * @xs: socket, SOCK_DEAD is set
+ *
+ * Context: process.
+ */
+void xrds_source_free_all(struct xrds_sock *xs)
+{
+	struct xrds_source *src, *tmp;
+
+	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
+	list_for_each_entry_safe(src, tmp, &xs->sources, list)
+		xrds_source_free(xs, src);
+	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+}
