@@ -112,7 +112,7 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		xrds_ib_log_refused(ep, "no common protocol version");
 		break;
 	default:
-		/* log only the first failure in a row, see conn/conn.c */
+		/* log only the first failure in a row, see conn/attempt.c */
 		if (!READ_ONCE(ep->conn->failed))
 			xrds_ib_log_refused(ep, rdma_reject_msg(ep->id,
 								event->status));
