@@ -62,8 +62,8 @@ static int leave(struct kretprobe_instance *instance, struct pt_regs *regs)
 
 static struct kretprobe probes[] = {
 	WITHIN("xrds_state_work", enter_ours),
-	WITHIN("xrds_ib_listen_event", enter_ours),
-	WITHIN("xrds_ib_ep_event", enter_ours),
+	WITHIN("xrds_ib_cm_req_listen", enter_ours),
+	WITHIN("xrds_ib_cm_event", enter_ours),
 	WITHIN("xrds_ib_rq_refill", enter_ours),
 	WITHIN("rxe_create_qp", enter_spared),
 	WITHIN("cma_alloc_port", enter_spared),

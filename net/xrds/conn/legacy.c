@@ -120,7 +120,7 @@ void xrds_legacy_heartbeat(struct xrds_conn *conn,
 	msg = xrds_msg_alloc(conn->xn, 0, GFP_ATOMIC | __GFP_NOWARN);
 	if (!msg)
 		return;
-	/* xrds_ib_classic_hdr() makes the answer of what has no ports */
+	/* xrds_ib_legacy_hdr() makes the answer of what has no ports */
 	if (xrds_tx_queue(conn, msg, true))
 		xrds_msg_put(msg);
 }

@@ -2,22 +2,24 @@
 /*
  * Bundles: several small messages in one SEND.
  *
- * When the core hands over a message, and others wait behind it, those that fit
- * go with it, each behind a header of its own: one work request, one credit,
- * one completion for all of them. Nothing waits to be bundled: a message that
- * finds the queue empty goes alone, and at once. What waits does so for want of
- * slots or credits, because another CPU was posting, or because its program
- * said that more is coming (sendmmsg(), see xmit.c).
+ * When the core hands over a message while others wait behind it, those that
+ * fit go with it, each behind a header of its own: one work request, one credit
+ * and one completion for all of them. No message waits in order to be bundled:
+ * one that finds the queue empty is sent alone and at once. Messages wait
+ * because send contexts or credits are short, because another CPU was posting,
+ * or because the program has announced more (sendmmsg(), see conn/tx.c).
  *
- * Payloads are copied, into a page that belongs to the slot until it completes:
- * a scatter entry for each would cost more than so few bytes do. So the device
- * looks at no message, and the slot holds none: each waits in the core's list
- * for its acknowledgment, and is sent again from there. Without a page the
- * message goes alone.
+ * Payloads are copied into a page that belongs to the send context until it
+ * completes: a scatter entry for each would cost more than so few bytes. The
+ * device reads no message, and the send context holds none: each waits in the
+ * core's list for its acknowledgment, and is sent again from there. Without a
+ * page the message goes alone.
  *
- * What follows an op has a SEND of its own, as its completion ends the op, and
- * so have control messages. Toward a peer that does not know bundles there are
- * none, see the hello.
+ * A message with an op has a SEND of its own, as its completion ends the op,
+ * and so has a control message. A peer that does not know bundles, as its hello
+ * tells, gets none.
+ *
+ * All of it runs under conn->tx_lock.
  */
 #include "ib/ib.h"
 
@@ -26,7 +28,7 @@ static struct page *xrds_ib_bundle_page(struct xrds_ib_ep *ep, u64 *dma)
 	struct ib_device *dev = ep->ibdev->dev;
 	struct page *page;
 
-	/* there is a way without, so not from the reserves */
+	/* a message can go without, so not from the reserves */
 	page = alloc_page(GFP_NOWAIT | __GFP_NOWARN);
 	if (!page)
 		goto err_count;
@@ -43,26 +45,11 @@ err_count:
 }
 
 /**
- * xrds_ib_bundle_free - the memory of a bundle is not needed any more
- * @ep: endpoint
- * @slot: its slot
- *
- * Context: any, conn->tx_lock held.
- */
-void xrds_ib_bundle_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
-{
-	ib_dma_unmap_page(ep->ibdev->dev, slot->sge[1].addr, PAGE_SIZE,
-			  DMA_TO_DEVICE);
-	__free_page(slot->bundle);
-	slot->bundle = NULL;
-}
-
-/**
- * xrds_ib_bundle_wanted - should a message take others with it?
+ * xrds_ib_bundle_wanted - should other messages go with this one?
  * @ep: endpoint
  * @msg: message
  *
- * Context: xrds_ib_xmit(), conn->tx_lock held.
+ * Context: xrds_ib_send_msg(), conn->tx_lock held.
  * Return: whether it should.
  */
 bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
@@ -70,7 +57,7 @@ bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
 {
 	u32 least = 2 * XRDS_WIRE_HDR_BYTES + msg->len;
 
-	/* the last credit takes a closer look at what can be granted */
+	/* the last credit is kept for a header that grants some */
 	if (least > ep->tx.bundle || ep->tx.credits < 2 || msg->rop ||
 	    (msg->flags & XRDS_F_CONTROL))
 		return false;
@@ -93,25 +80,26 @@ static u32 xrds_ib_bundle_copy(void *to, const struct xrds_msg *msg)
 	return at;
 }
 
-/* The header of the first, in the slot; it speaks for the whole SEND. */
+/* The header of the first message; its ack and credit stand for the whole SEND.
+ */
 static void xrds_ib_bundle_head(struct xrds_ib_ep *ep,
-				struct xrds_ib_slot *slot,
+				struct xrds_ib_sctx *sctx,
 				const struct xrds_msg *msg)
 {
-	u32 offset, grant = xrds_ib_grantable(ep);
+	u32 offset, grant = xrds_ib_sq_grantable(ep);
 	struct xrds_wire_msg wm;
 	struct xrds_hdr *hdr;
 
-	xrds_ib_msg_wire(ep, msg, &wm);
+	xrds_ib_frag_wire_msg(ep, msg, &wm);
 	wm.ack = xrds_tx_ack_value(ep->conn);
-	wm.credit = xrds_ib_spend(ep, &grant);
-	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	wm.credit = xrds_ib_sq_spend(ep, &grant);
+	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, &wm);
-	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
+	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
 }
 
-/* Fill the page with the payload of the first message, and with the others.
- * Returns how much it is.
+/* Fill the page with the payload of the first message and with the others.
+ * Returns the number of bytes.
  */
 static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 			       const struct xrds_msg *first)
@@ -126,8 +114,8 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 		msg = xrds_tx_dequeue_small(ep->conn, most - at - sizeof(hdr));
 		if (!msg)
 			break;
-		xrds_ib_msg_wire(ep, msg, &wm);
-		/* its place may be an odd one */
+		xrds_ib_frag_wire_msg(ep, msg, &wm);
+		/* its place may not be aligned */
 		xrds_wire_hdr_encode(&hdr, &wm);
 		memcpy(data + at, &hdr, sizeof(hdr));
 		at += sizeof(hdr);
@@ -141,19 +129,19 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 }
 
 /**
- * xrds_ib_bundle_post - post a message, and with it those that wait behind it
- * @ep: endpoint with a slot and a credit
+ * xrds_ib_bundle_post - post a message together with those that wait behind it
+ * @ep: endpoint with a send context and a credit
  * @msg: message without op
  *
- * A call to the device that fails is reported from here: what was taken from
- * the queue stays in flight, in its order, until the connection is up again.
+ * A failing call to the device is reported from here: the messages that were
+ * taken stay in flight, in order, until the connection is up again.
  *
- * Context: xrds_ib_xmit(), conn->tx_lock held.
- * Return: false without memory; then nothing was taken.
+ * Context: xrds_ib_send_msg(), conn->tx_lock held.
+ * Return: false without memory; then no message was taken.
  */
 bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 {
-	struct xrds_ib_slot *slot;
+	struct xrds_ib_sctx *sctx;
 	struct ib_sge *sge;
 	struct page *page;
 	u64 dma;
@@ -166,22 +154,22 @@ bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 	page = xrds_ib_bundle_page(ep, &dma);
 	if (!page)
 		return false;
-	slot = xrds_ib_slot_take(&ep->tx);
-	slot->bundle = page;
-	xrds_ib_bundle_head(ep, slot, msg);
-	sge = &slot->sge[1];
+	sctx = xrds_ib_sq_take(&ep->tx);
+	sctx->bundle = page;
+	xrds_ib_bundle_head(ep, sctx, msg);
+	sge = &sctx->sge[1];
 	sge->addr = dma;
 	sge->length = xrds_ib_bundle_fill(ep, page_address(page), msg);
 	if (sge->length) {
-		slot->wr.num_sge++;
+		sctx->wr.num_sge++;
 		ib_dma_sync_single_for_device(ep->ibdev->dev, dma, sge->length,
 					      DMA_TO_DEVICE);
 	}
-	slot->wr.send_flags |= IB_SEND_SOLICITED;
-	xrds_ib_slot_signal(ep, slot);
+	sctx->wr.send_flags |= IB_SEND_SOLICITED;
+	xrds_ib_sq_signal(ep, sctx);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);
-	ret = xrds_ib_slot_post(ep, slot);
+	ret = xrds_ib_sq_post(ep, sctx);
 	if (ret)
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
 	return true;
 }

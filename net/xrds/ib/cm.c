@@ -4,62 +4,20 @@
  *
  *   dial:    rdma_resolve_addr -> rdma_resolve_route -> queue pair,
  *            rdma_connect -> reply -> established
- *   accept:  request -> queue pair, rdma_accept -> established
+ *   accept:  request (cm_req.c) -> queue pair, rdma_accept -> established
  *   then:    start posts receive buffers and sends the hello
  *
- * Each step is taken by the connection's work item. A handler of the
- * connection manager runs with the manager's mutex held, so it does nothing
- * but record an event and leave. The one exception is a request: somebody has
- * to find out whose connection it is for. It is judged in the handler (length
- * and addresses of its private data, version, how many are half open), and
- * then waits as conn->pending for the worker, which accepts or refuses it.
+ * Each step is taken by the connection's work item. A handler of the connection
+ * manager runs with the manager's mutex held, so it only records an event and
+ * returns. Requests are the exception: cm_req.c checks them in the handler.
  *
- * A request that waits has a handler of its own, since the peer may withdraw
- * it or the device may go. The worker takes the identifier over while it holds
- * the manager's mutex, so an event goes either to the old handler, and the
- * worker finds the request withdrawn, or to the endpoint's.
- *
- * Private data says which versions a node speaks, see xrds-wire.rst. The version
- * is the endpoint's, and what follows from it (hello, credits, fragment size)
- * asks the endpoint; ib_classic.c has what classic versions need.
- *
- * A classic node refuses a request for all reasons with the same code: that it
- * knows none of the versions offered, or that it dials itself, or that it has
- * just noticed that the old connection is lost. So the next attempt waits for
- * its request for a moment, and then offers what such nodes have always known.
+ * Private data tells which versions a node supports, see xrds-wire.rst. The
+ * version belongs to the endpoint, and the code for hello, credits and fragment
+ * size asks the endpoint; legacy.c has the differences of legacy versions.
  */
 #include <rdma/ib_cm.h>
 
 #include "ib/ib.h"
-
-/**
- * struct xrds_ib_req - a request that waits for the connection's work
- * @base:	must be first
- * @id:		its identifier
- * @xin:	namespace; counted in its half_open
- * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
- * @version:	XRDS_VER_*
- * @ack:	what it acknowledges, classic
- * @peer_qpn:	number of the peer's queue pair
- * @responder:	RDMA reads of the peer that may be under way
- * @initiator:	RDMA reads of this side that may be under way
- */
-struct xrds_ib_req {
-	struct xrds_request base;
-	struct rdma_cm_id *id;
-	struct xrds_ib_net *xin;
-	bool withdrawn;
-	int version;
-	u64 ack;
-	u32 peer_qpn;
-	u8 responder;
-	u8 initiator;
-};
-
-static bool xrds_ib_v6(const struct xrds_conn_key *key)
-{
-	return !ipv6_addr_v4mapped(&key->laddr);
-}
 
 /* -------------------------------------------------- endpoint's handler */
 
@@ -69,7 +27,7 @@ static void xrds_ib_log_refused(struct xrds_ib_ep *ep, const char *why)
 			     &ep->conn->key.faddr, why);
 }
 
-/* The reply to our request: is it from who we dialled? */
+/* Does the reply to our request come from the peer that was dialled? */
 static int xrds_ib_replied(struct xrds_ib_ep *ep,
 			   const struct rdma_conn_param *param)
 {
@@ -79,16 +37,18 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 	int version;
 
 	err = xrds_wire_priv_decode(&priv, param->private_data,
-				    param->private_data_len, xrds_ib_v6(key));
+				    param->private_data_len,
+				    xrds_ib_conn_v6(key));
 	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
 		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
 		err = XRDS_WIRE_PRIV_ADDR;
-	version = err ? 0 : xrds_wire_version_chosen(&priv, xrds_ib_classic_mask());
-	if (!err && (!version || !xrds_ib_classic_settle(ep, version)))
+	version = err ? 0 : xrds_wire_version_chosen(&priv,
+						     xrds_ib_legacy_mask());
+	if (!err && (!version || !xrds_ib_legacy_set_version(ep, version)))
 		err = XRDS_WIRE_PRIV_VERSION;
 	if (err) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_BAD_PRIV);
-		xrds_ib_ep_wire_error(ep, err);
+		xrds_ib_event_wire_error(ep, err);
 		return -EPROTO;
 	}
 	/* the event makes it visible to the worker */
@@ -102,7 +62,7 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 	int ret = ep->passive ? 0 : xrds_ib_replied(ep, param);
 
 	if (ret) {
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
 		return;
 	}
 	if (!ep->passive)
@@ -110,14 +70,14 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
 }
 
-/* The peer may have disconnected because of an op of ours. Its device has said
- * so before, but that may not have been looked at yet.
+/* The peer may have disconnected because of an op of ours. Its device has
+ * reported the error before, but that completion may not be processed yet.
  */
 static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
 {
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
-	if (!xrds_ib_slots_fail_late(ep))
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
+	if (!xrds_ib_sq_fail_late(ep))
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
 }
 
 static void xrds_ib_rejected(struct xrds_ib_ep *ep,
@@ -127,7 +87,9 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 	const struct rdma_conn_param *param = &event->param.conn;
 	int error = -ECONNREFUSED;
 
-	/* who ends what its manager does not know to be established yet */
+	/* a peer that disconnects before its manager knows the connection to be
+	 * established sends a reject
+	 */
 	if (READ_ONCE(ep->version)) {
 		xrds_ib_disconnected(ep);
 		return;
@@ -137,7 +99,8 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 						 param->private_data_len);
 	switch (reason) {
 	case XRDS_REJECT_CROSSED:
-		/* the peer's own request is on its way, and no loss */
+		/* the peer's own request is on its way, so this is no failure
+		 */
 		error = -EALREADY;
 		break;
 	case XRDS_REJECT_VERSION:
@@ -149,18 +112,18 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 		xrds_ib_log_refused(ep, "no common protocol version");
 		break;
 	default:
-		/* the first in a row, like other failures, see conn.c */
+		/* log only the first failure in a row, see conn/attempt.c */
 		if (!READ_ONCE(ep->conn->failed))
 			xrds_ib_log_refused(ep, rdma_reject_msg(ep->id,
 								event->status));
 		break;
 	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_REJECTED);
-	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, error);
+	xrds_ib_event_fail(ep, XRDS_EV_ERROR, error);
 }
 
 /* Context: process, handler mutex of @id held; must not wait for the worker */
-static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
+static int xrds_ib_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct xrds_ib_ep *ep = id->context;
 
@@ -179,19 +142,19 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EHOSTUNREACH);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -EHOSTUNREACH);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		xrds_ib_disconnected(ep);
 		break;
 	case RDMA_CM_EVENT_ADDR_CHANGE:
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -EADDRNOTAVAIL);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -EADDRNOTAVAIL);
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+		xrds_ib_event_fail(ep, XRDS_EV_REMOVED, -ENODEV);
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ECONNABORTED);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ECONNABORTED);
 		break;
 	default:
 		break;
@@ -202,9 +165,9 @@ static int xrds_ib_ep_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 
 /* -------------------------------------------------------------- dialling */
 
-/* The identifier is bound first. rdma_resolve_addr() would do it as well, but
- * warns when the device is removed between the two steps of which it does
- * that; of an identifier that comes bound it only refuses the resolving.
+/* The identifier is bound first. rdma_resolve_addr() would do that as well, but
+ * warns when the device is removed between its two steps; with a bound
+ * identifier it only refuses to resolve.
  */
 static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 {
@@ -216,7 +179,7 @@ static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 	struct xrds_addr peer = {
 		.addr	= key->faddr,
 		.scope	= key->scope,
-		.port	= xrds_ib_port(xrds_ib_v6(key)),
+		.port	= xrds_ib_port(xrds_ib_conn_v6(key)),
 	};
 	struct sockaddr_storage src, dst;
 	int ret;
@@ -232,13 +195,13 @@ static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_dial - start an attempt to connect
+ * xrds_ib_cm_dial - start an attempt to connect
  * @conn: connection without endpoint
  *
  * Context: the connection's work.
  * Return: 0, XRDS_EV_RESOLVED or XRDS_EV_ERROR follows; or a negative errno.
  */
-int xrds_ib_dial(struct xrds_conn *conn)
+int xrds_ib_cm_dial(struct xrds_conn *conn)
 {
 	struct net *net = conn->xn->net;
 	struct xrds_ib_ep *ep;
@@ -248,12 +211,14 @@ int xrds_ib_dial(struct xrds_conn *conn)
 	ep = xrds_ib_ep_alloc(conn);
 	if (!ep)
 		return -ENOMEM;
-	/* an answer to a ping may wait, of which no socket holds the namespace */
+	/* an answer to a ping may wait, and no socket holds the namespace for
+	 * it
+	 */
 	if (!maybe_get_net(net)) {
 		xrds_ib_ep_destroy(ep);
 		return -ENETDOWN;
 	}
-	id = rdma_create_id(net, xrds_ib_ep_event, ep, RDMA_PS_TCP, IB_QPT_RC);
+	id = rdma_create_id(net, xrds_ib_cm_event, ep, RDMA_PS_TCP, IB_QPT_RC);
 	put_net(net);
 	if (IS_ERR(id)) {
 		xrds_ib_ep_destroy(ep);
@@ -280,16 +245,16 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 	*priv = (struct xrds_wire_priv) {
 		.saddr	= conn->key.laddr,
 		.daddr	= conn->key.faddr,
-		.mask	= xrds_ib_classic_mask(),
+		.mask	= xrds_ib_legacy_mask(),
 		.tos	= conn->key.tos,
 		.epoch	= conn->epoch,
 		.ack	= xrds_legacy_ack(conn),
 	};
 }
 
-/* Infinite patience (7) with a receiver that is not ready is right only
- * toward a shared queue, which grants more than it has posted, and toward a
- * classic peer, which grants nothing.
+/* An infinite RNR retry (7) is right only toward a shared queue, which grants
+ * more buffers than it has posted, and toward a legacy peer, which grants no
+ * credits.
  */
 static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 			       struct rdma_conn_param *param)
@@ -302,7 +267,7 @@ static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 		.initiator_depth = min_t(u32, XRDS_IB_RD_ATOMIC,
 					 max(attrs->max_qp_init_rd_atom, 0)),
 		.retry_count = READ_ONCE(ep->xin->retry_count),
-		.rnr_retry_count = ep->rq->srq || xrds_ib_classic_known(ep) ?
+		.rnr_retry_count = ep->rq->srq || xrds_ib_legacy_known(ep) ?
 				   7 : 6,
 	};
 }
@@ -314,8 +279,8 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 	struct xrds_wire_priv priv;
 	int ret;
 
-	/* a request into the void can be the last, see ib_id.c */
-	if (!xrds_ib_id_up(ep->id)) {
+	/* a request without route can break the port, see cm_id.c */
+	if (!xrds_ib_cm_id_up(ep->id)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
 		return -ENETDOWN;
 	}
@@ -330,7 +295,8 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 	xrds_ib_fill_param(ep, &param);
 	param.private_data = data;
 	param.private_data_len =
-		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+		xrds_wire_priv_encode(data, &priv,
+				      xrds_ib_conn_v6(&ep->conn->key));
 
 	ep->step = XRDS_IB_STEP_CONNECT;
 	WRITE_ONCE(ep->conn->legacy.old_offer, false);
@@ -338,14 +304,14 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_advance - a step of resolving is done
+ * xrds_ib_cm_advance - a step of resolving is done
  * @conn: connection that dials
  *
  * Context: the connection's work.
  * Return: -EINPROGRESS while steps remain, 0 when the request was sent, or
  * another negative errno.
  */
-int xrds_ib_advance(struct xrds_conn *conn)
+int xrds_ib_cm_advance(struct xrds_conn *conn)
 {
 	int timeout = READ_ONCE(conn->xn->connect_timeout_ms);
 	struct xrds_ib_ep *ep = conn->ep;
@@ -363,225 +329,10 @@ int xrds_ib_advance(struct xrds_conn *conn)
 	}
 }
 
-/* ------------------------------------------------------------- requests */
-
-static void xrds_ib_req_free(struct xrds_ib_req *req)
-{
-	atomic_dec(&req->xin->half_open);
-	kfree(req);
-}
-
-/* Handler of a request that waits: it can only become void. */
-static int xrds_ib_req_event(struct rdma_cm_id *id,
-			     struct rdma_cm_event *event)
-{
-	struct xrds_ib_req *req = id->context;
-
-	switch (event->event) {
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_ADDR_CHANGE:
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		req->withdrawn = true;
-		break;
-	default:
-		break;
-	}
-	/* the worker, which was told of the request, destroys it */
-	return 0;
-}
-
-static void xrds_ib_reject(struct rdma_cm_id *id, enum xrds_wire_reject reason)
-{
-	u8 data[XRDS_WIRE_REJECT_BYTES];
-
-	rdma_reject(id, data, xrds_wire_reject_encode(data, reason),
-		    IB_CM_REJ_CONSUMER_DEFINED);
-}
-
-/* The addresses that the connection manager has found out */
-static void xrds_ib_req_key(const struct rdma_cm_id *id,
-			    struct xrds_conn_key *key)
-{
-	const struct rdma_addr *route = &id->route.addr;
-	struct xrds_addr addr;
-
-	memset(key, 0, sizeof(*key));
-	/* always one of the two families */
-	if (!xrds_addr_parse(&addr, &route->src_addr, sizeof(route->src_addr)))
-		key->laddr = addr.addr;
-	if (!xrds_addr_parse(&addr, &route->dst_addr, sizeof(route->dst_addr)))
-		key->faddr = addr.addr;
-	if (ipv6_addr_type(&key->faddr) & IPV6_ADDR_LINKLOCAL)
-		key->scope = route->dev_addr.bound_dev_if;
-}
-
-/* The sender of a request may name any address as its own, and have the
- * connection to that node replaced. With RoCE the address must be that of the
- * port which the queue pair is to talk to.
- */
-static bool xrds_ib_req_genuine(const struct rdma_cm_id *id,
-				const struct xrds_conn_key *key)
-{
-	const struct sa_path_rec *path = id->route.path_rec;
-
-	if (!path || !rdma_protocol_roce(id->device, id->port_num))
-		return true;
-	return !memcmp(&path->dgid, &key->faddr, sizeof(key->faddr));
-}
-
-/* Returns what is wrong with a request, or XRDS_WIRE_OK. */
-static enum xrds_wire_err xrds_ib_req_check(const struct rdma_cm_id *id,
-					    const struct rdma_conn_param *param,
-					    const struct xrds_conn_key *key,
-					    struct xrds_wire_priv *priv)
-{
-	enum xrds_wire_err err;
-
-	err = xrds_wire_priv_decode(priv, param->private_data,
-				    param->private_data_len, xrds_ib_v6(key));
-	if (err)
-		return err;
-	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
-	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
-	    !xrds_ib_req_genuine(id, key))
-		return XRDS_WIRE_PRIV_ADDR;
-	if (!xrds_wire_version(priv, xrds_ib_classic_mask()))
-		return XRDS_WIRE_PRIV_VERSION;
-	return XRDS_WIRE_OK;
-}
-
-/* The connection that a request is for. A new one is made for who asks only
- * while there are not too many; nothing else ends what peers can take here.
- * Those of our own users have bounds of their own, and are in no peer's way.
- */
-static struct xrds_conn *xrds_ib_req_conn(struct xrds_ib_net *xin,
-					  const struct xrds_conn_key *key)
-{
-	struct xrds_net *xn = xrds_net(xin->net);
-	struct xrds_conn *conn = xrds_conn_find(xn, key);
-
-	if (conn)
-		return conn;
-	if (atomic_read(&xn->nr_asked) >= READ_ONCE(xin->max_conns)) {
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
-		return ERR_PTR(-ENOSPC);
-	}
-	conn = xrds_conn_find_or_create(xn, NULL, key, &xrds_ib_transport,
-					GFP_KERNEL);
-	if (IS_ERR(conn))
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
-	return conn;
-}
-
-/* Let the request wait at its connection. */
-static int xrds_ib_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
-			     const struct rdma_conn_param *param,
-			     const struct xrds_conn_key *key,
-			     const struct xrds_wire_priv *priv)
-{
-	struct xrds_ib_req *req;
-	struct xrds_conn *conn;
-	int ret = -EALREADY;
-
-	if (atomic_inc_return(&xin->half_open) >
-	    READ_ONCE(xin->max_half_open)) {
-		atomic_dec(&xin->half_open);
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_HALF_OPEN);
-		return -EBUSY;
-	}
-	req = kzalloc(sizeof(*req), GFP_KERNEL);
-	if (!req) {
-		atomic_dec(&xin->half_open);
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
-		return -ENOMEM;
-	}
-	req->version = xrds_wire_version(priv, xrds_ib_classic_mask());
-	req->base.epoch = priv->epoch;
-	req->base.legacy = req->version != XRDS_VER_XRDS;
-	req->ack = priv->ack;
-	req->peer_qpn = param->qp_num;
-	req->id = id;
-	req->xin = xin;
-	req->responder = param->responder_resources;
-	req->initiator = param->initiator_depth;
-
-	conn = xrds_ib_req_conn(xin, key);
-	if (IS_ERR(conn)) {
-		xrds_ib_req_free(req);
-		return PTR_ERR(conn);
-	}
-	/* before the worker can see it */
-	id->context = req;
-	id->event_handler = xrds_ib_req_event;
-	if (xrds_conn_request(conn, &req->base)) {
-		ret = 0;
-	} else {
-		xrds_ib_count(xin, XRDS_IB_C_CONNECT_RACED);
-		xrds_ib_req_free(req);
-	}
-	xrds_conn_put(conn);
-	return ret;
-}
-
-static int xrds_ib_request(struct rdma_cm_id *id,
-			   const struct rdma_conn_param *param)
-{
-	struct xrds_ib_net *xin = id->context;
-	struct xrds_wire_priv priv;
-	struct xrds_conn_key key;
-	enum xrds_wire_err err;
-	int ret;
-
-	xrds_ib_count(xin, XRDS_IB_C_CONNECT_REQUESTS);
-	xrds_ib_req_key(id, &key);
-	err = xrds_ib_req_check(id, param, &key, &priv);
-	if (err) {
-		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
-				   XRDS_IB_C_CONNECT_NO_VERSION :
-				   XRDS_IB_C_CONNECT_BAD_PRIV);
-		net_warn_ratelimited("xrds: %pI6c: request refused: %s\n",
-				     &key.faddr, xrds_wire_strerror(err));
-		xrds_ib_reject(id, XRDS_REJECT_VERSION);
-		return -EPROTO;
-	}
-	key.tos = priv.tos;
-	ret = xrds_ib_req_queue(xin, id, param, &key, &priv);
-	if (ret) {
-		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
-				     &key.faddr, ret);
-		if (xrds_wire_version(&priv, xrds_ib_classic_mask()) != XRDS_VER_XRDS)
-			xrds_ib_reject(id, XRDS_REJECT_VERSION);
-		else
-			xrds_ib_reject(id, ret == -EALREADY ?
-					   XRDS_REJECT_CROSSED :
-					   XRDS_REJECT_NONE);
-	}
-	/* other than 0 has the identifier destroyed */
-	return ret;
-}
-
-/**
- * xrds_ib_listen_event - handler of a listener
- * @id: identifier of a request
- * @event: what has happened to it
- *
- * Context: process, handler mutexes of listener and @id held.
- * Return: 0; a negative errno has @id destroyed.
- */
-int xrds_ib_listen_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
-{
-	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		return xrds_ib_request(id, &event->param.conn);
-	return 0;
-}
-
 /* ------------------------------------------------------------- accepting */
 
 /* Make the request's identifier the endpoint's. */
-static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_req *req)
+static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_cm_req *req)
 {
 	struct rdma_cm_id *id = req->id;
 	int ret = 0;
@@ -590,13 +341,14 @@ static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_req *req)
 	if (req->withdrawn)
 		ret = -ECONNRESET;
 	id->context = ep;
-	id->event_handler = xrds_ib_ep_event;
+	id->event_handler = xrds_ib_cm_event;
 	rdma_unlock_handler(id);
 	ep->id = id;
 	return ret;
 }
 
-static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
+static int xrds_ib_reply(struct xrds_ib_ep *ep,
+			 const struct xrds_ib_cm_req *req)
 {
 	u8 data[XRDS_WIRE_PRIV_V6_BYTES];
 	struct rdma_conn_param param;
@@ -612,7 +364,8 @@ static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
 	param.initiator_depth = min(param.initiator_depth, req->initiator);
 	param.private_data = data;
 	param.private_data_len =
-		xrds_wire_priv_encode(data, &priv, xrds_ib_v6(&ep->conn->key));
+		xrds_wire_priv_encode(data, &priv,
+				      xrds_ib_conn_v6(&ep->conn->key));
 
 	ep->step = XRDS_IB_STEP_CONNECT;
 	rdma_lock_handler(ep->id);
@@ -622,33 +375,33 @@ static int xrds_ib_reply(struct xrds_ib_ep *ep, const struct xrds_ib_req *req)
 }
 
 /**
- * xrds_ib_accept - accept the request that waits
+ * xrds_ib_cm_accept - accept the request that waits
  * @conn: connection without endpoint
  *
  * Context: the connection's work.
  * Return: 0, XRDS_EV_ESTABLISHED or XRDS_EV_ERROR follows; or a negative
  * errno, then the request is refused.
  */
-int xrds_ib_accept(struct xrds_conn *conn)
+int xrds_ib_cm_accept(struct xrds_conn *conn)
 {
 	struct xrds_request *base = xrds_conn_take_pending(conn);
-	struct xrds_ib_req *req;
+	struct xrds_ib_cm_req *req;
 	struct xrds_ib_ep *ep;
 	int ret;
 
 	if (!base)
 		return -ENOENT;
-	req = container_of(base, struct xrds_ib_req, base);
+	req = container_of(base, struct xrds_ib_cm_req, base);
 	ep = xrds_ib_ep_alloc(conn);
 	if (!ep) {
-		xrds_ib_refuse(conn, base);
+		xrds_ib_cm_req_refuse(conn, base);
 		return -ENOMEM;
 	}
 	ep->passive = true;
 	ep->version = req->version;
 	ep->ack = req->ack;
 	ep->peer_qpn = req->peer_qpn;
-	/* the endpoint is half open in the request's place */
+	/* the endpoint is half open in place of the request */
 	atomic_inc(&req->xin->half_open);
 	set_bit(XRDS_IB_HALF_OPEN, &ep->once);
 
@@ -657,8 +410,8 @@ int xrds_ib_accept(struct xrds_conn *conn)
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_WITHDRAWN);
 		goto out;
 	}
-	/* the reply can be the device's last word as well as a request */
-	if (!xrds_ib_id_up(ep->id)) {
+	/* like a request, a reply without route can break the port */
+	if (!xrds_ib_cm_id_up(ep->id)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_UNREACHABLE);
 		ret = -ENETDOWN;
 		goto out;
@@ -671,54 +424,34 @@ int xrds_ib_accept(struct xrds_conn *conn)
 	xrds_ib_ep_publish(ep);
 	ret = xrds_ib_reply(ep, req);
 out:
-	xrds_ib_req_free(req);
-	/* to destroy an identifier that was not accepted refuses the request */
+	xrds_ib_cm_req_free(req);
+	/* destroying an identifier that was not accepted refuses the request */
 	if (ret)
 		xrds_ib_ep_destroy(ep);
 	return ret;
 }
 
 /**
- * xrds_ib_refuse - refuse a request
- * @conn: connection
- * @base: request, which is freed
- *
- * Context: the connection's work.
- */
-void xrds_ib_refuse(struct xrds_conn *conn, struct xrds_request *base)
-{
-	struct xrds_ib_req *req = container_of(base, struct xrds_ib_req, base);
-
-	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
-	if (xrds_ib_id_up(req->id))
-		xrds_ib_reject(req->id, base->legacy ? XRDS_REJECT_VERSION :
-							XRDS_REJECT_CROSSED);
-	/* waits for a handler that uses the request */
-	xrds_ib_id_destroy(req->id);
-	xrds_ib_req_free(req);
-}
-
-/**
- * xrds_ib_start - the connection is established: let the peer send
+ * xrds_ib_cm_start - the connection is established: grant the peer credits
  * @conn: connection with an endpoint
  *
  * Context: the connection's work.
  * Return: 0 or a negative errno.
  */
-int xrds_ib_start(struct xrds_conn *conn)
+int xrds_ib_cm_start(struct xrds_conn *conn)
 {
 	struct xrds_ib_ep *ep = conn->ep;
 	int ret;
 
-	/* The peer's first message may have overtaken the last one of the
-	 * connection manager. The queue pair does not mind. That the manager
-	 * is not told by rdma_notify() is on purpose: it then forgets to take
-	 * back its reply, if the connection ends at that moment, repeats it
-	 * for a minute, and as long the identifier cannot be destroyed.
+	/* The peer's first message may have come before the last one of the
+	 * connection manager. The queue pair accepts that. rdma_notify() is not
+	 * called on purpose: after it the manager forgets to cancel its reply
+	 * if the connection ends at that moment, repeats the reply for a
+	 * minute, and for as long the identifier cannot be destroyed.
 	 */
 	ret = xrds_ib_rq_grow(ep->rq, ep);
 	if (ret)
 		return ret;
 	return xrds_ib_ep_xrds(ep) ? xrds_ib_send_hello(ep) :
-				     xrds_ib_classic_start(ep);
+				     xrds_ib_legacy_start(ep);
 }

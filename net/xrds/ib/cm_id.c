@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How identifiers of the connection manager end.
+ * Deferred destroy of identifiers of the connection manager.
  *
- * To destroy one that is connected sends a message to the peer, through the
+ *   endpoint or request -> destroyed at once, by a work item
+ *                       -> deferred (list) -> destroyed, interface is up
+ *
+ * Destroying a connected identifier sends a message to the peer, through the
  * special queue pair that all connections of the port share. On soft-RoCE a
  * message that finds no route, because the network interface is down, moves
- * that queue pair to the error state, out of which nothing brings it until the
- * device is made anew: it receives no request and no reply any more. So does,
- * on Linux 6.12 and 7.2, one that the interface drops for want of a carrier.
- * That is just the moment when endpoints end, as theirs get nowhere either.
+ * that queue pair to the error state, and only making the device anew brings it
+ * back: until then it receives no request and no reply. On Linux 6.12 and 7.2 a
+ * message that the interface drops because it has no carrier does the same. An
+ * interface that goes down is also the usual reason why endpoints end.
  *
- * So while the interface is down nothing is said to the peer. The endpoint
- * goes as always, its queue pair and all that belongs to it; only the
- * identifier is kept, with a handler of its own that does nothing, and is
- * destroyed when the interface is up again. If the device is removed before,
- * the handler leaves the identifier to the connection manager.
+ * So while the interface is down nothing is sent to the peer. The endpoint is
+ * destroyed as always, with its queue pair; only the identifier is kept, with a
+ * handler of its own that does nothing, and destroyed when the interface is up
+ * again. If the device is removed before that, the handler leaves the
+ * identifier to the connection manager.
  *
- * The same goes for an interface that has lost the address. It may be for good:
- * such identifiers stay until the device is removed, but no more of them than
- * XRDS_IB_MAX_BURIED.
+ * The same goes for an interface that has lost the address. That may be
+ * permanent: such identifiers stay until the device is removed, but no more of
+ * them than XRDS_IB_MAX_DEFERRED.
  *
- * All others are destroyed at once, but by a work item each: that waits until
- * the device has done with the message to the peer, and soft-RoCE has been seen
- * to forget one. The connection goes on meanwhile.
+ * Each of the others is destroyed at once, by a work item of its own:
+ * destroying waits until the device has sent the message to the peer, and
+ * soft-RoCE has been seen to forget one. The connection goes on meanwhile.
+ *
+ * xrds_ib_deferred_lock guards the list.
  */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
@@ -32,36 +37,36 @@
 #include "ib/ib.h"
 
 enum {
-	XRDS_IB_MAX_BURIED	= 1024,
-	/* how often the interface is looked at */
-	XRDS_IB_EXHUME_MS	= 200,
+	XRDS_IB_MAX_DEFERRED	= 1024,
+	/* interval of checks whether the interface is up */
+	XRDS_IB_DEFERRED_MS	= 200,
 };
 
 /**
- * struct xrds_ib_grave - an identifier without endpoint
- * @node:	in xrds_ib_graves while it waits for its interface
+ * struct xrds_ib_deferred - an identifier without endpoint
+ * @entry:	in xrds_ib_deferred_ids while it waits for its interface
  * @work:	destroys it
  * @id:		identifier; its context is this
  */
-struct xrds_ib_grave {
-	struct list_head node;
+struct xrds_ib_deferred {
+	struct list_head entry;
 	struct work_struct work;
 	struct rdma_cm_id *id;
 };
 
-static struct workqueue_struct *xrds_ib_id_wq;
+static struct workqueue_struct *xrds_ib_cm_id_wq;
 
-static DEFINE_SPINLOCK(xrds_ib_graves_lock);
-static LIST_HEAD(xrds_ib_graves);
-static unsigned int xrds_ib_nr_graves;
+static DEFINE_SPINLOCK(xrds_ib_deferred_lock);
+static LIST_HEAD(xrds_ib_deferred_ids);
+static unsigned int xrds_ib_nr_deferred;
 
-static void xrds_ib_exhume(struct work_struct *work);
-static DECLARE_DELAYED_WORK(xrds_ib_exhume_work, xrds_ib_exhume);
+static void xrds_ib_deferred_retry(struct work_struct *work);
+static DECLARE_DELAYED_WORK(xrds_ib_deferred_work, xrds_ib_deferred_retry);
 
-/* Under RCU. A device of RoCE has the address in its table as well, but a
- * little longer, and under another number when it has come back.
+/* Under RCU. A RoCE device has the address in its table as well, but a little
+ * longer, and under another index after it has come back.
  */
-static const struct net_device *xrds_ib_id_ndev(const struct rdma_cm_id *id)
+static const struct net_device *xrds_ib_cm_id_ndev(const struct rdma_cm_id *id)
 {
 	const struct rdma_addr *route = &id->route.addr;
 	const struct sockaddr_in6 *sin6;
@@ -78,8 +83,8 @@ static const struct net_device *xrds_ib_id_ndev(const struct rdma_cm_id *id)
 	return ipv6_dev_find(route->dev_addr.net, &sin6->sin6_addr, NULL);
 }
 
-/* The queue of an interface without carrier drops all, and is the last to be
- * back when the carrier is.
+/* The queue of an interface without carrier drops all packets, and is the last
+ * part to come back with the carrier.
  */
 static bool xrds_ib_ndev_up(const struct net_device *ndev)
 {
@@ -88,14 +93,14 @@ static bool xrds_ib_ndev_up(const struct net_device *ndev)
 }
 
 /**
- * xrds_ib_id_up - can something be said to an identifier's peer?
+ * xrds_ib_cm_id_up - can messages be sent to an identifier's peer?
  * @id: identifier, bound to a device or not
  *
  * Context: any.
- * Return: false while the network interface is down, has no carrier, or not the
+ * Return: false while the network interface is down, or lacks carrier or
  * address.
  */
-bool xrds_ib_id_up(const struct rdma_cm_id *id)
+bool xrds_ib_cm_id_up(const struct rdma_cm_id *id)
 {
 	const struct net_device *ndev;
 	bool up;
@@ -103,167 +108,170 @@ bool xrds_ib_id_up(const struct rdma_cm_id *id)
 	if (!id->device || !rdma_protocol_roce(id->device, id->port_num))
 		return true;
 	rcu_read_lock();
-	ndev = xrds_ib_id_ndev(id);
+	ndev = xrds_ib_cm_id_ndev(id);
 	up = ndev && xrds_ib_ndev_up(ndev);
 	rcu_read_unlock();
 	return up;
 }
 
-/* Nobody is going to need the port of a namespace that only we keep alive. */
-static bool xrds_ib_grave_due(const struct xrds_ib_grave *grave)
+/* A namespace that only this list keeps alive will not use the port again. */
+static bool xrds_ib_deferred_due(const struct xrds_ib_deferred *deferred)
 {
-	const struct net *net = grave->id->route.addr.dev_addr.net;
+	const struct net *net = deferred->id->route.addr.dev_addr.net;
 
-	return xrds_ib_id_up(grave->id) || xrds_conn_netns_unused(xrds_net(net));
+	return xrds_ib_cm_id_up(deferred->id) ||
+	       xrds_conn_netns_unused(xrds_net(net));
 }
 
-/* The oldest grave, or the oldest whose interface is up; off the list. */
-static struct xrds_ib_grave *xrds_ib_grave_next(bool up)
+/* Take the oldest identifier off the list, or with @up the oldest that is due.
+ */
+static struct xrds_ib_deferred *xrds_ib_deferred_next(bool up)
 {
-	struct xrds_ib_grave *grave, *found = NULL;
+	struct xrds_ib_deferred *deferred, *found = NULL;
 
-	spin_lock(&xrds_ib_graves_lock);
-	list_for_each_entry(grave, &xrds_ib_graves, node) {
-		if (up && !xrds_ib_grave_due(grave))
+	spin_lock(&xrds_ib_deferred_lock);
+	list_for_each_entry(deferred, &xrds_ib_deferred_ids, entry) {
+		if (up && !xrds_ib_deferred_due(deferred))
 			continue;
-		found = grave;
-		list_del_init(&grave->node);
-		xrds_ib_nr_graves--;
+		found = deferred;
+		list_del_init(&deferred->entry);
+		xrds_ib_nr_deferred--;
 		break;
 	}
-	spin_unlock(&xrds_ib_graves_lock);
+	spin_unlock(&xrds_ib_deferred_lock);
 	return found;
 }
 
-/* Destroying waits for the handler, after which nobody knows the grave. */
-static void xrds_ib_grave_work(struct work_struct *work)
+/* Destroying waits for the handler, after which nothing refers to @deferred. */
+static void xrds_ib_deferred_destroy(struct work_struct *work)
 {
-	struct xrds_ib_grave *grave = container_of(work, struct xrds_ib_grave,
-						   work);
+	struct xrds_ib_deferred *deferred =
+		container_of(work, struct xrds_ib_deferred, work);
 
-	rdma_destroy_id(grave->id);
-	kfree(grave);
+	rdma_destroy_id(deferred->id);
+	kfree(deferred);
 }
 
-static void xrds_ib_grave_close(struct xrds_ib_grave *grave)
+static void xrds_ib_deferred_start(struct xrds_ib_deferred *deferred)
 {
-	queue_work(xrds_ib_id_wq, &grave->work);
+	queue_work(xrds_ib_cm_id_wq, &deferred->work);
 }
 
-static void xrds_ib_exhume(struct work_struct *work)
+static void xrds_ib_deferred_retry(struct work_struct *work)
 {
-	struct xrds_ib_grave *grave;
+	struct xrds_ib_deferred *deferred;
 	bool more;
 
-	while ((grave = xrds_ib_grave_next(true)))
-		xrds_ib_grave_close(grave);
+	while ((deferred = xrds_ib_deferred_next(true)))
+		xrds_ib_deferred_start(deferred);
 
-	spin_lock(&xrds_ib_graves_lock);
-	more = !list_empty(&xrds_ib_graves);
-	spin_unlock(&xrds_ib_graves_lock);
+	spin_lock(&xrds_ib_deferred_lock);
+	more = !list_empty(&xrds_ib_deferred_ids);
+	spin_unlock(&xrds_ib_deferred_lock);
 	if (more)
-		queue_delayed_work(xrds_ib_wq, &xrds_ib_exhume_work,
-				   msecs_to_jiffies(XRDS_IB_EXHUME_MS));
+		queue_delayed_work(xrds_ib_wq, &xrds_ib_deferred_work,
+				   msecs_to_jiffies(XRDS_IB_DEFERRED_MS));
 }
 
-/* Handler of what is buried. Returning 1 has the manager destroy it. */
-static int xrds_ib_grave_event(struct rdma_cm_id *id,
-			       struct rdma_cm_event *event)
+/* Handler of a deferred identifier. With 1 the manager destroys it. */
+static int xrds_ib_deferred_event(struct rdma_cm_id *id,
+				  struct rdma_cm_event *event)
 {
-	struct xrds_ib_grave *grave = id->context;
+	struct xrds_ib_deferred *deferred = id->context;
 	bool ours;
 
 	if (event->event != RDMA_CM_EVENT_DEVICE_REMOVAL)
 		return 0;
-	spin_lock(&xrds_ib_graves_lock);
-	ours = !list_empty(&grave->node);
+	spin_lock(&xrds_ib_deferred_lock);
+	ours = !list_empty(&deferred->entry);
 	if (ours) {
-		list_del_init(&grave->node);
-		xrds_ib_nr_graves--;
+		list_del_init(&deferred->entry);
+		xrds_ib_nr_deferred--;
 	}
-	spin_unlock(&xrds_ib_graves_lock);
-	/* else somebody waits for this handler to destroy it */
+	spin_unlock(&xrds_ib_deferred_lock);
+	/* else its work item waits for this handler to destroy it */
 	if (!ours)
 		return 0;
-	kfree(grave);
+	kfree(deferred);
 	return 1;
 }
 
-/* Wait for the interface. */
-static void xrds_ib_bury(struct xrds_ib_grave *grave)
+/* Keep the identifier until its interface is up. */
+static void xrds_ib_deferred_add(struct xrds_ib_deferred *deferred)
 {
-	struct xrds_ib_grave *oldest = NULL;
+	struct xrds_ib_deferred *oldest = NULL;
 
-	spin_lock(&xrds_ib_graves_lock);
-	list_add_tail(&grave->node, &xrds_ib_graves);
-	xrds_ib_nr_graves++;
-	spin_unlock(&xrds_ib_graves_lock);
+	spin_lock(&xrds_ib_deferred_lock);
+	list_add_tail(&deferred->entry, &xrds_ib_deferred_ids);
+	xrds_ib_nr_deferred++;
+	spin_unlock(&xrds_ib_deferred_lock);
 
-	if (READ_ONCE(xrds_ib_nr_graves) > XRDS_IB_MAX_BURIED)
-		oldest = xrds_ib_grave_next(false);
+	if (READ_ONCE(xrds_ib_nr_deferred) > XRDS_IB_MAX_DEFERRED)
+		oldest = xrds_ib_deferred_next(false);
 	if (oldest)
-		xrds_ib_grave_close(oldest);
-	queue_delayed_work(xrds_ib_wq, &xrds_ib_exhume_work,
-			   msecs_to_jiffies(XRDS_IB_EXHUME_MS));
+		xrds_ib_deferred_start(oldest);
+	queue_delayed_work(xrds_ib_wq, &xrds_ib_deferred_work,
+			   msecs_to_jiffies(XRDS_IB_DEFERRED_MS));
 }
 
 /**
- * xrds_ib_id_destroy - destroy an identifier, soon or when its interface is up
+ * xrds_ib_cm_id_destroy - destroy an identifier once its interface is up
  * @id: identifier without queue pair
  *
- * Its handler does not run behind this, and its context is not used any more.
+ * When it returns the identifier's handler does not run any more, and its
+ * context is not used.
  *
  * Context: process, not a handler.
  */
-void xrds_ib_id_destroy(struct rdma_cm_id *id)
+void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
 {
-	struct xrds_ib_grave *grave;
-	bool up = xrds_ib_id_up(id);
+	struct xrds_ib_deferred *deferred;
+	bool up = xrds_ib_cm_id_up(id);
 
-	grave = kzalloc(sizeof(*grave), GFP_KERNEL);
-	if (!grave) {
+	deferred = kzalloc(sizeof(*deferred), GFP_KERNEL);
+	if (!deferred) {
 		rdma_destroy_id(id);
 		return;
 	}
-	INIT_LIST_HEAD(&grave->node);
-	INIT_WORK(&grave->work, xrds_ib_grave_work);
-	grave->id = id;
+	INIT_LIST_HEAD(&deferred->entry);
+	INIT_WORK(&deferred->work, xrds_ib_deferred_destroy);
+	deferred->id = id;
 
 	rdma_lock_handler(id);
-	id->context = grave;
-	id->event_handler = xrds_ib_grave_event;
-	/* before the handler may see the removal of the device */
+	id->context = deferred;
+	id->event_handler = xrds_ib_deferred_event;
+	/* before the handler can get the removal of the device */
 	if (!up)
-		xrds_ib_bury(grave);
+		xrds_ib_deferred_add(deferred);
 	rdma_unlock_handler(id);
 	if (up)
-		xrds_ib_grave_close(grave);
+		xrds_ib_deferred_start(deferred);
 }
 
 /**
- * xrds_ib_id_init - module init
+ * xrds_ib_cm_id_init - module init
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
-int xrds_ib_id_init(void)
+int xrds_ib_cm_id_init(void)
 {
-	/* not for reclaim: rdma_cm flushes work queues that are not either */
-	xrds_ib_id_wq = alloc_workqueue("xrds_ib_id", WQ_UNBOUND, 0);
-	return xrds_ib_id_wq ? 0 : -ENOMEM;
+	/* no WQ_MEM_RECLAIM: rdma_cm flushes workqueues without it */
+	xrds_ib_cm_id_wq = alloc_workqueue("xrds_ib_id", WQ_UNBOUND, 0);
+	return xrds_ib_cm_id_wq ? 0 : -ENOMEM;
 }
 
 /**
- * xrds_ib_id_exit - destroy all identifiers that wait
+ * xrds_ib_cm_id_exit - destroy all identifiers that wait
  *
  * Context: process, when no endpoint is left.
  */
-void xrds_ib_id_exit(void)
+void xrds_ib_cm_id_exit(void)
 {
-	struct xrds_ib_grave *grave;
+	struct xrds_ib_deferred *deferred;
 
-	cancel_delayed_work_sync(&xrds_ib_exhume_work);
-	while ((grave = xrds_ib_grave_next(false)))
-		xrds_ib_grave_close(grave);
-	destroy_workqueue(xrds_ib_id_wq);
+	cancel_delayed_work_sync(&xrds_ib_deferred_work);
+	while ((deferred = xrds_ib_deferred_next(false)))
+		xrds_ib_deferred_start(deferred);
+	destroy_workqueue(xrds_ib_cm_id_wq);
 }

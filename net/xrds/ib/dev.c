@@ -1,170 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDMA devices.
+ * The list of RDMA devices, and the device of an address.
  *
- * A device is known from the moment its driver registers it until the driver
- * takes it away. It has what endpoints share: the protection domain and the
- * shared receive queue. The queue is made when the first endpoint asks for it
- * and replaced when too many endpoints may have lost a buffer in it, see
- * ib_rq.c; endpoints of the old one keep it until they end. And it has what
- * memory regions need, see ib_mr.c.
+ * A device is in the list from xrds_ib_dev_publish() to
+ * xrds_ib_dev_make_dead(). It is freed when its last reference is dropped:
+ * endpoints, receive queues and memory regions have one each. main.c adds and
+ * removes devices.
  *
- * Removal. make_dead: the device leaves the list, so no endpoint finds it any
- * more; those that have it get XRDS_EV_REMOVED. Drain: their connections'
- * work items tear them down, each drops its reference, receive queues drop
- * theirs when their last endpoint has gone. Memory regions are ended here, and
- * their owners find nothing left to end. The driver's thread waits for all of
- * them. That wait is as long as the slowest drain of a queue pair, or the last
- * answer of the registration queue, which are bounded. Destroy: nothing refers
- * to the device.
- *
- * rdma_cm waits in the same way for identifiers that are bound to the device.
- * It registered before this module, so its turn comes after ours, when the
- * endpoints have destroyed theirs. An identifier that gets bound to the device
- * in between reports RDMA_CM_EVENT_DEVICE_REMOVAL and does not find the device
- * here; the connection fails and destroys it.
+ * xrds_ib_devs_lock guards the list, ibdev->lock the endpoints and regions of a
+ * device.
  */
-#include <linux/moduleparam.h>
+#include <net/addrconf.h>
 #include <rdma/ib_cache.h>
 
 #include "ib/ib.h"
 
-static bool xrds_ib_use_srq = true;
-module_param_named(srq, xrds_ib_use_srq, bool, 0444);
-MODULE_PARM_DESC(srq, "Share one receive queue per device where possible (default Y)");
-
 static DEFINE_MUTEX(xrds_ib_devs_lock);
 static LIST_HEAD(xrds_ib_devs);
 
-static struct ib_client xrds_ib_client;
-
-/* With drivers on rdmavt a peer that a queue pair of the kernel is connected to
- * reaches all memory of the kernel, by the key 0; and a key that is made void
- * while a write is under way goes on to be good for the rest of it. They copy
- * data by kernel addresses, which nobody else does but soft-RoCE.
+/**
+ * xrds_ib_dev_publish - let endpoints and regions find a device
+ * @ibdev: device
+ *
+ * Context: process.
  */
-static bool xrds_ib_dev_guards(struct ib_device *dev)
+void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev)
 {
-	return !ib_uses_virt_dma(dev) || dev->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
-/* What carries RDS: InfiniBand and RoCE, with room for header and payload. */
-static bool xrds_ib_dev_usable(struct ib_device *dev)
-{
-	return dev->node_type == RDMA_NODE_IB_CA && xrds_ib_dev_guards(dev) &&
-	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
-	       dev->attrs.max_recv_sge >= 1;
-}
-
-/* Soft-RoCE counts the reads under way, and lets a fence wait until there are
- * none. When it has lost a packet it begins again with the oldest work request
- * that is not acknowledged; if that has a fence, and a read behind it was under
- * way as well, the fence waits for a read that waits for the fence. No timer
- * runs then, and no error comes.
- */
-static bool xrds_ib_dev_fences(const struct ib_device *dev)
-{
-	return dev->ops.driver_id != RDMA_DRIVER_RXE;
-}
-
-static int xrds_ib_dev_add(struct ib_device *dev)
-{
-	struct xrds_ib_dev *ibdev;
-	int ret;
-
-	if (!xrds_ib_dev_usable(dev))
-		return -EOPNOTSUPP;
-
-	ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
-	if (!ibdev)
-		return -ENOMEM;
-	ibdev->dev = dev;
-	refcount_set(&ibdev->ref, 1);
-	init_completion(&ibdev->gone);
-	spin_lock_init(&ibdev->lock);
-	INIT_LIST_HEAD(&ibdev->eps);
-	INIT_LIST_HEAD(&ibdev->mrs);
-	xrds_ib_regq_init(&ibdev->regq);
-	xrds_ib_pool_init(&ibdev->pool);
-	mutex_init(&ibdev->rq_lock);
-	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
-			dev->attrs.max_srq_wr > 0 &&
-			dev->attrs.max_srq_sge > 0;
-
-	ibdev->fences = xrds_ib_dev_fences(dev);
-	ibdev->pd = ib_alloc_pd(dev, 0);
-	if (IS_ERR(ibdev->pd)) {
-		ret = PTR_ERR(ibdev->pd);
-		kfree(ibdev);
-		return ret;
-	}
-
-	ib_set_client_data(dev, &xrds_ib_client, ibdev);
 	mutex_lock(&xrds_ib_devs_lock);
-	list_add_tail(&ibdev->node, &xrds_ib_devs);
+	list_add_tail(&ibdev->entry, &xrds_ib_devs);
 	mutex_unlock(&xrds_ib_devs_lock);
-	return 0;
 }
 
-static void xrds_ib_dev_remove(struct ib_device *dev, void *data)
+/**
+ * xrds_ib_dev_make_dead - a device is being removed: tell its endpoints
+ * @ibdev: device
+ *
+ * When it returns no endpoint finds the device, and each endpoint that uses it
+ * was told.
+ *
+ * Context: process.
+ */
+void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 {
-	struct xrds_ib_dev *ibdev = data;
-	struct xrds_ib_rq *rq;
 	struct xrds_ib_ep *ep;
 
-	/* make_dead */
 	mutex_lock(&xrds_ib_devs_lock);
-	list_del(&ibdev->node);
+	list_del(&ibdev->entry);
 	mutex_unlock(&xrds_ib_devs_lock);
 
 	spin_lock_bh(&ibdev->lock);
 	ibdev->removed = true;
-	list_for_each_entry(ep, &ibdev->eps, dev_node)
-		xrds_ib_ep_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+	list_for_each_entry(ep, &ibdev->eps, dev_entry)
+		xrds_ib_event_fail(ep, XRDS_EV_REMOVED, -ENODEV);
 	spin_unlock_bh(&ibdev->lock);
-
-	/* after this xrds_ib_dev_rq() sees that the device is removed */
-	mutex_lock(&ibdev->rq_lock);
-	rq = ibdev->rq;
-	ibdev->rq = NULL;
-	mutex_unlock(&ibdev->rq_lock);
-	if (rq)
-		xrds_ib_rq_put(rq);
-
-	/* drain */
-	xrds_ib_mr_remove_all(ibdev);
-	xrds_ib_dev_put(ibdev);
-	wait_for_completion(&ibdev->gone);
-
-	/* destroy: the last reference has gone, and no new one can come */
-	xrds_ib_regq_exit(&ibdev->regq);
-	xrds_ib_pool_exit(&ibdev->pool);
-	ib_dealloc_pd(ibdev->pd);
-	kfree(ibdev);
 }
 
-static struct ib_client xrds_ib_client = {
-	.name	= "xrds",
-	.add	= xrds_ib_dev_add,
-	.remove	= xrds_ib_dev_remove,
-};
-
 /**
- * xrds_ib_dev_get - the transport's view of a device
- * @dev: device that cannot be freed meanwhile
+ * xrds_ib_dev_find - find the transport's object for a device
+ * @dev: device; the caller keeps it from being freed
  *
  * Context: process.
  * Return: the device with a reference, or NULL if it is not usable or is
  * being removed.
  */
-struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
+struct xrds_ib_dev *xrds_ib_dev_find(const struct ib_device *dev)
 {
 	struct xrds_ib_dev *ibdev, *found = NULL;
 
 	mutex_lock(&xrds_ib_devs_lock);
-	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
 		if (ibdev->dev == dev) {
-			refcount_inc(&ibdev->ref);
+			xrds_ib_dev_get(ibdev);
 			found = ibdev;
 			break;
 		}
@@ -173,15 +79,11 @@ struct xrds_ib_dev *xrds_ib_dev_get(const struct ib_device *dev)
 	return found;
 }
 
-/**
- * xrds_ib_dev_gid_in - is it of an interface of a namespace?
- * @net: namespace; others may have the same address
- * @attr: identifier, of a device that does RoCE
- *
- * Context: any.
- * Return: whether it is.
+/* Does the identifier belong to an interface of this namespace? An interface of
+ * another one may have the same address.
  */
-bool xrds_ib_dev_gid_in(const struct net *net, const struct ib_gid_attr *attr)
+static bool xrds_ib_dev_gid_in(const struct net *net,
+			       const struct ib_gid_attr *attr)
 {
 	const struct net_device *ndev;
 	bool in;
@@ -193,9 +95,9 @@ bool xrds_ib_dev_gid_in(const struct net *net, const struct ib_gid_attr *attr)
 	return in;
 }
 
-/* On RoCE, addresses of a device are in its table of identifiers. */
-static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
-					      const struct in6_addr *addr)
+/* On RoCE a device has its addresses in its table of identifiers. */
+static struct xrds_ib_dev *xrds_ib_dev_find_gid(const struct net *net,
+						const struct in6_addr *addr)
 {
 	struct xrds_ib_dev *ibdev, *found = NULL;
 	const struct ib_gid_attr *attr;
@@ -205,7 +107,7 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 	BUILD_BUG_ON(sizeof(gid) != sizeof(*addr));
 	memcpy(&gid, addr, sizeof(gid));
 	mutex_lock(&xrds_ib_devs_lock);
-	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
 		attr = rdma_find_gid(ibdev->dev, &gid,
 				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
 		if (IS_ERR(attr))
@@ -214,7 +116,7 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 		rdma_put_gid_attr(attr);
 		if (!in)
 			continue;
-		refcount_inc(&ibdev->ref);
+		xrds_ib_dev_get(ibdev);
 		found = ibdev;
 		break;
 	}
@@ -222,8 +124,74 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
 	return found;
 }
 
+static int xrds_ib_dev_cm_event(struct rdma_cm_id *id,
+				struct rdma_cm_event *event)
+{
+	return 0;
+}
+
+/* rdma_cm believes the scope of a link-local address, and a RoCE device has
+ * that address in its table even while IPv6 is disabled on the interface.
+ */
+static bool xrds_ib_dev_scope_valid(struct net *net,
+				    const struct in6_addr *addr, u32 scope)
+{
+	const struct net_device *ndev;
+	bool there;
+
+	if (!scope)
+		return true;
+	if (!ipv6_mod_enabled())
+		return false;
+	rcu_read_lock();
+	ndev = dev_get_by_index_rcu(net, scope);
+	there = ndev && ipv6_chk_addr(net, addr, ndev, 0);
+	rcu_read_unlock();
+	return there;
+}
+
+/* Is the interface on which the device found the address in the namespace? All
+ * namespaces share the device itself unless the administrator has changed that.
+ * On Linux 7.2 a namespace that has the same address on its loopback interface
+ * is given the device of the first namespace.
+ */
+static bool xrds_ib_dev_id_in(const struct rdma_cm_id *id,
+			      const struct net *net)
+{
+	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
+
+	return !gid || !rdma_protocol_roce(id->device, id->port_num) ||
+	       xrds_ib_dev_gid_in(net, gid);
+}
+
+/* The connection manager binds an identifier to the device that has the
+ * address.
+ */
+static struct xrds_ib_dev *xrds_ib_dev_bound(struct net *net,
+					     const struct in6_addr *addr,
+					     u32 scope)
+{
+	struct xrds_addr local = { .addr = *addr, .scope = scope };
+	struct xrds_ib_dev *ibdev = NULL;
+	struct sockaddr_storage ss;
+	struct rdma_cm_id *id;
+
+	if (!xrds_ib_dev_scope_valid(net, addr, scope))
+		return NULL;
+	id = rdma_create_id(net, xrds_ib_dev_cm_event, NULL, RDMA_PS_TCP,
+			    IB_QPT_RC);
+	if (IS_ERR(id))
+		return NULL;
+	xrds_addr_build(&local, &ss);
+	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
+	    xrds_ib_dev_id_in(id, net))
+		ibdev = xrds_ib_dev_find(id->device);
+	rdma_destroy_id(id);
+	return ibdev;
+}
+
 /**
- * xrds_ib_dev_for - the device that owns an address
+ * xrds_ib_dev_find_addr - find the device that owns an address
  * @net: namespace
  * @addr: address, IPv4 mapped
  * @scope: interface index of a link-local address, else 0
@@ -231,24 +199,25 @@ static struct xrds_ib_dev *xrds_ib_dev_by_gid(const struct net *net,
  * Context: process, may sleep.
  * Return: the device with a reference, or NULL.
  */
-struct xrds_ib_dev *xrds_ib_dev_for(struct net *net,
-				    const struct in6_addr *addr, u32 scope)
+struct xrds_ib_dev *xrds_ib_dev_find_addr(struct net *net,
+					  const struct in6_addr *addr,
+					  u32 scope)
 {
 	struct xrds_ib_dev *ibdev = NULL;
 
-	/* the cheap way, where it is not ambiguous */
+	/* a lookup in a table, for an address without scope */
 	if (!scope)
-		ibdev = xrds_ib_dev_by_gid(net, addr);
-	return ibdev ?: xrds_ib_bound_dev(net, addr, scope);
+		ibdev = xrds_ib_dev_find_gid(net, addr);
+	return ibdev ?: xrds_ib_dev_bound(net, addr, scope);
 }
 
 /**
- * xrds_ib_dev_hold - take a reference on a device
+ * xrds_ib_dev_get - take a reference on a device
  * @ibdev: device that the caller has a reference on
  *
  * Context: any.
  */
-void xrds_ib_dev_hold(struct xrds_ib_dev *ibdev)
+void xrds_ib_dev_get(struct xrds_ib_dev *ibdev)
 {
 	refcount_inc(&ibdev->ref);
 }
@@ -266,7 +235,26 @@ void xrds_ib_dev_put(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_dev_add_ep - tell a device of an endpoint
+ * xrds_ib_dev_local - does an RDMA device own an address?
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process.
+ * Return: 0 or -EADDRNOTAVAIL.
+ */
+int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_ib_dev *ibdev = xrds_ib_dev_bound(net, addr, scope);
+
+	if (!ibdev)
+		return -EADDRNOTAVAIL;
+	xrds_ib_dev_put(ibdev);
+	return 0;
+}
+
+/**
+ * xrds_ib_dev_add_ep - add an endpoint to its device
  * @ibdev: device
  * @ep: endpoint
  *
@@ -279,7 +267,7 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 
 	spin_lock_bh(&ibdev->lock);
 	if (!ibdev->removed) {
-		list_add_tail(&ep->dev_node, &ibdev->eps);
+		list_add_tail(&ep->dev_entry, &ibdev->eps);
 		ibdev->nr_eps++;
 		ret = 0;
 	}
@@ -288,7 +276,7 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_dev_del_ep - an endpoint needs no more word from its device
+ * xrds_ib_dev_del_ep - remove an endpoint from its device
  * @ibdev: device
  * @ep: endpoint, whether it was added or not
  *
@@ -297,59 +285,10 @@ int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep)
 {
 	spin_lock_bh(&ibdev->lock);
-	if (!list_empty(&ep->dev_node))
+	if (!list_empty(&ep->dev_entry))
 		ibdev->nr_eps--;
-	list_del_init(&ep->dev_node);
+	list_del_init(&ep->dev_entry);
 	spin_unlock_bh(&ibdev->lock);
-}
-
-/**
- * xrds_ib_dev_rq - the receive queue for a new endpoint
- * @ibdev: device with shared receive queues
- * @max_bufs: most buffers of a new queue
- * @window: buffers of a new queue for each endpoint
- *
- * Context: process.
- * Return: the queue with a reference, or an ERR_PTR().
- */
-struct xrds_ib_rq *xrds_ib_dev_rq(struct xrds_ib_dev *ibdev, u32 max_bufs,
-				  u32 window)
-{
-	struct xrds_ib_rq *rq;
-
-	mutex_lock(&ibdev->rq_lock);
-	rq = ibdev->rq;
-	if (READ_ONCE(ibdev->removed))
-		rq = ERR_PTR(-ENODEV);
-	else if (!rq)
-		rq = xrds_ib_rq_create(ibdev, true, max_bufs, window);
-	if (!IS_ERR(rq)) {
-		ibdev->rq = rq;
-		xrds_ib_rq_hold(rq);
-	}
-	mutex_unlock(&ibdev->rq_lock);
-	return rq;
-}
-
-/**
- * xrds_ib_dev_retire_rq - let new endpoints have another receive queue
- * @ibdev: device
- * @rq: the queue that is worn out; the caller has a reference
- *
- * Context: process.
- */
-void xrds_ib_dev_retire_rq(struct xrds_ib_dev *ibdev, struct xrds_ib_rq *rq)
-{
-	bool retired = false;
-
-	mutex_lock(&ibdev->rq_lock);
-	if (ibdev->rq == rq) {
-		ibdev->rq = NULL;
-		retired = true;
-	}
-	mutex_unlock(&ibdev->rq_lock);
-	if (retired)
-		xrds_ib_rq_put(rq);
 }
 
 static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
@@ -360,7 +299,7 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 	strscpy(d->name, dev_name(&ibdev->dev->dev), sizeof(d->name));
 	d->guid = be64_to_cpu(ibdev->dev->node_guid);
 	d->shared_rq = ibdev->shared;
-	d->fences = ibdev->fences;
+	d->fences = !ibdev->quirks.no_fences;
 	d->atomics = !READ_ONCE(ibdev->no_atomics) &&
 		     attrs->atomic_cap != IB_ATOMIC_NONE;
 	d->max_qp = attrs->max_qp;
@@ -387,23 +326,23 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 }
 
 /**
- * xrds_ib_device - what the netlink family says of a device
+ * xrds_ib_dev_detail - a device's attributes for the netlink family
  * @net: namespace
  * @nr: number of the device, from 0 on
  * @d: result, zeroed
  *
  * Context: process.
- * Return: 0; -ENOENT when there are not so many; -EAGAIN when the namespace
- * does not see it.
+ * Return: 0; -ENOENT when @nr is too high; -EAGAIN when the namespace may not
+ * use the device.
  */
-int xrds_ib_device(const struct net *net, unsigned int nr,
-		   struct xrds_device_detail *d)
+int xrds_ib_dev_detail(const struct net *net, unsigned int nr,
+		       struct xrds_device_detail *d)
 {
 	struct xrds_ib_dev *ibdev;
 	int ret = -ENOENT;
 
 	mutex_lock(&xrds_ib_devs_lock);
-	list_for_each_entry(ibdev, &xrds_ib_devs, node) {
+	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
 		if (nr--)
 			continue;
 		ret = -EAGAIN;
@@ -415,25 +354,4 @@ int xrds_ib_device(const struct net *net, unsigned int nr,
 	}
 	mutex_unlock(&xrds_ib_devs_lock);
 	return ret;
-}
-
-/**
- * xrds_ib_dev_init - learn of all devices, now and later
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_ib_dev_init(void)
-{
-	return ib_register_client(&xrds_ib_client);
-}
-
-/**
- * xrds_ib_dev_exit - forget all devices
- *
- * Context: process, when no endpoint is left.
- */
-void xrds_ib_dev_exit(void)
-{
-	ib_unregister_client(&xrds_ib_client);
 }

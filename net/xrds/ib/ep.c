@@ -4,124 +4,53 @@
  *
  *   alloc -> setup -> publish -> (hello both ways, traffic) -> destroy
  *
- * An endpoint is made by its connection's work item, when it dials or accepts,
- * and destroyed by it. It reports what happens to it as events of the
- * connection, with the generation it was made for, and never changes state
- * itself. It has references on its connection, on its device as soon as that
- * is known, and on its receive queue.
+ * An endpoint is made by its connection's work item when that dials or accepts,
+ * and destroyed by it. It reports events to the connection, with the generation
+ * it was made for, and never changes the connection's state itself. It has
+ * references on its connection, on its device once that is known, and on its
+ * receive queue.
  *
- * conn->ep refers to it while the core may send through it. Others that find
- * it are: the handler of the connection manager (id->context), the completion
- * queue (cq->cq_context), the device's list, the receive queue's list, and its
- * own two works. Destruction goes in three steps:
+ * conn->ep refers to the endpoint while the core may send through it. It is
+ * also found by the handler of the connection manager (id->context), the
+ * completion queue (cq->cq_context), the device's list, the receive queue's
+ * list, and its own two works. Destruction has three steps:
  *
- * make_dead: conn->ep is cleared under tx_lock, so nobody posts any more;
- * ep->dead is set, so completions only return their buffers; it leaves the two
- * lists, each under the lock that their readers hold while they use it.
+ * make_dead: conn->ep is cleared under tx_lock, so nothing is posted any more;
+ * ep->dead is set, so completions only return their buffers; the endpoint
+ * leaves the two lists, each under the lock that their readers hold.
  *
- * drain: the queue pair goes to the error state, from where everything that is
- * posted completes. ib_drain_sq() waits for a marker at the end of the send
- * queue, ib_drain_rq() for one in the receive queue if it is the endpoint's
- * own. With a shared receive queue there is no marker:
- * buffers that wait stay with the queue, and of what this queue pair took,
- * the completions are in the completion queue before the marker of the send
- * queue, or follow within the time the queue pair takes to be destroyed, or
- * are lost, see ib_rq.c. ib_drain_qp() is not used, because on newer kernels
- * it waits for the event "last work request reached", which some drivers
- * never send, for a minute. The completion queue is emptied first: a peer that
- * has overrun it must not keep the markers from finding a place.
+ * drain: the queue pair goes to the error state, in which each posted work
+ * request completes. ib_drain_sq() waits for a marker at the end of the send
+ * queue, ib_drain_rq() for one in the receive queue if the endpoint has its
+ * own. With a shared receive queue there is no marker. Posted buffers stay with
+ * that queue. The buffers that this queue pair took have their completions in
+ * the completion queue before the marker of the send queue, or within the time
+ * that destroying the queue pair takes, or they are lost, see rq.c.
+ * ib_drain_qp() is not used: on newer kernels it waits up to a minute for the
+ * event "last work request reached", which some drivers never send. The
+ * completion queue is emptied first: the markers need space even when the peer
+ * has overrun it.
  *
- * destroy: the queue pair goes, and the works: its events start the watch. What it
- * has still completed is read, then the completion queue goes, after its
- * poller: see xrds_ib_cq_free(). No completion refers to the endpoint from then
- * on, and slots, headers, partly received messages can be freed. Last goes the
- * identifier, see ib_id.c, which waits for its handler.
+ * destroy: the queue pair is destroyed first, then the works are cancelled,
+ * because events of the queue pair start the watch. The remaining completions
+ * are read, then the completion queue is freed with its poller: see
+ * xrds_ib_quirks_free_cq(). From then on no completion refers to the endpoint,
+ * and send contexts, headers and incomplete messages are freed. Last comes the
+ * identifier, see cm_id.c; its destruction waits for its handler.
  *
- * None of these steps needs the peer, and none waits for anything but the
- * device: a dead peer, or a device that is being removed, does not hold it up.
+ * No step needs the peer, and each waits for the device only: neither a dead
+ * peer nor the removal of a device holds it up.
  */
 #include "ib/ib.h"
 
-/* ----------------------------------------------------------- reporting */
-
-/**
- * xrds_ib_ep_fail - report that an endpoint must end
- * @ep: endpoint
- * @ev: XRDS_EV_ERROR or XRDS_EV_REMOVED
- * @error: reason, negative errno
- *
- * The first error counts.
- *
- * Context: any, without conn->lock.
- */
-void xrds_ib_ep_fail(struct xrds_ib_ep *ep, enum xrds_event ev, int error)
-{
-	if (ev == XRDS_EV_ERROR &&
-	    (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED,
-						     &ep->once)))
-		return;
-	xrds_conn_ep_event(ep->conn, ep->gen, ev, error);
-}
-
-/**
- * xrds_ib_ep_wire_error - report that the peer broke the protocol
- * @ep: endpoint
- * @err: how
- *
- * Context: any, without conn->lock.
- */
-void xrds_ib_ep_wire_error(struct xrds_ib_ep *ep, enum xrds_wire_err err)
-{
-	if (READ_ONCE(ep->dead) || test_and_set_bit(XRDS_IB_FAILED, &ep->once))
-		return;
-	xrds_conn_wire_error(ep->conn, ep->gen, err);
-}
-
-/**
- * xrds_ib_ep_not_half_open - the peer has said hello, or never will
- * @ep: endpoint
- *
- * Context: any.
- */
-void xrds_ib_ep_not_half_open(struct xrds_ib_ep *ep)
-{
-	if (test_and_clear_bit(XRDS_IB_HALF_OPEN, &ep->once))
-		atomic_dec(&ep->xin->half_open);
-}
-
-/**
- * xrds_ib_wc_errno - what a failed completion means
- * @wc: completion
- *
- * Context: any.
- * Return: negative errno.
- */
-int xrds_ib_wc_errno(const struct ib_wc *wc)
-{
-	switch (wc->status) {
-	case IB_WC_RETRY_EXC_ERR:
-	case IB_WC_RESP_TIMEOUT_ERR:
-		return -ETIMEDOUT;
-	case IB_WC_WR_FLUSH_ERR:
-		return -ECONNRESET;
-	case IB_WC_RNR_RETRY_EXC_ERR:
-		return -ENOBUFS;
-	case IB_WC_REM_INV_REQ_ERR:
-	case IB_WC_REM_ACCESS_ERR:
-	case IB_WC_REM_OP_ERR:
-	case IB_WC_REM_ABORT_ERR:
-		return -EREMOTEIO;
-	default:
-		return -EIO;
-	}
-}
+/* --------------------------------------------------------------- events */
 
 /* Asynchronous event of the queue pair. Some drivers report it from their
- * interrupt handler, where conn->lock is out of reach: the watch does the rest.
- * Where the peer has asked for what it must not have, the driver may not have
- * told it yet, and would not tell it once the queue pair is taken down; but that
- * is how the peer learns whose op is guilty. It disconnects then, mostly long
- * before its time is over.
+ * interrupt handler, where conn->lock cannot be taken: the watch does the rest.
+ * After an invalid request of the peer the driver may not have sent the error
+ * answer yet, and would not send it after the queue pair goes to the error
+ * state; but the answer tells the peer which op is guilty. The peer then
+ * disconnects, mostly long before the delay is over.
  */
 static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 {
@@ -140,9 +69,9 @@ static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 				 msecs_to_jiffies(ms));
 		break;
 	default:
-		/* That the peer's first message came before the connection
-		 * manager's is handled by xrds_ib_start(); see above for the
-		 * last work request.
+		/* The event that the peer's first message came before the
+		 * connection manager's is handled by xrds_ib_cm_start(); see
+		 * above for the last work request.
 		 */
 		break;
 	}
@@ -151,11 +80,11 @@ static void xrds_ib_ep_qp_event(struct ib_event *event, void *context)
 /* ---------------------------------------------------------------- setup */
 
 /**
- * xrds_ib_ep_alloc - make an endpoint
+ * xrds_ib_ep_alloc - allocate an endpoint
  * @conn: connection that dials or accepts
  *
  * Context: the connection's work.
- * Return: the endpoint, without anything yet, or NULL.
+ * Return: the endpoint, without device and queue pair, or NULL.
  */
 struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 {
@@ -167,32 +96,36 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 	xrds_conn_get(conn);
 	ep->conn = conn;
 	ep->xin = xrds_ib_net(conn->xn->net);
-	/* changes only when the connection's work stops an endpoint */
+	/* it changes only when the connection's work stops an endpoint */
 	ep->gen = READ_ONCE(conn->ep_gen);
-	INIT_LIST_HEAD(&ep->dev_node);
-	INIT_LIST_HEAD(&ep->rq_node);
+	INIT_LIST_HEAD(&ep->dev_entry);
+	INIT_LIST_HEAD(&ep->rq_entry);
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_CREATED);
 	return ep;
 }
 
-/* A queue of its own posts nothing but the buffer for the hello. */
+/* Until the peer's hello an own queue has only the buffer for it. */
 static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 {
-	/* a queue that is shared is shared by all namespaces */
+	/* all namespaces use the same shared queue */
 	const struct xrds_ib_net *first = xrds_ib_net(&init_net);
 	struct xrds_ib_dev *ibdev = ep->ibdev;
 	u32 window = ep->tx.window;
 	struct xrds_ib_rq *rq;
 	int ret;
 
-	rq = ibdev->shared ?
-	     xrds_ib_dev_rq(ibdev, READ_ONCE(first->max_recv_wr),
-			    READ_ONCE(first->recv_window)) :
-	     xrds_ib_rq_create(ibdev, false, window, window);
+	if (ibdev->shared)
+		rq = xrds_ib_rq_get_shared(ibdev, &xrds_ib_recv_ops,
+					   READ_ONCE(first->max_recv_wr),
+					   READ_ONCE(first->recv_window));
+	else
+		rq = xrds_ib_rq_create(ibdev, &xrds_ib_recv_ops, window);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ep->rq = rq;
-	/* not more than the whole queue, which may be older than the sysctl */
+	/* not more than the whole queue, which may be older than the sysctl's
+	 * value
+	 */
 	ep->tx.window = min(window, rq->max_bufs);
 	if (!rq->srq) {
 		ret = xrds_ib_recv_init(ep);
@@ -216,19 +149,19 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		.cap.max_send_wr  = tx->nr + XRDS_IB_EXTRA_SEND_WR,
 		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
 	};
-	u32 nr_recv = xrds_ib_classic_known(ep) ? xrds_ib_classic_recvs(ep) :
+	u32 nr_recv = xrds_ib_legacy_known(ep) ? xrds_ib_legacy_max_recvs(ep) :
 						  tx->window;
 	struct ib_cq *cq;
 	int ret;
 
 	if (!ep->rq->srq) {
-		/* the hello's, and the drain's marker */
+		/* the buffer for the hello, and the marker of the drain */
 		nr_recv += 2;
 		attr.cap.max_recv_wr = nr_recv;
 		attr.cap.max_recv_sge = 1;
 	}
 
-	/* all that can be posted, and granted, completes without overrun */
+	/* all posted and granted work requests can complete without overrun */
 	cq = ib_alloc_cq_any(dev, ep, attr.cap.max_send_wr + nr_recv + 1,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
@@ -259,7 +192,7 @@ int xrds_ib_ep_setup(struct xrds_ib_ep *ep)
 {
 	int ret;
 
-	ep->ibdev = xrds_ib_dev_get(ep->id->device);
+	ep->ibdev = xrds_ib_dev_find(ep->id->device);
 	if (!ep->ibdev)
 		return -ENODEV;
 	ret = xrds_ib_send_init(ep);
@@ -272,7 +205,7 @@ int xrds_ib_ep_setup(struct xrds_ib_ep *ep)
 	if (ret)
 		return ret;
 
-	/* these take effect when the peer's half is known */
+	/* these take effect when the queue pair is connected */
 	ret = rdma_set_ack_timeout(ep->id, READ_ONCE(ep->xin->ack_timeout));
 	if (!ret)
 		ret = rdma_set_min_rnr_timer(ep->id, IB_RNR_TIMER_000_64);
@@ -293,20 +226,22 @@ void xrds_ib_ep_publish(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_describe - what RDS_INFO_IB_CONNECTIONS says of an endpoint
+ * xrds_ib_ep_describe - an endpoint's row of RDS_INFO_IB_CONNECTIONS
  * @conn: connection that is up
  * @row: result
  *
  * Context: any, tx_lock held, which keeps the endpoint.
  */
-void xrds_ib_describe(const struct xrds_conn *conn,
-		      struct rds6_info_rdma_connection *row)
+void xrds_ib_ep_describe(const struct xrds_conn *conn,
+			 struct rds6_info_rdma_connection *row)
 {
 	const struct xrds_ib_ep *ep = conn->ep;
 	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
 	union ib_gid src, dst;
 
-	/* reads what is constant since the route was resolved, takes no lock */
+	/* it reads constant data after the route was resolved, and takes no
+	 * lock
+	 */
 	rdma_read_gids(ep->id, &src, &dst);
 	memcpy(row->src_gid, &src, sizeof(row->src_gid));
 	memcpy(row->dst_gid, &dst, sizeof(row->dst_gid));
@@ -320,13 +255,13 @@ void xrds_ib_describe(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_ib_detail - what the netlink family says of an endpoint
+ * xrds_ib_ep_detail - an endpoint's attributes for the netlink family
  * @conn: connection whose hello was sent
  * @d: result, zeroed
  *
  * Context: any, tx_lock held, which keeps the endpoint.
  */
-void xrds_ib_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d)
+void xrds_ib_ep_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d)
 {
 	const struct xrds_ib_ep *ep = conn->ep;
 	const struct sa_path_rec *path = ep->id->route.path_rec;
@@ -368,7 +303,8 @@ static void xrds_ib_ep_make_dead(struct xrds_ib_ep *ep)
 
 static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
 {
-	/* beside the softirq that polls it: completions of the dead may */
+	/* it runs beside the softirq poller: that is safe once ep->dead is set
+	 */
 	ib_process_cq_direct(ep->cq, ep->cq->cqe);
 }
 
@@ -376,46 +312,28 @@ static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	if (xrds_ib_id_up(ep->id))
+	if (xrds_ib_cm_id_up(ep->id))
 		rdma_disconnect(ep->id);
-	/* what that does first, and the drain again: no harm */
+	/* rdma_disconnect() does this first, and the drain again: no harm */
 	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
 	xrds_ib_ep_reap(ep);
 	ib_drain_sq(ep->qp);
 	if (!ep->rq->srq)
 		ib_drain_rq(ep->qp);
-	/* mlx4 and mlx5 drop what is on the completion queue with the queue
-	 * pair, and with it buffers of a shared receive queue
+	/* with the queue pair mlx4 and mlx5 drop its entries in the completion
+	 * queue, and with them buffers of a shared receive queue
 	 */
 	xrds_ib_ep_reap(ep);
 }
 
-/**
- * xrds_ib_cq_free - free a completion queue that is polled in softirq context
- * @cq: completion queue without queue pair
- *
- * ib_free_cq() waits until the poller says that it is done, but it says so
- * before it arms the queue for the last time. That is in softirq context, so a
- * grace period is behind it; nothing starts the poller again meanwhile.
- *
- * Context: process, may sleep.
- */
-void xrds_ib_cq_free(struct ib_cq *cq)
-{
-	irq_poll_disable(&cq->iop);
-	synchronize_rcu_expedited();
-	irq_poll_enable(&cq->iop);
-	ib_free_cq(cq);
-}
-
-/* The peer's device could send: from the reply on, of whoever it was. */
+/* Could the peer's device send? It can after the reply, of either side. */
 static bool xrds_ib_ep_reached(const struct xrds_ib_ep *ep)
 {
 	return ep->passive ? ep->step == XRDS_IB_STEP_CONNECT : ep->peer_qpn;
 }
 
-/* What the peer had begun to send may have taken a buffer with it, the very
- * first message too.
+/* A message that the peer had begun to send may have taken a buffer, the first
+ * message as well.
  */
 static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 {
@@ -423,7 +341,7 @@ static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_ep_destroy - end an endpoint, however far it has come
+ * xrds_ib_ep_destroy - end an endpoint, at any stage of its setup
  * @ep: endpoint
  *
  * Context: the connection's work.
@@ -442,11 +360,11 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	if (ep->cq) {
 		xrds_ib_ep_reap(ep);
-		xrds_ib_cq_free(ep->cq);
+		xrds_ib_quirks_free_cq(ep->cq);
 	}
 	/* no completion runs, and none will */
 	if (ep->ibdev) {
-		xrds_ib_slots_free(ep);
+		xrds_ib_sq_free(ep);
 		xrds_ib_recv_free(ep);
 	}
 	if (ep->rq) {
@@ -456,8 +374,8 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	}
 	/* no handler runs behind this, and none will */
 	if (ep->id)
-		xrds_ib_id_destroy(ep->id);
-	xrds_ib_ep_not_half_open(ep);
+		xrds_ib_cm_id_destroy(ep->id);
+	xrds_ib_event_not_half_open(ep);
 	if (ep->ibdev)
 		xrds_ib_dev_put(ep->ibdev);
 
@@ -467,12 +385,12 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_stop - end the endpoint of a connection, if it has one
+ * xrds_ib_ep_stop - end the endpoint of a connection, if it has one
  * @conn: connection
  *
  * Context: the connection's work.
  */
-void xrds_ib_stop(struct xrds_conn *conn)
+void xrds_ib_ep_stop(struct xrds_conn *conn)
 {
 	/* only the connection's work changes it */
 	if (conn->ep)

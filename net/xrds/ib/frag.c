@@ -1,131 +1,110 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A message in mid-way: its op first, then its fragments, each with a header of
- * its own, as slots and credits allow.
+ * A message that is posted in part: its op first, then its fragments, each with
+ * a header of its own, as send contexts and credits allow.
  *
- *   xrds_ib_part_begin -> xrds_ib_part_post -> ... -> xrds_ib_part_post -> sent
+ *   xrds_ib_frag_begin -> xrds_ib_frag_post -> ... -> xrds_ib_frag_post -> sent
  *
- * All that can go at a time goes to the device in one call. The rest waits in
- * tx->part until a completion brings slots or the peer brings credits; whoever
- * brings them posts what waits. So once it has begun a message will be sent as a
- * whole unless the endpoint ends.
+ * All work requests that can be posted at a time go to the device in one call.
+ * tx->cursor keeps the position until a completion frees send contexts or the
+ * peer grants credits; the code that handles these events posts the next part.
+ * So a message that was begun is sent as a whole unless the endpoint ends.
  *
- * There are two of them, one for each tag. Behind that with tag 0 everything else
- * waits: its message has a number already, and those of the others are above it.
- * That with tag 1 is a large message which small ones pass, see
- * xmit_bulk.c. A small one is not to wait for much that the device has been given
- * already, so only some fragments of the large one are under way: a few, if
- * small messages do go beside it, else as many as keep a short link busy. And
- * some credits are left alone; but behind a number of small ones it is the turn
- * of the large one, and it takes what there is.
+ * There is a cursor for each of the two tags. All other messages wait behind
+ * the one with tag 0: it has a sequence number already, and theirs are higher.
+ * The one with tag 1 is a large message, which small ones may pass, see
+ * conn/txq.c. A small message must not wait for much that the device was given
+ * before it, so the number of fragments of the large message in progress is
+ * limited: to a few if small messages do go beside it, else to as many as keep
+ * a short link busy. The large message also leaves some credits to the others;
+ * but after a number of small messages it has its turn, and may use any credit.
  *
- * An op can have more work requests than there are slots, and each takes as long
- * as the link needs for much memory. So it leaves a few slots to what is not to
- * wait for the end of it: the heartbeat, else the connection would be thought
- * dead, and credits, or the peer would be.
+ * An op can have more work requests than there are send contexts, and each
+ * takes as long as the link needs for much memory. So an op leaves a few send
+ * contexts for messages that must not wait until its end: the heartbeat,
+ * without which the peer would count the connection as dead, and credits.
  *
- * Everything is reserved before anything is posted: slot, credit, mapping.
- * What can fail after that is the call to the device. Then those work requests
- * that it took will complete when the queue pair is drained, the others are
- * undone, and the endpoint is of no further use; unless it has taken nothing of
- * an op, which then fails alone.
+ * Everything is reserved before anything is posted: send context, credit,
+ * mapping. After that only the call to the device can fail. Then the work
+ * requests that the device took will complete when the queue pair is drained,
+ * the others are undone, and the endpoint is of no further use; unless the
+ * device has taken nothing of an op, which then fails alone.
  *
- * A message that must wait for its op has a fence, or on devices that cannot be
- * trusted with it, see ib_dev.c, waits in tx->part until the op has completed.
+ * A message that must wait for its op has a fence. On a device without working
+ * fences, see quirks.c, it waits in tx->cursor until the op has completed.
  *
  * All of it runs under conn->tx_lock. It must never wait, and never allocate.
  */
 #include "ib/ib.h"
-#include "tracepoints.h"
 
 enum {
-	/* fragments of a large message under way */
+	/* fragments of a large message in progress */
 	XRDS_IB_BULK_FRAGS	= 8,
 	/* the same while small messages go beside it */
 	XRDS_IB_BULK_FRAGS_SHARED = 2,
-	/* how long they are thought to go on after the last one */
+	/* small messages count as present for so long after the last one */
 	XRDS_IB_SHARED_MS	= 100,
-	/* credits that it leaves to others: so many, but no larger part of what
-	 * the peer grants; it grants more when it sees half of that unused
+	/* credits that a large message leaves to others, but no larger share of
+	 * the credits that the peer has granted than that: the peer grants more
+	 * when half of them are used
 	 */
 	XRDS_IB_BULK_CREDITS	= 8,
 	XRDS_IB_BULK_CREDITS_PART = 4,
-	/* sends that pass it between two of its fragments, when all are short */
+	/* sends that pass a large message between two of its fragments, when
+	 * credits are short
+	 */
 	XRDS_IB_BULK_PASSED	= 4,
-	/* slots that an op leaves to heartbeats and credits */
+	/* send contexts that an op leaves to heartbeats and credits */
 	XRDS_IB_CTL_RESERVE	= 4,
 };
 
 /* Map the next piece of payload, as much as one fragment carries. */
-static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_part *part,
-			    struct xrds_ib_slot *slot)
+static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
+			    struct xrds_ib_sctx *sctx)
 {
-	u32 room = min(ep->tx.payload, part->left);
+	u32 avail = min(ep->tx.payload, cur->left);
 	struct ib_device *dev = ep->ibdev->dev;
 
-	while (room && slot->wr.num_sge < XRDS_IB_SGE) {
-		const struct bio_vec *bv = &part->msg->bv[part->bv];
-		u32 n = min(bv->bv_len - part->bv_off, room);
+	while (avail && sctx->wr.num_sge < XRDS_IB_SGE) {
+		const struct bio_vec *bv = &cur->msg->bv[cur->bv];
+		u32 n = min(bv->bv_len - cur->bv_off, avail);
 		struct ib_sge *sge;
 		u64 dma;
 
 		dma = ib_dma_map_page(dev, bv->bv_page,
-				      bv->bv_offset + part->bv_off, n,
+				      bv->bv_offset + cur->bv_off, n,
 				      DMA_TO_DEVICE);
 		if (ib_dma_mapping_error(dev, dma)) {
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
 			return -ENOMEM;
 		}
-		sge = &slot->sge[slot->wr.num_sge++];
+		sge = &sctx->sge[sctx->wr.num_sge++];
 		sge->addr = dma;
 		sge->length = n;
 
-		room -= n;
-		part->left -= n;
-		part->bv_off += n;
-		if (part->bv_off == bv->bv_len) {
-			part->bv++;
-			part->bv_off = 0;
+		avail -= n;
+		cur->left -= n;
+		cur->bv_off += n;
+		if (cur->bv_off == bv->bv_len) {
+			cur->bv++;
+			cur->bv_off = 0;
 		}
 	}
 	return 0;
 }
 
 /**
- * xrds_ib_spend - use one credit, return as many as one header can
+ * xrds_ib_frag_wire_msg - the header fields of a message
  * @ep: endpoint
- * @grant: what can be granted; less what is
- *
- * Context: any, conn->tx_lock held.
- * Return: what goes into the header.
- */
-u8 xrds_ib_spend(struct xrds_ib_ep *ep, u32 *grant)
-{
-	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
-
-	if (!xrds_ib_ep_xrds(ep))
-		return 0;
-	*grant -= n;
-	ep->tx.credits--;
-	WRITE_ONCE(ep->tx.granted, ep->tx.granted + n);
-	if (n)
-		trace_xrds_credit_grant(ep->conn, n, ep->tx.granted -
-					READ_ONCE(ep->rx.received));
-	return n;
-}
-
-/**
- * xrds_ib_msg_wire - what the header of a message says
- * @ep: endpoint
- * @msg: message; an op that was refused takes the payload with it
- * @wm: result, without what differs between SENDs
+ * @msg: message; without payload if its op was refused
+ * @wm: result, without the fields that differ between SENDs
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
-		      struct xrds_wire_msg *wm)
+void xrds_ib_frag_wire_msg(const struct xrds_ib_ep *ep,
+			   const struct xrds_msg *msg, struct xrds_wire_msg *wm)
 {
-	bool refused = xrds_ib_op_refused(msg);
+	bool refused = xrds_ib_rdma_op_refused(msg);
 
 	*wm = (struct xrds_wire_msg){
 		.seq		= msg->seq,
@@ -145,57 +124,59 @@ void xrds_ib_msg_wire(const struct xrds_ib_ep *ep, const struct xrds_msg *msg,
 	if (refused || (msg->rop && msg->rop->silent))
 		wm->has |= XRDS_HAS_SILENT;
 	if (!xrds_ib_ep_xrds(ep)) {
-		xrds_ib_classic_hdr(wm);
+		xrds_ib_legacy_hdr(wm);
 	} else if (!wm->sport && !wm->dport) {
-		/* was for a classic peer, in whose place an XRDS node is now */
+		/* it was made for a legacy peer, which an XRDS node has
+		 * replaced
+		 */
 		wm->sport = XRDS_IB_NO_PORT;
 		wm->dport = XRDS_IB_NO_PORT;
 	}
 }
 
-/* What the fragments of a message begin with */
-static void xrds_ib_part_rewind(struct xrds_ib_ep *ep, u8 tag)
+/* Go to the first fragment of a message. */
+static void xrds_ib_frag_rewind(struct xrds_ib_ep *ep, u8 tag)
 {
-	struct xrds_ib_part *part = &ep->tx.part[tag];
-	const struct xrds_msg *msg = part->msg;
+	struct xrds_ib_cursor *cur = &ep->tx.cursor[tag];
+	const struct xrds_msg *msg = cur->msg;
 	struct xrds_wire_msg wm;
 
-	xrds_ib_msg_wire(ep, msg, &wm);
+	xrds_ib_frag_wire_msg(ep, msg, &wm);
 	wm.tag = tag;
-	xrds_wire_hdr_encode(&part->hdr, &wm);
-	part->left = wm.len;
-	part->bv = 0;
-	part->bv_off = 0;
-	part->frag = 0;
-	part->fence = xrds_ib_op_fenced(msg);
+	xrds_wire_hdr_encode(&cur->hdr, &wm);
+	cur->left = wm.len;
+	cur->bv = 0;
+	cur->bv_off = 0;
+	cur->frag = 0;
+	cur->fence = xrds_ib_rdma_op_fenced(msg);
 }
 
 /**
- * xrds_ib_part_begin - a message is to be sent; nothing is posted yet
+ * xrds_ib_frag_begin - set the cursor to a message; nothing is posted yet
  * @ep: endpoint
- * @tag: 1 if the others may pass it, else 0; nothing is in mid-way with it
+ * @tag: 1 if the others may pass it, else 0; its cursor is free
  * @msg: message; a reference is taken
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_part_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg)
+void xrds_ib_frag_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg)
 {
 	xrds_msg_get(msg);
-	ep->tx.part[tag].msg = msg;
-	ep->tx.part[tag].op_end = ep->tx.retired;
+	ep->tx.cursor[tag].msg = msg;
+	ep->tx.cursor[tag].op_end = ep->tx.retired;
 	if (tag)
 		ep->tx.passed = 0;
-	xrds_ib_part_rewind(ep, tag);
+	xrds_ib_frag_rewind(ep, tag);
 }
 
 /**
- * xrds_ib_bulk_shares - do small messages go beside the large ones?
+ * xrds_ib_frag_bulk_shares - do small messages go beside the large ones?
  * @tx: sending side of an endpoint
  *
  * Context: any, conn->tx_lock held.
- * Return: whether one has lately.
+ * Return: true if one was sent lately.
  */
-bool xrds_ib_bulk_shares(const struct xrds_ib_tx *tx)
+bool xrds_ib_frag_bulk_shares(const struct xrds_ib_tx *tx)
 {
 	return tx->shared_at &&
 	       time_before(jiffies, tx->shared_at +
@@ -203,183 +184,185 @@ bool xrds_ib_bulk_shares(const struct xrds_ib_tx *tx)
 }
 
 /**
- * xrds_ib_bulk_turn - is it the turn of a large message?
+ * xrds_ib_frag_bulk_turn - has a large message its turn?
  * @tx: sending side of an endpoint
  *
  * Context: any, conn->tx_lock held.
- * Return: whether enough others have passed it.
+ * Return: true if enough other messages have passed it.
  */
-bool xrds_ib_bulk_turn(const struct xrds_ib_tx *tx)
+bool xrds_ib_frag_bulk_turn(const struct xrds_ib_tx *tx)
 {
 	return tx->passed >= XRDS_IB_BULK_PASSED;
 }
 
-/* How many fragments of a large message may be under way */
-static u32 xrds_ib_bulk_most(const struct xrds_ib_tx *tx)
+/* The limit for fragments of a large message in progress */
+static u32 xrds_ib_frag_bulk_max(const struct xrds_ib_tx *tx)
 {
-	return xrds_ib_bulk_shares(tx) ? XRDS_IB_BULK_FRAGS_SHARED :
+	return xrds_ib_frag_bulk_shares(tx) ? XRDS_IB_BULK_FRAGS_SHARED :
 					 XRDS_IB_BULK_FRAGS;
 }
 
-/* May another one be? */
-static bool xrds_ib_bulk_ready(const struct xrds_ib_tx *tx)
+/* May another fragment of a large message be posted? */
+static bool xrds_ib_frag_bulk_ready(const struct xrds_ib_tx *tx)
 {
-	u32 part = tx->most_credits / XRDS_IB_BULK_CREDITS_PART;
+	u32 share = tx->most_credits / XRDS_IB_BULK_CREDITS_PART;
 
-	if (xrds_ib_bulk_turn(tx))
+	if (xrds_ib_frag_bulk_turn(tx))
 		return tx->nr_bulk < XRDS_IB_BULK_FRAGS;
-	return tx->nr_bulk < xrds_ib_bulk_most(tx) &&
-	       tx->credits > min_t(u32, part, XRDS_IB_BULK_CREDITS);
+	return tx->nr_bulk < xrds_ib_frag_bulk_max(tx) &&
+	       tx->credits > min_t(u32, share, XRDS_IB_BULK_CREDITS);
 }
 
-/* One more fragment of a large message is under way. Half of them are to be
- * back before the other half is.
+/* Count one more fragment of a large message. The first half of them is
+ * signalled, so that it completes before the second half does.
  */
-static void xrds_ib_bulk_count(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+static void xrds_ib_frag_bulk_count(struct xrds_ib_ep *ep,
+				    struct xrds_ib_sctx *sctx)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	slot->bulk = true;
+	sctx->bulk = true;
 	tx->nr_bulk++;
 	tx->passed = 0;
-	if (++tx->bulk_run < xrds_ib_bulk_most(tx) / 2)
+	if (++tx->bulk_run < xrds_ib_frag_bulk_max(tx) / 2)
 		return;
 	tx->bulk_run = 0;
-	xrds_ib_slot_signal(ep, slot);
+	xrds_ib_sq_signal(ep, sctx);
 }
 
-/* Fill one slot with the next fragment. */
-static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_part *part,
-			     struct xrds_ib_slot *slot, u32 *grant)
+/* Fill a send context with the next fragment. */
+static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
+			     struct xrds_ib_sctx *sctx, u32 *grant)
 {
 	struct xrds_hdr *hdr;
 	u32 offset;
 	int ret;
 
-	ret = xrds_ib_frag_map(ep, part, slot);
+	ret = xrds_ib_frag_map(ep, cur, sctx);
 	if (ret)
 		return ret;
-	if (!part->left && part->msg->bulk) {
-		xrds_txq_bulk_number(ep->conn, part->msg);
-		part->hdr.seq = cpu_to_be64(part->msg->seq);
+	if (!cur->left && cur->msg->bulk) {
+		xrds_txq_bulk_number(ep->conn, cur->msg);
+		cur->hdr.seq = cpu_to_be64(cur->msg->seq);
 	}
 
-	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
-	*hdr = part->hdr;
+	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
+	*hdr = cur->hdr;
 	xrds_wire_hdr_update(hdr, xrds_tx_ack_value(ep->conn),
-			     xrds_ib_spend(ep, grant), 0,
-			     xrds_ib_ep_xrds(ep) ? part->frag++ : 0);
-	xrds_ib_slot_sync(ep, slot, offset, sizeof(*hdr));
+			     xrds_ib_sq_spend(ep, grant), 0,
+			     xrds_ib_ep_xrds(ep) ? cur->frag++ : 0);
+	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
 
-	if (part->fence && ep->ibdev->fences)
-		slot->wr.send_flags |= IB_SEND_FENCE;
-	part->fence = false;
-	if (!part->left) {
-		slot->msg = part->msg;
-		part->msg = NULL;
-		slot->wr.send_flags |= IB_SEND_SOLICITED;
+	if (cur->fence && !ep->ibdev->quirks.no_fences)
+		sctx->wr.send_flags |= IB_SEND_FENCE;
+	cur->fence = false;
+	if (!cur->left) {
+		sctx->msg = cur->msg;
+		cur->msg = NULL;
+		sctx->wr.send_flags |= IB_SEND_SOLICITED;
 	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);
 	return 0;
 }
 
-/* Is there what the next work request of the message in mid-way needs? */
-static bool xrds_ib_part_ready(struct xrds_ib_ep *ep, u8 tag, u32 grant)
+/* Are there a send context and a credit for the next work request of a message?
+ */
+static bool xrds_ib_frag_may_post(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	const struct xrds_ib_part *part = &tx->part[tag];
+	const struct xrds_ib_cursor *cur = &tx->cursor[tag];
 
-	if (xrds_ib_op_left(part->msg)) {
+	if (xrds_ib_rdma_op_remaining(cur->msg)) {
 		if (tx->used + XRDS_IB_CTL_RESERVE < tx->nr)
 			return true;
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
 		return false;
 	}
-	/* the last of the op is signalled, as nothing followed it */
-	if (part->fence && !ep->ibdev->fences &&
-	    (s32)(tx->retired - part->op_end) < 0)
+	/* the last work request of the op is signalled, as none followed it */
+	if (cur->fence && ep->ibdev->quirks.no_fences &&
+	    (s32)(tx->retired - cur->op_end) < 0)
 		return false;
-	/* what has its number must not wait any more */
-	if (part->msg->bulk && !xrds_ib_bulk_ready(tx))
+	/* a message with a sequence number must not wait any more */
+	if (cur->msg->bulk && !xrds_ib_frag_bulk_ready(tx))
 		return false;
-	return xrds_ib_can_send(ep, grant);
+	return xrds_ib_sq_can_send(ep, grant);
 }
 
-/* Fill a slot with the next work request of the message in mid-way. */
-static int xrds_ib_part_fill(struct xrds_ib_ep *ep, u8 tag,
-			     struct xrds_ib_slot *slot, u32 *grant)
+/* Fill a send context with the next work request of a message. */
+static int xrds_ib_frag_next(struct xrds_ib_ep *ep, u8 tag,
+			     struct xrds_ib_sctx *sctx, u32 *grant)
 {
-	struct xrds_ib_part *part = &ep->tx.part[tag];
+	struct xrds_ib_cursor *cur = &ep->tx.cursor[tag];
 	int ret;
 
-	slot->tag = tag;
-	if (!xrds_ib_op_left(part->msg)) {
-		ret = xrds_ib_frag_fill(ep, part, slot, grant);
+	sctx->tag = tag;
+	if (!xrds_ib_rdma_op_remaining(cur->msg)) {
+		ret = xrds_ib_frag_fill(ep, cur, sctx, grant);
 		if (!ret && tag)
-			xrds_ib_bulk_count(ep, slot);
+			xrds_ib_frag_bulk_count(ep, sctx);
 		return ret;
 	}
-	ret = xrds_ib_op_fill(ep, slot, part->msg);
-	part->op_end = ep->tx.retired + ep->tx.used;
+	ret = xrds_ib_rdma_op_fill(ep, sctx, cur->msg);
+	cur->op_end = ep->tx.retired + ep->tx.used;
 	return ret;
 }
 
-/* Fill slots with what can be posted now, chained from @first on; NULL if
- * nothing can.
+/* Fill all send contexts that can be posted now, in a chain that begins with
+ * @first; NULL if there is none.
  */
-static int xrds_ib_part_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
-			      struct xrds_ib_slot **first)
+static int xrds_ib_frag_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
+			      struct xrds_ib_sctx **first)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_slot *last = NULL, *slot;
+	struct xrds_ib_sctx *last = NULL, *sctx;
 	int ret;
 
 	*first = NULL;
-	while (tx->part[tag].msg && xrds_ib_part_ready(ep, tag, grant)) {
-		slot = xrds_ib_slot_take(tx);
+	while (tx->cursor[tag].msg && xrds_ib_frag_may_post(ep, tag, grant)) {
+		sctx = xrds_ib_sq_take(tx);
 		if (last)
-			last->wr.next = &slot->wr;
+			last->wr.next = &sctx->wr;
 		else
-			*first = slot;
-		last = slot;
-		ret = xrds_ib_part_fill(ep, tag, slot, &grant);
+			*first = sctx;
+		last = sctx;
+		ret = xrds_ib_frag_next(ep, tag, sctx, &grant);
 		if (ret) {
-			xrds_ib_slot_untake(ep, *first);
+			xrds_ib_sq_untake(ep, *first);
 			tx->broken = true;
 			return ret;
 		}
 		tx->run++;
-		if (xrds_ib_slot_awaited(ep, slot))
-			xrds_ib_slot_signal(ep, slot);
+		if (xrds_ib_sq_wants_signal(ep, sctx))
+			xrds_ib_sq_signal(ep, sctx);
 	}
-	/* one whose message goes on later */
-	if (last && tx->part[tag].msg)
-		xrds_ib_slot_signal(ep, last);
+	/* its completion lets the message go on */
+	if (last && tx->cursor[tag].msg)
+		xrds_ib_sq_signal(ep, last);
 	return 0;
 }
 
 /**
- * xrds_ib_part_post - post what slots and credits allow of a message in mid-way
+ * xrds_ib_frag_post - post as much of a message as can be posted now
  * @ep: endpoint
- * @tag: which one
+ * @tag: index of its cursor
  *
  * Context: any, conn->tx_lock held.
  * Return: 0, or a negative errno: the endpoint is broken.
  */
-int xrds_ib_part_post(struct xrds_ib_ep *ep, u8 tag)
+int xrds_ib_frag_post(struct xrds_ib_ep *ep, u8 tag)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	bool fresh = xrds_ib_op_fresh(tx->part[tag].msg);
+	bool fresh = xrds_ib_rdma_op_fresh(tx->cursor[tag].msg);
 	u32 credits = tx->credits, granted = tx->granted;
 	u16 head = tx->head;
-	struct xrds_ib_slot *first;
+	struct xrds_ib_sctx *first;
 	int ret;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	ret = xrds_ib_part_chain(ep, tag, xrds_ib_grantable(ep), &first);
+	ret = xrds_ib_frag_chain(ep, tag, xrds_ib_sq_grantable(ep), &first);
 	if (!ret && first)
-		ret = xrds_ib_slot_post(ep, first);
+		ret = xrds_ib_sq_post(ep, first);
 	if (!ret || !fresh || tx->head != head)
 		return ret;
 
@@ -387,7 +370,7 @@ int xrds_ib_part_post(struct xrds_ib_ep *ep, u8 tag)
 	tx->broken = false;
 	tx->credits = credits;
 	WRITE_ONCE(tx->granted, granted);
-	xrds_ib_op_refuse(ep, tx->part[tag].msg);
-	xrds_ib_part_rewind(ep, tag);
-	return xrds_ib_part_post(ep, tag);
+	xrds_ib_rdma_op_refuse(ep, tx->cursor[tag].msg);
+	xrds_ib_frag_rewind(ep, tag);
+	return xrds_ib_frag_post(ep, tag);
 }

@@ -1,59 +1,59 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Classic peers, the transport's share; classic.c has the core's.
+ * Legacy peers, the transport's part; conn/legacy.c has the core's part.
  *
- * Who answers a request knows from it which version the endpoint speaks. Who
- * dials learns it from the reply; but the peer's first message may overtake
- * the connection manager's word of that. Then the message itself says it: in
- * XRDS mode it is a control message, and only there. The three classic versions
- * look the same.
+ * The side that answers a request knows from it which version the endpoint has.
+ * The side that dials learns the version from the reply; but the peer's first
+ * message may come before the connection manager reports the reply. Then the
+ * version is guessed from the message: in XRDS mode it is a control message, in
+ * a legacy version it is not. The three legacy versions look the same.
  *
- *   dial: version 0 -> guessed from the first message, or settled by the reply
- *   accept: settled by the request
+ *   dial: version 0 -> guessed from the first message, or set by the reply
+ *   accept: set by the request
  *
- * A classic peer has no credits. It sends as much as its own queue holds, and
- * what finds no receive buffer is tried again (RNR). So the completion queue
- * must have room for all buffers of the shared receive queue, not only for a
- * window. That is much, so who dials and does not know the peer begins with
- * the small one and has it enlarged here.
+ * A legacy peer has no credits. It sends as much as its own queue holds, and a
+ * SEND that finds no receive buffer is repeated (RNR). So the completion queue
+ * needs space for all buffers of the shared receive queue, not only for one
+ * window. That is much, so the side that dials an unknown peer begins with a
+ * small queue, which is enlarged here.
  *
- * Fragments carry 4096 bytes each, all of them the same header. What only XRDS
- * mode has is left out of it: xrds_ib_classic_hdr().
+ * Each fragment carries 4096 bytes, and all have the same header.
+ * xrds_ib_legacy_hdr() removes the fields that only XRDS mode has.
  */
 #include <linux/moduleparam.h>
 
 #include "ib/ib.h"
 
-static bool xrds_ib_classic_only;
-module_param_named(classic, xrds_ib_classic_only, bool, 0444);
+static bool xrds_ib_legacy_only;
+module_param_named(classic, xrds_ib_legacy_only, bool, 0444);
 MODULE_PARM_DESC(classic, "Speak the versions of mainline RDS only, for tests (default N)");
 
 /**
- * xrds_ib_classic_mask - the minor versions of major 4 that this node speaks
+ * xrds_ib_legacy_mask - the minor versions of major 4 that this node supports
  *
  * Context: any.
  * Return: XRDS_WIRE_MASK_*.
  */
-u16 xrds_ib_classic_mask(void)
+u16 xrds_ib_legacy_mask(void)
 {
-	return xrds_ib_classic_only ? XRDS_WIRE_MASK & ~XRDS_WIRE_MASK_XRDS :
+	return xrds_ib_legacy_only ? XRDS_WIRE_MASK & ~XRDS_WIRE_MASK_XRDS :
 				      XRDS_WIRE_MASK;
 }
 
 /**
- * xrds_ib_classic_known - is the peer known to be a classic one?
+ * xrds_ib_legacy_known - is the peer known to be a legacy one?
  * @ep: endpoint that is being set up
  *
  * Context: the connection's work.
  * Return: whether it is, by its request or by the last connection.
  */
-bool xrds_ib_classic_known(const struct xrds_ib_ep *ep)
+bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep)
 {
 	return ep->passive ? !xrds_ib_ep_xrds(ep) : ep->conn->legacy.on;
 }
 
 /**
- * xrds_ib_classic_settle - the connection manager has told the version
+ * xrds_ib_legacy_set_version - set the version told by the connection manager
  * @ep: endpoint
  * @version: XRDS_VER_*
  *
@@ -61,13 +61,13 @@ bool xrds_ib_classic_known(const struct xrds_ib_ep *ep)
  * the peer knows the queue pair.
  * Return: false when the peer's first message was of another kind.
  */
-bool xrds_ib_classic_settle(struct xrds_ib_ep *ep, int version)
+bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version)
 {
 	int guess = cmpxchg(&ep->version, 0, version);
 
 	if (!guess)
 		return true;
-	/* one of them only */
+	/* only one of the two is XRDS mode */
 	if (guess != version &&
 	    (guess == XRDS_VER_XRDS || version == XRDS_VER_XRDS))
 		return false;
@@ -76,7 +76,7 @@ bool xrds_ib_classic_settle(struct xrds_ib_ep *ep, int version)
 }
 
 /**
- * xrds_ib_classic_guess - find out the version from the first message
+ * xrds_ib_legacy_guess_version - tell the version from the first message
  * @ep: endpoint without version
  * @data: the message
  * @bytes: its length
@@ -84,60 +84,61 @@ bool xrds_ib_classic_settle(struct xrds_ib_ep *ep, int version)
  * Context: completions.
  * Return: XRDS_VER_*.
  */
-int xrds_ib_classic_guess(struct xrds_ib_ep *ep, const void *data, u32 bytes)
+int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
+				 u32 bytes)
 {
 	const struct xrds_hdr *hdr = data;
 	int guess = XRDS_VER_3_1;
 
-	/* one that is too short is refused in either */
+	/* a message that is too short is refused in either */
 	if (bytes >= sizeof(*hdr) && hdr->flags & XRDS_F_CONTROL)
 		guess = XRDS_VER_XRDS;
 	return cmpxchg(&ep->version, 0, guess) ?: guess;
 }
 
 /**
- * xrds_ib_classic_recvs - how many receives of a classic peer may complete
+ * xrds_ib_legacy_max_recvs - receives that may complete at once
  * @ep: endpoint with a receive queue
  *
  * Context: the connection's work.
- * Return: as many as the device was asked to have room for.
+ * Return: as many as the device's queue was made for.
  */
-u32 xrds_ib_classic_recvs(const struct xrds_ib_ep *ep)
+u32 xrds_ib_legacy_max_recvs(const struct xrds_ib_ep *ep)
 {
 	return ep->rq->srq ? ep->rq->max_bufs + XRDS_IB_MAX_LOST :
 			     ep->tx.window;
 }
 
-static int xrds_ib_classic_enlarge(struct xrds_ib_ep *ep)
+static int xrds_ib_legacy_enlarge_cq(struct xrds_ib_ep *ep)
 {
 	int cqe = ep->tx.nr + XRDS_IB_EXTRA_SEND_WR +
-		  xrds_ib_classic_recvs(ep) + 1;
+		  xrds_ib_legacy_max_recvs(ep) + 1;
 
 	return ep->cq->cqe < cqe ? ib_resize_cq(ep->cq, cqe) : 0;
 }
 
 /**
- * xrds_ib_classic_start - the connection to a classic peer is established
+ * xrds_ib_legacy_start - the connection to a legacy peer is established
  * @ep: endpoint
  *
  * Context: the connection's work.
  * Return: 0; a negative errno when the device cannot enlarge a completion
  * queue: then the next attempt makes a large one.
  */
-int xrds_ib_classic_start(struct xrds_ib_ep *ep)
+int xrds_ib_legacy_start(struct xrds_ib_ep *ep)
 {
-	xrds_ib_ep_not_half_open(ep);
+	xrds_ib_event_not_half_open(ep);
 	xrds_legacy_start(ep->conn, ep->gen, ep->ack);
-	return xrds_ib_classic_enlarge(ep);
+	return xrds_ib_legacy_enlarge_cq(ep);
 }
 
 /**
- * xrds_ib_classic_heard - a message of a classic peer has come
+ * xrds_ib_legacy_received - a message of a legacy peer has come
  * @ep: endpoint
  *
  * Context: completions.
  */
-void xrds_ib_classic_heard(struct xrds_ib_ep *ep)
+void xrds_ib_legacy_received(struct xrds_ib_ep *ep)
 {
 	if (ep->rx.hello)
 		return;
@@ -149,16 +150,16 @@ void xrds_ib_classic_heard(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_classic_hdr - what a header says to a classic peer
- * @wm: header as it would be in XRDS mode
+ * xrds_ib_legacy_hdr - change a header for a legacy peer
+ * @wm: header for XRDS mode
  *
  * A message that only follows an op, and is not to be delivered, goes to a port
- * that nobody can have: there it is acknowledged and dropped, and the key of
- * the op is not given up, as if no message had been sent.
+ * that no socket can have: there it is acknowledged and dropped, and the key of
+ * the op stays valid, as if no message had been sent.
  *
  * Context: any.
  */
-void xrds_ib_classic_hdr(struct xrds_wire_msg *wm)
+void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm)
 {
 	wm->flags &= XRDS_F_CONG_BITMAP | XRDS_F_ACK_REQUIRED |
 		     XRDS_F_RETRANSMITTED;
@@ -172,21 +173,21 @@ void xrds_ib_classic_hdr(struct xrds_wire_msg *wm)
 }
 
 /**
- * xrds_ib_classic_sent - the device of a classic peer has taken a SEND
+ * xrds_ib_legacy_sent - the device of a legacy peer has taken a SEND
  * @ep: endpoint
- * @slot: that has completed; its header is still there
+ * @sctx: send context that has completed; its header is still there
  *
  * Context: completions, conn->tx_lock held.
  */
-void xrds_ib_classic_sent(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 {
 	const struct xrds_hdr *hdr;
 	u32 offset;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	if (slot->rop)
+	if (sctx->rop)
 		return;
-	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_legacy_confirm(ep->conn, be64_to_cpu(hdr->ack));
 }

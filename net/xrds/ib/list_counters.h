@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counters of the RDMA transport: X(symbol, name, what is counted). Each
- * refusal, failure and drop has one of its own; names that mainline RDS has
- * mean the same here. Whoever includes the list defines X().
+ * Counters of the RDMA transport: X(symbol, name, description). Each refusal,
+ * failure and drop has one of its own; names that mainline RDS has mean the
+ * same here. A file that includes the list defines X() first.
  */
 X(CONNECT_REQUESTS, ib_connect_requests, "requests of peers"),
 X(CONNECT_BAD_PRIV, ib_connect_bad_priv, "requests with malformed private data"),

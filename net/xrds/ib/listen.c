@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Listeners of the connection manager, and which device has an address.
+ * Listeners of the connection manager.
  *
  * Two identifiers listen in a namespace, one for each address family. Requests
- * that come go to ib_cm.c.
+ * that come go to cm_req.c.
  *
- * Identifiers hold a reference on their namespace, so a listener would keep a
- * namespace from ever ending. The first one, which stays, always has listeners;
- * others have them for as long as a socket is bound there.
- *
- * Which device has an address is for the connection manager to say as well: an
- * identifier that is bound to the address knows.
+ * An identifier holds a reference on its namespace, so a listener would keep a
+ * namespace from ever ending. The first namespace, which stays, always has
+ * listeners; another one has them for as long as a socket is bound there, which
+ * holds a reference anyway. xin->listen_lock guards both identifiers and the
+ * count of their users.
  */
 #include <net/addrconf.h>
 
@@ -19,8 +18,6 @@
 enum {
 	XRDS_IB_BACKLOG		= 128,
 };
-
-/* ------------------------------------------------------------- listeners */
 
 static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 {
@@ -38,7 +35,7 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 		sin->sin_port = htons(xrds_ib_port(v6));
 	}
 
-	id = rdma_create_id(xin->net, xrds_ib_listen_event, xin, RDMA_PS_TCP,
+	id = rdma_create_id(xin->net, xrds_ib_cm_req_listen, xin, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))
 		return id;
@@ -54,10 +51,10 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
 	return ERR_PTR(ret);
 }
 
-/* That there is no IPv6 is no error. Where it is disabled nobody listens: to
- * judge a request, rdma_cm would look for a route in tables that there are not.
+/* A node without IPv6 is no error. With IPv6 disabled there is no listener for
+ * it: rdma_cm would look up the route of a request in tables that do not exist.
  */
-static int xrds_ib_listen(struct xrds_ib_net *xin)
+static int xrds_ib_listen_start(struct xrds_ib_net *xin)
 {
 	struct rdma_cm_id *id;
 
@@ -76,8 +73,8 @@ static int xrds_ib_listen(struct xrds_ib_net *xin)
 	return 0;
 }
 
-/* When it returns no request is being looked at. */
-static void xrds_ib_unlisten(struct xrds_ib_net *xin)
+/* When it returns no request is being checked. */
+static void xrds_ib_listen_stop(struct xrds_ib_net *xin)
 {
 	int i;
 
@@ -89,24 +86,20 @@ static void xrds_ib_unlisten(struct xrds_ib_net *xin)
 }
 
 /**
- * xrds_ib_enter - listen for requests, if nobody has us do so yet
+ * xrds_ib_listen_get - listen for requests; the first call makes the listeners
  * @net: namespace
- *
- * An identifier that listens holds a reference on its namespace. So one is
- * there for as long as a socket is bound to an address of ours, which has a
- * reference anyway, and in the first namespace, which stays, always.
  *
  * Context: process, may sleep.
  * Return: 0 or a negative errno.
  */
-int xrds_ib_enter(struct net *net)
+int xrds_ib_listen_get(struct net *net)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 	int ret = 0;
 
 	mutex_lock(&xin->listen_lock);
 	if (!xin->listen_users)
-		ret = xrds_ib_listen(xin);
+		ret = xrds_ib_listen_start(xin);
 	if (!ret)
 		xin->listen_users++;
 	mutex_unlock(&xin->listen_lock);
@@ -114,109 +107,17 @@ int xrds_ib_enter(struct net *net)
 }
 
 /**
- * xrds_ib_leave - undo xrds_ib_enter()
+ * xrds_ib_listen_put - undo xrds_ib_listen_get()
  * @net: namespace
  *
  * Context: process, may sleep.
  */
-void xrds_ib_leave(struct net *net)
+void xrds_ib_listen_put(struct net *net)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 
 	mutex_lock(&xin->listen_lock);
 	if (!--xin->listen_users)
-		xrds_ib_unlisten(xin);
+		xrds_ib_listen_stop(xin);
 	mutex_unlock(&xin->listen_lock);
-}
-
-/* ------------------------------------------------------ local addresses */
-
-static int xrds_ib_local_event(struct rdma_cm_id *id,
-			       struct rdma_cm_event *event)
-{
-	return 0;
-}
-
-/* rdma_cm believes the scope of a link-local address, and a device of RoCE has
- * that address in its table even while IPv6 is switched off on the interface.
- */
-static bool xrds_ib_local_there(struct net *net, const struct in6_addr *addr,
-				u32 scope)
-{
-	const struct net_device *ndev;
-	bool there;
-
-	if (!scope)
-		return true;
-	if (!ipv6_mod_enabled())
-		return false;
-	rcu_read_lock();
-	ndev = dev_get_by_index_rcu(net, scope);
-	there = ndev && ipv6_chk_addr(net, addr, ndev, 0);
-	rcu_read_unlock();
-	return there;
-}
-
-/* Is the interface that the device found the address on in the namespace? All
- * namespaces share the device itself, if the administrator has not said otherwise,
- * and on Linux 7.2 one with the same address on its loopback interface is given
- * that of the first one.
- */
-static bool xrds_ib_local_here(const struct rdma_cm_id *id,
-			       const struct net *net)
-{
-	const struct ib_gid_attr *gid = id->route.addr.dev_addr.sgid_attr;
-
-	return !gid || !rdma_protocol_roce(id->device, id->port_num) ||
-	       xrds_ib_dev_gid_in(net, gid);
-}
-
-/**
- * xrds_ib_bound_dev - the device that an address is bound to
- * @net: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface index of a link-local address, else 0
- *
- * Context: process, may sleep.
- * Return: the device with a reference, or NULL.
- */
-struct xrds_ib_dev *xrds_ib_bound_dev(struct net *net,
-				      const struct in6_addr *addr, u32 scope)
-{
-	struct xrds_addr local = { .addr = *addr, .scope = scope };
-	struct xrds_ib_dev *ibdev = NULL;
-	struct sockaddr_storage ss;
-	struct rdma_cm_id *id;
-
-	if (!xrds_ib_local_there(net, addr, scope))
-		return NULL;
-	id = rdma_create_id(net, xrds_ib_local_event, NULL, RDMA_PS_TCP,
-			    IB_QPT_RC);
-	if (IS_ERR(id))
-		return NULL;
-	xrds_addr_build(&local, &ss);
-	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
-	    xrds_ib_local_here(id, net))
-		ibdev = xrds_ib_dev_get(id->device);
-	rdma_destroy_id(id);
-	return ibdev;
-}
-
-/**
- * xrds_ib_local - does an RDMA device own an address?
- * @net: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface index of a link-local address, else 0
- *
- * Context: process.
- * Return: 0 or -EADDRNOTAVAIL.
- */
-int xrds_ib_local(struct net *net, const struct in6_addr *addr, u32 scope)
-{
-	struct xrds_ib_dev *ibdev = xrds_ib_bound_dev(net, addr, scope);
-
-	if (!ibdev)
-		return -EADDRNOTAVAIL;
-	xrds_ib_dev_put(ibdev);
-	return 0;
 }

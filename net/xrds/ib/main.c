@@ -2,36 +2,39 @@
 /*
  * XRDS over RDMA: the module.
  *
- * What it registers, in this order: the devices (ib_dev.c), per namespace its
- * counters and sysctls, the listeners of the first one (ib_listen.c), and at last
- * the transport, by which the core starts to use it. Unloading goes the other
- * way round. The core holds a
- * reference on the module for every bound socket that uses the transport, so
- * what is there to end by then are connections without sockets: each
- * namespace lets go of its listeners, so that nothing new comes, and has its
+ * It registers, in this order: the devices, each namespace with its counters
+ * and sysctls, the listeners of the first namespace, and last the transport,
+ * which the core then starts to use. Unloading goes the other way round. The
+ * core holds a reference on the module for each bound socket that uses the
+ * transport, so only connections without sockets are left by then. Each
+ * namespace gives up its listeners, so that no new request comes, and has its
  * connections destroyed, which waits for them. After that no endpoint exists
- * and the devices can be forgotten.
+ * and the devices can go.
+ *
+ * A device has the objects that its endpoints share (struct xrds_ib_dev), from
+ * the moment its driver registers it until the driver removes it. Removal takes
+ * three steps. make_dead: no endpoint finds the device any more, and those that
+ * use it get XRDS_EV_REMOVED. Drain: the work items of their connections
+ * destroy the endpoints, each of which drops a reference; a receive queue drops
+ * its own with its last endpoint; memory regions are ended here, and their
+ * owners find nothing left to end. The driver's thread waits for all of these.
+ * The wait is bounded, by the slowest drain of a queue pair and the last answer
+ * of the registration queue. Destroy: nothing refers to the device.
+ *
+ * rdma_cm waits in the same way for identifiers that are bound to the device.
+ * It registered before this module, so its turn comes after ours, when the
+ * endpoints have destroyed their identifiers. An identifier that is bound to
+ * the device in between gets RDMA_CM_EVENT_DEVICE_REMOVAL and does not find the
+ * device here; its connection fails and destroys it.
  */
 #include <linux/module.h>
-#include <linux/sysctl.h>
 
 #include "ib/ib.h"
 
-static unsigned int xrds_ib_net_id;
+unsigned int xrds_ib_net_id;
 struct workqueue_struct *xrds_ib_wq;
+static struct xrds_transport xrds_ib_transport;
 DEFINE_PER_CPU(struct xrds_ib_counters, xrds_ib_dev_counters);
-
-/**
- * xrds_ib_net - the transport's state of a namespace
- * @net: namespace
- *
- * Context: any.
- * Return: the state; it lives as long as the namespace and the module.
- */
-struct xrds_ib_net *xrds_ib_net(const struct net *net)
-{
-	return net_generic(net, xrds_ib_net_id);
-}
 
 /* ------------------------------------------------------------- counters */
 
@@ -43,6 +46,7 @@ static const char * const xrds_ib_counter_names[] = {
 
 static const char * const xrds_ib_counter_helps[] = {
 #define X(sym, name, ...) "" __VA_ARGS__
+#include "ib/list_counters.h"
 #undef X
 };
 
@@ -71,154 +75,97 @@ static struct xrds_extra_counters xrds_ib_counters = {
 	.sum	= xrds_ib_counters_sum,
 };
 
-/* -------------------------------------------------------------- sysctls */
+/* -------------------------------------------------------------- devices */
 
-enum {
-	XRDS_IB_MIN_SEND_WR		= 16,
-	XRDS_IB_MAX_SEND_WR		= 4096,
-	XRDS_IB_MIN_RECV_WR		= 64,
-	XRDS_IB_MAX_RECV_WR		= 16384,
-	XRDS_IB_MAX_UNSIGNALED_WR	= 64,
-	XRDS_IB_MIN_WINDOW		= 8,
-	XRDS_IB_MAX_WINDOW		= 1024,
-	XRDS_IB_MAX_RETRY_COUNT		= 6,	/* 7 is for ever on most devices */
-	XRDS_IB_MIN_ACK_TIMEOUT		= 12,	/* 17 ms */
-	XRDS_IB_MAX_ACK_TIMEOUT		= 20,	/* 4.3 s */
-	XRDS_IB_MAX_HALF_OPEN		= 65536,
-	XRDS_IB_MAX_CONNS		= 1 << 20,
-};
+static bool xrds_ib_use_srq = true;
+module_param_named(srq, xrds_ib_use_srq, bool, 0444);
+MODULE_PARM_DESC(srq, "Share one receive queue per device where possible (default Y)");
 
-#define XRDS_IB_SYSCTL(_name, _field, _min, _max)			\
-	XRDS_IB_SYSCTL_BY(proc_douintvec_minmax, _name, _field, _min, _max)
+static struct ib_client xrds_ib_client;
 
-#define XRDS_IB_BOUND(_name, _field, _min, _max)			\
-	XRDS_IB_SYSCTL_BY(xrds_limit_sysctl, _name, _field, _min, _max)
-
-#define XRDS_IB_SYSCTL_BY(_handler, _name, _field, _min, _max)		\
-	{								\
-		.procname	= _name,				\
-		.data		= (void *)offsetof(struct xrds_ib_net, _field), \
-		.maxlen		= sizeof(unsigned int),			\
-		.mode		= 0644,					\
-		.proc_handler	= _handler,				\
-		.extra1		= &(unsigned int){ _min },		\
-		.extra2		= &(unsigned int){ _max },		\
-	}
-
-/* Names that mainline has; .data is an offset until a namespace copies it. */
-static const struct ctl_table xrds_ib_table_rds[] = {
-	XRDS_IB_BOUND("max_send_wr", max_send_wr,
-		      XRDS_IB_MIN_SEND_WR, XRDS_IB_MAX_SEND_WR),
-	XRDS_IB_BOUND("max_recv_wr", max_recv_wr,
-		      XRDS_IB_MIN_RECV_WR, XRDS_IB_MAX_RECV_WR),
-	XRDS_IB_SYSCTL("max_unsignaled_wr", max_unsignaled_wr,
-		       1, XRDS_IB_MAX_UNSIGNALED_WR),
-};
-
-static const struct ctl_table xrds_ib_table_xrds[] = {
-	XRDS_IB_SYSCTL("max_unsignaled_wr", max_unsignaled_wr,
-		       1, XRDS_IB_MAX_UNSIGNALED_WR),
-	XRDS_IB_BOUND("recv_window", recv_window,
-		      XRDS_IB_MIN_WINDOW, XRDS_IB_MAX_WINDOW),
-	XRDS_IB_SYSCTL("retry_count", retry_count,
-		       0, XRDS_IB_MAX_RETRY_COUNT),
-	XRDS_IB_SYSCTL("ack_timeout", ack_timeout,
-		       XRDS_IB_MIN_ACK_TIMEOUT, XRDS_IB_MAX_ACK_TIMEOUT),
-	XRDS_IB_BOUND("max_half_open", max_half_open,
-		      1, XRDS_IB_MAX_HALF_OPEN),
-	XRDS_IB_BOUND("max_conns", max_conns, 1, XRDS_IB_MAX_CONNS),
-	XRDS_IB_SYSCTL("bundle_bytes", bundle_bytes,
-		       0, XRDS_WIRE_MAX_BUNDLE_BYTES),
-};
-
-static struct ctl_table_header *
-xrds_ib_sysctl_register(struct xrds_ib_net *xin, const char *path,
-			const struct ctl_table *from, size_t nr)
+/* RDS needs InfiniBand or RoCE, and space for a header and payload. */
+static bool xrds_ib_dev_usable(struct ib_device *dev)
 {
-	struct ctl_table_header *header;
-	struct ctl_table *table;
-	size_t i;
-
-	/* kernels before 6.6 want an empty entry at the end */
-	table = kcalloc(nr + 1, sizeof(*table), GFP_KERNEL);
-	if (!table)
-		return NULL;
-	for (i = 0; i < nr; i++) {
-		table[i] = from[i];
-		table[i].data = (char *)xin + (uintptr_t)from[i].data;
-	}
-	header = register_net_sysctl_sz(xin->net, path, table, nr);
-	if (!header)
-		kfree(table);
-	return header;
+	return dev->node_type == RDMA_NODE_IB_CA &&
+	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
+	       dev->attrs.max_recv_sge >= 1;
 }
 
-static void xrds_ib_sysctl_unregister(struct ctl_table_header *header)
+static int xrds_ib_add_dev(struct ib_device *dev)
 {
-	const struct ctl_table *table = header->ctl_table_arg;
+	struct xrds_ib_dev *ibdev;
+	int ret;
 
-	unregister_net_sysctl_table(header);
-	kfree(table);
-}
+	if (!xrds_ib_dev_usable(dev))
+		return -EOPNOTSUPP;
 
-/* Of the first namespace; the others begin with what that has. */
-static void xrds_ib_sysctl_defaults(struct xrds_ib_net *xin)
-{
-	/* with what else an endpoint posts, what a power of two holds: soft-RoCE
-	 * rounds queues up, and those for completions too
-	 */
-	xin->max_send_wr = 60;
-	xin->max_recv_wr = 1024;
-	xin->max_unsignaled_wr = 16;
-	xin->recv_window = 40;
-	xin->retry_count = 6;
-	xin->ack_timeout = 16;
-	xin->max_half_open = 1024;
-	xin->max_conns = 16384;
-	xin->bundle_bytes = XRDS_WIRE_MAX_BUNDLE_BYTES;
-}
-
-static void xrds_ib_sysctl_inherit(struct xrds_ib_net *xin,
-				   const struct xrds_ib_net *first)
-{
-	xin->max_send_wr = READ_ONCE(first->max_send_wr);
-	xin->max_recv_wr = READ_ONCE(first->max_recv_wr);
-	xin->max_unsignaled_wr = READ_ONCE(first->max_unsignaled_wr);
-	xin->recv_window = READ_ONCE(first->recv_window);
-	xin->retry_count = READ_ONCE(first->retry_count);
-	xin->ack_timeout = READ_ONCE(first->ack_timeout);
-	xin->max_half_open = READ_ONCE(first->max_half_open);
-	xin->max_conns = READ_ONCE(first->max_conns);
-	xin->bundle_bytes = READ_ONCE(first->bundle_bytes);
-}
-
-static int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
-{
-	if (net_eq(xin->net, &init_net))
-		xrds_ib_sysctl_defaults(xin);
-	else
-		xrds_ib_sysctl_inherit(xin, xrds_ib_net(&init_net));
-
-	xin->ctl_rds = xrds_ib_sysctl_register(xin, "net/rds/ib",
-					       xrds_ib_table_rds,
-					       ARRAY_SIZE(xrds_ib_table_rds));
-	if (!xin->ctl_rds)
+	ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
+	if (!ibdev)
 		return -ENOMEM;
-	xin->ctl_xrds = xrds_ib_sysctl_register(xin, "net/xrds/ib",
-						xrds_ib_table_xrds,
-						ARRAY_SIZE(xrds_ib_table_xrds));
-	if (!xin->ctl_xrds) {
-		xrds_ib_sysctl_unregister(xin->ctl_rds);
-		return -ENOMEM;
+	ibdev->dev = dev;
+	refcount_set(&ibdev->ref, 1);
+	init_completion(&ibdev->gone);
+	spin_lock_init(&ibdev->lock);
+	INIT_LIST_HEAD(&ibdev->eps);
+	INIT_LIST_HEAD(&ibdev->mrs);
+	xrds_ib_regq_init(&ibdev->regq);
+	xrds_ib_mr_pool_init(&ibdev->mr_pool);
+	mutex_init(&ibdev->rq_lock);
+	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
+			dev->attrs.max_srq_wr > 0 &&
+			dev->attrs.max_srq_sge > 0;
+
+	ibdev->pd = ib_alloc_pd(dev, 0);
+	if (IS_ERR(ibdev->pd)) {
+		ret = PTR_ERR(ibdev->pd);
+		goto err_free;
 	}
+	ret = xrds_ib_quirks_probe(ibdev);
+	if (ret)
+		goto err_pd;
+
+	ib_set_client_data(dev, &xrds_ib_client, ibdev);
+	xrds_ib_dev_publish(ibdev);
 	return 0;
+
+err_pd:
+	ib_dealloc_pd(ibdev->pd);
+err_free:
+	kfree(ibdev);
+	return ret;
 }
 
-static void xrds_ib_sysctl_exit(struct xrds_ib_net *xin)
+static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 {
-	xrds_ib_sysctl_unregister(xin->ctl_xrds);
-	xrds_ib_sysctl_unregister(xin->ctl_rds);
+	struct xrds_ib_dev *ibdev = data;
+	struct xrds_ib_rq *rq;
+
+	xrds_ib_dev_make_dead(ibdev);
+	/* after this xrds_ib_rq_get_shared() sees that the device is removed */
+	mutex_lock(&ibdev->rq_lock);
+	rq = ibdev->rq;
+	ibdev->rq = NULL;
+	mutex_unlock(&ibdev->rq_lock);
+	if (rq)
+		xrds_ib_rq_put(rq);
+
+	/* drain */
+	xrds_ib_mr_remove_all(ibdev);
+	xrds_ib_dev_put(ibdev);
+	wait_for_completion(&ibdev->gone);
+
+	/* destroy: the last reference has gone, and no new one can come */
+	xrds_ib_regq_exit(&ibdev->regq);
+	xrds_ib_mr_pool_exit(&ibdev->mr_pool);
+	ib_dealloc_pd(ibdev->pd);
+	kfree(ibdev);
 }
+
+static struct ib_client xrds_ib_client = {
+	.name	= "xrds",
+	.add	= xrds_ib_add_dev,
+	.remove	= xrds_ib_remove_dev,
+};
 
 /* ------------------------------------------------------------ namespace */
 
@@ -228,6 +175,7 @@ static int __net_init xrds_ib_net_init(struct net *net)
 	int ret;
 
 	xin->net = net;
+	xin->transport = &xrds_ib_transport;
 	mutex_init(&xin->listen_lock);
 	xin->counters = alloc_percpu(struct xrds_ib_counters);
 	if (!xin->counters)
@@ -235,9 +183,11 @@ static int __net_init xrds_ib_net_init(struct net *net)
 	ret = xrds_ib_sysctl_init(xin);
 	if (ret)
 		goto err_counters;
-	/* for good, so that peers are answered that have messages for nobody */
+	/* The first namespace keeps its listeners, so that peers get an answer
+	 * even when no socket is bound.
+	 */
 	if (net_eq(net, &init_net))
-		ret = xrds_ib_enter(net);
+		ret = xrds_ib_listen_get(net);
 	if (ret)
 		goto err_sysctl;
 	return 0;
@@ -254,9 +204,9 @@ static void __net_exit xrds_ib_net_exit(struct net *net)
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 
 	if (net_eq(net, &init_net))
-		xrds_ib_leave(net);
+		xrds_ib_listen_put(net);
 	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
-	/* there are no sockets, so all others have ended */
+	/* there are no sockets, so all other regions have ended */
 	xrds_mr_flush();
 	xrds_ib_sysctl_exit(xin);
 	free_percpu(xin->counters);
@@ -271,29 +221,29 @@ static struct pernet_operations xrds_ib_net_ops = {
 
 /* --------------------------------------------------------------- module */
 
-struct xrds_transport xrds_ib_transport = {
+static struct xrds_transport xrds_ib_transport = {
 	.name		= "infiniband",
 	.owner		= THIS_MODULE,
 	.type		= RDS_TRANS_IB,
 	.caps		= XRDS_CAP_RDMA,
-	.local		= xrds_ib_local,
-	.listen_get		= xrds_ib_enter,
-	.listen_put		= xrds_ib_leave,
-	.dial		= xrds_ib_dial,
-	.advance	= xrds_ib_advance,
-	.accept		= xrds_ib_accept,
-	.refuse		= xrds_ib_refuse,
-	.start		= xrds_ib_start,
-	.flushed	= xrds_ib_flushed,
-	.stop		= xrds_ib_stop,
-	.prepare	= xrds_ib_prepare,
-	.xmit		= xrds_ib_xmit,
-	.xmit_ctl	= xrds_ib_xmit_ctl,
+	.local		= xrds_ib_dev_local,
+	.listen_get	= xrds_ib_listen_get,
+	.listen_put	= xrds_ib_listen_put,
+	.dial		= xrds_ib_cm_dial,
+	.advance	= xrds_ib_cm_advance,
+	.accept		= xrds_ib_cm_accept,
+	.refuse		= xrds_ib_cm_req_refuse,
+	.start		= xrds_ib_cm_start,
+	.flushed	= xrds_ib_send_flushed,
+	.stop		= xrds_ib_ep_stop,
+	.prepare	= xrds_ib_rdma_prepare,
+	.xmit		= xrds_ib_send_msg,
+	.xmit_ctl	= xrds_ib_send_ctl,
 	.mr_reg		= xrds_ib_mr_reg,
 	.mr_unreg	= xrds_ib_mr_unreg,
-	.describe	= xrds_ib_describe,
-	.detail		= xrds_ib_detail,
-	.device		= xrds_ib_device,
+	.describe	= xrds_ib_ep_describe,
+	.detail		= xrds_ib_ep_detail,
+	.device		= xrds_ib_dev_detail,
 };
 
 static int __init xrds_ib_init(void)
@@ -301,14 +251,15 @@ static int __init xrds_ib_init(void)
 	int ret;
 
 	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_names) != XRDS_IB_C_NR);
+	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_helps) != XRDS_IB_C_NR);
 
 	xrds_ib_wq = alloc_workqueue("xrds_ib", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!xrds_ib_wq)
 		return -ENOMEM;
-	ret = xrds_ib_id_init();
+	ret = xrds_ib_cm_id_init();
 	if (ret)
 		goto err_wq;
-	ret = xrds_ib_dev_init();
+	ret = ib_register_client(&xrds_ib_client);
 	if (ret)
 		goto err_id;
 	ret = register_pernet_subsys(&xrds_ib_net_ops);
@@ -319,9 +270,9 @@ static int __init xrds_ib_init(void)
 	return 0;
 
 err_dev:
-	xrds_ib_dev_exit();
+	ib_unregister_client(&xrds_ib_client);
 err_id:
-	xrds_ib_id_exit();
+	xrds_ib_cm_id_exit();
 err_wq:
 	destroy_workqueue(xrds_ib_wq);
 	return ret;
@@ -333,8 +284,8 @@ static void __exit xrds_ib_exit(void)
 	xrds_transport_unregister(&xrds_ib_transport);
 	xrds_conn_end_transport(&xrds_ib_transport);
 	unregister_pernet_subsys(&xrds_ib_net_ops);
-	xrds_ib_id_exit();
-	xrds_ib_dev_exit();
+	xrds_ib_cm_id_exit();
+	ib_unregister_client(&xrds_ib_client);
 	destroy_workqueue(xrds_ib_wq);
 }
 

@@ -2,34 +2,33 @@
 /*
  * Memory regions: the device's side of struct xrds_mr.
  *
- *   pinned -> mapped for the device -> key made -> in ibdev->mrs
- *     -> key void -> unmapped
+ *   pinned -> mapped for the device -> key valid -> in ibdev->mrs
+ *     -> key invalid -> unmapped
  *
- * A region is registered with the device that has its socket's address, by
- * fast registration: the device's memory region object is taken from a pool,
- * told of the pages, and made valid by a work request (ib_regq.c), each time
- * with another key. Addresses count from the beginning of the first page, so
- * that what a peer has to add, the offset in that page, is small; first and
- * last byte are those asked for.
+ * A region is registered with the device that has its socket's address, by fast
+ * registration (FRWR): a memory region object of the device is taken from a
+ * pool, gets the list of pages, and is made valid by a work request (regq.c),
+ * each time with another key. Addresses count from the beginning of the first
+ * page, so that a peer adds only a small offset, that in this page; first and
+ * last byte are those that the program named.
  *
- * A region ends twice at most: when its owner gives it up, and when its device
- * goes. The first of them does it, under m->lock: the key is made void, after
- * which no peer touches the memory, and it is unmapped. Owners invalidate, so
- * that the object can be used again; if the device does not say that it has
- * done so, or goes, the object is destroyed, which makes the key void as well.
+ * A region is ended by its owner, or by the removal of its device. The first of
+ * them does it, under m->lock: the key is made invalid, after which no peer
+ * accesses the memory, and the memory is unmapped. An owner invalidates, so
+ * that the object can be used again; if the device does not confirm that, or is
+ * being removed, the object is destroyed, which makes the key invalid as well.
  * The owner frees the rest.
  *
- * A device that has invalidated a key is done with the memory, but soft-RoCE
- * looks at the key of each packet first and copies then, and invalidating does
- * not wait for a copy on another processor. Destroying the object does: that is
- * what RDS_RDMA_INVALIDATE asks for there.
+ * A device that has invalidated a key does not access the memory any more,
+ * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE such a device has
+ * the object destroyed.
  *
- * Every region has a reference on its device until it has ended.
+ * Each region has a reference on its device until it has ended.
  *
  * The pool is bounded, by objects and by the pages they can hold. It is a
- * queue: keys have eight bits that change from one use to the next, and an
- * object that waits its turn does not soon have a key that a peer may still
- * know.
+ * queue: eight bits of a key change from one use to the next, and an object at
+ * the end of the queue does not soon get a key again that a peer may still
+ * have.
  */
 #include "ib/ib.h"
 
@@ -40,26 +39,26 @@ enum {
 };
 
 /**
- * struct xrds_ib_fr - a memory region object of the device
- * @node:	in ibdev->pool while free
+ * struct xrds_ib_frwr - a memory region object of the device
+ * @entry:	in ibdev->mr_pool while free
  * @mr:		the object
- * @pages:	how many it holds
+ * @pages:	number of pages it can hold
  */
-struct xrds_ib_fr {
-	struct list_head node;
+struct xrds_ib_frwr {
+	struct list_head entry;
 	struct ib_mr *mr;
 	u32 pages;
 };
 
 /**
  * struct xrds_ib_mr - a region of a socket, registered
- * @ref:	the owner's, and that of who removes the device
- * @mr:		what it is the device's side of; valid while @ibdev is set
+ * @ref:	one of the owner, one while the removal of the device ends it
+ * @mr:		the core's region; valid while @ibdev is set
  * @lock:	guards @ibdev and all that belongs to it
- * @node:	in ibdev->mrs; ibdev->lock
+ * @entry:	in ibdev->mrs; ibdev->lock
  * @ibdev:	device, with a reference; NULL once it has ended
  * @xin:	namespace, for counters
- * @fr:		object, or NULL
+ * @frwr:	object, or NULL
  * @sgt:	the memory
  * @mapped:	@sgt is mapped for the device
  * @write:	peers may write
@@ -68,10 +67,10 @@ struct xrds_ib_mr {
 	refcount_t ref;
 	struct xrds_mr *mr;
 	struct mutex lock;		/* ibdev */
-	struct list_head node;
+	struct list_head entry;
 	struct xrds_ib_dev *ibdev;
 	struct xrds_ib_net *xin;
-	struct xrds_ib_fr *fr;
+	struct xrds_ib_frwr *frwr;
 	struct sg_table sgt;
 	bool mapped;
 	bool write;
@@ -79,42 +78,34 @@ struct xrds_ib_mr {
 
 /* ----------------------------------------------------------------- pool */
 
-static void xrds_ib_fr_destroy(struct xrds_ib_fr *fr)
+static void xrds_ib_frwr_destroy(struct xrds_ib_frwr *frwr)
 {
-	ib_dereg_mr(fr->mr);
-	kfree(fr);
+	ib_dereg_mr(frwr->mr);
+	kfree(frwr);
 }
 
-/* Soft-RoCE (6.1) reads what its list has behind the last page when it has
- * copied that, so there must be something: an object has room for one more.
- */
-static u32 xrds_ib_fr_spare(const struct xrds_ib_dev *ibdev)
-{
-	return ibdev->dev->ops.driver_id == RDMA_DRIVER_RXE;
-}
-
-/* Few sizes, so that what is free fits. */
-static u32 xrds_ib_fr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
+/* Few sizes, so that a free object often fits. */
+static u32 xrds_ib_frwr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
 {
 	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
 
-	pages += xrds_ib_fr_spare(ibdev);
+	pages += ibdev->quirks.spare_pages;
 	return min(max, max_t(u32, roundup_pow_of_two(pages),
 			      XRDS_IB_MR_MIN_PAGES));
 }
 
-static struct xrds_ib_fr *xrds_ib_pool_get(struct xrds_ib_dev *ibdev,
-					   u32 pages)
+static struct xrds_ib_frwr *xrds_ib_mr_pool_get(struct xrds_ib_dev *ibdev,
+						u32 pages)
 {
-	struct xrds_ib_pool *pool = &ibdev->pool;
-	struct xrds_ib_fr *fr, *found = NULL;
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
+	struct xrds_ib_frwr *frwr, *found = NULL;
 
 	spin_lock(&pool->lock);
-	list_for_each_entry(fr, &pool->free, node) {
-		if (fr->pages != pages)
+	list_for_each_entry(frwr, &pool->free, entry) {
+		if (frwr->pages != pages)
 			continue;
-		found = fr;
-		list_del(&fr->node);
+		found = frwr;
+		list_del(&frwr->entry);
 		pool->nr--;
 		pool->pages -= pages;
 		break;
@@ -123,48 +114,49 @@ static struct xrds_ib_fr *xrds_ib_pool_get(struct xrds_ib_dev *ibdev,
 	return found;
 }
 
-static void xrds_ib_pool_put(struct xrds_ib_dev *ibdev, struct xrds_ib_fr *fr)
+static void xrds_ib_mr_pool_put(struct xrds_ib_dev *ibdev,
+				struct xrds_ib_frwr *frwr)
 {
-	struct xrds_ib_pool *pool = &ibdev->pool;
-	bool room;
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
+	bool fits;
 
 	spin_lock(&pool->lock);
-	room = pool->nr < XRDS_IB_POOL_MRS &&
-	       pool->pages + fr->pages <= XRDS_IB_POOL_PAGES;
-	if (room) {
-		list_add_tail(&fr->node, &pool->free);
+	fits = pool->nr < XRDS_IB_POOL_MRS &&
+	       pool->pages + frwr->pages <= XRDS_IB_POOL_PAGES;
+	if (fits) {
+		list_add_tail(&frwr->entry, &pool->free);
 		pool->nr++;
-		pool->pages += fr->pages;
+		pool->pages += frwr->pages;
 	}
 	spin_unlock(&pool->lock);
-	if (!room)
-		xrds_ib_fr_destroy(fr);
+	if (!fits)
+		xrds_ib_frwr_destroy(frwr);
 }
 
-static struct xrds_ib_fr *xrds_ib_fr_get(struct xrds_ib_mr *m, u32 pages)
+static struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_mr *m, u32 pages)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
-	struct xrds_ib_fr *fr;
+	struct xrds_ib_frwr *frwr;
 	struct ib_mr *mr;
 
-	pages = xrds_ib_fr_pages(ibdev, pages);
-	fr = xrds_ib_pool_get(ibdev, pages);
-	if (fr) {
+	pages = xrds_ib_frwr_pages(ibdev, pages);
+	frwr = xrds_ib_mr_pool_get(ibdev, pages);
+	if (frwr) {
 		xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_REUSED);
-		return fr;
+		return frwr;
 	}
-	fr = kzalloc(sizeof(*fr), GFP_KERNEL);
-	if (!fr)
+	frwr = kzalloc(sizeof(*frwr), GFP_KERNEL);
+	if (!frwr)
 		return ERR_PTR(-ENOMEM);
 	mr = ib_alloc_mr(ibdev->pd, IB_MR_TYPE_MEM_REG, pages);
 	if (IS_ERR(mr)) {
-		kfree(fr);
+		kfree(frwr);
 		return ERR_CAST(mr);
 	}
-	fr->mr = mr;
-	fr->pages = pages;
+	frwr->mr = mr;
+	frwr->pages = pages;
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_ALLOC);
-	return fr;
+	return frwr;
 }
 
 /* ------------------------------------------------------------- the end */
@@ -174,17 +166,11 @@ static enum dma_data_direction xrds_ib_mr_dir(const struct xrds_ib_mr *m)
 	return m->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
-/* Is the device done with the memory when it has invalidated the key? */
-static bool xrds_ib_mr_invalidates(const struct xrds_ib_mr *m)
-{
-	return m->ibdev->dev->ops.driver_id != RDMA_DRIVER_RXE;
-}
-
 static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 {
 	struct xrds_ib_regwr w = {
 		.wr.opcode		= IB_WR_LOCAL_INV,
-		.wr.ex.invalidate_rkey	= m->fr->mr->rkey,
+		.wr.ex.invalidate_rkey	= m->frwr->mr->rkey,
 	};
 	int ret;
 
@@ -194,7 +180,7 @@ static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 	return ret;
 }
 
-/* Void its key, unless it has ended already, however far it has come. */
+/* End a region at any stage of its registration, unless it has ended before. */
 static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
@@ -204,23 +190,23 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 	if (!ibdev)
 		return;
 	spin_lock_bh(&ibdev->lock);
-	if (!list_empty(&m->node))
+	if (!list_empty(&m->entry))
 		ibdev->nr_mrs--;
-	list_del_init(&m->node);
+	list_del_init(&m->entry);
 	spin_unlock_bh(&ibdev->lock);
 
-	/* ops over loopback, which do not ask the device */
+	/* for ops over loopback, which do not use the device */
 	spin_lock_bh(&m->mr->lock);
 	m->mr->dead = true;
 	spin_unlock_bh(&m->mr->lock);
 
-	if (m->fr && invalidate && !xrds_ib_mr_invalidate(m)) {
-		xrds_ib_pool_put(ibdev, m->fr);
-	} else if (m->fr) {
-		xrds_ib_fr_destroy(m->fr);
+	if (m->frwr && invalidate && !xrds_ib_mr_invalidate(m)) {
+		xrds_ib_mr_pool_put(ibdev, m->frwr);
+	} else if (m->frwr) {
+		xrds_ib_frwr_destroy(m->frwr);
 		xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
 	}
-	m->fr = NULL;
+	m->frwr = NULL;
 	if (m->mapped)
 		ib_dma_unmap_sgtable_attrs(ibdev->dev, &m->sgt,
 					   xrds_ib_mr_dir(m), 0);
@@ -238,7 +224,7 @@ static void xrds_ib_mr_put(struct xrds_ib_mr *m)
 }
 
 /**
- * xrds_ib_mr_remove_all - a device goes: end the regions it has
+ * xrds_ib_mr_remove_all - end the regions of a device that is being removed
  * @ibdev: device, marked as removed
  *
  * Context: process, may sleep.
@@ -250,7 +236,7 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
 	for (;;) {
 		spin_lock_bh(&ibdev->lock);
 		m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr,
-					     node);
+					     entry);
 		if (m)
 			refcount_inc(&m->ref);
 		spin_unlock_bh(&ibdev->lock);
@@ -264,35 +250,35 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_pool_init - prepare the pool of a device
+ * xrds_ib_mr_pool_init - prepare the pool of a device
  * @pool: zeroed pool
  *
  * Context: process.
  */
-void xrds_ib_pool_init(struct xrds_ib_pool *pool)
+void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool)
 {
 	spin_lock_init(&pool->lock);
 	INIT_LIST_HEAD(&pool->free);
 }
 
 /**
- * xrds_ib_pool_exit - empty the pool of a device
+ * xrds_ib_mr_pool_exit - empty the pool of a device
  * @pool: pool that nobody uses any more
  *
  * Context: process, may sleep.
  */
-void xrds_ib_pool_exit(struct xrds_ib_pool *pool)
+void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool)
 {
-	struct xrds_ib_fr *fr, *tmp;
+	struct xrds_ib_frwr *frwr, *tmp;
 
-	list_for_each_entry_safe(fr, tmp, &pool->free, node)
-		xrds_ib_fr_destroy(fr);
+	list_for_each_entry_safe(frwr, tmp, &pool->free, entry)
+		xrds_ib_frwr_destroy(frwr);
 }
 
 /* --------------------------------------------------------- registration */
 
-/* Does the device get a copy of what is mapped? What a peer writes would be in
- * the memory when the region ends, and no sooner.
+/* Does the device get a copy of the mapped memory? Data that a peer writes
+ * would reach the memory only when the region ends.
  */
 static bool xrds_ib_mr_bounces(struct ib_device *dev)
 {
@@ -337,7 +323,7 @@ static int xrds_ib_mr_access(const struct xrds_ib_mr *m)
 /* Describe the pages to the object and make its key valid. */
 static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 {
-	struct ib_mr *mr = m->fr->mr;
+	struct ib_mr *mr = m->frwr->mr;
 	struct xrds_ib_regwr w = {
 		.reg.wr.opcode	= IB_WR_REG_MR,
 		.reg.mr		= mr,
@@ -348,14 +334,16 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
 	if (ret != m->sgt.nents)
 		return ret < 0 ? ret : -EMSGSIZE;
-	/* what the device has of a first page is its end: that is the same */
+	/* a device that has a part of the first page has its end: the offset is
+	 * the same
+	 */
 	mr->iova = offset;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	w.reg.key = mr->rkey;
 	ret = xrds_ib_regq_do(m->ibdev, &w);
 	if (ret != -EINVAL || !(w.reg.access & IB_ACCESS_REMOTE_ATOMIC))
 		return ret;
-	/* some of mlx5 refuse that, but nothing else */
+	/* some mlx5 devices refuse remote atomics, but accept the rest */
 	w.reg.access &= ~IB_ACCESS_REMOTE_ATOMIC;
 	ret = xrds_ib_regq_do(m->ibdev, &w);
 	if (!ret)
@@ -363,7 +351,7 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 	return ret;
 }
 
-/* From here on the end of the device is the end of the region. */
+/* From here on removal of the device ends the region. */
 static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
@@ -371,7 +359,7 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 
 	spin_lock_bh(&ibdev->lock);
 	if (!ibdev->removed) {
-		list_add_tail(&m->node, &ibdev->mrs);
+		list_add_tail(&m->entry, &ibdev->mrs);
 		ibdev->nr_mrs++;
 		ret = 0;
 	}
@@ -379,11 +367,11 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 	return ret;
 }
 
-/* Nobody else knows the region yet, but its lock guards what is changed. */
+/* No other code has the region yet, but its lock guards the fields. */
 static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 {
 	const struct xrds_pin *pin = mr->pin;
-	struct xrds_ib_fr *fr;
+	struct xrds_ib_frwr *frwr;
 	int ret;
 
 	lockdep_assert_held(&m->lock);
@@ -391,14 +379,14 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 	ret = xrds_ib_mr_map(m, pin);
 	if (ret)
 		return ret;
-	fr = xrds_ib_fr_get(m, pin->nr_pages);
-	if (IS_ERR(fr))
-		return PTR_ERR(fr);
-	m->fr = fr;
+	frwr = xrds_ib_frwr_get(m, pin->nr_pages);
+	if (IS_ERR(frwr))
+		return PTR_ERR(frwr);
+	m->frwr = frwr;
 	ret = xrds_ib_mr_validate(m, pin->bv[0].bv_offset);
 	if (ret)
 		return ret;
-	mr->key.rkey = fr->mr->rkey;
+	mr->key.rkey = frwr->mr->rkey;
 	mr->offset = pin->bv[0].bv_offset;
 	return xrds_ib_mr_publish(m);
 }
@@ -409,9 +397,8 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
  *
  * Context: process, may sleep, bounded.
  * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
- * its device cannot take so many pages, -EOPNOTSUPP when it reaches memory
- * through bounce buffers, -EIO when the device failed, -ENOMEM, or what the
- * driver says.
+ * its device cannot take so many pages, -EOPNOTSUPP when the device uses bounce
+ * buffers, -EIO when the device failed, -ENOMEM, or an errno of the driver.
  */
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
@@ -421,11 +408,11 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	struct xrds_ib_mr *m;
 	int ret;
 
-	ibdev = xrds_ib_dev_for(mr->xn->net, &bind->addr, bind->scope);
+	ibdev = xrds_ib_dev_find_addr(mr->xn->net, &bind->addr, bind->scope);
 	if (!ibdev)
 		return -ENODEV;
 	ret = -EMSGSIZE;
-	if (mr->pin->nr_pages + xrds_ib_fr_spare(ibdev) >
+	if (mr->pin->nr_pages + ibdev->quirks.spare_pages >
 	    ibdev->dev->attrs.max_fast_reg_page_list_len)
 		goto err_dev;
 	ret = -ENOMEM;
@@ -435,7 +422,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	refcount_set(&m->ref, 1);
 	m->mr = mr;
 	mutex_init(&m->lock);
-	INIT_LIST_HEAD(&m->node);
+	INIT_LIST_HEAD(&m->entry);
 	m->ibdev = ibdev;
 	m->xin = xin;
 	m->write = mr->write;
@@ -461,11 +448,11 @@ err_dev:
 }
 
 /**
- * xrds_ib_mr_unreg - make a key void
+ * xrds_ib_mr_unreg - make the key of a region invalid
  * @mr: region that was registered
  *
- * When it returns nobody touches the memory by this key; with mr->invalidate
- * not even a packet that soft-RoCE had at hand.
+ * When it returns no peer accesses the memory by this key; with mr->invalidate
+ * no late copy (quirks.c) does either.
  *
  * Context: process, may sleep, bounded.
  */
@@ -476,7 +463,8 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
 	if (m->ibdev)
-		xrds_ib_mr_end(m, !mr->invalidate || xrds_ib_mr_invalidates(m));
+		xrds_ib_mr_end(m, !(mr->invalidate &&
+				    m->ibdev->quirks.late_copies));
 	mutex_unlock(&m->lock);
 	mr->priv = NULL;
 	xrds_ib_mr_put(m);

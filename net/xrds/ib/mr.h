@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * XRDS over RDMA: what a device has for memory regions, and the functions that
- * make them and make them void. ib.h includes it.
+ * XRDS over RDMA: a device's objects for memory regions, and the functions that
+ * register and unregister regions. ib.h includes it.
  */
 #ifndef _XRDS_IB_MR_H
 #define _XRDS_IB_MR_H
@@ -16,19 +16,19 @@
 struct xrds_ib_dev;
 struct xrds_mr;
 
-/* --------------------------------------------------------- ib_regq.c */
+/* --------------------------------------------------------------- regq.c */
 
 /**
  * struct xrds_ib_regq - registration queue of a device
  * @sem:	readers post, a writer makes the queue pair or destroys it
- * @slots:	work requests that may be posted
+ * @avail:	work requests that can still be posted
  * @cq:		completion queue, or NULL; @sem
  * @qp:		queue pair, connected to itself, or NULL; @sem
  * @broken:	it has failed and must be replaced; set by readers
  */
 struct xrds_ib_regq {
 	struct rw_semaphore sem;
-	struct semaphore slots;
+	struct semaphore avail;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	bool broken;
@@ -37,8 +37,8 @@ struct xrds_ib_regq {
 /**
  * struct xrds_ib_regwr - a work request for the registration queue
  * @cqe:	completion
- * @done:	completed with it
- * @status:	its result
+ * @done:	completed when the work request is
+ * @status:	result
  * @wr:		IB_WR_LOCAL_INV
  * @reg:	IB_WR_REG_MR
  */
@@ -56,24 +56,24 @@ void xrds_ib_regq_init(struct xrds_ib_regq *regq);
 void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
 int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
 
-/* ----------------------------------------------------------- ib_mr.c */
+/* ----------------------------------------------------------------- mr.c */
 
 /**
- * struct xrds_ib_pool - objects for memory regions that are free
+ * struct xrds_ib_mr_pool - free objects for memory regions
  * @lock:	guards the rest
  * @free:	the objects, longest unused first
- * @nr:		how many
- * @pages:	how many pages they can hold together
+ * @nr:		length of @free
+ * @pages:	pages that all of them together can hold
  */
-struct xrds_ib_pool {
+struct xrds_ib_mr_pool {
 	spinlock_t lock;		/* free, nr, pages */
 	struct list_head free;
 	u32 nr;
 	u32 pages;
 };
 
-void xrds_ib_pool_init(struct xrds_ib_pool *pool);
-void xrds_ib_pool_exit(struct xrds_ib_pool *pool);
+void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool);
+void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool);
 int xrds_ib_mr_reg(struct xrds_mr *mr);
 void xrds_ib_mr_unreg(struct xrds_mr *mr);
 void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);

@@ -1,128 +1,130 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages of receive buffers that went up, and come back.
+ * Pages of receive buffers that are used again.
  *
- * The page of a large payload goes to the reader's socket, and its buffer
- * needs another one. New pages are not cheap: many kernels clear each of them
- * (init_on_alloc), which costs as much as copying the payload would. So a
- * receive queue keeps a reference on what it has lent, in the order of lending.
- * When the oldest has no other user any more, it is taken back for the next
- * buffer; the device writes to it before anybody reads it.
+ * The page of a large payload goes to the reader's socket, and its buffer needs
+ * another page. New pages are expensive: many kernels clear each of them
+ * (init_on_alloc), which costs as much as a copy of the payload. So a receive
+ * queue keeps a reference on each page that it has given to a message, in that
+ * order. When the oldest page has no other user, it goes to the next buffer;
+ * the device writes to it before anything reads it.
  *
- *   posted -> lent (ring) -> read by a program -> taken back -> posted
+ *   posted -> in a message (ring) -> read by a program -> reused -> posted
  *
- * What is lent is in use by a message anyway. The references keep more than
- * that only until the ring is full, which drops the oldest, or until nothing
- * was lent for a while, which drops all.
+ * A page in the ring is mostly in use by a message. The ring keeps more memory
+ * than that only until it is full, when the oldest reference is dropped, or
+ * until no page was added for a while, when all are dropped. ring->lock guards
+ * it.
  */
 #include "ib/ib.h"
 
-/* Without lending for so long the pages are given up. */
-#define XRDS_IB_LEND_IDLE	(HZ / 2)
+/* All pages are dropped when none was added for so long. */
+#define XRDS_IB_PAGE_RING_IDLE	(HZ / 2)
 
-static struct page *xrds_ib_lent_pop(struct xrds_ib_lent *lent)
+static struct page *xrds_ib_page_ring_pop(struct xrds_ib_page_ring *ring)
 {
-	struct page *page = lent->ring[lent->first];
+	struct page *page = ring->pages[ring->first];
 
-	lockdep_assert_held(&lent->lock);
+	lockdep_assert_held(&ring->lock);
 
-	lent->first = (lent->first + 1) % XRDS_IB_LENT;
-	lent->nr--;
+	ring->first = (ring->first + 1) % XRDS_IB_PAGE_RING;
+	ring->nr--;
 	return page;
 }
 
-static void xrds_ib_lent_drop(struct xrds_ib_lent *lent)
+static void xrds_ib_page_ring_drop(struct xrds_ib_page_ring *ring)
 {
 	struct page *page;
 
 	do {
-		spin_lock_bh(&lent->lock);
-		page = lent->nr ? xrds_ib_lent_pop(lent) : NULL;
-		spin_unlock_bh(&lent->lock);
+		spin_lock_bh(&ring->lock);
+		page = ring->nr ? xrds_ib_page_ring_pop(ring) : NULL;
+		spin_unlock_bh(&ring->lock);
 		if (page)
 			put_page(page);
 	} while (page);
 }
 
-static void xrds_ib_lent_trim(struct work_struct *work)
+static void xrds_ib_page_ring_trim(struct work_struct *work)
 {
-	struct xrds_ib_lent *lent = container_of(to_delayed_work(work),
-						 struct xrds_ib_lent, trim);
-	unsigned long end = READ_ONCE(lent->at) + XRDS_IB_LEND_IDLE;
+	struct xrds_ib_page_ring *ring =
+		container_of(to_delayed_work(work), struct xrds_ib_page_ring,
+			     trim);
+	unsigned long end = READ_ONCE(ring->at) + XRDS_IB_PAGE_RING_IDLE;
 
 	if (time_before(jiffies, end))
-		queue_delayed_work(xrds_ib_wq, &lent->trim, end - jiffies);
+		queue_delayed_work(xrds_ib_wq, &ring->trim, end - jiffies);
 	else
-		xrds_ib_lent_drop(lent);
+		xrds_ib_page_ring_drop(ring);
 }
 
 /**
- * xrds_ib_lend - keep a reference on a page that goes up
- * @lent: pages of a receive queue
- * @page: page whose own reference goes up
+ * xrds_ib_page_ring_keep - keep a reference on a page of a message
+ * @ring: pages of a receive queue
+ * @page: page; its own reference goes to the message
  *
  * Context: completions.
  */
-void xrds_ib_lend(struct xrds_ib_lent *lent, struct page *page)
+void xrds_ib_page_ring_keep(struct xrds_ib_page_ring *ring, struct page *page)
 {
 	struct page *oldest = NULL;
 
 	get_page(page);
-	spin_lock_bh(&lent->lock);
-	if (lent->nr >= lent->most)
-		oldest = xrds_ib_lent_pop(lent);
-	lent->ring[(lent->first + lent->nr++) % XRDS_IB_LENT] = page;
-	WRITE_ONCE(lent->at, jiffies);
-	spin_unlock_bh(&lent->lock);
+	spin_lock_bh(&ring->lock);
+	if (ring->nr >= ring->most)
+		oldest = xrds_ib_page_ring_pop(ring);
+	ring->pages[(ring->first + ring->nr++) % XRDS_IB_PAGE_RING] = page;
+	WRITE_ONCE(ring->at, jiffies);
+	spin_unlock_bh(&ring->lock);
 
 	if (oldest)
 		put_page(oldest);
-	if (!delayed_work_pending(&lent->trim))
-		queue_delayed_work(xrds_ib_wq, &lent->trim,
-				   XRDS_IB_LEND_IDLE);
+	if (!delayed_work_pending(&ring->trim))
+		queue_delayed_work(xrds_ib_wq, &ring->trim,
+				   XRDS_IB_PAGE_RING_IDLE);
 }
 
 /**
- * xrds_ib_lend_back - a page that nobody uses any more
- * @lent: pages of a receive queue
+ * xrds_ib_page_ring_reuse - take the oldest page, if it has no other user
+ * @ring: pages of a receive queue
  *
  * Context: process.
  * Return: the page with its only reference, or NULL.
  */
-struct page *xrds_ib_lend_back(struct xrds_ib_lent *lent)
+struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring)
 {
 	struct page *page = NULL;
 
-	spin_lock_bh(&lent->lock);
-	/* nobody but us can make it more than one again */
-	if (lent->nr && page_ref_count(lent->ring[lent->first]) == 1)
-		page = xrds_ib_lent_pop(lent);
-	spin_unlock_bh(&lent->lock);
+	spin_lock_bh(&ring->lock);
+	/* only the ring has the page, so the count cannot rise */
+	if (ring->nr && page_ref_count(ring->pages[ring->first]) == 1)
+		page = xrds_ib_page_ring_pop(ring);
+	spin_unlock_bh(&ring->lock);
 	return page;
 }
 
 /**
- * xrds_ib_lent_init - nothing is lent yet
- * @lent: pages of a receive queue
- * @most: how many to keep, at most
+ * xrds_ib_page_ring_init - make an empty ring
+ * @ring: pages of a receive queue
+ * @most: pages to keep, at most
  *
  * Context: process.
  */
-void xrds_ib_lent_init(struct xrds_ib_lent *lent, u32 most)
+void xrds_ib_page_ring_init(struct xrds_ib_page_ring *ring, u32 most)
 {
-	lent->most = min_t(u32, most, XRDS_IB_LENT);
-	spin_lock_init(&lent->lock);
-	INIT_DELAYED_WORK(&lent->trim, xrds_ib_lent_trim);
+	ring->most = min_t(u32, most, XRDS_IB_PAGE_RING);
+	spin_lock_init(&ring->lock);
+	INIT_DELAYED_WORK(&ring->trim, xrds_ib_page_ring_trim);
 }
 
 /**
- * xrds_ib_lent_exit - give up what is lent
- * @lent: pages of a receive queue that lends no more
+ * xrds_ib_page_ring_exit - drop all pages
+ * @ring: pages of a receive queue that has no endpoint any more
  *
  * Context: process.
  */
-void xrds_ib_lent_exit(struct xrds_ib_lent *lent)
+void xrds_ib_page_ring_exit(struct xrds_ib_page_ring *ring)
 {
-	cancel_delayed_work_sync(&lent->trim);
-	xrds_ib_lent_drop(lent);
+	cancel_delayed_work_sync(&ring->trim);
+	xrds_ib_page_ring_drop(ring);
 }

@@ -3,49 +3,51 @@
  * RDMA ops: work requests in front of an immediate message.
  *
  * An op belongs to the message behind it. Its work requests go first, in the
- * same ring of slots and, where there is room, in the same call to the device;
- * they use no credit and have no signal of their own, but each has its
- * completion entry: if one fails, that says which op is guilty.
+ * same send queue and, if there is space, in the same call to the device; they
+ * use no credit and are not signalled, but each has its completion entry: if
+ * one fails, that tells which op is guilty.
  *
- *   prepare (sendmsg) -> fill, slot by slot (tx_lock) -> message sent
+ *   prepare (sendmsg) -> fill, one send context each (tx_lock) -> message sent
  *     -> xrds_rop_done()
  *
- * What posting needs is allocated when the op is made: its scatter entries.
+ * The scatter entries that posting needs are allocated when the op is made.
  * They are mapped when they are posted, for the device that the endpoint has
- * then, and unmapped with their slot. So an op that waits for a connection
- * holds on to no device.
+ * then, and unmapped with their send context. So an op that waits for a
+ * connection holds no device.
  *
  * The end of the op is the end of its message: completions come in order, and
  * the last fragment is signalled. When the endpoint ends before that, so does
- * the op, but not before the queue pair is destroyed, whatever its completions
- * have said: until then the device may touch the memory. Only the status of
- * the guilty one is noted when it fails.
+ * the op, but not before the queue pair is destroyed, even if its completions
+ * have reported an error: until then the device may access the memory. A
+ * failing work request only sets the status of its op.
  *
  * An op that cannot be mapped, or that the driver refuses, fails alone: its
- * message goes without payload, marked so that the peer does not deliver it,
- * and keeps the connection's numbers going.
+ * message is sent without payload, marked so that the peer does not deliver it,
+ * and keeps the sequence numbers of the connection complete.
+ *
+ * All of it runs under conn->tx_lock, except preparing and ending.
  */
 #include "ib/ib.h"
 
 enum {
-	/* of one scatter entry: what XRDS_IB_OP_SGE of them make up is less
-	 * than any device takes in one work request
+	/* size of one scatter entry: XRDS_IB_OP_SGE of them are less than any
+	 * device takes in one work request
 	 */
 	XRDS_IB_OP_PIECE_BYTES	= 256 << 10,
 };
 
 /**
- * struct xrds_ib_op - the transport's part of an op
- * @node:	in a list of ended ops
+ * struct xrds_ib_op - the transport's state of an op
+ * @entry:	in a list of ended ops
  * @msg:	immediate message, with its reference, while in that list
- * @at:		bytes in the filled work requests
- * @bv:		first bio_vec that is not in them
- * @next:	first of @sge that is not in them
+ * @at:		bytes of the work requests that are filled
+ * @bv:		index of the first bio_vec behind them
+ * @next:	index of the first of @sge behind them
  * @refused:	the device did not take it
  * @sge:	scatter entries
  */
 struct xrds_ib_op {
-	struct list_head node;
+	struct list_head entry;
 	struct xrds_msg *msg;
 	u64 at;
 	u32 bv;
@@ -64,7 +66,7 @@ static bool xrds_ib_rop_atomic(const struct xrds_rop *rop)
 	return rop->op == XRDS_ROP_FADD || rop->op == XRDS_ROP_CSWP;
 }
 
-/* Do its masks make a difference? */
+/* Do the masks of an atomic have an effect? */
 static bool xrds_ib_rop_masked(const struct xrds_rop *rop)
 {
 	if (!rop->masked)
@@ -81,8 +83,8 @@ static phys_addr_t xrds_ib_bv_start(const struct bio_vec *bv)
 	return page_to_phys(bv->bv_page) + bv->bv_offset;
 }
 
-/* Length of the piece of memory that begins with a bio_vec: with those behind
- * it, as far as they are one. Steps over them.
+/* The length of the piece of contiguous memory that begins with bio_vec @i.
+ * Steps over its bio_vecs.
  */
 static u32 xrds_ib_op_piece(const struct xrds_pin *pin, u32 *i)
 {
@@ -98,7 +100,7 @@ static u32 xrds_ib_op_piece(const struct xrds_pin *pin, u32 *i)
 	return len;
 }
 
-/* Can the device at this end do it? That at the other end answers itself. */
+/* Can the local device do the op? The peer's device answers for itself. */
 static int xrds_ib_op_check(const struct xrds_conn *conn,
 			    const struct xrds_rop *rop)
 {
@@ -108,8 +110,8 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
 
 	if (!xrds_ib_rop_atomic(rop))
 		return 0;
-	ibdev = xrds_ib_dev_for(conn->xn->net, &conn->key.laddr,
-				conn->key.scope);
+	ibdev = xrds_ib_dev_find_addr(conn->xn->net, &conn->key.laddr,
+				      conn->key.scope);
 	if (!ibdev)
 		return -ENODEV;
 	attrs = &ibdev->dev->attrs;
@@ -120,15 +122,15 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_ib_prepare - make what a message will need
+ * xrds_ib_rdma_prepare - allocate the transport's state of a message's op
  * @conn: connection
- * @msg: message; nothing is needed without op, or if it was prepared before
+ * @msg: message; nothing is done without op, or if it was prepared before
  *
  * Context: process, may sleep; any for a message without op.
  * Return: 0, -ENOMEM, -EOPNOTSUPP for an atomic that the device does not
  * have, -ENODEV.
  */
-int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
+int xrds_ib_rdma_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_rop *rop = msg->rop;
 	struct xrds_ib_op *op;
@@ -147,7 +149,7 @@ int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	op = kvzalloc(struct_size(op, sge, nr), GFP_KERNEL_ACCOUNT);
 	if (!op)
 		return -ENOMEM;
-	INIT_LIST_HEAD(&op->node);
+	INIT_LIST_HEAD(&op->entry);
 	rop->priv = op;
 	return 0;
 }
@@ -155,41 +157,41 @@ int xrds_ib_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 /* -------------------------------------------------------------- posting */
 
 /**
- * xrds_ib_op_left - is there something of an op that no slot has yet?
+ * xrds_ib_rdma_op_remaining - has an op work requests that are not filled?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
- * Return: whether there is.
+ * Return: true if it has.
  */
-bool xrds_ib_op_left(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_remaining(const struct xrds_msg *msg)
 {
 	return msg->rop && !xrds_ib_op(msg)->refused &&
 	       xrds_ib_op(msg)->bv < msg->rop->pin->nr_bv;
 }
 
 /**
- * xrds_ib_op_fresh - has a message an op of which no slot has anything?
+ * xrds_ib_rdma_op_fresh - has a message an op without any filled work request?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
- * Return: whether it has.
+ * Return: true if it has.
  */
-bool xrds_ib_op_fresh(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_fresh(const struct xrds_msg *msg)
 {
-	return xrds_ib_op_left(msg) && !xrds_ib_op(msg)->bv;
+	return xrds_ib_rdma_op_remaining(msg) && !xrds_ib_op(msg)->bv;
 }
 
 /**
- * xrds_ib_op_fenced - must a message wait until its op is done?
+ * xrds_ib_rdma_op_fenced - must a message wait until its op is done?
  * @msg: message
  *
- * What a read brings, or an atomic, is there when the message is sent; so
- * whoever gets the message may use the memory again.
+ * The result of a read or an atomic is in memory before the message is sent; so
+ * the receiver of the message may use its memory again.
  *
  * Context: any, conn->tx_lock held.
- * Return: whether it must.
+ * Return: true if it must.
  */
-bool xrds_ib_op_fenced(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_fenced(const struct xrds_msg *msg)
 {
 	return msg->rop && !xrds_ib_op(msg)->refused &&
 	       (msg->rop->fence || msg->rop->op != XRDS_ROP_WRITE);
@@ -201,43 +203,43 @@ static enum dma_data_direction xrds_ib_op_dir(const struct xrds_rop *rop)
 }
 
 /* Map as many pieces as one work request takes; returns their bytes, or 0. */
-static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
+static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 			  struct xrds_ib_op *op)
 {
-	const struct xrds_pin *pin = slot->rop->pin;
+	const struct xrds_pin *pin = sctx->rop->pin;
 	struct ib_device *dev = ep->ibdev->dev;
 	const struct bio_vec *bv;
 	struct ib_sge *sge;
 	u32 bytes = 0;
 	int max;
 
-	max = slot->rop->op == XRDS_ROP_READ ? ep->tx.read_sge : ep->tx.op_sge;
-	slot->wr.sg_list = &op->sge[op->next];
-	slot->wr.num_sge = 0;
-	while (op->bv < pin->nr_bv && slot->wr.num_sge < max) {
+	max = sctx->rop->op == XRDS_ROP_READ ? ep->tx.read_sge : ep->tx.op_sge;
+	sctx->wr.sg_list = &op->sge[op->next];
+	sctx->wr.num_sge = 0;
+	while (op->bv < pin->nr_bv && sctx->wr.num_sge < max) {
 		bv = &pin->bv[op->bv];
 		sge = &op->sge[op->next];
 		sge->length = xrds_ib_op_piece(pin, &op->bv);
 		sge->lkey = ep->ibdev->pd->local_dma_lkey;
 		sge->addr = ib_dma_map_page(dev, bv->bv_page, bv->bv_offset,
 					    sge->length,
-					    xrds_ib_op_dir(slot->rop));
+					    xrds_ib_op_dir(sctx->rop));
 		if (ib_dma_mapping_error(dev, sge->addr)) {
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
 			return 0;
 		}
 		bytes += sge->length;
 		op->next++;
-		slot->wr.num_sge++;
+		sctx->wr.num_sge++;
 	}
 	return bytes;
 }
 
-static void xrds_ib_op_fill_atomic(struct xrds_ib_slot *slot)
+static void xrds_ib_op_fill_atomic(struct xrds_ib_sctx *sctx)
 {
-	const struct xrds_rop *rop = slot->rop;
+	const struct xrds_rop *rop = sctx->rop;
 	bool masked = xrds_ib_rop_masked(rop);
-	struct ib_atomic_wr *wr = &slot->atomic;
+	struct ib_atomic_wr *wr = &sctx->atomic;
 
 	if (rop->op == XRDS_ROP_FADD)
 		wr->wr.opcode = masked ? IB_WR_MASKED_ATOMIC_FETCH_AND_ADD :
@@ -254,16 +256,16 @@ static void xrds_ib_op_fill_atomic(struct xrds_ib_slot *slot)
 }
 
 /**
- * xrds_ib_op_fill - make the next work request of an op
+ * xrds_ib_rdma_op_fill - make the next work request of an op
  * @ep: endpoint
- * @slot: slot for it
- * @msg: message with something left of its op
+ * @sctx: send context for it
+ * @msg: message whose op has work requests that are not filled
  *
  * Context: any, conn->tx_lock held.
  * Return: 0; -ENOMEM when its memory could not be mapped.
  */
-int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-		    const struct xrds_msg *msg)
+int xrds_ib_rdma_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
+			 const struct xrds_msg *msg)
 {
 	struct xrds_ib_op *op = xrds_ib_op(msg);
 	struct xrds_rop *rop = msg->rop;
@@ -271,17 +273,17 @@ int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	slot->rop = rop;
-	bytes = xrds_ib_op_map(ep, slot, op);
+	sctx->rop = rop;
+	bytes = xrds_ib_op_map(ep, sctx, op);
 	if (!bytes)
 		return -ENOMEM;
 	if (xrds_ib_rop_atomic(rop)) {
-		xrds_ib_op_fill_atomic(slot);
+		xrds_ib_op_fill_atomic(sctx);
 	} else {
-		slot->wr.opcode = rop->op == XRDS_ROP_WRITE ?
+		sctx->wr.opcode = rop->op == XRDS_ROP_WRITE ?
 				  IB_WR_RDMA_WRITE : IB_WR_RDMA_READ;
-		slot->rdma.remote_addr = rop->raddr + op->at;
-		slot->rdma.rkey = rop->rkey;
+		sctx->rdma.remote_addr = rop->raddr + op->at;
+		sctx->rdma.rkey = rop->rkey;
 	}
 	op->at += bytes;
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_OPS);
@@ -289,32 +291,33 @@ int xrds_ib_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
 }
 
 /**
- * xrds_ib_op_unmap - the device is done with a work request of an op
+ * xrds_ib_rdma_op_unmap - unmap the memory of a work request of an op
  * @ep: endpoint
- * @slot: its slot
+ * @sctx: its send context, which the device does not use any more
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_op_unmap(struct xrds_ib_ep *ep, const struct xrds_ib_slot *slot)
+void xrds_ib_rdma_op_unmap(struct xrds_ib_ep *ep,
+			   const struct xrds_ib_sctx *sctx)
 {
 	int i;
 
-	for (i = 0; i < slot->wr.num_sge; i++)
-		ib_dma_unmap_page(ep->ibdev->dev, slot->wr.sg_list[i].addr,
-				  slot->wr.sg_list[i].length,
-				  xrds_ib_op_dir(slot->rop));
+	for (i = 0; i < sctx->wr.num_sge; i++)
+		ib_dma_unmap_page(ep->ibdev->dev, sctx->wr.sg_list[i].addr,
+				  sctx->wr.sg_list[i].length,
+				  xrds_ib_op_dir(sctx->rop));
 }
 
 /* -------------------------------------------------------------- the end */
 
 /**
- * xrds_ib_op_refuse - an op fails before the device has any of it
+ * xrds_ib_rdma_op_refuse - an op fails before the device has any of it
  * @ep: endpoint
  * @msg: its message, which is sent in any case
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
+void xrds_ib_rdma_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 {
 	lockdep_assert_held(&ep->conn->tx_lock);
 
@@ -324,36 +327,36 @@ void xrds_ib_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 }
 
 /**
- * xrds_ib_op_refused - was the op of a message refused?
+ * xrds_ib_rdma_op_refused - was the op of a message refused?
  * @msg: message
  *
  * Context: any, conn->tx_lock held.
- * Return: whether it was.
+ * Return: true if it was.
  */
-bool xrds_ib_op_refused(const struct xrds_msg *msg)
+bool xrds_ib_rdma_op_refused(const struct xrds_msg *msg)
 {
 	return msg->rop && xrds_ib_op(msg)->refused;
 }
 
 /**
- * xrds_ib_op_failed - a work request of an op has completed with an error
+ * xrds_ib_rdma_op_failed - a work request of an op has completed with an error
  * @ep: endpoint, which ends
  * @rop: op
  * @wc: completion
  *
- * Only the peer's word settles what became of the op; else its outcome stays
- * open, and it ends with the endpoint, see xrds_ib_slots_free().
+ * Only an answer of the peer tells the outcome of the op. Else the outcome
+ * stays open, and the op ends with the endpoint, see xrds_ib_sq_free().
  *
  * Context: completions, conn->tx_lock held.
  */
-void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
-		       const struct ib_wc *wc)
+void xrds_ib_rdma_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
+			    const struct ib_wc *wc)
 {
 	lockdep_assert_held(&ep->conn->tx_lock);
 
 	switch (wc->status) {
 	case IB_WC_WR_FLUSH_ERR:
-		/* it is another one's fault */
+		/* another work request has failed */
 		break;
 	case IB_WC_REM_ACCESS_ERR:
 	case IB_WC_REM_INV_REQ_ERR:
@@ -362,8 +365,8 @@ void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
 		xrds_ib_count(ep->xin, XRDS_IB_C_OP_REMOTE_ERROR);
 		break;
 	default:
-		/* What the peer did is not known: without an acknowledgment the
-		 * op may be done, and an error of this device may follow upon
+		/* The outcome is not known: without an acknowledgment the peer
+		 * may have done the op, and an error of this device may follow
 		 * the peer's answer. The status is that of a lost connection.
 		 */
 		xrds_ib_count(ep->xin, XRDS_IB_C_OP_OTHER_ERROR);
@@ -372,37 +375,37 @@ void xrds_ib_op_failed(struct xrds_ib_ep *ep, struct xrds_rop *rop,
 }
 
 /**
- * xrds_ib_op_collect - the message of an op has left the ring
+ * xrds_ib_rdma_op_collect - the message of an op has left the ring
  * @msg: message; its reference goes to the list
- * @ended: list for xrds_ib_op_end()
+ * @ended: list for xrds_ib_rdma_end_ops()
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_op_collect(struct xrds_msg *msg, struct list_head *ended)
+void xrds_ib_rdma_op_collect(struct xrds_msg *msg, struct list_head *ended)
 {
 	struct xrds_ib_op *op = xrds_ib_op(msg);
 
 	op->msg = msg;
-	list_add_tail(&op->node, ended);
+	list_add_tail(&op->entry, ended);
 }
 
 /**
- * xrds_ib_op_end - end ops
+ * xrds_ib_rdma_end_ops - end ops
  * @ended: the ops, oldest first
- * @status: how, unless it is known of one how it failed
+ * @status: status of ops that have not failed before
  *
  * Context: any, without conn->tx_lock; the device is done with them.
  */
-void xrds_ib_op_end(struct list_head *ended, s32 status)
+void xrds_ib_rdma_end_ops(struct list_head *ended, s32 status)
 {
 	struct xrds_ib_op *op, *tmp;
 	struct xrds_msg *msg;
 
-	list_for_each_entry_safe(op, tmp, ended, node) {
+	list_for_each_entry_safe(op, tmp, ended, entry) {
 		msg = op->msg;
-		list_del_init(&op->node);
+		list_del_init(&op->entry);
 		xrds_rop_done(msg->rop, msg->rop->status ?: status);
-		/* the op goes with it */
+		/* this frees the op as well */
 		xrds_msg_put(msg);
 	}
 }

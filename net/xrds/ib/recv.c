@@ -2,34 +2,33 @@
 /*
  * Receiving: from a completion to a whole message.
  *
- * Every SEND of the peer takes one buffer and brings one completion: a header
- * and perhaps payload. In the order of this file: the header is decoded; it
- * must be a hello if it is the first, and use a credit if it is not; credits
- * and acknowledgment take effect; a control message is acted upon, a fragment
- * joins the message it belongs to; a message that is complete goes up, and of a
- * bundle one after the other, copied out of the buffer. Last of
- * all the buffer goes back to its queue, and only then is its credit free to
- * be granted again.
+ * Each SEND of the peer takes one buffer and has one completion: a header and
+ * perhaps payload. In the order of this file: the header is decoded; the first
+ * one must be a hello, and each later one must use a credit; credits and
+ * acknowledgment take effect; a control message is acted upon, a fragment joins
+ * its message; a complete message goes to the core, and the messages of a
+ * bundle one after the other, copied out of the buffer. Last of all the buffer
+ * returns to its queue, and only then can its credit be granted again.
  *
  * All completions of an endpoint come through one completion queue, polled by
- * one CPU at a time, so that ep->rx needs no lock. After the endpoint was made
- * dead a second poller helps to drain the queue, see ib_ep.c; then completions
- * do nothing but return their buffers, which is safe on any CPU.
+ * one CPU at a time, so ep->rx needs no lock. After the endpoint was made dead
+ * a second poller helps to drain the queue, see ep.c; then completions only
+ * return their buffers, which is safe on any CPU.
  *
- * Whatever the peer sends that is not as Documentation/xrds-wire.rst says ends
- * the endpoint: the first violation is reported, everything behind it ignored.
- * Of a completion that reports an error only wr_cqe, status and vendor_err are
- * valid. An RDMA write with immediate data takes a buffer as well, but writes
- * nothing to it: what is there, of whomever, is not for this peer to send. What
- * a peer can make this side hold is bounded by the credits that it was granted
- * and by two messages of 1 MiB for each connection, one for each tag.
+ * The endpoint ends when the peer violates Documentation/xrds-wire.rst: the
+ * first violation is reported, everything behind it ignored. Of a completion
+ * that reports an error only wr_cqe, status and vendor_err are valid. An RDMA
+ * write with immediate data takes a buffer as well, but does not fill it: the
+ * buffer may hold another peer's data and must not be parsed. The memory that a
+ * peer can use here is bounded, by the credits that it was granted and by two
+ * messages of 1 MiB for each connection, one for each tag.
  */
 #include <linux/sched/clock.h>
 
 #include "ib/ib.h"
 
 enum {
-	/* payloads up to this are copied, and the buffer stays */
+	/* payloads up to this size are copied, and the buffer keeps its page */
 	XRDS_IB_COPY_BYTES	= 4096,
 };
 
@@ -37,13 +36,13 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* -------------------------------------------------------------- payload */
 
-/* Add the page of a buffer to an skb that has room for it. */
+/* Add the page of a buffer to an skb that has space for it. */
 static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
 			    struct xrds_ib_buf *buf, u32 len)
 {
-	struct page *page = xrds_ib_rq_unmap(ep->rq, buf);
+	struct page *page = xrds_ib_buf_unmap(ep->rq, buf);
 
-	xrds_ib_lend(&ep->rq->lent, page);
+	xrds_ib_page_ring_keep(&ep->rq->page_ring, page);
 	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
 			XRDS_WIRE_HDR_BYTES, len, ep->rq->buf_bytes);
 }
@@ -90,20 +89,20 @@ static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 
 /* Append the payload of a buffer to a message in ep->rx; cannot fail. */
 static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
-			       struct xrds_ib_rx_part *part,
+			       struct xrds_ib_rx_msg *rmsg,
 			       struct xrds_ib_buf *buf, u32 len)
 {
-	struct sk_buff *head = part->head;
-	struct sk_buff *last = part->last;
+	struct sk_buff *head = rmsg->head;
+	struct sk_buff *last = rmsg->last;
 	u32 truesize = last->truesize;
 
 	if (skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS) {
 		last = xrds_ib_skb_reserved(buf);
-		if (part->last == head)
+		if (rmsg->last == head)
 			skb_shinfo(head)->frag_list = last;
 		else
-			part->last->next = last;
-		part->last = last;
+			rmsg->last->next = last;
+		rmsg->last = last;
 		truesize = 0;
 	}
 	xrds_ib_skb_add(ep, last, buf, len);
@@ -125,13 +124,13 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 	err = xrds_wire_hello_decode(&hello, payload, len);
 	if (err)
 		return err;
-	/* the lower one of both is in force, for the core as well */
+	/* the lower limit of both sides applies, for the core as well */
 	hello.revision = min(hello.revision, ep->revision);
 	hello.frag_bytes = min(hello.frag_bytes, ep->rq->buf_bytes);
 	ep->rx.max_payload = hello.frag_bytes - XRDS_WIRE_HDR_BYTES;
 	ep->rx.bundles = hello.revision >= XRDS_REVISION_BUNDLES;
 	ep->rx.hello = true;
-	xrds_ib_ep_not_half_open(ep);
+	xrds_ib_event_not_half_open(ep);
 	xrds_ib_send_open(ep, &hello);
 	xrds_rx_hello(ep->conn, ep->gen, &hello);
 	return XRDS_WIRE_OK;
@@ -176,28 +175,28 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 
 static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
 {
-	struct xrds_ib_rx_part *part;
+	struct xrds_ib_rx_msg *rmsg;
 
-	for (part = ep->rx.part; part < ep->rx.part + XRDS_IB_TAGS; part++) {
-		kfree_skb(part->head);
-		part->head = NULL;
-		part->last = NULL;
+	for (rmsg = ep->rx.msg; rmsg < ep->rx.msg + XRDS_IB_TAGS; rmsg++) {
+		kfree_skb(rmsg->head);
+		rmsg->head = NULL;
+		rmsg->last = NULL;
 	}
 }
 
 /* A message is complete. */
 static void xrds_ib_recv_whole(struct xrds_ib_ep *ep,
-			       struct xrds_ib_rx_part *part)
+			       struct xrds_ib_rx_msg *rmsg)
 {
-	struct sk_buff *skb = part->head;
+	struct sk_buff *skb = rmsg->head;
 
-	part->head = NULL;
-	part->last = NULL;
+	rmsg->head = NULL;
+	rmsg->last = NULL;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
-	if (unlikely(part->reasm.first.kind == XRDS_KIND_CONG_MAP))
+	if (unlikely(rmsg->reasm.first.kind == XRDS_KIND_CONG_MAP))
 		xrds_cong_recv(ep->conn, XRDS_CTL_CONG_MAP, skb);
 	else
-		xrds_rx_msg(ep->conn, &part->reasm.first, skb);
+		xrds_rx_msg(ep->conn, &rmsg->reasm.first, skb);
 }
 
 static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
@@ -205,71 +204,72 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 					    struct xrds_ib_buf *buf, u32 len)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
-	struct xrds_ib_rx_part *part;
+	struct xrds_ib_rx_msg *rmsg;
 	enum xrds_wire_err err;
 	u64 hdr_at;
 	int done;
 
-	/* messages that were begun are finished before either of these */
+	/* a peer completes its messages before it sends either of these */
 	if (rx->bye || rx->bye_ack)
 		return XRDS_WIRE_CTL_STATE;
 	if (wm->tag >= XRDS_IB_TAGS)
 		return XRDS_WIRE_TAG;
-	part = &rx->part[wm->tag];
-	hdr_at = part->head ? 0 : local_clock();
-	err = xrds_wire_reasm_add(&part->reasm, wm, len, rx->max_payload,
+	rmsg = &rx->msg[wm->tag];
+	hdr_at = rmsg->head ? 0 : local_clock();
+	err = xrds_wire_reasm_add(&rmsg->reasm, wm, len, rx->max_payload,
 				  ep->version, &done);
 	if (err)
 		return err;
 
-	if (part->head) {
-		xrds_ib_skb_append(ep, part, buf, len);
+	if (rmsg->head) {
+		xrds_ib_skb_append(ep, rmsg, buf, len);
 	} else {
-		part->head = xrds_ib_skb_from(ep, buf, len);
-		part->last = part->head;
-		xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
-		xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
+		rmsg->head = xrds_ib_skb_from(ep, buf, len);
+		rmsg->last = rmsg->head;
+		xrds_skb_trace(rmsg->head)->at[XRDS_RX_HDR] = hdr_at;
+		xrds_skb_trace(rmsg->head)->at[XRDS_RX_START] = local_clock();
 	}
 	if (done)
-		xrds_ib_recv_whole(ep, part);
+		xrds_ib_recv_whole(ep, rmsg);
 	return XRDS_WIRE_OK;
 }
 
 /* -------------------------------------------------------------- bundles */
 
-/* A message of a bundle, at its place in the buffer. Without memory for it the
- * endpoint ends: it is not acknowledged, and comes again on the next one, which
- * has no bundles: what comes alone has memory in reserve.
+/* Take one message of a bundle, at its place in the buffer. Without memory for
+ * it the endpoint ends: the message is not acknowledged, and comes again on the
+ * next endpoint, which has no bundles: a message that comes alone has memory
+ * reserved.
  */
 static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 					       const struct xrds_wire_msg *wm,
 					       const void *payload)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
-	struct xrds_ib_rx_part *part;
+	struct xrds_ib_rx_msg *rmsg;
 	u64 hdr_at = local_clock();
 	enum xrds_wire_err err;
 	int done;
 
 	if (wm->tag >= XRDS_IB_TAGS)
 		return XRDS_WIRE_TAG;
-	part = &rx->part[wm->tag];
-	/* it is whole, but another may be in mid-way */
-	err = xrds_wire_reasm_add(&part->reasm, wm, wm->len, rx->max_payload,
+	rmsg = &rx->msg[wm->tag];
+	/* it is whole, but another one of this tag may be incomplete */
+	err = xrds_wire_reasm_add(&rmsg->reasm, wm, wm->len, rx->max_payload,
 				  ep->version, &done);
 	if (err)
 		return err;
-	part->head = xrds_ib_skb_copy(ep, payload, wm->len);
-	part->last = part->head;
-	if (!part->head) {
+	rmsg->head = xrds_ib_skb_copy(ep, payload, wm->len);
+	rmsg->last = rmsg->head;
+	if (!rmsg->head) {
 		rx->failed = true;
 		WRITE_ONCE(ep->conn->no_bundles, true);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 		return XRDS_WIRE_OK;
 	}
-	xrds_skb_trace(part->head)->at[XRDS_RX_HDR] = hdr_at;
-	xrds_skb_trace(part->head)->at[XRDS_RX_START] = local_clock();
-	xrds_ib_recv_whole(ep, part);
+	xrds_skb_trace(rmsg->head)->at[XRDS_RX_HDR] = hdr_at;
+	xrds_skb_trace(rmsg->head)->at[XRDS_RX_START] = local_clock();
+	xrds_ib_recv_whole(ep, rmsg);
 	return XRDS_WIRE_OK;
 }
 
@@ -305,7 +305,7 @@ static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
 static enum xrds_wire_err xrds_ib_recv_credit(struct xrds_ib_ep *ep,
 					      const struct xrds_wire_msg *wm)
 {
-	/* what the device has in its queue was posted, and granted, before */
+	/* each buffer in the device's queue was posted and granted before */
 	if (READ_ONCE(ep->tx.granted) == ep->rx.received)
 		return XRDS_WIRE_CREDIT;
 	if (!wm->credit)
@@ -321,51 +321,64 @@ static int xrds_ib_recv_version(struct xrds_ib_ep *ep, const void *data,
 	int version = READ_ONCE(ep->version);
 
 	return likely(version) ? version :
-				 xrds_ib_classic_guess(ep, data, bytes);
+				 xrds_ib_legacy_guess_version(ep, data, bytes);
+}
+
+/* The part of a message that is the same in each kind of buffer. @done is set
+ * when nothing of it is left to take: a hello, or an acknowledgment alone.
+ */
+static enum xrds_wire_err xrds_ib_recv_hdr(struct xrds_ib_ep *ep,
+					   struct xrds_wire_msg *wm,
+					   const void *data, u32 bytes,
+					   bool *done)
+{
+	enum xrds_wire_err err;
+
+	*done = true;
+	err = xrds_wire_hdr_decode(wm, data, bytes,
+				   xrds_ib_recv_version(ep, data, bytes));
+	if (err)
+		return err;
+
+	if (xrds_ib_ep_xrds(ep)) {
+		if (!ep->rx.hello && wm->kind == XRDS_KIND_CTL &&
+		    wm->dport == XRDS_CTL_HELLO)
+			return xrds_ib_recv_hello(ep, data +
+						  XRDS_WIRE_HDR_BYTES,
+						  bytes - XRDS_WIRE_HDR_BYTES);
+		if (!ep->rx.hello)
+			return XRDS_WIRE_CTL_STATE;
+		err = xrds_ib_recv_credit(ep, wm);
+		if (err)
+			return err;
+	} else {
+		xrds_ib_legacy_received(ep);
+	}
+	if (xrds_tx_acked(ep->conn, wm->ack))
+		return XRDS_WIRE_ACK;
+	ep->rx.ack_only = wm->kind == XRDS_KIND_ACK;
+	*done = ep->rx.ack_only;
+	return XRDS_WIRE_OK;
 }
 
 static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 					   struct xrds_ib_buf *buf, u32 bytes)
 {
 	const void *data = page_address(buf->page);
+	u32 len = bytes - XRDS_WIRE_HDR_BYTES;
 	struct xrds_wire_msg wm;
 	enum xrds_wire_err err;
-	u32 len;
+	bool done;
 
-	err = xrds_wire_hdr_decode(&wm, data, bytes,
-				   xrds_ib_recv_version(ep, data, bytes));
-	if (err)
+	err = xrds_ib_recv_hdr(ep, &wm, data, bytes, &done);
+	if (err || done)
 		return err;
-	len = bytes - XRDS_WIRE_HDR_BYTES;
-
-	if (xrds_ib_ep_xrds(ep)) {
-		if (!ep->rx.hello && wm.kind == XRDS_KIND_CTL &&
-		    wm.dport == XRDS_CTL_HELLO)
-			return xrds_ib_recv_hello(ep, data +
-						  XRDS_WIRE_HDR_BYTES, len);
-		if (!ep->rx.hello)
-			return XRDS_WIRE_CTL_STATE;
-		err = xrds_ib_recv_credit(ep, &wm);
-		if (err)
-			return err;
-	} else {
-		xrds_ib_classic_heard(ep);
-	}
-	if (xrds_tx_acked(ep->conn, wm.ack))
-		return XRDS_WIRE_ACK;
-
-	ep->rx.ack_only = wm.kind == XRDS_KIND_ACK;
-	switch (wm.kind) {
-	case XRDS_KIND_ACK:
-		return XRDS_WIRE_OK;
-	case XRDS_KIND_CTL:
+	if (wm.kind == XRDS_KIND_CTL)
 		return xrds_ib_recv_ctl(ep, &wm, buf);
-	default:
-		/* the first, if there are several */
-		if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
-			return xrds_ib_recv_bundle(ep, &wm, data, bytes);
-		return xrds_ib_recv_frag(ep, &wm, buf, len);
-	}
+	/* the first message, if there are several */
+	if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
+		return xrds_ib_recv_bundle(ep, &wm, data, bytes);
+	return xrds_ib_recv_frag(ep, &wm, buf, len);
 }
 
 /* ---------------------------------------------------------- completions */
@@ -375,10 +388,10 @@ static void xrds_ib_recv_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc)
 	if (READ_ONCE(ep->dead))
 		return;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_COMP_ERROR);
-	xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+	xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
 }
 
-/* Does the endpoint still take what comes? */
+/* Does the endpoint still take messages? */
 static bool xrds_ib_recv_wanted(struct xrds_ib_ep *ep)
 {
 	if (!READ_ONCE(ep->dead) && !ep->rx.failed)
@@ -392,17 +405,11 @@ static void xrds_ib_recv_violation(struct xrds_ib_ep *ep,
 {
 	ep->rx.failed = true;
 	xrds_ib_recv_drop(ep);
-	xrds_ib_ep_wire_error(ep, err);
+	xrds_ib_event_wire_error(ep, err);
 }
 
-/**
- * xrds_ib_recv_done - a receive buffer has completed
- * @cq: completion queue of the endpoint
- * @wc: completion
- *
- * Context: completions.
- */
-void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+/* A buffer of the receive queue has completed. */
+static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct xrds_ib_buf *buf = container_of(wc->wr_cqe, struct xrds_ib_buf,
 					       cqe);
@@ -413,17 +420,17 @@ void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_recv_failed(ep, wc);
 		xrds_ib_rq_failed(buf->rq);
-		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_buf_return(buf->rq, buf);
 		return;
 	}
 	if (!xrds_ib_recv_wanted(ep)) {
-		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_buf_return(buf->rq, buf);
 		return;
 	}
 
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_FRAGS);
 	if (wc->opcode != IB_WC_RECV) {
-		xrds_ib_rq_return(buf->rq, buf);
+		xrds_ib_buf_return(buf->rq, buf);
 		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
 		return;
 	}
@@ -434,43 +441,46 @@ void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (buf->page)
 		ib_dma_sync_single_for_device(ep->ibdev->dev, buf->dma,
 					      wc->byte_len, DMA_FROM_DEVICE);
-	xrds_ib_rq_return(buf->rq, buf);
+	xrds_ib_buf_return(buf->rq, buf);
 	if (err) {
 		xrds_ib_recv_violation(ep, err);
 		return;
 	}
-	/* after the buffer went back: only now may its credit be granted */
+	/* after the buffer was returned: only now may its credit be granted */
 	if (!hello)
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
-	xrds_ib_send_update(ep, !ep->rx.ack_only);
+	if (ep->rx.ack_only)
+		xrds_ib_send_update(ep);
+	else
+		xrds_ib_send_update_low(ep);
 }
 
-/* The first message of a classic peer, in the buffer for it */
+const struct xrds_ib_rq_ops xrds_ib_recv_ops = {
+	.done	= xrds_ib_recv_done,
+	.grant	= xrds_ib_send_update_low,
+};
+
+/* The first message of a legacy peer, in the buffer for the hello */
 static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 					     const struct xrds_wire_msg *wm,
 					     u32 len)
 {
-	struct xrds_ib_rx_part *part = ep->rx.part;
+	struct xrds_ib_rx_msg *rmsg = ep->rx.msg;
 	enum xrds_wire_err err;
 	int done;
 
-	xrds_ib_classic_heard(ep);
-	if (xrds_tx_acked(ep->conn, wm->ack))
-		return XRDS_WIRE_ACK;
-	if (wm->kind == XRDS_KIND_ACK)
-		return XRDS_WIRE_OK;
-	err = xrds_wire_reasm_add(&part->reasm, wm, len, 0, ep->version, &done);
+	err = xrds_wire_reasm_add(&rmsg->reasm, wm, len, 0, ep->version, &done);
 	if (err)
 		return err;
-	part->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
+	rmsg->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
 				      XRDS_WIRE_HDR_BYTES, len);
-	part->last = part->head;
-	if (!part->head) {
-		/* it is sent again on the next one */
+	rmsg->last = rmsg->head;
+	if (!rmsg->head) {
+		/* the peer sends it again on the next endpoint */
 		ep->rx.failed = true;
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOMEM);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 	} else if (done) {
-		xrds_ib_recv_whole(ep, part);
+		xrds_ib_recv_whole(ep, rmsg);
 	}
 	return XRDS_WIRE_OK;
 }
@@ -482,6 +492,7 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct xrds_ib_rx *rx = &ep->rx;
 	enum xrds_wire_err err;
 	struct xrds_wire_msg wm;
+	bool done;
 
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_recv_failed(ep, wc);
@@ -496,18 +507,9 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	ib_dma_sync_single_for_cpu(ep->ibdev->dev, rx->hello_dma,
 				   rx->hello_bytes, DMA_FROM_DEVICE);
-	err = xrds_wire_hdr_decode(&wm, rx->hello_buf, wc->byte_len,
-				   xrds_ib_recv_version(ep, rx->hello_buf,
-							wc->byte_len));
-	if (!err && !xrds_ib_ep_xrds(ep))
+	err = xrds_ib_recv_hdr(ep, &wm, rx->hello_buf, wc->byte_len, &done);
+	if (!err && !done)
 		err = xrds_ib_recv_first(ep, &wm,
-					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
-	else if (!err &&
-		 (wm.kind != XRDS_KIND_CTL || wm.dport != XRDS_CTL_HELLO))
-		err = XRDS_WIRE_CTL_STATE;
-	else if (!err)
-		err = xrds_ib_recv_hello(ep,
-					 rx->hello_buf + XRDS_WIRE_HDR_BYTES,
 					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
 	if (err)
 		xrds_ib_recv_violation(ep, err);
@@ -516,7 +518,7 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 /* ------------------------------------------------------------- lifetime */
 
 /**
- * xrds_ib_recv_init - the buffer for the peer's hello
+ * xrds_ib_recv_init - make the buffer for the peer's hello
  * @ep: endpoint with a receive queue of its own
  *
  * Context: process.
@@ -568,7 +570,7 @@ int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_recv_free - what was received and is not complete
+ * xrds_ib_recv_free - free incomplete messages and the buffer for the hello
  * @ep: endpoint without queue pair and completion queue
  *
  * Context: process.

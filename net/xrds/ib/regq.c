@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The registration queue: where keys are made and made void.
+ * The registration queue, which makes keys valid and invalid.
  *
- * A key is made by a work request, and a work request needs a queue pair that
- * is connected. Keys shall exist before any connection and outlive all of
- * them, so each device has a queue pair for nothing else, connected to itself;
- * no packet leaves it. It is made when the first region is registered.
+ * A key is made valid by a work request, and a work request needs a connected
+ * queue pair. Keys exist before any connection and outlive all of them, so each
+ * device has a queue pair for nothing else, connected to itself; no packet
+ * leaves it. It is made when the first region is registered.
  *
- * Whoever wants something done posts one work request and sleeps until it has
- * completed. Readers of regq->sem post; a writer makes the queue pair, or
- * takes it down, when nobody is posting. A semaphore counts the slots of the
- * send queue. Both waits are bounded: a device that does not answer, or
- * answers with an error, breaks the queue, and the next one who wants
- * something done makes another.
+ *   none -> connected -> broken -> none
  *
- * When xrds_ib_regq_do() returns, the device knows nothing of the work request
- * any more. After an error it has completed as flushed. After a timeout the
- * queue pair is destroyed, which waits for the others who are posting, whose
- * waits are bounded as well. What the work request was to do is then unknown:
+ * A caller posts one work request and sleeps until it has completed. Readers of
+ * regq->sem post; a writer makes the queue pair, or destroys it, while nothing
+ * is being posted. A semaphore counts the free entries of the send queue. Both
+ * waits are bounded: a device that does not answer, or answers with an error,
+ * breaks the queue, and the next caller makes another one.
+ *
+ * When xrds_ib_regq_do() returns, the device has finished with the work
+ * request. After an error it has completed as flushed. After a timeout the
+ * queue pair is destroyed, which waits for the other posting callers; their
+ * waits are bounded as well. The result of the work request is then unknown:
  * the caller must not use that memory region again.
  */
 #include <rdma/ib_cache.h>
@@ -25,10 +26,10 @@
 #include "ib/ib.h"
 
 enum {
-	/* One at a time: on soft-RoCE a LOCAL_INV waits for all before it, and
-	 * the end of that wait can be missed, see ib_slot.c.
+	/* One at a time: on soft-RoCE a LOCAL_INV waits for all work requests
+	 * before it, and can miss the end of that wait, see sq.c.
 	 */
-	XRDS_IB_REGQ_SLOTS	= 1,
+	XRDS_IB_REGQ_DEPTH	= 1,
 	XRDS_IB_REGQ_WAIT_MS	= 5000,
 	XRDS_IB_REGQ_HOPS	= 64,
 	XRDS_IB_REGQ_TIMEOUT	= 14,	/* 67 ms; nothing is ever lost */
@@ -37,7 +38,7 @@ enum {
 
 /* -------------------------------------------------------------- connect */
 
-/* From a port of Ethernet to itself, by one of its addresses. */
+/* The route from an Ethernet port to itself, by one of its addresses */
 static int xrds_ib_regq_route_by(struct ib_device *dev, u32 port,
 				 const struct ib_port_attr *pa,
 				 enum ib_gid_type type,
@@ -51,7 +52,8 @@ static int xrds_ib_regq_route_by(struct ib_device *dev, u32 port,
 		attr = rdma_get_gid_attr(dev, port, i);
 		if (IS_ERR(attr))
 			continue;
-		/* the core looks this up for programs, but not for us */
+		/* ib_core looks this up for programs, but not for kernel users
+		 */
 		if (attr->gid_type == type)
 			ret = rdma_read_gid_l2_fields(attr, NULL,
 						      ah->roce.dmac);
@@ -75,7 +77,7 @@ static int xrds_ib_regq_route_roce(struct ib_device *dev, u32 port,
 		   : 0;
 }
 
-/* From a port of the device to itself: the first that it can be done with. */
+/* The route from a port of the device to itself: the first port that has one */
 static int xrds_ib_regq_route(struct ib_device *dev, struct rdma_ah_attr *ah)
 {
 	struct ib_port_attr pa;
@@ -145,7 +147,7 @@ static void xrds_ib_regq_destroy(struct xrds_ib_regq *regq)
 	if (regq->qp)
 		ib_destroy_qp(regq->qp);
 	if (regq->cq)
-		xrds_ib_cq_free(regq->cq);
+		xrds_ib_quirks_free_cq(regq->cq);
 	regq->qp = NULL;
 	regq->cq = NULL;
 	WRITE_ONCE(regq->broken, false);
@@ -157,7 +159,7 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 	struct ib_qp_init_attr attr = {
 		.sq_sig_type		= IB_SIGNAL_REQ_WR,
 		.qp_type		= IB_QPT_RC,
-		.cap.max_send_wr	= XRDS_IB_REGQ_SLOTS,
+		.cap.max_send_wr	= XRDS_IB_REGQ_DEPTH,
 		.cap.max_send_sge	= 1,
 		.cap.max_recv_wr	= 1,
 		.cap.max_recv_sge	= 1,
@@ -168,7 +170,7 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 
 	lockdep_assert_held_write(&regq->sem);
 
-	cq = ib_alloc_cq_any(ibdev->dev, regq, XRDS_IB_REGQ_SLOTS + 1,
+	cq = ib_alloc_cq_any(ibdev->dev, regq, XRDS_IB_REGQ_DEPTH + 1,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
@@ -187,7 +189,8 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 	return ret;
 }
 
-/* A queue pair that can be posted to, in place of a broken one or of none */
+/* Make a queue pair that can be posted to, in place of a broken one or of none.
+ */
 static int xrds_ib_regq_renew(struct xrds_ib_dev *ibdev)
 {
 	struct xrds_ib_regq *regq = &ibdev->regq;
@@ -209,11 +212,11 @@ static int xrds_ib_regq_renew(struct xrds_ib_dev *ibdev)
 void xrds_ib_regq_init(struct xrds_ib_regq *regq)
 {
 	init_rwsem(&regq->sem);
-	sema_init(&regq->slots, XRDS_IB_REGQ_SLOTS);
+	sema_init(&regq->avail, XRDS_IB_REGQ_DEPTH);
 }
 
 /**
- * xrds_ib_regq_exit - take the registration queue down
+ * xrds_ib_regq_exit - destroy the registration queue
  * @regq: queue that nobody uses any more
  *
  * Context: process.
@@ -244,8 +247,8 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 
 	lockdep_assert_held_read(&regq->sem);
 
-	/* whoever has a slot gives it back in time, or breaks the queue */
-	if (down_timeout(&regq->slots, wait))
+	/* a caller with an entry returns it in time, or breaks the queue */
+	if (down_timeout(&regq->avail, wait))
 		return -ETIMEDOUT;
 	ret = ib_post_send(regq->qp, &w->wr, NULL);
 	if (!ret && !wait_for_completion_timeout(&w->done, wait))
@@ -254,18 +257,18 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 		ret = -EIO;
 	if (ret)
 		WRITE_ONCE(regq->broken, true);
-	up(&regq->slots);
+	up(&regq->avail);
 	return ret;
 }
 
 /**
- * xrds_ib_regq_do - have one work request done
+ * xrds_ib_regq_do - post one work request and wait for it
  * @ibdev: device, with a reference
  * @w: work request; opcode and arguments are set
  *
  * Context: process, may sleep, bounded.
- * Return: 0; -EIO when the device did not do it, or did not say whether;
- * other negative errno when there is no queue.
+ * Return: 0; -EIO when the device did not do it, or did not answer; other
+ * negative errno when there is no queue.
  */
 int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 {
@@ -290,7 +293,8 @@ int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 	if (ret != -ETIMEDOUT)
 		return ret;
 
-	/* it may still be with the device, unless somebody was here before */
+	/* the device may still have it, unless another caller was here before
+	 */
 	down_write(&regq->sem);
 	if (regq->broken)
 		xrds_ib_regq_destroy(regq);

@@ -1,264 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The receive queue: buffers that wait for messages.
+ * The receive queue: its users and its size.
  *
- * One queue serves all endpoints of a device where the device can share one,
- * else each endpoint has its own. A buffer goes round like this:
+ * One queue serves all endpoints of a device that can share one, else each
+ * endpoint has its own. buf.c has the life of the buffers.
  *
- *   empty --refill--> ready --post--> posted --completion--> ready or empty
+ * Each credit of a peer reserves a buffer. With a queue of its own an endpoint
+ * grants the buffers that are posted and not reserved. A shared queue lets each
+ * endpoint grant a full window and posts less than the sum, as not all of them
+ * are busy at once, and most may be idle for ever: it begins with the windows
+ * of a few and doubles them each time it runs low. The RNR retry of the peer's
+ * queue pair covers the time until the refill has caught up. When the queue
+ * runs low no new credits are granted; after the refill, rq->ops->grant() is
+ * called for the endpoints.
  *
- * A buffer is a page, mapped for the device, and an skb without data. Small
- * payloads are copied out and the buffer is ready again at once; of large ones
- * the page goes up, in an skb that was set aside so that this cannot fail, and
- * the buffer is empty until the work item has given it another page. The
- * queue has some ready buffers more than it posts, so that a completion need
- * not wait for the work item. Nothing is allocated in a completion.
+ * A device may lose a buffer when a queue pair ends between the first and the
+ * last packet of a message: soft-RoCE forgets the buffer that was being filled,
+ * and it never completes. Only the destruction of the shared queue brings it
+ * back. So endpoints that do not end in order are counted, the queue posts one
+ * more buffer for each, and after XRDS_IB_MAX_LOST of them new endpoints get a
+ * new queue. The old queue is freed with its last endpoint, and ends its
+ * endpoints when it has lost as many buffers as it may post. A queue that many
+ * endpoints have enlarged is replaced as well when it has no user any more, as
+ * posted buffers cannot be taken back in any other way.
  *
- * Credits promise buffers to peers. With a queue of its own an endpoint grants
- * what is posted and not yet promised. A shared queue promises every endpoint
- * a full window and posts less than the sum, as not all of them are busy at
- * once, and most may be idle for ever: it begins with the windows of a few and
- * doubles them each time it runs low. The RNR retry of the peer's queue pair
- * covers the moment until the refill has caught up. When the queue runs low no
- * new credits are granted; endpoints that could not grant some are visited after
- * the refill.
- *
- * A device may lose a buffer when a queue pair dies between the first and the
- * last packet of a message: soft-RoCE forgets the one that was being filled,
- * and it never completes. Nothing can be asked for it but the destruction of
- * the shared queue. So endpoints that do not end in order are counted, the
- * queue posts one more buffer for each, and after XRDS_IB_MAX_LOST of them new
- * endpoints get a new queue. The old one goes with its last endpoint, and ends
- * them when it has lost as many as it may post. So does one that many endpoints
- * have made large go, as what is posted cannot be taken back in any other way.
+ * rq->ep_lock guards the users, rq->lock the buffers and their target.
  */
-#include <linux/moduleparam.h>
-
 #include "ib/ib.h"
 
-static unsigned int xrds_ib_frag_kib = 32;
-module_param_named(frag_kib, xrds_ib_frag_kib, uint, 0444);
-MODULE_PARM_DESC(frag_kib, "Size of receive buffers and so of fragments, 16 to 64 KiB (default 32)");
-
 enum {
-	/* post when so many are missing: each call costs the device a lock */
-	XRDS_IB_POST_DEFICIT	= 8,
-	XRDS_IB_MIN_SPARE	= 8,
-	XRDS_IB_MAX_SPARE	= 64,
-	XRDS_IB_MAX_READY	= XRDS_IB_MAX_SPARE + XRDS_IB_POST_BATCH,
 	/* endpoints that a shared queue has buffers for at first */
 	XRDS_IB_FIRST_BUSY	= 4,
-	/* when a refill found no memory */
-	XRDS_IB_RETRY_MS	= 100,
 };
-
-static u32 xrds_ib_buf_bytes(void)
-{
-	u32 kib = clamp_t(u32, xrds_ib_frag_kib,
-			  XRDS_WIRE_MIN_FRAG_BYTES >> 10,
-			  XRDS_WIRE_MAX_FRAG_BYTES >> 10);
-
-	return roundup_pow_of_two(kib) << 10;
-}
-
-static void xrds_ib_rq_count(enum xrds_ib_counter c)
-{
-	this_cpu_inc(xrds_ib_dev_counters.v[c]);
-}
-
-/* Posted and ready together */
-static u32 xrds_ib_rq_want(const struct xrds_ib_rq *rq)
-{
-	return rq->target + clamp_t(u32, rq->target / 4, XRDS_IB_MIN_SPARE,
-				    XRDS_IB_MAX_SPARE);
-}
 
 static u32 xrds_ib_rq_low_mark(const struct xrds_ib_rq *rq)
 {
 	return READ_ONCE(rq->target) / 4;
 }
 
-static void xrds_ib_rq_kick_refill(struct xrds_ib_rq *rq, unsigned int ms)
-{
-	queue_delayed_work(xrds_ib_wq, &rq->refill, msecs_to_jiffies(ms));
-}
-
-/* -------------------------------------------------------------- posting */
-
-/* Chain ready buffers, at most a batch of them; counts them as posted. */
-static struct ib_recv_wr *xrds_ib_rq_take_ready(struct xrds_ib_rq *rq, u32 *nr)
-{
-	struct ib_recv_wr *first = NULL, **link = &first;
-	struct xrds_ib_buf *buf;
-	u32 n = 0;
-
-	spin_lock_bh(&rq->lock);
-	while (n < XRDS_IB_POST_BATCH && rq->nr_ready && !rq->stopped &&
-	       rq->nr_posted + n < rq->target) {
-		buf = list_first_entry(&rq->ready, struct xrds_ib_buf, node);
-		list_del_init(&buf->node);
-		rq->nr_ready--;
-		*link = &buf->wr;
-		link = (struct ib_recv_wr **)&buf->wr.next;
-		n++;
-	}
-	*link = NULL;
-	WRITE_ONCE(rq->nr_posted, rq->nr_posted + n);
-	spin_unlock_bh(&rq->lock);
-
-	*nr = n;
-	return first;
-}
-
-/* The device did not take these: they are ready as before. No completion may
- * follow that would have them posted, so the refill does it; one that was
- * cancelled finds @stopped set here.
- */
-static void xrds_ib_rq_untake(struct xrds_ib_rq *rq,
-			      const struct ib_recv_wr *wr)
-{
-	struct xrds_ib_buf *buf;
-
-	spin_lock_bh(&rq->lock);
-	if (!rq->stopped)
-		xrds_ib_rq_kick_refill(rq, XRDS_IB_RETRY_MS);
-	for (; wr; wr = wr->next) {
-		buf = container_of(wr, struct xrds_ib_buf, wr);
-		list_add(&buf->node, &rq->ready);
-		rq->nr_ready++;
-		WRITE_ONCE(rq->nr_posted, rq->nr_posted - 1);
-	}
-	spin_unlock_bh(&rq->lock);
-}
-
-static void xrds_ib_rq_post(struct xrds_ib_rq *rq)
-{
-	const struct ib_recv_wr *bad;
-	struct ib_recv_wr *first;
-	int ret;
-	u32 n;
-
-	do {
-		first = xrds_ib_rq_take_ready(rq, &n);
-		if (!first)
-			break;
-		/* from here on those that were taken may complete and return */
-		bad = first;
-		ret = rq->srq ? ib_post_srq_recv(rq->srq, first, &bad) :
-				ib_post_recv(rq->qp, first, &bad);
-		if (ret) {
-			xrds_ib_rq_count(XRDS_IB_C_RQ_POST_ERROR);
-			xrds_ib_rq_untake(rq, bad);
-			break;
-		}
-	} while (n == XRDS_IB_POST_BATCH);
-
-	/* Pairs with the barrier in xrds_ib_rq_room(): either it sees what
-	 * was posted, or we see that it withheld credits for want of it.
-	 */
-	smp_mb();
-	if (READ_ONCE(rq->withheld))
-		xrds_ib_rq_kick_refill(rq, 0);
-}
-
 /* ------------------------------------------------------------ refilling */
 
-static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
-{
-	struct xrds_ib_buf *buf;
-
-	buf = kzalloc(sizeof(*buf), GFP_KERNEL);
-	if (!buf)
-		return NULL;
-	buf->rq = rq;
-	buf->cqe.done = xrds_ib_recv_done;
-	buf->wr.wr_cqe = &buf->cqe;
-	buf->wr.sg_list = &buf->sge;
-	buf->wr.num_sge = 1;
-	buf->sge.length = rq->buf_bytes;
-	buf->sge.lkey = rq->ibdev->pd->local_dma_lkey;
-
-	spin_lock_bh(&rq->lock);
-	list_add_tail(&buf->all, &rq->bufs);
-	spin_unlock_bh(&rq->lock);
-	return buf;
-}
-
-/* Give a buffer what it lacks. */
-static bool xrds_ib_buf_fill(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
-{
-	struct ib_device *dev = rq->ibdev->dev;
-	struct page *page;
-	u64 dma;
-
-	if (!buf->skb)
-		buf->skb = xrds_skb_alloc(0, GFP_KERNEL | __GFP_NOWARN);
-	if (!buf->skb)
-		return false;
-	if (buf->page)
-		return true;
-
-	page = xrds_ib_lend_back(&rq->lent);
-	if (!page)
-		page = alloc_pages_node(ibdev_to_node(dev),
-					GFP_KERNEL | __GFP_COMP | __GFP_NOWARN,
-					rq->order);
-	if (!page)
-		return false;
-	dma = ib_dma_map_page(dev, page, 0, rq->buf_bytes, DMA_FROM_DEVICE);
-	if (ib_dma_mapping_error(dev, dma)) {
-		__free_pages(page, rq->order);
-		return false;
-	}
-	buf->page = page;
-	buf->dma = dma;
-	buf->sge.addr = dma;
-	return true;
-}
-
-/* An empty buffer to fill; false when there are enough. */
-static bool xrds_ib_rq_lacks(struct xrds_ib_rq *rq, struct xrds_ib_buf **buf)
-{
-	bool lacks;
-
-	*buf = NULL;
-	spin_lock_bh(&rq->lock);
-	/* where the device takes no more there is no use for many */
-	lacks = !rq->stopped && rq->nr_ready < XRDS_IB_MAX_READY &&
-		rq->nr_posted + rq->nr_ready < xrds_ib_rq_want(rq);
-	if (lacks) {
-		*buf = list_first_entry_or_null(&rq->empty, struct xrds_ib_buf,
-						node);
-		if (*buf)
-			list_del_init(&(*buf)->node);
-	}
-	spin_unlock_bh(&rq->lock);
-	return lacks;
-}
-
-static bool xrds_ib_rq_refill_one(struct xrds_ib_rq *rq,
-				  struct xrds_ib_buf *buf)
-{
-	bool filled;
-
-	if (!buf)
-		buf = xrds_ib_buf_new(rq);
-	if (!buf)
-		return false;
-	filled = xrds_ib_buf_fill(rq, buf);
-
-	spin_lock_bh(&rq->lock);
-	if (filled) {
-		list_add_tail(&buf->node, &rq->ready);
-		rq->nr_ready++;
-	} else {
-		list_add(&buf->node, &rq->empty);
-	}
-	spin_unlock_bh(&rq->lock);
-	return filled;
-}
-
-/* Let endpoints grant the credits that they had to withhold. */
+/* Let the endpoints grant the credits that they had to withhold. */
 static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 {
 	struct xrds_ib_ep *ep;
@@ -266,45 +48,29 @@ static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 	if (rq->srq && !xchg(&rq->withheld, false))
 		return;
 	mutex_lock(&rq->ep_lock);
-	list_for_each_entry(ep, &rq->eps, rq_node)
-		xrds_ib_send_update(ep, true);
+	list_for_each_entry(ep, &rq->eps, rq_entry)
+		rq->ops->grant(ep);
 	mutex_unlock(&rq->ep_lock);
 }
 
-/* Ask to be told before the device runs out; it tells once. */
+/* Request an event before the device runs out of buffers; it comes once. */
 static void xrds_ib_rq_arm(struct xrds_ib_rq *rq)
 {
 	struct ib_srq_attr attr = { .srq_limit = xrds_ib_rq_low_mark(rq) };
 
 	if (!rq->srq || !attr.srq_limit || xchg(&rq->armed, true))
 		return;
-	/* some devices cannot; completions tell as well, a little later */
+	/* some devices cannot; completions notice it as well, a little later */
 	ib_modify_srq(rq->srq, &attr, IB_SRQ_LIMIT);
 }
 
-static bool xrds_ib_rq_fill(struct xrds_ib_rq *rq)
+static void xrds_ib_rq_fill(struct xrds_ib_rq *rq)
 {
-	struct xrds_ib_buf *buf;
-	bool filled = true;
-	u32 n = 0;
-
-	while (xrds_ib_rq_lacks(rq, &buf)) {
-		filled = xrds_ib_rq_refill_one(rq, buf);
-		if (!filled)
-			break;
-		if (++n % XRDS_IB_POST_BATCH == 0)
-			xrds_ib_rq_post(rq);
-	}
-	xrds_ib_rq_post(rq);
-	if (!filled) {
-		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_MEM);
-		xrds_ib_rq_kick_refill(rq, XRDS_IB_RETRY_MS);
-	}
+	xrds_ib_buf_fill(rq);
 	xrds_ib_rq_arm(rq);
-	return filled;
 }
 
-/* As many buffers as users may use at once, within bounds. */
+/* Set the target: as many buffers as users may need at once, within limits. */
 static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 {
 	u32 users = clamp(rq->nr_users, 2U, rq->busy);
@@ -321,7 +87,7 @@ static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 	spin_unlock_bh(&rq->lock);
 }
 
-/* More users were busy than it has buffers for. */
+/* More users were busy than the queue has buffers for. */
 static void xrds_ib_rq_widen(struct xrds_ib_rq *rq)
 {
 	mutex_lock(&rq->ep_lock);
@@ -345,7 +111,7 @@ static void xrds_ib_rq_refill(struct work_struct *work)
 	xrds_ib_rq_grant(rq);
 }
 
-/* The device is below the limit that was set. Context: any. */
+/* The device has fewer buffers than the limit that was set. Context: any. */
 static void xrds_ib_rq_event(struct ib_event *event, void *context)
 {
 	struct xrds_ib_rq *rq = context;
@@ -358,78 +124,13 @@ static void xrds_ib_rq_event(struct ib_event *event, void *context)
 	xrds_ib_rq_kick_refill(rq, 0);
 }
 
-/* ---------------------------------------------------------- completions */
-
-/**
- * xrds_ib_rq_unmap - the device is done with a buffer's page for good
- * @rq: receive queue
- * @buf: buffer whose page goes up
- *
- * Context: any.
- * Return: the page, with its reference.
- */
-struct page *xrds_ib_rq_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
-{
-	struct page *page = buf->page;
-
-	ib_dma_unmap_page(rq->ibdev->dev, buf->dma, rq->buf_bytes,
-			  DMA_FROM_DEVICE);
-	buf->page = NULL;
-	return page;
-}
-
-/**
- * xrds_ib_rq_return - a buffer has completed, with success or without
- * @rq: receive queue
- * @buf: buffer, with or without its page
- *
- * Posts it again, or another one in its place, or has it refilled.
- *
- * Context: completions.
- */
-void xrds_ib_rq_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
-{
-	struct page *surplus = NULL;
-	bool post, refill;
-	u32 have, want;
-
-	spin_lock_bh(&rq->lock);
-	WRITE_ONCE(rq->nr_posted, rq->nr_posted - 1);
-	want = xrds_ib_rq_want(rq);
-	have = rq->nr_posted + rq->nr_ready;
-	/* fewer users than before */
-	if (buf->page && have >= want + XRDS_IB_POST_BATCH)
-		surplus = xrds_ib_rq_unmap(rq, buf);
-	if (buf->page && buf->skb) {
-		list_add(&buf->node, &rq->ready);
-		rq->nr_ready++;
-		have++;
-	} else {
-		list_add(&buf->node, &rq->empty);
-	}
-	post = rq->nr_ready && !rq->stopped &&
-	       (rq->nr_posted + XRDS_IB_POST_DEFICIT <= rq->target ||
-		rq->nr_posted <= rq->target / 4);
-	refill = !rq->stopped && have + max(want / 8, 4U) <= want;
-	spin_unlock_bh(&rq->lock);
-
-	if (surplus)
-		__free_pages(surplus, rq->order);
-	if (post) {
-		xrds_ib_rq_count(XRDS_IB_C_RQ_REPOST);
-		xrds_ib_rq_post(rq);
-	}
-	if (refill)
-		xrds_ib_rq_kick_refill(rq, 0);
-}
-
 /**
  * xrds_ib_rq_failed - a receive has failed: the queue pair is broken
  * @rq: its receive queue
  *
- * What is posted to a queue of its own now fails at once, and would be posted
- * again for as long as the connection's work takes to come. Others go on with a
- * shared one.
+ * A buffer that is posted to an endpoint's own queue now fails at once, and
+ * would be posted again until the connection's work runs. A shared queue stays
+ * in use by its other endpoints.
  *
  * Context: completions.
  */
@@ -443,14 +144,14 @@ void xrds_ib_rq_failed(struct xrds_ib_rq *rq)
 }
 
 /**
- * xrds_ib_rq_room - how many credits an endpoint may have granted
+ * xrds_ib_rq_avail - the number of credits an endpoint may have outstanding
  * @rq: its receive queue
- * @window: the most it wants to grant
+ * @window: upper limit
  *
  * Context: any.
- * Return: credits that may be outstanding.
+ * Return: the number.
  */
-u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window)
+u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
 {
 	u32 low = xrds_ib_rq_low_mark(rq);
 
@@ -464,7 +165,7 @@ u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window)
 		WRITE_ONCE(rq->withheld, true);
 		xrds_ib_rq_count(XRDS_IB_C_RQ_LOW);
 	}
-	/* pairs with the barrier in xrds_ib_rq_post() */
+	/* pairs with the barrier in xrds_ib_buf_post() */
 	smp_mb();
 	return READ_ONCE(rq->nr_posted) >= low ? window : 0;
 }
@@ -481,7 +182,7 @@ u32 xrds_ib_rq_room(struct xrds_ib_rq *rq, u32 window)
 void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 {
 	mutex_lock(&rq->ep_lock);
-	list_add_tail(&ep->rq_node, &rq->eps);
+	list_add_tail(&ep->rq_entry, &rq->eps);
 	mutex_unlock(&rq->ep_lock);
 }
 
@@ -498,14 +199,35 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	mutex_lock(&rq->ep_lock);
 	ep->granting = true;
 	rq->nr_users++;
-	/* the sysctl may have been raised since, or be another namespace's */
+	/* the sysctl may have been raised since then, or be that of another
+	 * namespace
+	 */
 	rq->window = max(rq->window, ep->tx.window);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 
 	xrds_ib_rq_fill(rq);
-	/* one that is broken has its own error on the way */
+	/* a broken queue reports its own error */
 	return READ_ONCE(rq->nr_posted) || READ_ONCE(rq->stopped) ? 0 : -ENOMEM;
+}
+
+/* New endpoints get another queue in place of this one, which is worn out. The
+ * caller has a reference on it.
+ */
+static void xrds_ib_rq_retire(struct xrds_ib_rq *rq)
+{
+	struct xrds_ib_dev *ibdev = rq->ibdev;
+	bool retired = false;
+
+	xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
+	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq == rq) {
+		ibdev->rq = NULL;
+		retired = true;
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	if (retired)
+		xrds_ib_rq_put(rq);
 }
 
 /**
@@ -522,7 +244,7 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	bool last = false;
 
 	mutex_lock(&rq->ep_lock);
-	list_del_init(&ep->rq_node);
+	list_del_init(&ep->rq_entry);
 	if (ep->granting) {
 		ep->granting = false;
 		rq->nr_users--;
@@ -532,10 +254,8 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	mutex_unlock(&rq->ep_lock);
 
 	if (rq->srq) {
-		if (last && READ_ONCE(rq->nr_posted) > 2 * rq->window) {
-			xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
-			xrds_ib_dev_retire_rq(rq->ibdev, rq);
-		}
+		if (last && READ_ONCE(rq->nr_posted) > 2 * rq->window)
+			xrds_ib_rq_retire(rq);
 		return;
 	}
 	spin_lock_bh(&rq->lock);
@@ -545,7 +265,7 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_rq_lost - an endpoint may have taken a buffer with it
+ * xrds_ib_rq_lost - an endpoint may have lost a buffer
  * @rq: its receive queue
  *
  * Context: process.
@@ -558,21 +278,20 @@ void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 	if (!rq->srq)
 		return;
 	mutex_lock(&rq->ep_lock);
-	/* Those that had the queue before it was worn can take many more. What
-	 * is really lost has left its place at the device to others. With more
-	 * than that the endpoints that are left are better off with another.
+	/* Endpoints that had the queue before it was worn may add many more. A
+	 * buffer that is really lost has left its place in the device's queue
+	 * to another one. Above the limit the remaining endpoints are better
+	 * off with another queue.
 	 */
 	worn = ++rq->nr_lost == XRDS_IB_MAX_LOST;
 	if (rq->nr_lost > rq->max_bufs)
-		list_for_each_entry(ep, &rq->eps, rq_node)
-			xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ENOBUFS);
+		list_for_each_entry(ep, &rq->eps, rq_entry)
+			xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOBUFS);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 
-	if (worn) {
-		xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
-		xrds_ib_dev_retire_rq(rq->ibdev, rq);
-	}
+	if (worn)
+		xrds_ib_rq_retire(rq);
 }
 
 /* ------------------------------------------------------------- lifetime */
@@ -601,29 +320,17 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 	return 0;
 }
 
-/**
- * xrds_ib_rq_create - make a receive queue
- * @ibdev: device
- * @shared: it is for all endpoints of the device
- * @max_bufs: most buffers it shall post
- * @window: buffers wanted for each endpoint that has granted credits
- *
- * A shared queue is filled at once, so that the first message of each
- * endpoint, which nobody has granted a credit for, finds a buffer.
- *
- * Context: process.
- * Return: the queue with one reference, or an ERR_PTR().
- */
-struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
-				     u32 max_bufs, u32 window)
+static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
+					   const struct xrds_ib_rq_ops *ops,
+					   u32 max_bufs, u32 window)
 {
 	struct xrds_ib_rq *rq;
-	int ret;
 
 	rq = kzalloc(sizeof(*rq), GFP_KERNEL);
 	if (!rq)
-		return ERR_PTR(-ENOMEM);
+		return NULL;
 	refcount_set(&rq->ref, 1);
+	rq->ops = ops;
 	rq->ibdev = ibdev;
 	rq->buf_bytes = xrds_ib_buf_bytes();
 	rq->order = get_order(rq->buf_bytes);
@@ -637,11 +344,44 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
 	INIT_LIST_HEAD(&rq->bufs);
 	INIT_LIST_HEAD(&rq->ready);
 	INIT_LIST_HEAD(&rq->empty);
-	xrds_ib_lent_init(&rq->lent, shared ? max_bufs : window);
-	xrds_ib_dev_hold(ibdev);
-	if (!shared)
-		return rq;
+	xrds_ib_page_ring_init(&rq->page_ring, max_bufs);
+	xrds_ib_dev_get(ibdev);
+	return rq;
+}
 
+/**
+ * xrds_ib_rq_create - make a receive queue for one endpoint
+ * @ibdev: device
+ * @ops: the receive path
+ * @window: buffers wanted once the endpoint has granted credits
+ *
+ * Context: process.
+ * Return: the queue with one reference, or an ERR_PTR().
+ */
+struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev,
+				     const struct xrds_ib_rq_ops *ops,
+				     u32 window)
+{
+	struct xrds_ib_rq *rq;
+
+	rq = xrds_ib_rq_alloc(ibdev, ops, window, window);
+	return rq ?: ERR_PTR(-ENOMEM);
+}
+
+/* The queue is filled at once, so that the first message of each endpoint, for
+ * which no credit was granted, finds a buffer.
+ */
+static struct xrds_ib_rq *
+xrds_ib_rq_create_shared(struct xrds_ib_dev *ibdev,
+			 const struct xrds_ib_rq_ops *ops,
+			 u32 max_bufs, u32 window)
+{
+	struct xrds_ib_rq *rq;
+	int ret;
+
+	rq = xrds_ib_rq_alloc(ibdev, ops, max_bufs, window);
+	if (!rq)
+		return ERR_PTR(-ENOMEM);
 	ret = xrds_ib_rq_create_srq(rq, max_bufs);
 	if (ret) {
 		xrds_ib_rq_put(rq);
@@ -655,42 +395,55 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev, bool shared,
 }
 
 /**
- * xrds_ib_rq_hold - take a reference on a receive queue
- * @rq: queue that the caller has, or holds the lock of who has
+ * xrds_ib_rq_get_shared - the receive queue that endpoints of a device share
+ * @ibdev: device with shared receive queues
+ * @ops: the receive path
+ * @max_bufs: most buffers of a new queue
+ * @window: buffers of a new queue for each endpoint
  *
- * Context: any.
+ * Context: process.
+ * Return: the queue with a reference, or an ERR_PTR().
  */
-void xrds_ib_rq_hold(struct xrds_ib_rq *rq)
+struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
+					 const struct xrds_ib_rq_ops *ops,
+					 u32 max_bufs, u32 window)
 {
-	refcount_inc(&rq->ref);
+	struct xrds_ib_rq *rq;
+
+	mutex_lock(&ibdev->rq_lock);
+	rq = ibdev->rq;
+	if (READ_ONCE(ibdev->removed))
+		rq = ERR_PTR(-ENODEV);
+	else if (!rq)
+		rq = xrds_ib_rq_create_shared(ibdev, ops, max_bufs, window);
+	if (!IS_ERR(rq)) {
+		ibdev->rq = rq;
+		refcount_inc(&rq->ref);
+	}
+	mutex_unlock(&ibdev->rq_lock);
+	return rq;
 }
 
 static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 {
-	struct xrds_ib_buf *buf, *tmp;
-
-	/* make_dead: the work item finds nothing to do from now on */
+	/* make_dead: the refill finds nothing to do from now on */
 	spin_lock_bh(&rq->lock);
 	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 	cancel_delayed_work_sync(&rq->refill);
 
-	/* drain: the device lets go of the buffers, and tells no more events */
+	/* drain: the device returns the buffers, and sends no more events */
 	if (rq->srq) {
 		ib_destroy_srq(rq->srq);
 		cancel_delayed_work_sync(&rq->refill);
 	}
 
-	/* destroy: queue pairs that could fill a buffer held a reference and
-	 * their completion queues, which refer to buffers, went before it.
+	/* destroy: each queue pair that could fill a buffer held a reference,
+	 * and its completion queue, which refers to buffers, was freed before
+	 * that.
 	 */
-	list_for_each_entry_safe(buf, tmp, &rq->bufs, all) {
-		if (buf->page)
-			__free_pages(xrds_ib_rq_unmap(rq, buf), rq->order);
-		kfree_skb(buf->skb);
-		kfree(buf);
-	}
-	xrds_ib_lent_exit(&rq->lent);
+	xrds_ib_buf_free_all(rq);
+	xrds_ib_page_ring_exit(&rq->page_ring);
 	mutex_destroy(&rq->ep_lock);
 	xrds_ib_dev_put(rq->ibdev);
 	kfree(rq);

@@ -1,149 +1,111 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sending: from a message to work requests, and back when they complete.
+ * Sending: messages and control messages become work requests, and their
+ * completions come back.
  *
- * Each work request takes a slot of the endpoint's ring (ib_slot.c). A message
- * becomes one fragment or more, each with a header of its own in front; the
- * work requests of its op (ib_rdma.c), if it has one, go before them
- * (ib_part.c). What slots or credits do not suffice for waits until a
- * completion brings slots or the peer brings credits; whoever brings them
- * posts what waits. So a message is either not taken at all, or will be sent
- * as a whole unless the endpoint ends.
+ * A message becomes one fragment or more, each with a header in front; the work
+ * requests of its op (rdma.c), if it has one, go before them (frag.c). If send
+ * contexts or credits are short, the rest waits until a completion frees send
+ * contexts or the peer grants credits; the code that handles these events posts
+ * the rest. So a message is either not taken at all, or sent as a whole unless
+ * the endpoint ends.
  *
- * What somebody waits for is signalled: the last fragment of a message with an
- * op or with much memory, the last of a call if its message goes on, every
- * max_unsignaled_wr-th, a control message with a buffer if no other signal is
- * under way or the buffer is the last. The rest comes back with the next of
- * these, or with what the watch posts in the end, see ib_slot.c.
+ * A completion is requested for the last fragment of a message with an op or
+ * with much memory, for the last work request of a call if its message goes on,
+ * for each max_unsignaled_wr-th, and for a control message with a buffer if no
+ * other signal is pending or the buffer is the last. One of these, or the write
+ * that the watch posts in the end (sq.c), retires the other work requests.
  *
- * Credits. Each SEND but the hello uses one that the peer has granted, and
- * each header returns what this side can grant. The last credit is kept for a
- * header that grants some: otherwise two sides without credits could both
- * have some to give and no way to say so. When nothing else goes to the peer
- * and it has used half of its window, a header goes on its own.
+ * Each header grants the credits that are available here. When nothing else is
+ * sent to the peer and it has used half of its window, a header is sent alone.
  *
- * All of it runs under conn->tx_lock, in the context of whoever sends, or of
+ * All of it runs under conn->tx_lock, in the context of a sender, or of
  * completions. It must never wait, and never allocate.
  */
 #include "ib/ib.h"
 #include "tracepoints.h"
 
-/**
- * xrds_ib_grantable - credits that can be granted now
- * @ep: endpoint
- *
- * Context: any, conn->tx_lock held.
- * Return: how many.
- */
-u32 xrds_ib_grantable(struct xrds_ib_ep *ep)
-{
-	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
-	u32 room = xrds_ib_rq_room(ep->rq, ep->tx.window);
-
-	return room > outstanding ? room - outstanding : 0;
-}
-
-/**
- * xrds_ib_can_send - is there a slot and a credit for one more SEND?
- * @ep: endpoint
- * @grant: credits that it grants
- *
- * Context: any, conn->tx_lock held.
- * Return: whether there is.
- */
-bool xrds_ib_can_send(struct xrds_ib_ep *ep, u32 grant)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-
-	if (tx->used == tx->nr) {
-		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
-		return false;
-	}
-	if (!xrds_ib_ep_xrds(ep) || tx->credits > 1 || (tx->credits && grant))
-		return true;
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
-	return false;
-}
-
 /* ------------------------------------------------------------- control */
 
-static bool xrds_ib_ctl_full(const struct xrds_ib_tx *tx)
+static bool xrds_ib_send_ctl_full(const struct xrds_ib_tx *tx)
 {
-	return tx->ctl_used == BIT(XRDS_IB_CTL_SLOTS) - 1;
+	return tx->ctl_used == BIT(XRDS_IB_CTL_BUFS) - 1;
 }
 
-/* Writes header and payload; the caller has seen that there is a buffer. */
-static void xrds_ib_ctl_fill(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-			     const struct xrds_wire_msg *wm, const void *data)
+/* Write header and payload. The caller has checked that a buffer is free. */
+static void xrds_ib_send_ctl_fill(struct xrds_ib_ep *ep,
+				  struct xrds_ib_sctx *sctx,
+				  const struct xrds_wire_msg *wm,
+				  const void *data)
 {
 	u32 offset;
 	void *hdr;
 
 	if (wm->len) {
-		slot->ctl = ffz(ep->tx.ctl_used);
-		ep->tx.ctl_used |= BIT(slot->ctl);
+		sctx->ctl = ffz(ep->tx.ctl_used);
+		ep->tx.ctl_used |= BIT(sctx->ctl);
 	}
-	hdr = xrds_ib_slot_hdr(ep, slot, &offset);
+	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, wm);
 	if (wm->len)
 		memcpy(hdr + XRDS_WIRE_HDR_BYTES, data, wm->len);
-	xrds_ib_slot_sync(ep, slot, offset, XRDS_WIRE_HDR_BYTES + wm->len);
+	xrds_ib_sq_sync(ep, sctx, offset, XRDS_WIRE_HDR_BYTES + wm->len);
 }
 
-static int xrds_ib_ctl_post(struct xrds_ib_ep *ep, struct xrds_wire_msg *wm,
-			    const void *data)
+static int xrds_ib_send_ctl_post(struct xrds_ib_ep *ep,
+				 struct xrds_wire_msg *wm, const void *data)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_slot *slot;
+	struct xrds_ib_sctx *sctx;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	slot = xrds_ib_slot_take(tx);
-	xrds_ib_ctl_fill(ep, slot, wm, data);
-	/* mainline looks at nothing before it is woken by one of these, and we
-	 * must know what it has been told
+	sctx = xrds_ib_sq_take(tx);
+	xrds_ib_send_ctl_fill(ep, sctx, wm, data);
+	/* mainline RDS polls nothing until a solicited message comes, and we
+	 * must know which acknowledgments it has got
 	 */
 	if (!xrds_ib_ep_xrds(ep)) {
-		slot->wr.send_flags |= IB_SEND_SOLICITED;
-		xrds_ib_slot_signal(ep, slot);
+		sctx->wr.send_flags |= IB_SEND_SOLICITED;
+		xrds_ib_sq_signal(ep, sctx);
 	}
-	/* who finds no buffer waits for a completion that brings one, and who
-	 * ends the connection for the last one
+	/* a control message without a buffer waits for a completion that frees
+	 * one, and the end of the connection waits for the last completion
 	 */
 	tx->run++;
-	if (xrds_ib_slot_awaited(ep, slot) || tx->bye_sent || tx->closed ||
-	    (wm->flags && !tx->nr_signaled) || xrds_ib_ctl_full(tx))
-		xrds_ib_slot_signal(ep, slot);
+	if (xrds_ib_sq_wants_signal(ep, sctx) || tx->bye_sent || tx->closed ||
+	    (wm->flags && !tx->nr_signaled) || xrds_ib_send_ctl_full(tx))
+		xrds_ib_sq_signal(ep, sctx);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL);
-	return xrds_ib_slot_post(ep, slot);
+	return xrds_ib_sq_post(ep, sctx);
 }
 
-/* What ends the connection stands behind all fragments, and only where the
- * peer can hear it.
+/* BYE and BYE_ACK follow all fragments, and are only sent where the peer can
+ * receive them.
  */
-static int xrds_ib_ctl_bye(struct xrds_ib_ep *ep, u8 type)
+static int xrds_ib_send_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	if (tx->part[0].msg || tx->part[1].msg)
+	if (tx->cursor[0].msg || tx->cursor[1].msg)
 		return -EAGAIN;
-	if (!xrds_ib_id_up(ep->id))
+	if (!xrds_ib_cm_id_up(ep->id))
 		return -ENETDOWN;
 	if (type == XRDS_CTL_BYE_ACK)
 		tx->closed = true;
 	else
-		/* the receive path looks at it when a BYE_ACK comes */
+		/* the receive path reads it when a BYE_ACK comes */
 		WRITE_ONCE(tx->bye_sent, true);
 	return 0;
 }
 
-/* Acknowledgment or control message that uses a credit. A classic peer knows
- * acknowledgments only: one stands for a heartbeat, or for the end.
+/* Acknowledgment or control message that uses a credit. A legacy peer knows
+ * acknowledgments only: one is sent in place of a heartbeat, or of the end.
  */
-static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
-			    u32 len)
+static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
+				   const void *data, u32 len)
 {
-	u32 grant = xrds_ib_grantable(ep);
+	u32 grant = xrds_ib_sq_grantable(ep);
 	struct xrds_ib_tx *tx = &ep->tx;
 	struct xrds_wire_msg wm = {
 		.len	= len,
@@ -152,9 +114,9 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 	};
 	int ret = 0;
 
-	if (!xrds_ib_can_send(ep, grant))
+	if (!xrds_ib_sq_can_send(ep, grant))
 		return -EAGAIN;
-	if (len && xrds_ib_ctl_full(tx)) {
+	if (len && xrds_ib_send_ctl_full(tx)) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_CTL_FULL);
 		return -EAGAIN;
 	}
@@ -165,7 +127,7 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 		break;
 	case XRDS_CTL_BYE:
 	case XRDS_CTL_BYE_ACK:
-		ret = xrds_ib_ctl_bye(ep, type);
+		ret = xrds_ib_send_ctl_bye(ep, type);
 		break;
 	}
 	if (ret)
@@ -175,22 +137,22 @@ static int xrds_ib_ctl_send(struct xrds_ib_ep *ep, u8 type, const void *data,
 		wm.flags = 0;
 	}
 	wm.ack = xrds_tx_ack_value(ep->conn);
-	wm.credit = xrds_ib_spend(ep, &grant);
-	return xrds_ib_ctl_post(ep, &wm, data);
+	wm.credit = xrds_ib_sq_spend(ep, &grant);
+	return xrds_ib_send_ctl_post(ep, &wm, data);
 }
 
 /**
- * xrds_ib_xmit_ctl - post a control message or an acknowledgment
+ * xrds_ib_send_ctl - post a control message or an acknowledgment
  * @conn: connection with an endpoint that is up
  * @type: enum xrds_ctl_type; 0: acknowledgment
  * @data: payload
  * @len: its length, at most XRDS_CTL_INLINE_BYTES
  *
  * Context: any, conn->tx_lock held.
- * Return: 0; -EAGAIN without slot or credit, then xrds_tx_pump() follows;
- * other negative errno: the endpoint is broken.
+ * Return: 0; -EAGAIN without send context or credit, then xrds_tx_pump()
+ * follows; other negative errno: the endpoint is broken.
  */
-int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
+int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len)
 {
 	struct xrds_ib_ep *ep = conn->ep;
@@ -202,7 +164,8 @@ int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 
 	if (ep->tx.broken)
 		return -ENOTCONN;
-	ret = ep->tx.closed ? -EAGAIN : xrds_ib_ctl_send(ep, type, data, len);
+	ret = ep->tx.closed ? -EAGAIN :
+			      xrds_ib_send_ctl_credit(ep, type, data, len);
 	if (ret == -EAGAIN) {
 		ep->tx.blocked = true;
 		ep->tx.ctl_blocked = true;
@@ -211,14 +174,14 @@ int xrds_ib_xmit_ctl(struct xrds_conn *conn, u8 type, const void *data,
 }
 
 /**
- * xrds_ib_flushed - does the peer's device have all that was posted?
- * @conn: connection that has said its last words
+ * xrds_ib_send_flushed - does the peer's device have all posted messages?
+ * @conn: connection that sends nothing more
  *
  * Context: the connection's work.
- * Return: 1: it has; 0: not yet, xrds_ib_send_done() tells when; or -EIO: it
+ * Return: 1: it has; 0: not yet, xrds_ib_send_done() reports when; -EIO: it
  * never will.
  */
-int xrds_ib_flushed(struct xrds_conn *conn)
+int xrds_ib_send_flushed(struct xrds_conn *conn)
 {
 	/* only the connection's work changes it */
 	struct xrds_ib_tx *tx = &((struct xrds_ib_ep *)conn->ep)->tx;
@@ -247,7 +210,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 		.dport	= XRDS_CTL_HELLO,
 		.flags	= XRDS_F_CONTROL,
 	};
-	u32 room;
+	u32 avail;
 	int ret;
 
 	xrds_conn_fill_hello(conn, &hello);
@@ -256,68 +219,90 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	hello.tags = XRDS_IB_TAGS;
 
 	spin_lock_bh(&conn->tx_lock);
-	/* one at least: the rest follows when the queue has been filled */
-	room = max(xrds_ib_rq_room(ep->rq, ep->tx.window), 1U);
-	WRITE_ONCE(ep->tx.granted, room);
-	hello.credits = room;
+	/* at least one: the others follow when the queue has been filled */
+	avail = max(xrds_ib_rq_avail(ep->rq, ep->tx.window), 1U);
+	WRITE_ONCE(ep->tx.granted, avail);
+	hello.credits = avail;
 	xrds_wire_hello_encode(data, &hello);
-	ret = xrds_ib_ctl_post(ep, &wm, data);
+	ret = xrds_ib_send_ctl_post(ep, &wm, data);
 	spin_unlock_bh(&conn->tx_lock);
 	return ret;
 }
 
-/**
- * xrds_ib_send_update - grant the peer credits that wait, if they are many
- * @ep: endpoint
- * @asked: or if it has few, for it may wait for one; not where it has only done
- *	the same, else two sides that are both short would go on for ever
- *
- * Context: any, without conn->tx_lock.
- */
-void xrds_ib_send_update(struct xrds_ib_ep *ep, bool asked)
+/* Outstanding SENDs of the peer; without the lock only an estimate */
+static u32 xrds_ib_send_outstanding(const struct xrds_ib_ep *ep)
 {
-	u32 outstanding = READ_ONCE(ep->tx.granted) -
-			  READ_ONCE(ep->rx.received);
+	return READ_ONCE(ep->tx.granted) - READ_ONCE(ep->rx.received);
+}
+
+/* Grant the available credits, if there are @enough. */
+static void xrds_ib_send_grant(struct xrds_ib_ep *ep, u32 enough)
+{
 	struct xrds_conn *conn = ep->conn;
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 enough = max(tx->window / 2, 1U);
 	int ret = 0;
 
-	/* buffers were short, or a large message leaves these to others */
-	if (asked && outstanding <= tx->window / 4)
-		enough = 1;
-
-	/* a guess, to keep the lock out of the common case */
-	if (outstanding + enough > tx->window || !xrds_ib_ep_xrds(ep))
+	/* an estimate, so that the common case takes no lock */
+	if (xrds_ib_send_outstanding(ep) + enough > tx->window ||
+	    !xrds_ib_ep_xrds(ep))
 		return;
 
 	spin_lock_bh(&conn->tx_lock);
 	if (conn->ep == ep && tx->granted && !tx->broken && !tx->closed &&
-	    xrds_ib_grantable(ep) >= enough) {
-		ret = xrds_ib_ctl_send(ep, 0, NULL, 0);
+	    xrds_ib_sq_grantable(ep) >= enough) {
+		ret = xrds_ib_send_ctl_credit(ep, 0, NULL, 0);
 		if (!ret)
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_CREDIT_UPDATES);
 	}
 	spin_unlock_bh(&conn->tx_lock);
-	/* without a slot: the completion that brings one tries again */
+	/* without a send context: the completion that frees one tries again */
 	if (ret && ret != -EAGAIN)
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
+}
+
+/**
+ * xrds_ib_send_update - grant the peer its available credits, if they are many
+ * @ep: endpoint
+ *
+ * Context: any, without conn->tx_lock.
+ */
+void xrds_ib_send_update(struct xrds_ib_ep *ep)
+{
+	xrds_ib_send_grant(ep, max(ep->tx.window / 2, 1U));
+}
+
+/**
+ * xrds_ib_send_update_low - the same, or if the peer has few
+ * @ep: endpoint
+ *
+ * A peer with few credits may wait for one: buffers were short, or a large
+ * message leaves these credits to others. The last SEND of the peer must not be
+ * such a grant, else two sides that are both short would go on for ever.
+ *
+ * Context: any, without conn->tx_lock.
+ */
+void xrds_ib_send_update_low(struct xrds_ib_ep *ep)
+{
+	if (xrds_ib_send_outstanding(ep) <= ep->tx.window / 4)
+		xrds_ib_send_grant(ep, 1);
+	else
+		xrds_ib_send_update(ep);
 }
 
 /* ------------------------------------------------------------- messages */
 
 /**
- * xrds_ib_xmit - post a message
+ * xrds_ib_send_msg - post a message
  * @conn: connection with an endpoint that is up
  * @msg: message; a reference is taken until it is sent or the endpoint ends
  *
  * Context: any, conn->tx_lock held.
- * Return: 0, the message was taken; -EAGAIN without slot or credit, then
- * xrds_tx_pump() follows, or when the endpoint is about to end; other
+ * Return: 0, the message was taken; -EAGAIN without send context or credit,
+ * then xrds_tx_pump() follows, or when the endpoint is about to end; other
  * negative errno: the endpoint is broken. Unless it is -EAGAIN, the op of the
  * message ends with its completion or with the endpoint.
  */
-int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
+int xrds_ib_send_msg(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_ib_ep *ep = conn->ep;
 	struct xrds_ib_tx *tx = &ep->tx;
@@ -325,20 +310,20 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	/* who broke it has reported it, and an op that is not taken here ends
-	 * with those that wait
+	/* if it is broken, that was reported, and an op that is not taken here
+	 * ends with those that wait
 	 */
-	if (tx->broken || tx->part[0].msg || tx->part[msg->bulk].msg ||
+	if (tx->broken || tx->cursor[0].msg || tx->cursor[msg->bulk].msg ||
 	    tx->bye_sent || tx->closed) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
-	/* a large one begins as soon as it can: it is in nobody's way */
-	if (!msg->bulk && !xrds_ib_can_send(ep, xrds_ib_grantable(ep))) {
+	/* a large message begins at once: small ones may pass it */
+	if (!msg->bulk && !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep))) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
-	if (!msg->bulk && tx->part[1].msg) {
+	if (!msg->bulk && tx->cursor[1].msg) {
 		tx->passed++;
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_PASSING);
 	}
@@ -348,33 +333,34 @@ int xrds_ib_xmit(struct xrds_conn *conn, struct xrds_msg *msg)
 	    xrds_ib_bundle_post(ep, msg))
 		return 0;
 	bulk = msg->bulk;
-	xrds_ib_part_begin(ep, bulk, msg);
-	if (bulk && xrds_ib_bulk_shares(tx)) {
+	xrds_ib_frag_begin(ep, bulk, msg);
+	if (bulk && xrds_ib_frag_bulk_shares(tx)) {
 		queue_work(xrds_ib_wq, &ep->bulk_work);
 		return 0;
 	}
-	return xrds_ib_part_post(ep, bulk);
+	return xrds_ib_frag_post(ep, bulk);
 }
 
-static int xrds_ib_bulk_more(struct xrds_ib_ep *ep, bool in_work)
+static int xrds_ib_send_bulk_more(struct xrds_ib_ep *ep, bool in_work)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	int ret;
 
-	if (!tx->part[1].msg)
+	if (!tx->cursor[1].msg)
 		return 0;
-	if (!in_work && !xrds_ib_bulk_turn(tx)) {
+	if (!in_work && !xrds_ib_frag_bulk_turn(tx)) {
 		queue_work(xrds_ib_wq, &ep->bulk_work);
 		return 0;
 	}
-	ret = xrds_ib_part_post(ep, 1);
-	/* the next one may begin */
-	tx->blocked |= !tx->part[1].msg;
+	ret = xrds_ib_frag_post(ep, 1);
+	/* the next large message may begin */
+	tx->blocked |= !tx->cursor[1].msg;
 	return ret;
 }
 
-/* Slots or credits have come: go on with what is in mid-way. Returns 1 if the
- * core waits for room and there is some, 0, or a negative errno.
+/* Send contexts or credits have become free: post more of the messages that are
+ * posted in part. Returns 1 if the core was told to come again and can, 0, or a
+ * negative errno.
  */
 static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 {
@@ -383,39 +369,39 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	/* the endpoint is being taken down, or is about to be */
+	/* the endpoint is being destroyed, or is about to be */
 	if (ep->conn->ep != ep || tx->broken)
 		return 0;
-	if (tx->part[0].msg) {
-		ret = xrds_ib_part_post(ep, 0);
+	if (tx->cursor[0].msg) {
+		ret = xrds_ib_frag_post(ep, 0);
 		if (ret)
 			return ret;
 	}
-	if (!tx->part[0].msg) {
-		ret = xrds_ib_bulk_more(ep, in_work);
+	if (!tx->cursor[0].msg) {
+		ret = xrds_ib_send_bulk_more(ep, in_work);
 		if (ret)
 			return ret;
 	} else if (!tx->ctl_blocked) {
 		/* all messages wait behind it */
 		return 0;
 	}
-	if (!tx->blocked || !xrds_ib_can_send(ep, xrds_ib_grantable(ep)))
+	if (!tx->blocked || !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep)))
 		return 0;
 	tx->blocked = false;
 	tx->ctl_blocked = false;
 	return 1;
 }
 
-/* What is to be done without the lock after xrds_ib_send_more() */
+/* The steps that follow xrds_ib_send_more(), without the lock */
 static void xrds_ib_send_after(struct xrds_ib_ep *ep, int more)
 {
 	if (more > 0)
 		xrds_tx_pump(ep->conn);
 	else if (more < 0)
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, more);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, more);
 }
 
-static void xrds_ib_bulk_work(struct work_struct *work)
+static void xrds_ib_send_bulk_work(struct work_struct *work)
 {
 	struct xrds_ib_ep *ep = container_of(work, struct xrds_ib_ep,
 					     bulk_work);
@@ -430,7 +416,7 @@ static void xrds_ib_bulk_work(struct work_struct *work)
 /**
  * xrds_ib_send_open - the peer's hello has come
  * @ep: endpoint
- * @hello: its content, with what is in force for both
+ * @hello: its content, with the limits of both sides
  *
  * Context: completions.
  */
@@ -452,7 +438,7 @@ void xrds_ib_send_open(struct xrds_ib_ep *ep,
  * @credits: how many
  *
  * Context: completions, without conn->tx_lock.
- * Return: false when there are more than there may be.
+ * Return: false when the peer has granted more than the protocol allows.
  */
 bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
 {
@@ -476,8 +462,8 @@ bool xrds_ib_send_credits(struct xrds_ib_ep *ep, u32 credits)
 /* Context: completions, or the drain of a dead endpoint */
 static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	struct xrds_ib_slot *slot = container_of(wc->wr_cqe,
-						 struct xrds_ib_slot, cqe);
+	struct xrds_ib_sctx *sctx = container_of(wc->wr_cqe,
+						 struct xrds_ib_sctx, cqe);
 	struct xrds_ib_ep *ep = cq->cq_context;
 	LIST_HEAD(ended);
 	int more = 0;
@@ -485,34 +471,35 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock_bh(&ep->conn->tx_lock);
 	if (wc->status == IB_WC_SUCCESS) {
 		if (!xrds_ib_ep_xrds(ep))
-			xrds_ib_classic_sent(ep, slot);
-		xrds_ib_slot_retire(ep, slot, &ended);
+			xrds_ib_legacy_sent(ep, sctx);
+		xrds_ib_sq_retire(ep, sctx, &ended);
 		more = xrds_ib_send_more(ep, false);
 	} else {
 		ep->tx.broken = true;
-		if (slot->rop)
-			xrds_ib_op_failed(ep, slot->rop, wc);
+		if (sctx->rop)
+			xrds_ib_rdma_op_failed(ep, sctx->rop, wc);
 	}
 	if (ep->conn->tx_closing && (!ep->tx.used || ep->tx.broken))
 		xrds_conn_event(ep->conn, XRDS_EV_IDLE);
 	spin_unlock_bh(&ep->conn->tx_lock);
-	xrds_ib_op_end(&ended, RDS_RDMA_SUCCESS);
+	xrds_ib_rdma_end_ops(&ended, RDS_RDMA_SUCCESS);
 
 	if (wc->status != IB_WC_SUCCESS) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_COMP_ERROR);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR,
+				   xrds_ib_event_wc_errno(wc));
 		return;
 	}
 	xrds_ib_send_after(ep, more);
-	xrds_ib_send_update(ep, false);
+	xrds_ib_send_update(ep);
 }
 
 /**
- * xrds_ib_send_init - make what an endpoint needs to send
+ * xrds_ib_send_init - prepare an endpoint for sending
  * @ep: endpoint whose device is known
  *
  * Context: process.
- * Return: 0 or -ENOMEM; xrds_ib_slots_free() undoes it in either case.
+ * Return: 0 or -ENOMEM; xrds_ib_sq_free() undoes it in either case.
  */
 int xrds_ib_send_init(struct xrds_ib_ep *ep)
 {
@@ -522,6 +509,6 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 		ep->revision = XRDS_REVISION_FIRST;
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
-	INIT_WORK(&ep->bulk_work, xrds_ib_bulk_work);
-	return xrds_ib_slots_init(ep, xrds_ib_send_done);
+	INIT_WORK(&ep->bulk_work, xrds_ib_send_bulk_work);
+	return xrds_ib_sq_init(ep, xrds_ib_send_done);
 }

@@ -1,31 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Send slots: the ring of an endpoint's send work requests.
+ * The send queue: send contexts, credits, and the watch over them.
  *
- *   taken -> filled (ib_send.c, ib_part.c, ib_rdma.c) -> posted -> retired
+ *   taken -> filled (send.c, bundle.c, frag.c, rdma.c) -> posted -> retired
  *
- * Each work request has a slot, with room for a header of its own, from before
- * it is posted until it has completed. Slots are taken and retired in order;
- * those that the device did not accept are given back from the end.
+ * Each work request has a send context, with space for a header of its own,
+ * from before it is posted until it has completed. Send contexts are taken and
+ * retired in order; those that the device did not accept are returned from the
+ * end.
  *
- * Signals. Completions come in order, so that of one slot retires all before
- * it. What somebody waits for is signalled, see xrds_ib_slot_awaited(); a small
- * message is not, because its completion would cost half as much as the message
- * itself: a later one retires it, or if none follows, that of an empty write
- * which the watch posts. So whatever was posted, a completion will come that
- * brings it back. The reference on a message is dropped with its last fragment,
- * which ends its op, too. A completion with an error, which comes for what is
- * not signalled as well, retires nothing: what was posted stays until the queue
- * pair is destroyed, as the device may still look at it.
+ * Signals. Completions come in order, so one retires its send context and all
+ * before it. A completion is requested only where something waits for it, see
+ * xrds_ib_sq_wants_signal(). A small message is not signalled, because its
+ * completion would cost half as much as the message itself: a later completion
+ * retires it, or if none follows, that of an empty write which the watch posts.
+ * So a completion comes for each posted work request in the end. The reference
+ * on a message is dropped with its last fragment, which ends its op, too. A
+ * completion with an error, which comes for unsignalled work requests as well,
+ * retires nothing: posted send contexts stay until the queue pair is destroyed,
+ * as the device may still read them.
  *
- * The watch looks after queues that are not empty, because a queue pair can get
+ * Credits. Each SEND but the hello uses one that the peer has granted, and each
+ * header grants the credits that are available here. The last credit is kept
+ * for a header that grants some: otherwise two sides without credits could both
+ * have some to grant and no way to say so.
+ *
+ * The watch runs while the queue is not empty, because a queue pair can get
  * stuck without any completion, not even with an error. Soft-RoCE's requester
- * does so in two ways. When it waits for what is under way, because too many
- * packets are not acknowledged or behind a fence, and that ends at the same
- * moment on another CPU, nobody wakes it up: the next work request does. So when
- * nothing has moved for a while, a write of no bytes is posted, which does no
+ * does so in two ways. It may wait because too many packets are not
+ * acknowledged, or behind a fence; if the reason ends at the same moment on
+ * another CPU, nothing wakes the requester, but the next work request does. So
+ * when nothing has moved for a while, an empty write is posted, which does no
  * harm on any device. And when a packet finds no route while others wait for
- * their acknowledgment it stops for good: then the endpoint is ended.
+ * their acknowledgment, the requester stops for good: then the endpoint is
+ * ended.
  *
  * All of it runs under conn->tx_lock.
  */
@@ -36,69 +44,69 @@
 
 enum {
 	XRDS_IB_WATCH_MS	= 250,
-	/* without progress, before the device is nudged */
+	/* time without progress before the device is nudged */
 	XRDS_IB_NUDGE_MS	= 500,
-	/* memory that a message may keep a little longer than it must */
+	/* a message with no more memory than this may keep it longer */
 	XRDS_IB_QUIET_BYTES	= 4096,
-	/* between two measurements of the round trip */
+	/* time between two measurements of the round trip */
 	XRDS_IB_RTT_MS		= 100,
-	/* of a longer one, this part of the difference counts */
+	/* of a longer round trip this fraction of the difference counts */
 	XRDS_IB_RTT_WEIGHT	= 8,
 };
 
-static u32 xrds_ib_slot_index(const struct xrds_ib_tx *tx,
-			      const struct xrds_ib_slot *slot)
+static u32 xrds_ib_sq_index(const struct xrds_ib_tx *tx,
+			    const struct xrds_ib_sctx *sctx)
 {
-	return slot - tx->slots;
+	return sctx - tx->ring;
 }
 
 /**
- * xrds_ib_slot_take - take the next slot, for a SEND until it is changed
- * @tx: ring with a free slot
+ * xrds_ib_sq_take - take the next send context, for a SEND until it is changed
+ * @tx: ring with a free send context
  *
  * Context: any, conn->tx_lock held.
- * Return: the slot.
+ * Return: the send context.
  */
-struct xrds_ib_slot *xrds_ib_slot_take(struct xrds_ib_tx *tx)
+struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx)
 {
-	struct xrds_ib_slot *slot = &tx->slots[tx->head];
+	struct xrds_ib_sctx *sctx = &tx->ring[tx->head];
 
 	tx->used++;
 	tx->head = tx->head + 1 == tx->nr ? 0 : tx->head + 1;
-	slot->wr.next = NULL;
-	slot->wr.opcode = IB_WR_SEND;
-	slot->wr.send_flags = 0;
-	slot->wr.sg_list = slot->sge;
-	slot->wr.num_sge = 1;
-	slot->rop = NULL;
-	slot->msg = NULL;
-	slot->bundle = NULL;
-	slot->ctl = -1;
-	slot->tag = 0;
-	slot->bulk = false;
-	return slot;
+	sctx->wr.next = NULL;
+	sctx->wr.opcode = IB_WR_SEND;
+	sctx->wr.send_flags = 0;
+	sctx->wr.sg_list = sctx->sge;
+	sctx->wr.num_sge = 1;
+	sctx->rop = NULL;
+	sctx->msg = NULL;
+	sctx->bundle = NULL;
+	sctx->ctl = -1;
+	sctx->tag = 0;
+	sctx->bulk = false;
+	return sctx;
 }
 
-/* The round trip is measured of a send whose completion is asked for anyway,
- * when no other one is awaited, and not of each: reading the clock costs time.
+/* A send is measured whose completion is requested anyway, while none other is
+ * awaited; not each of them, because reading the clock takes time.
  */
-static void xrds_ib_rtt_begin(struct xrds_ib_tx *tx,
-			      const struct xrds_ib_slot *slot)
+static void xrds_ib_sq_rtt_begin(struct xrds_ib_tx *tx,
+				 const struct xrds_ib_sctx *sctx)
 {
 	if (tx->rtt_ns && time_before(jiffies, tx->rtt_next))
 		return;
-	tx->rtt_slot = slot;
+	tx->rtt_sctx = sctx;
 	tx->rtt_start = ktime_get_ns();
 }
 
-/* Messages that were long and completions that waited make it longer, nothing
- * makes it shorter: a shorter one counts at once.
+/* Long messages and late completions make a measured round trip longer, nothing
+ * makes it shorter: so a shorter one counts at once.
  */
-static void xrds_ib_rtt_end(struct xrds_ib_tx *tx)
+static void xrds_ib_sq_rtt_end(struct xrds_ib_tx *tx)
 {
 	u64 ns = ktime_get_ns() - tx->rtt_start;
 
-	tx->rtt_slot = NULL;
+	tx->rtt_sctx = NULL;
 	tx->rtt_next = jiffies + msecs_to_jiffies(XRDS_IB_RTT_MS);
 	if (!tx->rtt_ns || ns < tx->rtt_ns)
 		tx->rtt_ns = max(ns, 1ULL);
@@ -107,151 +115,161 @@ static void xrds_ib_rtt_end(struct xrds_ib_tx *tx)
 }
 
 /**
- * xrds_ib_slot_signal - have the completion of a slot reported
+ * xrds_ib_sq_signal - request the completion of a send context
  * @ep: endpoint
- * @slot: slot that is not posted
+ * @sctx: send context that is not posted
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_slot_signal(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 {
-	if (slot->wr.send_flags & IB_SEND_SIGNALED)
+	if (sctx->wr.send_flags & IB_SEND_SIGNALED)
 		return;
-	slot->wr.send_flags |= IB_SEND_SIGNALED;
+	sctx->wr.send_flags |= IB_SEND_SIGNALED;
 	ep->tx.run = 0;
 	if (!ep->tx.nr_signaled++) {
 		ep->tx.progress = jiffies;
-		xrds_ib_rtt_begin(&ep->tx, slot);
+		xrds_ib_sq_rtt_begin(&ep->tx, sctx);
 	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SIGNALED);
 }
 
 /**
- * xrds_ib_slot_awaited - does somebody wait for the completion of a slot?
+ * xrds_ib_sq_wants_signal - must the completion of a send context be requested?
  * @ep: endpoint
- * @slot: slot that is filled
+ * @sctx: send context that is filled
  *
- * That of an op's message raises the high-water mark. Large messages have
- * memory that should be back soon, and when half of the ring is in use others
- * may soon wait for slots. And what a classic peer has got is known from
- * completions only.
+ * The completion of an op's message raises the high-water mark. That of a large
+ * message frees much memory. When half of the ring is in use, messages may soon
+ * wait for send contexts. Toward a legacy peer only completions tell which
+ * acknowledgments its device has taken.
  *
  * Context: any, conn->tx_lock held.
- * Return: whether somebody does.
+ * Return: true if it must.
  */
-bool xrds_ib_slot_awaited(const struct xrds_ib_ep *ep,
-			  const struct xrds_ib_slot *slot)
+bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
+			     const struct xrds_ib_sctx *sctx)
 {
 	const struct xrds_ib_tx *tx = &ep->tx;
 
 	if (tx->run >= tx->max_run || tx->used > tx->nr / 2)
 		return true;
-	return slot->msg && (slot->msg->rop || !xrds_ib_ep_xrds(ep) ||
-			     slot->msg->len > XRDS_IB_QUIET_BYTES);
+	return sctx->msg && (sctx->msg->rop || !xrds_ib_ep_xrds(ep) ||
+			     sctx->msg->len > XRDS_IB_QUIET_BYTES);
 }
 
-static void xrds_ib_frag_unmap(struct xrds_ib_ep *ep,
-			       const struct xrds_ib_slot *slot)
+static void xrds_ib_sq_unmap_frag(struct xrds_ib_ep *ep,
+				  const struct xrds_ib_sctx *sctx)
 {
 	int i;
 
-	for (i = 1; i < slot->wr.num_sge; i++)
-		ib_dma_unmap_page(ep->ibdev->dev, slot->sge[i].addr,
-				  slot->sge[i].length, DMA_TO_DEVICE);
+	for (i = 1; i < sctx->wr.num_sge; i++)
+		ib_dma_unmap_page(ep->ibdev->dev, sctx->sge[i].addr,
+				  sctx->sge[i].length, DMA_TO_DEVICE);
 }
 
-/* Nothing in the slot is needed any more, but a message that ends there. */
-static void xrds_ib_slot_free(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot)
+static void xrds_ib_sq_free_bundle(struct xrds_ib_ep *ep,
+				   struct xrds_ib_sctx *sctx)
 {
-	if (slot->rop)
-		xrds_ib_op_unmap(ep, slot);
-	else if (slot->bundle)
-		xrds_ib_bundle_free(ep, slot);
+	ib_dma_unmap_page(ep->ibdev->dev, sctx->sge[1].addr, PAGE_SIZE,
+			  DMA_TO_DEVICE);
+	__free_page(sctx->bundle);
+	sctx->bundle = NULL;
+}
+
+/* Free everything in a send context but a message that ends there. */
+static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
+{
+	if (sctx->rop)
+		xrds_ib_rdma_op_unmap(ep, sctx);
+	else if (sctx->bundle)
+		xrds_ib_sq_free_bundle(ep, sctx);
 	else
-		xrds_ib_frag_unmap(ep, slot);
-	if (slot->ctl >= 0)
-		ep->tx.ctl_used &= ~BIT(slot->ctl);
-	if (slot->wr.send_flags & IB_SEND_SIGNALED)
+		xrds_ib_sq_unmap_frag(ep, sctx);
+	if (sctx->ctl >= 0)
+		ep->tx.ctl_used &= ~BIT(sctx->ctl);
+	if (sctx->wr.send_flags & IB_SEND_SIGNALED)
 		ep->tx.nr_signaled--;
-	ep->tx.nr_bulk -= slot->bulk;
+	ep->tx.nr_bulk -= sctx->bulk;
 	ep->tx.used--;
 }
 
-/* The device is done with a message. */
-static void xrds_ib_msg_done(struct xrds_msg *msg, struct list_head *ended)
+/* The device has finished with a message. */
+static void xrds_ib_sq_msg_done(struct xrds_msg *msg, struct list_head *ended)
 {
 	trace_xrds_msg_done(msg);
 	if (msg->rop)
-		xrds_ib_op_collect(msg, ended);
+		xrds_ib_rdma_op_collect(msg, ended);
 	else
 		xrds_msg_put(msg);
 }
 
 /**
- * xrds_ib_slot_retire - a slot has completed, and all before it
+ * xrds_ib_sq_retire - a send context has completed, and all before it
  * @ep: endpoint
- * @until: slot
- * @ended: gets the messages whose ops have ended, see xrds_ib_op_end()
+ * @until: send context
+ * @ended: gets the messages whose ops have ended, see xrds_ib_rdma_end_ops()
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_slot_retire(struct xrds_ib_ep *ep,
-			 const struct xrds_ib_slot *until,
-			 struct list_head *ended)
+void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
+		       const struct xrds_ib_sctx *until,
+		       struct list_head *ended)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 n = (xrds_ib_slot_index(tx, until) + tx->nr - tx->tail) % tx->nr + 1;
-	struct xrds_ib_slot *slot;
+	u32 n = (xrds_ib_sq_index(tx, until) + tx->nr - tx->tail) % tx->nr + 1;
+	struct xrds_ib_sctx *sctx;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	/* a completion of what a later one has retired already */
+	/* a later completion has retired this one already */
 	if (n > tx->used)
 		return;
 	tx->progress = jiffies;
-	if (tx->rtt_slot == until)
-		xrds_ib_rtt_end(tx);
+	if (tx->rtt_sctx == until)
+		xrds_ib_sq_rtt_end(tx);
 	while (n--) {
-		slot = &tx->slots[tx->tail];
+		sctx = &tx->ring[tx->tail];
 		tx->tail = tx->tail + 1 == tx->nr ? 0 : tx->tail + 1;
 		tx->retired++;
-		xrds_ib_slot_free(ep, slot);
-		if (slot->msg)
-			xrds_ib_msg_done(slot->msg, ended);
+		xrds_ib_sq_release(ep, sctx);
+		if (sctx->msg)
+			xrds_ib_sq_msg_done(sctx->msg, ended);
 	}
 }
 
 /**
- * xrds_ib_slot_untake - the device does not have a slot, and all behind it
+ * xrds_ib_sq_untake - return a send context, and all behind it, unposted
  * @ep: endpoint
- * @from: slot
+ * @from: send context
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_slot_untake(struct xrds_ib_ep *ep, struct xrds_ib_slot *from)
+void xrds_ib_sq_untake(struct xrds_ib_ep *ep, struct xrds_ib_sctx *from)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_slot *slot;
+	struct xrds_ib_sctx *sctx;
 
 	do {
 		tx->head = (tx->head ?: tx->nr) - 1;
-		slot = &tx->slots[tx->head];
-		xrds_ib_slot_free(ep, slot);
-		/* its earlier fragments may be under way: keep it until then */
-		if (slot->msg)
-			tx->part[slot->tag].msg = slot->msg;
-	} while (slot != from);
+		sctx = &tx->ring[tx->head];
+		xrds_ib_sq_release(ep, sctx);
+		/* its earlier fragments may be in progress: keep it until then
+		 */
+		if (sctx->msg)
+			tx->cursor[sctx->tag].msg = sctx->msg;
+	} while (sctx != from);
 }
 
 /**
- * xrds_ib_slot_post - hand a chain of slots to the device
+ * xrds_ib_sq_post - hand a chain of send contexts to the device
  * @ep: endpoint
  * @first: the first; the last is the last one taken
  *
  * Context: any, conn->tx_lock held.
  * Return: 0 or a negative errno, then the endpoint is broken.
  */
-int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first)
+int xrds_ib_sq_post(struct xrds_ib_ep *ep, struct xrds_ib_sctx *first)
 {
 	const struct ib_send_wr *bad = &first->wr;
 	int ret;
@@ -260,8 +278,8 @@ int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first)
 	if (ret) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_POST_ERROR);
 		ep->tx.broken = true;
-		xrds_ib_slot_untake(ep, container_of(bad, struct xrds_ib_slot,
-						     wr));
+		xrds_ib_sq_untake(ep, container_of(bad, struct xrds_ib_sctx,
+						   wr));
 	}
 	if (!delayed_work_pending(&ep->watch))
 		queue_delayed_work(xrds_ib_wq, &ep->watch,
@@ -270,47 +288,109 @@ int xrds_ib_slot_post(struct xrds_ib_ep *ep, struct xrds_ib_slot *first)
 }
 
 /**
- * xrds_ib_slot_hdr - where the header of a slot goes
+ * xrds_ib_sq_hdr - the memory for the header of a send context
  * @ep: endpoint
- * @slot: slot
- * @offset: result: the same for xrds_ib_slot_sync()
+ * @sctx: send context
+ * @offset: result: the same for xrds_ib_sq_sync()
  *
  * Context: any, conn->tx_lock held.
- * Return: room for a header, or for a control message if it has a buffer.
+ * Return: space for a header, or for a control message if it has a buffer.
  */
-void *xrds_ib_slot_hdr(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-		       u32 *offset)
+void *xrds_ib_sq_hdr(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
+		     u32 *offset)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	*offset = slot->ctl >= 0 ?
-		  tx->nr * XRDS_WIRE_HDR_BYTES + slot->ctl * XRDS_IB_CTL_BYTES :
-		  xrds_ib_slot_index(tx, slot) * XRDS_WIRE_HDR_BYTES;
+	*offset = sctx->ctl >= 0 ?
+		  tx->nr * XRDS_WIRE_HDR_BYTES + sctx->ctl * XRDS_IB_CTL_BYTES :
+		  xrds_ib_sq_index(tx, sctx) * XRDS_WIRE_HDR_BYTES;
 	return tx->hdrs + *offset;
 }
 
 /**
- * xrds_ib_slot_sync - let the device see a header that is written
+ * xrds_ib_sq_sync - let the device see a header that is written
  * @ep: endpoint
- * @slot: slot
- * @offset: from xrds_ib_slot_hdr()
+ * @sctx: send context
+ * @offset: from xrds_ib_sq_hdr()
  * @bytes: length
  *
  * Context: any, conn->tx_lock held.
  */
-void xrds_ib_slot_sync(struct xrds_ib_ep *ep, struct xrds_ib_slot *slot,
-		       u32 offset, u32 bytes)
+void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
+		     u32 offset, u32 bytes)
 {
-	slot->sge[0].addr = ep->tx.hdrs_dma + offset;
-	slot->sge[0].length = bytes;
-	ib_dma_sync_single_for_device(ep->ibdev->dev, slot->sge[0].addr, bytes,
+	sctx->sge[0].addr = ep->tx.hdrs_dma + offset;
+	sctx->sge[0].length = bytes;
+	ib_dma_sync_single_for_device(ep->ibdev->dev, sctx->sge[0].addr, bytes,
 				      DMA_TO_DEVICE);
+}
+
+/* -------------------------------------------------------------- credits */
+
+/**
+ * xrds_ib_sq_grantable - credits that can be granted now
+ * @ep: endpoint
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: how many.
+ */
+u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep)
+{
+	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
+	u32 avail = xrds_ib_rq_avail(ep->rq, ep->tx.window);
+
+	return avail > outstanding ? avail - outstanding : 0;
+}
+
+/**
+ * xrds_ib_sq_can_send - is there a send context and a credit for one more SEND?
+ * @ep: endpoint
+ * @grant: credits that it grants
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: true if there is.
+ */
+bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	if (tx->used == tx->nr) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
+		return false;
+	}
+	if (!xrds_ib_ep_xrds(ep) || tx->credits > 1 || (tx->credits && grant))
+		return true;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_THROTTLE);
+	return false;
+}
+
+/**
+ * xrds_ib_sq_spend - use one credit, grant as many as one header can
+ * @ep: endpoint
+ * @grant: in: credits available; out: credits left after this header
+ *
+ * Context: any, conn->tx_lock held.
+ * Return: the credits for the header.
+ */
+u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant)
+{
+	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
+
+	if (!xrds_ib_ep_xrds(ep))
+		return 0;
+	*grant -= n;
+	ep->tx.credits--;
+	WRITE_ONCE(ep->tx.granted, ep->tx.granted + n);
+	if (n)
+		trace_xrds_credit_grant(ep->conn, n, ep->tx.granted -
+					READ_ONCE(ep->rx.received));
+	return n;
 }
 
 /* ---------------------------------------------------------------- watch */
 
 /* Context: completions, or the drain of a dead endpoint */
-static void xrds_ib_slot_nudged(struct ib_cq *cq, struct ib_wc *wc)
+static void xrds_ib_sq_nudged(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct xrds_ib_ep *ep = cq->cq_context;
 
@@ -318,11 +398,12 @@ static void xrds_ib_slot_nudged(struct ib_cq *cq, struct ib_wc *wc)
 	ep->tx.nudging = false;
 	spin_unlock_bh(&ep->conn->tx_lock);
 	if (wc->status != IB_WC_SUCCESS)
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, xrds_ib_wc_errno(wc));
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR,
+				   xrds_ib_event_wc_errno(wc));
 }
 
-/* Make the device look at its queue; it has room for one more. */
-static void xrds_ib_slot_nudge(struct xrds_ib_ep *ep)
+/* Make the device look at its queue, which has space for one more. */
+static void xrds_ib_sq_nudge(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	struct ib_send_wr *wr = &tx->nudge.wr;
@@ -331,7 +412,7 @@ static void xrds_ib_slot_nudge(struct xrds_ib_ep *ep)
 
 	if (tx->nudging || ep->conn->ep != ep)
 		return;
-	tx->nudge_cqe.done = xrds_ib_slot_nudged;
+	tx->nudge_cqe.done = xrds_ib_sq_nudged;
 	wr->wr_cqe = &tx->nudge_cqe;
 	wr->opcode = IB_WR_RDMA_WRITE;
 	wr->send_flags = IB_SEND_SIGNALED;
@@ -341,31 +422,31 @@ static void xrds_ib_slot_nudge(struct xrds_ib_ep *ep)
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_NUDGED);
 }
 
-/* Nothing that is posted is signalled, and nothing has followed for a while:
- * have it brought back by a write of no bytes behind it. There is a slot, as
- * more than half of them are never without a signal, and none is needed once
- * the end was announced: that is signalled.
+/* No posted work request is signalled, and none has followed for a while. The
+ * completion of an empty write behind them retires them. There is a free send
+ * context, because more than half of them are never without a signal. Nothing
+ * is needed after the BYE or BYE_ACK, which is signalled.
  */
-static int xrds_ib_slot_flush(struct xrds_ib_ep *ep)
+static int xrds_ib_sq_flush(struct xrds_ib_ep *ep)
 {
-	struct xrds_ib_slot *slot;
+	struct xrds_ib_sctx *sctx;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
 	if (ep->conn->ep != ep)
 		return 0;
-	slot = xrds_ib_slot_take(&ep->tx);
-	slot->wr.opcode = IB_WR_RDMA_WRITE;
-	slot->wr.num_sge = 0;
-	slot->rdma.remote_addr = 0;
-	slot->rdma.rkey = 0;
-	xrds_ib_slot_signal(ep, slot);
+	sctx = xrds_ib_sq_take(&ep->tx);
+	sctx->wr.opcode = IB_WR_RDMA_WRITE;
+	sctx->wr.num_sge = 0;
+	sctx->rdma.remote_addr = 0;
+	sctx->rdma.rkey = 0;
+	xrds_ib_sq_signal(ep, sctx);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FLUSHED);
-	return xrds_ib_slot_post(ep, slot);
+	return xrds_ib_sq_post(ep, sctx);
 }
 
-/* Looks at a queue that is not empty, or at one that has failed. */
-static void xrds_ib_slot_watch(struct work_struct *work)
+/* Examine a queue that is not empty, or one that has failed. */
+static void xrds_ib_sq_watch(struct work_struct *work)
 {
 	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
 					     struct xrds_ib_ep, watch);
@@ -375,26 +456,26 @@ static void xrds_ib_slot_watch(struct work_struct *work)
 	int ret = 0;
 
 	if (test_bit(XRDS_IB_QP_ERROR, &ep->once) ||
-	    test_bit(XRDS_IB_LEFT, &ep->once)) {
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR,
-				test_bit(XRDS_IB_LEFT, &ep->once) ?
-				-ECONNRESET : -EIO);
+	    test_bit(XRDS_IB_PEER_GONE, &ep->once)) {
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR,
+				   test_bit(XRDS_IB_PEER_GONE, &ep->once) ?
+				   -ECONNRESET : -EIO);
 		return;
 	}
 	spin_lock_bh(&ep->conn->tx_lock);
 	if (tx->used && !tx->nr_signaled && !tx->broken)
-		ret = xrds_ib_slot_flush(ep);
+		ret = xrds_ib_sq_flush(ep);
 	busy = tx->nr_signaled && !tx->broken;
 	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
 	if (busy && !stalled && time_after(jiffies, tx->progress + nudge))
-		xrds_ib_slot_nudge(ep);
+		xrds_ib_sq_nudge(ep);
 	spin_unlock_bh(&ep->conn->tx_lock);
 
 	if (ret) {
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, ret);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
 	} else if (stalled) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_STALLED);
-		xrds_ib_ep_fail(ep, XRDS_EV_ERROR, -ETIMEDOUT);
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ETIMEDOUT);
 	} else if (busy) {
 		queue_delayed_work(xrds_ib_wq, &ep->watch,
 				   msecs_to_jiffies(XRDS_IB_WATCH_MS));
@@ -402,28 +483,28 @@ static void xrds_ib_slot_watch(struct work_struct *work)
 }
 
 /**
- * xrds_ib_slots_fail_late - leave the device a moment to say which op is guilty
+ * xrds_ib_sq_fail_late - give the device a moment to report the guilty op
  * @ep: endpoint whose peer has disconnected
  *
  * Context: any, without conn->tx_lock.
- * Return: whether an op is under way; then the watch ends the endpoint.
+ * Return: true if an op is in progress; then the watch ends the endpoint.
  */
-bool xrds_ib_slots_fail_late(struct xrds_ib_ep *ep)
+bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	bool late = false;
 	u16 n, i;
 
 	spin_lock_bh(&ep->conn->tx_lock);
-	/* else it is known, or the watch is about to be cancelled */
+	/* else the guilty op is known, or the watch is about to be cancelled */
 	if (ep->conn->ep == ep && !tx->broken) {
 		for (n = 0, i = tx->tail; n < tx->used && !late; n++) {
-			late = tx->slots[i].rop;
+			late = tx->ring[i].rop;
 			i = i + 1 == tx->nr ? 0 : i + 1;
 		}
 	}
 	if (late) {
-		set_bit(XRDS_IB_LEFT, &ep->once);
+		set_bit(XRDS_IB_PEER_GONE, &ep->once);
 		mod_delayed_work(xrds_ib_wq, &ep->watch,
 				 msecs_to_jiffies(XRDS_IB_NAK_MS));
 	}
@@ -433,8 +514,8 @@ bool xrds_ib_slots_fail_late(struct xrds_ib_ep *ep)
 
 /* ------------------------------------------------------------- lifetime */
 
-/* The device reports a dead peer before that, if it reports it at all. */
-static unsigned long xrds_ib_slots_stall(const struct xrds_ib_net *xin)
+/* Longer than the device takes to report a dead peer, if it does. */
+static unsigned long xrds_ib_sq_stall(const struct xrds_ib_net *xin)
 {
 	u64 retry_ns = 4096ULL << READ_ONCE(xin->ack_timeout);
 	u64 all_ns = retry_ns * (READ_ONCE(xin->retry_count) + 1);
@@ -443,8 +524,8 @@ static unsigned long xrds_ib_slots_stall(const struct xrds_ib_net *xin)
 		   msecs_to_jiffies(XRDS_IB_STALL_MS));
 }
 
-/* The ring itself, and what bounds its use. */
-static int xrds_ib_slots_alloc(struct xrds_ib_ep *ep)
+/* The ring itself, and the limits of its use */
+static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_net *xin = ep->xin;
 	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
@@ -456,20 +537,20 @@ static int xrds_ib_slots_alloc(struct xrds_ib_ep *ep)
 			    tx->nr / 2);
 	tx->op_sge = min_t(u32, XRDS_IB_OP_SGE, attrs->max_send_sge);
 	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));
-	tx->stall = xrds_ib_slots_stall(xin);
+	tx->stall = xrds_ib_sq_stall(xin);
 	/* whole pages: kmalloc() would take the next power of two */
-	tx->slots = vcalloc(tx->nr, sizeof(*tx->slots));
-	return tx->slots ? 0 : -ENOMEM;
+	tx->ring = vcalloc(tx->nr, sizeof(*tx->ring));
+	return tx->ring ? 0 : -ENOMEM;
 }
 
-/* Headers of slots, and control buffers, mapped once */
-static int xrds_ib_slots_alloc_hdrs(struct xrds_ib_ep *ep)
+/* Headers of send contexts, and control buffers, mapped once */
+static int xrds_ib_sq_alloc_hdrs(struct xrds_ib_ep *ep)
 {
 	struct ib_device *dev = ep->ibdev->dev;
 	struct xrds_ib_tx *tx = &ep->tx;
 
 	tx->hdrs_bytes = tx->nr * XRDS_WIRE_HDR_BYTES +
-			 XRDS_IB_CTL_SLOTS * XRDS_IB_CTL_BYTES;
+			 XRDS_IB_CTL_BUFS * XRDS_IB_CTL_BYTES;
 	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes, GFP_KERNEL | __GFP_ZERO);
 	if (!tx->hdrs)
 		return -ENOMEM;
@@ -484,66 +565,67 @@ static int xrds_ib_slots_alloc_hdrs(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_slots_init - make the ring of an endpoint
+ * xrds_ib_sq_init - make the ring of an endpoint
  * @ep: endpoint whose device is known
- * @done: completion of each slot
+ * @done: completion of each send context
  *
  * Context: process.
- * Return: 0 or -ENOMEM; xrds_ib_slots_free() undoes it in either case.
+ * Return: 0 or -ENOMEM; xrds_ib_sq_free() undoes it in either case.
  */
-int xrds_ib_slots_init(struct xrds_ib_ep *ep,
-		       void (*done)(struct ib_cq *cq, struct ib_wc *wc))
+int xrds_ib_sq_init(struct xrds_ib_ep *ep,
+		    void (*done)(struct ib_cq *cq, struct ib_wc *wc))
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	u32 lkey = ep->ibdev->pd->local_dma_lkey;
 	u32 i, j;
 	int ret;
 
-	INIT_DELAYED_WORK(&ep->watch, xrds_ib_slot_watch);
-	ret = xrds_ib_slots_alloc(ep);
+	INIT_DELAYED_WORK(&ep->watch, xrds_ib_sq_watch);
+	ret = xrds_ib_sq_alloc(ep);
 	if (!ret)
-		ret = xrds_ib_slots_alloc_hdrs(ep);
+		ret = xrds_ib_sq_alloc_hdrs(ep);
 	if (ret)
 		return ret;
 
 	for (i = 0; i < tx->nr; i++) {
-		struct xrds_ib_slot *slot = &tx->slots[i];
+		struct xrds_ib_sctx *sctx = &tx->ring[i];
 
-		slot->cqe.done = done;
-		slot->wr.wr_cqe = &slot->cqe;
+		sctx->cqe.done = done;
+		sctx->wr.wr_cqe = &sctx->cqe;
 		for (j = 0; j < XRDS_IB_SGE; j++)
-			slot->sge[j].lkey = lkey;
+			sctx->sge[j].lkey = lkey;
 	}
 	return 0;
 }
 
 /**
- * xrds_ib_slots_free - free the ring of an endpoint, and end what is in it
+ * xrds_ib_sq_free - free the ring of an endpoint, and end the messages in it
  * @ep: endpoint without queue pair and completion queue
  *
  * Context: process.
  */
-void xrds_ib_slots_free(struct xrds_ib_ep *ep)
+void xrds_ib_sq_free(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
 	LIST_HEAD(ended);
 	u32 last, tag;
 
-	/* sent without signal, or not done when the queue pair ended */
+	/* they were sent without signal, or not done when the queue pair ended
+	 */
 	spin_lock_bh(&ep->conn->tx_lock);
 	last = (tx->head ?: tx->nr) - 1;
 	if (tx->used)
-		xrds_ib_slot_retire(ep, &tx->slots[last], &ended);
+		xrds_ib_sq_retire(ep, &tx->ring[last], &ended);
 	for (tag = 0; tag < XRDS_IB_TAGS; tag++)
-		if (tx->part[tag].msg)
-			xrds_ib_msg_done(tx->part[tag].msg, &ended);
+		if (tx->cursor[tag].msg)
+			xrds_ib_sq_msg_done(tx->cursor[tag].msg, &ended);
 	spin_unlock_bh(&ep->conn->tx_lock);
-	xrds_ib_op_end(&ended, RDS_RDMA_DROPPED);
+	xrds_ib_rdma_end_ops(&ended, RDS_RDMA_DROPPED);
 
 	if (tx->hdrs) {
 		ib_dma_unmap_single(ep->ibdev->dev, tx->hdrs_dma,
 				    tx->hdrs_bytes, DMA_TO_DEVICE);
 		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
 	}
-	vfree(tx->slots);
+	vfree(tx->ring);
 }

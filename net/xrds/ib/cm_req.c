@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests of peers for a connection.
+ *
+ *   checked (handler) -> conn->pending -> accepted (cm.c) or refused (worker)
+ *
+ * A request is checked in the listener's handler, as only its content tells to
+ * which connection it belongs: length and addresses of its private data, its
+ * version, and how many requests are half open. Then it waits in conn->pending
+ * for the connection's work item, which accepts or refuses it.
+ *
+ * A waiting request has a handler of its own, since the peer may withdraw it or
+ * the device may be removed. The worker takes the identifier over with the
+ * handler mutex held. So an event goes either to the request's handler, and the
+ * worker finds the request withdrawn, or to the endpoint's handler.
+ *
+ * A legacy node refuses each request with the same code, for three reasons: it
+ * knows none of the offered versions, it is dialling itself, or it has just
+ * found that the old connection is lost. Therefore the next attempt first waits
+ * a moment for the peer's own request, and then offers the oldest version.
+ */
+#include <rdma/ib_cm.h>
+
+#include "ib/ib.h"
+
+/**
+ * xrds_ib_cm_req_free - free a request; its identifier has another owner
+ * @req: request
+ *
+ * Context: process.
+ */
+void xrds_ib_cm_req_free(struct xrds_ib_cm_req *req)
+{
+	atomic_dec(&req->xin->half_open);
+	kfree(req);
+}
+
+/* Handler of a waiting request, which can only become void */
+static int xrds_ib_cm_req_void(struct rdma_cm_id *id,
+			       struct rdma_cm_event *event)
+{
+	struct xrds_ib_cm_req *req = id->context;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_ADDR_CHANGE:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		req->withdrawn = true;
+		break;
+	default:
+		break;
+	}
+	/* the worker, which has an event for the request, destroys it */
+	return 0;
+}
+
+static void xrds_ib_cm_req_reject(struct rdma_cm_id *id,
+				  enum xrds_wire_reject reason)
+{
+	u8 data[XRDS_WIRE_REJECT_BYTES];
+
+	rdma_reject(id, data, xrds_wire_reject_encode(data, reason),
+		    IB_CM_REJ_CONSUMER_DEFINED);
+}
+
+/* The addresses as the connection manager has resolved them */
+static void xrds_ib_cm_req_key(const struct rdma_cm_id *id,
+			       struct xrds_conn_key *key)
+{
+	const struct rdma_addr *route = &id->route.addr;
+	struct xrds_addr addr;
+
+	memset(key, 0, sizeof(*key));
+	/* always one of the two families */
+	if (!xrds_addr_parse(&addr, &route->src_addr, sizeof(route->src_addr)))
+		key->laddr = addr.addr;
+	if (!xrds_addr_parse(&addr, &route->dst_addr, sizeof(route->dst_addr)))
+		key->faddr = addr.addr;
+	if (ipv6_addr_type(&key->faddr) & IPV6_ADDR_LINKLOCAL)
+		key->scope = route->dev_addr.bound_dev_if;
+}
+
+/* The sender of a request may claim any address, and the connection to that
+ * node would be replaced. With RoCE the address must be that of the port to
+ * which the queue pair will be connected.
+ */
+static bool xrds_ib_cm_req_genuine(const struct rdma_cm_id *id,
+				   const struct xrds_conn_key *key)
+{
+	const struct sa_path_rec *path = id->route.path_rec;
+
+	if (!path || !rdma_protocol_roce(id->device, id->port_num))
+		return true;
+	return !memcmp(&path->dgid, &key->faddr, sizeof(key->faddr));
+}
+
+/* Returns the fault of a request, or XRDS_WIRE_OK. */
+static enum xrds_wire_err
+xrds_ib_cm_req_check(const struct rdma_cm_id *id,
+		     const struct rdma_conn_param *param,
+		     const struct xrds_conn_key *key,
+		     struct xrds_wire_priv *priv)
+{
+	enum xrds_wire_err err;
+
+	err = xrds_wire_priv_decode(priv, param->private_data,
+				    param->private_data_len,
+				    xrds_ib_conn_v6(key));
+	if (err)
+		return err;
+	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
+	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
+	    !xrds_ib_cm_req_genuine(id, key))
+		return XRDS_WIRE_PRIV_ADDR;
+	if (!xrds_wire_version(priv, xrds_ib_legacy_mask()))
+		return XRDS_WIRE_PRIV_VERSION;
+	return XRDS_WIRE_OK;
+}
+
+/* Find the connection of a request. A new one is made for a peer only while
+ * there are less than max_conns; no other limit bounds the memory that peers
+ * can use here. Connections of local users have limits of their own, and are
+ * not counted.
+ */
+static struct xrds_conn *xrds_ib_cm_req_conn(struct xrds_ib_net *xin,
+					     const struct xrds_conn_key *key)
+{
+	struct xrds_net *xn = xrds_net(xin->net);
+	struct xrds_conn *conn = xrds_conn_find(xn, key);
+
+	if (conn)
+		return conn;
+	if (atomic_read(&xn->nr_asked) >= READ_ONCE(xin->max_conns)) {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
+		return ERR_PTR(-ENOSPC);
+	}
+	conn = xrds_conn_find_or_create(xn, NULL, key, xin->transport,
+					GFP_KERNEL);
+	if (IS_ERR(conn))
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
+	return conn;
+}
+
+/* Let the request wait for its connection's work item. */
+static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
+				const struct rdma_conn_param *param,
+				const struct xrds_conn_key *key,
+				const struct xrds_wire_priv *priv)
+{
+	struct xrds_ib_cm_req *req;
+	struct xrds_conn *conn;
+	int ret = -EALREADY;
+
+	if (atomic_inc_return(&xin->half_open) >
+	    READ_ONCE(xin->max_half_open)) {
+		atomic_dec(&xin->half_open);
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_HALF_OPEN);
+		return -EBUSY;
+	}
+	req = kzalloc(sizeof(*req), GFP_KERNEL);
+	if (!req) {
+		atomic_dec(&xin->half_open);
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
+		return -ENOMEM;
+	}
+	req->version = xrds_wire_version(priv, xrds_ib_legacy_mask());
+	req->base.epoch = priv->epoch;
+	req->base.legacy = req->version != XRDS_VER_XRDS;
+	req->ack = priv->ack;
+	req->peer_qpn = param->qp_num;
+	req->id = id;
+	req->xin = xin;
+	req->responder = param->responder_resources;
+	req->initiator = param->initiator_depth;
+
+	conn = xrds_ib_cm_req_conn(xin, key);
+	if (IS_ERR(conn)) {
+		xrds_ib_cm_req_free(req);
+		return PTR_ERR(conn);
+	}
+	/* before the worker can see it */
+	id->context = req;
+	id->event_handler = xrds_ib_cm_req_void;
+	if (xrds_conn_request(conn, &req->base)) {
+		ret = 0;
+	} else {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_RACED);
+		xrds_ib_cm_req_free(req);
+	}
+	xrds_conn_put(conn);
+	return ret;
+}
+
+static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
+				const struct rdma_conn_param *param)
+{
+	struct xrds_ib_net *xin = id->context;
+	struct xrds_wire_priv priv;
+	struct xrds_conn_key key;
+	enum xrds_wire_err err;
+	int ret;
+
+	xrds_ib_count(xin, XRDS_IB_C_CONNECT_REQUESTS);
+	xrds_ib_cm_req_key(id, &key);
+	err = xrds_ib_cm_req_check(id, param, &key, &priv);
+	if (err) {
+		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
+				   XRDS_IB_C_CONNECT_NO_VERSION :
+				   XRDS_IB_C_CONNECT_BAD_PRIV);
+		net_warn_ratelimited("xrds: %pI6c: request refused: %s\n",
+				     &key.faddr, xrds_wire_strerror(err));
+		xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);
+		return -EPROTO;
+	}
+	key.tos = priv.tos;
+	ret = xrds_ib_cm_req_queue(xin, id, param, &key, &priv);
+	if (ret) {
+		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
+				     &key.faddr, ret);
+		if (xrds_wire_version(&priv, xrds_ib_legacy_mask()) !=
+		    XRDS_VER_XRDS)
+			xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);
+		else
+			xrds_ib_cm_req_reject(id, ret == -EALREADY ?
+					   XRDS_REJECT_CROSSED :
+					   XRDS_REJECT_NONE);
+	}
+	/* with another value than 0 the manager destroys the identifier */
+	return ret;
+}
+
+/**
+ * xrds_ib_cm_req_listen - handler of a listener
+ * @id: identifier of a request
+ * @event: event of @id
+ *
+ * Context: process, handler mutexes of listener and @id held.
+ * Return: 0; with a negative errno the manager destroys @id.
+ */
+int xrds_ib_cm_req_listen(struct rdma_cm_id *id, struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		return xrds_ib_cm_req_judge(id, &event->param.conn);
+	return 0;
+}
+
+/**
+ * xrds_ib_cm_req_refuse - refuse a request
+ * @conn: connection
+ * @base: request, which is freed
+ *
+ * Context: the connection's work.
+ */
+void xrds_ib_cm_req_refuse(struct xrds_conn *conn, struct xrds_request *base)
+{
+	struct xrds_ib_cm_req *req = container_of(base, struct xrds_ib_cm_req,
+						  base);
+
+	xrds_ib_count(req->xin, XRDS_IB_C_CONNECT_REFUSED);
+	if (xrds_ib_cm_id_up(req->id))
+		xrds_ib_cm_req_reject(req->id, base->legacy ?
+				      XRDS_REJECT_VERSION :
+				      XRDS_REJECT_CROSSED);
+	/* this waits for a handler that uses the request */
+	xrds_ib_cm_id_destroy(req->id);
+	xrds_ib_cm_req_free(req);
+}

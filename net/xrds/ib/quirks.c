@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Behaviour of devices that needs a workaround.
+ *
+ * Nothing here asks which driver a device has. xrds_ib_quirks_probe() examines
+ * the device when it is added, and the other files read the result in
+ * ibdev->quirks, which is constant.
+ *
+ * A device that is given kernel addresses in place of DMA addresses is a
+ * software device: its driver copies the data on a CPU. The known ones are
+ * soft-RoCE and the drivers on rdmavt. The faults of soft-RoCE are assumed of
+ * each software device; the workarounds do no harm to a device without the
+ * fault:
+ *
+ * - Fences. Soft-RoCE counts the reads in progress, and a fence waits until
+ *   there are none. When it has lost a packet, it begins again with the oldest
+ *   work request that is not acknowledged. If that one has a fence, and a read
+ *   behind it was in progress as well, the fence waits for a read that waits
+ *   for the fence. No timer runs then, and no error comes.
+ * - The end of a key. Soft-RoCE checks the key of each packet first and copies
+ *   then, and invalidating does not wait for a copy on another CPU. Destroying
+ *   the region object does.
+ * - The page list. Soft-RoCE (6.1) reads the entry behind the last page after
+ *   it has copied that page, so the list needs one entry more.
+ *
+ * Devices on rdmavt are not used. Their key 0 stands for all memory of the
+ * kernel, and a peer that is connected to a queue pair of the kernel can use
+ * it; and a key that is invalidated during a write stays valid for the rest of
+ * that write. Their key for local DMA is 0, which no other known software
+ * device has.
+ */
+#include "ib/ib.h"
+
+/**
+ * xrds_ib_quirks_probe - examine the behaviour of a device
+ * @ibdev: device with a protection domain; its quirks are set
+ *
+ * Context: process.
+ * Return: 0; -EOPNOTSUPP when peers could reach memory that no key allows.
+ */
+int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
+{
+	bool software = ib_uses_virt_dma(ibdev->dev);
+	struct xrds_ib_quirks *quirks = &ibdev->quirks;
+
+	if (software && !ibdev->pd->local_dma_lkey)
+		return -EOPNOTSUPP;
+	quirks->no_fences = software;
+	quirks->late_copies = software;
+	quirks->spare_pages = software;
+	return 0;
+}
+
+/**
+ * xrds_ib_quirks_free_cq - free a completion queue with a softirq poller
+ * @cq: completion queue without queue pair
+ *
+ * ib_free_cq() waits until the poller says that it is done, but it says so
+ * before it arms the queue for the last time. That is in softirq context, so a
+ * grace period is behind it; nothing starts the poller again meanwhile.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_quirks_free_cq(struct ib_cq *cq)
+{
+	irq_poll_disable(&cq->iop);
+	synchronize_rcu_expedited();
+	irq_poll_enable(&cq->iop);
+	ib_free_cq(cq);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * XRDS over RDMA: receive queues, and the receiving side of an endpoint. ib.h
+ * includes it.
+ */
+#ifndef _XRDS_IB_RX_H
+#define _XRDS_IB_RX_H
+
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/skbuff.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "transport.h"
+
+struct xrds_ib_dev;
+struct xrds_ib_ep;
+struct xrds_ib_rq;
+
+enum {
+	/* size of the buffer for the first message: a hello, or the message of
+	 * a peer that turns out to be a legacy one
+	 */
+	XRDS_IB_HELLO_BYTES	= 128,
+	XRDS_IB_FIRST_BYTES	= XRDS_WIRE_CLASSIC_FRAG_BYTES,
+	/* messages whose fragments alternate */
+	XRDS_IB_TAGS		= 2,
+};
+
+/* ---------------------------------------------------------- page_ring.c */
+
+enum { XRDS_IB_PAGE_RING = 256 };	/* pages, at most */
+
+/**
+ * struct xrds_ib_page_ring - pages of received messages
+ * @lock:	guards the rest
+ * @pages:	the pages, with a reference each
+ * @first:	index of the oldest
+ * @nr:		number of pages
+ * @most:	upper limit of @nr, constant
+ * @at:		jiffies when the last page was added
+ * @trim:	drops all pages when none was added for a while
+ */
+struct xrds_ib_page_ring {
+	spinlock_t lock;		/* pages, first, nr */
+	struct page *pages[XRDS_IB_PAGE_RING];
+	u32 first;
+	u32 nr;
+	u32 most;
+	unsigned long at;
+	struct delayed_work trim;
+};
+
+void xrds_ib_page_ring_init(struct xrds_ib_page_ring *ring, u32 most);
+void xrds_ib_page_ring_exit(struct xrds_ib_page_ring *ring);
+void xrds_ib_page_ring_keep(struct xrds_ib_page_ring *ring, struct page *page);
+struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring);
+
+/* ---------------------------------------------------------------- buf.c */
+
+/**
+ * struct xrds_ib_buf - a receive buffer
+ * @cqe:	completion
+ * @wr:		work request
+ * @sge:	of @wr
+ * @entry:	in rq->ready, or rq->empty, or neither while posted; rq->lock
+ * @all_entry:	in rq->bufs
+ * @rq:		receive queue
+ * @page:	memory, mapped for the device; NULL after it went to a message
+ * @dma:	DMA address of @page
+ * @skb:	reserved, so that giving @page to a message cannot fail; NULL
+ *		when used
+ */
+struct xrds_ib_buf {
+	struct ib_cqe cqe;
+	struct ib_recv_wr wr;
+	struct ib_sge sge;
+	struct list_head entry;
+	struct list_head all_entry;
+	struct xrds_ib_rq *rq;
+	struct page *page;
+	u64 dma;
+	struct sk_buff *skb;
+};
+
+u32 xrds_ib_buf_bytes(void);
+void xrds_ib_buf_fill(struct xrds_ib_rq *rq);
+struct page *xrds_ib_buf_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+void xrds_ib_buf_free_all(struct xrds_ib_rq *rq);
+
+/* ----------------------------------------------------------------- rq.c */
+
+enum {
+	/* endpoints that may have lost a buffer before the queue is replaced */
+	XRDS_IB_MAX_LOST	= 32,
+};
+
+/**
+ * struct xrds_ib_rq_ops - calls of a receive queue to the receive path
+ * @done:	a buffer has completed; xrds_ib_buf_return() takes it back
+ * @grant:	an endpoint may grant the credits that it had to withhold;
+ *		called with rq->ep_lock held
+ */
+struct xrds_ib_rq_ops {
+	void (*done)(struct ib_cq *cq, struct ib_wc *wc);
+	void (*grant)(struct xrds_ib_ep *ep);
+};
+
+/**
+ * struct xrds_ib_rq - a queue of receive buffers
+ * @ref:	one for each endpoint, one for ibdev->rq
+ * @ops:	the receive path
+ * @ibdev:	device, with a reference
+ * @srq:	shared receive queue, or NULL
+ * @qp:		the endpoint's queue pair, if not shared; set before the first
+ *		buffer is posted
+ * @buf_bytes:	size of a buffer
+ * @order:	the same as page order
+ * @max_bufs:	capacity of the device's queue
+ * @refill:	gives empty buffers a page and an skb
+ * @window:	buffers wanted for each busy user: the largest of theirs;
+ *		@ep_lock
+ * @ep_lock:	guards @eps, @nr_users, @busy, @nr_lost and @window
+ * @eps:	endpoints that receive from it
+ * @nr_users:	endpoints that have granted credits
+ * @busy:	shared queue only: number of users that get their @window
+ * @nr_lost:	endpoints that may have lost a buffer
+ * @low:	shared queue only: it has run low since the last refill; set in
+ *		any context, cleared by the refill
+ * @withheld:	credits were not granted because buffers were short; see
+ *		xrds_ib_rq_avail()
+ * @armed:	the device will report when it runs low; the event that clears
+ *		it starts the refill
+ * @page_ring:	pages of received messages, to be used again
+ * @lock:	guards the fields below
+ * @bufs:	all buffers, posted ones included
+ * @ready:	buffers that can be posted
+ * @empty:	buffers without page or skb
+ * @nr_ready:	length of @ready
+ * @nr_posted:	posted and not completed; also read without @lock, where an
+ *		old value does no harm
+ * @target:	number of buffers to be posted; also read without @lock
+ * @stopped:	nothing is posted any more; also read without @lock
+ */
+struct xrds_ib_rq {
+	refcount_t ref;
+	const struct xrds_ib_rq_ops *ops;
+	struct xrds_ib_dev *ibdev;
+	struct ib_srq *srq;
+	struct ib_qp *qp;
+	u32 buf_bytes;
+	unsigned int order;
+	u32 max_bufs;
+	u32 window;
+	struct delayed_work refill;
+
+	struct mutex ep_lock;		/* eps, nr_users, busy, nr_lost */
+	struct list_head eps;
+	u32 nr_users;
+	u32 busy;
+	u32 nr_lost;
+	bool low;
+	bool withheld;
+	bool armed;
+	struct xrds_ib_page_ring page_ring;
+
+	spinlock_t lock;		/* the fields below */
+	struct list_head bufs;
+	struct list_head ready;
+	struct list_head empty;
+	u32 nr_ready;
+	u32 nr_posted;
+	u32 target;
+	bool stopped;
+};
+
+struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev,
+				     const struct xrds_ib_rq_ops *ops,
+				     u32 window);
+struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
+					 const struct xrds_ib_rq_ops *ops,
+					 u32 max_bufs, u32 window);
+void xrds_ib_rq_put(struct xrds_ib_rq *rq);
+void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
+u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window);
+void xrds_ib_rq_failed(struct xrds_ib_rq *rq);
+
+/* --------------------------------------------------------------- recv.c */
+
+/**
+ * struct xrds_ib_rx_msg - a message that is being received
+ * @reasm:	progress
+ * @head:	its payload so far
+ * @last:	@head or the last skb of its frag_list
+ */
+struct xrds_ib_rx_msg {
+	struct xrds_wire_reasm reasm;
+	struct sk_buff *head;
+	struct sk_buff *last;
+};
+
+/**
+ * struct xrds_ib_rx - the receiving side of an endpoint; completions only,
+ *	which the completion queue serialises
+ * @received:	SENDs that used a credit, ever; also read by senders
+ * @max_payload: largest payload of a fragment, bytes
+ * @msg:	messages that are being received, by tag
+ * @hello:	the peer's hello has come
+ * @bundles:	a SEND may have several messages
+ * @ack_only:	the last SEND was an acknowledgment and nothing else
+ * @bye:	the peer's BYE has come
+ * @bye_ack:	the peer's BYE_ACK has come
+ * @failed:	the peer broke the protocol: nothing more is taken from it
+ * @hello_cqe:	completion of the buffer for the hello
+ * @hello_buf:	own receive queue only: takes the first message
+ * @hello_dma:	DMA address of @hello_buf
+ * @hello_bytes: size of @hello_buf
+ */
+struct xrds_ib_rx {
+	u32 received;
+	u32 max_payload;
+	struct xrds_ib_rx_msg msg[XRDS_IB_TAGS];
+	bool hello;
+	bool bundles;
+	bool ack_only;
+	bool bye;
+	bool bye_ack;
+	bool failed;
+	struct ib_cqe hello_cqe;
+	void *hello_buf;
+	u64 hello_dma;
+	u32 hello_bytes;
+};
+
+extern const struct xrds_ib_rq_ops xrds_ib_recv_ops;
+
+int xrds_ib_recv_init(struct xrds_ib_ep *ep);
+int xrds_ib_recv_post_hello(struct xrds_ib_ep *ep);
+void xrds_ib_recv_free(struct xrds_ib_ep *ep);
+
+#endif /* _XRDS_IB_RX_H */
