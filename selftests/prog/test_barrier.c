@@ -555,6 +555,26 @@ static void not_armed(void)
 	close(fd);
 }
 
+/* A read returns the event that is there, alone; the notice of a later op comes
+ * with a later read.
+ */
+static void event_first(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	issue(fd, &t);
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	slow_ops(SHORT_MS);
+	op = op_write(&t, 0, small, sizeof(small));
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
 /* ----------------------------------------------------- armed by sendmsg() */
 
 static void by_message(void)
@@ -583,11 +603,14 @@ static void by_message(void)
 	must(op_send(fd, &t.addr, &op));
 	read_event(fd, &t, 2);
 
+	/* under way until it is armed for: else its end is an event already */
 	tap_context("an earlier op, by a message without op");
+	hold_ops();
 	issue(fd, &t);
 	b.rdma_id = 3;
 	ctl_add(&ctl, XRDS_CMSG_BARRIER, &b, sizeof(b));
 	must(ctl_send(fd, &t.addr, &ctl, "x", 1, 0));
+	release_ops();
 	read_event(fd, &t, 3);
 
 	tap_context("done already");
@@ -685,6 +708,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "not_armed", "unarmed, each op asked about is an event", not_armed,
 	  0, 0 },
+	{ "event_first", "an event does not wait for a later op's notice",
+	  event_first, 0, 0 },
 	{ "by_message", "a control message arms in the same call", by_message,
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message_wrong", "or refuses the op with the barrier",

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -36,7 +38,9 @@ enum {
 	RECV_KB		= 2048,
 	UNIT		= 65536,	/* charged at once; the first is free */
 	GROUP_MSGS	= 128,
-	MANY		= 3000,
+	MANY		= 600,
+	DEATHS		= 5,
+	TIMES		= 10,		/* looks at the queue: over 100 */
 	MANY_MSGS	= 40000,
 };
 
@@ -720,11 +724,14 @@ static void administrators(void)
 	tap_child_join(pid);
 }
 
-static union addr stalled;
-static int each;
+/* ----------------------------------------------------------- the neighbours */
 
-/* Sockets that abort when their process is killed */
-static void many_sockets(int ready)
+static union addr stalled;
+
+/* Sockets at an address of their own that abort when their process is killed,
+ * with so many messages each.
+ */
+static void many_sockets(const char *host, int has, int ready)
 {
 	struct rlimit files = { 2 * MANY, 2 * MANY };
 	struct linger abort = { .l_onoff = 1 };
@@ -732,28 +739,77 @@ static void many_sockets(int ready)
 
 	must(setrlimit(RLIMIT_NOFILE, &files));
 	for (int i = 0; i < tap_count(MANY); i++) {
-		fd = rds_bound(NULL);
+		fd = rds_bound_to(host, 0, NULL);
 		must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort,
 				sizeof(abort)));
-		for (int n = 0; n < each; n++)
+		for (int n = 0; n < has; n++)
 			must(rds_send(fd, "", 0, MSG_DONTWAIT, &stalled));
 	}
 	must(write(ready, "x", 1));
+	for (;;)
+		pause();
 }
 
-/* They need not look at what somebody else has queued at their address. */
+/* How long a process that has such sockets takes to die */
+static long long death_ms(const char *host, int has)
+{
+	int ready[2], status;
+	long long start;
+	char byte;
+	pid_t pid;
+
+	must(pipe2(ready, O_CLOEXEC));
+	pid = must(fork());
+	if (!pid)
+		many_sockets(host, has, ready[1]);
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		tap_fail("the process did not get ready");
+	start = tap_now_ms();
+	must(kill(pid, SIGKILL));
+	must(waitpid(pid, &status, 0));
+	start = tap_now_ms() - start;
+	check(WIFSIGNALED(status));
+	close(ready[0]);
+	return start;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const long long *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/*
+ * A process dies beside a long queue of its own address as fast as it does at
+ * another address, where nobody has anything queued: its sockets need not look
+ * at what somebody else has queued. Both die in turns, so whatever else the
+ * machine does slows down both. If each socket looked at the whole queue, that
+ * would take much longer than all the rest.
+ */
 static void neighbours(int has)
 {
 	struct linger abort = { .l_onoff = 1 };
+	long long beside[DEATHS], alone[DEATHS];
+	struct xrds_dest_status st;
 	int rx, tx = roomy();
 
 	rx = rds_bound(&stalled);
-	each = has;
-	/* for longer than it takes to queue so many */
-	knob("net/xrds/loop/delay_ms", 60000);
+	hold_ops();
 	for (int i = 0; i < tap_count(MANY_MSGS); i++)
 		must(rds_send(tx, "", 0, MSG_DONTWAIT, &stalled));
-	kill_busy(many_sockets);
+	for (int i = 0; i < DEATHS; i++) {
+		beside[i] = death_ms(tap_host, has);
+		alone[i] = death_ms("127.0.0.2", has);
+	}
+	must(dest_status(tx, &stalled, &st));
+	check_eq(st.queued_msgs, tap_count(MANY_MSGS));
+	qsort(beside, DEATHS, sizeof(beside[0]), by_size);
+	qsort(alone, DEATHS, sizeof(alone[0]), by_size);
+	tap_diag("beside others %lld ms, alone %lld", beside[DEATHS / 2],
+		 alone[DEATHS / 2]);
+	check_range(beside[DEATHS / 2], 0, TIMES * alone[DEATHS / 2]);
 	must(setsockopt(tx, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
 	close(tx);
 	close(rx);

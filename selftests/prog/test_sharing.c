@@ -132,6 +132,108 @@ static void memory_waits(void)
 	close(lazy.fd);
 }
 
+/* ------------------------------------------- memory that is not there, pinned */
+
+static int lend(u64 flags)
+{
+	u64 cookie;
+
+	return mr_get(lazy.fd, lazy.page, PAGE_BYTES, flags, &cookie);
+}
+
+static int lend_to_read(void)
+{
+	return lend(0);
+}
+
+static int lend_to_write(void)
+{
+	return lend(RDS_RDMA_READWRITE);
+}
+
+static int op_from(void)
+{
+	struct op op = op_write(&lazy.target, 0, lazy.page, PAGE_BYTES);
+
+	return op_send(lazy.fd, &lazy.target.addr, &op);
+}
+
+static int op_into(void)
+{
+	struct op op = op_read(&lazy.target, 0, lazy.page, PAGE_BYTES);
+
+	return op_send(lazy.fd, &lazy.target.addr, &op);
+}
+
+static struct {
+	int (*call)(void);
+	int error;
+	bool ended;
+} pinning;
+
+static void *pin_thread(void *arg)
+{
+	(void)arg;
+	pinning.error = pinning.call() ? errno : 0;
+	WRITE_ONCE(pinning.ended, true);
+	return NULL;
+}
+
+/* Whether the call waits until its memory is there */
+static bool pin_waits(int (*call)(void))
+{
+	int fd = lazy_open();
+	bool waited = false;
+	pthread_t caller;
+
+	pinning.call = call;
+	pinning.ended = false;
+	if (pthread_create(&caller, NULL, pin_thread, NULL))
+		tap_fail("no thread");
+	while (!waited && !READ_ONCE(pinning.ended))
+		waited = poll_one(fd, POLLIN, 10) & POLLIN;
+	if (waited)
+		lazy_fill(fd);
+	pthread_join(caller, NULL);
+	close(fd);
+	return waited;
+}
+
+/* 6.1 cannot wait for memory that is to be written: it says so at once, and keeps
+ * none of it pinned.
+ */
+static void memory_pinned(void)
+{
+	static const struct {
+		const char *name;
+		int (*call)(void);
+		bool written;
+	} calls[] = {
+		{ "a region to read", lend_to_read, false },
+		{ "a region to write", lend_to_write, true },
+		{ "the source of an op", op_from, false },
+		{ "the sink of an op", op_into, true },
+	};
+	long before;
+
+	target_open(&lazy.target, PAGE_BYTES, RDS_RDMA_READWRITE);
+	before = pinned_kb();
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		tap_context("%s", calls[i].name);
+		lazy.fd = rds_bound(NULL);
+		if (pin_waits(calls[i].call)) {
+			check_eq(pinning.error, 0);
+		} else {
+			tap_diag("%s is not waited for", calls[i].name);
+			check(calls[i].written);
+			check_eq(pinning.error, EFAULT);
+		}
+		close(lazy.fd);
+		check_pinned_falls(before);
+	}
+	target_close(&lazy.target);
+}
+
 /* ------------------------------------------------------------- processes */
 
 static void forked(void)
@@ -541,6 +643,8 @@ static const struct tap_case cases[] = {
 	  killed, TAP_EACH_FAMILY, 60 },
 	{ "memory_waits", "a call that waits for its memory holds up no other",
 	  memory_waits, 0, 60 },
+	{ "memory_pinned", "memory that a program has yet to fill can be lent",
+	  memory_pinned, 0, 60 },
 	{ "port_after_kill", "a killed process's port is free", port_after_kill,
 	  0, 0 },
 	{ "close_delivers", "what was accepted before close arrives",
