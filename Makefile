@@ -84,7 +84,8 @@ IN_TOOLS = $(MAKE) -C tools DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
 
 install: install-tools install-modules install-conf
 
-# The kernel's build signs the modules if it is configured to. It runs no depmod.
+# The kernel's build signs the modules if it is configured to. It runs no
+# depmod.
 install-modules: modules
 	$(MAKE) -C "$(KDIR)" M="$(B)" INSTALL_MOD_DIR=extra \
 		$(if $(DESTDIR),INSTALL_MOD_PATH="$(DESTDIR)") modules_install

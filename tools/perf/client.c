@@ -136,7 +136,8 @@ static void take_answer(int fd)
 }
 
 /* A random time from half to one and a half of it: no rhythm, so that the
- * pauses do not fall in step with those of other programs. */
+ * pauses do not fall in step with those of other programs.
+ */
 static uint64_t rest(void)
 {
 	uint64_t ns = opt.pause_ns / 2 + random() % opt.pause_ns;

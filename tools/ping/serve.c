@@ -89,7 +89,8 @@ static int lend(struct client *c, size_t bytes)
 }
 
 /* Send the cookie, or the error. If that cannot be sent either, the client gets
- * no answer. */
+ * no answer.
+ */
 static void answer(struct client *c, const char *text)
 {
 	union {
