@@ -23,36 +23,36 @@ all: modules
 
 help:
 	@echo '  make              build xrds.ko and xrds_ib.ko (KDIR=, W=1)'
-	@echo '  make install      install modules for KDIR, tools, header, man pages'
+	@echo '  make install      install modules for KDIR, tools, header, pages'
 	@echo '                    (DESTDIR=, PREFIX=)'
 	@echo '  make install-dkms the same, modules by DKMS for each kernel'
-	@echo '  make uninstall    take all of that away again'
+	@echo '  make uninstall    remove all of that'
 	@echo '  make deb          Debian packages, in build/deb'
 	@echo '  make demo         two virtual nodes exchange datagrams over RDMA'
-	@echo '  make test         the unit tests, and those between nodes that matter'
-	@echo '                    most: twelve minutes (T=name runs one,'
-	@echo '                    KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
+	@echo '  make test         the unit tests, and the most important tests of one'
+	@echo '                    node and of several: twelve minutes (T=name runs'
+	@echo '                    one, KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
 	@echo '  make test-full    all tests on one kernel: forty minutes'
 	@echo '  make test-all     the same on every kernel, debug kernel included,'
 	@echo '                    and test-the-tests'
-	@echo '  make test-the-tests  do the tests notice mistakes that'
-	@echo '                    are made on purpose (selftests/faults)?'
+	@echo '  make test-the-tests  makes mistakes on purpose (selftests/faults):'
+	@echo '                    the tests have to notice them'
 	@echo '  make flaky        runs each test N=20 times and counts failures (T=,'
 	@echo '                    KERNEL=, LOAD=2 busy processes on the host)'
-	@echo '  make test-packages  the packages, in a clean Debian and on nodes of'
-	@echo '                    it: installed, used, removed'
+	@echo '  make test-packages  installs, uses and removes the packages, in a'
+	@echo '                    clean Debian and on nodes that boot from it'
 	@echo '  make matrix       builds without warnings and tests, on 6.1, 6.12'
 	@echo '                    and 7.2 (T=, KERNEL=6.1,7.2)'
 	@echo '  make soak         the long soak (SOAK_MSGS=, SOAK_SEED=)'
-	@echo '  make fuzz         the wire decoder with random input, for ten minutes'
-	@echo '                    (FUZZ_SECONDS=); what it covers of wire/*.c'
-	@echo '  make bench        ratios to the verbs below and to what competes, in'
-	@echo '                    virtual time, and plots (BENCH=quick: fewer of'
-	@echo '                    them; BENCH_PROFILE=case: which functions it is in)'
+	@echo '  make fuzz         feeds random input to the wire decoder for ten minutes'
+	@echo '                    (FUZZ_SECONDS=), and prints its coverage of wire/*.c'
+	@echo '  make bench        compares the cost of XRDS with plain verbs, TCP and'
+	@echo '                    others, in virtual time, and plots it (BENCH=quick:'
+	@echo '                    fewer cases; BENCH_PROFILE=case: time per function)'
 	@echo '  make shell        boot nodes and type commands (NODES=2)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
 	@echo '  make style sparse doc unit     the checks, one by one'
-	@echo '  make ci           all checks and tests that CI runs, in an hour'
+	@echo '  make ci           all checks and tests that CI runs: an hour'
 	@echo '  make clean'
 
 modules: mirror
@@ -74,14 +74,18 @@ MODULES_LOAD_D ?= /etc/modules-load.d
 DKMS_SRC := $(DESTDIR)/usr/src/xrds-$(VERSION)
 SHARE := $(DESTDIR)$(PREFIX)/share
 INCLUDE := $(DESTDIR)$(PREFIX)/include/linux
+DOC := $(SHARE)/doc/xrds
 COMPLETION := $(SHARE)/bash-completion/completions
 MANS := $(wildcard Documentation/man/*.[1-9])
+PAGES := $(wildcard Documentation/*.rst)
+EXAMPLES := $(wildcard Documentation/examples/*.c)
 COMPLETIONS := $(wildcard tools/completion/*)
 IN_TOOLS = $(MAKE) -C tools DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
 
 install: install-tools install-modules install-conf
 
-# What kbuild signs is the kernel's business; depmod is skipped by it.
+# The kernel's build signs the modules if it is configured to. It runs no
+# depmod.
 install-modules: modules
 	$(MAKE) -C "$(KDIR)" M="$(B)" INSTALL_MOD_DIR=extra \
 		$(if $(DESTDIR),INSTALL_MOD_PATH="$(DESTDIR)") modules_install
@@ -114,12 +118,14 @@ install-tools:
 	for page in $(MANS); do \
 		install -m 644 -D -t "$(SHARE)/man/man$${page##*.}" "$$page" || \
 		exit; done
+	install -m 644 -D -t "$(DOC)" $(PAGES)
+	install -m 644 -D -t "$(DOC)/examples" $(EXAMPLES)
 	$(if $(COMPLETIONS),install -m 644 -D -t "$(COMPLETION)" $(COMPLETIONS))
 
-# Of the directories those go that were made for this, and nobody else uses.
+# Directories that are empty now are removed, too.
 uninstall:
 	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION) remove)
-	rm -rf "$(DKMS_SRC)" "$(SHARE)/xrds"
+	rm -rf "$(DKMS_SRC)" "$(SHARE)/xrds" "$(DOC)"
 	rm -f "$(DESTDIR)$(MODPROBE_D)/xrds.conf" \
 		"$(DESTDIR)$(MODULES_LOAD_D)/xrds.conf" "$(INCLUDE)/xrds.h" \
 		"$(INCLUDE)/xrds_netlink.h"
@@ -128,7 +134,7 @@ uninstall:
 	rm -f $(COMPLETIONS:tools/completion/%="$(COMPLETION)/%")
 	$(IN_TOOLS) uninstall
 	for dir in "$(INCLUDE)" "$(COMPLETION)" "$(SHARE)/bash-completion" \
-		"$(SHARE)"/man/man*; do \
+		"$(SHARE)/doc" "$(SHARE)"/man/man*; do \
 		test ! -d "$$dir" || \
 		rmdir --ignore-fail-on-non-empty "$$dir" || exit; done
 	for dir in "$(DESTDIR)"/lib/modules/*/extra/net/xrds; do \

@@ -2,13 +2,14 @@
 /*
  * RDMA and the barrier, the simple way: every call waits.
  *
- *   barrier LOCAL PORT                 lends its memory to whoever asks
- *   barrier LOCAL PORT REMOTE PORT     asks, writes to it, and reads it back
+ *   barrier LOCAL PORT                 offers its memory to one peer
+ *   barrier LOCAL PORT REMOTE PORT     asks for the memory, writes to it, and
+ *                                      reads it back
  *
- * Everything here is from xrds(7), xrds-rdma(7) and xrds-barrier(7). One buffer
- * is written to the borrowed memory again and again. Each time its blocks are
- * filled anew, so the writes of the time before must have ended: the barrier
- * says when.
+ * xrds(7), xrds-rdma(7) and xrds-barrier(7) explain the calls. The second
+ * program writes one buffer to the peer's memory several times. Before it fills
+ * the buffer's blocks again, the earlier writes must have ended: it waits for
+ * that with the barrier.
  */
 #include <err.h>
 #include <errno.h>
@@ -24,12 +25,12 @@
 enum { NR_BLOCKS = 8, BLOCK_BYTES = 16384, ROUNDS = 10 };
 
 static int fd;
-static char buffer[NR_BLOCKS][BLOCK_BYTES];	/* lent, or sent from */
+static char buffer[NR_BLOCKS][BLOCK_BYTES];	/* offered, or written from */
 static char back[NR_BLOCKS][BLOCK_BYTES];
 static struct sockaddr_storage peer;
 static socklen_t peer_len;
 
-/* What a block has in it after a round */
+/* The content of a block after a round */
 static int content(int round, int block)
 {
 	return (round * NR_BLOCKS + block) % 251;
@@ -69,8 +70,9 @@ static void send_text(const char *text, int type, const void *data, size_t len)
 }
 
 /*
- * Receive the next text, and the cookie that comes with it. A notice that an op
- * has failed ends the program. With MSG_DONTWAIT: 0 when there is nothing.
+ * Receive the next text, and the cookie that comes with it. A notice of a
+ * failed op ends the program. With MSG_DONTWAIT: returns 0 when there is
+ * nothing.
  */
 static int receive(char *text, size_t size, rds_rdma_cookie_t *cookie, int flags)
 {
@@ -121,14 +123,14 @@ static void start_op(rds_rdma_cookie_t cookie, int block, void *local, int flags
 	send_text("", RDS_CMSG_RDMA_ARGS, &args, sizeof(args));
 }
 
-/* Wait for all ops that were started; then see that none has failed. */
+/* Wait for all ops that were started, then check that none has failed. */
 static void wait_for_ops(void)
 {
 	struct xrds_barrier b = { .timeout_ms = 60000 };
 	char none[1];
 
 	memcpy(&b.dest, &peer, sizeof(peer));
-	/* identifier 0: only tell which was the last one */
+	/* identifier 0: only get the last identifier */
 	if (ioctl(fd, SIOCXRDSBARRIER, &b))
 		err(1, "barrier");
 	b.rdma_id = b.issued;
@@ -137,7 +139,7 @@ static void wait_for_ops(void)
 	receive(none, sizeof(none), NULL, MSG_DONTWAIT);
 }
 
-/* Lend the memory to one peer, and look at what it has made of it. */
+/* Offer the memory to one peer, and check the bytes that it has written. */
 static int lend(void)
 {
 	rds_rdma_cookie_t cookie;
@@ -153,7 +155,7 @@ static int lend(void)
 	if (setsockopt(fd, SOL_RDS, RDS_GET_MR, &args, sizeof(args)))
 		err(1, "RDS_GET_MR");
 	send_text("memory", RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
-	/* comes behind the ops: the writes are all there */
+	/* this text follows the ops: all writes are done */
 	receive(text, sizeof(text), NULL, 0);
 	for (int i = 0; i < NR_BLOCKS; i++)
 		right += block_is_right(buffer[i], content(ROUNDS - 1, i));
@@ -162,7 +164,7 @@ static int lend(void)
 	return right != NR_BLOCKS;
 }
 
-/* Borrow memory, write to it, and read it back. */
+/* Ask for memory, write to it, and read it back. */
 static int borrow(void)
 {
 	rds_rdma_cookie_t cookie = 0;
@@ -209,7 +211,7 @@ int main(int argc, char **argv)
 	fd = socket(AF_RDS, SOCK_SEQPACKET, 0);
 	if (fd < 0 || bind(fd, ai->ai_addr, ai->ai_addrlen))
 		err(1, "socket");
-	/* notices of ops that fail */
+	/* notices of failed ops */
 	if (setsockopt(fd, SOL_RDS, RDS_RECVERR, &on, sizeof(on)))
 		err(1, "RDS_RECVERR");
 	if (argc == 3)

@@ -2,21 +2,22 @@
 /*
  * The canonical XRDS program: one socket, one poll(), everything in one wait.
  *
- *   poll-loop LOCAL PORT                 writes blocks to whoever offers memory
- *   poll-loop LOCAL PORT REMOTE PORT     offers memory, until told "done"
+ *   poll-loop LOCAL PORT                 writes blocks to a peer's memory
+ *   poll-loop LOCAL PORT REMOTE PORT     offers memory, until "done" arrives
  *
- * Built with -Iinclude/uapi. poll() returns when one of these comes about:
+ * Build it with -Iinclude/uapi, or with the installed header. poll() returns
+ * when one of these happens:
  *
  *   POLLIN               recvmsg() has a message, or a notice of a failed op
  *   POLLIN | POLLRDBAND  the barrier was reached: buffers are free again
- *   POLLOUT              there is space, after sendmsg() said there was none
+ *   POLLOUT              there is space, after sendmsg() failed for lack of it
  *
- * With io_uring in the place of poll(), set XRDS_CONG_EAGAIN: the ring tries
- * each send without waiting, and waits after EAGAIN, but not after ENOBUFS.
+ * poll() may return early, so the program tries each call and looks at the
+ * result. Each write has an identifier. Its buffer may be used again when the
+ * high-water mark has reached the identifier, also if the write failed.
  *
- * It may return early: nothing here believes it without trying. Each write is
- * told its identifier. Its buffer may be used again when the high-water mark
- * has reached that, whatever became of the write.
+ * With io_uring instead of poll(), set XRDS_CONG_EAGAIN: the ring tries each
+ * send without waiting, and waits after EAGAIN, but not after ENOBUFS.
  */
 #include <err.h>
 #include <errno.h>
@@ -81,7 +82,7 @@ static int send_block(void)
 	return send_one("", &control, sizeof(control));
 }
 
-/* Send all that can be sent now; 0: it ended for want of space. */
+/* Send as much as possible now; 0: no space was left. */
 static int send_all(void)
 {
 	int room = 1;
@@ -90,7 +91,7 @@ static int send_all(void)
 		room = offered = send_offer();
 	while (theirs && issued < COUNT && issued - completed < NR_BLOCKS && room)
 		room = send_block();
-	/* none has failed, as the notices were read after the mark */
+	/* none has failed: the notices were read after the mark */
 	if (completed == COUNT)
 		room = done = send_one("done", NULL, 0);
 	return room;

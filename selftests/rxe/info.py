@@ -163,7 +163,7 @@ def test_lost(rig):
 
 def test_errors(rig):
     """Mistakes are named, with exit status 2."""
-    for options, words in (("nonsense", "there are no 'nonsense'"),
+    for options, words in (("nonsense", "unknown object 'nonsense'"),
                            ("--watch=x sockets", "is not a time"),
                            ("-x", "usage")):
         done = rig.a.run(f"xrds-info {options}", check=False)

@@ -86,7 +86,7 @@ def test_options(rig):
 
 def _lender(rig, port: int):
     lender = rig.b.start(f"xrds-ping -l {port} {rig.b.ip}")
-    lender.expect("lending at")
+    lender.expect("offering memory at")
     return lender
 
 

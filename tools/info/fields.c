@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What each dump has, in the words of Documentation/netlink/specs/xrds.yaml.
+ * Tables of the attributes of each dump. Their names are those of
+ * Documentation/netlink/specs/xrds.yaml. objects[] lists the dumps, rows.c and
+ * json.c print the attributes with field_text().
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -41,7 +43,7 @@ static const char * const device_flags[] = {
 	.attr = XRDS_A_##_set##_##_attr, .kind = KIND_##_kind, .name = _name, \
 	.column = _column, .port = _port, .names = _names }
 
-/* Not in the table; in it; an address with its port; with names for values */
+/* Kinds of fields: not in the table; in it; address and port; named values */
 #define PLAIN(set, attr, kind, name) \
 	FIELD(set, attr, kind, name, NULL, 0, NULL)
 #define COLUMN(set, attr, kind, name, column) \
@@ -186,7 +188,7 @@ const struct object objects[] = {
 	{ NULL, 0, NULL }
 };
 
-/* By its name, or by what it begins with; NULL: there is none */
+/* @name is the beginning of its name; NULL if there is none. */
 const struct object *object_find(const char *name)
 {
 	const struct object *o;

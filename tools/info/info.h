@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of xrds-info share.
+ * Declarations that the files of xrds-info share.
  *
  *   xrds-info.c  arguments, watching
- *   fields.c     what the attributes of each dump are called, and mean
+ *   fields.c     names and meaning of the attributes of each dump
  *   nl.c         the netlink socket: dumps, events
- *   rows.c       rows as they come, table or text
- *   json.c       the same as JSON
+ *   rows.c       prints rows as a table or as text
+ *   json.c       prints rows as JSON
  */
 #ifndef _XRDS_INFO_H
 #define _XRDS_INFO_H
@@ -24,7 +24,7 @@ enum {
 	TEXT_MAX	= 256,
 };
 
-/* How the value of an attribute is to be read */
+/* How the value of an attribute is read */
 enum kind {
 	KIND_U8,
 	KIND_U16,
@@ -46,7 +46,7 @@ enum kind {
  * @kind:	how it is read
  * @name:	its name in the specification
  * @column:	head of its column; NULL: not in the table
- * @port:	for an address: attribute that is shown behind it, 0: none
+ * @port:	for an address: attribute of its port, 0: none
  * @names:	for KIND_NAME and KIND_BITS, ends with NULL
  */
 struct field {
@@ -59,8 +59,8 @@ struct field {
 };
 
 /**
- * struct object - what there are dumps of
- * @name:	as the user gives it
+ * struct object - a kind of object that the kernel dumps
+ * @name:	its name on the command line
  * @cmd:	XRDS_CMD_*
  * @fields:	most important first; a field without name ends them
  */

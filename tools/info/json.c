@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows as JSON: one object whose members are lists of rows. Names are those of
- * the specification; numbers are numbers, flags are lists of their names, and
- * what the kernel does not tell is not there.
+ * Prints rows as JSON: one object whose members are lists of rows. Names are
+ * those of the specification. A number is a JSON number, flags are a list of
+ * names, and an attribute that the kernel does not send is left out.
  */
 #include <inttypes.h>
 #include <stdio.h>

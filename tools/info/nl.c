@@ -2,9 +2,9 @@
 /*
  * The netlink socket, by libmnl.
  *
- * A dump that the kernel marks as interrupted is begun anew a few times, and
- * then taken as it is: on a busy node there is no moment of quiet. So rows are
- * kept until the dump is complete, and only then shown.
+ * A dump that the kernel marks as interrupted is repeated a few times. After
+ * that it is shown as it is, because a busy node may interrupt each dump. So
+ * rows are kept until the dump is complete, and only then shown.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static struct mnl_socket *sock;
 static int family, group;
 static char buffer[BUFFER_BYTES];
 
-/* Messages of a dump, one behind the other */
+/* Messages of a dump, one after the other */
 static struct {
 	char *data;
 	size_t len;
@@ -99,7 +99,7 @@ static bool unmark(void *data, int len)
 	return marked;
 }
 
-/* To the end of the answer; @interrupted: the dump has to be made again. */
+/* Reads to the end of the answer. @interrupted: the dump must be repeated. */
 static int receive(unsigned int seq, mnl_cb_t fn, void *arg, bool *interrupted)
 {
 	int ret;
@@ -225,7 +225,7 @@ void nl_listen(void (*fn)(int cmd, const struct row *row))
 	if (mnl_socket_setsockopt(sock, NETLINK_ADD_MEMBERSHIP, &group,
 				  sizeof(group)) < 0)
 		die("events");
-	/* who starts us in the background waits for this */
+	/* a script that starts us in the background waits for this */
 	fprintf(stderr, "xrds-info: listening\n");
 	for (;;) {
 		ret = mnl_socket_recvfrom(sock, buffer, sizeof(buffer));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows as text: tables that are as wide as the terminal at most, or with
- * --long one line for each attribute.
+ * Prints rows as text: tables not wider than the terminal, or with --long one
+ * line for each attribute.
  *
- * Columns are as wide as their widest value. Those that find no room are left
- * out, from the right; the last one that is text is cut off instead.
+ * A column is as wide as its widest value. Columns that do not fit are left
+ * out, from the right. If the last column that fits in part is text, it is cut.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@ enum {
 
 /**
  * struct table - the cells of a table
- * @object:	what it shows
+ * @object:	the kind of object that it shows
  * @columns:	its columns
  * @nr_columns:	how many
  * @width:	of each, characters
  * @right:	it is a number
  * @cells:	row by row
  * @nr_rows:	how many
- * @room:	how many rows @cells has room for
+ * @room:	how many rows fit into @cells
  */
 struct table {
 	const struct object *object;
@@ -68,7 +68,7 @@ static char *copy(const char *text)
 	return made;
 }
 
-/* Addresses have their port behind them, if there is a column for both. */
+/* An address is followed by its port, if both share a column. */
 static char *cell(const struct field *f, const struct row *row)
 {
 	const struct nlattr *attr = row->attrs[f->attr], *port;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * xrds-info: what XRDS has in this network namespace.
+ * xrds-info: shows the state of XRDS in this network namespace.
  *
- * All of it comes from the generic netlink family "xrds". What belongs to
- * other users' sockets, and numbers of queue pairs, are shown to who has
- * CAP_NET_ADMIN.
+ * The generic netlink family "xrds" has all of it. The kernel shows the objects
+ * of other users' sockets, and the numbers of queue pairs, only with
+ * CAP_NET_ADMIN. This file has the arguments and the loop of --watch; see
+ * info.h for the others.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -25,26 +26,26 @@ static int nr_chosen;
 static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
-		"usage: xrds-info [OPTION]... [WHAT]...\n"
-		"Shows what XRDS has in this network namespace.\n"
-		"WHAT is one or more of\n"
+		"usage: xrds-info [OPTION]... [OBJECT]...\n"
+		"Shows the state of XRDS in this network namespace.\n"
+		"OBJECT is one or more of\n"
 		"  devices       RDMA devices and their limits\n"
 		"  connections   state, queue pairs, sequence numbers\n"
-		"  sockets       addresses, what is queued\n"
-		"  destinations  progress toward each\n"
+		"  sockets       addresses, queued bytes\n"
+		"  destinations  progress toward each destination\n"
 		"  nodes         RDMA ops: identifiers and high-water marks\n"
-		"  regions       memory that peers may use\n"
-		"  counters      those that are not zero, and what they mean\n"
+		"  regions       memory registered for peers\n"
+		"  counters      counters that are not zero, with their meaning\n"
 		"  all           all of these\n"
-		"or, alone,\n"
-		"  events        connections that come up and go down, as it happens\n"
-		"and may be shortened. Default: devices connections sockets\n"
-		"  -a, --all          zero counters, too\n"
-		"  -j, --json         JSON\n"
-		"  -l, --long         all attributes, one in a line\n"
-		"  -w, --watch[=SEC]  show it again and again [1 s]\n"
+		"or this one alone:\n"
+		"  events        connections that come up and go down from now on\n"
+		"A name may be shortened. Default: devices connections sockets\n"
+		"  -a, --all          show counters that are zero, too\n"
+		"  -j, --json         print JSON\n"
+		"  -l, --long         print all attributes, one in a line\n"
+		"  -w, --watch[=SEC]  repeat the output at this interval [1 s]\n"
 		"  -h, --help         print this\n"
-		"Exit status: 0; 2 after an error.\n");
+		"Exit status: 0, or 2 after an error.\n");
 	exit(code);
 }
 
@@ -64,7 +65,7 @@ static void choose_by_name(const char *name)
 		return;
 	}
 	if (!object) {
-		fprintf(stderr, "xrds-info: there are no '%s', see --help\n",
+		fprintf(stderr, "xrds-info: unknown object '%s', see --help\n",
 			name);
 		exit(EXIT_ERROR);
 	}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The client: gives the order, makes the load, holds the clock.
+ * The client: sends the order to the server, makes the load, and measures the
+ * time. perf.h has the protocol between the two. One function for each mode
+ * runs until the number or the time of the options is reached; a sync with the
+ * server's child begins and ends the measurement.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,10 +19,10 @@
 enum { CHECK_EVERY = 64 };	/* messages between looks at the clock */
 
 static int fds[MAX_SOCKETS];
-static struct address peer;	/* the child that works for us */
-static uint64_t cookie;		/* of its memory */
+static struct address peer;	/* the child that serves this client */
+static uint64_t cookie;		/* of the child's memory */
 static char *memory, *in;
-static uint64_t total;		/* messages that the child has to get */
+static uint64_t total;		/* messages that the child should have got */
 
 /* How long a loop goes on */
 struct span {
@@ -72,7 +75,7 @@ static void open_sockets(const struct address *from)
 	}
 }
 
-/* Makes destinations: their messages are dropped there. */
+/* Create destinations: nobody reads there, so the messages are dropped. */
 static void meet_strangers(struct address server)
 {
 	for (uint32_t i = 0; i < opt.strangers; i++) {
@@ -132,7 +135,9 @@ static void take_answer(int fd)
 	} while (arrival.notices);
 }
 
-/* From half of it to one and a half, so that no rhythm of others is met. */
+/* A random time from half to one and a half of it: no rhythm, so that the
+ * pauses do not fall in step with those of other programs.
+ */
 static uint64_t rest(void)
 {
 	uint64_t ns = opt.pause_ns / 2 + random() % opt.pause_ns;
@@ -142,7 +147,7 @@ static uint64_t rest(void)
 	return now_ns();
 }
 
-/* Each socket has up to opt.depth messages out; answers come in order. */
+/* Up to opt.depth messages of a socket wait for answers, in order. */
 static uint64_t echo_loop(const struct span *span, bool measure)
 {
 	static uint64_t sent_ns[MAX_SOCKETS][MAX_DEPTH];
@@ -196,7 +201,7 @@ static uint64_t stream_loop(const struct span *span)
 	return sent;
 }
 
-/* An op; its identifier goes to *id, unless that is NULL. */
+/* Send an op; its identifier goes to *id, unless that is NULL. */
 static void send_op(uint32_t index, uint64_t *id)
 {
 	char control[256] __attribute__((aligned(8))) = {};
@@ -215,7 +220,7 @@ static void send_op(uint32_t index, uint64_t *id)
 	args.flags = (opt.mode == WRITE ? RDS_RDMA_READWRITE : 0) |
 		     (opt.notices ? RDS_RDMA_NOTIFY_ME : 0) |
 		     (opt.silent ? RDS_RDMA_SILENT : 0);
-	/* as mainline does: a message must not pass what it tells of */
+	/* as in mainline: a message must not overtake its op */
 	if (opt.mode == READ && !opt.silent)
 		args.flags |= RDS_RDMA_FENCE;
 	put_control(control, &used, RDS_CMSG_RDMA_ARGS, &args, sizeof(args));
@@ -255,7 +260,7 @@ static void wait_notices(uint32_t wanted)
 	}
 }
 
-/* opt.depth ops, and a wait for all of them; again and again */
+/* Repeatedly send opt.depth ops and wait for all of them. */
 static uint64_t rdma_loop(const struct span *span, bool measure)
 {
 	uint64_t issued = 0, id = 0, begin;

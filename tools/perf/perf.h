@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * xrds-perf: what its parts share.
+ * Declarations that the files of xrds-perf share.
  *
- * The client sends an order to the server's socket. The server forks for it: a
- * child with a socket of its own answers "ready", and all that is measured
- * goes there. A "sync" tells the child how many messages were sent so far, and
- * is answered when all of them have come; so clocks start and stop when
- * nothing is on its way. "bye" ends the child.
+ * The client sends an order to the server's socket. The server forks a child
+ * with a socket of its own. The child answers "ready", and the measured
+ * messages go to its socket. A "sync" tells the child how many messages were
+ * sent so far. The child answers when all of them have arrived, so the clock
+ * starts and stops when nothing is in flight. "bye" ends the child.
  */
 #ifndef XRDS_PERF_H
 #define XRDS_PERF_H
@@ -32,8 +32,8 @@ enum {
 	MAX_DEPTH	= 1024,
 	MAX_SOCKETS	= 1024,
 	MAX_BATCH	= 64,
-	PATIENCE_S	= 30,		/* for a peer that says nothing */
-	CHILD_PATIENCE_S = 600,		/* the same, where ops are not noticed */
+	PATIENCE_S	= 30,		/* wait for a silent peer */
+	CHILD_PATIENCE_S = 600,		/* the same, without notices of ops */
 	EXIT_ERROR	= 2,
 };
 
@@ -46,20 +46,20 @@ struct options {
 	enum mode mode;
 	uint32_t bytes;		/* of a message or op */
 	uint32_t answer;	/* bytes */
-	uint32_t depth;		/* on their way at a time, per socket */
+	uint32_t depth;		/* in flight at a time, per socket */
 	uint32_t batch;		/* messages of a stream in one call */
 	uint32_t sockets;
-	uint32_t idle;		/* more sockets that do nothing */
-	uint32_t strangers;	/* ports to send to first, that nobody has */
+	uint32_t idle;		/* additional sockets that do nothing */
+	uint32_t strangers;	/* unbound ports to send to first */
 	uint32_t buffer;	/* bytes, SO_SNDBUF; 0: as is */
 	uint32_t room;		/* bytes, SO_RCVBUF; 0: as is */
 	uint64_t count;		/* messages or ops; 0: for a time */
 	uint64_t time_ns;
 	uint32_t warm_up;	/* messages or ops before the clock starts */
 	uint64_t pause_ns;	/* before a message of echo, about */
-	bool notices;		/* of RDMA ops, in the place of barriers */
-	bool silent;		/* the far program gets no message of an op */
-	bool over_unix;		/* AF_UNIX, to compare */
+	bool notices;		/* wait for notices of RDMA ops, no barriers */
+	bool silent;		/* the server gets no message of an op */
+	bool over_unix;		/* AF_UNIX, for comparison */
 	bool json;
 	bool histogram;
 	int family;		/* of addresses */
@@ -95,12 +95,12 @@ struct address {
 	socklen_t len;
 };
 
-/* What came: a note, a message, a notice, or nothing */
+/* A result of a receive call: a note, a message, a notice, or nothing */
 struct arrival {
 	ssize_t bytes;		/* of the message; -1: EAGAIN */
 	struct address from;
 	unsigned int notices;	/* of RDMA ops */
-	bool failed;		/* so one of them says */
+	bool failed;		/* a notice reports a failure */
 	bool ended;		/* the sender is gone */
 	bool cookie_came;
 	uint64_t cookie;

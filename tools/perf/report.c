@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Latencies in a histogram, what the system did meanwhile, and the output.
+ * The histogram of latencies, the load of the system during the measurement,
+ * and the output.
  *
  * The histogram has STEPS buckets of equal width between two powers of two, so
- * what it says is at most 1/STEPS too low.
+ * a value read from it is at most 1/STEPS too low.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,12 +27,12 @@ static const double percents[] = { 50, 90, 99, 99.9 };
 
 #define NR_PERCENTS ((int)(sizeof(percents) / sizeof(*percents)))
 
-/* What /proc/stat, /proc/schedstat and our own clock say */
+/* Values of /proc/stat, /proc/schedstat and our own clock */
 struct system {
 	uint64_t switches;
 	uint64_t softirqs;
 	uint64_t cpu_ns;
-	uint64_t busy_ns;	/* of all processors; 0 if nobody counts it */
+	uint64_t busy_ns;	/* of all processors; 0: not counted */
 };
 
 static struct system before;
@@ -48,7 +49,7 @@ static unsigned int bucket_of(uint64_t ns)
 	return (shift + 1) * STEPS + (ns >> shift) - STEPS;
 }
 
-/* The least that goes into a bucket */
+/* The lower bound of a bucket */
 static uint64_t bucket_ns(unsigned int bucket)
 {
 	unsigned int shift;
@@ -88,8 +89,8 @@ static uint64_t percentile(double percent)
 /* ------------------------------------------------------------------ system */
 
 /*
- * How long processors had a task to run. A task is counted when it leaves its
- * processor: so we sleep, for as short as can be.
+ * How long processors had a task to run. The kernel adds a task's time when the
+ * task leaves its processor, so we sleep for the shortest possible time.
  */
 static uint64_t busy_ns(void)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The server: a process that takes orders, and a child for each of them.
+ * The server: a process that takes orders, and a child for each order. A child
+ * lives until "bye" comes or until its client is silent for too long; perf.h
+ * has the protocol.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,13 +17,13 @@ enum { BACKLOG = 64 };
 
 static struct address here;
 
-/* One child's work */
+/* The work of one child */
 struct work {
 	int fd;
-	struct address client;		/* who gave the order */
+	struct address client;		/* the client that sent the order */
 	uint64_t received;
 	uint64_t wanted;		/* answer the sync then; 0: no sync */
-	struct address waiting;		/* who sent the sync */
+	struct address waiting;		/* sender of the sync */
 };
 
 /* ------------------------------------------------------------------- child */
@@ -35,7 +37,7 @@ static size_t region_bytes(void)
 	return bytes ?: 1;
 }
 
-/* With a key to memory, for the modes that need it */
+/* Add a key to memory, for the modes that need one. */
 static void say_ready(const struct work *w)
 {
 	char control[256] __attribute__((aligned(8))) = {};
@@ -110,7 +112,7 @@ static void __attribute__((noreturn)) work(struct work *w)
 	}
 }
 
-/* What the client has asked for; its sizes bound what we do. */
+/* Do what the client has ordered; its sizes bound the work. */
 static bool understand(const struct note *note)
 {
 	opt.mode = ntohl(note->mode);

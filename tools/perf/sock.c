@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Addresses, sockets, and one call each to send and to receive.
+ * Addresses, sockets, one call to send and one to receive. The calls hide the
+ * differences between XRDS, mainline's AF_RDS and AF_UNIX from the other files.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +33,7 @@ uint64_t now_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* Pages that are there already */
+/* Memory whose pages are populated already */
 void *take_memory(size_t bytes)
 {
 	void *mem = mmap(NULL, bytes ?: 1, PROT_READ | PROT_WRITE,
@@ -92,7 +93,7 @@ void resolve(const char *name, uint16_t port, struct address *address)
 	set_port(address, port);
 }
 
-/* The address from which the kernel would send UDP there, with port 0 */
+/* Get the address from which the kernel would send UDP there, with port 0. */
 void choose_source(const struct address *to, struct address *from)
 {
 	int fd = socket(to->ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -100,7 +101,7 @@ void choose_source(const struct address *to, struct address *from)
 	if (fd < 0)
 		die("socket", errno);
 	if (connect(fd, (const struct sockaddr *)&to->ss, to->len))
-		die("no way there", errno);
+		die("no route to it", errno);
 	from->len = sizeof(from->ss);
 	if (getsockname(fd, (struct sockaddr *)&from->ss, &from->len))
 		die("getsockname", errno);
@@ -132,7 +133,7 @@ void set_patience(int fd, uint32_t seconds)
 		die("SO_RCVTIMEO", errno);
 }
 
-/* Bound to an address, or with AF_UNIX to none */
+/* Make a socket, bound to an address; with AF_UNIX to none. */
 int open_socket(const struct address *address)
 {
 	int fd = socket(opt.over_unix ? AF_UNIX : AF_RDS,
@@ -163,7 +164,7 @@ void put_control(void *control, size_t *used, int type, const void *data,
 	*used += CMSG_SPACE(bytes);
 }
 
-/* Waits until there is room for it. */
+/* Send; waits for send space. */
 void send_control(int fd, const struct address *to, const void *buf,
 		  size_t bytes, void *control, size_t control_bytes)
 {
@@ -189,8 +190,8 @@ void send_plain(int fd, const struct address *to, const void *buf,
 	send_control(fd, to, buf, bytes, NULL, 0);
 }
 
-/* So many messages, all the same, by as few calls as they take. Mainline's
- * AF_RDS takes none but the last of a sendmmsg(): there it is a call for each.
+/* Send so many equal messages with as few calls as possible. Mainline's AF_RDS
+ * sends only the last message of a sendmmsg(): there each message takes a call.
  */
 void send_batch(int fd, const struct address *to, const void *buf,
 		size_t bytes, uint32_t count)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * xrds-perf: load for AF_RDS sockets, and what they make of it. One end is the
- * server, the other one measures; perf.h tells how they agree.
+ * xrds-perf: measures the speed of AF_RDS sockets. One end is the server, the
+ * other one measures; perf.h has the protocol between them.
  *
- * It asks nothing of AF_RDS that mainline does not have, except for barriers:
- * where there are none, RDMA ops are waited for by their notices.
+ * It uses only features of AF_RDS that mainline has, too, except for barriers.
+ * Where the socket has no barriers it waits for the notices of RDMA ops.
+ *
+ * This file has the arguments.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -35,27 +37,27 @@ struct options opt = {
 static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
-		"usage: xrds-perf -s [-p PORT] [-u] ADDRESS	serve there\n"
+		"usage: xrds-perf -s [-p PORT] [-u] ADDRESS	be the server\n"
 		"       xrds-perf [OPTION]... HOST	measure against a server\n"
 		"  -m MODE      echo, stream, write or read [echo]\n"
-		"  -l BYTES     of a message or RDMA op; 4K, 1M [64]\n"
-		"  -a BYTES     of an answer to echo [16]\n"
-		"  -d DEPTH     messages of a socket, or ops, at a time [1]\n"
+		"  -l BYTES     size of a message or RDMA op; 4K, 1M [64]\n"
+		"  -a BYTES     size of an answer to echo [16]\n"
+		"  -d DEPTH     messages of a socket, or ops, in flight [1]\n"
 		"  -M COUNT     messages of a stream in one sendmmsg() [1]\n"
-		"  -S SOCKETS   to send from in turn [1]\n"
-		"  -i SOCKETS   more of them, that do nothing [0]\n"
-		"  -D COUNT     of other ports there to send to first [0]\n"
-		"  -n COUNT     messages or ops\n"
-		"  -t SECONDS   for a time, in the place of a number [10]\n"
+		"  -S SOCKETS   send from so many sockets in turn [1]\n"
+		"  -i SOCKETS   bind so many more, which do nothing [0]\n"
+		"  -D COUNT     first send to so many unbound ports there [0]\n"
+		"  -n COUNT     stop after so many messages or ops\n"
+		"  -t SECONDS   stop after this time instead [10]\n"
 		"  -w COUNT     messages or ops before the clock starts [32]\n"
-		"  -P MICROSEC  rest before each message of echo, about that long\n"
-		"  -b BYTES     socket buffers, at both ends\n"
-		"  -B BYTES     the same of receive buffers\n"
+		"  -P MICROSEC  pause before each message of echo, about so long\n"
+		"  -b BYTES     size of the socket buffers, at both ends\n"
+		"  -B BYTES     size of the receive buffers only\n"
 		"  -N           wait for notices of RDMA ops, not for barriers\n"
-		"  -q           the far program gets no message of an RDMA op\n"
+		"  -q           the server gets no message of an RDMA op\n"
 		"  -I ADDRESS   send from this address\n"
-		"  -p PORT      of the server [%u]\n"
-		"  -u           AF_UNIX in the place of AF_RDS, to compare\n"
+		"  -p PORT      port of the server [%u]\n"
+		"  -u           use AF_UNIX instead of AF_RDS, for comparison\n"
 		"  -j           print JSON\n"
 		"  -H           print the histogram of latencies\n"
 		"  -4, -6       IPv4 or IPv6 only\n"
@@ -218,7 +220,7 @@ static void parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	parse(argc, argv);
-	/* mainline knows no MSG_NOSIGNAL */
+	/* mainline does not support MSG_NOSIGNAL */
 	signal(SIGPIPE, SIG_IGN);
 	if (opt.server)
 		serve();

@@ -4,7 +4,7 @@
  *
  *   xrds-ping.c  arguments, addresses, messages to port 0, statistics
  *   rdma.c       RDMA probes instead of messages
- *   serve.c      lends memory to those who probe
+ *   serve.c      offers memory for RDMA probes
  */
 #ifndef XRDS_PING_H
 #define XRDS_PING_H
@@ -34,9 +34,9 @@ struct options {
 	long long interval_ns;
 	long long deadline_ns;		/* 0: none */
 	unsigned long bytes;
-	bool sized;			/* bytes were given */
-	unsigned short rdma;		/* port of who lends memory; 0: messages */
-	unsigned short serve;		/* lend it, at this port */
+	bool sized;			/* the option -s was given */
+	unsigned short rdma;		/* port with memory; 0: messages */
+	unsigned short serve;		/* offer memory at this port */
 	bool quiet;
 	bool json;
 };
@@ -56,9 +56,9 @@ void __attribute__((noreturn)) die(const char *what, int error);
 long long now_ns(void);
 void set_port(struct sockaddr_storage *ss, unsigned short port);
 int open_socket(int flags);
-/* Does it end, by a signal, the time or the count? */
+/* Must the loop end, because of a signal, the time or the count? */
 bool finished(long long now, long long end);
-/* An answer came after so long; what it was, for a line of its own. */
+/* An answer came after this time; @what names it in a line of its own. */
 void answered(const char *what, unsigned long seq, long long ns);
 
 void rdma_loop(void);

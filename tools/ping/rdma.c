@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDMA probes: memory that a program of the node lends (serve.c) is written,
- * and read back, and what comes is compared.
+ * RDMA probes: write to memory that a program of the node offers (serve.c),
+ * read it back, and compare the bytes.
  *
  * A message asks for the memory, and the answer has its cookie. Then there is
- * one probe at a time: a write, a read behind it, and the barrier, which says
- * when both have ended. Whether one has failed is told by its notice, which can
- * be read as soon as the barrier is reached.
+ * one probe at a time: a write, a read, and the barrier, which tells when both
+ * have ended. A failed op has a notice, which can be read as soon as the
+ * barrier is reached.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #include "ping.h"
 
 enum {
-	HINT_SECONDS	= 5,		/* without an answer, say what may be */
+	HINT_SECONDS	= 5,		/* print a hint when no answer came */
 };
 
 static int fd;
@@ -48,7 +48,7 @@ static bool readable(long long until)
 	return ppoll(&pfd, 1, &ts, NULL) > 0;
 }
 
-/* ------------------------------------------------------------- what comes */
+/* -------------------------------------------------------- receiving */
 
 static void take_control(const struct cmsghdr *c)
 {
@@ -70,7 +70,7 @@ static void take_control(const struct cmsghdr *c)
 	}
 }
 
-/* Take what there is to read. Returns false when there is nothing more. */
+/* Read one message or notice. Returns false when there is nothing to read. */
 static bool take(void)
 {
 	union {
@@ -95,13 +95,13 @@ static bool take(void)
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
 		take_control(c);
 	text[n] = 0;
-	/* an answer without a cookie says why there is none */
+	/* an answer without a cookie has the error instead */
 	if (n && !cookie)
 		give_up(text);
 	return true;
 }
 
-/* -------------------------------------------------------- what is asked for */
+/* -------------------------------------------------------- asking for memory */
 
 static void ask(void)
 {
@@ -153,7 +153,7 @@ static void start_op(void *local, unsigned int flags, __u64 *id)
 		die(to_text, errno);
 }
 
-/* Returns whether the ops have ended; else it is time to stop. */
+/* Returns whether the ops have ended; if not it is time to stop. */
 static bool wait_ops(__u64 id, long long end)
 {
 	struct xrds_barrier b = { .rdma_id = id };
@@ -193,7 +193,7 @@ static void probe(long long end)
 	if (failed)
 		fprintf(stderr, "xrds-ping: seq=%lu: an op has failed\n", seq);
 	else if (memcmp(in, out, opt.bytes))
-		fprintf(stderr, "xrds-ping: seq=%lu: other bytes came back\n",
+		fprintf(stderr, "xrds-ping: seq=%lu: wrong bytes came back\n",
 			seq);
 	else
 		answered("written and read back at", seq, start);
@@ -205,7 +205,7 @@ static void say_nobody(void)
 		opt.rdma);
 }
 
-/* Returns whether there is memory to probe. */
+/* Returns whether memory to probe was offered. */
 static bool lent(long long end)
 {
 	long long now = now_ns(), hint = now + HINT_SECONDS * NSEC_PER_SEC;
@@ -226,7 +226,7 @@ static bool lent(long long end)
 	return cookie;
 }
 
-/* Probe until it is enough. */
+/* Probe until the count, the time or a signal ends it. */
 void rdma_loop(void)
 {
 	long long now = now_ns(), next, until, end;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory for RDMA probes: whoever asks is lent some of its own, until it has
- * ended. Who has the oldest loses it when there are too many.
+ * Offers memory for RDMA probes. Each client that asks gets memory of its own,
+ * until its stream ends. When there are too many clients the oldest one loses
+ * its memory.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@ enum {
 struct client {
 	struct sockaddr_storage addr;
 	rds_rdma_cookie_t cookie;
-	unsigned long turn;		/* when it came; 0: nobody's */
+	unsigned long turn;		/* when the client came; 0: free */
 	size_t bytes;
 	void *memory;
 };
@@ -49,7 +50,7 @@ static struct client *find(const struct sockaddr_storage *peer)
 	return NULL;
 }
 
-/* A place for a client, which nobody has or somebody had */
+/* Find a place for a client: a free one, or the oldest */
 static struct client *place(const struct sockaddr_storage *peer)
 {
 	struct client *c = find(peer);
@@ -87,7 +88,9 @@ static int lend(struct client *c, size_t bytes)
 	       errno : 0;
 }
 
-/* The cookie, or why there is none. Who cannot be told asks in vain. */
+/* Send the cookie, or the error. If that cannot be sent either, the client gets
+ * no answer.
+ */
 static void answer(struct client *c, const char *text)
 {
 	union {
@@ -138,7 +141,7 @@ static bool is_end(struct msghdr *m)
 	return false;
 }
 
-/* Lend until a signal ends the program. */
+/* Offer memory until a signal ends the program. */
 void serve(void)
 {
 	union {
@@ -147,10 +150,10 @@ void serve(void)
 	} control;
 
 	fd = open_socket(0);
-	printf("lending at %s port %u\n", from_text, opt.serve);
+	printf("offering memory at %s port %u\n", from_text, opt.serve);
 	fflush(stdout);
 	for (;;) {
-		/* as it is compared in whole, no bytes of another are in it */
+		/* it is compared as a whole, so its padding must be 0 */
 		struct sockaddr_storage peer = { 0 };
 		char text[80];
 		struct iovec iov = { text, sizeof(text) - 1 };

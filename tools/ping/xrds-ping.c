@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * xrds-ping: is the node there, and how far away?
+ * xrds-ping: does a node answer, and how fast?
  *
- * A message to port 0 of a node, empty or not, is answered by its kernel, from
- * its port 0, with an empty message. No program has to run there, and the answer
- * proves the whole path: address resolution, connection, both directions.
+ * The kernel of a node answers a message to port 0 with an empty message from
+ * port 0. No program has to run there. The answer proves the whole path:
+ * address resolution, connection, both directions.
  *
- * Messages are reliable: a ping is never lost, only late, and it is answered
- * once the node can be reached again. So that a late answer is not taken for
- * that of a later ping, each unanswered ping has a socket of its own; when
- * all of them wait, no new ping is sent.
+ * Messages are reliable: a ping is never lost but may be late. It is answered
+ * when the node can be reached again. Each unanswered ping has a socket of its
+ * own, so a late answer is not taken for the answer of a later ping. When all
+ * sockets wait, no new ping is sent.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -30,10 +30,10 @@
 
 enum {
 	SLOTS		= 64,		/* unanswered pings at a time */
-	RDMA_BYTES	= 4096,		/* of an RDMA probe, unless told */
+	RDMA_BYTES	= 4096,		/* of an RDMA probe, by default */
 };
 
-/* One socket, and the ping that waits on it */
+/* One socket, and the ping that waits for an answer on it */
 struct slot {
 	bool waiting;
 	unsigned long seq;
@@ -115,7 +115,7 @@ static void choose_source(void)
 	socklen_t len = sizeof(from);
 	int fd;
 
-	/* any port will do: nothing is sent */
+	/* any port works: nothing is sent */
 	set_port(&dest, 9);
 	fd = socket(dest.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -326,20 +326,20 @@ static void __attribute__((noreturn)) help(int code)
 		"usage: xrds-ping [OPTION]... HOST\n"
 		"       xrds-ping -r PORT [OPTION]... HOST\n"
 		"       xrds-ping -l PORT ADDRESS\n"
-		"Sends messages to port 0 of a node, whose kernel answers. With -r, writes\n"
-		"to memory and reads it back by RDMA, where xrds-ping -l lends it.\n"
+		"Sends messages to port 0 of a node; its kernel answers. With -r, writes\n"
+		"by RDMA to memory that xrds-ping -l offers there, and reads it back.\n"
 		"  -c COUNT     stop after so many answers\n"
-		"  -i SECONDS   between two pings [1]\n"
+		"  -i SECONDS   time between two pings [1]\n"
 		"  -I ADDRESS   send from this address\n"
-		"  -l PORT      lend memory to those who use -r, at an address of this node\n"
-		"  -r PORT      RDMA to what is lent at this port\n"
-		"  -s BYTES     of a message [0], or of memory [4096]; up to 1 MiB\n"
-		"  -w SECONDS   stop after this time, whatever came\n"
+		"  -l PORT      offer memory for -r, at an address of this node\n"
+		"  -r PORT      do RDMA to the memory offered at this port\n"
+		"  -s BYTES     size of a message [0], or of memory [4096]; up to 1 MiB\n"
+		"  -w SECONDS   stop after this time\n"
 		"  -q           print the statistics only\n"
-		"  -j, --json   the same as JSON\n"
+		"  -j, --json   print the statistics as JSON\n"
 		"  -4, -6       IPv4 or IPv6 only\n"
 		"  -h, --help   print this\n"
-		"Exit status: 0 all were answered, 1 some were not, 2 an error.\n");
+		"Exit status: 0 all were answered, 1 some were not, 2 error.\n");
 	exit(code);
 }
 
@@ -392,15 +392,15 @@ static unsigned short port_arg(const char *text)
 	return value;
 }
 
-/* What goes together, and what follows from that */
+/* Check which options go together, and set the defaults that follow. */
 static void check_options(void)
 {
 	if (opt.rdma && opt.serve) {
-		fprintf(stderr, "xrds-ping: -l and -r: one of them\n");
+		fprintf(stderr, "xrds-ping: -l and -r exclude each other\n");
 		exit(EXIT_ERROR);
 	}
 	if (opt.rdma && opt.sized && !opt.bytes) {
-		fprintf(stderr, "xrds-ping: -s: RDMA takes at least a byte\n");
+		fprintf(stderr, "xrds-ping: -s: RDMA needs at least one byte\n");
 		exit(EXIT_ERROR);
 	}
 	if (opt.rdma && !opt.sized)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Compiles on every kernel: if it does not, the probes can not be believed. */
+/* Compiles on every kernel: if it does not, no probe means anything. */
 #include <linux/module.h>
 
 int probe(void)

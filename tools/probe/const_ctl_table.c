@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* 6.11: handlers of sysctls get a table they cannot change */
+/* Since 6.11 handlers of sysctls get a const table. */
 #include <linux/sysctl.h>
 
 static int handler(const struct ctl_table *table, int write, void *buffer,

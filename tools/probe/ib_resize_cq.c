@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ib_resize_cq() (until 7.1): the kernel's users can enlarge their queues. */
+/* ib_resize_cq() (until 7.1): kernel users can enlarge a completion queue. */
 #include <rdma/ib_verbs.h>
 
 int probe(struct ib_cq *cq)

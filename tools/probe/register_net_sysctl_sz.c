@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* register_net_sysctl_sz() (since 6.6): tables have a length, not an end. */
+/* register_net_sysctl_sz() (since 6.6): takes the length of the table. */
 #include <net/net_namespace.h>
 
 void *probe(struct net *net, struct ctl_table *table)

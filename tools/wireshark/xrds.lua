@@ -1,24 +1,25 @@
 -- SPDX-License-Identifier: GPL-2.0-only
 --
--- Wireshark's view of RDS over RDMA: RoCEv2, RoCE and InfiniBand, XRDS and the
--- kernel's own RDS. Documentation/xrds-wire.rst says what all of it means.
+-- A Wireshark dissector for RDS over RDMA: RoCEv2, RoCE and InfiniBand, XRDS
+-- and the kernel's own RDS. Documentation/xrds-wire.rst explains the fields.
 --
 --	tshark -X lua_script:xrds.lua -r FILE
 --	wireshark -X lua_script:xrds.lua
 --
--- Wireshark's own infiniband dissector takes the transport headers apart. This
--- one looks at each packet after it, and gives those that belong to an RDS
+-- Wireshark's own infiniband dissector decodes the transport headers. This
+-- dissector runs after it on each packet. It gives each packet of an RDS
 -- connection a name (field rds.name, the Info column) and a tree.
 --
--- Which ones do is learned from the connection manager: a request to RDS's
--- service makes two queue pairs RDS's, and all that goes to these is named,
--- acknowledgments and RDMA ops included. Where the capture begins later, a
--- queue pair is taken for RDS's when an RDS header with a valid checksum comes
--- to it. Only the first packet of a SEND has the header; the others are found
--- by their packet sequence numbers.
+-- It finds RDS connections by the requests of the connection manager: a request
+-- to the RDS service names the two queue pairs of a connection. Every packet to
+-- these queue pairs gets a name, acknowledgments and RDMA ops included. If the
+-- capture began after the request, a queue pair counts as RDS once a packet to
+-- it has an RDS header with a valid checksum. Only the first packet of a SEND
+-- has the header; the dissector finds the others by their packet sequence
+-- numbers.
 --
--- What was learned from earlier packets is kept per packet (contexts): Wireshark
--- shows packets again in any order.
+-- Wireshark shows packets again in any order. So the state that earlier packets
+-- leave is kept for each packet (contexts).
 
 local rds = Proto("rds", "Reliable Datagram Sockets over RDMA")
 
@@ -55,7 +56,7 @@ local REJECTS = { [1] = "no common version", [2] = "crossed another request" }
 local TRANSPORTS = { [0] = "RC", [3] = "UD" }
 local RC, UD = 0, 3
 
--- Operation: its name, the bytes of headers behind the BTH, what it is part of
+-- Operation: its name, the bytes of headers behind the BTH, its kind, its place
 local OPS = {
 	[0] = { "SEND First", 0, "send", "first" },
 	[1] = { "SEND Middle", 0, "send" },
@@ -185,10 +186,10 @@ local get_icrc = Field.new("infiniband.invariant.crc")
 
 -- --------------------------------------------------------------- state
 
-local contexts		-- frame: what was learned before it
+local contexts		-- frame: the state left by earlier packets
 local queue_pairs	-- address and number: the connection
 local requests		-- address and communication id: the connection
-local began		-- queue pair and PSN: what the packet is a part of
+local began		-- queue pair and PSN: the SEND or op of the packet
 
 function rds.init()
 	contexts, queue_pairs, requests, began = {}, {}, {}, {}
@@ -196,7 +197,7 @@ end
 
 -- ------------------------------------------------------------- helpers
 
--- A name that is being put together, and where the tree goes.
+-- The name under construction, and the place of the tree.
 local Packet = {}
 Packet.__index = Packet
 
@@ -237,7 +238,7 @@ end
 
 -- --------------------------------------------------- extension headers
 
--- Type: name, bytes of body, what shows the body and returns words about it
+-- Type: name, bytes of body, function that shows the body and returns a summary
 local EXTENSIONS = {
 	[1] = { "VERSION", 4, function(tree, body)
 		tree:add(f.ext_version, body)
@@ -329,7 +330,7 @@ local function show_hello(packet, range)
 		   range(4, 4):uint(), range(8, 2):uint(), range(10, 2):uint())
 end
 
--- What does not fit into one packet of the path is not shown.
+-- A part that does not fit into one packet of the path is not shown.
 local function show_cong_list(packet, range, len)
 	local count = range:len() >= 4 and range(2, 2):uint() or 0
 
@@ -369,7 +370,7 @@ end
 
 -- -------------------------------------------------------------- header
 
--- The kind of a message follows from flags, ports, length and number.
+-- Flags, ports, length and number determine the kind of a message.
 local function kind_of(header)
 	if header.control then
 		return CONTROLS[header.dport] or
@@ -442,7 +443,7 @@ local function show_checksum(packet, range)
 	end
 end
 
--- Of a message that others may pass only the last fragment has the number.
+-- Of an interleaved message only the last fragment has the sequence number.
 local function number_of(header)
 	if header.seq == "0" and header.tag > 0 then
 		return string.format("(tag %d)", header.tag)
@@ -544,7 +545,7 @@ local function show_private(packet, range, family)
 	return string.format("%d.%d", major, minor)
 end
 
--- Four bytes in the order of the machine that sent them; often there are none
+-- Four bytes in the byte order of their sender; often they are missing
 local function show_reject(packet, range)
 	local reason = range(0, 4)
 
@@ -576,7 +577,7 @@ local function learn_request(body, src)
 	return conn
 end
 
--- All but the request name both sides' ids: ours first, then the peer's
+-- All but the request have both ids: the sender's first, then the receiver's
 local function learn_other(attribute, body, src, dst)
 	local mine = src .. " " .. body(0, 4):uint()
 	local conn = requests[dst .. " " .. body(4, 4):uint()] or requests[mine]
@@ -625,7 +626,8 @@ end
 
 -- ------------------------------------------------------ reliable QPs
 
--- A packet of a SEND, a write or a read's answer belongs to the one before it.
+-- A later packet of a SEND, write or read response belongs to the packet
+-- before.
 local function learn_part(packet, op, range)
 	local key = packet.dst .. " " .. packet.qp .. " "
 	local part
@@ -752,7 +754,7 @@ end
 
 -- ---------------------------------------------------------- the packet
 
--- Behind the BTH: further headers, payload, up to three bytes to fill up, CRC.
+-- Behind the BTH: further headers, payload, up to three padding bytes, CRC.
 local function payload(tvb, bth, headers)
 	local first = bth + 12 + headers
 	local pad = bit32.extract(tvb(bth + 1, 1):uint(), 4, 2)
@@ -817,7 +819,7 @@ end
 
 register_postdissector(rds)
 
--- Others may take an RDS header for one of theirs: claim the payload first.
+-- Other dissectors may take an RDS header for theirs: claim the payload first.
 rds:register_heuristic("infiniband.payload", function(tvb, pinfo)
 	local bth = get_bth()
 	local dst = address(pinfo.net_dst, pinfo.dst)

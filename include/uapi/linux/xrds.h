@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * XRDS user API: what AF_RDS sockets of the xrds module offer beyond
- * <linux/rds.h>. The family, socket type, option level and every number that
- * mainline RDS defines are used as they are; this header only adds.
+ * XRDS user API: additions of the xrds module to <linux/rds.h> for AF_RDS
+ * sockets. The family, the socket type, the option level and all numbers of
+ * mainline RDS stay as they are. xrds(7), xrds-rdma(7) and xrds-barrier(7)
+ * describe the calls.
  *
- * All structures have a fixed layout on 32 and 64 bit. Fields that are named
- * reserved must be zero on input and are zero on output. getsockopt() takes no
- * more of its structure than dest; all else in it is output.
+ * All structures have the same layout on 32 and 64 bit. Fields named reserved
+ * must be zero on input and are zero on output. getsockopt() reads only the
+ * member dest of its structure; all other members are output.
  */
 #ifndef _UAPI_LINUX_XRDS_H
 #define _UAPI_LINUX_XRDS_H
@@ -37,7 +38,7 @@
 #define XRDS_BARRIER_NONBLOCK	1
 
 /**
- * struct xrds_barrier - wait for, or arm, completion of RDMA ops
+ * struct xrds_barrier - wait for RDMA ops, or arm a barrier for them
  * @dest:	node the ops went to; the port is ignored
  * @rdma_id:	in: identifier to wait for, with all earlier ones toward @dest;
  *		0 reports without waiting
@@ -83,10 +84,10 @@ struct xrds_dest_sndbuf {
 
 /* xrds_dest_status.state */
 enum xrds_dest_state {
-	XRDS_DEST_IDLE		= 0,	/* no connection, nothing wants one */
+	XRDS_DEST_IDLE		= 0,	/* no connection, and none needed */
 	XRDS_DEST_CONNECTING	= 1,
 	XRDS_DEST_UP		= 2,
-	XRDS_DEST_ERROR		= 3,	/* last attempt failed; will be retried */
+	XRDS_DEST_ERROR		= 3,	/* last attempt failed, will retry */
 };
 
 /* xrds_dest_status.flags */
@@ -103,7 +104,7 @@ enum xrds_dest_state {
  * @state:		enum xrds_dest_state
  * @flags:		XRDS_DEST_CONGESTED and the flags beside it
  * @sndbuf:		payload bytes that may be queued
- * @reserved_bytes:	reply space set aside and not yet used
+ * @reserved_bytes:	send space reserved for replies
  * @queued_bytes:	accepted and not yet acknowledged by the peer's kernel
  * @queued_msgs:	the same in messages
  * @inflight_bytes:	of @queued_bytes, handed to the transport
@@ -130,7 +131,7 @@ struct xrds_dest_status {
 /* Payload of XRDS_CMSG_EOS */
 enum xrds_eos_reason {
 	XRDS_EOS_FINISHED	= 0,	/* the sender shut down or closed */
-	XRDS_EOS_LOST		= 1,	/* connection lost beyond recovery */
+	XRDS_EOS_LOST		= 1,	/* the sender's node lost the socket */
 	XRDS_EOS_ABORTED	= 2,	/* the sender aborted */
 };
 

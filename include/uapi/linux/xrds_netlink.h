@@ -10,15 +10,15 @@
 #define XRDS_FAMILY_VERSION	1
 
 /**
- * enum xrds_conn_state - How far a connection is.
+ * enum xrds_conn_state - State of a connection.
  * @XRDS_CONN_STATE_DOWN: No endpoint.
- * @XRDS_CONN_STATE_RESOLVING: Looking for address and route.
- * @XRDS_CONN_STATE_CONNECTING: Request or reply is sent.
- * @XRDS_CONN_STATE_WAIT_CTS: Our clear-to-send is sent.
- * @XRDS_CONN_STATE_UP: The peer's has come.
- * @XRDS_CONN_STATE_CLOSING: We say that we end it.
- * @XRDS_CONN_STATE_PARTING: The peer has said so.
- * @XRDS_CONN_STATE_DEAD: No more of use.
+ * @XRDS_CONN_STATE_RESOLVING: Resolving address and route.
+ * @XRDS_CONN_STATE_CONNECTING: The request or the reply is sent.
+ * @XRDS_CONN_STATE_WAIT_CTS: This side has sent its clear-to-send.
+ * @XRDS_CONN_STATE_UP: The peer's clear-to-send has come.
+ * @XRDS_CONN_STATE_CLOSING: This side has sent its BYE.
+ * @XRDS_CONN_STATE_PARTING: This side answers the BYE of the peer.
+ * @XRDS_CONN_STATE_DEAD: The connection is not used any more.
  */
 enum xrds_conn_state {
 	XRDS_CONN_STATE_DOWN,
@@ -32,13 +32,13 @@ enum xrds_conn_state {
 };
 
 /**
- * enum xrds_down_reason - Why a connection is not up any more.
- * @XRDS_DOWN_REASON_LOST: It broke; error says how.
- * @XRDS_DOWN_REASON_REPLACED: The peer has dialled anew.
+ * enum xrds_down_reason - Reason why a connection is not up any more.
+ * @XRDS_DOWN_REASON_LOST: It was lost; error has the errno.
+ * @XRDS_DOWN_REASON_REPLACED: The peer has connected anew.
  * @XRDS_DOWN_REASON_IDLE: It was not used for net.xrds.idle_ms.
- * @XRDS_DOWN_REASON_PEER: The peer has ended it in order.
- * @XRDS_DOWN_REASON_DEVICE: The device goes away.
- * @XRDS_DOWN_REASON_GONE: The namespace or the module goes away.
+ * @XRDS_DOWN_REASON_PEER: The peer has closed it in order.
+ * @XRDS_DOWN_REASON_DEVICE: The device is being removed.
+ * @XRDS_DOWN_REASON_GONE: The namespace ends or the module is unloaded.
  */
 enum xrds_down_reason {
 	XRDS_DOWN_REASON_LOST,
@@ -53,8 +53,8 @@ enum xrds_down_reason {
  * enum xrds_socket_flag
  * @XRDS_SOCKET_FLAG_BOUND: Has an address.
  * @XRDS_SOCKET_FLAG_CONNECTED: Has a default destination.
- * @XRDS_SOCKET_FLAG_CONGESTED: More waits to be received than it wants.
- * @XRDS_SOCKET_FLAG_ENDING: Sends nothing more.
+ * @XRDS_SOCKET_FLAG_CONGESTED: Its receive queue exceeds SO_RCVBUF.
+ * @XRDS_SOCKET_FLAG_ENDING: It is shut down for sending.
  */
 enum xrds_socket_flag {
 	XRDS_SOCKET_FLAG_BOUND = 1,
@@ -65,10 +65,10 @@ enum xrds_socket_flag {
 
 /**
  * enum xrds_dest_flag
- * @XRDS_DEST_FLAG_BLOCKED: Has refused the last send, and still would.
- * @XRDS_DEST_FLAG_CONGESTED: The destination does not want more.
- * @XRDS_DEST_FLAG_EOS_SENT: Our stream to it has ended.
- * @XRDS_DEST_FLAG_CLOSED: The socket is closed and delivers what is left.
+ * @XRDS_DEST_FLAG_BLOCKED: It refused the last send, and would do so now.
+ * @XRDS_DEST_FLAG_CONGESTED: The destination is congested.
+ * @XRDS_DEST_FLAG_EOS_SENT: The stream to it has ended.
+ * @XRDS_DEST_FLAG_CLOSED: The socket is closed and still delivers messages.
  */
 enum xrds_dest_flag {
 	XRDS_DEST_FLAG_BLOCKED = 1,
@@ -80,7 +80,7 @@ enum xrds_dest_flag {
 /**
  * enum xrds_region_flag
  * @XRDS_REGION_FLAG_WRITE: Peers may write.
- * @XRDS_REGION_FLAG_USE_ONCE: Ends when it was used.
+ * @XRDS_REGION_FLAG_USE_ONCE: It ends when an op has used it.
  */
 enum xrds_region_flag {
 	XRDS_REGION_FLAG_WRITE = 1,
@@ -106,7 +106,7 @@ enum xrds_conn_flag {
 /**
  * enum xrds_device_flag
  * @XRDS_DEVICE_FLAG_SHARED_RQ: Endpoints share a receive queue.
- * @XRDS_DEVICE_FLAG_FENCES: Can be trusted with fences.
+ * @XRDS_DEVICE_FLAG_FENCES: It orders fenced work requests correctly.
  * @XRDS_DEVICE_FLAG_ATOMICS: Has atomic operations.
  */
 enum xrds_device_flag {
