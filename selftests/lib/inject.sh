@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Failing allocations, on the debug kernel, without a word in its log. fail-nth
-# (test_inject) strikes the task that asks for it; inject_marked those that the
-# module xrds_inject marks; inject_workers the kernel's workers, which start
+# (helper_fail_nth) strikes the task that asks for it; inject_marked those that
+# the module xrds_inject marks; inject_workers the kernel's workers, which start
 # connections.
 
 FAULTS=/sys/kernel/debug

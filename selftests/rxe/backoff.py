@@ -20,7 +20,7 @@ def test_doubles(rig):
     rig.a.write(f"{RDS}/reconnect_min_delay_ms", str(MIN_MS))
     before = remote.counter(rig.a, "conn_dial")
     passed = stopwatch()
-    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 1")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 1")
     holder.expect("holding 1")
     remote.wait_above(rig.a, "conn_dial", before + ATTEMPTS - 1, 90)
     seconds = passed()

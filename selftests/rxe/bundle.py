@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Several messages in one SEND: nothing else about them may change.
 
-Messages are sent as by sendmmsg() (test_stream -M), with calls that end early
+Messages are sent as by sendmmsg() (helper_stream -M), with calls that end early
 now and then, and are checked as ever. The counters say that they went together.
 """
 
@@ -74,7 +74,7 @@ def test_reconnect(rig):
     stream = traffic.Stream(rig, traffic.ENDLESS, seed=65, extra=SMALL)
     stream.flowing()
     for node in rig.nodes:
-        node.run("test_break 10", timeout=100)
+        node.run("helper_break_conns 10", timeout=100)
     stream.stop(60)
     grown = [close.delta(n, old) for n, old in zip(rig.nodes, before)]
     _check_bundled(rig, grown)

@@ -56,7 +56,7 @@ def _memory_kib(node) -> int:
 
 
 def _mesh(rig, near: list[str], far: list[str]):
-    mesh = rig.a.start(f"test_mesh {','.join(near)} {','.join(far)}")
+    mesh = rig.a.start(f"helper_connect_mesh {','.join(near)} {','.join(far)}")
     mesh.expect(f"connected {len(near) * len(far)}$", timeout=200)
     return mesh
 

@@ -186,14 +186,14 @@ def test_storm(rig):
                  "ib_connect_half_open_limit"):
         rig.check(seen[name], f"{name} did not grow")
     # that with C is left
-    rig.a.wait_for("[ $(test_counter obj_conns) -le 1 ]", 30)
+    rig.a.wait_for("[ $(helper_counter obj_conns) -le 1 ]", 30)
     reform(rig)
 
 
 def test_maps(rig):
     """Congestion maps without end do not keep a connection from ending."""
     maps = order(rig, "maps", 1000000)
-    rig.a.wait_for("[ $(test_counter cong_update_received) -gt 100 ]")
+    rig.a.wait_for("[ $(helper_counter cong_update_received) -gt 100 ]")
     rig.a.run("modprobe -r xrds_ib", timeout=20)
     maps.wait(60)
 
@@ -277,7 +277,7 @@ def test_crossed(rig):
     for him ends.
     """
     order(rig, "cross", 1).wait(20)
-    out = rig.a.run(f"test_remote_faults nobody {rig.a.ip} {rig.b.ip} 10",
+    out = rig.a.run(f"helper_rdma_faults nobody {rig.a.ip} {rig.b.ip} 10",
                     timeout=60).out
     rig.check(re.search(r"^marks: .*dropped=10\b", out, re.MULTILINE), out)
     reform(rig)
@@ -289,7 +289,7 @@ def _flooded(rig, sysctl: str, most: int) -> None:
     usual = [node.read(f"{SYSCTL}/{sysctl}") for node in nodes]
     for node in nodes:
         node.write(f"{SYSCTL}/{sysctl}", "2048")
-    sink = rig.a.start(f"test_sink {rig.a.ip} 5000 65536")
+    sink = rig.a.start(f"helper_late_reader {rig.a.ip} 5000 65536")
     sink.expect("ready")
     before = close.counters(rig.a)
     for number in range(3):

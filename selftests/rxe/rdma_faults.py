@@ -9,7 +9,7 @@ import remote
 import traffic
 
 TIMEOUT = 240
-FAULTS = "test_remote_faults"
+FAULTS = "helper_rdma_faults"
 NOBODY = "10.0.0.99"
 LIMIT = 120                 # seconds, for the end of a mode
 BREAK = "/sys/kernel/debug/xrds/break"
@@ -125,7 +125,7 @@ def test_freed(rig):
     """What its owner takes back a peer's op does not touch any more."""
     traffic.patient(rig)
     pair = remote.Pair(rig)
-    proc = pair.start("test_free freed")
+    proc = pair.start("helper_free_in_use freed")
     streams = 0
     while proc.code is None:
         traffic.run(rig, 2000, seed=43, stall=100)
@@ -223,8 +223,8 @@ def test_process_killed(rig):
         proc.kill()
         proc.wait(2, check=False)
         begin = time.monotonic()
-        rig.a.wait_for("test $(test_counter obj_rops) -eq 0 && "
-                       "test $(test_counter obj_mrs) -eq 0", 30)
+        rig.a.wait_for("test $(helper_counter obj_rops) -eq 0 && "
+                       "test $(helper_counter obj_mrs) -eq 0", 30)
         seconds = time.monotonic() - begin
         rig.diag(f"cut: {cut}, {held} ops: {seconds:.2f} s")
         if cut:
@@ -234,7 +234,7 @@ def test_process_killed(rig):
             rig.b.join()
             # what the peer has sent is not acknowledged on a connection that
             # ended at this side only: its heartbeat finds out
-            rig.b.wait_for("test $(test_counter obj_msgs) -eq 0", 30)
+            rig.b.wait_for("test $(helper_counter obj_msgs) -eq 0", 30)
         pair.end()
 
 

@@ -33,7 +33,7 @@ def test_meet(rig):
     # both sockets are there before the first connection is counted
     before = [close.counters(n) for n in rig.nodes]
     close.idle(rig, int(IDLE_MS * rig.kernel.slow))
-    procs = [here.start(f"test_meet {here.ip} {there.ip} {MEETINGS}")
+    procs = [here.start(f"helper_dial_at_once {here.ip} {there.ip} {MEETINGS}")
              for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
     for proc in procs:
         out = proc.wait(100 + MEETINGS).out
@@ -49,7 +49,7 @@ def test_meet(rig):
             "conn_up", "conn_dial", "conn_accept", "conn_crossed",
             "conn_refused", "conn_timeout", "conn_reset")))
         # a side that is late finds its connection collected, and meets again;
-        # test_meet itself says that no message came twice
+        # helper_dial_at_once itself says that no message came twice
         rig.check(MEETINGS <= grown["conn_up"] <= MEETINGS * 11 // 10,
                   f"{node}: {grown['conn_up']} connections")
         for name in ("conn_timeout", "conn_reset"):
@@ -67,7 +67,7 @@ def memory_kib(node) -> int:
 
 
 def _break(rig, node, times: int) -> None:
-    out = node.run(f"test_break {times}", timeout=100 + times).out
+    out = node.run(f"helper_break_conns {times}", timeout=100 + times).out
     rig.diag(f"{node}: microseconds: {out.strip()}")
 
 

@@ -8,11 +8,11 @@ PORT = 4150
 
 
 def _progress(rig, here: str, there: str) -> None:
-    sink = rig.b.start(f"test_sink {there} {PORT} {4 << 20}")
+    sink = rig.b.start(f"helper_late_reader {there} {PORT} {4 << 20}")
     sink.expect("ready")
     sink.kill(signal.SIGUSR1)
     sink.expect("reading")
-    sender = rig.a.start(f"test_progress {here} {there} {PORT}")
+    sender = rig.a.start(f"helper_dest_status {here} {there} {PORT}")
     sender.expect("idle")
     rig.b.cut()
     sender.kill(signal.SIGUSR1)

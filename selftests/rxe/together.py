@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hostile programs and a hostile peer at once, and two who mean well.
 
-On node A test_fuzz makes random calls, toward B, C and A itself; node B runs
+On node A helper_fuzz makes random calls, toward B, C and A itself; node B runs
 xrds_hostile and does to A whatever it can; and A and C exchange messages, each
 of them checked. Nothing of that is lost, what A has in use stays within its
-bounds, the programs can be killed at any time in a second (test_fuzz sees to
+bounds, the programs can be killed at any time in a second (helper_fuzz sees to
 that), and in the end nothing is left.
 
 TOGETHER_SECONDS=1800 is the long run; TOGETHER_SEED chooses another one.
@@ -111,7 +111,7 @@ def _programs(rig):
     others = f"{rig.nodes[2].ip},{rig.b.ip}"
     proc = rig.a.start(f"{INJECT}; FUZZ_COMPANY=1 FUZZ_SEED={SEED} "
                        f"FUZZ_SECONDS={SECONDS} FUZZ_HOSTS={others} "
-                       f"test_fuzz -a {rig.a.ip}")
+                       f"helper_fuzz -a {rig.a.ip}")
     proc.expect("TAP version")
     return proc
 
@@ -145,7 +145,7 @@ def test_together(rig):
             deed.wait()
             deed, orders = next(deeds), orders + 1
     rig.diag(programs.wait(120, check=False).out)
-    rig.check(programs.code == 0, "see what test_fuzz says")
+    rig.check(programs.code == 0, "see what helper_fuzz says")
     deed.wait(120)
     rig.diag(f"{passed():.0f} s, {orders} deeds of B, {rounds} rounds of "
              "traffic between A and C")

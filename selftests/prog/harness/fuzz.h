@@ -8,8 +8,8 @@
  *
  * Fuzzers share what is in struct fuzz_shared, and a pair of datagram sockets,
  * by which they pass sockets on to each other. They share nothing with anybody
- * else: they are started by a program of their own (fuzzers.c), and what they
- * tell the kernel to overwrite is theirs.
+ * else: they are started by a program of their own (helper_fuzzers.c), and what
+ * they tell the kernel to overwrite is theirs.
  */
 #ifndef _XRDS_TEST_FUZZ_H
 #define _XRDS_TEST_FUZZ_H

@@ -3,8 +3,8 @@
  * For tests: what a program that has ended leaves to be done, while xrds_ib is
  * unloaded.
  *
- *   test_strand HOST keys	keys that were used for the last time
- *   test_strand HOST op	an op over loopback
+ *   helper_exit_unload HOST keys	keys that were used for the last time
+ *   helper_exit_unload HOST op	an op over loopback
  *
  * HOST is an address of an RDMA device. The sysctl net.xrds.loop.delay_ms is to
  * be set: it says when the ops are done. They are done together, so there are
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 3 || (strcmp(argv[2], "keys") && strcmp(argv[2], "op")))
-		tap_fail("usage: test_strand HOST keys|op");
+		tap_fail("usage: helper_exit_unload HOST keys|op");
 	tap_host = argv[1];
 	fd = rds_bound(NULL);
 	if (argv[2][0] == 'k')

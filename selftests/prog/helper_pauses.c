@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages with pauses in between: test_pulse LOCAL REMOTE MAX_MS [SEED
+ * Messages with pauses in between: helper_pauses LOCAL REMOTE MAX_MS [SEED
  * [PORT]], on both nodes.
  *
  * Each side sends numbered messages to the other until SIGUSR1, and then says
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 	int max_ms;
 
 	if (argc < 4)
-		tap_fail("usage: test_pulse LOCAL REMOTE MAX_MS [SEED [PORT]]");
+		tap_fail("usage: helper_pauses LOCAL REMOTE MAX_MS [SEED [PORT]]");
 	max_ms = atoi(argv[3]);
 	srand(argc > 4 ? atoi(argv[4]) : 1);
 	signal(SIGUSR1, on_stop);

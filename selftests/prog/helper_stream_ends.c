@@ -6,10 +6,10 @@
  * mark that comes twice is seen, the sender sends a last message when all streams
  * have ended: it is behind all that the connection repeats, being a large one.
  *
- *   test_ends recv LOCAL PORT STREAMS MESSAGES REASON
- *   test_ends deaf LOCAL PORT STREAMS MESSAGES
- *   test_ends send LOCAL REMOTE PORT STREAMS MESSAGES HOW
- *   test_ends both LOCAL REMOTE PORT STREAMS MESSAGES HOW
+ *   helper_stream_ends recv LOCAL PORT STREAMS MESSAGES REASON
+ *   helper_stream_ends deaf LOCAL PORT STREAMS MESSAGES
+ *   helper_stream_ends send LOCAL REMOTE PORT STREAMS MESSAGES HOW
+ *   helper_stream_ends both LOCAL REMOTE PORT STREAMS MESSAGES HOW
  *
  * HOW is close, shutdown, abort, die, or hold: with that they stay open until
  * the process is killed. Only a stream that ends in order must bring all of its
@@ -302,6 +302,6 @@ int main(int argc, char **argv)
 	else if (argc == 8 && !strcmp(mode, "both"))
 		both(argv);
 	else
-		tap_fail("usage: test_ends recv|deaf|send|both ...");
+		tap_fail("usage: helper_stream_ends recv|deaf|send|both ...");
 	tap_child_exit();
 }

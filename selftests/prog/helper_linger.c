@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_linger LOCAL REMOTE PORT SECONDS
+ * For two-node tests: helper_linger LOCAL REMOTE PORT SECONDS
  *
  * Says "connected" once a message was acknowledged, waits for SIGCONT, sends
  * another one, closes with SO_LINGER, and says how many milliseconds close()
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	int fd, sig;
 
 	if (argc != 5)
-		tap_fail("usage: test_linger LOCAL REMOTE PORT SECONDS");
+		tap_fail("usage: helper_linger LOCAL REMOTE PORT SECONDS");
 	sigemptyset(&set);
 	sigaddset(&set, SIGCONT);
 	must(sigprocmask(SIG_BLOCK, &set, NULL));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_edges_pair LOCAL REMOTE STEPS
+ * For two-node tests: helper_edges LOCAL REMOTE STEPS
  *
  * Edge-triggered epoll against a model, as test_edges, with the other sockets
  * at another node: the same program runs there. Each side sends at random,
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	int sig;
 
 	if (argc != 4)
-		tap_fail("usage: test_edges_pair LOCAL REMOTE STEPS");
+		tap_fail("usage: helper_edges LOCAL REMOTE STEPS");
 	steps = strtoull(argv[3], NULL, 0);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);

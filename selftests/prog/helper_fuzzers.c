@@ -3,7 +3,7 @@
  * A generation of fuzzers (harness/fuzz.h): starts them, lets them make their
  * calls for a while, kills all of them at once, and tells what came of it.
  *
- *   fuzzers RESULT SEED PROCESSES MS CALLS ADDRESS
+ *   helper_fuzzers RESULT SEED PROCESSES MS CALLS ADDRESS
  *
  * A program of its own, as fuzzers may damage all that they can reach: so they
  * share memory and descriptors with this process, but with nobody whose word

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_underway LOCAL REMOTE PORT
+ * For two-node tests: helper_posted_bound LOCAL REMOTE PORT
  *
  * Says "connected" once a message was acknowledged, and waits for SIGCONT.
  * Meanwhile the peer is cut off, so that nothing is acknowledged any more. Then
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 4)
-		tap_fail("usage: test_underway LOCAL REMOTE PORT");
+		tap_fail("usage: helper_posted_bound LOCAL REMOTE PORT");
 	sigemptyset(&set);
 	sigaddset(&set, SIGCONT);
 	must(sigprocmask(SIG_BLOCK, &set, NULL));

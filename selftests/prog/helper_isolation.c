@@ -3,8 +3,8 @@
  * For tests with three nodes: one destination that makes no progress must not
  * slow down another.
  *
- *   test_isolation sink LOCAL PORT		reads, and answers when asked to
- *   test_isolation send LOCAL LIVE VICTIM PORT lost|kept
+ *   helper_isolation sink LOCAL PORT		reads, and answers when asked to
+ *   helper_isolation send LOCAL LIVE VICTIM PORT lost|kept
  *
  * The sender measures how fast its messages reach the live node: in turn while
  * the victim is healthy, while its space toward a victim that makes no progress
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "sink"))
 		sink(argv[2], atoi(argv[3]));
 	if (argc != 7 || strcmp(argv[1], "send"))
-		tap_fail("usage: test_isolation sink|send ...");
+		tap_fail("usage: helper_isolation sink|send ...");
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);

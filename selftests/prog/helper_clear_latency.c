@@ -3,9 +3,9 @@
  * For two-node tests: how soon a sender learns that a port is free again, or
  * that it has space.
  *
- *   test_prompt serve LOCAL PORT
- *   test_prompt send LOCAL REMOTE PORT
- *   test_prompt mixed LOCAL REMOTE PORT	to a test_sink
+ *   helper_clear_latency serve LOCAL PORT
+ *   helper_clear_latency send LOCAL REMOTE PORT
+ *   helper_clear_latency mixed LOCAL REMOTE PORT	to a helper_late_reader
  *
  * The server reads what has come to PORT when it is told to by a message to the
  * next port, and answers other messages there. So the time from the order to
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
 	if (argc == 4 && !strcmp(argv[1], "serve"))
 		serve(argv[2], atoi(argv[3]));
 	if (argc != 5)
-		tap_fail("usage: test_prompt serve|send|mixed LOCAL [REMOTE] PORT");
+		tap_fail("usage: helper_clear_latency serve|send|mixed LOCAL [REMOTE] PORT");
 	if (!strcmp(argv[1], "mixed")) {
 		mixed(argv[2], argv[3], atoi(argv[4]));
 		mixed_two(argv[2], argv[3], atoi(argv[4]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Breaks all connections of this node again and again: test_break TIMES, while
- * something else sends over them both ways.
+ * Breaks all connections of this node again and again: helper_break_conns TIMES,
+ * while something else sends over them both ways.
  *
  * Each time it waits until there is a connection, over which a message has
  * come; it prints how long that took, in microseconds: to the connection, and
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
 	int fd, n;
 
 	if (times < 1)
-		tap_fail("usage: test_break TIMES");
+		tap_fail("usage: helper_break_conns TIMES");
 	fd = must(open(KNOB, O_WRONLY));
 	for (n = 1; n <= times; n++)
 		break_once(fd, n, &to_up, &to_msg);

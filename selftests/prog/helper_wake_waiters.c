@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_waiters LOCAL REMOTE PORT
+ * For two-node tests: helper_wake_waiters LOCAL REMOTE PORT
  *
- * Many sockets on this node, and two receivers that do not read (test_sink) on
- * the other, at PORT and at the next one. Some senders wait for the first, as
- * many for the second, and a thousand sockets for nothing in particular. Says
- * "waiting"; when the first receiver has read, those who wait for it are woken
+ * Many sockets on this node, and two receivers that do not read
+ * (helper_late_reader) on the other, at PORT and at the next one. Some senders
+ * wait for the first, as many for the second, and a thousand sockets for nothing
+ * in particular. Says "waiting"; when the first receiver has read, those who wait for it are woken
  * and nobody else, whatever has gone on between the nodes meanwhile. Its exit
  * status is the verdict.
  */
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	struct waker idle;
 
 	if (argc != 4)
-		tap_fail("usage: test_waiters LOCAL REMOTE PORT");
+		tap_fail("usage: helper_wake_waiters LOCAL REMOTE PORT");
 	must(setrlimit(RLIMIT_NOFILE, &files));
 	for (int i = 0; i < 2; i++)
 		to[i] = addr_of(argv[2], atoi(argv[3]) + i);

@@ -36,8 +36,8 @@ static char *buffer;
 static void __noreturn usage_exit(int code)
 {
 	fprintf(code ? stderr : stdout,
-		"usage: xrds_msg recv --bind ADDRESS [--port N] --count N\n"
-		"       xrds_msg send --bind ADDRESS --to ADDRESS [--port N]\n"
+		"usage: helper_messages recv --bind ADDRESS [--port N] --count N\n"
+		"       helper_messages send --bind ADDRESS --to ADDRESS [--port N]\n"
 		"                     [--sizes BYTES,BYTES,...]\n"
 		"  --timeout SECONDS    give up after this time [60]\n");
 	exit(code);

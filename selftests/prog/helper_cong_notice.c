@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_cleared LOCAL REMOTE PORT
+ * For two-node tests: helper_cong_notice LOCAL REMOTE PORT
  *
  * A sender with RDS_CONG_MONITOR against a receiver that does not read
- * (test_sink). Says "blocked" when it was refused for congestion. When the
- * receiver has read, one recvmsg() names the port in the mask and the address,
- * and there is no second notice. Its exit status is the verdict.
+ * (helper_late_reader). Says "blocked" when it was refused for congestion. When
+ * the receiver has read, one recvmsg() names the port in the mask and the
+ * address, and there is no second notice. Its exit status is the verdict.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 4)
-		tap_fail("usage: test_cleared LOCAL REMOTE PORT");
+		tap_fail("usage: helper_cong_notice LOCAL REMOTE PORT");
 	fd = rds_bound_to(argv[1], 0, NULL);
 	to = addr_of(argv[2], atoi(argv[3]));
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Many connections: test_mesh LOCALS REMOTES
+ * Many connections: helper_connect_mesh LOCALS REMOTES
  *
  * Both are lists of addresses, with commas between. A socket at each local
  * address pings each remote one, so there is a connection for each pair. Says
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	int nr_locals, nr_remotes;
 
 	if (argc != 3)
-		tap_fail("usage: test_mesh LOCALS REMOTES");
+		tap_fail("usage: helper_connect_mesh LOCALS REMOTES");
 	nr_locals = split(argv[1], locals);
 	nr_remotes = split(argv[2], remotes);
 	for (int i = 0; i < nr_locals; i++)

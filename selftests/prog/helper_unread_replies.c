@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_unread LOCAL PORT COUNT [REMOTE]
+ * For two-node tests: helper_unread_replies LOCAL PORT COUNT [REMOTE]
  *
  * With REMOTE somebody who asks the server there COUNT times, and reads nothing
  * until SIGUSR1: says "asked", then, once it has been told that replies were
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if (argc != 4 && argc != 5)
-		tap_fail("usage: test_unread LOCAL PORT COUNT [REMOTE]");
+		tap_fail("usage: helper_unread_replies LOCAL PORT COUNT [REMOTE]");
 	fd = rds_bound_to(argv[1], argc == 4 ? atoi(argv[2]) : 0, NULL);
 	if (argc == 4) {
 		serve(fd, atoi(argv[3]));

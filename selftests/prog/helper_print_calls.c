@@ -5,7 +5,7 @@
  * with mainline RDS and with XRDS, and the lines are compared; so it uses
  * nothing that only one of them has, and prints nothing that may vary.
  *
- *   test_calls		on the loopback
+ *   helper_print_calls		on the loopback
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

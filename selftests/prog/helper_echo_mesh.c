@@ -2,7 +2,7 @@
 /*
  * For tests with several nodes: everybody asks everybody, and answers.
  *
- *   test_echo LOCAL PORT SECONDS PEER...
+ *   helper_echo_mesh LOCAL PORT SECONDS PEER...
  *
  * One socket that is client and server, with buffers for a few messages, so
  * that it is full most of the time. A reply must never be refused, each request
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	int sfd;
 
 	if (argc < 5 || argc - 4 > MAX_PEERS)
-		tap_fail("usage: test_echo LOCAL PORT SECONDS PEER...");
+		tap_fail("usage: helper_echo_mesh LOCAL PORT SECONDS PEER...");
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGTERM);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_sink LOCAL PORT RCVBUF
+ * For two-node tests: helper_late_reader LOCAL PORT RCVBUF
  *
  * A receiver that reads nothing until SIGUSR1, then everything. Says "ready"
  * once bound and "reading" once it reads.
@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 	int fd, sig;
 
 	if (argc != 4 || !data)
-		tap_fail("usage: test_sink LOCAL PORT RCVBUF");
+		tap_fail("usage: helper_late_reader LOCAL PORT RCVBUF");
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);

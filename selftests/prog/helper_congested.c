@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_blocked LOCAL REMOTE PORT [BYTES]
+ * For two-node tests: helper_congested LOCAL REMOTE PORT [BYTES]
  *
- * A sender against a receiver that does not read (test_sink): it must be
- * refused for congestion, stay refused without spinning, and get through soon
- * after the receiver reads. Says "blocked" when it waits, "released" at the
+ * A sender against a receiver that does not read (helper_late_reader): it must
+ * be refused for congestion, stay refused without spinning, and get through
+ * soon after the receiver reads. Says "blocked" when it waits, "released" at the
  * end. Its exit status is the verdict.
  */
 #include <poll.h>
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	int fd;
 
 	if ((argc != 4 && argc != 5) || !bytes || bytes > BYTES)
-		tap_fail("usage: test_blocked LOCAL REMOTE PORT [BYTES]");
+		tap_fail("usage: helper_congested LOCAL REMOTE PORT [BYTES]");
 	fd = rds_bound_to(argv[1], 0, NULL);
 	to = addr_of(argv[2], atoi(argv[3]));
 	printf("refused after %ld bytes\n", congest(fd, &to, bytes));

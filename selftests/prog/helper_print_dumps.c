@@ -4,7 +4,7 @@
  * for each row, with a name. It is run with mainline RDS and with XRDS, and the
  * lines are compared, so it prints nothing that may vary.
  *
- *   test_state LOCAL4 LOCAL6 SILENT4 SILENT6
+ *   helper_print_dumps LOCAL4 LOCAL6 SILENT4 SILENT6
  *
  * LOCAL are addresses of an RDMA device of this node, SILENT ones in its
  * networks that nobody has.

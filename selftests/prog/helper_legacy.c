@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * For tests between two nodes of which either may run in-tree RDS: what that
- * has in common with XRDS, and nothing else. "test_classic MODE LOCAL REMOTE
+ * has in common with XRDS, and nothing else. "helper_legacy MODE LOCAL REMOTE
  * [NUMBER]", see remote.h.
  *
  *   ping    the kernel of the other node answers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_progress LOCAL REMOTE PORT
+ * For two-node tests: helper_dest_status LOCAL REMOTE PORT
  *
  * Compares what XRDS_DEST_STATUS says of messages under way with the dumps of
  * messages. A receiver reads at PORT of REMOTE.
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 	u64 last;
 
 	if (argc != 4)
-		tap_fail("usage: test_progress LOCAL REMOTE PORT");
+		tap_fail("usage: helper_dest_status LOCAL REMOTE PORT");
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);

@@ -3,8 +3,8 @@
  * For two-node tests: a small message passes large ones, but not those to its
  * own port.
  *
- *   test_pass recv LOCAL PORT
- *   test_pass send LOCAL REMOTE PORT
+ *   helper_small_passes recv LOCAL PORT
+ *   helper_small_passes send LOCAL REMOTE PORT
  *
  * The sender connects, says "connected", and waits for SIGCONT. Then it queues
  * large messages to PORT, a small one to the port behind it from another socket,
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 	else if (argc == 5 && !strcmp(argv[1], "send"))
 		send_all(argv[2], argv[3], atoi(argv[4]));
 	else
-		tap_fail("usage: test_pass recv|send LOCAL [REMOTE] PORT");
+		tap_fail("usage: helper_small_passes recv|send LOCAL [REMOTE] PORT");
 	fflush(stdout);
 	tap_child_exit();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: test_serve LOCAL [BYTES]
+ * For two-node tests: helper_serve_memory LOCAL [BYTES]
  *
  * Serves memory (see remote.h) at an address. Says "ready COOKIE"; with BYTES
  * as much of the memory has been registered before, and that is its cookie.
@@ -13,6 +13,6 @@
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		tap_fail("usage: test_serve LOCAL [BYTES]");
+		tap_fail("usage: helper_serve_memory LOCAL [BYTES]");
 	remote_serve(argv[1], argc > 2 ? strtoull(argv[2], NULL, 0) : 0);
 }

@@ -4,8 +4,8 @@
  * sockets, see harness/fuzz.h. Whatever they do, they can be killed at any
  * time, nothing of it is left, and others do not suffer: two bystanders that
  * exchange messages lose none, and are never refused for what the fuzzers use.
- * The fuzzers are other programs (fuzzers.c), generation after generation of
- * them, and have no memory and no descriptor of this one.
+ * The fuzzers are other programs (helper_fuzzers.c), generation after generation
+ * of them, and have no memory and no descriptor of this one.
  *
  * FUZZ_SEED, FUZZ_SECONDS, FUZZ_PROCESSES, and FUZZ_CALLS (of each thread, in
  * the place of a time) choose another run than the usual one; FUZZ_HOSTS are
@@ -222,7 +222,8 @@ static void become_fuzzers(u64 seed, int processes, int result)
 	must(dup2(result, RESULT_FD));
 	must(close_range(STDERR_FILENO + 1, RESULT_FD - 1, 0));
 	must(close_range(RESULT_FD + 1, ~0u, 0));
-	execlp("fuzzers", "fuzzers", numbers[0], numbers[1], numbers[2],
+	execlp("helper_fuzzers", "helper_fuzzers", numbers[0], numbers[1],
+	       numbers[2],
 	       numbers[3], numbers[4], tap_host, NULL);
 	tap_fail("fuzzers: %s", tap_errno_name(errno));
 }

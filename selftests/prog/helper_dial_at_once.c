@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two sides that begin to talk at the same moment: test_meet LOCAL REMOTE
- * ROUNDS [PORT], on both nodes.
+ * Two sides that begin to talk at the same moment: helper_dial_at_once LOCAL
+ * REMOTE ROUNDS [PORT], on both nodes.
  *
  * In each round both wait until there is no connection (something else must
  * see to that, idle collection for example), tell each other so over UDP, and
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	u32 round, rounds;
 
 	if (argc < 4)
-		tap_fail("usage: test_meet LOCAL REMOTE ROUNDS [PORT]");
+		tap_fail("usage: helper_dial_at_once LOCAL REMOTE ROUNDS [PORT]");
 	rounds = atoi(argv[3]);
 	rds = rds_bound_to(argv[1], port, NULL);
 	peer = addr_of(argv[2], port);

@@ -2,8 +2,8 @@
 /*
  * For two-node tests, between link-local addresses of a network interface:
  *
- *   test_linklocal serve DEVICE LOCAL PORT	answers one message
- *   test_linklocal ask DEVICE LOCAL REMOTE PORT	sends it
+ *   helper_linklocal serve DEVICE LOCAL PORT	answers one message
+ *   helper_linklocal ask DEVICE LOCAL REMOTE PORT	sends it
  *
  * The server sends its answer to the source address as recvmsg() gives it.
  * It says "ready" once it is bound.
@@ -86,6 +86,6 @@ int main(int argc, char **argv)
 	else if (argc == 6 && !strcmp(mode, "ask"))
 		ask(argv[3], argv[4], atoi(argv[5]));
 	else
-		tap_fail("usage: test_linklocal serve|ask DEVICE LOCAL ...");
+		tap_fail("usage: helper_linklocal serve|ask DEVICE LOCAL ...");
 	tap_child_exit();
 }

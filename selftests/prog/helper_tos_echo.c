@@ -2,8 +2,10 @@
 /*
  * Type of service, between two nodes.
  *
- *   test_tos serve LOCAL	sends every message back, until it is killed
- *   test_tos LOCAL REMOTE	sockets of two types of service talk to it
+ *   helper_tos_echo serve LOCAL
+ *		sends every message back, until it is killed
+ *   helper_tos_echo LOCAL REMOTE
+ *		sockets of two types of service talk to it
  *
  * The ioctls keep their rules; messages of both sockets come back, each once
  * and in order. Says "talked" then, and stays until it is killed, so that
@@ -91,7 +93,7 @@ int main(int argc, char **argv)
 	union addr to;
 
 	if (argc != 3)
-		tap_fail("usage: test_tos serve LOCAL | LOCAL REMOTE");
+		tap_fail("usage: helper_tos_echo serve LOCAL | LOCAL REMOTE");
 	if (!strcmp(argv[1], "serve"))
 		serve(argv[2]);
 	to = addr_of(argv[2], PORT);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For scripts: test_hold LOCAL [REMOTE COUNT [PORT]]
+ * For scripts: helper_hold_socket LOCAL [REMOTE COUNT [PORT]]
  *
  * Holds a bound socket open until it is killed, with COUNT messages of 4 KiB
  * queued to a port of REMOTE (or as many as fit). Says "holding N" when it
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 	union addr to;
 
 	if (argc < 2 || argc == 3)
-		tap_fail("usage: test_hold LOCAL [REMOTE COUNT [PORT]]");
+		tap_fail("usage: helper_hold_socket LOCAL [REMOTE COUNT [PORT]]");
 	fd = rds_bound_to(argv[1], 0, NULL);
 	if (count >= 0)
 		to = addr_of(argv[2], argc > 4 ? atoi(argv[4]) : PORT);
