@@ -2,6 +2,8 @@
 /*
  * Atomics: what they leave at the target and what they bring back, compared
  * with a model, plain and masked, alone and from several sockets at once.
+ *
+ * timeout: 180
  */
 #include <pthread.h>
 #include <stdlib.h>

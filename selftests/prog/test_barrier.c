@@ -5,6 +5,8 @@
  *
  * The loopback holds ops that must be under way while something is looked at,
  * and delays those whose time counts.
+ *
+ * timeout: 180
  */
 #include <fcntl.h>
 #include <poll.h>

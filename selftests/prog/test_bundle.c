@@ -2,6 +2,8 @@
 /*
  * sendmmsg(): its messages may wait for the last one, to go together. However
  * the call ends, what it has taken comes, in order and at once.
+ *
+ * timeout: 120
  */
 #include <stdlib.h>
 #include <string.h>

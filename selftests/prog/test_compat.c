@@ -5,6 +5,8 @@
  *
  * Their system calls are made by a program of 64 bits, through the old gate
  * and with memory below 4 GiB.
+ *
+ * timeout: 60
  */
 #include <linux/sockios.h>
 #include <poll.h>

@@ -2,6 +2,8 @@
 /*
  * Many sockets: who is woken when one destination becomes congested or clear,
  * and who is left in peace.
+ *
+ * timeout: 200
  */
 #include <poll.h>
 #include <stdlib.h>

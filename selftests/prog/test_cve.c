@@ -3,6 +3,8 @@
  * What broke net/rds, each under the number of its public advisory: the cases
  * that no other test has. selftests/faults.rst says which tests stand for
  * which advisory.
+ *
+ * timeout: 300
  */
 #include <net/if.h>
 #include <poll.h>

@@ -2,6 +2,8 @@
 /*
  * When congestion ends: as soon as half of SO_RCVBUF is left to be read, and not
  * before.
+ *
+ * timeout: 60
  */
 #include <poll.h>
 #include <sys/ioctl.h>

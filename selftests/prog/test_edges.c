@@ -8,6 +8,8 @@
  * something came since it was told last and since it has read all there was; of
  * space when it was refused since and has not tried again with success. When
  * all who were told of input have read it, everybody else must be told.
+ *
+ * timeout: 300
  */
 #include <limits.h>
 #include <poll.h>

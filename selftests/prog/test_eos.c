@@ -2,6 +2,8 @@
 /*
  * The end of a stream: shutdown(), close(), SO_LINGER, and what receivers and
  * pollers see of them.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <pthread.h>

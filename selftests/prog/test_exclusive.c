@@ -2,6 +2,8 @@
 /*
  * EPOLLEXCLUSIVE: several threads wait for one socket, and what can be done by
  * one of them wakes one; it is not spent on those who wait for something else.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <sys/epoll.h>

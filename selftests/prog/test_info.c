@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * RDS_INFO_* dumps: protocol, rows, and whose they are.
+ *
+ * timeout: 120
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

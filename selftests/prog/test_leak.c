@@ -4,6 +4,8 @@
  * its stack and heap are filled with one pattern, the program's memory with
  * another. In what the call says it has written there may be no run of either,
  * and behind it every byte is as it was.
+ *
+ * timeout: 180
  */
 #include <net/if.h>
 #include <poll.h>

@@ -3,6 +3,8 @@
  * The bounds of a namespace and of a user: what is over them is refused with
  * EDQUOT and counted, nothing is left of it, and what ends makes room. What
  * others send cannot be refused: with too much of it their sockets are congested.
+ *
+ * timeout: 240
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -7,6 +7,8 @@
  * COUNT is how often the hunt for lost wake-ups lets a completion meet a
  * barrier that is being armed, COUNT times for each way to wait; the default
  * is for a quick test, a million is a night's.
+ *
+ * timeout: 600
  */
 #include <poll.h>
 #include <pthread.h>

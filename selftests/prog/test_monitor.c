@@ -2,6 +2,8 @@
 /*
  * RDS_CONG_MONITOR: who is told which destinations are no longer congested,
  * how, and how often.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <pthread.h>

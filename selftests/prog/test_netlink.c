@@ -3,6 +3,8 @@
  * The dumps and the news of the generic netlink family "xrds", over the
  * loopback: they are complete while things come and go, go on in parts of any
  * size, and show nobody more than he may see.
+ *
+ * timeout: 240
  */
 #include <linux/genetlink.h>
 #include <linux/netlink.h>

@@ -2,6 +2,8 @@
 /*
  * Socket options, control messages and ioctls: what exists answers, what does
  * not exist yet says so, and nonsense is refused without harm.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <stdlib.h>

@@ -3,6 +3,8 @@
  * Memory of a program that devices use: what cannot be registered, what it is
  * charged to, and what happens when the program unmaps it, forks, or dies
  * while it is in use.
+ *
+ * timeout: 180
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
 /*
  * Every user pointer of every call, aimed at memory that cannot be used. The
  * answer is EFAULT, no message is lost or half sent, and the socket goes on.
+ *
+ * timeout: 120
  */
 #include <linux/sockios.h>
 #include <poll.h>

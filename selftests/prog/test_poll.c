@@ -2,6 +2,8 @@
 /*
  * poll() and epoll: what is reported, what is not, and how often a sleeper is
  * woken.
+ *
+ * timeout: 180
  */
 #include <poll.h>
 #include <stdlib.h>

@@ -2,6 +2,8 @@
 /*
  * RDMA reads and writes: local buffers, immediate messages, notices, and many
  * of them at once.
+ *
+ * timeout: 400
  */
 #include <poll.h>
 #include <pthread.h>

@@ -3,6 +3,8 @@
  * Ops that are refused: bad arguments, pointers and combinations of control
  * messages. The error is the right one, nothing stays pinned, no identifier
  * is used up, and the next op works.
+ *
+ * timeout: 120
  */
 #include <stdlib.h>
 #include <string.h>

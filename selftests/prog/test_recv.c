@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * recvmsg(): flags, timeouts, names, lengths, and the two ioctls that count.
+ *
+ * timeout: 120
  */
 #include <linux/sockios.h>
 #include <poll.h>

@@ -5,6 +5,8 @@
  *
  * Each refusal is followed by a look at the memory: nothing of a refused op
  * may show in it.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <pthread.h>

@@ -2,6 +2,8 @@
 /*
  * XRDS_REPLY_RESERVE: a message that was read can be answered, and what can
  * not be answered is not read.
+ *
+ * timeout: 180
  */
 #include <poll.h>
 #include <pthread.h>

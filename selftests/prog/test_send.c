@@ -2,6 +2,8 @@
 /*
  * sendmsg(): destinations, flags, sizes and what they answer. Send space and
  * congestion are in test_space.
+ *
+ * timeout: 180
  */
 #include <poll.h>
 #include <pthread.h>

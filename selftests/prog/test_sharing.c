@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Sockets shared by processes, network namespaces, and the end of both.
+ *
+ * timeout: 240
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>

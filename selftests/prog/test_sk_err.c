@@ -2,6 +2,8 @@
 /*
  * A call that ends early leaves no error behind: a later call of any kind does
  * as it would have done without the first.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <signal.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * socket(), bind(), connect() and the names of a socket.
+ *
+ * timeout: 120
  */
 #include <fcntl.h>
 #include <stdio.h>

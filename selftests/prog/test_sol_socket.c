@@ -6,6 +6,8 @@
  *
  * Those that are honoured have tests of their own: test_options, test_trace,
  * test_send, test_recv, helper_stream_ends.
+ *
+ * timeout: 120
  */
 #include <linux/filter.h>
 #include <poll.h>

@@ -6,6 +6,8 @@
  * A destination without progress is made with the loopback's delay: nothing
  * is acknowledged before it has passed. A congested one is a socket that
  * nobody reads.
+ *
+ * timeout: 240
  */
 #include <poll.h>
 #include <pthread.h>

@@ -2,6 +2,8 @@
 /*
  * When a message came, and how long it took: SO_TIMESTAMP and
  * RDS_CMSG_RXPATH_LATENCY. And which transport a socket is for.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 /*
  * io_uring's poll, single and multishot: it reports what poll() would, when it
  * would, and nothing else. And IORING_OP_SEND, which waits as the ring can.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <stdint.h>
