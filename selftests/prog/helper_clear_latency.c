@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -69,21 +70,6 @@ static void serve(const char *local, int port)
 	}
 }
 
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
-
-	for (;;) {
-		if (rds_send(fd, data, BYTES, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
-
 static long ask(int fd, const union addr *to)
 {
 	long start = now_us();
@@ -99,7 +85,7 @@ static long released(int fd, const union addr *to, int orders,
 {
 	long start;
 
-	congest(fd, to);
+	send_until(fd, to, BYTES, ENOBUFS, LIMIT_MS);
 	check_eq(poll_one(fd, POLLOUT, 0), 0);
 	start = now_us();
 	must(rds_send(orders, "d", 1, 0, where));
@@ -154,7 +140,7 @@ static void send_all(const char *local, const char *remote, int port)
 	 * answer, and the server's reading as long again
 	 */
 	check(took[ROUNDS / 2] <= 2 * asked[ROUNDS / 2] + tap_ms(PROMPT_US));
-	congest(fd, &to);
+	send_until(fd, &to, BYTES, ENOBUFS, LIMIT_MS);
 	no_spin(fd, &to);
 }
 

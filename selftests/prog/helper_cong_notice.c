@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -23,21 +24,6 @@ enum {
 };
 
 static char data[BYTES];
-
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
-
-	for (;;) {
-		if (rds_send(fd, data, BYTES, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
 
 static void check_notice(int fd, const union addr *to)
 {
@@ -83,7 +69,7 @@ int main(int argc, char **argv)
 	fd = rds_bound_to(argv[1], 0, NULL);
 	to = addr_of(argv[2], atoi(argv[3]));
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
-	congest(fd, &to);
+	send_until(fd, &to, BYTES, ENOBUFS, LIMIT_MS);
 	check_eq(poll_one(fd, NEWS, QUIET_MS), 0);
 	printf("blocked\n");
 	fflush(stdout);

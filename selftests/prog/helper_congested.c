@@ -14,6 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -26,25 +27,6 @@ enum {
 };
 
 static char data[BYTES];
-
-static long congest(int fd, const union addr *to, size_t bytes)
-{
-	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
-	long sent = 0;
-
-	while (tap_now_ms() < end) {
-		if (rds_send(fd, data, bytes, MSG_DONTWAIT, to) > 0)
-			sent += bytes;
-		else if (errno == EAGAIN)	/* until acknowledged */
-			poll_one(fd, POLLOUT, 100);
-		else
-			break;
-	}
-	if (errno != ENOBUFS)
-		tap_fail("not congested after %ld bytes: %s", sent,
-			 tap_errno_name(errno));
-	return sent;
-}
 
 static void on_signal(int sig)
 {
@@ -76,7 +58,8 @@ int main(int argc, char **argv)
 		tap_fail("usage: helper_congested LOCAL REMOTE PORT [BYTES]");
 	fd = rds_bound_to(argv[1], 0, NULL);
 	to = addr_of(argv[2], atoi(argv[3]));
-	printf("refused after %ld bytes\n", congest(fd, &to, bytes));
+	printf("refused after %ld bytes\n",
+	       send_until(fd, &to, bytes, ENOBUFS, LIMIT_MS));
 	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), ENOBUFS);
 	check_eq(poll_one(fd, POLLOUT, QUIET_MS), 0);
 	rds_timeout(fd, SO_SNDTIMEO, TIMEOUT_MS);

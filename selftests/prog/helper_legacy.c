@@ -46,11 +46,6 @@ static int side(u16 port, u16 other, union addr *to)
 	return rds_bound_to(tap_host, port, NULL);
 }
 
-static bool all_sent(void *fd)
-{
-	return !rds_outq(*(int *)fd);
-}
-
 /* What is done to the owner's memory */
 enum act { READ, WRITE, SILENT };
 
@@ -192,7 +187,7 @@ static void actor(enum act act)
 		expect_word(fd, &got, &word, i);
 		act_once(fd, &to, &got, &word, mem, act);
 	}
-	check(tap_wait(all_sent, &fd, LIMIT_MS));
+	check(tap_wait(rds_all_acked, &fd, LIMIT_MS));
 }
 
 static void reader(void)
@@ -257,7 +252,7 @@ static void source(void)
 	for (last = i + remote_arg(0, 1); i < last; i++)
 		insist(fd, &to, i);
 	insist(fd, &to, THE_END);
-	check(tap_wait(all_sent, &fd, LIMIT_MS));
+	check(tap_wait(rds_all_acked, &fd, LIMIT_MS));
 }
 
 static void sink(void)

@@ -14,11 +14,6 @@
 #include "sock.h"
 #include "tap.h"
 
-static bool acknowledged(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 int main(int argc, char **argv)
 {
 	struct linger linger = { .l_onoff = 1 };
@@ -37,7 +32,7 @@ int main(int argc, char **argv)
 	to = addr_of(argv[2], atoi(argv[3]));
 	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
 	must(rds_send(fd, "a", 1, 0, &to));
-	must_wait(acknowledged, &fd, 60000);
+	must_wait(rds_all_acked, &fd, 60000);
 	printf("connected\n");
 	fflush(stdout);
 	sigwait(&set, &sig);

@@ -49,11 +49,6 @@ static void expect(int fd, const char *text, union addr *from)
 	check_eq(from->in6.sin6_scope_id, scope);
 }
 
-static bool acknowledged(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 static void serve(const char *local, u16 port)
 {
 	int fd = bound(local, port);
@@ -63,7 +58,7 @@ static void serve(const char *local, u16 port)
 	fflush(stdout);
 	expect(fd, "question", &from);
 	check_ret(rds_send(fd, "answer", 6, 0, &from), 6);
-	must_wait(acknowledged, &fd, LIMIT_MS);
+	must_wait(rds_all_acked, &fd, LIMIT_MS);
 }
 
 static void ask(const char *local, const char *remote, u16 port)

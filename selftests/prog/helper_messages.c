@@ -103,11 +103,6 @@ static int parse_sizes(size_t *sizes)
 	return n;
 }
 
-static bool acknowledged(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 static int do_send(void)
 {
 	int fd = rds_bound_to(opt.bind, 0, NULL), n;
@@ -127,7 +122,7 @@ static int do_send(void)
 		}
 		line("to", addr_text(&to), i, sizes[i], "accepted");
 	}
-	if (!tap_wait(acknowledged, &fd, opt.limit_s * 1000)) {
+	if (!tap_wait(rds_all_acked, &fd, opt.limit_s * 1000)) {
 		fprintf(stderr, "not acknowledged\n");
 		return 1;
 	}

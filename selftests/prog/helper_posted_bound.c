@@ -23,11 +23,6 @@ enum {
 
 static char data[LARGE];
 
-static bool acknowledged(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 static void say_and_wait(const char *what)
 {
 	sigset_t set;
@@ -72,7 +67,7 @@ int main(int argc, char **argv)
 	small.fd = rds_bound_to(argv[1], 0, NULL);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, SPACE);
 	check_ret(rds_send(fd, data, SMALL, 0, &to), SMALL);
-	must_wait(acknowledged, &fd, WAIT_MS);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
 	say_and_wait("connected");
 	check_ret(rds_send(fd, data, LARGE, 0, &to), LARGE);
 	say_and_wait("large");

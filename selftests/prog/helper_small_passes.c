@@ -85,11 +85,6 @@ static void receive(const char *local, int port)
 	check_eq(number, 0);
 }
 
-static bool acknowledged(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 static void send_all(const char *local, const char *remote, int port)
 {
 	union addr to = addr_of(remote, port), there = addr_of(remote, port + 1);
@@ -104,7 +99,7 @@ static void send_all(const char *local, const char *remote, int port)
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, SPACE);
 	/* the connection is up, and both ends know what the other one can */
 	check_ret(rds_send(other, "w", 1, 0, &warm), 1);
-	check(tap_wait(acknowledged, &other, LIMIT_MS));
+	check(tap_wait(rds_all_acked, &other, LIMIT_MS));
 	say("connected");
 	check_eq(sigwait(&set, &number), 0);
 
@@ -116,7 +111,7 @@ static void send_all(const char *local, const char *remote, int port)
 	check_ret(rds_send(fd, data, 1, 0, &to), 1);
 	check_ret(rds_send(other, "s", 1, 0, &there), 1);
 	say("queued");
-	check(tap_wait(acknowledged, &fd, LIMIT_MS));
+	check(tap_wait(rds_all_acked, &fd, LIMIT_MS));
 }
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -30,27 +31,11 @@ enum {
 static struct waker mine[WAITERS], others[WAITERS];
 static char data[BYTES];
 
-/* Send until refused for congestion */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
-
-	for (;;) {
-		if (rds_send(fd, data, BYTES, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
-
 static void all_wait(struct waker *w, const char *local, const union addr *to)
 {
 	int first = rds_bound_to(local, 0, NULL);
 
-	congest(first, to);
+	send_until(first, to, BYTES, ENOBUFS, LIMIT_MS);
 	close(first);
 	for (int i = 0; i < WAITERS; i++) {
 		int fd = rds_bound_to(local, 0, NULL);

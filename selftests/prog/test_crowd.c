@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -41,30 +42,6 @@ static int receiver(union addr *self)
 
 	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, SPACE);
 	return fd;
-}
-
-/* Send until refused for congestion */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	for (;;) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
-
-static void drain(int fd)
-{
-	char data[CHUNK];
-
-	while (rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL) >= 0)
-		;
 }
 
 /* Traffic with congestion and its end in it, for a while */

@@ -11,6 +11,7 @@
 
 #include <linux/sockios.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -21,27 +22,6 @@ enum {
 };
 
 static char chunk[CHUNK];
-
-/* Sends until refused for congestion */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	for (;;) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
-
-static bool acknowledged(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
 
 static int unread(int fd)
 {
@@ -60,7 +40,7 @@ static void half(void)
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	congest(tx, &to);
 	/* nothing more is on its way */
-	must_wait(acknowledged, &tx, WAIT_MS);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
 	left = unread(rx);
 	check(left > SPACE);
 	for (; left > SPACE / 2; left -= CHUNK) {

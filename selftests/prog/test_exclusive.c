@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "rdma.h"
 #include "sock.h"
 #include "tap.h"
@@ -142,15 +143,6 @@ static void space(void)
 	close(rx);
 }
 
-static void congest(int fd, const union addr *to)
-{
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0 ||
-	       (errno == EAGAIN && poll_one(fd, POLLOUT, WAIT_MS)))
-		;
-	check_eq(errno, ENOBUFS);
-}
-
 static void message_among_senders(void)
 {
 	int fd, full, tx = rds_bound(NULL);
@@ -160,6 +152,7 @@ static void message_among_senders(void)
 	fd = rds_bound(&self);
 	full = rds_bound(&to);
 	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	congest(fd, &to);
 	for (int i = 0; i < OTHERS; i++)
 		team_add(&team, fd, EPOLLOUT);
@@ -217,6 +210,7 @@ static void news_behind_reader(void)
 	fd = rds_bound(&self);
 	full = rds_bound(&to);
 	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	congest(fd, &to);
 	waker_start_reader(&reader, fd);
 	team_add(&team, fd, EPOLLIN);

@@ -65,11 +65,6 @@ static int fill(int fd, const union addr *to)
 	return n;
 }
 
-static bool all_arrived(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 /* Sends until the receiver is congested; how many were taken. Each message has
  * arrived before the next is sent: messages under way are not counted yet.
  */
@@ -80,7 +75,7 @@ static int fill_reader(int fd, const union addr *to)
 	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) == CHUNK) {
 		if (++n > BOUND_KB)
 			tap_fail("there is no bound");
-		must_wait(all_arrived, &fd, WAIT_MS);
+		must_wait(rds_all_acked, &fd, WAIT_MS);
 	}
 	check_eq(errno, ENOBUFS);
 	return n;
@@ -368,11 +363,6 @@ static void connections(void)
 	close(fd);
 }
 
-static bool all_gone(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 static void connects(void)
 {
 	long long before = counter_now("limit_dials"), start;
@@ -385,7 +375,7 @@ static void connects(void)
 		to = node_addr(i);
 		check_ret(rds_send(fd, "c", 1, 0, &to), 1);
 	}
-	check(tap_wait(all_gone, &fd, 3 * WAIT_MS));
+	check(tap_wait(rds_all_acked, &fd, 3 * WAIT_MS));
 	/* the third second has begun; ticks may have come late at first */
 	check(tap_now_ms() - start >= 1500);
 	check(counter_now("limit_dials") > before);

@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -89,31 +90,20 @@ static bool names(const struct told *told, const union addr *addr)
 /* A receiver, and @fd refused by it for congestion */
 static int congested(int fd, union addr *to)
 {
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
 	int rx = rds_bound(to);
 
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
-	for (;;) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return rx;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
+	congest(fd, to);
+	return rx;
 }
 
 /* Read all that a receiver has, also what is still under way; @fd is told. */
-static void drain(int rx, int fd)
+static void drain_until_told(int rx, int fd)
 {
 	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-	char data[CHUNK];
 
 	do {
-		while (rds_recv(rx, data, sizeof(data), MSG_DONTWAIT,
-				NULL) >= 0)
-			;
+		drain(rx);
 	} while (poll_one(fd, NEWS, 10) != NEWS && tap_now_ms() < end);
 }
 
@@ -126,7 +116,7 @@ static void told_once(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rx = congested(fd, &to);
 	check_eq(poll_one(fd, NEWS, 0), 0);
-	drain(rx, fd);
+	drain_until_told(rx, fd);
 	/* level: until it is read */
 	check_eq(poll_one(fd, NEWS, 0), NEWS);
 	check_eq(poll_one(fd, NEWS, 0), NEWS);
@@ -232,7 +222,7 @@ static void not_for_others(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rds_set_int(other, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rx = congested(fd, &to);
-	drain(rx, fd);
+	drain_until_told(rx, fd);
 	/* it was not refused, so it is not told */
 	check_eq(poll_one(other, NEWS, 0), 0);
 	listen_to(&told, other, MASK_ROOM + ONE_ROOM);
@@ -251,7 +241,7 @@ static void switched_off(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 1);
 	rx = congested(fd, &to);
-	drain(rx, fd);
+	drain_until_told(rx, fd);
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 0);
 	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 0);
 	check_eq(poll_one(fd, NEWS, 0), 0);
@@ -297,7 +287,7 @@ static void wait_out(bool monitor)
 	rx = congested(other, &s.to);
 	check_eq(pthread_create(&s.thread, NULL, send_waiting, &s), 0);
 	must_wait(waits, &s, WAIT_MS);
-	drain(rx, other);
+	drain_until_told(rx, other);
 	pthread_join(s.thread, NULL);
 	check_eq(s.ret, CHUNK);
 	check_eq(poll_one(s.fd, NEWS, 0), 0);
@@ -354,7 +344,7 @@ static void given_up(void)
 		check_err(rds_send(fd[i], chunk, CHUNK, 0, &to), ETIMEDOUT);
 		send_interrupted(fd[2 + i], &to);
 	}
-	drain(rx, other);
+	drain_until_told(rx, other);
 	for (int i = 0; i < 4; i++) {
 		tap_context("socket %d", i);
 		check_eq(poll_one(fd[i], NEWS, tap_ms(WAIT_MS)), NEWS);

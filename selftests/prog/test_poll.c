@@ -12,6 +12,7 @@
 #include <sys/select.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -34,27 +35,6 @@ static int fill(int fd, const union addr *to)
 	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
 		;
 	return errno;
-}
-
-/* Sends until refused for congestion */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	while (fill(fd, to) == EAGAIN && tap_now_ms() < end)
-		poll_one(fd, POLLOUT, 100);
-	if (errno != ENOBUFS)
-		tap_fail("not congested: %s", tap_errno_name(errno));
-}
-
-static int drain(int fd)
-{
-	static char data[CHUNK];
-	int n = 0;
-
-	while (rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL) >= 0)
-		n++;
-	return n;
 }
 
 /* -------------------------------------------------------------------- in */

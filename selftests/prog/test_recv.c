@@ -439,14 +439,6 @@ static void inq(void)
 	close(fd);
 }
 
-static bool outq_empty(void *arg)
-{
-	int bytes = -1;
-
-	must(ioctl(*(int *)arg, SIOCOUTQ, &bytes));
-	return !bytes;
-}
-
 static void outq(void)
 {
 	char data[100] = "";
@@ -462,7 +454,7 @@ static void outq(void)
 	check_ret(ioctl(fd, SIOCOUTQ, &bytes), 0);
 	check_eq(bytes, 107);
 	/* until the peer's kernel has them: nobody reads */
-	must_wait(outq_empty, &fd, WAIT_MS);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
 	close(fd);
 	close(rx);
 }
@@ -490,7 +482,7 @@ static void queued_before_bind(void)
 
 	check_ret(rds_send(fd, "a", 1, 0, &to), 1);
 	/* it is dropped and acknowledged, not kept */
-	must_wait(outq_empty, &fd, WAIT_MS);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
 	rx = rds_bound_to(tap_host, 4000, NULL);
 	check_ret(rds_send(fd, "b", 1, 0, &to), 1);
 	check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
@@ -512,7 +504,7 @@ static int fill(int tx, const union addr *to, int begun)
 	int n = begun;
 
 	for (; n < MOST; n++) {
-		must_wait(outq_empty, &tx, WAIT_MS);
+		must_wait(rds_all_acked, &tx, WAIT_MS);
 		data[0] = n;
 		if (rds_send(tx, data, sizeof(data), MSG_DONTWAIT, to) < 0)
 			break;
@@ -538,7 +530,7 @@ static void fault_back(void)
 	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
 	data[0] = 1;
 	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
-	must_wait(outq_empty, &tx, WAIT_MS);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
 	for (int i = 0; i < FAULTS; i++)
 		check_err(rds_recv(rx[1], (void *)8, FILL_BYTES, MSG_DONTWAIT,
 				   NULL), EFAULT);

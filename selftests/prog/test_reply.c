@@ -13,6 +13,7 @@
 #include <linux/sockios.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -258,21 +259,6 @@ static void drawn(void)
 	close(tx);
 }
 
-/* Fill a destination until it refuses for congestion; the errno */
-static int congest(int fd, const union addr *to, size_t len)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	while (tap_now_ms() < end) {
-		if (rds_send(fd, data, len, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			break;
-		poll_one(fd, POLLOUT, 50);
-	}
-	return errno;
-}
-
 static void congested(void)
 {
 	int tx = rds_bound(NULL), fd;
@@ -285,7 +271,7 @@ static void congested(void)
 	check_ret(read_now(fd, &from), 1);
 	check_ret(read_now(fd, &from), 1);
 	/* larger than a reply, so they leave the reservations alone */
-	check_eq(congest(fd, &from, REPLY + 1), ENOBUFS);
+	send_until(fd, &from, REPLY + 1, ENOBUFS, WAIT_MS);
 	check_eq(reserved(fd, &from), 2 * REPLY);
 	for (int i = 0; i < 2; i++)
 		check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from),
@@ -481,7 +467,7 @@ static void throttles(void)
 		check_ret(read_now(fd, NULL), 1);
 	}
 	/* it answers none: what comes waits, until the client is stopped */
-	check_eq(congest(tx, &self, REPLY), ENOBUFS);
+	send_until(tx, &self, REPLY, ENOBUFS, WAIT_MS);
 	check_err(read_now(fd, NULL), EAGAIN);
 	must(ioctl(fd, SIOCINQ, &inq));
 	check_range(inq, SPACE, 3 * SPACE);

@@ -152,11 +152,6 @@ static void ping(void)
 	close(fd);
 }
 
-static bool nothing_queued(void *fd)
-{
-	return !rds_outq(*(int *)fd);
-}
-
 /* Had the first one been answered, there would be three answers. */
 static void ping_disabled(void)
 {
@@ -166,7 +161,7 @@ static void ping_disabled(void)
 
 	knob("net/rds/ping_enable", 0);
 	check_ret(rds_send(fd, NULL, 0, 0, &port0), 0);
-	check(tap_wait(nothing_queued, &fd, WAIT_MS));
+	check(tap_wait(rds_all_acked, &fd, WAIT_MS));
 	knob("net/rds/ping_enable", 1);
 	for (int i = 0; i < 2; i++) {
 		check_ret(rds_send(fd, NULL, 0, 0, &port0), 0);

@@ -21,6 +21,7 @@
 
 #include <linux/sockios.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -55,35 +56,6 @@ static long fill(int fd, const union addr *to, size_t len, int *error)
 		}
 	}
 	tap_fail("%d messages of %zu bytes and no end", MAX_CHUNKS, len);
-}
-
-/* Sends until refused for congestion; some fit in while the news travels. */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-	long sent = 0;
-
-	while (tap_now_ms() < end) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			sent += CHUNK;
-		else if (errno == EAGAIN)	/* full, until acknowledged */
-			poll_one(fd, POLLOUT, 100);
-		else
-			break;
-	}
-	if (errno != ENOBUFS)
-		tap_fail("not congested after %ld bytes: %s", sent,
-			 tap_errno_name(errno));
-}
-
-static int drain(int fd)
-{
-	static char data[MSG_MAX_BYTES];
-	int n = 0;
-
-	while (rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL) >= 0)
-		n++;
-	return n;
 }
 
 /* Reads until the sender may go on: more may come while we read. */

@@ -294,6 +294,11 @@ int rds_outq(int fd)
 	return bytes;
 }
 
+bool rds_all_acked(void *fd)
+{
+	return !rds_outq(*(int *)fd);
+}
+
 /* ----------------------------------------------------------------- sysctls */
 
 static struct saved_knob {

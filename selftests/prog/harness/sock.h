@@ -57,6 +57,8 @@ void rds_nonblock(int fd);
  * net.rds.max_unacked_packets is 0.
  */
 int rds_outq(int fd);
+/* All of it is acknowledged; @fd points to the socket, for tap_wait() */
+bool rds_all_acked(void *fd);
 
 /* The system calls, with errno as they leave it */
 ssize_t rds_send(int fd, const void *data, size_t len, int flags,

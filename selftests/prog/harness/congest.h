@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Destinations that refuse messages, and receivers that end that.
+ */
+#ifndef _XRDS_TEST_CONGEST_H
+#define _XRDS_TEST_CONGEST_H
+
+#include <stddef.h>
+
+#include "sock.h"
+
+/*
+ * Sends messages of @bytes until one is refused with @error; how many bytes
+ * were accepted. A full destination is waited for if that is another error, as
+ * it takes more when messages are acknowledged. Ends the case after @ms, or at
+ * any other error.
+ */
+long send_until(int fd, const union addr *to, size_t bytes, int error, int ms);
+/* Sends messages of 4 KiB until the destination is congested */
+void congest(int fd, const union addr *to);
+/* Reads all messages that are there, without waiting; how many */
+int drain(int fd);
+
+#endif /* _XRDS_TEST_CONGEST_H */
