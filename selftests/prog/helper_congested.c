@@ -28,23 +28,13 @@ enum {
 
 static char data[BYTES];
 
-static void on_signal(int sig)
-{
-	(void)sig;
-}
-
 /* A signal ends the wait of a send */
 static void interrupted(int fd, const union addr *to)
 {
-	struct itimerval often = { .it_interval.tv_usec = TIMEOUT_MS * 1000,
-				   .it_value.tv_usec = TIMEOUT_MS * 1000 };
-	struct sigaction action = { .sa_handler = on_signal };
-
-	must(sigaction(SIGALRM, &action, NULL));
 	rds_timeout(fd, SO_SNDTIMEO, LIMIT_MS);
-	must(setitimer(ITIMER_REAL, &often, NULL));
+	tap_interrupt(TIMEOUT_MS, 0);
 	check_err(rds_send(fd, data, 1, 0, to), EINTR);
-	must(setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL));
+	tap_interrupt(0, 0);
 }
 
 int main(int argc, char **argv)

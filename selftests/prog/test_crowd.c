@@ -36,14 +36,6 @@ static void many_files(void)
 	must(setrlimit(RLIMIT_NOFILE, &limit));
 }
 
-static int receiver(union addr *self)
-{
-	int fd = rds_bound(self);
-
-	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, SPACE);
-	return fd;
-}
-
 /* Traffic with congestion and its end in it, for a while */
 static int traffic(int ms)
 {
@@ -51,7 +43,7 @@ static int traffic(int ms)
 	int tx = rds_bound(NULL), rx, rounds = 0;
 	union addr to;
 
-	rx = receiver(&to);
+	rx = small_receiver(&to);
 	while (tap_now_ms() < end) {
 		congest(tx, &to);
 		drain(rx);
@@ -116,7 +108,7 @@ static void only_those(void)
 
 	many_files();
 	for (int i = 0; i < 2; i++) {
-		rx[i] = receiver(&to[i]);
+		rx[i] = small_receiver(&to[i]);
 		congest(first, &to[i]);
 	}
 	all_wait(mine, WAITERS, &to[0]);
@@ -158,7 +150,7 @@ static void promptly(void)
 	struct waker w;
 	union addr to;
 
-	rx = receiver(&to);
+	rx = small_receiver(&to);
 	for (int i = 0; i < ROUNDS; i++) {
 		congest(tx, &to);
 		waker_start(&w, tx, POLLOUT);

@@ -36,8 +36,7 @@ static void half(void)
 	int tx = rds_bound(NULL), rx, left;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(tx, &to);
 	/* nothing more is on its way */
 	must_wait(rds_all_acked, &tx, WAIT_MS);

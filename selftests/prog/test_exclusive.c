@@ -150,8 +150,7 @@ static void message_among_senders(void)
 	union addr self, to;
 
 	fd = rds_bound(&self);
-	full = rds_bound(&to);
-	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	full = small_receiver(&to);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	congest(fd, &to);
 	for (int i = 0; i < OTHERS; i++)
@@ -208,8 +207,7 @@ static void news_behind_reader(void)
 	int fd, full;
 
 	fd = rds_bound(&self);
-	full = rds_bound(&to);
-	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	full = small_receiver(&to);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	congest(fd, &to);
 	waker_start_reader(&reader, fd);

@@ -745,7 +745,7 @@ static void neighbours(int has)
 	knob("net/xrds/loop/delay_ms", 60000);
 	for (int i = 0; i < tap_count(MANY_MSGS); i++)
 		must(rds_send(tx, "", 0, MSG_DONTWAIT, &stalled));
-	kill_busy(many_sockets);
+	tap_kill_busy(many_sockets);
 	must(setsockopt(tx, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
 	close(tx);
 	close(rx);

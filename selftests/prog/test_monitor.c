@@ -90,21 +90,10 @@ static bool names(const struct told *told, const union addr *addr)
 /* A receiver, and @fd refused by it for congestion */
 static int congested(int fd, union addr *to)
 {
-	int rx = rds_bound(to);
+	int rx = small_receiver(to);
 
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	congest(fd, to);
 	return rx;
-}
-
-/* Read all that a receiver has, also what is still under way; @fd is told. */
-static void drain_until_told(int rx, int fd)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	do {
-		drain(rx);
-	} while (poll_one(fd, NEWS, 10) != NEWS && tap_now_ms() < end);
 }
 
 static void told_once(void)
@@ -116,7 +105,7 @@ static void told_once(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rx = congested(fd, &to);
 	check_eq(poll_one(fd, NEWS, 0), 0);
-	drain_until_told(rx, fd);
+	check_eq(drain_until(rx, fd, NEWS), NEWS);
 	/* level: until it is read */
 	check_eq(poll_one(fd, NEWS, 0), NEWS);
 	check_eq(poll_one(fd, NEWS, 0), NEWS);
@@ -136,11 +125,10 @@ static void told_once(void)
 	close(rx);
 }
 
-static void classic(void)
+/* A socket with news of two destinations that are not congested any more */
+static int two_cleared(union addr *to)
 {
 	int fd = rds_bound(NULL), rx[2];
-	struct told told;
-	union addr to[2];
 
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	for (int i = 0; i < 2; i++)
@@ -148,6 +136,16 @@ static void classic(void)
 	for (int i = 0; i < 2; i++)
 		close(rx[i]);
 	check_eq(poll_one(fd, NEWS, tap_ms(WAIT_MS)), NEWS);
+	return fd;
+}
+
+static void classic(void)
+{
+	struct told told;
+	union addr to[2];
+	int fd;
+
+	fd = two_cleared(to);
 	/* room for the mask alone: it says all there is */
 	listen_to(&told, fd, MASK_ROOM);
 	check_ret(told.ret, 0);
@@ -161,16 +159,11 @@ static void classic(void)
 
 static void little_room(void)
 {
-	int fd = rds_bound(NULL), rx[2];
 	struct told told[2];
 	union addr to[2];
+	int fd;
 
-	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
-	for (int i = 0; i < 2; i++)
-		rx[i] = congested(fd, &to[i]);
-	for (int i = 0; i < 2; i++)
-		close(rx[i]);
-	check_eq(poll_one(fd, NEWS, tap_ms(WAIT_MS)), NEWS);
+	fd = two_cleared(to);
 
 	listen_to(&told[0], fd, 0);
 	check_ret(told[0].ret, 0);
@@ -222,7 +215,7 @@ static void not_for_others(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rds_set_int(other, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rx = congested(fd, &to);
-	drain_until_told(rx, fd);
+	check_eq(drain_until(rx, fd, NEWS), NEWS);
 	/* it was not refused, so it is not told */
 	check_eq(poll_one(other, NEWS, 0), 0);
 	listen_to(&told, other, MASK_ROOM + ONE_ROOM);
@@ -241,7 +234,7 @@ static void switched_off(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 1);
 	rx = congested(fd, &to);
-	drain_until_told(rx, fd);
+	check_eq(drain_until(rx, fd, NEWS), NEWS);
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 0);
 	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 0);
 	check_eq(poll_one(fd, NEWS, 0), 0);
@@ -287,7 +280,7 @@ static void wait_out(bool monitor)
 	rx = congested(other, &s.to);
 	check_eq(pthread_create(&s.thread, NULL, send_waiting, &s), 0);
 	must_wait(waits, &s, WAIT_MS);
-	drain_until_told(rx, other);
+	check_eq(drain_until(rx, other, NEWS), NEWS);
 	pthread_join(s.thread, NULL);
 	check_eq(s.ret, CHUNK);
 	check_eq(poll_one(s.fd, NEWS, 0), 0);
@@ -308,24 +301,11 @@ static void waited_out_off(void)
 	wait_out(false);
 }
 
-static void on_signal(int nr)
-{
-	(void)nr;
-}
-
 static void send_interrupted(int fd, const union addr *to)
 {
-	struct itimerval timer = {
-		.it_value.tv_usec = PATIENCE_MS * 1000,
-		.it_interval.tv_usec = PATIENCE_MS * 1000,
-	};
-	struct sigaction sa = { .sa_handler = on_signal };
-
-	must(sigaction(SIGALRM, &sa, NULL));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
+	tap_interrupt(PATIENCE_MS, 0);
 	check_err(rds_send(fd, chunk, CHUNK, 0, to), EINTR);
-	memset(&timer, 0, sizeof(timer));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
+	tap_interrupt(0, 0);
 }
 
 static void given_up(void)
@@ -344,7 +324,7 @@ static void given_up(void)
 		check_err(rds_send(fd[i], chunk, CHUNK, 0, &to), ETIMEDOUT);
 		send_interrupted(fd[2 + i], &to);
 	}
-	drain_until_told(rx, other);
+	check_eq(drain_until(rx, other, NEWS), NEWS);
 	for (int i = 0; i < 4; i++) {
 		tap_context("socket %d", i);
 		check_eq(poll_one(fd[i], NEWS, tap_ms(WAIT_MS)), NEWS);

@@ -595,14 +595,14 @@ static void op_process_killed(void)
 	nr = pinned_pages();
 	hold_ops();
 	tap_context("ops under way");
-	kill_busy(busy_ops);
+	tap_kill_busy(busy_ops);
 	check_eq(counter_now("rdma_done"), before);
 	release_ops();
 	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
 	check_pinned_pages_fall(nr);
 	tap_context("in a barrier");
 	hold_ops();
-	kill_busy(busy_barrier);
+	tap_kill_busy(busy_barrier);
 	tap_context("bystander");
 	release_ops();
 	check_eq(try_write(fd, t), RDS_RDMA_SUCCESS);

@@ -117,17 +117,12 @@ static void output_full(void)
 static void output_congested(void)
 {
 	int fd = rds_bound(NULL), rx;
-	long long end;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
 	check_eq(poll_one(fd, POLLOUT | POLLWRNORM, QUIET_MS), 0);
-	end = tap_now_ms() + tap_ms(WAIT_MS);
-	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
-		drain(rx);
-	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check_eq(drain_until(rx, fd, POLLOUT), POLLOUT);
 	check_ret(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
 	close(fd);
 	close(rx);
@@ -158,8 +153,7 @@ static void no_spin(void)
 	int fd = rds_bound(NULL), rx, loops = 0;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
 	end = tap_now_ms() + SPIN_MS;
 	for (; tap_now_ms() < end; loops++) {
@@ -176,19 +170,13 @@ static void no_spin(void)
 
 static void news_for_refused(void)
 {
-	int fd = rds_bound(NULL), rx, events = 0;
-	long long end;
+	int fd = rds_bound(NULL), rx;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
-	end = tap_now_ms() + tap_ms(WAIT_MS);
-	while (!events && tap_now_ms() < end) {
-		drain(rx);
-		events = poll_one(fd, POLLIN | POLLWRBAND, 10);
-	}
-	check_eq(events, POLLIN | POLLWRBAND);
+	check_eq(drain_until(rx, fd, POLLIN | POLLWRBAND),
+		 POLLIN | POLLWRBAND);
 	/* the poll that reports it ends it */
 	check_eq(poll_one(fd, POLLIN | POLLWRBAND, 0), 0);
 	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
@@ -200,16 +188,11 @@ static void news_for_refused(void)
 static void news_kept(void)
 {
 	int fd = rds_bound(NULL), rx;
-	long long end;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
-	end = tap_now_ms() + tap_ms(WAIT_MS);
-	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
-		drain(rx);
-	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check_eq(drain_until(rx, fd, POLLOUT), POLLOUT);
 	check_eq(poll_one(fd, POLLRDHUP | POLLPRI, 0), 0);
 	check_eq(poll_one(fd, POLLWRBAND, 0), POLLWRBAND);
 	check_eq(poll_one(fd, POLLIN | POLLWRBAND, 0), 0);
@@ -260,8 +243,7 @@ static void refused_sleeps(void)
 	long before;
 
 	/* refused by one destination; news about others are not for it */
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
 	waker_start(&w, fd, POLLIN | POLLOUT);
 	before = waker_sleeps(&w);
@@ -342,8 +324,7 @@ static void edge_output_congested(void)
 	long long end;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	ep = epoll_on(fd, EPOLLOUT | EPOLLET);
 	check_eq(epoll_one(ep, 0), EPOLLOUT);
 	for (int round = 0; round < 3; round++) {
@@ -433,16 +414,6 @@ static bool can_write(int fd, int ms)
 	return must(select(fd + 1, NULL, &out, NULL, &tv));
 }
 
-/* Receives until who was refused may send again */
-static void drain_for(int rx, int fd)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
-		drain(rx);
-	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
-}
-
 static void select_room(void)
 {
 	union addr to;
@@ -451,13 +422,13 @@ static void select_room(void)
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	rds_set_int(tx, SOL_RDS, RDS_CONG_MONITOR, 1);
 	congest(tx, &to);
-	drain_for(rx, tx);
+	check_eq(drain_until(rx, tx, POLLOUT), POLLOUT);
 	congest(tx, &to);
 	/* the first end is still to be read, and is no room */
 	check(!can_write(tx, QUIET_MS));
 	check_eq(poll_one(tx, POLLIN | POLLWRBAND, 0), POLLIN | POLLWRBAND);
 	check_eq(poll_one(tx, POLLOUT | POLLWRBAND, 0), POLLWRBAND);
-	drain_for(rx, tx);
+	check_eq(drain_until(rx, tx, POLLOUT), POLLOUT);
 	check(can_write(tx, 0));
 	close(tx);
 	close(rx);
@@ -470,7 +441,7 @@ static void select_keeps(void)
 
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	congest(tx, &to);
-	drain_for(rx, tx);
+	check_eq(drain_until(rx, tx, POLLOUT), POLLOUT);
 	check(can_write(tx, 0));
 	check_eq(poll_one(tx, POLLOUT | POLLWRBAND, 0), POLLOUT | POLLWRBAND);
 	check_eq(poll_one(tx, POLLIN | POLLWRBAND, 0), 0);

@@ -81,21 +81,12 @@ static void timeout(void)
 	close(fd);
 }
 
-static void on_signal(int sig)
-{
-	(void)sig;
-}
-
 static void interrupted(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
-	struct itimerval timer = { { 0, TIMEOUT_MS * 1000 },
-				   { 0, TIMEOUT_MS * 1000 } };
 	int fd = rds_bound(NULL);
 	char byte;
 
-	must(sigaction(SIGALRM, &action, NULL));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
+	tap_interrupt(TIMEOUT_MS, 0);
 	check_err(rds_recv(fd, &byte, 1, 0, NULL), EINTR);
 	close(fd);
 }

@@ -248,31 +248,6 @@ static void fill(int fd, const union addr *to)
 		;
 }
 
-/* A process that has done what @busy does and goes on doing it, killed */
-static void kill_one(void (*busy)(int ready))
-{
-	int pipe_fd[2], status;
-	long long start;
-	char byte;
-	pid_t pid;
-
-	must(pipe(pipe_fd));
-	pid = must(fork());
-	if (!pid) {
-		busy(pipe_fd[1]);
-		pause();
-	}
-	close(pipe_fd[1]);
-	if (read(pipe_fd[0], &byte, 1) != 1)
-		tap_fail("the process did not get ready");
-	start = tap_now_ms();
-	must(kill(pid, SIGKILL));
-	must(waitpid(pid, &status, 0));
-	check_range(tap_now_ms() - start, 0, tap_ms(KILL_MS));
-	check(WIFSIGNALED(status));
-	close(pipe_fd[0]);
-}
-
 static void ready(int fd)
 {
 	must(write(fd, "r", 1));
@@ -324,14 +299,14 @@ static void busy_traffic(int ready_fd)
 static void killed(void)
 {
 	tap_context("messages queued to a destination without progress");
-	kill_one(busy_queued);
+	tap_kill_busy(busy_queued);
 	tap_context("waiting in sendmsg");
-	kill_one(busy_sending);
+	tap_kill_busy(busy_sending);
 	tap_context("waiting in recvmsg");
-	kill_one(busy_receiving);
+	tap_kill_busy(busy_receiving);
 	tap_context("under traffic");
 	for (int i = 0; i < 5; i++)
-		kill_one(busy_traffic);
+		tap_kill_busy(busy_traffic);
 }
 
 static bool rebound(void *arg)
@@ -353,7 +328,7 @@ static void busy_bound(int ready_fd)
 
 static void port_after_kill(void)
 {
-	kill_one(busy_bound);
+	tap_kill_busy(busy_bound);
 	must_wait(rebound, NULL, WAIT_MS);
 }
 
@@ -392,7 +367,7 @@ static void close_returns(void)
 	fill(tx, &to);
 	start = tap_now_ms();
 	close(tx);
-	check_range(tap_now_ms() - start, 0, tap_ms(KILL_MS));
+	check_range(tap_now_ms() - start, 0, tap_ms(TAP_KILL_MS));
 	close(rx);
 }
 

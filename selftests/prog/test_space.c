@@ -58,18 +58,6 @@ static long fill(int fd, const union addr *to, size_t len, int *error)
 	tap_fail("%d messages of %zu bytes and no end", MAX_CHUNKS, len);
 }
 
-/* Reads until the sender may go on: more may come while we read. */
-static void drain_until_writable(int tx, int rx)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	do {
-		drain(rx);
-		if (tap_now_ms() > end)
-			tap_fail("drained, and the sender is still blocked");
-	} while (!(poll_one(tx, POLLOUT, 10) & POLLOUT));
-}
-
 /* A receiver with a small buffer, and a sender */
 static void congested_pair(int *tx, int *rx, union addr *to)
 {
@@ -309,10 +297,8 @@ static void ready_gone(void)
 	union addr to[SMALL_DESTS + 1];
 
 	knob("net/xrds/sock_max_dests", SMALL_DESTS);
-	for (int i = 0; i <= SMALL_DESTS; i++) {
-		rx[i] = rds_bound(&to[i]);
-		rds_set_int(rx[i], SOL_SOCKET, SO_RCVBUF, SPACE);
-	}
+	for (int i = 0; i <= SMALL_DESTS; i++)
+		rx[i] = small_receiver(&to[i]);
 	for (int i = 0; i < SMALL_DESTS; i++)
 		congest(fd, &to[i]);
 	check_eq(poll_one(fd, POLLOUT, 0), 0);
@@ -424,7 +410,7 @@ static void status_blocked(void)
 	must(dest_status(tx, &to, &st));
 	check_eq(st.flags & (XRDS_DEST_CONGESTED | XRDS_DEST_BLOCKED),
 		 XRDS_DEST_CONGESTED | XRDS_DEST_BLOCKED);
-	drain_until_writable(tx, rx);
+	check_eq(drain_until(rx, tx, POLLOUT), POLLOUT);
 	must(dest_status(tx, &to, &st));
 	check_eq(st.flags & XRDS_DEST_BLOCKED, 0);
 	close(tx);
@@ -469,7 +455,7 @@ static void self_congested(void)
 
 	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, SPACE);
 	congest(fd, &self);
-	drain_until_writable(fd, fd);
+	check_eq(drain_until(fd, fd, POLLOUT), POLLOUT);
 	rds_timeout(fd, SO_SNDTIMEO, tap_ms(WAIT_MS));
 	check_ret(rds_send(fd, chunk, 1, 0, &self), 1);
 	close(fd);
@@ -802,23 +788,6 @@ static void cong_receiver_closes(void)
 
 /* ---------------------------------------------------------------- signals */
 
-static void on_signal(int sig)
-{
-	(void)sig;
-}
-
-static void interrupt_after(int ms, int flags)
-{
-	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = flags };
-	/* again and again: the first may come before the call */
-	struct itimerval timer = { .it_value.tv_usec = ms * 1000,
-				   .it_interval.tv_usec = ms * 1000 };
-
-	must(sigaction(SIGALRM, &action, NULL));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
-}
-
 static void signal_full(void)
 {
 	int fd = rds_bound(NULL), rx, error;
@@ -828,7 +797,7 @@ static void signal_full(void)
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	stall_loop();
 	fill(fd, &to, CHUNK, &error);
-	interrupt_after(TIMEOUT_MS, 0);
+	tap_interrupt(TIMEOUT_MS, 0);
 	check_err(rds_send(fd, chunk, CHUNK, 0, &to), EINTR);
 	close(fd);
 	close(rx);
@@ -841,11 +810,11 @@ static void signal_congested(void)
 
 	congested_pair(&tx, &rx, &to);
 	congest(tx, &to);
-	interrupt_after(TIMEOUT_MS, 0);
+	tap_interrupt(TIMEOUT_MS, 0);
 	check_err(rds_send(tx, chunk, CHUNK, 0, &to), EINTR);
 	/* with a timeout a restart would wait too long: never restarted */
 	rds_timeout(tx, SO_SNDTIMEO, tap_ms(WAIT_MS));
-	interrupt_after(TIMEOUT_MS, SA_RESTART);
+	tap_interrupt(TIMEOUT_MS, SA_RESTART);
 	check_err(rds_send(tx, chunk, CHUNK, 0, &to), EINTR);
 	close(tx);
 	close(rx);
@@ -891,8 +860,7 @@ static void dead_conn(void)
 
 	data = calloc(1, SPACE);
 	knob("net/xrds/idle_ms", 20);
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	filler = rds_bound(NULL);
 	tx = rds_bound_to("127.0.0.9", 0, &self);
 	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);

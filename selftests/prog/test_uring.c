@@ -141,8 +141,7 @@ static void output_congested(void)
 	int fd = rds_bound(NULL), rx;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	uring_open(&ring);
 	for (int i = 0; i < ROUNDS; i++) {
 		tap_context("round %d", i);
@@ -194,8 +193,7 @@ static void send_congested(void)
 	int fd = rds_bound(NULL), rx;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	must(connect(fd, &to.sa, addr_len(&to)));
 	uring_open(&ring);
 

@@ -11,7 +11,9 @@
 
 enum {
 	CONGEST_BYTES	= 4096,
+	RCVBUF		= 64 * 1024,
 	LOOK_MS		= 100,
+	DRAIN_MS	= 10,
 };
 
 long send_until(int fd, const union addr *to, size_t bytes, int error, int ms)
@@ -48,4 +50,24 @@ int drain(int fd)
 	while (rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL) >= 0)
 		n++;
 	return n;
+}
+
+int drain_until(int rx, int fd, int events)
+{
+	long long end = tap_now_ms() + tap_ms(WAIT_MS);
+	int seen;
+
+	do {
+		drain(rx);
+		seen = poll_one(fd, events, DRAIN_MS);
+	} while (!seen && tap_now_ms() < end);
+	return seen;
+}
+
+int small_receiver(union addr *self)
+{
+	int fd = rds_bound(self);
+
+	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, RCVBUF);
+	return fd;
 }

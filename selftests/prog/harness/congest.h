@@ -20,5 +20,12 @@ long send_until(int fd, const union addr *to, size_t bytes, int error, int ms);
 void congest(int fd, const union addr *to);
 /* Reads all messages that are there, without waiting; how many */
 int drain(int fd);
+/*
+ * Reads what comes to @rx until poll() reports any of @events on @fd; which, or
+ * 0 if none was reported in time.
+ */
+int drain_until(int rx, int fd, int events);
+/* A bound socket that is congested soon: it has a receive buffer of 64 KiB */
+int small_receiver(union addr *self);
 
 #endif /* _XRDS_TEST_CONGEST_H */

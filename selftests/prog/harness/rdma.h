@@ -16,7 +16,6 @@
 
 enum {
 	PAGE_BYTES	= 4096,
-	KILL_MS		= 1000,		/* a killed process ends within */
 };
 
 /* ----------------------------------------------------------------- memory */
@@ -189,10 +188,5 @@ void slow_ops(int ms);
 /* No op (of loopback) ends, one under way included, until they are released */
 void hold_ops(void);
 void release_ops(void);
-
-/* Runs @busy in a process, which writes a byte to its argument when it is
- * ready, then kills that: it ends promptly.
- */
-void kill_busy(void (*busy)(int ready));
 
 #endif /* _XRDS_TEST_RDMA_H */

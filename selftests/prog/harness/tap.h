@@ -92,6 +92,20 @@ long long tap_must(long long got, const struct tap_where *where);
 /* A system call that the case cannot go on without; returns its value */
 #define must(call)	tap_must(call, TAP_HERE(#call))
 
+/*
+ * SIGALRM every so many milliseconds, which does nothing but end a call: again
+ * and again, as the first may come before the call. With 0 no more of them.
+ * @flags: SA_RESTART or 0
+ */
+void tap_interrupt(int ms, int flags);
+enum { TAP_KILL_MS = 1000 };	/* a killed process ends within */
+
+/*
+ * Runs @busy in a process, which writes a byte to its argument when it is ready,
+ * and kills that: it must end promptly.
+ */
+void tap_kill_busy(void (*busy)(int ready));
+
 /* "EAGAIN", "0" or the number */
 const char *tap_errno_name(int error);
 
