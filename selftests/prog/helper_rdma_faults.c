@@ -13,6 +13,7 @@
 #include "pattern.h"
 #include "remote.h"
 #include "tap.h"
+#include "watcher.h"
 
 enum {
 	SOCKETS		= 4,
@@ -211,49 +212,6 @@ static void outstanding(void)
 }
 
 /* ------------------------------------------------------------------ marks */
-
-/* A mark that is sampled all the time */
-struct watcher {
-	pthread_t thread;
-	int fd;
-	union addr to;
-	bool stop;
-	long samples;
-};
-
-static void *watcher_thread(void *arg)
-{
-	u64 completed = 0, last = 0;
-	struct watcher *w = arg;
-	struct xrds_barrier b;
-
-	while (!READ_ONCE(w->stop)) {
-		must(barrier(w->fd, &w->to, 0, 0, 0, &b));
-		if (!check(b.completed >= completed) ||
-		    !check(b.issued >= last) ||
-		    !check(b.completed <= b.issued))
-			break;
-		completed = b.completed;
-		last = b.issued;
-		w->samples++;
-	}
-	return NULL;
-}
-
-static void watcher_start(struct watcher *w, int fd, const union addr *to)
-{
-	memset(w, 0, sizeof(*w));
-	w->fd = fd;
-	w->to = *to;
-	pthread_create(&w->thread, NULL, watcher_thread, w);
-}
-
-static void watcher_end(struct watcher *w)
-{
-	WRITE_ONCE(w->stop, true);
-	pthread_join(w->thread, NULL);
-	check(w->samples > 0);
-}
 
 /* Ops of all kinds, each with its identifier, until COUNT were sent or
  * SIGUSR1; every BAD-th has a wrong key. All notify.
