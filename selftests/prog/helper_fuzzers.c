@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc != 7) {
-		printf("usage: fuzzers RESULT SEED PROCESSES MS CALLS ADDRESS\n");
+		printf("usage: helper_fuzzers RESULT SEED PROCESSES MS CALLS ADDRESS\n");
 		return 2;
 	}
 	fd = atoi(argv[1]);

@@ -5,9 +5,9 @@
  * Many sockets on this node, and two receivers that do not read
  * (helper_late_reader) on the other, at PORT and at the next one. Some senders
  * wait for the first, as many for the second, and a thousand sockets for nothing
- * in particular. Says "waiting"; when the first receiver has read, those who wait for it are woken
- * and nobody else, whatever has gone on between the nodes meanwhile. Its exit
- * status is the verdict.
+ * in particular. Says "waiting". When the first receiver has read, the senders
+ * that wait for it are woken and no other socket is, whatever has gone on between
+ * the nodes meanwhile. Its exit status is the verdict.
  */
 #include <poll.h>
 #include <stdio.h>

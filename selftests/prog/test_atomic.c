@@ -79,18 +79,19 @@ static void atomic_one(int fd, const struct target *t, struct op *op, u64 old)
 	check_eq(word_of(t)[1], 0);
 }
 
-static void fadd(void)
+/* Each value on each old one */
+static void pairs(const u64 *values, size_t nr,
+		  struct op (*make)(const struct target *t, u64 value))
 {
-	static const u64 values[] = { 0, 1, 7, ~0ull, 1ull << 63, 0xffffffff };
 	int fd = rds_bound(NULL);
 	struct target t;
 	struct op op;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
-			tap_context("%#llx + %#llx", values[i], values[j]);
-			op = op_fadd(&t, OFFSET, values[j], NULL);
+	for (size_t i = 0; i < nr; i++) {
+		for (size_t j = 0; j < nr; j++) {
+			tap_context("%#llx, was %#llx", values[j], values[i]);
+			op = make(&t, values[j]);
 			atomic_one(fd, &t, &op, values[i]);
 		}
 	}
@@ -98,23 +99,28 @@ static void fadd(void)
 	close(fd);
 }
 
+static struct op add_value(const struct target *t, u64 value)
+{
+	return op_fadd(t, OFFSET, value, NULL);
+}
+
+static void fadd(void)
+{
+	static const u64 values[] = { 0, 1, 7, ~0ull, 1ull << 63, 0xffffffff };
+
+	pairs(values, ARRAY_SIZE(values), add_value);
+}
+
+static struct op swap_value(const struct target *t, u64 value)
+{
+	return op_cswp(t, OFFSET, value, 42, NULL);
+}
+
 static void cswp(void)
 {
 	static const u64 values[] = { 0, 1, ~0ull, 0x0123456789abcdef };
-	int fd = rds_bound(NULL);
-	struct target t;
-	struct op op;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
-			tap_context("%#llx if %#llx", values[i], values[j]);
-			op = op_cswp(&t, OFFSET, values[j], 42, NULL);
-			atomic_one(fd, &t, &op, values[i]);
-		}
-	}
-	target_close(&t);
-	close(fd);
+	pairs(values, ARRAY_SIZE(values), swap_value);
 }
 
 /* Known results, so that kernel and model cannot be wrong the same way */

@@ -266,20 +266,28 @@ static void aborted(void)
 	close(rx);
 }
 
+/* Sends a message, closes, and lingers for so long at most; how long it took */
+static long long close_takes(int tx, const union addr *to, int seconds)
+{
+	long long start;
+
+	send_numbers(tx, to, 1);
+	linger(tx, seconds);
+	start = tap_now_ms();
+	close(tx);
+	return tap_now_ms() - start;
+}
+
 static void lingers(void)
 {
 	int tx = rds_bound(NULL), rx;
-	long long start;
 	union addr to;
 
 	rx = rds_bound(&to);
 	knob("net/xrds/loop/delay_ms", DELAY_MS);
-	send_numbers(tx, &to, 1);
-	linger(tx, 60);
-	start = tap_now_ms();
-	close(tx);
 	/* the mark is right behind the message */
-	check_range(tap_now_ms() - start, DELAY_MS - EARLY_MS, tap_ms(WAIT_MS));
+	check_range(close_takes(tx, &to, 60), DELAY_MS - EARLY_MS,
+		    tap_ms(WAIT_MS));
 	expect_number(rx, 0);
 	close(rx);
 }
@@ -287,16 +295,11 @@ static void lingers(void)
 static void linger_bound(void)
 {
 	int tx = rds_bound(NULL), rx;
-	long long start;
 	union addr to;
 
 	rx = rds_bound(&to);
 	stall_loop();
-	send_numbers(tx, &to, 1);
-	linger(tx, LINGER_S);
-	start = tap_now_ms();
-	close(tx);
-	check_range(tap_now_ms() - start, LINGER_S * 1000 - EARLY_MS,
+	check_range(close_takes(tx, &to, LINGER_S), LINGER_S * 1000 - EARLY_MS,
 		    LINGER_S * 1000 + tap_ms(1000));
 	close(rx);
 }
