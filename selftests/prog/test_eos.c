@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -542,14 +543,7 @@ static void shut_rd_clears(void)
 
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SMALL_BYTES);
-	for (;;) {
-		if (rds_send(tx, data, SMALL_BYTES, MSG_DONTWAIT, &to) > 0)
-			continue;
-		if (errno != EAGAIN)
-			break;
-		poll_one(tx, POLLOUT, 100);
-	}
-	check_eq(errno, ENOBUFS);
+	send_until(tx, &to, SMALL_BYTES, ENOBUFS, WAIT_MS);
 	check_eq(poll_one(tx, POLLOUT, 0), 0);
 	must(shutdown(rx, SHUT_RD));
 	check_eq(poll_one(tx, POLLOUT, WAIT_MS), POLLOUT);
@@ -557,6 +551,16 @@ static void shut_rd_clears(void)
 		check_ret(rds_send(tx, data, SMALL_BYTES, 0, &to), SMALL_BYTES);
 	close(tx);
 	close(rx);
+}
+
+/* Sends a message and closes; when it returns the receiver has the mark. */
+static void one_and_close(int tx, const union addr *to)
+{
+	long long before = counter_now("recv_eos");
+
+	send_numbers(tx, to, 1);
+	close(tx);
+	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
 }
 
 /* Programs that take no control messages never see a mark. */
@@ -567,9 +571,7 @@ static void no_control(void)
 	long long before = counter_now("recv_eos");
 	struct got got;
 
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	send_numbers(other, &to, 2);
 	for (int i = 0; i < 3; i++) {
 		poll_one(rx, POLLIN, WAIT_MS);
@@ -590,7 +592,6 @@ static void no_control(void)
  */
 static void peek_finds_none(int reserve)
 {
-	long long before = counter_now("recv_eos");
 	int tx, other = rds_bound(NULL), rx;
 	union addr from, to;
 	struct got got;
@@ -598,9 +599,7 @@ static void peek_finds_none(int reserve)
 	tx = rds_bound(&from);
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, reserve);
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	expect_number(rx, 0);
 	check_eq(poll_one(rx, POLLIN, 0), POLLIN);
 	recv_flags(&got, rx, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
@@ -619,14 +618,11 @@ static void peek_finds_none(int reserve)
 /* Another reader, who sees the mark, and puts it off, is told again. */
 static void peek_by_another(void)
 {
-	long long before = counter_now("recv_eos");
 	union addr from, to;
 	int tx = rds_bound(&from), rx = rds_bound(&to);
 	struct got got;
 
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	expect_number(rx, 0);
 	recv_flags(&got, rx, 0, MSG_PEEK | MSG_DONTWAIT);
 	check_err(got.ret, EAGAIN);
@@ -648,7 +644,6 @@ static void peek_no_control(void)
 /* And waits for what it can see, as it should: asleep, for a time, for news. */
 static void peek_waits(int reserve)
 {
-	long long before = counter_now("recv_eos");
 	int tx, other = rds_bound(NULL), rx;
 	union addr from, to;
 	struct got got;
@@ -657,9 +652,7 @@ static void peek_waits(int reserve)
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, reserve);
 	rds_timeout(rx, SO_RCVTIMEO, PEEK_MS);
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	expect_number(rx, 0);
 	recv_flags(&got, rx, 0, MSG_PEEK);
 	check_err(got.ret, ETIMEDOUT);

@@ -181,6 +181,26 @@ static void immediate_of_failed(void)
 	close(fd);
 }
 
+/* Until the op has ended; its identifier is known. */
+static void send_and_wait(int fd, const union addr *to, struct op *op, u64 id)
+{
+	struct xrds_barrier b;
+
+	check_ret(op_send(fd, to, op), 0);
+	check_ret(barrier(fd, to, id, 0, tap_ms(WAIT_MS), &b), 0);
+}
+
+/* The one notice that there is */
+static void check_notice(int fd, u64 token, int status)
+{
+	struct got got;
+
+	check_ret(got_within(fd, &got, WAIT_MS), 0);
+	check_eq(got.nr_status, 1);
+	check_eq(got.status[0].user_token, token);
+	check_eq(got.status[0].status, status);
+}
+
 static void flags_all(void)
 {
 	static const u64 flags[] = {
@@ -188,9 +208,7 @@ static void flags_all(void)
 		RDS_RDMA_DONTWAIT, RDS_RDMA_NOTIFY_ME, RDS_RDMA_SILENT,
 	};
 	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
 	struct target t;
-	struct got got;
 	struct op op;
 	u64 id = 0;
 
@@ -204,16 +222,11 @@ static void flags_all(void)
 		small[0] = mask;
 		op = op_write(&t, mask, small, 1);
 		op_set(&op, all, mask);
-		check_ret(op_send(fd, &t.addr, &op), 0);
-		check_ret(barrier(fd, &t.addr, ++id, 0, tap_ms(WAIT_MS), &b),
-			  0);
+		send_and_wait(fd, &t.addr, &op, ++id);
 		check_eq(t.mem[mask], mask);
 		if (!(all & RDS_RDMA_NOTIFY_ME))
 			continue;
-		check_ret(got_within(fd, &got, WAIT_MS), 0);
-		check_eq(got.nr_status, 1);
-		check_eq(got.status[0].user_token, mask);
-		check_eq(got.status[0].status, RDS_RDMA_SUCCESS);
+		check_notice(fd, mask, RDS_RDMA_SUCCESS);
 	}
 	check_quiet(fd);
 	target_close(&t);
@@ -226,9 +239,7 @@ static void flags_all(void)
 static void notices(void)
 {
 	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
 	struct target t;
-	struct got got;
 	struct op op;
 	u64 id = 0;
 
@@ -243,18 +254,13 @@ static void notices(void)
 		rds_set_int(fd, SOL_RDS, RDS_RECVERR, recverr);
 		op = op_write(&t, fails, small, SMALL);
 		op_set(&op, notify ? RDS_RDMA_NOTIFY_ME : 0, token);
-		check_ret(op_send(fd, &t.addr, &op), 0);
-		check_ret(barrier(fd, &t.addr, ++id, 0, tap_ms(WAIT_MS), &b),
-			  0);
+		send_and_wait(fd, &t.addr, &op, ++id);
 		if (!notify && !(fails && recverr)) {
 			check_quiet(fd);
 			continue;
 		}
-		check_ret(got_within(fd, &got, WAIT_MS), 0);
-		check_eq(got.nr_status, 1);
-		check_eq(got.status[0].user_token, token);
-		check_eq(got.status[0].status, fails ? RDS_RDMA_REMOTE_ERROR :
-						       RDS_RDMA_SUCCESS);
+		check_notice(fd, token, fails ? RDS_RDMA_REMOTE_ERROR :
+						RDS_RDMA_SUCCESS);
 		check_quiet(fd);
 	}
 	target_close(&t);

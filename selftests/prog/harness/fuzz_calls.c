@@ -241,15 +241,24 @@ static socklen_t argument(struct fuzz *f, int option, void *data)
 	}
 }
 
-static long call_setsockopt(struct fuzz *f)
+/* An option, with its argument in @f->scratch; now and then another length */
+static int draw_option(struct fuzz *f, socklen_t *len)
 {
 	int option = options[fuzz_below(f, ARRAY_SIZE(options))];
-	socklen_t len = argument(f, option, f->scratch);
 
+	*len = argument(f, option, f->scratch);
 	if (fuzz_one_in(f, 24))
 		option = fuzz_below(f, 120);
 	if (fuzz_one_in(f, 12))
-		len = fuzz_int(f);
+		*len = fuzz_int(f);
+	return option;
+}
+
+static long call_setsockopt(struct fuzz *f)
+{
+	socklen_t len;
+	int option = draw_option(f, &len);
+
 	return setsockopt(fuzz_fd(f), fuzz_one_in(f, 64) ? fuzz_int(f) :
 			  SOL_RDS, option,
 			  fuzz_mem_copy(f, f->scratch, 512), len);
@@ -257,13 +266,9 @@ static long call_setsockopt(struct fuzz *f)
 
 static long call_getsockopt(struct fuzz *f)
 {
-	int option = options[fuzz_below(f, ARRAY_SIZE(options))];
-	socklen_t len = argument(f, option, f->scratch);
+	socklen_t len;
+	int option = draw_option(f, &len);
 
-	if (fuzz_one_in(f, 24))
-		option = fuzz_below(f, 120);
-	if (fuzz_one_in(f, 12))
-		len = fuzz_int(f);
 	return getsockopt(fuzz_fd(f), SOL_RDS, option,
 			  fuzz_mem_copy(f, f->scratch, 512), &len);
 }
