@@ -223,7 +223,7 @@ static void closed_behind_it(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "all_of_them", "1 to 64 messages of a call come in order",
+	{ "in_order", "1 to 64 messages of a call come in order",
 	  all_of_them, TAP_EACH_FAMILY, 0 },
 	{ "bad_payload", "those in front of one that cannot be read come",
 	  bad_payload, 0, 0 },
@@ -237,7 +237,7 @@ static const struct tap_case cases[] = {
 	  waits_for_space, 0, 0 },
 	{ "two_receivers", "messages to two receivers by turns come",
 	  two_receivers, TAP_EACH_FAMILY, 0 },
-	{ "flag_alone", "MSG_BATCH and nothing behind it: it comes",
+	{ "batch_flag_alone", "MSG_BATCH and nothing behind it: it comes",
 	  flag_alone, 0, 0 },
 	{ "closed_behind_it", "the same, and the socket is closed",
 	  closed_behind_it, 0, 0 },

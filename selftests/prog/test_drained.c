@@ -55,7 +55,7 @@ static void half(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "half", "congestion ends with half of SO_RCVBUF, not before or after",
+	{ "clears_at_half", "congestion ends with half of SO_RCVBUF, not before or after",
 	  half, TAP_EACH_FAMILY, 0 },
 };
 

@@ -95,7 +95,7 @@ static void no_edge_lost(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "edges", "no edge of input or space is lost", no_edge_lost,
+	{ "no_edge_lost", "no edge of input or space is lost", no_edge_lost,
 	  TAP_EACH_FAMILY, 120 },
 };
 

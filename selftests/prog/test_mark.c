@@ -515,9 +515,9 @@ static const struct tap_case cases[] = {
 	  stress_cancel, 0, 120 },
 	{ "buffers_returned", "below the mark a buffer is not touched again",
 	  buffers_returned, 0, 120 },
-	{ "hunt", "no wake-up is lost when completion meets arming", hunt,
+	{ "no_wakeup_lost", "no wake-up is lost when completion meets arming", hunt,
 	  0, 3600 },
-	{ "race", "barriers of several threads against completions", race,
+	{ "concurrent_barriers", "barriers of several threads against completions", race,
 	  0, 120 },
 };
 

@@ -337,7 +337,7 @@ static void given_up(void)
 static const struct tap_case cases[] = {
 	{ "told_once", "the end of congestion is told once, by name and mask",
 	  told_once, TAP_EACH_FAMILY, 0 },
-	{ "classic", "with room for the mask only it tells everything",
+	{ "mask_only", "with room for the mask only it tells everything",
 	  classic, 0, 0 },
 	{ "little_room", "what finds no room is told later", little_room, 0,
 	  0 },

@@ -534,7 +534,7 @@ static void fault_back(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "nothing", "nothing to read: EAGAIN when it must not wait", nothing,
+	{ "empty_queue", "nothing to read: EAGAIN when it must not wait", nothing,
 	  0, 0 },
 	{ "timeout", "SO_RCVTIMEO bounds the wait: ETIMEDOUT", timeout, 0, 0 },
 	{ "interrupted", "a signal ends the wait: EINTR", interrupted, 0, 0 },

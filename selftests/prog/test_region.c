@@ -601,7 +601,7 @@ static void invalidate_in_use(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "plain", "a region works before there is any connection", plain,
+	{ "before_connection", "a region works before there is any connection", plain,
 	  TAP_EACH_FAMILY, 0 },
 	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
 	  TAP_EACH_FAMILY, 0 },
@@ -611,7 +611,7 @@ static const struct tap_case cases[] = {
 	{ "cookie_bad_pointer", "a cookie that cannot be copied is not lost",
 	  cookie_bad_pointer, 0, 0 },
 	{ "map_undone", "a failed send leaves no region", map_undone, 0, 0 },
-	{ "odd", "any start and length, exact to the byte", odd, 0, 60 },
+	{ "odd_ranges", "any start and length, exact to the byte", odd, 0, 60 },
 	{ "inside", "any part of a region", inside, TAP_EACH_FAMILY, 0 },
 	{ "outside", "one byte outside is refused and touches nothing",
 	  outside, 0, 0 },

@@ -854,7 +854,7 @@ static void shut_hands_out(void)
 static const struct tap_case cases[] = {
 	{ "settings", "what the options take", settings, 0, 0 },
 	{ "resized", "reservations have one size", resized, 0, 0 },
-	{ "drawn", "a message that was read can be answered", drawn,
+	{ "answered", "a message that was read can be answered", drawn,
 	  TAP_EACH_FAMILY, 0 },
 	{ "congested", "even while its sender is congested", congested,
 	  TAP_EACH_FAMILY, 0 },
@@ -866,7 +866,7 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "others_pass", "other sources are not held back", others_pass, 0,
 	  0 },
-	{ "wakes", "space for a reply wakes a reader", wakes, 0, 0 },
+	{ "space_wakes_reader", "space for a reply wakes a reader", wakes, 0, 0 },
 	{ "readers_space", "several readers get what several spaces allow",
 	  readers_space, 0, 0 },
 	{ "readers_off", "and what is not held back any more",
@@ -878,7 +878,7 @@ static const struct tap_case cases[] = {
 	  clears_and_fails, 0, 0 },
 	{ "many_marks", "ends of streams behind what is held go in one pass",
 	  many_marks, 0, 60 },
-	{ "smaller", "what a reply leaves of its space can be used", smaller,
+	{ "rest_returned", "what a reply leaves of its space can be used", smaller,
 	  TAP_EACH_FAMILY, 0 },
 	{ "shut_hands_out", "who sends nothing more can read everything",
 	  shut_hands_out, 0, 0 },
@@ -888,7 +888,7 @@ static const struct tap_case cases[] = {
 	  never_reads, TAP_EACH_FAMILY, 0 },
 	{ "overflows", "who asks for more than fits loses replies, and is told",
 	  overflows, TAP_EACH_FAMILY, 0 },
-	{ "everybody", "N:N echo with little room: each reply is accepted",
+	{ "all_to_all", "N:N echo with little room: each reply is accepted",
 	  everybody, TAP_EACH_FAMILY, 60 },
 };
 

@@ -136,7 +136,7 @@ def _pulse(rig, times: int) -> None:
         proc.wait(60)
 
 
-def test_pulse(rig):
+def test_ends_cross_messages(rig):
     """Ends cross new messages, both ways, in all ways they can."""
     before = [counters(n) for n in rig.nodes]
     idle(rig, 8)
@@ -147,7 +147,7 @@ def test_pulse(rig):
         wait_gone(node)
 
 
-def test_pulse_one_side(rig):
+def test_ends_cross_messages_one_side(rig):
     """The same when only one side ends connections."""
     idle(rig, 0)
     idle(rig, 8, [rig.a])

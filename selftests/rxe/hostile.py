@@ -160,7 +160,7 @@ def test_ipv6(rig):
     reform(rig, ipv6=True)
 
 
-def test_brief(rig):
+def test_ends_at_once(rig):
     """Connections that end as soon as they begin leave nothing behind."""
     count = max(_packets(rig) // 20, 20)
     _beside(rig, [order(rig, "brief", count, seed=SEED + 1000000 * number,
@@ -198,7 +198,7 @@ def test_maps(rig):
     maps.wait(60)
 
 
-def test_pretend(rig):
+def test_forged_sender(rig):
     """A request in the name of C does not touch the connection with C."""
     before = close.counters(rig.a)
     _beside(rig, [order(rig, "pretend", 10, other=rig.nodes[2].ip)])
@@ -241,7 +241,7 @@ def test_bounds(rig):
               f"'echo 5 > {SYSCTL}/ib/retry_count'")
 
 
-def test_torn(rig):
+def test_unfinished_message(rig):
     """A message that never ends takes a buffer with it, of the queue that all
     peers share: others are found for them.
     """
@@ -253,7 +253,7 @@ def test_torn(rig):
     reform(rig)
 
 
-def test_gang(rig):
+def test_unfinished_messages(rig):
     """So are those that many connections take with them at once, of the queue
     that an earlier connection goes on to use.
     """
@@ -272,7 +272,7 @@ def test_gang(rig):
     reform(rig)
 
 
-def test_crossed(rig):
+def test_endless_crossing(rig):
     """Who says for ever that his own request has won is one who refuses: an op
     for him ends.
     """

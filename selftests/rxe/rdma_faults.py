@@ -137,7 +137,7 @@ def test_freed(rig):
               "not the device has refused them")
 
 
-def test_poison(rig):
+def test_no_write_below_mark(rig):
     """Below the mark no buffer is written to, through broken connections."""
     result = _interrupted(rig, "poison")
     _check_some(rig, result)

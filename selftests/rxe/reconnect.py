@@ -14,7 +14,7 @@ import traffic
 RECONNECTS = int(os.environ.get("RECONNECTS", "60"))
 MEETINGS = int(os.environ.get("MEETINGS", "100"))
 TIMEOUT = 300 + RECONNECTS + MEETINGS
-BACKOFF_MS = 6000           # twice what any round may take, see test_meet
+BACKOFF_MS = 6000           # twice what any round may take, see test_both_dial
 IDLE_MS = 100               # longer than one side may be behind the other
 KIB_PER_RECONNECT = 2       # growth of memory that counts as none
 
@@ -24,7 +24,7 @@ def _backoff(node, least: int, most: int) -> None:
     node.write("/proc/sys/net/rds/reconnect_min_delay_ms", str(least))
 
 
-def test_meet(rig):
+def test_both_dial(rig):
     """Both sides dial at the same moment: one connection, and no delay. But if a
     request is lost on the way the other one is taken only after two seconds.
     """

@@ -4,7 +4,7 @@
 What those of in-tree RDS cost is measured beside it, on the same nodes; fewer
 do, as each costs megabytes, and it has no collection to wait for.
 
-CROWD in the environment is the number of remote addresses; there is a
+ADDRESSES in the environment is the number of remote addresses; there is a
 connection from each of 16 local ones to each of them.
 """
 
@@ -15,7 +15,7 @@ import close
 from reconnect import memory_kib
 
 LOCAL = 16
-REMOTE = int(os.environ.get("CROWD", "32"))
+REMOTE = int(os.environ.get("ADDRESSES", "32"))
 BUFFERS = 4 * 64            # windows that a device has receive buffers for
 IN_TREE = 4                 # in-tree RDS: from so many addresses to so many
 TIMEOUT = 500
@@ -96,7 +96,7 @@ def _in_tree(rig, near: list[str], far: list[str]) -> str:
     return ", ".join(f"{node} {cost}" for node, cost in zip(rig.nodes, costs))
 
 
-def test_crowd(rig):
+def test_idle_connections(rig):
     """Memory for each connection, measured; collection brings it back."""
     near, far = _addresses(rig.a, LOCAL), _addresses(rig.b, REMOTE)
     pairs = LOCAL * REMOTE
@@ -136,4 +136,4 @@ def test_crowd(rig):
         _remove(node)
 
 
-test_crowd.reboots = True
+test_idle_connections.reboots = True

@@ -16,8 +16,8 @@ MODULES = "xrds"
 TIMEOUT = 120 + 4 * ROUNDS // ROUNDS_PER_SECOND
 
 
-def test_hunt(rig):
+def test_lost_wakeups(rig):
     """Random pauses on both sides, so that they meet in every way."""
-    out = rig.a.run(f"test_mark -c {ROUNDS} -a 127.0.0.1 -t hunt -v",
+    out = rig.a.run(f"test_mark -c {ROUNDS} -a 127.0.0.1 -t no_wakeup_lost -v",
                     timeout=TIMEOUT).out
     rig.diag("; ".join(re.findall(r"^#\s*(.*)$", out, re.MULTILINE)))

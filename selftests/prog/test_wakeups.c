@@ -169,11 +169,11 @@ static void promptly(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "idle", "1000 idle sockets sleep through the traffic of others",
+	{ "idle_sockets_sleep", "1000 idle sockets sleep through the traffic of others",
 	  idle, 0, 60 },
-	{ "only_those", "100 waiters are woken, and 100 others are not",
+	{ "only_waiters_wake", "100 waiters are woken, and 100 others are not",
 	  only_those, TAP_EACH_FAMILY, 60 },
-	{ "promptly", "a waiter wakes within 10 ms of the end of congestion",
+	{ "wakes_within_10ms", "a waiter wakes within 10 ms of the end of congestion",
 	  promptly, 0, 60 },
 };
 
