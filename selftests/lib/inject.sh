@@ -52,7 +52,7 @@ inject_end() {
 	echo $(($2 - $(cat "$FAULTS/$1/times")))
 }
 
-# inject_had KIND AFTER: what those marked had, if that was less than AFTER.
+# inject_had KIND AFTER: memory that marked tasks had, if less than AFTER.
 inject_had() {
 	echo $(($2 - $(cat "$FAULTS/$1/space")))
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In-tree RDS has the family: loading fails with a line that says who has it,
+# In-tree RDS has the family: loading fails with a line that names the module,
 # and nothing stays behind. Without it, loading works.
 # nodes: 1
 # timeout: 120

@@ -10,7 +10,7 @@
  * The server reads what has come to PORT when it is told to by a message to the
  * next port, and answers other messages there. So the time from the order to
  * read to the end of the sender's poll() is that of a question and its answer,
- * and what the end of congestion takes. Says "ready"; the exit status of the
+ * plus that of the end of congestion. Says "ready"; the exit status of the
  * sender is the verdict.
  */
 #include <poll.h>
@@ -144,8 +144,8 @@ static void send_all(const char *local, const char *remote, int port)
 	no_spin(fd, &to);
 }
 
-/* A small message asks for no acknowledgment, as there is space. Who waits for
- * it then must not wait until the peer acknowledges by itself.
+/* A small message asks for no acknowledgment, as there is space. A sender that
+ * waits for it then must not wait until the peer acknowledges by itself.
  */
 static void mixed(const char *local, const char *remote, int port)
 {
@@ -173,8 +173,8 @@ static bool refused(int fd, const union addr *to)
 	return true;
 }
 
-/* Who is refused while a question of another socket is under way has one of his
- * own, which goes when the other is answered.
+/* A sender that is refused while a question of another socket is under way asks
+ * as well, when the other question is answered.
  */
 static void mixed_two(const char *local, const char *remote, int port)
 {

@@ -119,7 +119,7 @@ static void run(int sfd, int seconds)
 		if (asking && asked - answered < WINDOW)
 			fds[0].events |= POLLOUT;
 		fds[1] = (struct pollfd){ .fd = sfd, .events = POLLIN };
-		/* who has been answered has nothing more to wait for */
+		/* a client that has all answers has nothing more to wait for */
 		if (!must(poll(fds, 2, told ? -1 : asking ? end - tap_now_ms() +
 			       1 : tap_ms(STALL_MS))) && !asking)
 			tap_fail("stuck: asked %lld, answered %lld", asked,
@@ -162,7 +162,9 @@ int main(int argc, char **argv)
 	check(answered > 100);
 	/* it was tight */
 	check(refused > 0);
-	/* what may arrive after it is full: the space toward it, and answers */
+	/* messages that may arrive after it is full: the space toward it, and
+	 * answers
+	 */
 	check_range(most_queued, 0,
 		    RCVBUF + nr_peers * SNDBUF + WINDOW * BYTES);
 	tap_child_exit();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For tests: what a program that has ended leaves to be done, while xrds_ib is
- * unloaded.
+ * For tests: a program that has ended leaves work to be done, and meanwhile
+ * xrds_ib is unloaded.
  *
  *   helper_exit_unload HOST keys	keys that were used for the last time
  *   helper_exit_unload HOST op	an op over loopback

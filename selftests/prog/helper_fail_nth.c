@@ -3,8 +3,8 @@
  * Every system call with its first, second, third, ... allocation or copy
  * failing, until a run has nothing left to fail: an error that a program can
  * understand, and the same call works afterwards. The debug kernel's
- * /proc/self/fail-nth does it, for this task alone; what a worker does for the
- * call is the business of loop/faultinject and rxe/inject.
+ * /proc/self/fail-nth does it, for this task alone; loop/faultinject and
+ * rxe/inject do it to the workers that act for a call.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -35,7 +35,7 @@ static const int sizes[] = { 0, 1, 4096, 16385, 65536, MSG_MAX_BYTES };
 
 static char out[MSG_MAX_BYTES], in[MSG_MAX_BYTES];
 
-/* What a call works on; made anew for each run */
+/* Sockets and memory that a call works on; made anew for each run */
 static struct {
 	int fd, peer;
 	size_t len;		/* of a message */
@@ -51,7 +51,7 @@ static int nth_fd = -1;
 static void nth_open(void)
 {
 	nth_fd = must(open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC));
-	/* a page fault must not be what fails */
+	/* a page fault must not fail in its place */
 	must(mlockall(MCL_CURRENT | MCL_FUTURE));
 }
 
@@ -134,7 +134,7 @@ static int run(const struct call *c)
 static bool settled(void *arg)
 {
 	struct counters c = counters_read();
-	/* one is what counts */
+	/* one is enough */
 	bool ok = counters_get(&c, "obj_socks") == 1 &&
 		!counters_get(&c, "obj_dests") &&
 		!counters_get(&c, "obj_msgs");
@@ -347,7 +347,7 @@ static void batch_prepare(void)
 	sent = 0;
 }
 
-/* What is left of the batch, as a program would go on after an error */
+/* The rest of the batch, as a program would go on after an error */
 static int do_sendmmsg(void)
 {
 	struct mmsghdr m[BATCH] = { 0 };
@@ -430,7 +430,7 @@ static void test_ends(void)
 
 /* ------------------------------------------------------- regions and ops */
 
-/* What ops work on beside a message; memory of either side */
+/* Memory of either side, for ops that go with a message */
 static struct {
 	char *mem;
 	u64 old, id;

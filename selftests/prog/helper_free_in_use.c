@@ -3,7 +3,7 @@
  * For two-node tests: memory that its owner takes back while the remote side
  * reads or writes it. See remote.h for the command line; the owner is here.
  *
- * What the owner stores after RDS_FREE_MR stays, and is not read. With
+ * Bytes that the owner stores after RDS_FREE_MR stay, and are not read. With
  * RDS_RDMA_INVALIDATE that is so from the return of the call on. Without it
  * soft-RoCE may still be at a packet; it is certainly done with it when the op
  * of that has ended.
@@ -122,11 +122,11 @@ static void rounds(bool write, u32 flags)
 			continue;
 		}
 		hits += round_of(&p, flags, prng_below(&dice, whole));
-		/* what slowed it down may be over */
+		/* the load that slowed it down may be over */
 		whole = p.us < whole ? p.us : whole;
 	}
 	check_eq(hits, HITS);
-	/* who comes later finds nothing */
+	/* an op that comes later finds no region */
 	check_eq(write ? remote_write_here(&r, p.cookie, 0, BYTES) :
 			 remote_read_here(&r, p.cookie, 0, BYTES),
 		 RDS_RDMA_REMOTE_ERROR);

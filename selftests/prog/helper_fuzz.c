@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Hostile programs: random calls by many processes of several users that share
- * sockets, see harness/fuzz.h. Whatever they do, they can be killed at any
- * time, nothing of it is left, and others do not suffer: two bystanders that
- * exchange messages lose none, and are never refused for what the fuzzers use.
- * The fuzzers are other programs (helper_fuzzers.c), generation after generation
- * of them, and have no memory and no descriptor of this one.
+ * sockets, see harness/fuzz.h. They can be killed at any time, nothing of
+ * theirs is left then, and others do not suffer: two bystanders that exchange
+ * messages lose none, and are never refused because of the fuzzers. The fuzzers
+ * are other programs (helper_fuzzers.c), generation after generation of them,
+ * and have no memory and no descriptor of this one.
  *
  * FUZZ_SEED, FUZZ_SECONDS, FUZZ_PROCESSES, and FUZZ_CALLS (of each thread, in
  * the place of a time) choose another run than the usual one; FUZZ_HOSTS are
  * addresses to aim at beside the local ones, separated by commas. With
- * FUZZ_COMPANY=1 there are other sockets, whose owner sees to what is left.
+ * FUZZ_COMPANY=1 there are other sockets; their owner checks that nothing is
+ * left.
  */
 #include <limits.h>
 #include <poll.h>
@@ -56,7 +57,7 @@ static long setting(const char *name, long otherwise)
 
 /* ----------------------------------------------------------------- bystanders */
 
-/* Seen by both, and by who started them */
+/* Shared by both, and by the process that started them */
 static struct bystanders {
 	bool stop;
 	u64 sent[2];
@@ -98,7 +99,7 @@ static bool bystander_send(struct bystander *b)
 	return true;
 }
 
-/* Whether there was something. What others send does not matter. */
+/* Whether there was something. Messages of others do not matter. */
 static bool bystander_recv(struct bystander *b)
 {
 	struct pattern_key key = key_of(!b->me, traffic->rcvd[b->me]);
@@ -124,14 +125,14 @@ static bool bystander_recv(struct bystander *b)
 	return true;
 }
 
-/* What others send does not keep it from sending. */
+/* Messages of others do not keep it from sending. */
 static void bystander_turn(struct bystander *b)
 {
 	bool some = false;
 
 	for (int i = 0; i < BURST && bystander_recv(b); i++)
 		some = true;
-	/* the window is what limits it, so not for space alone */
+	/* the window limits it, so not for space alone */
 	if (!bystander_send(b) && !some)
 		poll_one(b->fd, POLLIN, 10);
 }
@@ -182,7 +183,7 @@ static bool bystanders_even(void *arg)
 	return all_came(0) && all_came(1);
 }
 
-/* What was sent has come, all of it, and then they end. */
+/* All messages that were sent have come, and then they end. */
 static void bystanders_end(const pid_t *pids)
 {
 	WRITE_ONCE(traffic->stop, true);
@@ -318,7 +319,7 @@ static bool settled(void *arg)
 	static const char * const none[] = { "obj_dests", "obj_msgs",
 		"obj_rops", "obj_mrs", "used_pinned", "used_keys" };
 	struct counters c = counters_read();
-	/* one is what counts */
+	/* one is enough */
 	bool ok = counters_get(&c, "obj_socks") == 1 &&
 		  counters_get(&c, "used_memory") <= LEFT_BYTES;
 

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A generation of fuzzers (harness/fuzz.h): starts them, lets them make their
- * calls for a while, kills all of them at once, and tells what came of it.
+ * calls for a while, kills all of them at once, and reports the result.
  *
  *   helper_fuzzers RESULT SEED PROCESSES MS CALLS ADDRESS
  *
  * A program of its own, as fuzzers may damage all that they can reach: so they
- * share memory and descriptors with this process, but with nobody whose word
- * counts. It takes what it says from its own memory, and writes it, a struct
- * fuzz_result, to the descriptor RESULT, which the fuzzers do not have. With
- * CALLS each thread makes so many, and there is no limit of time. FUZZ_HOSTS
- * names more addresses to aim at.
+ * share memory and descriptors with this process only, and it gives no verdict.
+ * It counts in its own memory, and writes a struct fuzz_result to the
+ * descriptor RESULT, which the fuzzers do not have. With CALLS each thread
+ * makes so many, and there is no limit of time. FUZZ_HOSTS names more addresses
+ * to aim at.
  *
- * A process that is killed ends as soon as it has been given the time to: what
- * keeps it from that is that it waits. So it is looked at in turns of a few
- * milliseconds each, and what counts is in how many of them a process waits in
- * a function of ours. What the machine takes meanwhile for other work makes a
- * turn longer, and is no more than a turn.
+ * A process that is killed ends as soon as it gets processor time, unless it
+ * waits. So it is looked at in turns of a few milliseconds each, and the
+ * verdict is about the number of turns in which a process waits in a function
+ * of ours. Other work of the machine makes a turn longer, and it still counts
+ * as one turn.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -102,7 +102,7 @@ static pid_t start(u64 seed, int nr)
 	return group;
 }
 
-/* Takes note of who has ended; whether there is somebody left */
+/* Takes note of processes that have ended; whether there is one left */
 static bool anybody(pid_t group)
 {
 	int status;
@@ -135,7 +135,9 @@ static void let_run(pid_t group, int nr, int ms)
 
 /* -------------------------------------------------------------------- killing */
 
-/* What all threads of a group do: none sleeps, some do, some of them in ours */
+/* The state of all threads of a group: none sleeps, some do, some of them in
+ * ours
+ */
 enum look { AWAKE, ASLEEP, OURS };
 
 static bool contents(const char *folder, const char *name, char *text,
@@ -278,7 +280,7 @@ int main(int argc, char **argv)
 	if (processes < 1 || processes > MAX_PROCESSES)
 		tap_fail("%s processes are not possible", argv[3]);
 
-	/* who started us may be killed, and then all of us are of no use */
+	/* the program that started us may be killed: then end as well */
 	must(prctl(PR_SET_PDEATHSIG, SIGKILL));
 	must(prctl(PR_SET_CHILD_SUBREAPER, 1));
 	share(strtoull(argv[5], NULL, 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For tests between two nodes of which either may run in-tree RDS: what that
- * has in common with XRDS, and nothing else. "helper_legacy MODE LOCAL REMOTE
+ * For tests between two nodes of which either may run in-tree RDS: it uses
+ * nothing but calls that both stacks have. "helper_legacy MODE LOCAL REMOTE
  * [NUMBER]", see remote.h.
  *
  *   ping    the kernel of the other node answers
@@ -29,12 +29,12 @@ enum {
 	TRY_MS		= 20,
 };
 
-/* What owner and actor tell each other; names a round */
+/* Owner and actor tell each other a round by this */
 struct word {
 	u64 magic;
 	u64 round;
 	u64 bytes;
-	u64 seed;		/* of what the memory holds after the op */
+	u64 seed;		/* of the bytes in memory after the op */
 };
 
 #define MAGIC	0x7373616c63737864ull
@@ -46,7 +46,7 @@ static int side(u16 port, u16 other, union addr *to)
 	return rds_bound_to(tap_host, port, NULL);
 }
 
-/* What is done to the owner's memory */
+/* The op on the owner's memory */
 enum act { READ, WRITE, SILENT };
 
 /* ------------------------------------------------------------------- ping */
@@ -64,7 +64,7 @@ static void ping(void)
 	}
 }
 
-/* ---------------------------------------------------- owner, and who acts */
+/* --------------------------------------------------------- owner and actor */
 
 static void expect_word(int fd, struct got *got, struct word *word, u64 round)
 {
@@ -129,7 +129,9 @@ static void owner(void)
 		word = (struct word){ MAGIC, i, round_bytes(i), i };
 		stamp(mem, MEMORY, i);
 		offer(fd, &to, mem, &word);
-		/* a silent op has no message: this is of what follows it */
+		/* a silent op has no message: this is of the message that
+		 * follows it
+		 */
 		expect_word(fd, &got, &word, i);
 		check(!got.has_cookie);
 		check(stamped(mem, word.bytes, word.seed));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sends or receives a few messages and says what became of each, for people to
- * look at: one line a message with its size and a digest of its content, the
- * same at both ends.
+ * Sends or receives a few messages and prints a line about each, for people to
+ * look at: its size and a digest of its content, the same at both ends.
  *
  * A message carries its own description and a checksum where it is large
- * enough; smaller ones are compared with what is expected at their place.
+ * enough; smaller ones are compared with the message that is expected at their
+ * place.
  */
 #include <getopt.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * For rxe/ipv6: helper_no_ipv6 -a IPV4-ADDRESS, on a node that has been booted
- * with ipv6.disable=1, or whose eth0 has IPv6 switched off.
+ * with ipv6.disable=1, or that has IPv6 switched off on eth0.
  *
  * Every call that takes an address is made with IPv6 addresses, by an ordinary
  * user. None of them can be bound, and none of the calls does any harm.

@@ -114,7 +114,7 @@ static void say_hello(void)
 {
 	long long end = tap_now_ms() + tap_ms(STALL_MS);
 
-	/* what comes before a socket is bound is dropped, not kept */
+	/* messages that come before a socket is bound are dropped, not kept */
 	do {
 		send_number(0);
 		wait_ms(HELLO_MS);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * System calls on RDS sockets, and what comes of them: a line each with a name,
- * the value returned or the error, and what else the program sees. It is run
- * with mainline RDS and with XRDS, and the lines are compared; so it uses
+ * System calls on RDS sockets and their outcome: a line each with a name, the
+ * value returned or the error, and everything else that the program sees. It is
+ * run with mainline RDS and with XRDS, and the lines are compared; so it uses
  * nothing that only one of them has, and prints nothing that may vary.
  *
  *   helper_print_calls		on the loopback

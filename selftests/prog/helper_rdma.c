@@ -271,7 +271,7 @@ static void masked(void)
 
 /* -------------------------------------------------------------- messages */
 
-/* What is delivered comes after the op, in order, and only if it is to be */
+/* A message is delivered after its op, in order, and only if it is to be */
 static void immediate(void)
 {
 	enum { COUNT = 200 };
@@ -433,7 +433,7 @@ static void peer_read(int fd, struct peer *p, int nr)
 	}
 }
 
-/* All armed at once; each event is of one of them, whose time has come */
+/* All armed at once; each event is of one of them that was reached */
 static void peers_armed(int fd, struct peer *peers, int nr)
 {
 	struct xrds_barrier b;
@@ -541,7 +541,9 @@ static void read_many(int fd, const struct target *t, char *mem, u64 *id)
 	check_eq(mark(fd, &t->addr), 0);
 }
 
-/* What was unmapped under way belongs to others, who see nothing of it */
+/* Memory that was unmapped under way belongs to others, and they see no change
+ * of it
+ */
 static void unmapped(struct remote *r, const struct target *t)
 {
 	char *mem = pages(PIN_BYTES), *again;

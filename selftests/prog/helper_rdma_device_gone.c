@@ -29,7 +29,7 @@ enum {
 static struct churn {
 	struct remote r;
 	int fd;
-	struct target t;	/* what is read, until its device has gone */
+	struct target t;	/* is read, until its device has gone */
 	char *mem;
 	int status[SLOTS];	/* -1: not known */
 	struct tally tally;
@@ -218,8 +218,9 @@ static void keys(void)
 
 /* ------------------------------------------------------------------ binds */
 
-/* What is bound just before its device goes: a region is had or not, an op to
- * itself goes over the loopback, and a message to the other node waits.
+/* A socket that is bound just before its device goes: it gets a region or an
+ * error, an op to itself goes over the loopback, and a message to the other
+ * node waits.
  */
 static void bound_works(int fd, const union addr *to, char *mem)
 {

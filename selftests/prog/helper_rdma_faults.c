@@ -641,8 +641,8 @@ static void adders(void)
 
 /* ------------------------------------------------------------------- keys */
 
-/* With a cookie that was given out before there was any connection: writes
- * and reads back until SIGUSR1, whatever becomes of the connection
+/* With a cookie that was given out before there was any connection: writes and
+ * reads back until SIGUSR1, while the connection may break
  */
 static void keys(void)
 {
@@ -726,8 +726,8 @@ static void one_way_wait(struct one_way *w, int fd)
 }
 
 /* KIND: says "ready", and at SIGUSR1 sends ops whose acknowledgments the script
- * loses. When they have ended it compares what became of them with what was
- * said. The memory there begins as zeros for writes and atomics.
+ * loses. When they have ended it compares their effect with their status. The
+ * memory there begins as zeros for writes and atomics.
  */
 static void one_way(void)
 {

@@ -97,7 +97,7 @@ static void send_all(const char *local, const char *remote, int port)
 	sigaddset(&set, SIGCONT);
 	must(sigprocmask(SIG_BLOCK, &set, NULL));
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, SPACE);
-	/* the connection is up, and both ends know what the other one can */
+	/* the connection is up, and both ends know the features of the other */
 	check_ret(rds_send(other, "w", 1, 0, &warm), 1);
 	check(tap_wait(rds_all_acked, &other, LIMIT_MS));
 	say("connected");

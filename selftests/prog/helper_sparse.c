@@ -42,7 +42,7 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* The file is what it was when it was made. */
+/* The file is as it was when it was made. */
 static void check_untouched(int fd, const struct stat *before)
 {
 	struct stat now;
@@ -197,7 +197,7 @@ static void write_stamped(const char *mem, size_t bytes)
 	close(fd);
 }
 
-/* Nobody may write to it any more, whatever the mapping. */
+/* Nobody may write to it any more, through any mapping. */
 static void sealed(void)
 {
 	int file = must(memfd_create("sealed", MFD_ALLOW_SEALING));

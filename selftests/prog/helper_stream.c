@@ -6,17 +6,17 @@
  * A side is N sockets with ports BASE + i (side a) and BASE + N + i (side b).
  * Each socket sends to each socket of the other side: a flow. A flow's
  * messages, their number, lengths and content are a function of the seed, so
- * the receiver knows what comes next and compares all of it. Both sides may
- * be one process (role both), or two on different nodes that agree on all
- * options; nothing passes between them but the streams.
+ * the receiver knows the next message and compares all of it. Both sides may be
+ * one process (role both), or two on different nodes that agree on all options;
+ * nothing passes between them but the streams.
  *
  * A message to a port that is not bound yet would be dropped. So socket 0 says
  * hello to the other side's socket 0 until it hears a hello; by then all
  * sockets of the other side are bound. One more hello answers it, and data
  * flows. At the end of a flow the receiver sends "done" on the flow back. A
- * side that has everything, and whose messages are all acknowledged, sends "bye"
- * on each flow, and is finished when it has all byes of the other side. Each flow
- * is in order: a message that came twice would come before its bye.
+ * side that has everything sends "bye" on each flow when all of its messages
+ * are acknowledged, and is finished when it has all byes of the other side.
+ * Each flow is in order: a message that came twice would come before its bye.
  *
  * SIGUSR1 ends the flows of a side early: it says on each how many messages
  * there were. A test that breaks connections can so go on until it has broken
@@ -62,7 +62,7 @@ struct signal_msg {
 	u64 count;		/* stop: messages of the flow */
 };
 
-/* What one socket exchanges with one of the other side */
+/* Messages between a socket and one of the other side, both ways */
 struct flow {
 	union addr to;
 	u64 sent, rcvd;		/* messages */
@@ -363,7 +363,9 @@ static bool try_send(struct end *end, struct flow *flow, size_t len,
 	return false;
 }
 
-/* What the flow has to send now. Done waits for all that comes in. */
+/* The next message that the flow has to send. Done waits for all that comes
+ * in.
+ */
 static u64 next_signal(const struct flow *flow)
 {
 	if (flow->stop_due)

@@ -4,10 +4,10 @@
  *
  * Many sockets on this node, and two receivers that do not read
  * (helper_late_reader) on the other, at PORT and at the next one. Some senders
- * wait for the first, as many for the second, and a thousand sockets for nothing
- * in particular. Says "waiting". When the first receiver has read, the senders
- * that wait for it are woken and no other socket is, whatever has gone on between
- * the nodes meanwhile. Its exit status is the verdict.
+ * wait for the first, as many for the second, and a thousand sockets for
+ * nothing in particular. Says "waiting". When the first receiver has read, the
+ * senders that wait for it are woken and no other socket is, with other traffic
+ * between the nodes meanwhile. Its exit status is the verdict.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 	must(setrlimit(RLIMIT_NOFILE, &files));
 	for (int i = 0; i < 2; i++)
 		to[i] = addr_of(argv[2], atoi(argv[3]) + i);
-	/* every wake-up of one of them wakes who polls the epoll */
+	/* every wake-up of one of them wakes the thread that polls the epoll */
 	waker_start(&idle, idle_sockets(argv[1]), POLLIN);
 	idle_before = waker_sleeps(&idle);
 	all_wait(mine, argv[1], &to[0]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Atomics: what they leave at the target and what they bring back, compared
- * with a model, plain and masked, alone and from several sockets at once.
+ * Atomics: the value that they leave at the target and the value that they
+ * bring back, compared with a model, plain and masked, alone and from several
+ * sockets at once.
  *
  * timeout: 180
  */

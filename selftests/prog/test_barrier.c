@@ -37,7 +37,7 @@ enum {
 
 static char small[SMALL];
 
-/* Of all cases: a socket, memory that it sends ops to, what a call has said */
+/* Of all cases: a socket, memory that it sends ops to, the answer of a call */
 static int fd;
 static struct target t;
 static struct xrds_barrier b;
@@ -146,7 +146,7 @@ static void ids_mixed(void)
 	end();
 }
 
-/* Who cannot be told does not get one; it goes to the next op */
+/* An op whose identifier cannot be stored gets none; the next op has it */
 static void id_pointer(void)
 {
 	char *wall = before_wall(PROT_READ | PROT_WRITE);
@@ -222,7 +222,7 @@ static void query(void)
 	check_ret(barrier(fd, &t.addr, 1, 0, 0, &b), 0);
 	check_eq(b.completed, 2);
 	check_ret(barrier(fd, &t.addr, 2, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
-	/* a query has armed nothing, and what it answered is no event */
+	/* a query has armed nothing, and its answer is no event */
 	check_quiet(fd);
 	end();
 }

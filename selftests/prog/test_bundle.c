@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * sendmmsg(): its messages may wait for the last one, to go together. However
- * the call ends, what it has taken comes, in order and at once.
+ * the call ends, all messages that it has taken come, in order and at once.
  *
  * timeout: 120
  */
@@ -79,7 +79,7 @@ static void all_of_them(void)
 	close(sink);
 }
 
-/* What has been sent comes, what has not does not, and others can follow. */
+/* All messages that were sent come, no others do, and more can follow. */
 static void ended_early(int fd, int sink, u32 first, union addr *to)
 {
 	expect(sink, first);

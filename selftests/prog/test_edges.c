@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Edge-triggered epoll against a model (harness/edges.h): no edge is lost,
- * whatever a program does.
+ * Edge-triggered epoll against a model (harness/edges.h): no edge is lost in
+ * any sequence of calls.
  *
  * The sockets send to each other, so the model knows of input as well: a socket
  * must be told of it when something came since it was told last and since it

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of a stream: shutdown(), close(), SO_LINGER, and what receivers and
- * pollers see of them.
+ * The end of a stream: shutdown(), close(), SO_LINGER, and their effect on
+ * receivers and pollers.
  *
  * timeout: 120
  */
@@ -241,7 +241,7 @@ static void by_death(void)
 	close(rx);
 }
 
-/* What was dropped does not arrive behind the mark. */
+/* A message that was dropped does not arrive behind the mark. */
 static void aborted(void)
 {
 	union addr from, to;
@@ -312,7 +312,7 @@ static bool given_up(void *arg)
 
 /*
  * The last one to close it is a worker that closes for everybody: it does not
- * wait, whatever a user asked for.
+ * wait, even if a user asked for it.
  */
 static void linger_worker(void)
 {
@@ -353,7 +353,7 @@ static void linger_lowered(void)
 	close(rx);
 }
 
-/* Whoever was sent something gets one mark, and nobody else. */
+/* Each destination of a message gets one mark, and no other does. */
 static void each_destination(void)
 {
 	union addr from, to[3], silent_to;
@@ -587,8 +587,9 @@ static void no_control(void)
 	close(rx);
 }
 
-/* Who peeks changes nothing: to learn a size is not to refuse the mark. And
- * poll() does not send him back for what he has not seen, until there is news.
+/* A reader that peeks changes nothing: to learn a size is not to refuse the
+ * mark. And poll() does not report the mark that it has not seen again, until
+ * something else arrives.
  */
 static void peek_finds_none(int reserve)
 {
@@ -615,7 +616,7 @@ static void peek_finds_none(int reserve)
 	close(rx);
 }
 
-/* Another reader, who sees the mark, and puts it off, is told again. */
+/* Another reader that sees the mark, and leaves it, is told again. */
 static void peek_by_another(void)
 {
 	union addr from, to;
@@ -641,7 +642,9 @@ static void peek_no_control(void)
 	peek_by_another();
 }
 
-/* And waits for what it can see, as it should: asleep, for a time, for news. */
+/* And it waits for a message as it should: asleep, for a time, until one
+ * comes.
+ */
 static void peek_waits(int reserve)
 {
 	int tx, other = rds_bound(NULL), rx;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * EPOLLEXCLUSIVE: several threads wait for one socket, and what can be done by
- * one of them wakes one; it is not spent on those who wait for something else.
+ * EPOLLEXCLUSIVE: several threads wait for one socket, and an event that one of
+ * them can handle wakes one; it is not spent on threads that wait for something
+ * else.
  *
  * timeout: 120
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDS_INFO_* dumps: protocol, rows, and whose they are.
+ * RDS_INFO_* dumps: the protocol, the rows, and the namespace that they are of.
  *
  * timeout: 120
  */
@@ -105,7 +105,7 @@ static void check_protocol(int fd, int what, size_t each)
 			tap_fail("byte %zu of %u was written", i, need);
 	free(data);
 
-	/* what the program says of its buffer is not believed */
+	/* the size that the program gives for its buffer is not believed */
 	len = INT_MAX - 65536;
 	check_err(getsockopt(fd, SOL_RDS, what, NULL, &len), EFAULT);
 }

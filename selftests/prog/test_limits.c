@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bounds of a namespace and of a user: what is over them is refused with
- * EDQUOT and counted, nothing is left of it, and what ends makes room. What
- * others send cannot be refused: with too much of it their sockets are congested.
+ * The bounds of a namespace and of a user: a call over them is refused with
+ * EDQUOT and counted, nothing is left of it, and an object that ends makes
+ * room. Messages of others cannot be refused: with too many of them the sockets
+ * are congested.
  *
  * timeout: 240
  */
@@ -129,7 +130,7 @@ static void queued(void)
 	check_err(rds_send(fd2, chunk, CHUNK, 0, &other), EDQUOT);
 	check_eq(rds_outq(fd), n * CHUNK);
 
-	/* what is dropped makes room, all of it */
+	/* dropped messages make room, all of them */
 	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
 	check_eq(fill(fd, &to), n);
 	close(fd);
@@ -152,7 +153,7 @@ static void lingering(void)
 	check_err(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), EDQUOT);
 	close(fd);
 	knob("net/xrds/loop/delay_ms", 0);
-	/* sockets that look, and go late, must not be what is refused */
+	/* sockets that look, and go late, must not be refused */
 	knob("net/xrds/max_memory_kb", 1 << 20);
 	check(tap_wait(used_at_most, &before, WAIT_MS * 3));
 	close(sink);
@@ -185,8 +186,8 @@ static bool group_at_most(void *arg)
 }
 
 /*
- * What a process has queued is its memory cgroup's, wherever it goes. The rest
- * of what that group has is small, and comes and goes.
+ * Messages that a process has queued are charged to its memory cgroup, wherever
+ * they go. The rest of that group's memory is small, and comes and goes.
  */
 static void cgroup(void)
 {
@@ -225,7 +226,7 @@ static bool sources_only(void *arg)
 	       counter_now("used_memory") < *(long long *)arg;
 }
 
-/* Whom a socket has heard of it remembers, at its own user's cost. */
+/* A socket remembers each sender, at its own user's cost. */
 static void heard(void)
 {
 	long long limit = counter_now("used_memory") + SOURCES * SOURCE_COST;
@@ -406,7 +407,7 @@ static void unread(void)
 		tap_context("socket %d", i);
 		fds[i] = reader(&me[i]);
 		n[i] = fill_reader(fd, &me[i]);
-		/* what it has for itself is not others' */
+		/* its own messages are charged to no other */
 		check(n[i] >= UNIT / CHUNK);
 		all += n[i];
 	}
@@ -417,7 +418,7 @@ static void unread(void)
 		    RECV_KB * 1024 + READERS * 2 * UNIT);
 	check(counter_now("limit_recv") >= before + READERS - 3);
 
-	/* who reads what comes notices nothing */
+	/* a socket that reads its messages notices nothing */
 	more = reader(&to);
 	for (int i = 0; i < 1000; i++) {
 		check_ret(rds_send(fd, chunk, CHUNK / 8, MSG_DONTWAIT, &to),
@@ -443,7 +444,7 @@ static void unread(void)
 	tap_context("all read");
 	check_eq(counter_now("used_recv"), 0);
 
-	/* and what is thrown away is nobody's */
+	/* and dropped messages are charged to nobody */
 	fill_reader(fd, &me[0]);
 	check(counter_now("used_recv") > 0);
 	for (int i = 0; i < READERS; i++)
@@ -494,7 +495,9 @@ static void user_queued(void)
 	tap_child_join(pid);
 }
 
-/* What waits for a user is one share, wherever it waits; others have theirs. */
+/* All messages that wait for a user are one share, at any socket; others have
+ * theirs.
+ */
 static void user_unread(void)
 {
 	int tx = -1, fd, size = RCVBUF, n = 0;
@@ -526,7 +529,9 @@ static void user_unread(void)
 	tap_child_join(pid);
 }
 
-/* One who has filled the namespace is not the trouble of who has little in it. */
+/* A user who has filled the namespace does not disturb one who has little in
+ * it.
+ */
 static void user_little(void)
 {
 	int tx, fd, size = RCVBUF, n = 0;

@@ -45,7 +45,7 @@ static int rounds;
 
 /* --------------------------------------------------- the mark under stress */
 
-/* What threads that use one socket share */
+/* State that is shared by threads that use one socket */
 struct stress {
 	int fd;
 	struct target target;
@@ -188,7 +188,7 @@ static struct stress *stress_begin(void)
 	return s;
 }
 
-/* Nothing has been told but what was asked for */
+/* Each notice that came was asked for */
 static void stress_end(struct stress *s)
 {
 	WRITE_ONCE(s->stop, true);
@@ -271,7 +271,7 @@ static void stress_cancel(void)
 }
 
 /* A buffer whose identifier is at or below the mark is the program's again:
- * what is stored in it then stays, whatever became of the read.
+ * bytes that are stored in it then stay, also if the read was lost.
  */
 static void buffers_returned(void)
 {

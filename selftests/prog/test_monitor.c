@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDS_CONG_MONITOR: who is told which destinations are no longer congested,
- * how, and how often.
+ * RDS_CONG_MONITOR: sockets are told of destinations that are no longer
+ * congested, by mask and by address, once.
  *
  * timeout: 120
  */

@@ -460,9 +460,9 @@ static void destinations(void)
 		check_eq(p.queued, DESTS);
 }
 
-/* The table grows while it is dumped: the dump says so, and has what was there
- * from its begin to its end. When it grows is the kernel's choice, but with
- * each doubling of what it has it does.
+/* The table grows while it is dumped: the dump says so, and has all sockets
+ * that were there from its begin to its end. The kernel chooses when to grow
+ * it, but does so with each doubling of its rows.
  */
 static void resized(void)
 {
@@ -490,7 +490,9 @@ static void resized(void)
 	check(grown);
 }
 
-/* Who goes away in the midst of a dump leaves nothing: the rig unloads. */
+/* A program that goes away in the midst of a dump leaves nothing: the rig
+ * unloads.
+ */
 static void abandoned(void)
 {
 	int fd = rds_bound(NULL), i, n = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of a program that devices use: what cannot be registered, what it is
- * charged to, and what happens when the program unmaps it, forks, or dies
- * while it is in use.
+ * Memory of a program that devices use: some cannot be registered, it is
+ * charged to the user and the process, and the program may unmap it, fork, or
+ * die while it is in use.
  *
  * timeout: 180
  */
@@ -38,7 +38,7 @@ static int try_write(int fd, const struct target *t)
 	return op_run(fd, &t->addr, &op);
 }
 
-/* A socket and what is known of it, to another process */
+/* A socket and the key of its region, to another process */
 static void fd_pass(int unix_fd, int fd, const void *data, size_t len)
 {
 	char control[CMSG_SPACE(sizeof(fd))] __aligned(8) = { 0 };
@@ -251,7 +251,9 @@ static void memlock_returns(void)
 	close(fd);
 }
 
-/* What was ended can be pinned anew at once, though it is given back later. */
+/* A region that was ended makes room for another at once, though its pages are
+ * given back later.
+ */
 static void memlock_tight(void)
 {
 	u64 limit = LIMIT_PAGES * PAGE_BYTES, cookie;
@@ -314,7 +316,9 @@ static void target_inherit(struct target *t)
 	close(pair[1]);
 }
 
-/* The memory outlives its process, and is given back by who has the socket */
+/* The memory outlives its process, and is given back by the process that has
+ * the socket
+ */
 static void freed_by_heir(void)
 {
 	int fd = rds_bound(NULL);
@@ -374,7 +378,9 @@ static void region_unmapped(void)
 		     MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	check(other == t.mem);
 	memset(other, 'o', PAGE_BYTES);
-	/* the region has the old page, whoever has the address now */
+	/* the region has the old page, and another page may have the address
+	 * now
+	 */
 	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
 	check(filled(other, PAGE_BYTES, 'o'));
 	check_ret(mr_free(t.fd, t.cookie), 0);
@@ -383,7 +389,7 @@ static void region_unmapped(void)
 	close(fd);
 }
 
-/* The pages stay the parent's, whoever writes to them first */
+/* The pages stay the parent's, also if the child writes to them first */
 static void region_forked(void)
 {
 	int fd = rds_bound(NULL);
@@ -465,7 +471,7 @@ static void owner_killed(void)
 
 /* ----------------------------------------------- ops and their own process */
 
-/* What a device writes goes to the page that was there, not to the address */
+/* A device writes to the page that was there, not to the address */
 static void op_unmapped(void)
 {
 	int fd = rds_bound(NULL);

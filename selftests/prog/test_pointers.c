@@ -32,7 +32,7 @@ struct bad {
 
 static struct bad bads[6];
 
-/* Half of the last page of a mapping: what is longer runs into nothing */
+/* Half of the last page of a mapping: a longer buffer runs into nothing */
 static char *edge(int prot)
 {
 	char *map = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE,

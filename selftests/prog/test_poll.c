@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * poll() and epoll: what is reported, what is not, and how often a sleeper is
- * woken.
+ * poll() and epoll: events that are reported, events that are not, and the
+ * number of wake-ups of a sleeper.
  *
  * timeout: 180
  */

@@ -78,7 +78,7 @@ static void vectors(void)
 	close(fd);
 }
 
-/* The remote side may be larger than what is moved */
+/* The remote side may be larger than the local buffer */
 static void shorter(void)
 {
 	int fd = rds_bound(NULL);
@@ -150,7 +150,7 @@ static void immediate(void)
 			continue;
 		check_ret(got_within(t.fd, &got, WAIT_MS), len);
 		check(!memcmp(got.data, ways[i].payload, len));
-		/* what it announces is there */
+		/* the data that it announces are there */
 		check(filled(t.mem + i * SMALL, SMALL, 'a' + i));
 		check(!got.has_cookie && !got.other);
 	}
@@ -235,7 +235,9 @@ static void flags_all(void)
 
 /* ---------------------------------------------------------------- notices */
 
-/* A notice is given for what was asked for, and with RECVERR for failures */
+/* A notice is given for each op that asked for one, and with RECVERR for
+ * failures
+ */
 static void notices(void)
 {
 	int fd = rds_bound(NULL);
@@ -283,7 +285,9 @@ static void leave_notices(int fd, struct target *t, int nr)
 	must(barrier(fd, &t->addr, id, 0, tap_ms(WAIT_MS), &b));
 }
 
-/* No room, or a little of it: what does not fit stays, and says so */
+/* No room, or a little of it: notices that do not fit stay, and MSG_CTRUNC says
+ * so
+ */
 static void notices_stay(void)
 {
 	size_t one = CMSG_SPACE(sizeof(struct rds_rdma_notify));
@@ -314,7 +318,7 @@ static void notices_stay(void)
 	close(fd);
 }
 
-/* Who has no room for notices still gets data */
+/* A reader without room for notices still gets data */
 static void notices_pass_data(void)
 {
 	union addr self;
@@ -561,7 +565,7 @@ static void long_reset(void)
 	munmap(mem, LONGER_BYTES);
 }
 
-/* What an op without delivered message has left survives a reset */
+/* The state that an op without delivered message has left survives a reset */
 static void reset_after(bool fails)
 {
 	int fd = rds_bound(NULL);

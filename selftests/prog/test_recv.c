@@ -165,7 +165,9 @@ static bool returned(void *arg)
 	return !pthread_tryjoin_np(r->thread, NULL);
 }
 
-/* Who only looks takes neither the message nor the wake-up from a reader. */
+/* A reader that only peeks takes neither the message nor the wake-up from
+ * another.
+ */
 static void peek_wakes(void)
 {
 	struct reader peeker, reader;
@@ -486,8 +488,8 @@ static void queued_before_bind(void)
 
 /*
  * How many messages a receiver takes before it is congested; they are numbered.
- * Each has been delivered before the next is sent. Which one is refused then
- * depends on what the receiver holds, not on when the delivery runs.
+ * Each has been delivered before the next is sent. So the receiver's messages
+ * decide which one is refused, and not the time of delivery.
  */
 static int fill(int tx, const union addr *to, int begun)
 {

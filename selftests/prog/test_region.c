@@ -120,8 +120,8 @@ static void by_message(void)
 	close(fd);
 }
 
-/* An op, and its message brings a cookie: here is what you want, now give me
- * what I want. Silent or not, with payload or without.
+/* An op, and its message brings a cookie: the answer to a request, and the next
+ * request. Silent or not, with payload or without.
  */
 static void by_op(void)
 {
@@ -216,7 +216,7 @@ static void map_undone(void)
 
 /* ----------------------------------------------------------------- bounds */
 
-/* All of a region of odd place and size, and what is around it */
+/* All of a region of odd place and size, and the bytes around it */
 static void odd_one(int fd, size_t start, size_t bytes)
 {
 	size_t whole = (start + bytes + PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES;
@@ -386,7 +386,7 @@ static void read_only(void)
 	close(fd);
 }
 
-/* What the owner stores after registering is what peers read */
+/* Peers read the bytes that the owner stores after registering */
 static void read_only_fresh(void)
 {
 	int fd = rds_bound(NULL);
@@ -495,7 +495,7 @@ static void closed(void)
 	close(fd);
 }
 
-/* Who keeps using the region, and what became of the ops */
+/* A peer that keeps using the region, and the status of its ops */
 struct user {
 	pthread_t thread;
 	struct target *t;
@@ -554,8 +554,8 @@ static void mr_end(const struct target *t, u32 flags)
 		  0);
 }
 
-/* Peers keep writing and reading: what is stored after RDS_FREE_MR stays. Who
- * uses another region at the same address notices nothing.
+/* Peers keep writing and reading: bytes that are stored after RDS_FREE_MR stay.
+ * A user of another region at the same address notices nothing.
  */
 static void freed_in_use(u32 flags)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * XRDS_REPLY_RESERVE: a message that was read can be answered, and what can
- * not be answered is not read.
+ * XRDS_REPLY_RESERVE: a message that was read can be answered, and one that
+ * cannot be answered is not read.
  *
  * timeout: 180
  */
@@ -164,8 +164,8 @@ static void *echo_thread(void *arg)
 	return NULL;
 }
 
-/* A read that has begun with reservation and ends without reserves nothing:
- * what it had would be in the way of another size.
+/* A read that has begun with reservation and ends without reserves nothing: its
+ * reservations would be in the way of another size.
  */
 static void off_at_once(void)
 {
@@ -466,7 +466,7 @@ static void throttles(void)
 		await(fd, 1);
 		check_ret(read_now(fd, NULL), 1);
 	}
-	/* it answers none: what comes waits, until the client is stopped */
+	/* it answers none: requests wait, until the client is stopped */
 	send_until(tx, &self, REPLY, ENOBUFS, WAIT_MS);
 	check_err(read_now(fd, NULL), EAGAIN);
 	must(ioctl(fd, SIOCINQ, &inq));
@@ -496,7 +496,7 @@ static bool ask_and_answer(int tx, const union addr *to, int fd)
 }
 
 /* The bound that xrds(7) states: its limit, as much again of replies, and the
- * answers to what it had asked by then.
+ * answers to its requests so far.
  */
 static void never_reads(void)
 {
@@ -538,7 +538,9 @@ static void never_reads(void)
 	close(tx);
 }
 
-/* What was asked for and is not read is bounded, and who asked is told. */
+/* Replies that were asked for and are not read are bounded, and the client that
+ * asked is told.
+ */
 static void overflows(void)
 {
 	int tx = rds_bound(NULL), fd, sent = 0, got = 0, lost;
@@ -679,8 +681,8 @@ static void everybody(void)
 		close(peers[i].fd);
 }
 
-/* Who peeks without room for an end of stream is not told of it again, though
- * a message is held as well.
+/* A reader that peeks without room for an end of stream is not told of it
+ * again, though a message is held as well.
  */
 static void peek_held(void)
 {
@@ -820,7 +822,7 @@ static int read_mark(int fd)
 	return reason;
 }
 
-/* Who sends nothing more needs no space to read. */
+/* A socket that sends nothing more needs no space to read. */
 static void shut_hands_out(void)
 {
 	int tx = rds_bound(NULL), fd;

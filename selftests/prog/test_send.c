@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sendmsg(): destinations, flags, sizes and what they answer. Send space and
- * congestion are in test_space.
+ * sendmsg(): destinations, flags, sizes and the errors for bad ones. Send space
+ * and congestion are in test_space.
  *
  * timeout: 180
  */
@@ -501,7 +501,7 @@ static void *first_send(void *arg)
 	return NULL;
 }
 
-/* Two are the first to send to a destination: what both have queued is found,
+/* Two are the first to send to a destination: the messages of both are found,
  * and can be cancelled.
  */
 static void first_sends(void)

@@ -81,7 +81,7 @@ static void *op_thread(void *arg)
 static void *option_thread(void *arg)
 {
 	(void)arg;
-	/* any value does: what counts is that it is read */
+	/* any value does: it only has to be read */
 	setsockopt(lazy.fd, SOL_RDS, SO_RDS_TRANSPORT, lazy.page, sizeof(int));
 	return NULL;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Send space, receive limit and congestion: what refuses a message, for how
- * long a sender waits, and that destinations do not take from each other.
+ * Send space, receive limit and congestion: each refuses messages, a sender
+ * waits as long as it should, and destinations do not take from each other.
  *
  * A destination without progress is made with the loopback's delay: nothing
  * is acknowledged before it has passed. A congested one is a socket that
@@ -472,13 +472,15 @@ static void receive_limit(void)
 		else
 			poll_one(src, POLLOUT, 50);
 	}
-	/* the limit, what was on its way, what the sender may have queued */
+	/* the limit, messages on their way, messages that the sender may have
+	 * queued
+	 */
 	check_range(bytes, SPACE, 2 * SPACE + OVER_BYTES);
 	check_range(drain(sink) * (long long)CHUNK, SPACE, SPACE + OVER_BYTES);
 	end();
 }
 
-/* 20 MiB by who only blocks, into 4 KiB that nobody reads */
+/* 20 MiB of a blocking sender, into 4 KiB that nobody reads */
 static void tiny_limit(void)
 {
 	int tx = rds_bound(NULL), rx, refused = 0, inq;
@@ -679,7 +681,7 @@ static void overtaken(void)
 	must_wait(refused, &s, WAIT_MS);
 	waker_start(&w, s.fd, POLLOUT);
 	check_ret(rds_send(s.fd, "x", 1, MSG_DONTWAIT, &s.to), 1);
-	/* what is under way makes room, and not only by being acknowledged */
+	/* messages under way make room, and not only by being acknowledged */
 	must(setsockopt(s.fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
 	pthread_join(thread, NULL);
 	check_ret(s.ret, CHUNK);
@@ -854,7 +856,9 @@ static void dead_conn(void)
 	free(data);
 }
 
-/* Who pings and reads no answer gets no more of them than other messages. */
+/* A sender of pings that reads no answer gets no more of them than other
+ * messages.
+ */
 static void unread_pongs(void)
 {
 	union addr self, zero;

@@ -26,7 +26,7 @@ enum {
 	ROOM		= 256,	/* for control messages */
 };
 
-/* What one message brings */
+/* All that one message brings */
 struct got {
 	char control[ROOM];
 	struct msghdr msg;
@@ -256,7 +256,7 @@ static void latencies(void)
 	send_one(fd, &self);
 	read_one(fd, &got, ROOM, SOL_RDS, RDS_CMSG_RXPATH_LATENCY, 32);
 	check_eq(got.msg.msg_controllen, 0);
-	/* what is refused ends what was asked for */
+	/* a refused call ends the earlier request */
 	must(ask(fd, 1, 0, 0, 0));
 	check_err(ask(fd, 2, 0, 3, 0), EFAULT);
 	send_one(fd, &self);

@@ -67,7 +67,7 @@ static void input(void)
 	/* once */
 	must(rds_send(fd, "x", 1, 0, &self));
 	check_no_event();
-	/* what is there already is reported at once */
+	/* a message that is there already is reported at once */
 	uring_poll(&ring, fd, POLLIN, false, ID);
 	check_eq(next_events(0, false), POLLIN);
 	uring_close(&ring);
@@ -160,7 +160,7 @@ static void output_congested(void)
 	check_no_event();
 	drain(rx);
 	check_eq(next_events(tap_ms(WAIT_MS), false), POLLWRBAND);
-	/* and for who asks for space as well, when there is none */
+	/* and a poll for space as well, when there is none */
 	send_until(fd, &to, CHUNK, ENOBUFS, WAIT_MS);
 	drain(rx);
 	send_until(fd, &to, CHUNK, ENOBUFS, WAIT_MS);

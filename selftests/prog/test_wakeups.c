@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Many sockets: who is woken when one destination becomes congested or clear,
- * and who is left in peace.
+ * Many sockets: when one destination becomes congested or clear, the sockets
+ * that wait for it are woken and no other is.
  *
  * timeout: 200
  */
@@ -71,7 +71,7 @@ static void idle(void)
 		fds[i] = rds_bound(NULL);
 		must(epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &event));
 	}
-	/* every wake-up of one of them wakes who polls the epoll */
+	/* every wake-up of one of them wakes the thread that polls the epoll */
 	waker_start(&w, ep, POLLIN);
 	before = waker_sleeps(&w);
 	rounds = traffic(IDLE_MS);

@@ -3,8 +3,8 @@
  * Edge-triggered epoll against a model: a few sockets that send at random, read
  * at random, and ask for events at random.
  *
- * The model knows what each socket must be told: of space when it was refused
- * since it was told last, and has not tried again with success; of input as the
+ * The model knows the events that each socket is due: space when it was refused
+ * since it was told last, and has not tried again with success; input as the
  * program says. A socket that must be told of input is not read when all stop:
  * if epoll does not report it then, an edge is lost.
  */

@@ -42,7 +42,7 @@ struct tap_case {
 	unsigned int limit_s;
 };
 
-/* The address under test: of the loopback, or what -a gave */
+/* The address under test: of the loopback, or that of -a */
 extern const char *tap_host;
 /* -v: show what happens */
 extern bool tap_verbose;
@@ -52,7 +52,7 @@ int tap_main(int argc, char **argv, const struct tap_case *cases, size_t nr);
 /* A line of diagnostics; the second only with -v */
 void tap_diag(const char *format, ...) __printf(1, 2);
 void tap_note(const char *format, ...) __printf(1, 2);
-/* What is tried now, shown with each failed check; "" for nothing */
+/* The present attempt, shown with each failed check; "" for none */
 void tap_context(const char *format, ...) __printf(1, 2);
 void tap_skip(const char *format, ...) __printf(1, 2) __noreturn;
 /* Fails the case and ends it */

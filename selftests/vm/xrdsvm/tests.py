@@ -33,7 +33,7 @@ RXE = TOP / "selftests/rxe"
 SHORT = TOP / "selftests/short"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
-IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # what a test may load instead
+IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # a test may load them instead
 HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
            "boot")
 UNLOAD_SECONDS = 60
@@ -51,7 +51,7 @@ class Test:
     modules: tuple[str, ...] = ()       # one set for all nodes, or one each
     fresh: bool = False
     kernels: tuple[str, ...] = ()       # empty: all
-    leaves: str = ""        # what may be left: "messages"
+    leaves: str = ""        # may be left: "messages"
     boot: tuple[str, ...] = ("",)       # kernel parameters, one set or one each
     reboots: bool = False   # it cuts a node's power
     program: str = ""       # if the test is one program, which has cases
@@ -262,7 +262,7 @@ class Trial:
         self.title = test.name if rig.kernel.name == "6.1" \
             else f"{test.name}@{rig.kernel.name}"
         self.logs = logs or LOGS / self.title.replace("/", "-")
-        self.mourned: set[Node] = set()     # whose death has been reported
+        self.mourned: set[Node] = set()     # their death was reported
         self.boots: list[int] = []          # of the nodes, when it began
 
     def run(self) -> None:
@@ -350,7 +350,7 @@ class Trial:
                 failed.add(node)
             return found
 
-        # what lingers on one node needs the modules of the other
+        # a socket that lingers on one node needs the modules of the other
         for step in (self._heal_node, self._settle_node, self._unload_node):
             for found in self._on_all(
                     lambda n: [] if n in failed else take(step, n)):
