@@ -164,7 +164,7 @@ static void sizes(void)
 	remote_open(&r);
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
 		size_one(&r, fd, all[i], i * 3 % 17, i * 5 % 19);
-	tap_context("what the device takes at most");
+	tap_context("the most that the device takes");
 	size_one(&r, fd, DEVICE_BYTES, 0, 0);
 	size_one(&r, fd, DEVICE_BYTES - 7, 3, 7);
 	check_err(mr_get(fd, pages(DEVICE_BYTES + PAGE_BYTES),

@@ -683,7 +683,7 @@ enum { ONE_WAY_OPS = 20 };
 
 struct one_way {
 	u64 sent[ONE_WAY_OPS];		/* written, or payload */
-	u64 local[ONE_WAY_OPS];		/* what a read or an atomic brings */
+	u64 local[ONE_WAY_OPS];		/* brought by reads and atomics */
 	int status[ONE_WAY_OPS];
 };
 

@@ -603,8 +603,8 @@ static void event_stays(void)
 
 static const struct tap_case cases[] = {
 	{ "ids", "from 1, by 1, for each socket", ids, TAP_EACH_FAMILY, 0 },
-	{ "ids_nodes", "and for each node, whatever the port", ids_nodes,
-	  0, 0 },
+	{ "ids_nodes", "each node has its own identifiers, the port has none",
+	  ids_nodes, 0, 0 },
 	{ "ids_mixed", "ops that nobody asked about count, messages do not",
 	  ids_mixed, 0, 0 },
 	{ "id_pointer", "a bad pointer refuses the op and uses no identifier",
@@ -613,7 +613,8 @@ static const struct tap_case cases[] = {
 	  in_status, 0, 0 },
 	{ "query", "identifier 0 reports at once and arms nothing", query,
 	  TAP_EACH_FAMILY, 0 },
-	{ "bad_calls", "what the call refuses", wrong, 0, 0 },
+	{ "bad_calls", "bad arguments and pointers of the call are refused",
+	  wrong, 0, 0 },
 	{ "blocking", "it sleeps until the op has ended", blocking,
 	  TAP_EACH_FAMILY, 0 },
 	{ "covers_failed", "failed ops pass the mark as well", covers_failed,

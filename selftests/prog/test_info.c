@@ -485,8 +485,8 @@ static void growing(void)
 static const struct tap_case cases[] = {
 	{ "protocol", "lengths, ENOSPC, and no byte too many", protocol,
 	  TAP_EACH_FAMILY, 0 },
-	{ "unregistered", "what nobody has is ENOPROTOOPT", unregistered,
-	  0, 0 },
+	{ "unregistered", "a dump that does not exist is ENOPROTOOPT",
+	  unregistered, 0, 0 },
 	{ "sockets", "unbound, bound and connected sockets", sockets,
 	  TAP_EACH_FAMILY, 0 },
 	{ "messages_out", "messages under way, with addresses", messages_out,

@@ -113,7 +113,7 @@ static void refused(void)
 	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)wall), EFAULT);
 	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)none), EFAULT);
 	check_pinned_falls(before);
-	tap_context("and what is right");
+	tap_context("and correct ones");
 	check_ret(mr_get(fd, wall - 10, 10, WRITABLE, &cookie), 0);
 	check_ret(mr_get(fd, read_only_page, 10, 0, &cookie), 0);
 	check_ret(mr_get(fd, read_only_page, 10, 0, NULL), 0);
@@ -650,12 +650,13 @@ static const struct tap_case cases[] = {
 	{ "memlock", "an ordinary user pins up to RLIMIT_MEMLOCK", memlock,
 	  0, 0 },
 	{ "memlock_none", "and nothing if that is zero", memlock_none, 0, 0 },
-	{ "memlock_returns", "what ended is not charged", memlock_returns,
-	  0, 0 },
+	{ "memlock_returns", "memory of an ended region is not charged",
+	  memlock_returns, 0, 0 },
 	{ "memlock_tight", "not even at once", memlock_tight, 0, 0 },
 	{ "limit_of_process", "the limit is the process's, mlock() apart",
 	  limit_of_process, 0, 0 },
-	{ "freed_by_child", "who registered is rid of what a child ends",
+	{ "freed_by_child",
+	  "a process is not charged for a region that its child ends",
 	  freed_by_child, 0, 0 },
 	{ "freed_by_heir", "memory of a process that is gone is given back",
 	  freed_by_heir, 0, 0 },

@@ -401,7 +401,7 @@ static const struct tap_case cases[] = {
 	{ "names", "bind, connect, getsockname, getpeername", names, 0, 0 },
 	{ "set_options", "setsockopt's values", set_options, 0, 0 },
 	{ "get_options", "getsockopt's values and lengths", get_options, 0, 0 },
-	{ "ioctls", "what ioctl() reads and writes", ioctls, 0, 0 },
+	{ "ioctls", "arguments and results of ioctl()", ioctls, 0, 0 },
 };
 
 int main(int argc, char **argv)

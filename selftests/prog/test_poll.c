@@ -483,8 +483,8 @@ static const struct tap_case cases[] = {
 	{ "select", "select() reports the same", by_select, 0, 0 },
 	{ "select_room", "for writing it takes no news for room", select_room,
 	  0, 0 },
-	{ "select_keeps", "and leaves them to who asks for them", select_keeps,
-	  0, 0 },
+	{ "select_keeps", "and leaves them to a poll that asks for them",
+	  select_keeps, 0, 0 },
 };
 
 int main(int argc, char **argv)

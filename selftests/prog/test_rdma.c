@@ -610,7 +610,7 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "read_only_local", "read-only memory is written from, not read to",
 	  read_only_local, 0, 0 },
-	{ "immediate", "what is delivered follows the op, unless SILENT",
+	{ "immediate", "a message is delivered after its op, unless SILENT",
 	  immediate, TAP_EACH_FAMILY, 0 },
 	{ "immediate_of_failed", "a failed op's message is not delivered",
 	  immediate_of_failed, TAP_EACH_FAMILY, 0 },

@@ -302,7 +302,7 @@ static const struct tap_case cases[] = {
 	  stamp_kinds, 0, 0 },
 	{ "latencies", "latencies as asked for, and no longer", latencies,
 	  TAP_EACH_FAMILY, 0 },
-	{ "transports", "SO_RDS_TRANSPORT: once, and what there is",
+	{ "transports", "SO_RDS_TRANSPORT: once, and existing ones only",
 	  transports, 0, 0 },
 };
 

@@ -2,12 +2,11 @@
 /*
  * Fuzz target of the wire format (libFuzzer).
  *
- * The input goes to every decoder as it is, and a second time with the
- * checksum of the header made right, which a fuzzer cannot guess. After that
- * it is read as a stream of fragments: two bytes of payload length and a
- * header each, and as a SEND with several messages. What a decoder accepts must
- * keep the invariants; the sanitizers watch that nothing beyond the input is
- * read.
+ * The input goes to every decoder as it is, and a second time with the checksum
+ * of the header made right, which a fuzzer cannot guess. After that it is read
+ * as a stream of fragments: two bytes of payload length and a header each, and
+ * as a SEND with several messages. A message that a decoder accepts must keep
+ * the invariants; the sanitizers watch that nothing beyond the input is read.
  */
 #include "unit.h"
 
@@ -25,7 +24,9 @@ static void must(int cond)
 		__builtin_trap();
 }
 
-/* What is sent again has another acknowledgment, and is else the same. */
+/* A message that is sent again has another acknowledgment, and is else the
+ * same.
+ */
 static void fuzz_update(struct xrds_hdr *hdr, struct xrds_wire_msg *msg,
 			__u32 size, int ver)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Unit tests of the wire format: what the test files share.
+ * Unit tests of the wire format: declarations that the test files share.
  *
  * A test is a function without arguments; it fails if one of its CHECKs does.
  * Each file has a table of its tests, unit_main.c runs them all and prints

@@ -198,7 +198,7 @@ static void roundtrip(void)
 	}
 }
 
-/* Whatever was there before, no bit of it goes out. */
+/* No bit of the old content of a buffer goes out. */
 static void padding(void)
 {
 	struct xrds_hdr zero, ones;
@@ -618,7 +618,7 @@ static void silent_rules(void)
 	CHECK(!unit_try(&msg, 0, XRDS_VER_XRDS));
 	msg.len = 1;
 	CHECK(unit_try(&msg, 1, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
-	/* whatever port a program has sent it to */
+	/* to any port */
 	CHECK(!TRY_WITH(silent_msg, dport, 0, 0, XRDS_VER_XRDS));
 	/* a pong, an acknowledgment, a control message */
 	msg = silent_msg;
@@ -719,7 +719,7 @@ static void ext_lists(void)
 	CHECK(!out.has);
 }
 
-/* Whatever set is asked for, what is written is a valid list. */
+/* For any set that is asked for, a valid list is written. */
 static void ext_space(void)
 {
 	int has;
@@ -748,7 +748,7 @@ static void ext_space(void)
 	}
 }
 
-/* Random headers with a good checksum: what is accepted keeps the rules. */
+/* Random headers with a good checksum: an accepted header keeps the rules. */
 static void random_headers(void)
 {
 	int i, j, v;
@@ -781,7 +781,7 @@ static void random_headers(void)
 const struct unit_test unit_hdr_tests[] = {
 	{ layout, "header fields are where the specification has them" },
 	{ known_answers, "headers written by hand" },
-	{ roundtrip, "what is encoded is decoded, in every version" },
+	{ roundtrip, "an encoded header is decoded, in every version" },
 	{ padding, "every byte of a header is written" },
 	{ checksum_reference, "checksum agrees with a second one" },
 	{ checksum_errors, "every flipped bit is found" },

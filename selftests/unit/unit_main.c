@@ -83,7 +83,7 @@ static void all_errors_reached(void)
 	}
 }
 
-/* last, as it looks at what the others have seen */
+/* last, as it looks at the errors that the others have seen */
 static const struct unit_test unit_last_tests[] = {
 	{ all_errors_reached, "every error of the decoders was reached" },
 	{ }

@@ -47,7 +47,7 @@ static const char *host_arg;
 static bool failed;
 static char context[160];
 static char *skip_reason;	/* shared with the cases */
-static int output = -1;		/* what the case has to say */
+static int output = -1;		/* output of the case */
 
 static void diag(const char *format, va_list args)
 {
