@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Small messages pass large ones, and nothing else about them changes.
 
-That every stream keeps its order, whatever is lost meanwhile, is tested where
+That every stream keeps its order, with losses meanwhile, is tested where
 streams of all sizes go between many sockets: data, reconnect, soak. Here they
 are so many that something is always in mid-way.
 """

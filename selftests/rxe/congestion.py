@@ -41,8 +41,8 @@ def test_blocked_ipv6(rig):
 
 
 def test_tiny(rig):
-    """What takes fifty times its payload in memory stops in time, too: the
-    connection of those who send it does not end.
+    """Messages that take fifty times their payload in memory stop in time, too:
+    their sender's connection does not end.
     """
     limit = "/proc/sys/net/xrds/sock_max_recv_kb"
     usual = rig.b.read(limit)
@@ -56,8 +56,8 @@ def test_tiny(rig):
 
 
 def test_unread_replies(rig):
-    """Who asks for more than it may hold, and reads none of it, loses that:
-    the connection, which is others' too, does not end.
+    """A client that asks for more than it may hold, and reads none of it, loses
+    replies: the connection, which others use, too, does not end.
     """
     limit = "/proc/sys/net/xrds/sock_max_recv_kb"
     usual = rig.a.read(limit)
@@ -125,7 +125,7 @@ def test_promptly(rig):
 
 
 def test_mixed_sizes(rig):
-    """Who wants more space than there is asks for it."""
+    """A sender that wants more space than there is asks for it."""
     sink = rig.b.start(f"helper_late_reader {rig.b.ip} 4122 {1 << 20}")
     sink.expect("ready")
     sink.kill(signal.SIGUSR1)
@@ -136,7 +136,7 @@ def test_mixed_sizes(rig):
 
 
 def test_edges(rig):
-    """No edge of epoll is lost between two nodes, whatever they do."""
+    """No edge of epoll is lost between two nodes in any sequence of calls."""
     for ipv6 in (False, True):
         here, there = (n.ip6 if ipv6 else n.ip for n in rig.nodes)
         pair = [rig.a.start(f"helper_edges {here} {there} {EDGE_STEPS}"),
@@ -168,7 +168,9 @@ def _sent(node) -> tuple[int, int]:
 
 
 def _update_bytes(rig) -> int:
-    """What is sent when one port becomes free; 0 if others have sent, too."""
+    """Bytes that are sent when one port becomes free; 0 if others have sent,
+    too.
+    """
     sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4105)
     # nothing is to be sent when it is released
     sender.kill(signal.SIGSTOP)

@@ -54,7 +54,7 @@ class Traffic:
             remote.wait_above(node, name, value, RESUME)
         self.times.append(time.monotonic() - begin)
         for node, name, value in now:
-            # a stream may be through first, and looks at what it got itself
+            # a stream may be through first, and checks its messages itself
             through = "false" if name == "rdma_done" else \
                 "! pidof helper_stream"
             node.wait_for(f"test $(helper_counter {name}) -gt "

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs written for RDS run as they are, and find what they know.
 
-System calls and RDS_INFO_* dumps come out as with mainline RDS, but for what
-is listed: Documentation/differences.rst has every line of helper_print_calls
-and helper_print_dumps that differs, with both outcomes. One that differs and is
-not in the list is a failure, and so is one in the list that does not differ.
+System calls and RDS_INFO_* dumps come out as with mainline RDS, but for a list:
+Documentation/differences.rst has every line of helper_print_calls and
+helper_print_dumps that differs, with both outcomes. One that differs and is not
+in the list is a failure, and so is one in the list that does not differ.
 """
 
 import os
@@ -35,7 +35,7 @@ def with_mainline(node, command):
         return outcomes(node, command)
     finally:
         node.run("rmmod rds_rdma rds && modprobe xrds_ib")
-        # what is left for nobody goes at once
+        # messages for no socket go at once
         node.write("/proc/sys/net/xrds/linger_ms", "1\n")
 
 
@@ -126,7 +126,7 @@ def test_trinity(rig):
     calls = int(os.environ.get("XRDS_TRINITY_CALLS", "1000"))
     if rig.a.run("command -v trinity", check=False).code:
         rig.skip("no trinity")
-    # what it leaves behind goes soon
+    # its remains go soon
     rig.a.write("/proc/sys/net/xrds/linger_ms", "1000\n")
     rig.a.run("mkdir -p /tmp/trinity && chmod 777 /tmp/trinity")
     done = rig.a.run(

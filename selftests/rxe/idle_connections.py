@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Many idle connections: what they cost, and that they go.
+"""Many idle connections: their cost, and their end.
 
-What those of in-tree RDS cost is measured beside it, on the same nodes; fewer
+The cost of those of in-tree RDS is measured beside it, on the same nodes; fewer
 do, as each costs megabytes, and it has no collection to wait for.
 
 ADDRESSES in the environment is the number of remote addresses; there is a
@@ -80,7 +80,7 @@ def _in_tree(rig, near: list[str], far: list[str]) -> str:
     """
     for node in rig.nodes:
         node.run("unload xrds_ib xrds && modprobe rds_rdma")
-    # what the first connection brings for all
+    # objects that the first connection makes for all
     first = _mesh(rig, near[:1], far[:1])
     before = [memory_kib(n) for n in rig.nodes]
     mesh = _mesh(rig, near[1:1 + IN_TREE], far[1:1 + IN_TREE])
@@ -103,7 +103,7 @@ def test_idle_connections(rig):
     _add(rig, rig.a, rig.b, near, far)
     _add(rig, rig.b, rig.a, far, near)
     close.idle(rig, 0)
-    # what the first connection brings for all
+    # objects that the first connection makes for all
     first = _mesh(rig, near[:1], far[:1])
     before = [_memory_kib(n) for n in rig.nodes]
     mesh = _mesh(rig, near, far)

@@ -13,7 +13,7 @@ def _address(node) -> str:
 
 
 def test_linklocal(rig):
-    """Who answers the address that recvmsg() gave reaches the sender."""
+    """An answer to the address that recvmsg() gave reaches the sender."""
     here, there = _address(rig.a), _address(rig.b)
     server = rig.b.start(f"helper_linklocal serve {DEVICE} {there} {PORT}")
     server.expect("ready")

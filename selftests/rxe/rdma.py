@@ -7,7 +7,7 @@ import traffic
 
 TIMEOUT = 180
 HEARTBEAT_MS = 200
-RATE = "8mbit"              # two seconds and more for what fits an op
+RATE = "8mbit"              # two seconds and more for an op's most bytes
 
 
 def test_smoke(rig):
@@ -86,7 +86,7 @@ def test_barriers(rig):
     other = rig.b.start(f"helper_serve_memory {second}")
     other.expect("ready")
     _mode(rig, "barriers", second, held=True)
-    # what is not acknowledged when the address goes is kept for long
+    # unacknowledged messages are kept for long when the address goes
     rig.a.run("settled 20", timeout=60)
     other.kill()
     other.wait(check=False)

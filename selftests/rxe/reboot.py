@@ -31,7 +31,7 @@ def test_reboot_with_queue(rig):
 
 
 def test_reboot_old_messages(rig):
-    """What was queued for a socket that died does not reach its successor."""
+    """A message queued for a socket that died does not reach its successor."""
     traffic.run(rig, 100)
     rig.b.cut()
     holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 20 6000")

@@ -37,7 +37,7 @@ class Pair:
 
 def run(rig, command: str, *arguments, ipv6=False, limit=LIMIT,
         held=False) -> str:
-    """One mode from start to end; what it said. Held: it has the other node
+    """One mode from start to end; its output. Held: it has the other node
     stopped now and then.
     """
     pair = Pair(rig, ipv6)
@@ -66,7 +66,7 @@ def wait_above(node, name: str, value: int, timeout: float = 60) -> None:
 
 
 def shown(node, what: str) -> list[dict]:
-    """What xrds-info knows of the node's connections, sockets, ..."""
+    """Rows of xrds-info: the node's connections, sockets, ..."""
     return json.loads(node.run(f"xrds-info --json {what}").out)[what]
 
 

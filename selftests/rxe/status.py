@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""XRDS_DEST_STATUS says what is under way, and since when nothing came of it."""
+"""XRDS_DEST_STATUS counts bytes under way, and tells of the last progress."""
 
 import signal
 
@@ -29,7 +29,8 @@ def _patient(rig) -> None:
 
 
 def test_inflight(rig):
-    """In flight is what the transport has, and progress is acknowledgments."""
+    """In flight are bytes that the transport has; progress is acknowledgments.
+    """
     _patient(rig)
     _progress(rig, rig.a.ip, rig.b.ip)
 

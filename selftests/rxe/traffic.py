@@ -76,7 +76,7 @@ def _tail(out: str, count: int = 60) -> str:
 
 
 def fewer(rig, count: int) -> int:
-    """So many of what count is for a kernel of usual speed."""
+    """As many as COUNT is on a kernel of usual speed."""
     return max(1, count // int(rig.kernel.slow))
 
 

@@ -81,7 +81,7 @@ def test_peer_unloads(rig):
 
 
 def _strand(rig, what: str, delay_ms: int) -> None:
-    """A program ends, and the module goes before what it has left is done."""
+    """A program ends, and the module goes before its last work is done."""
     knob = "/proc/sys/net/xrds/loop/delay_ms"
     for _ in range(STRANDED):
         rig.a.write(knob, str(delay_ms))
