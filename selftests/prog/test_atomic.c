@@ -235,7 +235,7 @@ static void *adder_thread(void *arg)
 }
 
 /* Each old value is seen once: none was added to twice, or not at all */
-static void together(void)
+static void concurrent_adds(void)
 {
 	static struct adder adders[THREADS];
 	static bool seen[THREADS * THREAD_OPS];
@@ -264,7 +264,7 @@ static void together(void)
 }
 
 /* Atomic toward the owner's own instructions as well */
-static void with_owner(void)
+static void owner_adds_too(void)
 {
 	struct adder adder = { 0 };
 	pthread_t thread;
@@ -358,9 +358,9 @@ static const struct tap_case cases[] = {
 	{ "random_ops", "random ops of all four kinds, against a model",
 	  random_ops, TAP_EACH_FAMILY, 0 },
 	{ "concurrent_adds", "several sockets add to one word, each exactly once",
-	  together, TAP_EACH_FAMILY, 60 },
+	  concurrent_adds, TAP_EACH_FAMILY, 60 },
 	{ "owner_adds_too", "and the owner adds to the other half of it",
-	  with_owner, 0, 60 },
+	  owner_adds_too, 0, 60 },
 	{ "at_most_once", "resets lose atomics and repeat none", at_most_once,
 	  0, 120 },
 };

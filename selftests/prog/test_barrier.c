@@ -227,7 +227,7 @@ static void query(void)
 	end();
 }
 
-static void wrong(void)
+static void bad_calls(void)
 {
 	int unbound = rds_socket();
 	union addr none = { 0 };
@@ -552,7 +552,7 @@ static void by_message(void)
 	end();
 }
 
-static void by_message_wrong(void)
+static void bad_by_message(void)
 {
 	struct xrds_barrier to_arm = { .rdma_id = 3 };
 	struct op op;
@@ -614,7 +614,7 @@ static const struct tap_case cases[] = {
 	{ "query", "identifier 0 reports at once and arms nothing", query,
 	  TAP_EACH_FAMILY, 0 },
 	{ "bad_calls", "bad arguments and pointers of the call are refused",
-	  wrong, 0, 0 },
+	  bad_calls, 0, 0 },
 	{ "blocking", "it sleeps until the op has ended", blocking,
 	  TAP_EACH_FAMILY, 0 },
 	{ "covers_failed", "failed ops pass the mark as well", covers_failed,
@@ -634,7 +634,7 @@ static const struct tap_case cases[] = {
 	{ "by_message", "a control message arms in the same call", by_message,
 	  TAP_EACH_FAMILY, 0 },
 	{ "bad_by_message", "or refuses the op with the barrier",
-	  by_message_wrong, 0, 0 },
+	  bad_by_message, 0, 0 },
 	{ "event_stays", "an event without room for it stays", event_stays,
 	  0, 0 },
 };

@@ -61,7 +61,7 @@ static void expect_nothing(int fd)
 	check_err(rds_recv(fd, &got, sizeof(got), MSG_DONTWAIT, NULL), EAGAIN);
 }
 
-static void all_of_them(void)
+static void in_order(void)
 {
 	union addr to;
 	int sink = rds_bound(&to), fd = rds_bound(NULL);
@@ -194,7 +194,7 @@ static void two_receivers(void)
 }
 
 /* Nobody comes behind it. */
-static void flag_alone(void)
+static void batch_flag_alone(void)
 {
 	union addr to;
 	int sink = rds_bound(&to), fd = rds_bound(NULL);
@@ -224,7 +224,7 @@ static void closed_behind_it(void)
 
 static const struct tap_case cases[] = {
 	{ "in_order", "1 to 64 messages of a call come in order",
-	  all_of_them, TAP_EACH_FAMILY, 0 },
+	  in_order, TAP_EACH_FAMILY, 0 },
 	{ "bad_payload", "those in front of one that cannot be read come",
 	  bad_payload, 0, 0 },
 	{ "bad_header", "those come that the call has taken before a fault",
@@ -238,7 +238,7 @@ static const struct tap_case cases[] = {
 	{ "two_receivers", "messages to two receivers by turns come",
 	  two_receivers, TAP_EACH_FAMILY, 0 },
 	{ "batch_flag_alone", "MSG_BATCH and nothing behind it: it comes",
-	  flag_alone, 0, 0 },
+	  batch_flag_alone, 0, 0 },
 	{ "closed_behind_it", "the same, and the socket is closed",
 	  closed_behind_it, 0, 0 },
 };

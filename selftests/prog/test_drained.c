@@ -31,7 +31,7 @@ static int unread(int fd)
 	return bytes;
 }
 
-static void half(void)
+static void clears_at_half(void)
 {
 	int tx = rds_bound(NULL), rx, left;
 	union addr to;
@@ -56,7 +56,7 @@ static void half(void)
 
 static const struct tap_case cases[] = {
 	{ "clears_at_half", "congestion ends with half of SO_RCVBUF, not before or after",
-	  half, TAP_EACH_FAMILY, 0 },
+	  clears_at_half, TAP_EACH_FAMILY, 0 },
 };
 
 int main(int argc, char **argv)

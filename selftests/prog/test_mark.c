@@ -419,7 +419,7 @@ static bool hunt_round(struct hunt *h, int ep, enum wait wait, u64 id)
 	}
 }
 
-static void hunt(void)
+static void no_wakeup_lost(void)
 {
 	struct epoll_event none = { 0 };
 	int ep = must(epoll_create1(EPOLL_CLOEXEC));
@@ -478,7 +478,7 @@ static void *race_barrier(void *arg)
 }
 
 /* Several threads arm, wait and read at once while ops are issued and end */
-static void race(void)
+static void concurrent_barriers(void)
 {
 	struct stress *s = calloc(1, sizeof(*s));
 	pthread_t threads[3];
@@ -515,10 +515,11 @@ static const struct tap_case cases[] = {
 	  stress_cancel, 0, 120 },
 	{ "buffers_returned", "below the mark a buffer is not touched again",
 	  buffers_returned, 0, 120 },
-	{ "no_wakeup_lost", "no wake-up is lost when completion meets arming", hunt,
-	  0, 3600 },
-	{ "concurrent_barriers", "barriers of several threads against completions", race,
-	  0, 120 },
+	{ "no_wakeup_lost", "no wake-up is lost when completion meets arming",
+	  no_wakeup_lost, 0, 3600 },
+	{ "concurrent_barriers",
+	  "barriers of several threads against completions",
+	  concurrent_barriers, 0, 120 },
 };
 
 int main(int argc, char **argv)

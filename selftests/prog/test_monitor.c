@@ -139,7 +139,7 @@ static int two_cleared(union addr *to)
 	return fd;
 }
 
-static void classic(void)
+static void mask_only(void)
 {
 	struct told told;
 	union addr to[2];
@@ -338,7 +338,7 @@ static const struct tap_case cases[] = {
 	{ "told_once", "the end of congestion is told once, by name and mask",
 	  told_once, TAP_EACH_FAMILY, 0 },
 	{ "mask_only", "with room for the mask only it tells everything",
-	  classic, 0, 0 },
+	  mask_only, 0, 0 },
 	{ "little_room", "news that find no room are told later", little_room,
 	  0, 0 },
 	{ "data_passes", "without room for news data is read", data_passes,

@@ -51,7 +51,7 @@ static struct msghdr message(struct iovec *iov, void *data, size_t len,
 	};
 }
 
-static void nothing(void)
+static void empty_queue(void)
 {
 	int fd = rds_bound(NULL);
 	char byte;
@@ -536,8 +536,8 @@ static void fault_back(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "empty_queue", "nothing to read: EAGAIN when it must not wait", nothing,
-	  0, 0 },
+	{ "empty_queue", "nothing to read: EAGAIN when it must not wait",
+	  empty_queue, 0, 0 },
 	{ "timeout", "SO_RCVTIMEO bounds the wait: ETIMEDOUT", timeout, 0, 0 },
 	{ "interrupted", "a signal ends the wait: EINTR", interrupted, 0, 0 },
 	{ "blocking", "a reader that waits is woken", blocking,

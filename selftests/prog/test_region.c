@@ -40,7 +40,7 @@ static int try_write(int fd, const struct target *t)
 /* ----------------------------------------------------------- registration */
 
 /* There is no connection: registering is a local matter */
-static void plain(void)
+static void before_connection(void)
 {
 	int fd = rds_bound(NULL);
 	struct target t;
@@ -244,7 +244,7 @@ static void odd_one(int fd, size_t start, size_t bytes)
 	munmap(mem, whole);
 }
 
-static void odd(void)
+static void odd_ranges(void)
 {
 	static const size_t starts[] = { 0, 1, 7, 2048, 4095 };
 	static const size_t sizes[] = { 1, 2, 63, 4095, 4096, 4097, 12289 };
@@ -601,8 +601,8 @@ static void invalidate_in_use(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "before_connection", "a region works before there is any connection", plain,
-	  TAP_EACH_FAMILY, 0 },
+	{ "before_connection", "a region works before there is any connection",
+	  before_connection, TAP_EACH_FAMILY, 0 },
 	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",
@@ -611,7 +611,8 @@ static const struct tap_case cases[] = {
 	{ "cookie_bad_pointer", "a cookie that cannot be copied is not lost",
 	  cookie_bad_pointer, 0, 0 },
 	{ "map_undone", "a failed send leaves no region", map_undone, 0, 0 },
-	{ "odd_ranges", "any start and length, exact to the byte", odd, 0, 60 },
+	{ "odd_ranges", "any start and length, exact to the byte", odd_ranges,
+	  0, 60 },
 	{ "inside", "any part of a region", inside, TAP_EACH_FAMILY, 0 },
 	{ "outside", "one byte outside is refused and touches nothing",
 	  outside, 0, 0 },

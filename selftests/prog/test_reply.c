@@ -236,7 +236,7 @@ static void resized(void)
 
 /* --------------------------------------------------------------- replies */
 
-static void drawn(void)
+static void answered(void)
 {
 	int tx = rds_bound(NULL), fd;
 	union addr self, from;
@@ -361,7 +361,7 @@ static void others_pass(void)
 	close(modest);
 }
 
-static void wakes(void)
+static void space_wakes_reader(void)
 {
 	int tx = rds_bound(NULL), fd;
 	union addr self, from;
@@ -635,7 +635,7 @@ static bool request(struct peer *p)
 	return true;
 }
 
-static void everybody(void)
+static void all_to_all(void)
 {
 	struct pollfd fds[NR_PEERS];
 	int open = NR_PEERS, waits = 0;
@@ -778,7 +778,7 @@ static void many_marks(void)
 /* The space that a reply leaves of its reservation is there at once, not with
  * the acknowledgment.
  */
-static void smaller(void)
+static void rest_returned(void)
 {
 	int tx = rds_bound(NULL), fd;
 	union addr self, from;
@@ -858,7 +858,7 @@ static const struct tap_case cases[] = {
 	  "values that the options take, and values that they refuse", settings,
 	  0, 0 },
 	{ "resized", "reservations have one size", resized, 0, 0 },
-	{ "answered", "a message that was read can be answered", drawn,
+	{ "answered", "a message that was read can be answered", answered,
 	  TAP_EACH_FAMILY, 0 },
 	{ "congested", "even while its sender is congested", congested,
 	  TAP_EACH_FAMILY, 0 },
@@ -870,7 +870,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "others_pass", "other sources are not held back", others_pass, 0,
 	  0 },
-	{ "space_wakes_reader", "space for a reply wakes a reader", wakes, 0, 0 },
+	{ "space_wakes_reader", "space for a reply wakes a reader",
+	  space_wakes_reader, 0, 0 },
 	{ "readers_space",
 	  "several readers get as much as several spaces allow", readers_space,
 	  0, 0 },
@@ -884,7 +885,7 @@ static const struct tap_case cases[] = {
 	{ "many_marks", "ends of streams behind held messages go in one pass",
 	  many_marks, 0, 60 },
 	{ "rest_returned", "the space that a reply does not need can be used",
-	  smaller, TAP_EACH_FAMILY, 0 },
+	  rest_returned, TAP_EACH_FAMILY, 0 },
 	{ "shut_hands_out",
 	  "a socket that sends nothing more can read everything",
 	  shut_hands_out, 0, 0 },
@@ -896,7 +897,7 @@ static const struct tap_case cases[] = {
 	  "a client that asks for more than fits loses replies, and is told",
 	  overflows, TAP_EACH_FAMILY, 0 },
 	{ "all_to_all", "N:N echo with little room: each reply is accepted",
-	  everybody, TAP_EACH_FAMILY, 60 },
+	  all_to_all, TAP_EACH_FAMILY, 60 },
 };
 
 int main(int argc, char **argv)

@@ -55,7 +55,7 @@ static int traffic(int ms)
 	return rounds;
 }
 
-static void idle(void)
+static void idle_sockets_sleep(void)
 {
 	struct epoll_event event = {
 		.events = EPOLLIN | EPOLLPRI | EPOLLRDHUP,
@@ -99,7 +99,7 @@ static void all_wait(struct waker *w, int nr, const union addr *to)
 	}
 }
 
-static void only_those(void)
+static void only_waiters_wake(void)
 {
 	static struct waker mine[WAITERS], others[WAITERS];
 	int first = rds_bound(NULL), rx[2];
@@ -143,7 +143,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* From the read that ends congestion to the return of poll() */
-static void promptly(void)
+static void wakes_within_10ms(void)
 {
 	int tx = rds_bound(NULL), rx;
 	long long took[ROUNDS];
@@ -170,11 +170,11 @@ static void promptly(void)
 
 static const struct tap_case cases[] = {
 	{ "idle_sockets_sleep", "1000 idle sockets sleep through the traffic of others",
-	  idle, 0, 60 },
+	  idle_sockets_sleep, 0, 60 },
 	{ "only_waiters_wake", "100 waiters are woken, and 100 others are not",
-	  only_those, TAP_EACH_FAMILY, 60 },
+	  only_waiters_wake, TAP_EACH_FAMILY, 60 },
 	{ "wakes_within_10ms", "a waiter wakes within 10 ms of the end of congestion",
-	  promptly, 0, 60 },
+	  wakes_within_10ms, 0, 60 },
 };
 
 int main(int argc, char **argv)
