@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # Failing allocations, on the debug kernel, without a word in its log. fail-nth
-# (test_inject) strikes the task that asks for it; inject_marked those that the
-# module xrds_inject marks; inject_workers the kernel's workers, which start
+# (helper_fail_nth) strikes the task that asks for it; inject_marked those that
+# the module xrds_inject marks; inject_workers the kernel's workers, which start
 # connections.
 
 FAULTS=/sys/kernel/debug
@@ -52,7 +52,7 @@ inject_end() {
 	echo $(($2 - $(cat "$FAULTS/$1/times")))
 }
 
-# inject_had KIND AFTER: what those marked had, if that was less than AFTER.
+# inject_had KIND AFTER: memory that marked tasks had, if less than AFTER.
 inject_had() {
 	echo $(($2 - $(cat "$FAULTS/$1/space")))
 }

@@ -11,29 +11,31 @@
 
 knob() { echo "$2" > "/proc/sys/net/xrds/loop/$1"; }
 
-check "close()" test_ends both 127.0.0.1 127.0.0.2 4001 500 10 close
+check "close()" helper_stream_ends both 127.0.0.1 127.0.0.2 4001 500 10 close
 check "shutdown() and close()" \
-	test_ends both ::1 ::1 4002 500 10 shutdown
-check "processes that die" test_ends both 127.0.0.1 127.0.0.2 4003 50 10 die
-check "aborted" test_ends both 127.0.0.1 127.0.0.2 4004 300 10 abort
+	helper_stream_ends both ::1 ::1 4002 500 10 shutdown
+check "processes that die" \
+	helper_stream_ends both 127.0.0.1 127.0.0.2 4003 50 10 die
+check "aborted" helper_stream_ends both 127.0.0.1 127.0.0.2 4004 300 10 abort
 knob delay_ms 2
-check "late messages" test_ends both 127.0.0.1 127.0.0.2 4005 200 10 close
+check "late messages" \
+	helper_stream_ends both 127.0.0.1 127.0.0.2 4005 200 10 close
 check "late messages, aborted" \
-	test_ends both 127.0.0.1 127.0.0.2 4006 200 10 abort
+	helper_stream_ends both 127.0.0.1 127.0.0.2 4006 200 10 abort
 knob bounce_ms 20
 
 # Runs a test; the connection has to break meanwhile.
 broken() {
 	local before
 
-	before=$(test_counter loop_bounced)
-	"$@" && [ "$(test_counter loop_bounced)" -gt "$before" ]
+	before=$(helper_counter loop_bounced)
+	"$@" && [ "$(helper_counter loop_bounced)" -gt "$before" ]
 }
 
 check "a connection that breaks" \
-	broken test_ends both 127.0.0.3 127.0.0.4 4007 300 10 close
+	broken helper_stream_ends both 127.0.0.3 127.0.0.4 4007 300 10 close
 check "the same, shutdown()" \
-	broken test_ends both 127.0.0.3 127.0.0.4 4008 300 10 shutdown
+	broken helper_stream_ends both 127.0.0.3 127.0.0.4 4008 300 10 shutdown
 check "the same, aborted" \
-	broken test_ends both 127.0.0.5 127.0.0.6 4009 300 10 abort
+	broken helper_stream_ends both 127.0.0.5 127.0.0.6 4009 300 10 abort
 finish

@@ -23,10 +23,10 @@ echo 5 > $max_delay
 calls() {
 	local name names
 
-	names=$(test_inject -l | cut -d: -f1)
+	names=$(helper_fail_nth -l | cut -d: -f1)
 	check "there are calls to try" [ -n "$names" ]
 	for name in $names; do
-		check "$name, with every failure" test_inject -t "$name"
+		check "$name, with every failure" helper_fail_nth -t "$name"
 	done
 }
 
@@ -37,12 +37,12 @@ start() {
 	echo 5 > $knobs/bounce_ms
 	inject_workers "$1" "$2" $TIMES
 	check "messages while connections fail to start, $1" \
-		test_stream -l "$3" -c 1000 -m 16384 -s 2
+		helper_stream -l "$3" -c 1000 -m 16384 -s 2
 	count=$(inject_end "$1" $TIMES)
 	echo 0 > $knobs/bounce_ms
 	diag "$1 struck $count times"
 	check "$1 struck" [ "$count" -gt 0 ]
-	check "messages after $1" test_stream -l "$3" -c 100
+	check "messages after $1" helper_stream -l "$3" -c 100
 }
 
 inject_quiet

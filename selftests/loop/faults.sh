@@ -32,21 +32,22 @@ run() {
 	echo "$3" > $knobs/bounce_ms
 	echo "$4" > $knobs/delay_ms
 	shift 4
-	check "$what" test_stream "$@"
+	check "$what" helper_stream "$@"
 	reset
 }
 
-before=$(test_counter loop_lost)
+before=$(helper_counter loop_lost)
 run "1 % of messages lost" 10 0 0 -l 127.0.0.1 -c 10000 -m 65536
 run "30 % of messages lost" 300 0 0 -l ::1 -c 300 -s 2 -S 2
-check "messages were really lost" [ "$(test_counter loop_lost)" -gt "$before" ]
+check "messages were really lost" \
+	[ "$(helper_counter loop_lost)" -gt "$before" ]
 
 # The period is that of connections made from now on: new addresses.
-before=$(test_counter loop_bounced)
+before=$(helper_counter loop_bounced)
 run "a reset every 20 ms" 0 20 0 -l 127.0.0.2 -c 10000 -m 65536 -S 3
 run "a reset every 3 ms, with delay" 0 3 1 -l 127.0.0.3 -c 1000 -m 65536 -S 4
 check "connections were really reset" \
-	[ "$(test_counter loop_bounced)" -gt "$before" ]
+	[ "$(helper_counter loop_bounced)" -gt "$before" ]
 
 # A reset takes along what is delayed: small queues, or nothing ever arrives.
 run "all at once, small buffers" 20 50 2 \

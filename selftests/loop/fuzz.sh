@@ -15,4 +15,4 @@ if [ -d "$FAULTS/failslab" ]; then
 	# a page that is not there would be reported in the log: see rxe/fuzz
 	echo 20 > "$FAULTS/fail_page_alloc/min-order"
 fi
-exec test_fuzz -a 127.0.0.1
+exec helper_fuzz -a 127.0.0.1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In-tree RDS has the family: loading fails with a line that says who has it,
+# In-tree RDS has the family: loading fails with a line that names the module,
 # and nothing stays behind. Without it, loading works.
 # nodes: 1
 # timeout: 120
@@ -20,7 +20,7 @@ refused() {
 accepted() {
 	modprobe -r rds && modprobe xrds || return 1
 	[ -e /proc/sys/net/rds/ping_enable ] || return 1
-	test_stream -l 127.0.0.1 -c 100
+	helper_stream -l 127.0.0.1 -c 100
 }
 
 check "refused while in-tree RDS has the family, with a reason" refused

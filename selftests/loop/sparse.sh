@@ -16,5 +16,5 @@ modprobe brd rd_nr=1 rd_size=16384 && modprobe ext4 &&
 at_exit "cd /; umount $xrds_tmp/ext4; modprobe -r brd"
 echo 4 > /proc/sys/vm/nr_hugepages
 at_exit "echo 0 > /proc/sys/vm/nr_hugepages"
-cd "$xrds_tmp/ext4" && test_sparse
+cd "$xrds_tmp/ext4" && helper_sparse
 exit

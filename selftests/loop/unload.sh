@@ -12,12 +12,12 @@
 ROUNDS=30
 
 refused_with_socket() {
-	background test_hold 127.0.0.1
+	background helper_hold_socket 127.0.0.1
 	wait_for 10 grep -q holding "$log" || return 1
 	! rmmod xrds 2> "$xrds_tmp/rmmod" || return 1
 	grep -qi "in use" "$xrds_tmp/rmmod" || return 1
 	# it still works, for old and for new sockets
-	test_stream -l 127.0.0.1 -c 100 || return 1
+	helper_stream -l 127.0.0.1 -c 100 || return 1
 	kill -9 "$pid"
 	wait "$pid" 2> /dev/null
 	wait_for 10 rmmod xrds
@@ -28,7 +28,7 @@ after_traffic() {
 
 	for ((i = 0; i < ROUNDS; i++)); do
 		modprobe xrds || return 1
-		test_stream -l 127.0.0.1 -c 100 -S "$i" || return 1
+		helper_stream -l 127.0.0.1 -c 100 -S "$i" || return 1
 		rmmod xrds || return 1
 	done
 }
@@ -40,7 +40,7 @@ with_messages_queued() {
 	for ((i = 0; i < 5; i++)); do
 		modprobe xrds || return 1
 		echo 1000 > /proc/sys/net/xrds/loop/delay_ms
-		background test_hold 127.0.0.1 127.0.0.1 100
+		background helper_hold_socket 127.0.0.1 127.0.0.1 100
 		wait_for 10 grep -q holding "$log" || return 1
 		kill -9 "$pid"
 		wait "$pid" 2> /dev/null
@@ -55,5 +55,5 @@ modprobe xrds
 check "with nothing used" rmmod xrds
 check "the family is gone" bash -c '! grep -q XRDS /proc/net/protocols'
 modprobe xrds
-check "and comes back" test_stream -l 127.0.0.1 -c 100
+check "and comes back" helper_stream -l 127.0.0.1 -c 100
 finish

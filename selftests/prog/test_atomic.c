@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Atomics: what they leave at the target and what they bring back, compared
- * with a model, plain and masked, alone and from several sockets at once.
+ * Atomics: the value that they leave at the target and the value that they
+ * bring back, compared with a model, plain and masked, alone and from several
+ * sockets at once.
+ *
+ * timeout: 180
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -77,18 +80,19 @@ static void atomic_one(int fd, const struct target *t, struct op *op, u64 old)
 	check_eq(word_of(t)[1], 0);
 }
 
-static void fadd(void)
+/* Each value on each old one */
+static void pairs(const u64 *values, size_t nr,
+		  struct op (*make)(const struct target *t, u64 value))
 {
-	static const u64 values[] = { 0, 1, 7, ~0ull, 1ull << 63, 0xffffffff };
 	int fd = rds_bound(NULL);
 	struct target t;
 	struct op op;
 
 	target_open(&t, PAGE_BYTES, WRITABLE);
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
-			tap_context("%#llx + %#llx", values[i], values[j]);
-			op = op_fadd(&t, OFFSET, values[j], NULL);
+	for (size_t i = 0; i < nr; i++) {
+		for (size_t j = 0; j < nr; j++) {
+			tap_context("%#llx, was %#llx", values[j], values[i]);
+			op = make(&t, values[j]);
 			atomic_one(fd, &t, &op, values[i]);
 		}
 	}
@@ -96,23 +100,28 @@ static void fadd(void)
 	close(fd);
 }
 
+static struct op add_value(const struct target *t, u64 value)
+{
+	return op_fadd(t, OFFSET, value, NULL);
+}
+
+static void fadd(void)
+{
+	static const u64 values[] = { 0, 1, 7, ~0ull, 1ull << 63, 0xffffffff };
+
+	pairs(values, ARRAY_SIZE(values), add_value);
+}
+
+static struct op swap_value(const struct target *t, u64 value)
+{
+	return op_cswp(t, OFFSET, value, 42, NULL);
+}
+
 static void cswp(void)
 {
 	static const u64 values[] = { 0, 1, ~0ull, 0x0123456789abcdef };
-	int fd = rds_bound(NULL);
-	struct target t;
-	struct op op;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		for (size_t j = 0; j < ARRAY_SIZE(values); j++) {
-			tap_context("%#llx if %#llx", values[i], values[j]);
-			op = op_cswp(&t, OFFSET, values[j], 42, NULL);
-			atomic_one(fd, &t, &op, values[i]);
-		}
-	}
-	target_close(&t);
-	close(fd);
+	pairs(values, ARRAY_SIZE(values), swap_value);
 }
 
 /* Known results, so that kernel and model cannot be wrong the same way */
@@ -226,7 +235,7 @@ static void *adder_thread(void *arg)
 }
 
 /* Each old value is seen once: none was added to twice, or not at all */
-static void together(void)
+static void concurrent_adds(void)
 {
 	static struct adder adders[THREADS];
 	static bool seen[THREADS * THREAD_OPS];
@@ -255,7 +264,7 @@ static void together(void)
 }
 
 /* Atomic toward the owner's own instructions as well */
-static void with_owner(void)
+static void owner_adds_too(void)
 {
 	struct adder adder = { 0 };
 	pthread_t thread;
@@ -348,10 +357,10 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "random_ops", "random ops of all four kinds, against a model",
 	  random_ops, TAP_EACH_FAMILY, 0 },
-	{ "together", "several sockets add to one word, each exactly once",
-	  together, TAP_EACH_FAMILY, 60 },
-	{ "with_owner", "and the owner adds to the other half of it",
-	  with_owner, 0, 60 },
+	{ "concurrent_adds", "several sockets add to one word, each exactly once",
+	  concurrent_adds, TAP_EACH_FAMILY, 60 },
+	{ "owner_adds_too", "and the owner adds to the other half of it",
+	  owner_adds_too, 0, 60 },
 	{ "at_most_once", "resets lose atomics and repeat none", at_most_once,
 	  0, 120 },
 };

@@ -5,6 +5,8 @@
  *
  * The loopback holds ops that must be under way while something is looked at,
  * and delays those whose time counts.
+ *
+ * timeout: 180
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -35,24 +37,48 @@ enum {
 
 static char small[SMALL];
 
-/* Sends an op that asks for its identifier, and returns that */
-static u64 issue(int fd, const struct target *t)
+/* Of all cases: a socket, memory that it sends ops to, the answer of a call */
+static int fd;
+static struct target t;
+static struct xrds_barrier b;
+
+static void begin(void)
 {
-	struct op op = op_write(t, 0, small, sizeof(small));
+	fd = rds_bound(NULL);
+	target_open(&t, PAGE_BYTES, WRITABLE);
+}
+
+static void end(void)
+{
+	target_close(&t);
+	close(fd);
+}
+
+/* For the op of this identifier, which is under way */
+static void arm(u64 id)
+{
+	check_err(barrier(fd, &t.addr, id, XRDS_BARRIER_NONBLOCK, 0, &b),
+		  EAGAIN);
+}
+
+/* Sends an op that asks for its identifier, and returns that */
+static u64 issue(int from, const struct target *to)
+{
+	struct op op = op_write(to, 0, small, sizeof(small));
 	u64 id = 0;
 
 	op.id = &id;
-	must(op_send(fd, &t->addr, &op));
+	must(op_send(from, &to->addr, &op));
 	return id;
 }
 
 /* A target at another address of this node */
-static void target_at(struct target *t, const char *host)
+static void target_at(struct target *other, const char *host)
 {
 	const char *home = tap_host;
 
 	tap_host = host;
-	target_open(t, PAGE_BYTES, WRITABLE);
+	target_open(other, PAGE_BYTES, WRITABLE);
 	tap_host = home;
 }
 
@@ -60,32 +86,30 @@ static void target_at(struct target *t, const char *host)
 
 static void ids(void)
 {
-	int a = rds_bound(NULL), b = rds_bound(NULL);
-	struct target t;
+	int other = rds_bound(NULL);
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	check_eq(issued(a, &t.addr), 0);
+	begin();
+	check_eq(issued(fd, &t.addr), 0);
 	for (u64 i = 1; i <= 20; i++)
-		check_eq(issue(a, &t), i);
+		check_eq(issue(fd, &t), i);
 	/* another socket counts for itself */
-	check_eq(issue(b, &t), 1);
-	check_eq(issue(a, &t), 21);
-	check_eq(issued(a, &t.addr), 21);
-	check_eq(issued(b, &t.addr), 1);
-	target_close(&t);
-	close(a);
-	close(b);
+	check_eq(issue(other, &t), 1);
+	check_eq(issue(fd, &t), 21);
+	check_eq(issued(fd, &t.addr), 21);
+	check_eq(issued(other, &t.addr), 1);
+	close(other);
+	end();
 }
 
 /* Toward each node on its own; the port is of no meaning */
 static void ids_nodes(void)
 {
-	int fd = rds_bound(NULL), other;
-	struct target t, far;
+	struct target far;
 	union addr port;
+	int other;
 
 	loop_only();
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	target_at(&far, "127.0.0.2");
 	for (u64 i = 1; i <= 5; i++) {
 		check_eq(issue(fd, &t), 2 * i - 1);
@@ -100,19 +124,16 @@ static void ids_nodes(void)
 	check_eq(issued(fd, &far.addr), 5);
 	addr_set_port(&port, 1);
 	check_eq(issued(fd, &port), 10);
-	target_close(&t);
 	target_close(&far);
-	close(fd);
+	end();
 }
 
 /* Ops that nobody asked an identifier of, and messages without op */
 static void ids_mixed(void)
 {
-	int fd = rds_bound(NULL);
-	struct target t;
 	struct op op;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	check_eq(issue(fd, &t), 1);
 	must(rds_send(fd, "x", 1, 0, &t.addr));
 	op = op_write(&t, 0, small, sizeof(small));
@@ -122,23 +143,20 @@ static void ids_mixed(void)
 	op = op_write(&t, PAGE_BYTES, small, 1);
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
 	check_eq(issue(fd, &t), 5);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
-/* Who cannot be told does not get one; it goes to the next op */
+/* An op whose identifier cannot be stored gets none; the next op has it */
 static void id_pointer(void)
 {
 	char *wall = before_wall(PROT_READ | PROT_WRITE);
 	void *bad[] = { (char *)8, wall, wall - 4,
 			before_wall(PROT_READ) - PAGE_BYTES,
 			(char *)0xffffffff81000000ul, (char *)(1ul << 63) };
-	int fd = rds_bound(NULL);
-	struct target t;
 	struct op op;
 	long pinned;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	check_eq(issue(fd, &t), 1);
 	pinned = pinned_kb();
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -152,18 +170,14 @@ static void id_pointer(void)
 	check_eq(issue(fd, &t), 2);
 	check_pinned_falls(pinned);
 	check(t.mem[0] != 'w');
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 static void in_status(void)
 {
-	int fd = rds_bound(NULL);
 	struct xrds_dest_status st;
-	struct xrds_barrier b;
-	struct target t;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	hold_ops();
 	for (u64 i = 1; i <= 3; i++)
 		check_eq(issue(fd, &t), i);
@@ -175,8 +189,7 @@ static void in_status(void)
 	must(dest_status(fd, &t.addr, &st));
 	check_eq(st.rdma_issued, 3);
 	check_eq(st.rdma_completed, 3);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 /* ---------------------------------------------------------------- the call */
@@ -184,10 +197,8 @@ static void in_status(void)
 static void query(void)
 {
 	union addr nowhere = addr_of(tap_host, 4000);
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
 
+	begin();
 	tap_context("nothing was ever sent");
 	check_ret(barrier(fd, &nowhere, 0, 0, 0, &b), 0);
 	check_eq(b.issued, 0);
@@ -195,7 +206,6 @@ static void query(void)
 	check_err(barrier(fd, &nowhere, 1, 0, 0, &b), EINVAL);
 
 	tap_context("under way");
-	target_open(&t, PAGE_BYTES, WRITABLE);
 	hold_ops();
 	issue(fd, &t);
 	issue(fd, &t);
@@ -212,21 +222,18 @@ static void query(void)
 	check_ret(barrier(fd, &t.addr, 1, 0, 0, &b), 0);
 	check_eq(b.completed, 2);
 	check_ret(barrier(fd, &t.addr, 2, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
-	/* a query has armed nothing, and what it answered is no event */
+	/* a query has armed nothing, and its answer is no event */
 	check_quiet(fd);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
-static void wrong(void)
+static void bad_calls(void)
 {
-	int fd = rds_bound(NULL), unbound = rds_socket();
+	int unbound = rds_socket();
 	union addr none = { 0 };
-	struct xrds_barrier b;
-	struct target t;
 	char *wall;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	issue(fd, &t);
 	check_err(barrier(fd, &t.addr, 2, 0, 0, &b), EINVAL);
 	check_err(barrier(fd, &t.addr, ~0ull, 0, 0, &b), EINVAL);
@@ -257,19 +264,15 @@ static void wrong(void)
 	check_ret(ioctl(fd, SIOCXRDSBARRIER, wall - sizeof(b)), 0);
 	must(mprotect(wall - PAGE_BYTES, PAGE_BYTES, PROT_READ));
 	check_err(ioctl(fd, SIOCXRDSBARRIER, wall - sizeof(b)), EFAULT);
-	target_close(&t);
 	close(unbound);
-	close(fd);
+	end();
 }
 
 static void blocking(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
 	long long start;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	slow_ops(DELAY_MS);
 	start = tap_tick_ms();
 	for (int i = 0; i < 3; i++)
@@ -281,19 +284,15 @@ static void blocking(void)
 	check_eq(b.issued, 3);
 	check(filled(t.mem, sizeof(small), 0));
 	check_ret(barrier(fd, &t.addr, 3, 0, 0, &b), 0);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 /* A barrier covers all earlier ops, those that fail among them */
 static void covers_failed(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
 	struct op op;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	for (int i = 0; i < 10; i++) {
 		op = op_write(&t, i % 2 * PAGE_BYTES, small, 1);
 		op_set(&op, RDS_RDMA_SILENT, 0);
@@ -301,77 +300,59 @@ static void covers_failed(void)
 	}
 	check_ret(barrier(fd, &t.addr, 10, 0, tap_ms(WAIT_MS), &b), 0);
 	check_eq(b.completed, 10);
-	target_close(&t);
-	close(fd);
+	end();
+}
+
+/* After SHORT_MS, which this or SO_RCVTIMEO says */
+static void check_times_out(int timeout_ms)
+{
+	long long start = tap_tick_ms();
+
+	check_err(barrier(fd, &t.addr, 1, 0, timeout_ms, &b), ETIMEDOUT);
+	check_range(tap_now_ms() - start, SHORT_MS - EARLY_MS,
+		    SHORT_MS + LATE_MS);
+	check_eq(b.completed, 0);
+	check_eq(b.issued, 1);
 }
 
 static void timeouts(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
-	long long start;
-
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	hold_ops();
 	issue(fd, &t);
-	start = tap_tick_ms();
-	check_err(barrier(fd, &t.addr, 1, 0, SHORT_MS, &b), ETIMEDOUT);
-	check_range(tap_now_ms() - start, SHORT_MS - EARLY_MS,
-		    SHORT_MS + LATE_MS);
-	check_eq(b.completed, 0);
-	check_eq(b.issued, 1);
+	check_times_out(SHORT_MS);
 	tap_context("SO_RCVTIMEO");
 	rds_timeout(fd, SO_RCVTIMEO, SHORT_MS);
-	start = tap_tick_ms();
-	check_err(barrier(fd, &t.addr, 1, 0, 0, &b), ETIMEDOUT);
-	check_range(tap_now_ms() - start, SHORT_MS - EARLY_MS,
-		    SHORT_MS + LATE_MS);
-	check_eq(b.completed, 0);
-	check_eq(b.issued, 1);
+	check_times_out(0);
 	tap_context("timeout_ms has precedence");
 	release_ops();
 	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
 	check_eq(b.completed, 1);
-	target_close(&t);
-	close(fd);
-}
-
-static void on_alarm(int sig)
-{
-	(void)sig;
+	end();
 }
 
 static void interrupted(void)
 {
-	struct sigaction action = { .sa_handler = on_alarm };
-	struct itimerval once = { .it_value.tv_usec = SHORT_MS * 1000 };
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
-
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	hold_ops();
 	issue(fd, &t);
 	for (int restart = 0; restart < 2; restart++) {
 		tap_context("%s SA_RESTART", restart ? "with" : "without");
-		action.sa_flags = restart ? SA_RESTART : 0;
-		must(sigaction(SIGALRM, &action, NULL));
-		must(setitimer(ITIMER_REAL, &once, NULL));
+		tap_interrupt(SHORT_MS, restart ? SA_RESTART : 0);
 		check_err(barrier(fd, &t.addr, 1, 0, 0, &b), EINTR);
 	}
+	tap_interrupt(0, 0);
 	tap_context("afterwards");
 	check_eq(mark(fd, &t.addr), 0);
 	release_ops();
 	check_ret(barrier(fd, &t.addr, 1, 0, tap_ms(WAIT_MS), &b), 0);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 /* ------------------------------------------------------------ arm and poll */
 
 /* The one event there is: of this node, with these numbers at least */
-static void read_event(int fd, const struct target *t, u64 completed)
+static void read_event(u64 completed)
 {
 	struct got got;
 	union addr dest;
@@ -380,19 +361,15 @@ static void read_event(int fd, const struct target *t, u64 completed)
 	if (!check_eq(got.nr_events, 1))
 		return;
 	memcpy(&dest, &got.events[0].dest, sizeof(dest));
-	addr_set_port(&dest, addr_port(&t->addr));
-	check(addr_same(&dest, &t->addr));
+	addr_set_port(&dest, addr_port(&t.addr));
+	check(addr_same(&dest, &t.addr));
 	check_range(got.events[0].completed, completed, got.events[0].issued);
 	check_eq(got.nr_status, 0);
 }
 
 static void armed(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
-
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	for (int by_file = 0; by_file < 2; by_file++) {
 		u64 last = 2 * (by_file + 1);
 
@@ -410,54 +387,45 @@ static void armed(void)
 		check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 		/* level, until it is read */
 		check_eq(poll_one(fd, EVENT, 0), EVENT);
-		read_event(fd, &t, last);
+		read_event(last);
 		check_eq(poll_one(fd, EVENT, 0), 0);
 		check_ret(barrier(fd, &t.addr, last, 0, 0, &b), 0);
 		check_eq(b.completed, last);
 	}
-	target_close(&t);
-	close(fd);
+	end();
+}
+
+/* An op that does not end before it is released, and a barrier for it */
+static void begin_armed(void)
+{
+	begin();
+	hold_ops();
+	issue(fd, &t);
+	arm(1);
 }
 
 static void armed_wakes(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
 	struct waker w;
-	struct target t;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	hold_ops();
-	issue(fd, &t);
-	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
-		  EAGAIN);
+	begin_armed();
 	waker_start(&w, fd, POLLRDBAND);
 	release_ops();
 	pthread_join(w.thread, NULL);
 	check_eq(w.seen, POLLRDBAND);
 	check_eq(mark(fd, &t.addr), 1);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 /* A barrier call takes the event, too */
 static void cleared_by_call(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
-
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	hold_ops();
-	issue(fd, &t);
-	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
-		  EAGAIN);
+	begin_armed();
 	release_ops();
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 	check_ret(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
 	check_quiet(fd);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 /* Only the barrier armed last counts. The second op is sent a while after the
@@ -465,26 +433,16 @@ static void cleared_by_call(void)
  */
 static void armed_again(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
-
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	hold_ops();
-	issue(fd, &t);
-	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
-		  EAGAIN);
+	begin_armed();
 	poll(NULL, 0, tap_ms(DELAY_MS));
 	issue(fd, &t);
-	check_err(barrier(fd, &t.addr, 2, XRDS_BARRIER_NONBLOCK, 0, &b),
-		  EAGAIN);
+	arm(2);
 	slow_ops(DELAY_MS);
 	/* the first completes, and is not told */
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
-	read_event(fd, &t, 2);
+	read_event(2);
 	check_quiet(fd);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 static void armed_nodes(void)
@@ -492,20 +450,20 @@ static void armed_nodes(void)
 	static const char * const hosts[NODES] = {
 		"127.0.0.2", "127.0.0.3", "127.0.0.4",
 	};
-	int fd = rds_bound(NULL), seen = 0;
-	struct target t[NODES];
-	struct xrds_barrier b;
+	struct target nodes[NODES];
 	struct got got;
+	int seen = 0;
 
 	loop_only();
+	fd = rds_bound(NULL);
 	for (int i = 0; i < NODES; i++)
-		target_at(&t[i], hosts[i]);
+		target_at(&nodes[i], hosts[i]);
 	hold_ops();
 	for (int i = 0; i < NODES; i++) {
 		for (int j = 0; j <= i; j++)
-			issue(fd, &t[i]);
-		check_err(barrier(fd, &t[i].addr, i + 1, XRDS_BARRIER_NONBLOCK,
-				  0, &b), EAGAIN);
+			issue(fd, &nodes[i]);
+		check_err(barrier(fd, &nodes[i].addr, i + 1,
+				  XRDS_BARRIER_NONBLOCK, 0, &b), EAGAIN);
 	}
 	release_ops();
 	while (seen != (1 << NODES) - 1 && got_within(fd, &got, WAIT_MS) >= 0) {
@@ -526,19 +484,16 @@ static void armed_nodes(void)
 	check_eq(seen, (1 << NODES) - 1);
 	check_quiet(fd);
 	for (int i = 0; i < NODES; i++)
-		target_close(&t[i]);
+		target_close(&nodes[i]);
 	close(fd);
 }
 
 /* With nothing armed, each op whose identifier was asked for is an event */
 static void not_armed(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
-	struct target t;
 	struct op op;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	slow_ops(SHORT_MS);
 	op = op_write(&t, 0, small, sizeof(small));
 	must(op_send(fd, &t.addr, &op));
@@ -546,13 +501,12 @@ static void not_armed(void)
 	check_quiet(fd);
 	issue(fd, &t);
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
-	read_event(fd, &t, 2);
+	read_event(2);
 	issue(fd, &t);
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 	check_eq(mark(fd, &t.addr), 3);
 	check_quiet(fd);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 /* A read returns the event that is there, alone; the notice of a later op comes
@@ -579,75 +533,69 @@ static void event_first(void)
 
 static void by_message(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b = { 0 };
-	struct target t;
+	struct xrds_barrier to_arm = { 0 };
 	struct ctl ctl = { 0 };
 	struct op op;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	slow_ops(SHORT_MS);
 	tap_context("this op");
 	op = op_write(&t, 0, small, sizeof(small));
-	op.barrier = &b;
+	op.barrier = &to_arm;
 	must(op_send(fd, &t.addr, &op));
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
-	read_event(fd, &t, 1);
+	read_event(1);
 
 	tap_context("this op, node named, with identifier");
-	memcpy(&b.dest, &t.addr, sizeof(t.addr));
-	b.rdma_id = 2;
-	b.flags = XRDS_BARRIER_NONBLOCK;
+	memcpy(&to_arm.dest, &t.addr, sizeof(t.addr));
+	to_arm.rdma_id = 2;
+	to_arm.flags = XRDS_BARRIER_NONBLOCK;
 	op = op_write(&t, 0, small, sizeof(small));
-	op.barrier = &b;
+	op.barrier = &to_arm;
 	must(op_send(fd, &t.addr, &op));
-	read_event(fd, &t, 2);
+	read_event(2);
 
 	/* under way until it is armed for: else its end is an event already */
 	tap_context("an earlier op, by a message without op");
 	hold_ops();
 	issue(fd, &t);
-	b.rdma_id = 3;
-	ctl_add(&ctl, XRDS_CMSG_BARRIER, &b, sizeof(b));
+	to_arm.rdma_id = 3;
+	ctl_add(&ctl, XRDS_CMSG_BARRIER, &to_arm, sizeof(to_arm));
 	must(ctl_send(fd, &t.addr, &ctl, "x", 1, 0));
 	release_ops();
-	read_event(fd, &t, 3);
+	read_event(3);
 
 	tap_context("done already");
-	b.rdma_id = 1;
+	to_arm.rdma_id = 1;
 	memset(&ctl, 0, sizeof(ctl));
-	ctl_add(&ctl, XRDS_CMSG_BARRIER, &b, sizeof(b));
+	ctl_add(&ctl, XRDS_CMSG_BARRIER, &to_arm, sizeof(to_arm));
 	must(ctl_send(fd, &t.addr, &ctl, "x", 1, 0));
-	read_event(fd, &t, 3);
+	read_event(3);
 	check_quiet(fd);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
-static void by_message_wrong(void)
+static void bad_by_message(void)
 {
-	int fd = rds_bound(NULL);
-	struct xrds_barrier b = { .rdma_id = 3 };
-	struct target t;
+	struct xrds_barrier to_arm = { .rdma_id = 3 };
 	struct op op;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	op = op_write(&t, 0, small, sizeof(small));
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
 	op = op_write(&t, 0, small, sizeof(small));
-	op.barrier = &b;
+	op.barrier = &to_arm;
 	/* this op would be 2 */
 	check_err(op_send(fd, &t.addr, &op), EINVAL);
-	b.rdma_id = 2;
-	b.flags = 2;
+	to_arm.rdma_id = 2;
+	to_arm.flags = 2;
 	check_err(op_send(fd, &t.addr, &op), EINVAL);
-	b.flags = 0;
-	b.dest.ss_family = AF_UNIX;
+	to_arm.flags = 0;
+	to_arm.dest.ss_family = AF_UNIX;
 	check_err(op_send(fd, &t.addr, &op), EINVAL);
 	check_eq(issued(fd, &t.addr), 1);
 	check_quiet(fd);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 /* An event without room for it stays, as one that cannot be copied does */
@@ -655,11 +603,9 @@ static void event_stays(void)
 {
 	size_t one = CMSG_SPACE(sizeof(struct xrds_barrier_event));
 	struct msghdr msg = { .msg_controllen = one };
-	int fd = rds_bound(NULL);
-	struct target t;
 	struct got got;
 
-	target_open(&t, PAGE_BYTES, WRITABLE);
+	begin();
 	issue(fd, &t);
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 	for (int i = 0; i < 2; i++) {
@@ -675,14 +621,13 @@ static void event_stays(void)
 	check_eq(got.nr_events, 1);
 	check(!(got.flags & MSG_CTRUNC));
 	check_quiet(fd);
-	target_close(&t);
-	close(fd);
+	end();
 }
 
 static const struct tap_case cases[] = {
 	{ "ids", "from 1, by 1, for each socket", ids, TAP_EACH_FAMILY, 0 },
-	{ "ids_nodes", "and for each node, whatever the port", ids_nodes,
-	  0, 0 },
+	{ "ids_nodes", "each node has its own identifiers, the port has none",
+	  ids_nodes, 0, 0 },
 	{ "ids_mixed", "ops that nobody asked about count, messages do not",
 	  ids_mixed, 0, 0 },
 	{ "id_pointer", "a bad pointer refuses the op and uses no identifier",
@@ -691,7 +636,8 @@ static const struct tap_case cases[] = {
 	  in_status, 0, 0 },
 	{ "query", "identifier 0 reports at once and arms nothing", query,
 	  TAP_EACH_FAMILY, 0 },
-	{ "wrong", "what the call refuses", wrong, 0, 0 },
+	{ "bad_calls", "bad arguments and pointers of the call are refused",
+	  bad_calls, 0, 0 },
 	{ "blocking", "it sleeps until the op has ended", blocking,
 	  TAP_EACH_FAMILY, 0 },
 	{ "covers_failed", "failed ops pass the mark as well", covers_failed,
@@ -712,8 +658,8 @@ static const struct tap_case cases[] = {
 	  event_first, 0, 0 },
 	{ "by_message", "a control message arms in the same call", by_message,
 	  TAP_EACH_FAMILY, 0 },
-	{ "by_message_wrong", "or refuses the op with the barrier",
-	  by_message_wrong, 0, 0 },
+	{ "bad_by_message", "or refuses the op with the barrier",
+	  bad_by_message, 0, 0 },
 	{ "event_stays", "an event without room for it stays", event_stays,
 	  0, 0 },
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * sendmmsg(): its messages may wait for the last one, to go together. However
- * the call ends, what it has taken comes, in order and at once.
+ * the call ends, all messages that it has taken come, in order and at once.
+ *
+ * timeout: 120
  */
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +61,7 @@ static void expect_nothing(int fd)
 	check_err(rds_recv(fd, &got, sizeof(got), MSG_DONTWAIT, NULL), EAGAIN);
 }
 
-static void all_of_them(void)
+static void in_order(void)
 {
 	union addr to;
 	int sink = rds_bound(&to), fd = rds_bound(NULL);
@@ -77,7 +79,7 @@ static void all_of_them(void)
 	close(sink);
 }
 
-/* What has been sent comes, what has not does not, and others can follow. */
+/* All messages that were sent come, no others do, and more can follow. */
 static void ended_early(int fd, int sink, u32 first, union addr *to)
 {
 	expect(sink, first);
@@ -192,7 +194,7 @@ static void two_receivers(void)
 }
 
 /* Nobody comes behind it. */
-static void flag_alone(void)
+static void batch_flag_alone(void)
 {
 	union addr to;
 	int sink = rds_bound(&to), fd = rds_bound(NULL);
@@ -221,8 +223,8 @@ static void closed_behind_it(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "all_of_them", "1 to 64 messages of a call come in order",
-	  all_of_them, TAP_EACH_FAMILY, 0 },
+	{ "in_order", "1 to 64 messages of a call come in order",
+	  in_order, TAP_EACH_FAMILY, 0 },
 	{ "bad_payload", "those in front of one that cannot be read come",
 	  bad_payload, 0, 0 },
 	{ "bad_header", "those come that the call has taken before a fault",
@@ -235,8 +237,8 @@ static const struct tap_case cases[] = {
 	  waits_for_space, 0, 0 },
 	{ "two_receivers", "messages to two receivers by turns come",
 	  two_receivers, TAP_EACH_FAMILY, 0 },
-	{ "flag_alone", "MSG_BATCH and nothing behind it: it comes",
-	  flag_alone, 0, 0 },
+	{ "batch_flag_alone", "MSG_BATCH and nothing behind it: it comes",
+	  batch_flag_alone, 0, 0 },
 	{ "closed_behind_it", "the same, and the socket is closed",
 	  closed_behind_it, 0, 0 },
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What programs of 32 bits see on a kernel of 64: ioctls, and control messages
- * in as much room as they need there.
+ * Programs of 32 bits on a kernel of 64: ioctls, and control messages in a
+ * buffer of the size that they need there.
  *
  * Their system calls are made by a program of 64 bits, through the old gate
  * and with memory below 4 GiB.
+ *
+ * timeout: 60
  */
 #include <linux/sockios.h>
 #include <poll.h>
@@ -49,7 +51,7 @@ struct cmsghdr32 {
 	u32 type;
 };
 
-/* What the kernel looks at lies here, below 4 GiB */
+/* Arguments of the kernel lie here, below 4 GiB */
 struct low {
 	struct msghdr32 msg;
 	struct iovec32 iov;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What broke net/rds, each under the number of its public advisory: the cases
- * that no other test has. selftests/faults.rst says which tests stand for
- * which advisory.
+ * Faults of net/rds, each under the number of its public advisory: the cases
+ * that no other test has. selftests/faults.rst says which tests stand for which
+ * advisory.
+ *
+ * timeout: 300
  */
 #include <net/if.h>
 #include <poll.h>
@@ -39,7 +41,7 @@ static int rounds(int n)
 	return n * (text ? atoi(text) : 1);
 }
 
-/* A message to itself arrives: the socket, and what is under it, works. */
+/* A message to itself arrives: the socket and its transport work. */
 static void works(const char *host)
 {
 	union addr self;
@@ -56,7 +58,7 @@ static void works(const char *host)
 
 static const struct kind {
 	const char *name;
-	const char *with;	/* what ip link add needs beside the type */
+	const char *with;	/* other arguments of ip link add */
 } kinds[] = {
 	{ "dummy", "type dummy" },
 	{ "veth", "type veth peer name peer0" },
@@ -339,7 +341,7 @@ static void any_option(int fd, int option)
 		}
 }
 
-/* A region is for bound sockets only, whatever else they are. */
+/* A region is for bound sockets only, in every other state. */
 static void regions(int fd, bool bound)
 {
 	char *mem = pages(PAGE_BYTES);
@@ -547,8 +549,8 @@ static void cve_2024_23849(void)
 
 /* --------------------------------------------- keys of another namespace */
 
-/* The same address and port twice, and keys that count from the same number:
- * what is told in one namespace is none in the other.
+/* The same address and port twice, and keys that count from the same number: a
+ * key of one namespace is none in the other.
  */
 static void wrong_namespace(void)
 {

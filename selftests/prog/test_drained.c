@@ -2,6 +2,8 @@
 /*
  * When congestion ends: as soon as half of SO_RCVBUF is left to be read, and not
  * before.
+ *
+ * timeout: 60
  */
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -9,6 +11,7 @@
 
 #include <linux/sockios.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -20,27 +23,6 @@ enum {
 
 static char chunk[CHUNK];
 
-/* Sends until refused for congestion */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	for (;;) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
-
-static bool acknowledged(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 static int unread(int fd)
 {
 	int bytes;
@@ -49,16 +31,15 @@ static int unread(int fd)
 	return bytes;
 }
 
-static void half(void)
+static void clears_at_half(void)
 {
 	int tx = rds_bound(NULL), rx, left;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(tx, &to);
 	/* nothing more is on its way */
-	must_wait(acknowledged, &tx, WAIT_MS);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
 	left = unread(rx);
 	check(left > SPACE);
 	for (; left > SPACE / 2; left -= CHUNK) {
@@ -74,8 +55,8 @@ static void half(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "half", "congestion ends with half of SO_RCVBUF, not before or after",
-	  half, TAP_EACH_FAMILY, 0 },
+	{ "clears_at_half", "congestion ends with half of SO_RCVBUF, not before or after",
+	  clears_at_half, TAP_EACH_FAMILY, 0 },
 };
 
 int main(int argc, char **argv)

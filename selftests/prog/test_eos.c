@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of a stream: shutdown(), close(), SO_LINGER, and what receivers and
- * pollers see of them.
+ * The end of a stream: shutdown(), close(), SO_LINGER, and their effect on
+ * receivers and pollers.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <pthread.h>
@@ -10,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -238,7 +241,7 @@ static void by_death(void)
 	close(rx);
 }
 
-/* What was dropped does not arrive behind the mark. */
+/* A message that was dropped does not arrive behind the mark. */
 static void aborted(void)
 {
 	union addr from, to;
@@ -264,20 +267,28 @@ static void aborted(void)
 	close(rx);
 }
 
+/* Sends a message, closes, and lingers for so long at most; how long it took */
+static long long close_takes(int tx, const union addr *to, int seconds)
+{
+	long long start;
+
+	send_numbers(tx, to, 1);
+	linger(tx, seconds);
+	start = tap_now_ms();
+	close(tx);
+	return tap_now_ms() - start;
+}
+
 static void lingers(void)
 {
 	int tx = rds_bound(NULL), rx;
-	long long start;
 	union addr to;
 
 	rx = rds_bound(&to);
 	knob("net/xrds/loop/delay_ms", DELAY_MS);
-	send_numbers(tx, &to, 1);
-	linger(tx, 60);
-	start = tap_now_ms();
-	close(tx);
 	/* the mark is right behind the message */
-	check_range(tap_now_ms() - start, DELAY_MS - EARLY_MS, tap_ms(WAIT_MS));
+	check_range(close_takes(tx, &to, 60), DELAY_MS - EARLY_MS,
+		    tap_ms(WAIT_MS));
 	expect_number(rx, 0);
 	close(rx);
 }
@@ -285,16 +296,11 @@ static void lingers(void)
 static void linger_bound(void)
 {
 	int tx = rds_bound(NULL), rx;
-	long long start;
 	union addr to;
 
 	rx = rds_bound(&to);
 	stall_loop();
-	send_numbers(tx, &to, 1);
-	linger(tx, LINGER_S);
-	start = tap_now_ms();
-	close(tx);
-	check_range(tap_now_ms() - start, LINGER_S * 1000 - EARLY_MS,
+	check_range(close_takes(tx, &to, LINGER_S), LINGER_S * 1000 - EARLY_MS,
 		    LINGER_S * 1000 + tap_ms(1000));
 	close(rx);
 }
@@ -306,7 +312,7 @@ static bool given_up(void *arg)
 
 /*
  * The last one to close it is a worker that closes for everybody: it does not
- * wait, whatever a user asked for.
+ * wait, even if a user asked for it.
  */
 static void linger_worker(void)
 {
@@ -347,7 +353,7 @@ static void linger_lowered(void)
 	close(rx);
 }
 
-/* Whoever was sent something gets one mark, and nobody else. */
+/* Each destination of a message gets one mark, and no other does. */
 static void each_destination(void)
 {
 	union addr from, to[3], silent_to;
@@ -537,14 +543,7 @@ static void shut_rd_clears(void)
 
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SMALL_BYTES);
-	for (;;) {
-		if (rds_send(tx, data, SMALL_BYTES, MSG_DONTWAIT, &to) > 0)
-			continue;
-		if (errno != EAGAIN)
-			break;
-		poll_one(tx, POLLOUT, 100);
-	}
-	check_eq(errno, ENOBUFS);
+	send_until(tx, &to, SMALL_BYTES, ENOBUFS, WAIT_MS);
 	check_eq(poll_one(tx, POLLOUT, 0), 0);
 	must(shutdown(rx, SHUT_RD));
 	check_eq(poll_one(tx, POLLOUT, WAIT_MS), POLLOUT);
@@ -552,6 +551,16 @@ static void shut_rd_clears(void)
 		check_ret(rds_send(tx, data, SMALL_BYTES, 0, &to), SMALL_BYTES);
 	close(tx);
 	close(rx);
+}
+
+/* Sends a message and closes; when it returns the receiver has the mark. */
+static void one_and_close(int tx, const union addr *to)
+{
+	long long before = counter_now("recv_eos");
+
+	send_numbers(tx, to, 1);
+	close(tx);
+	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
 }
 
 /* Programs that take no control messages never see a mark. */
@@ -562,9 +571,7 @@ static void no_control(void)
 	long long before = counter_now("recv_eos");
 	struct got got;
 
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	send_numbers(other, &to, 2);
 	for (int i = 0; i < 3; i++) {
 		poll_one(rx, POLLIN, WAIT_MS);
@@ -580,12 +587,12 @@ static void no_control(void)
 	close(rx);
 }
 
-/* Who peeks changes nothing: to learn a size is not to refuse the mark. And
- * poll() does not send him back for what he has not seen, until there is news.
+/* A reader that peeks changes nothing: to learn a size is not to refuse the
+ * mark. And poll() does not report the mark that it has not seen again, until
+ * something else arrives.
  */
 static void peek_finds_none(int reserve)
 {
-	long long before = counter_now("recv_eos");
 	int tx, other = rds_bound(NULL), rx;
 	union addr from, to;
 	struct got got;
@@ -593,9 +600,7 @@ static void peek_finds_none(int reserve)
 	tx = rds_bound(&from);
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, reserve);
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	expect_number(rx, 0);
 	check_eq(poll_one(rx, POLLIN, 0), POLLIN);
 	recv_flags(&got, rx, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
@@ -611,17 +616,14 @@ static void peek_finds_none(int reserve)
 	close(rx);
 }
 
-/* Another reader, who sees the mark, and puts it off, is told again. */
+/* Another reader that sees the mark, and leaves it, is told again. */
 static void peek_by_another(void)
 {
-	long long before = counter_now("recv_eos");
 	union addr from, to;
 	int tx = rds_bound(&from), rx = rds_bound(&to);
 	struct got got;
 
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	expect_number(rx, 0);
 	recv_flags(&got, rx, 0, MSG_PEEK | MSG_DONTWAIT);
 	check_err(got.ret, EAGAIN);
@@ -640,10 +642,11 @@ static void peek_no_control(void)
 	peek_by_another();
 }
 
-/* And waits for what it can see, as it should: asleep, for a time, for news. */
+/* And it waits for a message as it should: asleep, for a time, until one
+ * comes.
+ */
 static void peek_waits(int reserve)
 {
-	long long before = counter_now("recv_eos");
 	int tx, other = rds_bound(NULL), rx;
 	union addr from, to;
 	struct got got;
@@ -652,9 +655,7 @@ static void peek_waits(int reserve)
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, reserve);
 	rds_timeout(rx, SO_RCVTIMEO, PEEK_MS);
-	send_numbers(tx, &to, 1);
-	close(tx);
-	check(counter_reaches("recv_eos", before + 1, WAIT_MS));
+	one_and_close(tx, &to);
 	expect_number(rx, 0);
 	recv_flags(&got, rx, 0, MSG_PEEK);
 	check_err(got.ret, ETIMEDOUT);
@@ -771,17 +772,19 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "rdhup", "POLLRDHUP when all streams end, POLLHUP if ours has, too",
 	  rdhup, TAP_EACH_FAMILY, 0 },
-	{ "rdhup_wakes", "who waits for POLLRDHUP only is woken", rdhup_wakes,
+	{ "rdhup_wakes", "a sleeper for POLLRDHUP only is woken", rdhup_wakes,
 	  0, 0 },
-	{ "shut_rd", "SHUT_RD drops what is queued and what arrives", shut_rd,
-	  TAP_EACH_FAMILY, 0 },
-	{ "shut_rd_wakes", "and wakes who waits", shut_rd_wakes, 0, 0 },
+	{ "shut_rd", "SHUT_RD drops messages that are queued or arrive",
+	  shut_rd, TAP_EACH_FAMILY, 0 },
+	{ "shut_rd_wakes", "SHUT_RD wakes a sleeping reader", shut_rd_wakes, 0,
+	  0 },
 	{ "shut_rd_clears", "and ends congestion", shut_rd_clears, 0, 0 },
 	{ "no_control", "without room for control messages no mark is seen",
 	  no_control, 0, 0 },
-	{ "peek_no_control", "nor one dropped by who only peeks",
+	{ "peek_no_control", "nor is one dropped by a reader that only peeks",
 	  peek_no_control, 0, 0 },
-	{ "peek_no_control_waits", "who sleeps until there is a message",
+	{ "peek_no_control_waits",
+	  "a reader that peeks sleeps until there is a message",
 	  peek_no_control_waits, 0, 0 },
 	{ "little_room", "with too little room it stays", little_room, 0, 0 },
 	{ "status", "XRDS_DEST_STATUS tells both directions", status, 0, 0 },

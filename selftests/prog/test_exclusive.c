@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * EPOLLEXCLUSIVE: several threads wait for one socket, and what can be done by
- * one of them wakes one; it is not spent on those who wait for something else.
+ * EPOLLEXCLUSIVE: several threads wait for one socket, and an event that one of
+ * them can handle wakes one; it is not spent on threads that wait for something
+ * else.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "rdma.h"
 #include "sock.h"
 #include "tap.h"
@@ -140,15 +144,6 @@ static void space(void)
 	close(rx);
 }
 
-static void congest(int fd, const union addr *to)
-{
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0 ||
-	       (errno == EAGAIN && poll_one(fd, POLLOUT, WAIT_MS)))
-		;
-	check_eq(errno, ENOBUFS);
-}
-
 static void message_among_senders(void)
 {
 	int fd, full, tx = rds_bound(NULL);
@@ -156,8 +151,8 @@ static void message_among_senders(void)
 	union addr self, to;
 
 	fd = rds_bound(&self);
-	full = rds_bound(&to);
-	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	full = small_receiver(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	congest(fd, &to);
 	for (int i = 0; i < OTHERS; i++)
 		team_add(&team, fd, EPOLLOUT);
@@ -213,8 +208,8 @@ static void news_behind_reader(void)
 	int fd, full;
 
 	fd = rds_bound(&self);
-	full = rds_bound(&to);
-	rds_set_int(full, SOL_SOCKET, SO_RCVBUF, SPACE);
+	full = small_receiver(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	congest(fd, &to);
 	waker_start_reader(&reader, fd);
 	team_add(&team, fd, EPOLLIN);

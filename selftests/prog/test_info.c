@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDS_INFO_* dumps: protocol, rows, and whose they are.
+ * RDS_INFO_* dumps: the protocol, the rows, and the namespace that they are of.
+ *
+ * timeout: 120
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -103,7 +105,7 @@ static void check_protocol(int fd, int what, size_t each)
 			tap_fail("byte %zu of %u was written", i, need);
 	free(data);
 
-	/* what the program says of its buffer is not believed */
+	/* the size that the program gives for its buffer is not believed */
 	len = INT_MAX - 65536;
 	check_err(getsockopt(fd, SOL_RDS, what, NULL, &len), EFAULT);
 }
@@ -483,8 +485,8 @@ static void growing(void)
 static const struct tap_case cases[] = {
 	{ "protocol", "lengths, ENOSPC, and no byte too many", protocol,
 	  TAP_EACH_FAMILY, 0 },
-	{ "unregistered", "what nobody has is ENOPROTOOPT", unregistered,
-	  0, 0 },
+	{ "unregistered", "a dump that does not exist is ENOPROTOOPT",
+	  unregistered, 0, 0 },
 	{ "sockets", "unbound, bound and connected sockets", sockets,
 	  TAP_EACH_FAMILY, 0 },
 	{ "messages_out", "messages under way, with addresses", messages_out,

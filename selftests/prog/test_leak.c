@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the kernel copies to a program is what it means to: before each call
- * its stack and heap are filled with one pattern, the program's memory with
- * another. In what the call says it has written there may be no run of either,
- * and behind it every byte is as it was.
+ * The kernel copies no byte to a program by mistake: before each call its stack
+ * and heap are filled with one pattern, the program's memory with another. The
+ * bytes that the call says it has written may have no run of either, and every
+ * byte behind them is as it was.
+ *
+ * timeout: 180
  */
 #include <net/if.h>
 #include <poll.h>
@@ -110,7 +112,7 @@ static void options_of(int fd, const union addr *to)
 		for (socklen_t room = 4; room <= 1024; room *= 2) {
 			tap_context("option %d, room for %u", option, room);
 			dirty();
-			/* whoever reads an address finds one */
+			/* a reader of an address finds one */
 			if (option == XRDS_DEST_STATUS ||
 			    option == XRDS_DEST_SNDBUF)
 				memcpy(out, &ss, sizeof(ss));
@@ -188,7 +190,7 @@ static void ioctls(void)
 
 /* --------------------------------------------------------------- received */
 
-/* What one recvmsg() has written: payload, name and control messages */
+/* All that one recvmsg() has written: payload, name and control messages */
 static struct {
 	char name[NAME_ROOM];
 	unsigned char control[CONTROL_ROOM] __aligned(8);

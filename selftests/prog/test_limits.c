@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The bounds of a namespace and of a user: what is over them is refused with
- * EDQUOT and counted, nothing is left of it, and what ends makes room. What
- * others send cannot be refused: with too much of it their sockets are congested.
+ * The bounds of a namespace and of a user: a call over them is refused with
+ * EDQUOT and counted, nothing is left of it, and an object that ends makes
+ * room. Messages of others cannot be refused: with too many of them the sockets
+ * are congested.
+ *
+ * timeout: 240
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -67,11 +70,6 @@ static int fill(int fd, const union addr *to)
 	return n;
 }
 
-static bool all_arrived(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 /* Sends until the receiver is congested; how many were taken. Each message has
  * arrived before the next is sent: messages under way are not counted yet.
  */
@@ -82,7 +80,7 @@ static int fill_reader(int fd, const union addr *to)
 	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) == CHUNK) {
 		if (++n > BOUND_KB)
 			tap_fail("there is no bound");
-		must_wait(all_arrived, &fd, WAIT_MS);
+		must_wait(rds_all_acked, &fd, WAIT_MS);
 	}
 	check_eq(errno, ENOBUFS);
 	return n;
@@ -136,7 +134,7 @@ static void queued(void)
 	check_err(rds_send(fd2, chunk, CHUNK, 0, &other), EDQUOT);
 	check_eq(rds_outq(fd), n * CHUNK);
 
-	/* what is dropped makes room, all of it */
+	/* dropped messages make room, all of them */
 	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
 	check_eq(fill(fd, &to), n);
 	close(fd);
@@ -159,7 +157,7 @@ static void lingering(void)
 	check_err(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), EDQUOT);
 	close(fd);
 	knob("net/xrds/loop/delay_ms", 0);
-	/* sockets that look, and go late, must not be what is refused */
+	/* sockets that look, and go late, must not be refused */
 	knob("net/xrds/max_memory_kb", 1 << 20);
 	check(tap_wait(used_at_most, &before, WAIT_MS * 3));
 	close(sink);
@@ -192,8 +190,8 @@ static bool group_at_most(void *arg)
 }
 
 /*
- * What a process has queued is its memory cgroup's, wherever it goes. The rest
- * of what that group has is small, and comes and goes.
+ * Messages that a process has queued are charged to its memory cgroup, wherever
+ * they go. The rest of that group's memory is small, and comes and goes.
  */
 static void cgroup(void)
 {
@@ -232,7 +230,7 @@ static bool sources_only(void *arg)
 	       counter_now("used_memory") < *(long long *)arg;
 }
 
-/* Whom a socket has heard of it remembers, at its own user's cost. */
+/* A socket remembers each sender, at its own user's cost. */
 static void heard(void)
 {
 	long long limit = counter_now("used_memory") + SOURCES * SOURCE_COST;
@@ -370,11 +368,6 @@ static void connections(void)
 	close(fd);
 }
 
-static bool all_gone(void *arg)
-{
-	return !rds_outq(*(int *)arg);
-}
-
 static void connects(void)
 {
 	long long before = counter_now("limit_dials"), start;
@@ -387,7 +380,7 @@ static void connects(void)
 		to = node_addr(i);
 		check_ret(rds_send(fd, "c", 1, 0, &to), 1);
 	}
-	check(tap_wait(all_gone, &fd, 3 * WAIT_MS));
+	check(tap_wait(rds_all_acked, &fd, 3 * WAIT_MS));
 	/* the third second has begun; ticks may have come late at first */
 	check(tap_now_ms() - start >= 1500);
 	check(counter_now("limit_dials") > before);
@@ -418,7 +411,7 @@ static void unread(void)
 		tap_context("socket %d", i);
 		fds[i] = reader(&me[i]);
 		n[i] = fill_reader(fd, &me[i]);
-		/* what it has for itself is not others' */
+		/* its own messages are charged to no other */
 		check(n[i] >= UNIT / CHUNK);
 		all += n[i];
 	}
@@ -429,7 +422,7 @@ static void unread(void)
 		    RECV_KB * 1024 + READERS * 2 * UNIT);
 	check(counter_now("limit_recv") >= before + READERS - 3);
 
-	/* who reads what comes notices nothing */
+	/* a socket that reads its messages notices nothing */
 	more = reader(&to);
 	for (int i = 0; i < 1000; i++) {
 		check_ret(rds_send(fd, chunk, CHUNK / 8, MSG_DONTWAIT, &to),
@@ -455,7 +448,7 @@ static void unread(void)
 	tap_context("all read");
 	check_eq(counter_now("used_recv"), 0);
 
-	/* and what is thrown away is nobody's */
+	/* and dropped messages are charged to nobody */
 	fill_reader(fd, &me[0]);
 	check(counter_now("used_recv") > 0);
 	for (int i = 0; i < READERS; i++)
@@ -506,7 +499,9 @@ static void user_queued(void)
 	tap_child_join(pid);
 }
 
-/* What waits for a user is one share, wherever it waits; others have theirs. */
+/* All messages that wait for a user are one share, at any socket; others have
+ * theirs.
+ */
 static void user_unread(void)
 {
 	int tx = -1, fd, size = RCVBUF, n = 0;
@@ -538,7 +533,9 @@ static void user_unread(void)
 	tap_child_join(pid);
 }
 
-/* One who has filled the namespace is not the trouble of who has little in it. */
+/* A user who has filled the namespace does not disturb one who has little in
+ * it.
+ */
 static void user_little(void)
 {
 	int tx, fd, size = RCVBUF, n = 0;
@@ -826,14 +823,14 @@ static void neighbour_busy(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "queued", "what a namespace has queued is bounded: EDQUOT", queued,
-	  TAP_EACH_FAMILY, 60 },
+	{ "queued", "messages that a namespace has queued are bounded: EDQUOT",
+	  queued, TAP_EACH_FAMILY, 60 },
 	{ "lingering", "closed sockets count as long as they deliver",
 	  lingering, 0, 90 },
-	{ "cgroup", "what is queued is memory of the sender's cgroup", cgroup, 0,
+	{ "cgroup", "a queued message is memory of the sender's cgroup", cgroup,
+	  0, 60 },
+	{ "heard", "remembered senders count as memory", heard, TAP_EACH_FAMILY,
 	  60 },
-	{ "heard", "whom a socket has heard of counts as memory", heard,
-	  TAP_EACH_FAMILY, 60 },
 	{ "sockets", "sockets count as memory", sockets, 0, 60 },
 	{ "pinned", "pinned memory is bounded: EDQUOT", pinned, 0, 60 },
 	{ "pinned_ops", "that of ops as well", pinned_ops, 0, 60 },
@@ -841,21 +838,22 @@ static const struct tap_case cases[] = {
 	{ "connections", "connections are bounded: EDQUOT", connections, 0, 0 },
 	{ "connects", "attempts to connect wait for their second", connects, 0,
 	  90 },
-	{ "unread", "what waits to be read is bounded: congestion", unread,
-	  TAP_EACH_FAMILY, 60 },
-	{ "neighbour_idle", "who has nothing queued is not held up by others",
-	  neighbour_idle, 0, 120 },
+	{ "unread", "messages that wait to be read are bounded: congestion",
+	  unread, TAP_EACH_FAMILY, 60 },
+	{ "neighbour_idle",
+	  "a user with nothing queued is not held up by others", neighbour_idle,
+	  0, 120 },
 	{ "neighbour_busy", "nor who has little queued", neighbour_busy, 0,
 	  120 },
 	{ "user_queued", "a user has one bound in all namespaces",
 	  user_queued, TAP_SAME_NETNS, 60 },
-	{ "user_unread", "so has what waits for him", user_unread,
+	{ "user_unread", "so have the messages that wait for him", user_unread,
 	  TAP_SAME_NETNS, 60 },
-	{ "user_little", "who has little receives when others fill it all",
+	{ "user_little", "a user with little receives when others fill it all",
 	  user_little, 0, 60 },
 	{ "user_keys", "and leaves the rest to others", user_keys,
 	  TAP_SAME_NETNS, 60 },
-	{ "user_namespace", "whoever has many ids is one user still",
+	{ "user_namespace", "a user with many ids is one user still",
 	  user_namespace, TAP_SAME_NETNS, 60 },
 	{ "user_container", "but not those whom root tells apart",
 	  user_container, TAP_SAME_NETNS, 60 },

@@ -7,6 +7,8 @@
  * COUNT is how often the hunt for lost wake-ups lets a completion meet a
  * barrier that is being armed, COUNT times for each way to wait; the default
  * is for a quick test, a million is a night's.
+ *
+ * timeout: 600
  */
 #include <poll.h>
 #include <pthread.h>
@@ -20,6 +22,7 @@
 #include "pattern.h"
 #include "rdma.h"
 #include "tap.h"
+#include "watcher.h"
 
 enum {
 	WORKERS		= 3,
@@ -42,7 +45,7 @@ static int rounds;
 
 /* --------------------------------------------------- the mark under stress */
 
-/* What threads that use one socket share */
+/* State that is shared by threads that use one socket */
 struct stress {
 	int fd;
 	struct target target;
@@ -53,6 +56,8 @@ struct stress {
 	bool id_seen[WORKERS * WORKER_OPS + 1];
 	int nr_asked, nr_told, done, failed, dropped;
 	bool stop;
+	struct watcher watcher;
+	pthread_t reader;
 };
 
 struct worker {
@@ -105,25 +110,6 @@ static void *worker_thread(void *arg)
 	return NULL;
 }
 
-/* Samples the mark all the time */
-static void *watcher_thread(void *arg)
-{
-	struct stress *s = arg;
-	struct xrds_barrier b;
-	u64 completed = 0, last = 0;
-
-	while (!READ_ONCE(s->stop)) {
-		must(barrier(s->fd, &s->target.addr, 0, 0, 0, &b));
-		if (!check(b.completed >= completed) ||
-		    !check(b.issued >= last) ||
-		    !check(b.completed <= b.issued))
-			break;
-		completed = b.completed;
-		last = b.issued;
-	}
-	return NULL;
-}
-
 static void *reader_thread(void *arg)
 {
 	struct stress *s = arg;
@@ -165,9 +151,9 @@ static bool all_told(void *arg)
 	return all;
 }
 
-static void stress_check(struct stress *s)
+/* All ops have ended, and all that was asked for has been told */
+static void stress_check(struct stress *s, u64 last)
 {
-	u64 last = WORKERS * s->worker_ops;
 	struct xrds_barrier b;
 
 	check_ret(barrier(s->fd, &s->target.addr, last, 0, tap_ms(WAIT_MS),
@@ -175,7 +161,6 @@ static void stress_check(struct stress *s)
 	check_eq(b.issued, last);
 	check_eq(b.completed, last);
 	check(tap_wait(all_told, s, WAIT_MS));
-	WRITE_ONCE(s->stop, true);
 }
 
 /* Drops what is queued, again and again; ops under way end as they may */
@@ -190,41 +175,53 @@ static void *canceller_thread(void *arg)
 	return NULL;
 }
 
-static void stress(bool resets)
+static struct stress *stress_begin(void)
 {
-	pthread_t workers[WORKERS], watcher, reader;
-	struct worker w[WORKERS];
 	struct stress *s = calloc(1, sizeof(*s));
-	int token;
 
 	s->worker_ops = tap_count(WORKER_OPS);
 	s->fd = rds_bound(NULL);
 	target_open(&s->target, PAGE_BYTES, WRITABLE);
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_create(&watcher, NULL, watcher_thread, s);
-	pthread_create(&reader, NULL, reader_thread, s);
+	watcher_start(&s->watcher, s->fd, &s->target.addr);
+	pthread_create(&s->reader, NULL, reader_thread, s);
+	return s;
+}
+
+/* Each notice that came was asked for */
+static void stress_end(struct stress *s)
+{
+	WRITE_ONCE(s->stop, true);
+	watcher_end(&s->watcher);
+	pthread_join(s->reader, NULL);
+	for (int token = 0; token < WORKERS * s->worker_ops; token++)
+		check_eq(s->told[token], s->asked[token]);
+	check_quiet(s->fd);
+	target_close(&s->target);
+	close(s->fd);
+	check_pinned_falls(0);
+}
+
+static void stress(bool resets)
+{
+	struct stress *s = stress_begin();
+	pthread_t workers[WORKERS];
+	struct worker w[WORKERS];
+
 	for (int i = 0; i < WORKERS; i++) {
 		w[i] = (struct worker){ s, i };
 		pthread_create(&workers[i], NULL, worker_thread, &w[i]);
 	}
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(workers[i], NULL);
-	stress_check(s);
-	pthread_join(watcher, NULL);
-	pthread_join(reader, NULL);
-	/* nothing but what was asked for */
-	for (token = 0; token < WORKERS * s->worker_ops; token++)
-		check_eq(s->told[token], s->asked[token]);
-	check_quiet(s->fd);
+	stress_check(s, WORKERS * s->worker_ops);
+	stress_end(s);
 	/* or the test shows nothing */
 	check(s->done >= tap_count(SOME));
 	check(s->failed > 0);
 	check_eq(s->dropped > 0, resets);
 	tap_note("%d notices: %d done, %d failed, %d dropped", s->nr_told,
 		 s->done, s->failed, s->dropped);
-	target_close(&s->target);
-	close(s->fd);
-	check_pinned_falls(0);
 	free(s);
 }
 
@@ -256,39 +253,25 @@ static void stress_bounce(void)
 
 static void stress_cancel(void)
 {
-	pthread_t worker, watcher, reader, canceller;
-	struct stress *s = calloc(1, sizeof(*s));
-	struct worker w = { s, 0 };
-	struct xrds_barrier b;
+	pthread_t worker, canceller;
+	struct stress *s;
+	struct worker w;
 
 	make_resets(0, 15, 0);
-	s->worker_ops = tap_count(WORKER_OPS);
-	s->fd = rds_bound(NULL);
-	target_open(&s->target, PAGE_BYTES, WRITABLE);
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_create(&watcher, NULL, watcher_thread, s);
-	pthread_create(&reader, NULL, reader_thread, s);
+	s = stress_begin();
+	w = (struct worker){ s, 0 };
 	pthread_create(&canceller, NULL, canceller_thread, s);
 	pthread_create(&worker, NULL, worker_thread, &w);
 	pthread_join(worker, NULL);
-	check_ret(barrier(s->fd, &s->target.addr, s->worker_ops, 0,
-			  tap_ms(WAIT_MS), &b), 0);
-	check(tap_wait(all_told, s, WAIT_MS));
+	stress_check(s, s->worker_ops);
 	WRITE_ONCE(s->stop, true);
-	pthread_join(watcher, NULL);
-	pthread_join(reader, NULL);
 	pthread_join(canceller, NULL);
-	for (int token = 0; token < s->worker_ops; token++)
-		check_eq(s->told[token], s->asked[token]);
-	check_quiet(s->fd);
-	target_close(&s->target);
-	close(s->fd);
-	check_pinned_falls(0);
+	stress_end(s);
 	free(s);
 }
 
 /* A buffer whose identifier is at or below the mark is the program's again:
- * what is stored in it then stays, whatever became of the read.
+ * bytes that are stored in it then stay, also if the read was lost.
  */
 static void buffers_returned(void)
 {
@@ -436,7 +419,7 @@ static bool hunt_round(struct hunt *h, int ep, enum wait wait, u64 id)
 	}
 }
 
-static void hunt(void)
+static void no_wakeup_lost(void)
 {
 	struct epoll_event none = { 0 };
 	int ep = must(epoll_create1(EPOLL_CLOEXEC));
@@ -495,7 +478,7 @@ static void *race_barrier(void *arg)
 }
 
 /* Several threads arm, wait and read at once while ops are issued and end */
-static void race(void)
+static void concurrent_barriers(void)
 {
 	struct stress *s = calloc(1, sizeof(*s));
 	pthread_t threads[3];
@@ -532,10 +515,11 @@ static const struct tap_case cases[] = {
 	  stress_cancel, 0, 120 },
 	{ "buffers_returned", "below the mark a buffer is not touched again",
 	  buffers_returned, 0, 120 },
-	{ "hunt", "no wake-up is lost when completion meets arming", hunt,
-	  0, 3600 },
-	{ "race", "barriers of several threads against completions", race,
-	  0, 120 },
+	{ "no_wakeup_lost", "no wake-up is lost when completion meets arming",
+	  no_wakeup_lost, 0, 3600 },
+	{ "concurrent_barriers",
+	  "barriers of several threads against completions",
+	  concurrent_barriers, 0, 120 },
 };
 
 int main(int argc, char **argv)

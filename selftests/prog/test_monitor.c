@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * RDS_CONG_MONITOR: who is told which destinations are no longer congested,
- * how, and how often.
+ * RDS_CONG_MONITOR: sockets are told of destinations that are no longer
+ * congested, by mask and by address, once.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <pthread.h>
@@ -10,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -87,32 +90,10 @@ static bool names(const struct told *told, const union addr *addr)
 /* A receiver, and @fd refused by it for congestion */
 static int congested(int fd, union addr *to)
 {
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-	int rx = rds_bound(to);
+	int rx = small_receiver(to);
 
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
-	for (;;) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			return rx;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("not congested: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
-
-/* Read all that a receiver has, also what is still under way; @fd is told. */
-static void drain(int rx, int fd)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-	char data[CHUNK];
-
-	do {
-		while (rds_recv(rx, data, sizeof(data), MSG_DONTWAIT,
-				NULL) >= 0)
-			;
-	} while (poll_one(fd, NEWS, 10) != NEWS && tap_now_ms() < end);
+	congest(fd, to);
+	return rx;
 }
 
 static void told_once(void)
@@ -124,7 +105,7 @@ static void told_once(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rx = congested(fd, &to);
 	check_eq(poll_one(fd, NEWS, 0), 0);
-	drain(rx, fd);
+	check_eq(drain_until(rx, fd, NEWS), NEWS);
 	/* level: until it is read */
 	check_eq(poll_one(fd, NEWS, 0), NEWS);
 	check_eq(poll_one(fd, NEWS, 0), NEWS);
@@ -144,11 +125,10 @@ static void told_once(void)
 	close(rx);
 }
 
-static void classic(void)
+/* A socket with news of two destinations that are not congested any more */
+static int two_cleared(union addr *to)
 {
 	int fd = rds_bound(NULL), rx[2];
-	struct told told;
-	union addr to[2];
 
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	for (int i = 0; i < 2; i++)
@@ -156,6 +136,16 @@ static void classic(void)
 	for (int i = 0; i < 2; i++)
 		close(rx[i]);
 	check_eq(poll_one(fd, NEWS, tap_ms(WAIT_MS)), NEWS);
+	return fd;
+}
+
+static void mask_only(void)
+{
+	struct told told;
+	union addr to[2];
+	int fd;
+
+	fd = two_cleared(to);
 	/* room for the mask alone: it says all there is */
 	listen_to(&told, fd, MASK_ROOM);
 	check_ret(told.ret, 0);
@@ -169,16 +159,11 @@ static void classic(void)
 
 static void little_room(void)
 {
-	int fd = rds_bound(NULL), rx[2];
 	struct told told[2];
 	union addr to[2];
+	int fd;
 
-	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
-	for (int i = 0; i < 2; i++)
-		rx[i] = congested(fd, &to[i]);
-	for (int i = 0; i < 2; i++)
-		close(rx[i]);
-	check_eq(poll_one(fd, NEWS, tap_ms(WAIT_MS)), NEWS);
+	fd = two_cleared(to);
 
 	listen_to(&told[0], fd, 0);
 	check_ret(told[0].ret, 0);
@@ -230,7 +215,7 @@ static void not_for_others(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rds_set_int(other, SOL_RDS, RDS_CONG_MONITOR, 1);
 	rx = congested(fd, &to);
-	drain(rx, fd);
+	check_eq(drain_until(rx, fd, NEWS), NEWS);
 	/* it was not refused, so it is not told */
 	check_eq(poll_one(other, NEWS, 0), 0);
 	listen_to(&told, other, MASK_ROOM + ONE_ROOM);
@@ -249,7 +234,7 @@ static void switched_off(void)
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
 	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 1);
 	rx = congested(fd, &to);
-	drain(rx, fd);
+	check_eq(drain_until(rx, fd, NEWS), NEWS);
 	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 0);
 	check_eq(rds_get_int(fd, SOL_RDS, RDS_CONG_MONITOR), 0);
 	check_eq(poll_one(fd, NEWS, 0), 0);
@@ -295,7 +280,7 @@ static void wait_out(bool monitor)
 	rx = congested(other, &s.to);
 	check_eq(pthread_create(&s.thread, NULL, send_waiting, &s), 0);
 	must_wait(waits, &s, WAIT_MS);
-	drain(rx, other);
+	check_eq(drain_until(rx, other, NEWS), NEWS);
 	pthread_join(s.thread, NULL);
 	check_eq(s.ret, CHUNK);
 	check_eq(poll_one(s.fd, NEWS, 0), 0);
@@ -316,24 +301,11 @@ static void waited_out_off(void)
 	wait_out(false);
 }
 
-static void on_signal(int nr)
-{
-	(void)nr;
-}
-
 static void send_interrupted(int fd, const union addr *to)
 {
-	struct itimerval timer = {
-		.it_value.tv_usec = PATIENCE_MS * 1000,
-		.it_interval.tv_usec = PATIENCE_MS * 1000,
-	};
-	struct sigaction sa = { .sa_handler = on_signal };
-
-	must(sigaction(SIGALRM, &sa, NULL));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
+	tap_interrupt(PATIENCE_MS, 0);
 	check_err(rds_send(fd, chunk, CHUNK, 0, to), EINTR);
-	memset(&timer, 0, sizeof(timer));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
+	tap_interrupt(0, 0);
 }
 
 static void given_up(void)
@@ -352,7 +324,7 @@ static void given_up(void)
 		check_err(rds_send(fd[i], chunk, CHUNK, 0, &to), ETIMEDOUT);
 		send_interrupted(fd[2 + i], &to);
 	}
-	drain(rx, other);
+	check_eq(drain_until(rx, other, NEWS), NEWS);
 	for (int i = 0; i < 4; i++) {
 		tap_context("socket %d", i);
 		check_eq(poll_one(fd[i], NEWS, tap_ms(WAIT_MS)), NEWS);
@@ -365,14 +337,14 @@ static void given_up(void)
 static const struct tap_case cases[] = {
 	{ "told_once", "the end of congestion is told once, by name and mask",
 	  told_once, TAP_EACH_FAMILY, 0 },
-	{ "classic", "with room for the mask only it tells everything",
-	  classic, 0, 0 },
-	{ "little_room", "what finds no room is told later", little_room, 0,
-	  0 },
+	{ "mask_only", "with room for the mask only it tells everything",
+	  mask_only, 0, 0 },
+	{ "little_room", "news that find no room are told later", little_room,
+	  0, 0 },
 	{ "data_passes", "without room for news data is read", data_passes,
 	  0, 0 },
-	{ "not_for_others", "who was not refused is not told", not_for_others,
-	  0, 0 },
+	{ "not_for_others", "a socket that was not refused is not told",
+	  not_for_others, 0, 0 },
 	{ "switched_off", "news that wait go when the option does",
 	  switched_off, 0, 0 },
 	{ "waited_out", "a send that waits and succeeds was not refused",

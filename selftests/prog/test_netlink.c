@@ -3,6 +3,8 @@
  * The dumps and the news of the generic netlink family "xrds", over the
  * loopback: they are complete while things come and go, go on in parts of any
  * size, and show nobody more than he may see.
+ *
+ * timeout: 240
  */
 #include <linux/genetlink.h>
 #include <linux/netlink.h>
@@ -458,9 +460,9 @@ static void destinations(void)
 		check_eq(p.queued, DESTS);
 }
 
-/* The table grows while it is dumped: the dump says so, and has what was there
- * from its begin to its end. When it grows is the kernel's choice, but with
- * each doubling of what it has it does.
+/* The table grows while it is dumped: the dump says so, and has all sockets
+ * that were there from its begin to its end. The kernel chooses when to grow
+ * it, but does so with each doubling of its rows.
  */
 static void resized(void)
 {
@@ -488,7 +490,9 @@ static void resized(void)
 	check(grown);
 }
 
-/* Who goes away in the midst of a dump leaves nothing: the rig unloads. */
+/* A program that goes away in the midst of a dump leaves nothing: the rig
+ * unloads.
+ */
 static void abandoned(void)
 {
 	int fd = rds_bound(NULL), i, n = 0;
@@ -766,20 +770,22 @@ static const struct tap_case cases[] = {
 	{ "complete", "a dump has each socket that stays, once, while others come and go",
 	  complete, 0, 60 },
 	{ "many", "2,000 sockets, in parts of any size", many, 0, 60 },
-	{ "socket_fields", "what a dump says of a socket", socket_fields,
+	{ "socket_fields", "the fields of a socket in a dump", socket_fields,
 	  TAP_EACH_FAMILY, 0 },
-	{ "destinations", "each destination and what is queued for it",
+	{ "destinations", "each destination and its queued messages",
 	  destinations, 0, 0 },
 	{ "resized", "a table that grows in the midst of it", resized, 0, 0 },
 	{ "abandoned", "a dump that is given up leaves nothing", abandoned, 0, 0 },
 	{ "regions", "memory regions, as long as they are there", regions, 0, 0 },
 	{ "nodes", "identifiers and marks, as XRDS_DEST_STATUS has them", nodes, 0, 0 },
-	{ "users", "users see what is theirs, and no numbers of queue pairs",
+	{ "users", "users see their own objects, and no numbers of queue pairs",
 	  users, 0, 0 },
-	{ "namespaces", "a namespace sees what is its own", namespaces, 0, 0 },
-	{ "counters", "each counter, by its name, and what it means", counters, 0, 0 },
+	{ "namespaces", "a namespace sees its own objects only", namespaces, 0,
+	  0 },
+	{ "counters", "each counter, by its name, with its meaning", counters,
+	  0, 0 },
 	{ "news", "a connection comes up and goes down, and why", news, 0, 0 },
-	{ "errors", "what there is not is refused", errors, 0, 0 },
+	{ "errors", "requests for unknown objects are refused", errors, 0, 0 },
 };
 
 int main(int argc, char **argv)

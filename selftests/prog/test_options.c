@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Socket options, control messages and ioctls: what exists answers, what does
- * not exist yet says so, and nonsense is refused without harm.
+ * Socket options, control messages and ioctls: each that exists answers, each
+ * that does not says so, and bad arguments are refused without harm.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -252,7 +254,9 @@ static void buffers(void)
 	union addr to = addr_of(tap_host, 4000);
 	int fd = rds_bound(NULL);
 
-	/* what the core stores is double; what RDS uses is what was asked */
+	/* the core stores twice the value; RDS uses the value that was asked
+	 * for
+	 */
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, 50000);
 	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, 60000);
 	check_eq(rds_get_int(fd, SOL_SOCKET, SO_SNDBUF), 2 * 50000);
@@ -396,7 +400,7 @@ static void before_bind(void)
 	int fd = rds_socket();
 	socklen_t len;
 
-	/* whatever is answered: an errno or success, and no harm */
+	/* the answer may be an errno or success, and there is no harm */
 	for (int option = 0; option < 128; option++) {
 		len = sizeof(data);
 		getsockopt(fd, SOL_RDS, option, data, &len);

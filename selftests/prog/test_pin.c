@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of a program that devices use: what cannot be registered, what it is
- * charged to, and what happens when the program unmaps it, forks, or dies
- * while it is in use.
+ * Memory of a program that devices use: some cannot be registered, it is
+ * charged to the user and the process, and the program may unmap it, fork, or
+ * die while it is in use.
+ *
+ * timeout: 180
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -36,7 +38,7 @@ static int try_write(int fd, const struct target *t)
 	return op_run(fd, &t->addr, &op);
 }
 
-/* A socket and what is known of it, to another process */
+/* A socket and the key of its region, to another process */
 static void fd_pass(int unix_fd, int fd, const void *data, size_t len)
 {
 	char control[CMSG_SPACE(sizeof(fd))] __aligned(8) = { 0 };
@@ -111,7 +113,7 @@ static void refused(void)
 	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)wall), EFAULT);
 	check_err(mr_get(fd, wall - 10, 10, 0, (u64 *)none), EFAULT);
 	check_pinned_falls(before);
-	tap_context("and what is right");
+	tap_context("and correct ones");
 	check_ret(mr_get(fd, wall - 10, 10, WRITABLE, &cookie), 0);
 	check_ret(mr_get(fd, read_only_page, 10, 0, &cookie), 0);
 	check_ret(mr_get(fd, read_only_page, 10, 0, NULL), 0);
@@ -249,7 +251,9 @@ static void memlock_returns(void)
 	close(fd);
 }
 
-/* What was ended can be pinned anew at once, though it is given back later. */
+/* A region that was ended makes room for another at once, though its pages are
+ * given back later.
+ */
 static void memlock_tight(void)
 {
 	u64 limit = LIMIT_PAGES * PAGE_BYTES, cookie;
@@ -312,7 +316,9 @@ static void target_inherit(struct target *t)
 	close(pair[1]);
 }
 
-/* The memory outlives its process, and is given back by who has the socket */
+/* The memory outlives its process, and is given back by the process that has
+ * the socket
+ */
 static void freed_by_heir(void)
 {
 	int fd = rds_bound(NULL);
@@ -372,7 +378,9 @@ static void region_unmapped(void)
 		     MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	check(other == t.mem);
 	memset(other, 'o', PAGE_BYTES);
-	/* the region has the old page, whoever has the address now */
+	/* the region has the old page, and another page may have the address
+	 * now
+	 */
 	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
 	check(filled(other, PAGE_BYTES, 'o'));
 	check_ret(mr_free(t.fd, t.cookie), 0);
@@ -381,7 +389,7 @@ static void region_unmapped(void)
 	close(fd);
 }
 
-/* The pages stay the parent's, whoever writes to them first */
+/* The pages stay the parent's, also if the child writes to them first */
 static void region_forked(void)
 {
 	int fd = rds_bound(NULL);
@@ -463,7 +471,7 @@ static void owner_killed(void)
 
 /* ----------------------------------------------- ops and their own process */
 
-/* What a device writes goes to the page that was there, not to the address */
+/* A device writes to the page that was there, not to the address */
 static void op_unmapped(void)
 {
 	int fd = rds_bound(NULL);
@@ -593,14 +601,14 @@ static void op_process_killed(void)
 	nr = pinned_pages();
 	hold_ops();
 	tap_context("ops under way");
-	kill_busy(busy_ops);
+	tap_kill_busy(busy_ops);
 	check_eq(counter_now("rdma_done"), before);
 	release_ops();
 	check(counter_reaches("rdma_done", before + IN_FLIGHT, WAIT_MS));
 	check_pinned_pages_fall(nr);
 	tap_context("in a barrier");
 	hold_ops();
-	kill_busy(busy_barrier);
+	tap_kill_busy(busy_barrier);
 	tap_context("bystander");
 	release_ops();
 	check_eq(try_write(fd, t), RDS_RDMA_SUCCESS);
@@ -642,12 +650,13 @@ static const struct tap_case cases[] = {
 	{ "memlock", "an ordinary user pins up to RLIMIT_MEMLOCK", memlock,
 	  0, 0 },
 	{ "memlock_none", "and nothing if that is zero", memlock_none, 0, 0 },
-	{ "memlock_returns", "what ended is not charged", memlock_returns,
-	  0, 0 },
+	{ "memlock_returns", "memory of an ended region is not charged",
+	  memlock_returns, 0, 0 },
 	{ "memlock_tight", "not even at once", memlock_tight, 0, 0 },
 	{ "limit_of_process", "the limit is the process's, mlock() apart",
 	  limit_of_process, 0, 0 },
-	{ "freed_by_child", "who registered is rid of what a child ends",
+	{ "freed_by_child",
+	  "a process is not charged for a region that its child ends",
 	  freed_by_child, 0, 0 },
 	{ "freed_by_heir", "memory of a process that is gone is given back",
 	  freed_by_heir, 0, 0 },

@@ -2,6 +2,8 @@
 /*
  * Every user pointer of every call, aimed at memory that cannot be used. The
  * answer is EFAULT, no message is lost or half sent, and the socket goes on.
+ *
+ * timeout: 120
  */
 #include <linux/sockios.h>
 #include <poll.h>
@@ -30,7 +32,7 @@ struct bad {
 
 static struct bad bads[6];
 
-/* Half of the last page of a mapping: what is longer runs into nothing */
+/* Half of the last page of a mapping: a longer buffer runs into nothing */
 static char *edge(int prot)
 {
 	char *map = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE,
@@ -61,24 +63,35 @@ static void make_bads(void)
 #define FOR_EACH_BAD \
 	for (struct bad *b = bads; b < bads + ARRAY_SIZE(bads); b++)
 
-/* A message to itself: the socket still works */
-static void still_works(int fd, const union addr *self)
+/* Of all cases: a socket, and its address */
+static int fd;
+static union addr self;
+
+static void begin(void)
+{
+	fd = rds_bound(&self);
+	make_bads();
+}
+
+/* A message to itself shows that the socket still works. */
+static void end(void)
 {
 	char byte;
 
 	tap_context("afterwards");
-	check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, self), 1);
+	check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &self), 1);
 	check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 1);
 	check_eq(byte, 'x');
 	check_eq(poll_one(fd, POLLIN, 0), 0);
+	close(fd);
 }
 
-static ssize_t send_iov(int fd, const union addr *to, void *data, size_t len)
+static ssize_t send_iov(void *data, size_t len)
 {
 	char good[PAGE] = "";
 	struct iovec iov[] = { { good, sizeof(good) }, { data, len } };
 	struct msghdr msg = {
-		.msg_name = (void *)&to->sa, .msg_namelen = addr_len(to),
+		.msg_name = (void *)&self.sa, .msg_namelen = addr_len(&self),
 		.msg_iov = iov, .msg_iovlen = 2,
 	};
 
@@ -87,10 +100,7 @@ static ssize_t send_iov(int fd, const union addr *to, void *data, size_t len)
 
 static void send_payload(void)
 {
-	union addr self;
-	int fd = rds_bound(&self);
-
-	make_bads();
+	begin();
 	FOR_EACH_BAD {
 		if (b->readable)
 			continue;
@@ -99,24 +109,23 @@ static void send_payload(void)
 			  EFAULT);
 		check_err(rds_send(fd, b->address, LARGE, MSG_DONTWAIT, &self),
 			  EFAULT);
-		check_err(send_iov(fd, &self, b->address, 1), EFAULT);
+		check_err(send_iov(b->address, 1), EFAULT);
 	}
 	tap_context("runs into nothing");
 	check_err(rds_send(fd, edge(PROT_READ) - 10, 11, MSG_DONTWAIT, &self),
 		  EFAULT);
 	check_err(rds_send(fd, edge(PROT_READ) - PAGE, LARGE, MSG_DONTWAIT,
 			   &self), EFAULT);
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void send_payload_leak(void)
 {
 	char *near_end = edge(PROT_READ) - 2 * PAGE;
 	struct xrds_dest_status st;
-	union addr self;
-	int fd = rds_bound(&self), bytes = -1;
+	int bytes = -1;
 
+	begin();
 	/* far more than all the space there is, if it were not given back */
 	for (int i = 0; i < ROUNDS; i++)
 		check_err(rds_send(fd, near_end, LARGE, MSG_DONTWAIT, &self),
@@ -126,18 +135,15 @@ static void send_payload_leak(void)
 	must(dest_status(fd, &self, &st));
 	check_eq(st.queued_bytes, 0);
 	check_eq(st.queued_msgs, 0);
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void send_headers(void)
 {
 	struct iovec iov = { "x", 1 };
-	union addr self;
-	int fd = rds_bound(&self);
 	struct msghdr msg;
 
-	make_bads();
+	begin();
 	FOR_EACH_BAD {
 		if (b->readable)
 			continue;
@@ -158,8 +164,7 @@ static void send_headers(void)
 		check_err(sendmsg(fd, (void *)b->address, MSG_DONTWAIT),
 			  EFAULT);
 	}
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void recv_payload(void)
@@ -167,10 +172,8 @@ static void recv_payload(void)
 	char data[64], good[2];
 	struct iovec iov[2] = { { good, 2 } };
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
-	union addr self;
-	int fd = rds_bound(&self);
 
-	make_bads();
+	begin();
 	must(rds_send(fd, "hello", 5, 0, &self));
 	check(poll_one(fd, POLLIN, tap_ms(WAIT_MS)));
 	FOR_EACH_BAD {
@@ -190,17 +193,13 @@ static void recv_payload(void)
 	tap_context("read again");
 	check_ret(rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL), 5);
 	check(!memcmp(data, "hello", 5));
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void recv_nothing(void)
 {
-	union addr self;
-	int fd = rds_bound(&self);
-
 	/* nothing is copied, so nothing is wrong */
-	make_bads();
+	begin();
 	FOR_EACH_BAD {
 		if (!b->user)
 			continue;	/* the core refuses these up front */
@@ -208,8 +207,7 @@ static void recv_nothing(void)
 		check_err(rds_recv(fd, b->address, 8, MSG_DONTWAIT, NULL),
 			  EAGAIN);
 	}
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void recv_headers(void)
@@ -217,10 +215,8 @@ static void recv_headers(void)
 	char data[8];
 	struct iovec iov = { data, sizeof(data) };
 	struct msghdr msg;
-	union addr self;
-	int fd = rds_bound(&self);
 
-	make_bads();
+	begin();
 	FOR_EACH_BAD {
 		tap_context("%s", b->what);
 		if (!b->readable)
@@ -235,8 +231,7 @@ static void recv_headers(void)
 		check_err(recvmsg(fd, &msg, MSG_DONTWAIT), EFAULT);
 		rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL);
 	}
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 /* An end of stream whose reason cannot be copied stays; each address is one at
@@ -244,14 +239,12 @@ static void recv_headers(void)
  */
 static void recv_control(void)
 {
-	int tx = rds_bound(NULL), fd;
+	int tx = rds_bound(NULL);
 	struct msghdr msg;
-	union addr self;
 	struct got got;
 	char byte;
 
-	make_bads();
-	fd = rds_bound(&self);
+	begin();
 	must(rds_send(tx, "x", 1, 0, &self));
 	close(tx);
 	check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 1);
@@ -267,17 +260,16 @@ static void recv_control(void)
 	tap_context("read again");
 	check_ret(got_now(fd, &got, 1024), 0);
 	check(got.ended);
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void names(void)
 {
-	int fd = rds_socket();
-	union addr self, a;
 	socklen_t len;
+	union addr a;
 
 	make_bads();
+	fd = rds_socket();
 	a = addr_of(tap_host, 0);
 	FOR_EACH_BAD {
 		if (b->readable)
@@ -299,8 +291,7 @@ static void names(void)
 		check_err(getsockname(fd, &a.sa, (void *)b->address), EFAULT);
 		check_err(getpeername(fd, &a.sa, (void *)b->address), EFAULT);
 	}
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void set_options(void)
@@ -321,10 +312,8 @@ static void set_options(void)
 		{ SO_TIMESTAMP, sizeof(int) },
 	};
 	int unbound = rds_socket();
-	union addr self;
-	int fd = rds_bound(&self);
 
-	make_bads();
+	begin();
 	FOR_EACH_BAD {
 		if (b->readable)
 			continue;
@@ -339,8 +328,7 @@ static void set_options(void)
 		check_err(setsockopt(unbound, SOL_RDS, SO_RDS_TRANSPORT,
 				     b->address, sizeof(int)), EFAULT);
 	}
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void get_options(void)
@@ -356,11 +344,9 @@ static void get_options(void)
 		{ RDS_INFO_SOCKETS, 64 * 1024 },
 	};
 	char data[1024] = "";
-	union addr self;
-	int fd = rds_bound(&self);
 	socklen_t len;
 
-	make_bads();
+	begin();
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
 		FOR_EACH_BAD {
 			tap_context("option %d, %s", options[i].option,
@@ -379,16 +365,12 @@ static void get_options(void)
 					     data, (void *)b->address), EFAULT);
 		}
 	}
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static void ioctls(void)
 {
-	union addr self;
-	int fd = rds_bound(&self);
-
-	make_bads();
+	begin();
 	FOR_EACH_BAD {
 		tap_context("%s", b->what);
 		check_err(ioctl(fd, SIOCINQ, b->address), EFAULT);
@@ -400,8 +382,7 @@ static void ioctls(void)
 			check_err(ioctl(fd, SIOCRDSSETTOS, b->address),
 				  EFAULT);
 	}
-	still_works(fd, &self);
-	close(fd);
+	end();
 }
 
 static const struct tap_case cases[] = {
@@ -420,7 +401,7 @@ static const struct tap_case cases[] = {
 	{ "names", "bind, connect, getsockname, getpeername", names, 0, 0 },
 	{ "set_options", "setsockopt's values", set_options, 0, 0 },
 	{ "get_options", "getsockopt's values and lengths", get_options, 0, 0 },
-	{ "ioctls", "what ioctl() reads and writes", ioctls, 0, 0 },
+	{ "ioctls", "arguments and results of ioctl()", ioctls, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * poll() and epoll: what is reported, what is not, and how often a sleeper is
- * woken.
+ * poll() and epoll: events that are reported, events that are not, and the
+ * number of wake-ups of a sleeper.
+ *
+ * timeout: 180
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include <sys/select.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -32,27 +35,6 @@ static int fill(int fd, const union addr *to)
 	while (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
 		;
 	return errno;
-}
-
-/* Sends until refused for congestion */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	while (fill(fd, to) == EAGAIN && tap_now_ms() < end)
-		poll_one(fd, POLLOUT, 100);
-	if (errno != ENOBUFS)
-		tap_fail("not congested: %s", tap_errno_name(errno));
-}
-
-static int drain(int fd)
-{
-	static char data[CHUNK];
-	int n = 0;
-
-	while (rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL) >= 0)
-		n++;
-	return n;
 }
 
 /* -------------------------------------------------------------------- in */
@@ -135,17 +117,12 @@ static void output_full(void)
 static void output_congested(void)
 {
 	int fd = rds_bound(NULL), rx;
-	long long end;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
 	check_eq(poll_one(fd, POLLOUT | POLLWRNORM, QUIET_MS), 0);
-	end = tap_now_ms() + tap_ms(WAIT_MS);
-	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
-		drain(rx);
-	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check_eq(drain_until(rx, fd, POLLOUT), POLLOUT);
 	check_ret(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
 	close(fd);
 	close(rx);
@@ -176,8 +153,7 @@ static void no_spin(void)
 	int fd = rds_bound(NULL), rx, loops = 0;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
 	end = tap_now_ms() + SPIN_MS;
 	for (; tap_now_ms() < end; loops++) {
@@ -194,19 +170,13 @@ static void no_spin(void)
 
 static void news_for_refused(void)
 {
-	int fd = rds_bound(NULL), rx, events = 0;
-	long long end;
+	int fd = rds_bound(NULL), rx;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
-	end = tap_now_ms() + tap_ms(WAIT_MS);
-	while (!events && tap_now_ms() < end) {
-		drain(rx);
-		events = poll_one(fd, POLLIN | POLLWRBAND, 10);
-	}
-	check_eq(events, POLLIN | POLLWRBAND);
+	check_eq(drain_until(rx, fd, POLLIN | POLLWRBAND),
+		 POLLIN | POLLWRBAND);
 	/* the poll that reports it ends it */
 	check_eq(poll_one(fd, POLLIN | POLLWRBAND, 0), 0);
 	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
@@ -218,16 +188,11 @@ static void news_for_refused(void)
 static void news_kept(void)
 {
 	int fd = rds_bound(NULL), rx;
-	long long end;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
-	end = tap_now_ms() + tap_ms(WAIT_MS);
-	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
-		drain(rx);
-	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
+	check_eq(drain_until(rx, fd, POLLOUT), POLLOUT);
 	check_eq(poll_one(fd, POLLRDHUP | POLLPRI, 0), 0);
 	check_eq(poll_one(fd, POLLWRBAND, 0), POLLWRBAND);
 	check_eq(poll_one(fd, POLLIN | POLLWRBAND, 0), 0);
@@ -278,8 +243,7 @@ static void refused_sleeps(void)
 	long before;
 
 	/* refused by one destination; news about others are not for it */
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	congest(fd, &to);
 	waker_start(&w, fd, POLLIN | POLLOUT);
 	before = waker_sleeps(&w);
@@ -360,8 +324,7 @@ static void edge_output_congested(void)
 	long long end;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	ep = epoll_on(fd, EPOLLOUT | EPOLLET);
 	check_eq(epoll_one(ep, 0), EPOLLOUT);
 	for (int round = 0; round < 3; round++) {
@@ -451,16 +414,6 @@ static bool can_write(int fd, int ms)
 	return must(select(fd + 1, NULL, &out, NULL, &tv));
 }
 
-/* Receives until who was refused may send again */
-static void drain_for(int rx, int fd)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	while (!poll_one(fd, POLLOUT, 10) && tap_now_ms() < end)
-		drain(rx);
-	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
-}
-
 static void select_room(void)
 {
 	union addr to;
@@ -469,13 +422,13 @@ static void select_room(void)
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	rds_set_int(tx, SOL_RDS, RDS_CONG_MONITOR, 1);
 	congest(tx, &to);
-	drain_for(rx, tx);
+	check_eq(drain_until(rx, tx, POLLOUT), POLLOUT);
 	congest(tx, &to);
 	/* the first end is still to be read, and is no room */
 	check(!can_write(tx, QUIET_MS));
 	check_eq(poll_one(tx, POLLIN | POLLWRBAND, 0), POLLIN | POLLWRBAND);
 	check_eq(poll_one(tx, POLLOUT | POLLWRBAND, 0), POLLWRBAND);
-	drain_for(rx, tx);
+	check_eq(drain_until(rx, tx, POLLOUT), POLLOUT);
 	check(can_write(tx, 0));
 	close(tx);
 	close(rx);
@@ -488,7 +441,7 @@ static void select_keeps(void)
 
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	congest(tx, &to);
-	drain_for(rx, tx);
+	check_eq(drain_until(rx, tx, POLLOUT), POLLOUT);
 	check(can_write(tx, 0));
 	check_eq(poll_one(tx, POLLOUT | POLLWRBAND, 0), POLLOUT | POLLWRBAND);
 	check_eq(poll_one(tx, POLLIN | POLLWRBAND, 0), 0);
@@ -530,8 +483,8 @@ static const struct tap_case cases[] = {
 	{ "select", "select() reports the same", by_select, 0, 0 },
 	{ "select_room", "for writing it takes no news for room", select_room,
 	  0, 0 },
-	{ "select_keeps", "and leaves them to who asks for them", select_keeps,
-	  0, 0 },
+	{ "select_keeps", "and leaves them to a poll that asks for them",
+	  select_keeps, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -2,6 +2,8 @@
 /*
  * RDMA reads and writes: local buffers, immediate messages, notices, and many
  * of them at once.
+ *
+ * timeout: 400
  */
 #include <poll.h>
 #include <pthread.h>
@@ -76,7 +78,7 @@ static void vectors(void)
 	close(fd);
 }
 
-/* The remote side may be larger than what is moved */
+/* The remote side may be larger than the local buffer */
 static void shorter(void)
 {
 	int fd = rds_bound(NULL);
@@ -148,7 +150,7 @@ static void immediate(void)
 			continue;
 		check_ret(got_within(t.fd, &got, WAIT_MS), len);
 		check(!memcmp(got.data, ways[i].payload, len));
-		/* what it announces is there */
+		/* the data that it announces are there */
 		check(filled(t.mem + i * SMALL, SMALL, 'a' + i));
 		check(!got.has_cookie && !got.other);
 	}
@@ -179,6 +181,26 @@ static void immediate_of_failed(void)
 	close(fd);
 }
 
+/* Until the op has ended; its identifier is known. */
+static void send_and_wait(int fd, const union addr *to, struct op *op, u64 id)
+{
+	struct xrds_barrier b;
+
+	check_ret(op_send(fd, to, op), 0);
+	check_ret(barrier(fd, to, id, 0, tap_ms(WAIT_MS), &b), 0);
+}
+
+/* The one notice that there is */
+static void check_notice(int fd, u64 token, int status)
+{
+	struct got got;
+
+	check_ret(got_within(fd, &got, WAIT_MS), 0);
+	check_eq(got.nr_status, 1);
+	check_eq(got.status[0].user_token, token);
+	check_eq(got.status[0].status, status);
+}
+
 static void flags_all(void)
 {
 	static const u64 flags[] = {
@@ -186,9 +208,7 @@ static void flags_all(void)
 		RDS_RDMA_DONTWAIT, RDS_RDMA_NOTIFY_ME, RDS_RDMA_SILENT,
 	};
 	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
 	struct target t;
-	struct got got;
 	struct op op;
 	u64 id = 0;
 
@@ -202,16 +222,11 @@ static void flags_all(void)
 		small[0] = mask;
 		op = op_write(&t, mask, small, 1);
 		op_set(&op, all, mask);
-		check_ret(op_send(fd, &t.addr, &op), 0);
-		check_ret(barrier(fd, &t.addr, ++id, 0, tap_ms(WAIT_MS), &b),
-			  0);
+		send_and_wait(fd, &t.addr, &op, ++id);
 		check_eq(t.mem[mask], mask);
 		if (!(all & RDS_RDMA_NOTIFY_ME))
 			continue;
-		check_ret(got_within(fd, &got, WAIT_MS), 0);
-		check_eq(got.nr_status, 1);
-		check_eq(got.status[0].user_token, mask);
-		check_eq(got.status[0].status, RDS_RDMA_SUCCESS);
+		check_notice(fd, mask, RDS_RDMA_SUCCESS);
 	}
 	check_quiet(fd);
 	target_close(&t);
@@ -220,13 +235,13 @@ static void flags_all(void)
 
 /* ---------------------------------------------------------------- notices */
 
-/* A notice is given for what was asked for, and with RECVERR for failures */
+/* A notice is given for each op that asked for one, and with RECVERR for
+ * failures
+ */
 static void notices(void)
 {
 	int fd = rds_bound(NULL);
-	struct xrds_barrier b;
 	struct target t;
-	struct got got;
 	struct op op;
 	u64 id = 0;
 
@@ -241,18 +256,13 @@ static void notices(void)
 		rds_set_int(fd, SOL_RDS, RDS_RECVERR, recverr);
 		op = op_write(&t, fails, small, SMALL);
 		op_set(&op, notify ? RDS_RDMA_NOTIFY_ME : 0, token);
-		check_ret(op_send(fd, &t.addr, &op), 0);
-		check_ret(barrier(fd, &t.addr, ++id, 0, tap_ms(WAIT_MS), &b),
-			  0);
+		send_and_wait(fd, &t.addr, &op, ++id);
 		if (!notify && !(fails && recverr)) {
 			check_quiet(fd);
 			continue;
 		}
-		check_ret(got_within(fd, &got, WAIT_MS), 0);
-		check_eq(got.nr_status, 1);
-		check_eq(got.status[0].user_token, token);
-		check_eq(got.status[0].status, fails ? RDS_RDMA_REMOTE_ERROR :
-						       RDS_RDMA_SUCCESS);
+		check_notice(fd, token, fails ? RDS_RDMA_REMOTE_ERROR :
+						RDS_RDMA_SUCCESS);
 		check_quiet(fd);
 	}
 	target_close(&t);
@@ -275,7 +285,9 @@ static void leave_notices(int fd, struct target *t, int nr)
 	must(barrier(fd, &t->addr, id, 0, tap_ms(WAIT_MS), &b));
 }
 
-/* No room, or a little of it: what does not fit stays, and says so */
+/* No room, or a little of it: notices that do not fit stay, and MSG_CTRUNC says
+ * so
+ */
 static void notices_stay(void)
 {
 	size_t one = CMSG_SPACE(sizeof(struct rds_rdma_notify));
@@ -306,7 +318,7 @@ static void notices_stay(void)
 	close(fd);
 }
 
-/* Who has no room for notices still gets data */
+/* A reader without room for notices still gets data */
 static void notices_pass_data(void)
 {
 	union addr self;
@@ -553,7 +565,7 @@ static void long_reset(void)
 	munmap(mem, LONGER_BYTES);
 }
 
-/* What an op without delivered message has left survives a reset */
+/* The state that an op without delivered message has left survives a reset */
 static void reset_after(bool fails)
 {
 	int fd = rds_bound(NULL);
@@ -598,7 +610,7 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "read_only_local", "read-only memory is written from, not read to",
 	  read_only_local, 0, 0 },
-	{ "immediate", "what is delivered follows the op, unless SILENT",
+	{ "immediate", "a message is delivered after its op, unless SILENT",
 	  immediate, TAP_EACH_FAMILY, 0 },
 	{ "immediate_of_failed", "a failed op's message is not delivered",
 	  immediate_of_failed, TAP_EACH_FAMILY, 0 },

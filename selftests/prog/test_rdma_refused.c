@@ -3,6 +3,8 @@
  * Ops that are refused: bad arguments, pointers and combinations of control
  * messages. The error is the right one, nothing stays pinned, no identifier
  * is used up, and the next op works.
+ *
+ * timeout: 120
  */
 #include <stdlib.h>
 #include <string.h>
@@ -318,7 +320,7 @@ static void sizes(void)
 			struct ctl ctl = { 0 };
 
 			tap_context("type %d, %zu bytes", arg->type, lens[j]);
-			/* in front of an op where that is what it needs */
+			/* in front of an op where it needs one */
 			if (i >= ARRAY_SIZE(args))
 				add_arg(&ctl, &a, &args[0]);
 			ctl_add(&ctl, arg->type, data, lens[j]);
@@ -328,7 +330,7 @@ static void sizes(void)
 	end();
 }
 
-/* What says something about an op needs one */
+/* A control message about an op needs one */
 static void without_op(void)
 {
 	struct all_args a;

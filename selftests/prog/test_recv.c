@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * recvmsg(): flags, timeouts, names, lengths, and the two ioctls that count.
+ *
+ * timeout: 120
  */
 #include <linux/sockios.h>
 #include <poll.h>
@@ -49,7 +51,7 @@ static struct msghdr message(struct iovec *iov, void *data, size_t len,
 	};
 }
 
-static void nothing(void)
+static void empty_queue(void)
 {
 	int fd = rds_bound(NULL);
 	char byte;
@@ -79,21 +81,12 @@ static void timeout(void)
 	close(fd);
 }
 
-static void on_signal(int sig)
-{
-	(void)sig;
-}
-
 static void interrupted(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
-	struct itimerval timer = { { 0, TIMEOUT_MS * 1000 },
-				   { 0, TIMEOUT_MS * 1000 } };
 	int fd = rds_bound(NULL);
 	char byte;
 
-	must(sigaction(SIGALRM, &action, NULL));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
+	tap_interrupt(TIMEOUT_MS, 0);
 	check_err(rds_recv(fd, &byte, 1, 0, NULL), EINTR);
 	close(fd);
 }
@@ -172,7 +165,9 @@ static bool returned(void *arg)
 	return !pthread_tryjoin_np(r->thread, NULL);
 }
 
-/* Who only looks takes neither the message nor the wake-up from a reader. */
+/* A reader that only peeks takes neither the message nor the wake-up from
+ * another.
+ */
 static void peek_wakes(void)
 {
 	struct reader peeker, reader;
@@ -437,14 +432,6 @@ static void inq(void)
 	close(fd);
 }
 
-static bool outq_empty(void *arg)
-{
-	int bytes = -1;
-
-	must(ioctl(*(int *)arg, SIOCOUTQ, &bytes));
-	return !bytes;
-}
-
 static void outq(void)
 {
 	char data[100] = "";
@@ -460,7 +447,7 @@ static void outq(void)
 	check_ret(ioctl(fd, SIOCOUTQ, &bytes), 0);
 	check_eq(bytes, 107);
 	/* until the peer's kernel has them: nobody reads */
-	must_wait(outq_empty, &fd, WAIT_MS);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
 	close(fd);
 	close(rx);
 }
@@ -488,7 +475,7 @@ static void queued_before_bind(void)
 
 	check_ret(rds_send(fd, "a", 1, 0, &to), 1);
 	/* it is dropped and acknowledged, not kept */
-	must_wait(outq_empty, &fd, WAIT_MS);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
 	rx = rds_bound_to(tap_host, 4000, NULL);
 	check_ret(rds_send(fd, "b", 1, 0, &to), 1);
 	check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
@@ -501,8 +488,8 @@ static void queued_before_bind(void)
 
 /*
  * How many messages a receiver takes before it is congested; they are numbered.
- * Each has been delivered before the next is sent. Which one is refused then
- * depends on what the receiver holds, not on when the delivery runs.
+ * Each has been delivered before the next is sent. So the receiver's messages
+ * decide which one is refused, and not the time of delivery.
  */
 static int fill(int tx, const union addr *to, int begun)
 {
@@ -510,7 +497,7 @@ static int fill(int tx, const union addr *to, int begun)
 	int n = begun;
 
 	for (; n < MOST; n++) {
-		must_wait(outq_empty, &tx, WAIT_MS);
+		must_wait(rds_all_acked, &tx, WAIT_MS);
 		data[0] = n;
 		if (rds_send(tx, data, sizeof(data), MSG_DONTWAIT, to) < 0)
 			break;
@@ -536,7 +523,7 @@ static void fault_back(void)
 	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
 	data[0] = 1;
 	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
-	must_wait(outq_empty, &tx, WAIT_MS);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
 	for (int i = 0; i < FAULTS; i++)
 		check_err(rds_recv(rx[1], (void *)8, FILL_BYTES, MSG_DONTWAIT,
 				   NULL), EFAULT);
@@ -549,13 +536,13 @@ static void fault_back(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "nothing", "nothing to read: EAGAIN when it must not wait", nothing,
-	  0, 0 },
+	{ "empty_queue", "nothing to read: EAGAIN when it must not wait",
+	  empty_queue, 0, 0 },
 	{ "timeout", "SO_RCVTIMEO bounds the wait: ETIMEDOUT", timeout, 0, 0 },
 	{ "interrupted", "a signal ends the wait: EINTR", interrupted, 0, 0 },
 	{ "blocking", "a reader that waits is woken", blocking,
 	  TAP_EACH_FAMILY, 0 },
-	{ "peek_wakes", "although another one, who peeks, is woken too",
+	{ "peek_wakes", "although another reader, which peeks, is woken too",
 	  peek_wakes, 0, 60 },
 	{ "unbound", "an unbound socket has nothing to read", unbound, 0, 0 },
 	{ "peek", "MSG_PEEK leaves the message, MSG_TRUNC tells its length",
@@ -575,10 +562,10 @@ static const struct tap_case cases[] = {
 	{ "name_none", "the source is optional", name_none, 0, 0 },
 	{ "several_senders", "several senders share a port, each in order",
 	  several_senders, TAP_EACH_FAMILY, 0 },
-	{ "inq", "SIOCINQ is what can be read, in bytes", inq,
+	{ "inq", "SIOCINQ counts the bytes that can be read", inq,
 	  TAP_EACH_FAMILY, 0 },
-	{ "outq", "SIOCOUTQ is what the peer's kernel does not have yet", outq,
-	  TAP_EACH_FAMILY, 0 },
+	{ "outq", "SIOCOUTQ counts the bytes that the peer's kernel lacks",
+	  outq, TAP_EACH_FAMILY, 0 },
 	{ "fault_back", "a message that cannot be copied out stays, and counts",
 	  fault_back, TAP_EACH_FAMILY, 0 },
 	{ "delayed", "the loopback's delay knob delays", delayed, 0, 0 },

@@ -5,6 +5,8 @@
  *
  * Each refusal is followed by a look at the memory: nothing of a refused op
  * may show in it.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <pthread.h>
@@ -38,7 +40,7 @@ static int try_write(int fd, const struct target *t)
 /* ----------------------------------------------------------- registration */
 
 /* There is no connection: registering is a local matter */
-static void plain(void)
+static void before_connection(void)
 {
 	int fd = rds_bound(NULL);
 	struct target t;
@@ -118,8 +120,8 @@ static void by_message(void)
 	close(fd);
 }
 
-/* An op, and its message brings a cookie: here is what you want, now give me
- * what I want. Silent or not, with payload or without.
+/* An op, and its message brings a cookie: the answer to a request, and the next
+ * request. Silent or not, with payload or without.
  */
 static void by_op(void)
 {
@@ -214,7 +216,7 @@ static void map_undone(void)
 
 /* ----------------------------------------------------------------- bounds */
 
-/* All of a region of odd place and size, and what is around it */
+/* All of a region of odd place and size, and the bytes around it */
 static void odd_one(int fd, size_t start, size_t bytes)
 {
 	size_t whole = (start + bytes + PAGE_BYTES) / PAGE_BYTES * PAGE_BYTES;
@@ -242,7 +244,7 @@ static void odd_one(int fd, size_t start, size_t bytes)
 	munmap(mem, whole);
 }
 
-static void odd(void)
+static void odd_ranges(void)
 {
 	static const size_t starts[] = { 0, 1, 7, 2048, 4095 };
 	static const size_t sizes[] = { 1, 2, 63, 4095, 4096, 4097, 12289 };
@@ -384,7 +386,7 @@ static void read_only(void)
 	close(fd);
 }
 
-/* What the owner stores after registering is what peers read */
+/* Peers read the bytes that the owner stores after registering */
 static void read_only_fresh(void)
 {
 	int fd = rds_bound(NULL);
@@ -493,7 +495,7 @@ static void closed(void)
 	close(fd);
 }
 
-/* Who keeps using the region, and what became of the ops */
+/* A peer that keeps using the region, and the status of its ops */
 struct user {
 	pthread_t thread;
 	struct target *t;
@@ -552,8 +554,8 @@ static void mr_end(const struct target *t, u32 flags)
 		  0);
 }
 
-/* Peers keep writing and reading: what is stored after RDS_FREE_MR stays. Who
- * uses another region at the same address notices nothing.
+/* Peers keep writing and reading: bytes that are stored after RDS_FREE_MR stay.
+ * A user of another region at the same address notices nothing.
  */
 static void freed_in_use(u32 flags)
 {
@@ -599,8 +601,8 @@ static void invalidate_in_use(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "plain", "a region works before there is any connection", plain,
-	  TAP_EACH_FAMILY, 0 },
+	{ "before_connection", "a region works before there is any connection",
+	  before_connection, TAP_EACH_FAMILY, 0 },
 	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",
@@ -609,7 +611,8 @@ static const struct tap_case cases[] = {
 	{ "cookie_bad_pointer", "a cookie that cannot be copied is not lost",
 	  cookie_bad_pointer, 0, 0 },
 	{ "map_undone", "a failed send leaves no region", map_undone, 0, 0 },
-	{ "odd", "any start and length, exact to the byte", odd, 0, 60 },
+	{ "odd_ranges", "any start and length, exact to the byte", odd_ranges,
+	  0, 60 },
 	{ "inside", "any part of a region", inside, TAP_EACH_FAMILY, 0 },
 	{ "outside", "one byte outside is refused and touches nothing",
 	  outside, 0, 0 },

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * XRDS_REPLY_RESERVE: a message that was read can be answered, and what can
- * not be answered is not read.
+ * XRDS_REPLY_RESERVE: a message that was read can be answered, and one that
+ * cannot be answered is not read.
+ *
+ * timeout: 180
  */
 #include <poll.h>
 #include <pthread.h>
@@ -11,6 +13,7 @@
 #include <linux/sockios.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -25,7 +28,7 @@ enum {
 	WINDOW		= 24,		/* unanswered requests of one */
 	QUIET_MS	= 300,
 	MARKS		= 80,		/* more than the least SO_RCVBUF */
-	MARK_BYTES	= 16,		/* what an empty message is charged */
+	MARK_BYTES	= 16,		/* the charge of an empty message */
 	ANSWERS		= 24,		/* of 1 MiB */
 	RECV_KB		= 4096,
 	READERS		= 3,
@@ -161,8 +164,8 @@ static void *echo_thread(void *arg)
 	return NULL;
 }
 
-/* A read that has begun with reservation and ends without reserves nothing:
- * what it had would be in the way of another size.
+/* A read that has begun with reservation and ends without reserves nothing: its
+ * reservations would be in the way of another size.
  */
 static void off_at_once(void)
 {
@@ -233,7 +236,7 @@ static void resized(void)
 
 /* --------------------------------------------------------------- replies */
 
-static void drawn(void)
+static void answered(void)
 {
 	int tx = rds_bound(NULL), fd;
 	union addr self, from;
@@ -256,21 +259,6 @@ static void drawn(void)
 	close(tx);
 }
 
-/* Fill a destination until it refuses for congestion; the errno */
-static int congest(int fd, const union addr *to, size_t len)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	while (tap_now_ms() < end) {
-		if (rds_send(fd, data, len, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == ENOBUFS)
-			break;
-		poll_one(fd, POLLOUT, 50);
-	}
-	return errno;
-}
-
 static void congested(void)
 {
 	int tx = rds_bound(NULL), fd;
@@ -283,7 +271,7 @@ static void congested(void)
 	check_ret(read_now(fd, &from), 1);
 	check_ret(read_now(fd, &from), 1);
 	/* larger than a reply, so they leave the reservations alone */
-	check_eq(congest(fd, &from, REPLY + 1), ENOBUFS);
+	send_until(fd, &from, REPLY + 1, ENOBUFS, WAIT_MS);
 	check_eq(reserved(fd, &from), 2 * REPLY);
 	for (int i = 0; i < 2; i++)
 		check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from),
@@ -373,7 +361,7 @@ static void others_pass(void)
 	close(modest);
 }
 
-static void wakes(void)
+static void space_wakes_reader(void)
 {
 	int tx = rds_bound(NULL), fd;
 	union addr self, from;
@@ -478,8 +466,8 @@ static void throttles(void)
 		await(fd, 1);
 		check_ret(read_now(fd, NULL), 1);
 	}
-	/* it answers none: what comes waits, until the client is stopped */
-	check_eq(congest(tx, &self, REPLY), ENOBUFS);
+	/* it answers none: requests wait, until the client is stopped */
+	send_until(tx, &self, REPLY, ENOBUFS, WAIT_MS);
 	check_err(read_now(fd, NULL), EAGAIN);
 	must(ioctl(fd, SIOCINQ, &inq));
 	check_range(inq, SPACE, 3 * SPACE);
@@ -508,7 +496,7 @@ static bool ask_and_answer(int tx, const union addr *to, int fd)
 }
 
 /* The bound that xrds(7) states: its limit, as much again of replies, and the
- * answers to what it had asked by then.
+ * answers to its requests so far.
  */
 static void never_reads(void)
 {
@@ -550,7 +538,9 @@ static void never_reads(void)
 	close(tx);
 }
 
-/* What was asked for and is not read is bounded, and who asked is told. */
+/* Replies that were asked for and are not read are bounded, and the client that
+ * asked is told.
+ */
 static void overflows(void)
 {
 	int tx = rds_bound(NULL), fd, sent = 0, got = 0, lost;
@@ -645,7 +635,7 @@ static bool request(struct peer *p)
 	return true;
 }
 
-static void everybody(void)
+static void all_to_all(void)
 {
 	struct pollfd fds[NR_PEERS];
 	int open = NR_PEERS, waits = 0;
@@ -691,8 +681,8 @@ static void everybody(void)
 		close(peers[i].fd);
 }
 
-/* Who peeks without room for an end of stream is not told of it again, though
- * a message is held as well.
+/* A reader that peeks without room for an end of stream is not told of it
+ * again, though a message is held as well.
  */
 static void peek_held(void)
 {
@@ -788,7 +778,7 @@ static void many_marks(void)
 /* The space that a reply leaves of its reservation is there at once, not with
  * the acknowledgment.
  */
-static void smaller(void)
+static void rest_returned(void)
 {
 	int tx = rds_bound(NULL), fd;
 	union addr self, from;
@@ -832,7 +822,7 @@ static int read_mark(int fd)
 	return reason;
 }
 
-/* Who sends nothing more needs no space to read. */
+/* A socket that sends nothing more needs no space to read. */
 static void shut_hands_out(void)
 {
 	int tx = rds_bound(NULL), fd;
@@ -864,9 +854,11 @@ static void shut_hands_out(void)
 }
 
 static const struct tap_case cases[] = {
-	{ "settings", "what the options take", settings, 0, 0 },
+	{ "settings",
+	  "values that the options take, and values that they refuse", settings,
+	  0, 0 },
 	{ "resized", "reservations have one size", resized, 0, 0 },
-	{ "drawn", "a message that was read can be answered", drawn,
+	{ "answered", "a message that was read can be answered", answered,
 	  TAP_EACH_FAMILY, 0 },
 	{ "congested", "even while its sender is congested", congested,
 	  TAP_EACH_FAMILY, 0 },
@@ -874,34 +866,38 @@ static const struct tap_case cases[] = {
 	  peek_held, 0, 0 },
 	{ "kept_on_fault", "a call that fails leaves reservations as they were",
 	  kept_on_fault, 0, 0 },
-	{ "held", "what cannot be answered is not read", held,
+	{ "held", "a message that cannot be answered is not read", held,
 	  TAP_EACH_FAMILY, 0 },
 	{ "others_pass", "other sources are not held back", others_pass, 0,
 	  0 },
-	{ "wakes", "space for a reply wakes a reader", wakes, 0, 0 },
-	{ "readers_space", "several readers get what several spaces allow",
-	  readers_space, 0, 0 },
-	{ "readers_off", "and what is not held back any more",
+	{ "space_wakes_reader", "space for a reply wakes a reader",
+	  space_wakes_reader, 0, 0 },
+	{ "readers_space",
+	  "several readers get as much as several spaces allow", readers_space,
+	  0, 0 },
+	{ "readers_off", "and messages that are not held back any more",
 	  readers_off, 0, 0 },
 	{ "off_hands_out", "without reservation everything can be read",
 	  off_hands_out, 0, 0 },
 	{ "off_at_once", "and none is made any more", off_at_once, 0, 0 },
 	{ "clears_and_fails", "a read that fails may end congestion",
 	  clears_and_fails, 0, 0 },
-	{ "many_marks", "ends of streams behind what is held go in one pass",
+	{ "many_marks", "ends of streams behind held messages go in one pass",
 	  many_marks, 0, 60 },
-	{ "smaller", "what a reply leaves of its space can be used", smaller,
-	  TAP_EACH_FAMILY, 0 },
-	{ "shut_hands_out", "who sends nothing more can read everything",
+	{ "rest_returned", "the space that a reply does not need can be used",
+	  rest_returned, TAP_EACH_FAMILY, 0 },
+	{ "shut_hands_out",
+	  "a socket that sends nothing more can read everything",
 	  shut_hands_out, 0, 0 },
-	{ "throttles", "who asks and is not answered is stopped", throttles,
-	  0, 0 },
-	{ "never_reads", "who asks and never reads the answers is stopped",
+	{ "throttles", "a client that asks and is not answered is stopped",
+	  throttles, 0, 0 },
+	{ "never_reads", "a client that never reads its answers is stopped",
 	  never_reads, TAP_EACH_FAMILY, 0 },
-	{ "overflows", "who asks for more than fits loses replies, and is told",
+	{ "overflows",
+	  "a client that asks for more than fits loses replies, and is told",
 	  overflows, TAP_EACH_FAMILY, 0 },
-	{ "everybody", "N:N echo with little room: each reply is accepted",
-	  everybody, TAP_EACH_FAMILY, 60 },
+	{ "all_to_all", "N:N echo with little room: each reply is accepted",
+	  all_to_all, TAP_EACH_FAMILY, 60 },
 };
 
 int main(int argc, char **argv)

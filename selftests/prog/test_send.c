@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sendmsg(): destinations, flags, sizes and what they answer. Send space and
- * congestion are in test_space.
+ * sendmsg(): destinations, flags, sizes and the errors for bad ones. Send space
+ * and congestion are in test_space.
+ *
+ * timeout: 180
  */
 #include <poll.h>
 #include <pthread.h>
@@ -150,11 +152,6 @@ static void ping(void)
 	close(fd);
 }
 
-static bool nothing_queued(void *fd)
-{
-	return !rds_outq(*(int *)fd);
-}
-
 /* Had the first one been answered, there would be three answers. */
 static void ping_disabled(void)
 {
@@ -164,7 +161,7 @@ static void ping_disabled(void)
 
 	knob("net/rds/ping_enable", 0);
 	check_ret(rds_send(fd, NULL, 0, 0, &port0), 0);
-	check(tap_wait(nothing_queued, &fd, WAIT_MS));
+	check(tap_wait(rds_all_acked, &fd, WAIT_MS));
 	knob("net/rds/ping_enable", 1);
 	for (int i = 0; i < 2; i++) {
 		check_ret(rds_send(fd, NULL, 0, 0, &port0), 0);
@@ -504,7 +501,7 @@ static void *first_send(void *arg)
 	return NULL;
 }
 
-/* Two are the first to send to a destination: what both have queued is found,
+/* Two are the first to send to a destination: the messages of both are found,
  * and can be cancelled.
  */
 static void first_sends(void)

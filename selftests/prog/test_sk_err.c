@@ -2,6 +2,8 @@
 /*
  * A call that ends early leaves no error behind: a later call of any kind does
  * as it would have done without the first.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <signal.h>
@@ -17,7 +19,7 @@
 
 enum {
 	TIMEOUT_MS	= 150,
-	TICK_US		= 50 * 1000,
+	TICK_MS		= 50,
 	BYTES		= 3,
 	CALL		= 7,
 	CANCEL		= 8,
@@ -25,25 +27,6 @@ enum {
 };
 
 /* ------------------------------------------------------ ends of a call */
-
-static void on_signal(int sig)
-{
-	(void)sig;
-}
-
-/* A signal again and again until the next call of this: one of them comes while
- * the call waits
- */
-static void ticks(bool on, int flags)
-{
-	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = flags };
-	struct itimerval timer = { { 0, on ? TICK_US : 0 },
-				   { 0, on ? TICK_US : 0 } };
-
-	must(sigaction(SIGALRM, &action, NULL));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
-}
 
 /* One message is queued; the second receive fails */
 static int batch(int fd, void *second)
@@ -82,9 +65,9 @@ static void batch_signal(int fd)
 	char data[BYTES];
 
 	queue_one(fd);
-	ticks(true, 0);
+	tap_interrupt(TICK_MS, 0);
 	check_ret(batch(fd, data), 1);
-	ticks(false, 0);
+	tap_interrupt(0, 0);
 }
 
 static void batch_restart(int fd)
@@ -92,9 +75,9 @@ static void batch_restart(int fd)
 	char data[BYTES];
 
 	queue_one(fd);
-	ticks(true, SA_RESTART);
+	tap_interrupt(TICK_MS, SA_RESTART);
 	check_ret(batch(fd, data), 1);
-	ticks(false, SA_RESTART);
+	tap_interrupt(0, SA_RESTART);
 }
 
 static void batch_signal_timed(int fd)
@@ -134,9 +117,9 @@ static void recv_signal(int fd)
 {
 	char data[BYTES];
 
-	ticks(true, 0);
+	tap_interrupt(TICK_MS, 0);
 	check_err(rds_recv(fd, data, sizeof(data), 0, NULL), EINTR);
-	ticks(false, 0);
+	tap_interrupt(0, 0);
 }
 
 static void recv_fault(int fd)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * socket(), bind(), connect() and the names of a socket.
+ *
+ * timeout: 120
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -267,7 +269,7 @@ static void bind_port_range(void)
 		check(addr_port(&self) != RESERVED);
 	}
 	check_err(bind_host(rds_socket(), tap_host, 0), EADDRINUSE);
-	/* who names it may have it */
+	/* a bind() that names it may have it */
 	close(rds_bound_to(tap_host, RESERVED, NULL));
 	for (int i = 0; i < LAST - FIRST; i++)
 		close(fds[i]);
@@ -281,7 +283,9 @@ static void bind_free_after_close(void)
 	for (int i = 0; i < PORTS; i++) {
 		int fd = rds_bound_to(tap_host, 4000, &self);
 
-		/* its end is not held up by what it still has to deliver */
+		/* its end is not held up by messages that it still has to
+		 * deliver
+		 */
 		check_ret(rds_send(fd, "x", 1, 0, &self), 1);
 		check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 1);
 		close(fd);
@@ -402,7 +406,7 @@ static void connect_dissolve(void)
 	check_ret(connect(fd, &unspec.sa, sizeof(unspec.sa)), 0);
 	check_err(getpeername(fd, &a.sa, &len), ENOTCONN);
 	check_err(send(fd, "x", 1, MSG_DONTWAIT), ENOTCONN);
-	/* the name is still there, and what was sent arrives */
+	/* the name is still there, and sent messages arrive */
 	check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 1);
 	check_ret(rds_send(fd, "y", 1, 0, &self), 1);
 	check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 1);

@@ -5,7 +5,9 @@
  * table with no_effect[].
  *
  * Those that are honoured have tests of their own: test_options, test_trace,
- * test_send, test_recv, test_ends.
+ * test_send, test_recv, helper_stream_ends.
+ *
+ * timeout: 120
  */
 #include <linux/filter.h>
 #include <poll.h>

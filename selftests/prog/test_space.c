@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Send space, receive limit and congestion: what refuses a message, for how
- * long a sender waits, and that destinations do not take from each other.
+ * Send space, receive limit and congestion: each refuses messages, a sender
+ * waits as long as it should, and destinations do not take from each other.
  *
  * A destination without progress is made with the loopback's delay: nothing
  * is acknowledged before it has passed. A congested one is a socket that
  * nobody reads.
+ *
+ * timeout: 240
  */
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +21,7 @@
 
 #include <linux/sockios.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -55,73 +58,52 @@ static long fill(int fd, const union addr *to, size_t len, int *error)
 	tap_fail("%d messages of %zu bytes and no end", MAX_CHUNKS, len);
 }
 
-/* Sends until refused for congestion; some fit in while the news travels. */
-static void congest(int fd, const union addr *to)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-	long sent = 0;
+/* Of most cases: a sender, a receiver, and its address */
+static int src, sink;
+static union addr dest;
 
-	while (tap_now_ms() < end) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			sent += CHUNK;
-		else if (errno == EAGAIN)	/* full, until acknowledged */
-			poll_one(fd, POLLOUT, 100);
-		else
-			break;
-	}
-	if (errno != ENOBUFS)
-		tap_fail("not congested after %ld bytes: %s", sent,
-			 tap_errno_name(errno));
+/* Both have small buffers. */
+static void begin(void)
+{
+	src = rds_bound(NULL);
+	sink = small_receiver(&dest);
+	rds_set_int(src, SOL_SOCKET, SO_SNDBUF, SPACE);
 }
 
-static int drain(int fd)
+static void begin_congested(void)
 {
-	static char data[MSG_MAX_BYTES];
-	int n = 0;
-
-	while (rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, NULL) >= 0)
-		n++;
-	return n;
+	begin();
+	congest(src, &dest);
 }
 
-/* Reads until the sender may go on: more may come while we read. */
-static void drain_until_writable(int tx, int rx)
+/* The sender has a small buffer, and nothing is acknowledged. */
+static void begin_stalled(void)
 {
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	do {
-		drain(rx);
-		if (tap_now_ms() > end)
-			tap_fail("drained, and the sender is still blocked");
-	} while (!(poll_one(tx, POLLOUT, 10) & POLLOUT));
+	src = rds_bound(NULL);
+	sink = rds_bound(&dest);
+	rds_set_int(src, SOL_SOCKET, SO_SNDBUF, SPACE);
+	stall_loop();
 }
 
-/* A receiver with a small buffer, and a sender */
-static void congested_pair(int *tx, int *rx, union addr *to)
+static void end(void)
 {
-	*tx = rds_bound(NULL);
-	*rx = rds_bound(to);
-	rds_set_int(*rx, SOL_SOCKET, SO_RCVBUF, SPACE);
-	rds_set_int(*tx, SOL_SOCKET, SO_SNDBUF, SPACE);
+	close(src);
+	close(sink);
 }
 
 /* ------------------------------------------------------------------ space */
 
 static void full(void)
 {
-	int fd = rds_bound(NULL), rx, error;
-	union addr to;
+	int error;
 
-	rx = rds_bound(&to);
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	stall_loop();
-	check_range(fill(fd, &to, CHUNK, &error), SPACE - CHUNK, SPACE + CHUNK);
+	begin_stalled();
+	check_range(fill(src, &dest, CHUNK, &error), SPACE - CHUNK, SPACE + CHUNK);
 	check_eq(error, EAGAIN);
-	check_err(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), EAGAIN);
-	rds_nonblock(fd);
-	check_err(rds_send(fd, chunk, CHUNK, 0, &to), EAGAIN);
-	close(fd);
-	close(rx);
+	check_err(rds_send(src, chunk, CHUNK, MSG_DONTWAIT, &dest), EAGAIN);
+	rds_nonblock(src);
+	check_err(rds_send(src, chunk, CHUNK, 0, &dest), EAGAIN);
+	end();
 }
 
 static void default_space(void)
@@ -161,37 +143,28 @@ static void partition(void)
 static void one_always(void)
 {
 	void *data = calloc(1, MSG_MAX_BYTES);
-	int fd = rds_bound(NULL), rx;
-	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	stall_loop();
-	check_ret(rds_send(fd, data, MSG_MAX_BYTES, MSG_DONTWAIT, &to),
+	begin_stalled();
+	check_ret(rds_send(src, data, MSG_MAX_BYTES, MSG_DONTWAIT, &dest),
 		  MSG_MAX_BYTES);
-	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), EAGAIN);
-	close(fd);
-	close(rx);
+	check_err(rds_send(src, data, 1, MSG_DONTWAIT, &dest), EAGAIN);
+	end();
 }
 
 static void empty_messages(void)
 {
-	int fd = rds_bound(NULL), rx, error = 0, n;
-	union addr to;
+	int error = 0, n;
 
-	rx = rds_bound(&to);
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	stall_loop();
+	begin_stalled();
 	for (n = 0; n < SPACE; n++) {
-		if (rds_send(fd, NULL, 0, MSG_DONTWAIT, &to) < 0) {
+		if (rds_send(src, NULL, 0, MSG_DONTWAIT, &dest) < 0) {
 			error = errno;
 			break;
 		}
 	}
 	check_eq(error, EAGAIN);
 	check(n > 1 && n < SPACE);
-	close(fd);
-	close(rx);
+	end();
 }
 
 /* Buffers are of payload, as they were asked for: small messages fill them as
@@ -335,10 +308,8 @@ static void ready_gone(void)
 	union addr to[SMALL_DESTS + 1];
 
 	knob("net/xrds/sock_max_dests", SMALL_DESTS);
-	for (int i = 0; i <= SMALL_DESTS; i++) {
-		rx[i] = rds_bound(&to[i]);
-		rds_set_int(rx[i], SOL_SOCKET, SO_RCVBUF, SPACE);
-	}
+	for (int i = 0; i <= SMALL_DESTS; i++)
+		rx[i] = small_receiver(&to[i]);
 	for (int i = 0; i < SMALL_DESTS; i++)
 		congest(fd, &to[i]);
 	check_eq(poll_one(fd, POLLOUT, 0), 0);
@@ -442,50 +413,36 @@ static void status_acked(void)
 static void status_blocked(void)
 {
 	struct xrds_dest_status st;
-	union addr to;
-	int tx, rx;
 
-	congested_pair(&tx, &rx, &to);
-	congest(tx, &to);
-	must(dest_status(tx, &to, &st));
+	begin_congested();
+	must(dest_status(src, &dest, &st));
 	check_eq(st.flags & (XRDS_DEST_CONGESTED | XRDS_DEST_BLOCKED),
 		 XRDS_DEST_CONGESTED | XRDS_DEST_BLOCKED);
-	drain_until_writable(tx, rx);
-	must(dest_status(tx, &to, &st));
+	check_eq(drain_until(sink, src, POLLOUT), POLLOUT);
+	must(dest_status(src, &dest, &st));
 	check_eq(st.flags & XRDS_DEST_BLOCKED, 0);
-	close(tx);
-	close(rx);
+	end();
 }
 
 /* ------------------------------------------------------------- congestion */
 
 static void congested(void)
 {
-	union addr to;
-	int tx, rx;
-
-	congested_pair(&tx, &rx, &to);
-	congest(tx, &to);
-	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), ENOBUFS);
-	check_err(rds_send(tx, NULL, 0, MSG_DONTWAIT, &to), ENOBUFS);
-	close(tx);
-	close(rx);
+	begin_congested();
+	check_err(rds_send(src, chunk, 1, MSG_DONTWAIT, &dest), ENOBUFS);
+	check_err(rds_send(src, NULL, 0, MSG_DONTWAIT, &dest), ENOBUFS);
+	end();
 }
 
 static void cong_eagain(void)
 {
-	union addr to;
-	int tx, rx;
-
-	congested_pair(&tx, &rx, &to);
-	congest(tx, &to);
-	rds_set_int(tx, SOL_RDS, XRDS_CONG_EAGAIN, 1);
-	check_eq(rds_get_int(tx, SOL_RDS, XRDS_CONG_EAGAIN), 1);
-	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), EAGAIN);
-	rds_set_int(tx, SOL_RDS, XRDS_CONG_EAGAIN, 0);
-	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), ENOBUFS);
-	close(tx);
-	close(rx);
+	begin_congested();
+	rds_set_int(src, SOL_RDS, XRDS_CONG_EAGAIN, 1);
+	check_eq(rds_get_int(src, SOL_RDS, XRDS_CONG_EAGAIN), 1);
+	check_err(rds_send(src, chunk, 1, MSG_DONTWAIT, &dest), EAGAIN);
+	rds_set_int(src, SOL_RDS, XRDS_CONG_EAGAIN, 0);
+	check_err(rds_send(src, chunk, 1, MSG_DONTWAIT, &dest), ENOBUFS);
+	end();
 }
 
 static void self_congested(void)
@@ -495,7 +452,7 @@ static void self_congested(void)
 
 	rds_set_int(fd, SOL_SOCKET, SO_RCVBUF, SPACE);
 	congest(fd, &self);
-	drain_until_writable(fd, fd);
+	check_eq(drain_until(fd, fd, POLLOUT), POLLOUT);
 	rds_timeout(fd, SO_SNDTIMEO, tap_ms(WAIT_MS));
 	check_ret(rds_send(fd, chunk, 1, 0, &self), 1);
 	close(fd);
@@ -503,28 +460,27 @@ static void self_congested(void)
 
 static void receive_limit(void)
 {
-	long long bytes = 0, end;
-	union addr to;
+	long long bytes = 0, until;
 	ssize_t ret;
-	int tx, rx;
 
-	congested_pair(&tx, &rx, &to);
-	end = tap_now_ms() + 1000;
-	while (tap_now_ms() < end) {
-		ret = rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to);
+	begin();
+	until = tap_now_ms() + 1000;
+	while (tap_now_ms() < until) {
+		ret = rds_send(src, chunk, CHUNK, MSG_DONTWAIT, &dest);
 		if (ret > 0)
 			bytes += ret;
 		else
-			poll_one(tx, POLLOUT, 50);
+			poll_one(src, POLLOUT, 50);
 	}
-	/* the limit, what was on its way, what the sender may have queued */
+	/* the limit, messages on their way, messages that the sender may have
+	 * queued
+	 */
 	check_range(bytes, SPACE, 2 * SPACE + OVER_BYTES);
-	check_range(drain(rx) * (long long)CHUNK, SPACE, SPACE + OVER_BYTES);
-	close(tx);
-	close(rx);
+	check_range(drain(sink) * (long long)CHUNK, SPACE, SPACE + OVER_BYTES);
+	end();
 }
 
-/* 20 MiB by who only blocks, into 4 KiB that nobody reads */
+/* 20 MiB of a blocking sender, into 4 KiB that nobody reads */
 static void tiny_limit(void)
 {
 	int tx = rds_bound(NULL), rx, refused = 0, inq;
@@ -562,59 +518,51 @@ static int queued_at(int fd)
 static void half_drained(void)
 {
 	static char data[CHUNK];
-	union addr to;
-	int tx, rx;
 
-	congested_pair(&tx, &rx, &to);
-	congest(tx, &to);
-	check_range(queued_at(rx), SPACE, SPACE + OVER_BYTES);
-	while (queued_at(rx) > SPACE / 2) {
-		check_eq(poll_one(tx, POLLOUT, 5), 0);
-		check_ret(rds_recv(rx, data, CHUNK, MSG_DONTWAIT, NULL), CHUNK);
+	begin_congested();
+	check_range(queued_at(sink), SPACE, SPACE + OVER_BYTES);
+	while (queued_at(sink) > SPACE / 2) {
+		check_eq(poll_one(src, POLLOUT, 5), 0);
+		check_ret(rds_recv(sink, data, CHUNK, MSG_DONTWAIT, NULL), CHUNK);
 	}
 	/* half of the limit is left, and nothing more is read */
-	check_eq(poll_one(tx, POLLOUT, tap_ms(WAIT_MS)), POLLOUT);
-	check_ret(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), 1);
-	close(tx);
-	close(rx);
+	check_eq(poll_one(src, POLLOUT, tap_ms(WAIT_MS)), POLLOUT);
+	check_ret(rds_send(src, chunk, 1, MSG_DONTWAIT, &dest), 1);
+	end();
 }
 
 static void bystander(void)
 {
-	int tx, rx, live;
-	union addr to, to_live;
+	union addr to_live;
+	int live;
 	char byte;
 
-	congested_pair(&tx, &rx, &to);
+	begin_congested();
 	live = rds_bound(&to_live);
-	congest(tx, &to);
 	for (int i = 0; i < 1000; i++) {
-		check_ret(rds_send(tx, "x", 1, 0, &to_live), 1);
+		check_ret(rds_send(src, "x", 1, 0, &to_live), 1);
 		check_ret(rds_recv_within(live, &byte, 1, WAIT_MS, NULL), 1);
 	}
-	check_err(rds_send(tx, chunk, 1, MSG_DONTWAIT, &to), ENOBUFS);
-	close(tx);
-	close(rx);
+	check_err(rds_send(src, chunk, 1, MSG_DONTWAIT, &dest), ENOBUFS);
 	close(live);
+	end();
 }
 
 static void nothing_lost(void)
 {
-	union addr to;
-	int tx, rx;
 	u64 sent = 0, got = 0, number;
 	char data[CHUNK] = "";
 
-	congested_pair(&tx, &rx, &to);
+	begin();
 	for (int round = 0; round < 20; round++) {
 		for (;;) {
 			memcpy(data, &sent, sizeof(sent));
-			if (rds_send(tx, data, CHUNK, MSG_DONTWAIT, &to) < 0)
+			if (rds_send(src, data, CHUNK, MSG_DONTWAIT, &dest) < 0)
 				break;
 			sent++;
 		}
 		for (int i = 0; i < 5 + round; i++) {
-			if (rds_recv(rx, data, CHUNK, MSG_DONTWAIT, NULL) < 0)
+			if (rds_recv(sink, data, CHUNK, MSG_DONTWAIT, NULL) < 0)
 				break;
 			memcpy(&number, data, sizeof(number));
 			if (number != got)
@@ -623,14 +571,13 @@ static void nothing_lost(void)
 		}
 	}
 	for (; got < sent; got++) {
-		must(rds_recv_within(rx, data, CHUNK, WAIT_MS, NULL));
+		must(rds_recv_within(sink, data, CHUNK, WAIT_MS, NULL));
 		memcpy(&number, data, sizeof(number));
 		if (number != got)
 			tap_fail("message %llu, not %llu", number, got);
 	}
-	check_err(rds_recv(rx, data, CHUNK, MSG_DONTWAIT, NULL), EAGAIN);
-	close(tx);
-	close(rx);
+	check_err(rds_recv(sink, data, CHUNK, MSG_DONTWAIT, NULL), EAGAIN);
+	end();
 }
 
 /* --------------------------------------------------------------- timeouts */
@@ -657,33 +604,24 @@ static void full_timeout(void)
 static void cong_timeout(void)
 {
 	long long start;
-	union addr to;
-	int tx, rx;
 
-	congested_pair(&tx, &rx, &to);
-	congest(tx, &to);
-	rds_timeout(tx, SO_SNDTIMEO, TIMEOUT_MS);
+	begin_congested();
+	rds_timeout(src, SO_SNDTIMEO, TIMEOUT_MS);
 	start = tap_tick_ms();
-	check_err(rds_send(tx, chunk, CHUNK, 0, &to), ETIMEDOUT);
+	check_err(rds_send(src, chunk, CHUNK, 0, &dest), ETIMEDOUT);
 	check_range(tap_now_ms() - start, TIMEOUT_MS - EARLY_MS,
 		    TIMEOUT_MS + tap_ms(LATE_MS));
-	close(tx);
-	close(rx);
+	end();
 }
 
 static void dontwait(void)
 {
-	union addr to;
-	int tx, rx;
-
 	/* a blocking wait would end the case by its time limit */
-	congested_pair(&tx, &rx, &to);
-	congest(tx, &to);
+	begin_congested();
 	for (int i = 0; i < 100; i++)
-		check_err(rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to),
+		check_err(rds_send(src, chunk, CHUNK, MSG_DONTWAIT, &dest),
 			  ENOBUFS);
-	close(tx);
-	close(rx);
+	end();
 }
 
 static void *send_thread(void *arg)
@@ -743,7 +681,7 @@ static void overtaken(void)
 	must_wait(refused, &s, WAIT_MS);
 	waker_start(&w, s.fd, POLLOUT);
 	check_ret(rds_send(s.fd, "x", 1, MSG_DONTWAIT, &s.to), 1);
-	/* what is under way makes room, and not only by being acknowledged */
+	/* messages under way make room, and not only by being acknowledged */
 	must(setsockopt(s.fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
 	pthread_join(thread, NULL);
 	check_ret(s.ret, CHUNK);
@@ -795,86 +733,57 @@ static void more_space(void)
 
 static void cong_wakes(void)
 {
-	struct sender s = { 0 };
 	pthread_t thread;
-	int rx;
+	struct sender s;
 
-	congested_pair(&s.fd, &rx, &s.to);
-	congest(s.fd, &s.to);
+	begin_congested();
+	s = (struct sender){ .fd = src, .to = dest };
 	pthread_create(&thread, NULL, send_thread, &s);
 	/* whether it sleeps already or not: it must get through */
 	while (pthread_tryjoin_np(thread, NULL))
-		if (!drain(rx))
-			poll_one(rx, POLLIN, 10);
+		if (!drain(sink))
+			poll_one(sink, POLLIN, 10);
 	check_eq(s.ret, CHUNK);
-	close(s.fd);
-	close(rx);
+	end();
 }
 
 static void cong_receiver_closes(void)
 {
-	struct sender s = { 0 };
 	pthread_t thread;
-	int rx;
+	struct sender s;
 
-	congested_pair(&s.fd, &rx, &s.to);
-	congest(s.fd, &s.to);
+	begin_congested();
+	s = (struct sender){ .fd = src, .to = dest };
 	pthread_create(&thread, NULL, send_thread, &s);
-	close(rx);
+	close(sink);
 	pthread_join(thread, NULL);
 	check_eq(s.ret, CHUNK);
-	close(s.fd);
+	close(src);
 }
 
 /* ---------------------------------------------------------------- signals */
 
-static void on_signal(int sig)
-{
-	(void)sig;
-}
-
-static void interrupt_after(int ms, int flags)
-{
-	struct sigaction action = { .sa_handler = on_signal,
-				    .sa_flags = flags };
-	/* again and again: the first may come before the call */
-	struct itimerval timer = { .it_value.tv_usec = ms * 1000,
-				   .it_interval.tv_usec = ms * 1000 };
-
-	must(sigaction(SIGALRM, &action, NULL));
-	must(setitimer(ITIMER_REAL, &timer, NULL));
-}
-
 static void signal_full(void)
 {
-	int fd = rds_bound(NULL), rx, error;
-	union addr to;
+	int error;
 
-	rx = rds_bound(&to);
-	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	stall_loop();
-	fill(fd, &to, CHUNK, &error);
-	interrupt_after(TIMEOUT_MS, 0);
-	check_err(rds_send(fd, chunk, CHUNK, 0, &to), EINTR);
-	close(fd);
-	close(rx);
+	begin_stalled();
+	fill(src, &dest, CHUNK, &error);
+	tap_interrupt(TIMEOUT_MS, 0);
+	check_err(rds_send(src, chunk, CHUNK, 0, &dest), EINTR);
+	end();
 }
 
 static void signal_congested(void)
 {
-	union addr to;
-	int tx, rx;
-
-	congested_pair(&tx, &rx, &to);
-	congest(tx, &to);
-	interrupt_after(TIMEOUT_MS, 0);
-	check_err(rds_send(tx, chunk, CHUNK, 0, &to), EINTR);
+	begin_congested();
+	tap_interrupt(TIMEOUT_MS, 0);
+	check_err(rds_send(src, chunk, CHUNK, 0, &dest), EINTR);
 	/* with a timeout a restart would wait too long: never restarted */
-	rds_timeout(tx, SO_SNDTIMEO, tap_ms(WAIT_MS));
-	interrupt_after(TIMEOUT_MS, SA_RESTART);
-	check_err(rds_send(tx, chunk, CHUNK, 0, &to), EINTR);
-	close(tx);
-	close(rx);
+	rds_timeout(src, SO_SNDTIMEO, tap_ms(WAIT_MS));
+	tap_interrupt(TIMEOUT_MS, SA_RESTART);
+	check_err(rds_send(src, chunk, CHUNK, 0, &dest), EINTR);
+	end();
 }
 
 /* ------------------------------------------------------------ acknowledgments */
@@ -917,8 +826,7 @@ static void dead_conn(void)
 
 	data = calloc(1, SPACE);
 	knob("net/xrds/idle_ms", 20);
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	filler = rds_bound(NULL);
 	tx = rds_bound_to("127.0.0.9", 0, &self);
 	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);
@@ -948,7 +856,9 @@ static void dead_conn(void)
 	free(data);
 }
 
-/* Who pings and reads no answer gets no more of them than other messages. */
+/* A sender of pings that reads no answer gets no more of them than other
+ * messages.
+ */
 static void unread_pongs(void)
 {
 	union addr self, zero;
@@ -996,8 +906,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "ready_dests", "nor do those that would take a message again",
 	  ready_dests, 0, 0 },
-	{ "ready_gone", "whose room can still be polled for", ready_gone, 0, 0
-	},
+	{ "ready_gone", "and their space can still be polled for", ready_gone,
+	  0, 0 },
 	{ "status_counts", "XRDS_DEST_STATUS counts what is queued",
 	  status_counts, TAP_EACH_FAMILY, 0 },
 	{ "status_acked", "XRDS_DEST_STATUS counts what was acknowledged",
@@ -1018,7 +928,7 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "bystander", "a congested destination does not hold up another",
 	  bystander, TAP_EACH_FAMILY, 60 },
-	{ "nothing_lost", "what was accepted arrives, in order, despite limits",
+	{ "nothing_lost", "accepted messages arrive, in order, despite limits",
 	  nothing_lost, TAP_EACH_FAMILY, 60 },
 	{ "full_timeout", "SO_SNDTIMEO bounds the wait for space: ETIMEDOUT",
 	  full_timeout, TAP_EACH_FAMILY, 0 },
@@ -1030,13 +940,14 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "overtaken", "so does one that a smaller message has passed",
 	  overtaken, TAP_EACH_FAMILY, 0 },
-	{ "more_space", "more space wakes who was refused", more_space,
-	  TAP_EACH_FAMILY, 0 },
+	{ "more_space", "more space wakes a sender that was refused",
+	  more_space, TAP_EACH_FAMILY, 0 },
 	{ "cong_wakes", "a sender that waits for congestion gets through",
 	  cong_wakes, TAP_EACH_FAMILY, 0 },
 	{ "cong_receiver_closes", "a closed receiver does not block for ever",
 	  cong_receiver_closes, TAP_EACH_FAMILY, 0 },
-	{ "dead_conn", "who waits while his connection ends can be killed",
+	{ "dead_conn",
+	  "a sender that waits while its connection ends can be killed",
 	  dead_conn, 0, 0 },
 	{ "unread_pongs", "answers to pings that nobody reads are few",
 	  unread_pongs, 0, 60 },

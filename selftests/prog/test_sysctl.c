@@ -4,6 +4,9 @@
  *
  * The table is written by hand from xrds(7). rxe/sysctl compares the defaults
  * with the manual page itself.
+ *
+ * timeout: 60
+ * modules: xrds_ib
  */
 #include <dirent.h>
 #include <fcntl.h>

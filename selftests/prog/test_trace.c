@@ -2,6 +2,8 @@
 /*
  * When a message came, and how long it took: SO_TIMESTAMP and
  * RDS_CMSG_RXPATH_LATENCY. And which transport a socket is for.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <string.h>
@@ -24,7 +26,7 @@ enum {
 	ROOM		= 256,	/* for control messages */
 };
 
-/* What one message brings */
+/* All that one message brings */
 struct got {
 	char control[ROOM];
 	struct msghdr msg;
@@ -254,7 +256,7 @@ static void latencies(void)
 	send_one(fd, &self);
 	read_one(fd, &got, ROOM, SOL_RDS, RDS_CMSG_RXPATH_LATENCY, 32);
 	check_eq(got.msg.msg_controllen, 0);
-	/* what is refused ends what was asked for */
+	/* a refused call ends the earlier request */
 	must(ask(fd, 1, 0, 0, 0));
 	check_err(ask(fd, 2, 0, 3, 0), EFAULT);
 	send_one(fd, &self);
@@ -300,7 +302,7 @@ static const struct tap_case cases[] = {
 	  stamp_kinds, 0, 0 },
 	{ "latencies", "latencies as asked for, and no longer", latencies,
 	  TAP_EACH_FAMILY, 0 },
-	{ "transports", "SO_RDS_TRANSPORT: once, and what there is",
+	{ "transports", "SO_RDS_TRANSPORT: once, and existing ones only",
 	  transports, 0, 0 },
 };
 

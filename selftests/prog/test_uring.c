@@ -2,12 +2,15 @@
 /*
  * io_uring's poll, single and multishot: it reports what poll() would, when it
  * would, and nothing else. And IORING_OP_SEND, which waits as the ring can.
+ *
+ * timeout: 120
  */
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "rdma.h"
 #include "sock.h"
@@ -49,12 +52,6 @@ static int read_one(int fd)
 	return rds_recv(fd, chunk, sizeof(chunk), MSG_DONTWAIT, NULL);
 }
 
-static void drain(int fd)
-{
-	while (read_one(fd) >= 0)
-		;
-}
-
 /* ------------------------------------------------------------------ input */
 
 static void input(void)
@@ -70,7 +67,7 @@ static void input(void)
 	/* once */
 	must(rds_send(fd, "x", 1, 0, &self));
 	check_no_event();
-	/* what is there already is reported at once */
+	/* a message that is there already is reported at once */
 	uring_poll(&ring, fd, POLLIN, false, ID);
 	check_eq(next_events(0, false), POLLIN);
 	uring_close(&ring);
@@ -105,22 +102,6 @@ static void input_multishot(void)
 
 /* ----------------------------------------------------------------- output */
 
-/* Until refused for good, with this error */
-static void fill(int fd, const union addr *to, int error)
-{
-	long long end = tap_now_ms() + tap_ms(WAIT_MS);
-
-	for (;;) {
-		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, to) > 0)
-			continue;
-		if (errno == error)
-			return;
-		if (errno != EAGAIN || tap_now_ms() > end)
-			tap_fail("send: %s", tap_errno_name(errno));
-		poll_one(fd, POLLOUT, 100);
-	}
-}
-
 static void output_full(bool multishot)
 {
 	int fd = rds_bound(NULL), rx;
@@ -130,14 +111,14 @@ static void output_full(bool multishot)
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	knob("net/xrds/loop/delay_ms", tap_ms(3 * DELAY_MS));
 	uring_open(&ring);
-	fill(fd, &to, EAGAIN);
+	send_until(fd, &to, CHUNK, EAGAIN, WAIT_MS);
 	for (int i = 0; i < 1 + multishot; i++) {
 		if (!i)
 			uring_poll(&ring, fd, POLLOUT, multishot, ID);
 		check_no_event();
 		check_eq(next_events(tap_ms(WAIT_MS), multishot), POLLOUT);
 		check_ret(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
-		fill(fd, &to, EAGAIN);
+		send_until(fd, &to, CHUNK, EAGAIN, WAIT_MS);
 		drain(rx);
 	}
 	uring_close(&ring);
@@ -160,19 +141,18 @@ static void output_congested(void)
 	int fd = rds_bound(NULL), rx;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	uring_open(&ring);
 	for (int i = 0; i < ROUNDS; i++) {
 		tap_context("round %d", i);
-		fill(fd, &to, ENOBUFS);
+		send_until(fd, &to, CHUNK, ENOBUFS, WAIT_MS);
 		uring_poll(&ring, fd, POLLOUT, false, ID);
 		check_no_event();
 		drain(rx);
 		check_eq(next_events(tap_ms(WAIT_MS), false), POLLOUT);
 	}
 	/* the news, as an input event */
-	fill(fd, &to, ENOBUFS);
+	send_until(fd, &to, CHUNK, ENOBUFS, WAIT_MS);
 	uring_poll(&ring, fd, POLLWRBAND, false, ID);
 	/* of the rounds before: they were polled for space only */
 	if (next_events(0, false) == POLLWRBAND)
@@ -180,10 +160,10 @@ static void output_congested(void)
 	check_no_event();
 	drain(rx);
 	check_eq(next_events(tap_ms(WAIT_MS), false), POLLWRBAND);
-	/* and for who asks for space as well, when there is none */
-	fill(fd, &to, ENOBUFS);
+	/* and a poll for space as well, when there is none */
+	send_until(fd, &to, CHUNK, ENOBUFS, WAIT_MS);
 	drain(rx);
-	fill(fd, &to, ENOBUFS);
+	send_until(fd, &to, CHUNK, ENOBUFS, WAIT_MS);
 	uring_poll(&ring, fd, POLLOUT | POLLWRBAND, false, ID);
 	check_eq(next_events(tap_ms(WAIT_MS), false), POLLWRBAND);
 	uring_close(&ring);
@@ -213,13 +193,12 @@ static void send_congested(void)
 	int fd = rds_bound(NULL), rx;
 	union addr to;
 
-	rx = rds_bound(&to);
-	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	rx = small_receiver(&to);
 	must(connect(fd, &to.sa, addr_len(&to)));
 	uring_open(&ring);
 
 	/* the ring tries without waiting, and is refused as any such caller */
-	fill(fd, &to, ENOBUFS);
+	send_until(fd, &to, CHUNK, ENOBUFS, WAIT_MS);
 	ring_send(fd, 0);
 	check_eq(next_events(tap_ms(WAIT_MS), false), -ENOBUFS);
 
@@ -249,7 +228,7 @@ static void send_full(void)
 	must(connect(fd, &to.sa, addr_len(&to)));
 	knob("net/xrds/loop/delay_ms", tap_ms(3 * DELAY_MS));
 	uring_open(&ring);
-	fill(fd, &to, EAGAIN);
+	send_until(fd, &to, CHUNK, EAGAIN, WAIT_MS);
 	ring_send(fd, 0);
 	check_no_event();
 	check_eq(next_events(tap_ms(WAIT_MS), false), CHUNK);

@@ -13,7 +13,7 @@ def _sends_twice(rig, to: str) -> None:
     """A message, its acknowledgment, and another one, which the peer's news of
     congestion, sent when the connection came up, does not stop.
     """
-    proc = rig.a.start(f"test_linger {rig.a.ip} {to} {PORT} 40")
+    proc = rig.a.start(f"helper_linger {rig.a.ip} {to} {PORT} 40")
     proc.expect("connected")
     proc.kill(signal.SIGCONT)
     proc.expect("closed")
@@ -21,7 +21,7 @@ def _sends_twice(rig, to: str) -> None:
 
 
 def _blocked(rig):
-    sender = rig.a.start(f"test_blocked {rig.a.ip} {rig.b.ip} {PORT}")
+    sender = rig.a.start(f"helper_congested {rig.a.ip} {rig.b.ip} {PORT}")
     sender.expect("blocked")
     return sender
 
@@ -32,7 +32,7 @@ def test_congested(rig):
     """
     rig.b.run(f"ip addr add {SECOND}/24 dev eth0")
     try:
-        sinks = [rig.b.start(f"test_sink {here} {PORT} 65536")
+        sinks = [rig.b.start(f"helper_late_reader {here} {PORT} 65536")
                  for here in (rig.b.ip, SECOND)]
         for sink in sinks:
             sink.expect("ready")

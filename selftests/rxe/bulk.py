@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Small messages pass large ones, and nothing else about them changes.
 
-That every stream keeps its order, whatever is lost meanwhile, is tested where
+That every stream keeps its order, with losses meanwhile, is tested where
 streams of all sizes go between many sockets: data, reconnect, soak. Here they
 are so many that something is always in mid-way.
 """
@@ -21,9 +21,9 @@ def _pass(rig, here: str, there: str) -> None:
     """The other node stands still until all is queued, however long that takes."""
     traffic.patient(rig)
     before = close.counters(rig.a)
-    receiver = rig.b.start(f"test_pass recv {there} {PORT}")
+    receiver = rig.b.start(f"helper_small_passes recv {there} {PORT}")
     receiver.expect("ready")
-    sender = rig.a.start(f"test_pass send {here} {there} {PORT}")
+    sender = rig.a.start(f"helper_small_passes send {here} {there} {PORT}")
     sender.expect("connected")
     rig.b.pause()
     sender.kill(signal.SIGCONT)
@@ -66,7 +66,7 @@ def test_cut(rig):
     stream = traffic.Stream(rig, traffic.ENDLESS, seed=72, sockets=6)
     stream.flowing()
     for node in rig.nodes:
-        node.run(f"test_break {BREAKS}", timeout=100 + BREAKS)
+        node.run(f"helper_break_conns {BREAKS}", timeout=100 + BREAKS)
     stream.stop(60)
     for node, old in zip(rig.nodes, before):
         grown = close.delta(node, old)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Several messages in one SEND: nothing else about them may change.
 
-Messages are sent as by sendmmsg() (test_stream -M), with calls that end early
+Messages are sent as by sendmmsg() (helper_stream -M), with calls that end early
 now and then, and are checked as ever. The counters say that they went together.
 """
 
@@ -35,7 +35,9 @@ def _check_bundled(rig, grown: list) -> None:
 
 
 def test_stream(rig):
-    """Small messages both ways: what one side bundles the other takes apart."""
+    """Small messages both ways: bundles of one side are taken apart by the
+    other.
+    """
     traffic.patient(rig)
     grown = _run(rig, 6000, seed=61)
     _check_bundled(rig, grown)
@@ -74,7 +76,7 @@ def test_reconnect(rig):
     stream = traffic.Stream(rig, traffic.ENDLESS, seed=65, extra=SMALL)
     stream.flowing()
     for node in rig.nodes:
-        node.run("test_break 10", timeout=100)
+        node.run("helper_break_conns 10", timeout=100)
     stream.stop(60)
     grown = [close.delta(n, old) for n, old in zip(rig.nodes, before)]
     _check_bundled(rig, grown)
@@ -103,7 +105,7 @@ def test_no_memory(rig):
 
 
 def test_unwanted(rig):
-    """Who does not want them says so: none are sent, either way."""
+    """A node that does not want them says so: none are sent, either way."""
     rig.b.write(KNOB, "0")
     for node, counts in zip(rig.nodes, _run(rig, 2000, seed=66)):
         for name in ("ib_tx_bundles", "ib_rx_bundles"):
@@ -111,6 +113,6 @@ def test_unwanted(rig):
 
 
 def test_calls(rig):
-    """sendmmsg() from such an address to itself: what it takes comes."""
+    """sendmmsg() from such an address to itself: accepted messages come."""
     for address in (rig.a.ip, rig.a.ip6):
         rig.a.run(f"test_bundle -a {address}", timeout=90)

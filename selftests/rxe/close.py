@@ -18,7 +18,8 @@ ENDS = ("conn_closed", "conn_collected", "conn_reset", "conn_timeout")
 
 def counters(node) -> dict[str, int]:
     return {name: int(value) for name, value in
-            (line.split() for line in node.run("test_counter").out.splitlines())}
+            (line.split() for line in
+             node.run("helper_counter").out.splitlines())}
 
 
 def delta(node, before: dict[str, int]) -> dict[str, int]:
@@ -32,14 +33,14 @@ def idle(rig, milliseconds: int, nodes=None) -> None:
 
 def wait_gone(node, timeout: float = 30) -> None:
     """Until the node has no connection and no endpoint."""
-    node.wait_for("[ $(test_counter obj_conns) = 0 ] && "
-                  "[ $(test_counter ib_ep_created) = "
-                  "$(test_counter ib_ep_freed) ]", timeout)
+    node.wait_for("[ $(helper_counter obj_conns) = 0 ] && "
+                  "[ $(helper_counter ib_ep_created) = "
+                  "$(helper_counter ib_ep_freed) ]", timeout)
 
 
 def _hold(rig):
     """Sockets that have sent to each other, and stay."""
-    return [here.start(f"test_hold {here.ip} {there.ip} 1 4999")
+    return [here.start(f"helper_hold_socket {here.ip} {there.ip} 1 4999")
             for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
 
 
@@ -114,7 +115,7 @@ def test_heartbeat(rig):
     traffic.run(rig, 200)
     for node in rig.nodes:
         beats = counters(node)["send_heartbeat"]
-        node.wait_for(f"[ $(test_counter send_heartbeat) -gt {beats + 10} ]")
+        node.wait_for(f"[ $(helper_counter send_heartbeat) -gt {beats + 10} ]")
         rig.check(counters(node)["obj_conns"] == 1, f"{node}: collected")
     idle(rig, 500)
     for node in rig.nodes:
@@ -125,7 +126,7 @@ def _pulse(rig, times: int) -> None:
     """Messages with pauses both ways, until so many connections have been up."""
     traffic.patient(rig)
     ups = [counters(n)["conn_up"] for n in rig.nodes]
-    procs = [here.start(f"test_pulse {here.ip} {there.ip} 40 {here.number}")
+    procs = [here.start(f"helper_pauses {here.ip} {there.ip} 40 {here.number}")
              for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
     for node, up in zip(rig.nodes, ups):
         remote.wait_above(node, "conn_up", up + times, timeout=180)
@@ -135,7 +136,7 @@ def _pulse(rig, times: int) -> None:
         proc.wait(60)
 
 
-def test_pulse(rig):
+def test_ends_cross_messages(rig):
     """Ends cross new messages, both ways, in all ways they can."""
     before = [counters(n) for n in rig.nodes]
     idle(rig, 8)
@@ -146,7 +147,7 @@ def test_pulse(rig):
         wait_gone(node)
 
 
-def test_pulse_one_side(rig):
+def test_ends_cross_messages_one_side(rig):
     """The same when only one side ends connections."""
     idle(rig, 0)
     idle(rig, 8, [rig.a])
@@ -161,7 +162,7 @@ def test_unload(rig):
     traffic.run(rig, 300)
     before = counters(rig.b)
     rig.a.run("modprobe -r xrds_ib xrds", timeout=30)
-    rig.b.wait_for(f"[ $(test_counter conn_closed) -gt "
+    rig.b.wait_for(f"[ $(helper_counter conn_closed) -gt "
                    f"{before['conn_closed']} ]")
     grown = delta(rig.b, before)
     rig.check(grown["conn_reset"] == 0, f"reset {grown['conn_reset']} times")

@@ -16,9 +16,9 @@ EDGE_STEPS = int(os.environ.get("EDGE_STEPS", "3000"))
 
 
 def _blocked(rig, here, there, port, rcvbuf=65536, size=8192):
-    sink = rig.b.start(f"test_sink {there} {port} {rcvbuf}")
+    sink = rig.b.start(f"helper_late_reader {there} {port} {rcvbuf}")
     sink.expect("ready")
-    sender = rig.a.start(f"test_blocked {here} {there} {port} {size}")
+    sender = rig.a.start(f"helper_congested {here} {there} {port} {size}")
     sender.expect("blocked")
     return sink, sender
 
@@ -41,8 +41,8 @@ def test_blocked_ipv6(rig):
 
 
 def test_tiny(rig):
-    """What takes fifty times its payload in memory stops in time, too: the
-    connection of those who send it does not end.
+    """Messages that take fifty times their payload in memory stop in time, too:
+    their sender's connection does not end.
     """
     limit = "/proc/sys/net/xrds/sock_max_recv_kb"
     usual = rig.b.read(limit)
@@ -56,17 +56,18 @@ def test_tiny(rig):
 
 
 def test_unread_replies(rig):
-    """Who asks for more than it may hold, and reads none of it, loses that:
-    the connection, which is others' too, does not end.
+    """A client that asks for more than it may hold, and reads none of it, loses
+    replies: the connection, which others use, too, does not end.
     """
     limit = "/proc/sys/net/xrds/sock_max_recv_kb"
     usual = rig.a.read(limit)
     rig.a.write(limit, "4096")
     before = {name: remote.counter(rig.a, name)
               for name in ("recv_drop_reply", "recv_drop_overflow")}
-    server = rig.b.start(f"test_unread {rig.b.ip} 4107 {ANSWERS}")
+    server = rig.b.start(f"helper_unread_replies {rig.b.ip} 4107 {ANSWERS}")
     server.expect("ready")
-    client = rig.a.start(f"test_unread {rig.a.ip} 4107 {ANSWERS} {rig.b.ip}")
+    client = rig.a.start(f"helper_unread_replies {rig.a.ip} 4107 {ANSWERS} "
+                         f"{rig.b.ip}")
     client.expect("asked")
     server.wait()
     grown = {name: remote.counter(rig.a, name) - was
@@ -117,28 +118,29 @@ def test_few_updates(rig):
 
 def test_promptly(rig):
     """Woken within 10 ms and the wire, and hardly a system call till then."""
-    server = rig.b.start(f"test_prompt serve {rig.b.ip} 4120")
+    server = rig.b.start(f"helper_clear_latency serve {rig.b.ip} 4120")
     server.expect("ready")
-    out = rig.a.run(f"test_prompt send {rig.a.ip} {rig.b.ip} 4120").out
+    out = rig.a.run(f"helper_clear_latency send {rig.a.ip} {rig.b.ip} 4120").out
     rig.diag("; ".join(out.splitlines()))
 
 
 def test_mixed_sizes(rig):
-    """Who wants more space than there is asks for it."""
-    sink = rig.b.start(f"test_sink {rig.b.ip} 4122 {1 << 20}")
+    """A sender that wants more space than there is asks for it."""
+    sink = rig.b.start(f"helper_late_reader {rig.b.ip} 4122 {1 << 20}")
     sink.expect("ready")
     sink.kill(signal.SIGUSR1)
     sink.expect("reading")
-    out = rig.a.run(f"test_prompt mixed {rig.a.ip} {rig.b.ip} 4122").out
+    out = rig.a.run(f"helper_clear_latency mixed {rig.a.ip} {rig.b.ip} "
+                    "4122").out
     rig.diag("; ".join(out.splitlines()))
 
 
 def test_edges(rig):
-    """No edge of epoll is lost between two nodes, whatever they do."""
+    """No edge of epoll is lost between two nodes in any sequence of calls."""
     for ipv6 in (False, True):
         here, there = (n.ip6 if ipv6 else n.ip for n in rig.nodes)
-        pair = [rig.a.start(f"test_edges_pair {here} {there} {EDGE_STEPS}"),
-                rig.b.start(f"test_edges_pair {there} {here} {EDGE_STEPS}")]
+        pair = [rig.a.start(f"helper_edges {here} {there} {EDGE_STEPS}"),
+                rig.b.start(f"helper_edges {there} {here} {EDGE_STEPS}")]
         for proc in pair:
             proc.expect("bound")
         for proc in pair:
@@ -166,7 +168,9 @@ def _sent(node) -> tuple[int, int]:
 
 
 def _update_bytes(rig) -> int:
-    """What is sent when one port becomes free; 0 if others have sent, too."""
+    """Bytes that are sent when one port becomes free; 0 if others have sent,
+    too.
+    """
     sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4105)
     # nothing is to be sent when it is released
     sender.kill(signal.SIGSTOP)
@@ -196,11 +200,11 @@ def test_update_bytes(rig):
 
 def test_waiters(rig):
     """Only those are woken who wait for the port that becomes free."""
-    sinks = [rig.b.start(f"test_sink {rig.b.ip} {port} 65536")
+    sinks = [rig.b.start(f"helper_late_reader {rig.b.ip} {port} 65536")
              for port in (4106, 4107)]
     for sink in sinks:
         sink.expect("ready")
-    waiters = rig.a.start(f"test_waiters {rig.a.ip} {rig.b.ip} 4106")
+    waiters = rig.a.start(f"helper_wake_waiters {rig.a.ip} {rig.b.ip} 4106")
     waiters.expect("waiting", timeout=90)
     begin = time.monotonic()
     while time.monotonic() - begin < OTHERS_SECONDS:

@@ -19,10 +19,10 @@ DIGEST = re.compile(r"(\d+) bytes, digest (\w+), ")
 def _sizes(rig, here, there) -> None:
     sizes = ",".join(map(str, EDGES))
     before = [n.hw_counters() for n in rig.nodes]
-    receiver = rig.b.start(f"xrds_msg recv --bind {there} "
+    receiver = rig.b.start(f"helper_messages recv --bind {there} "
                            f"--count {len(EDGES)}")
     receiver.expect("listening")
-    sent = rig.a.run(f"xrds_msg send --bind {here} --to {there} "
+    sent = rig.a.run(f"helper_messages send --bind {here} --to {there} "
                      f"--sizes {sizes}", timeout=90)
     got = receiver.wait(timeout=60)
     sent_digests, got_digests = (DIGEST.findall(r.out) for r in (sent, got))
@@ -70,7 +70,7 @@ def test_small_buffers(rig):
 def test_same_node(rig):
     """A node talks to its own address."""
     for address in (rig.a.ip, rig.a.ip6):
-        rig.a.run(f"test_stream -l {address} -c 2000", timeout=60)
+        rig.a.run(f"helper_stream -l {address} -c 2000", timeout=60)
 
 
 def test_calls(rig):
@@ -81,9 +81,10 @@ def test_calls(rig):
 
 
 def _send_small(rig, count: int) -> None:
-    receiver = rig.b.start(f"xrds_msg recv --bind {rig.b.ip} --count {count}")
+    receiver = rig.b.start(f"helper_messages recv --bind {rig.b.ip} "
+                           f"--count {count}")
     receiver.expect("listening")
-    rig.a.run(f"xrds_msg send --bind {rig.a.ip} --to {rig.b.ip} "
+    rig.a.run(f"helper_messages send --bind {rig.a.ip} --to {rig.b.ip} "
               f"--sizes {','.join(['64'] * count)}", timeout=60)
     receiver.wait(timeout=60)
 
@@ -97,8 +98,8 @@ def test_signals(rig):
     # a signal retires all that is before it: the next one has none, and
     # nothing else is to come behind it
     rig.a.write("/proc/sys/net/xrds/heartbeat_ms", "0")
-    rig.a.wait_for("test $(test_counter obj_msgs) -eq 0")
+    rig.a.wait_for("test $(helper_counter obj_msgs) -eq 0")
     before = remote.counter(rig.a, "ib_tx_flushed")
     _send_small(rig, 1)
     remote.wait_above(rig.a, "ib_tx_flushed", before)
-    rig.a.wait_for("test $(test_counter obj_msgs) -eq 0")
+    rig.a.wait_for("test $(helper_counter obj_msgs) -eq 0")

@@ -21,7 +21,7 @@ def kill_holder(rig, remote: str, count: int, *, some: bool = True) -> None:
     limit = int(KILL_MS * rig.kernel.slow)
     out = rig.a.run(
         "rm -f hold.log; "
-        f"test_hold {rig.a.ip} {remote} {count} > hold.log & pid=$!; "
+        f"helper_hold_socket {rig.a.ip} {remote} {count} > hold.log & pid=$!; "
         "until grep -q holding hold.log; do sleep 0.05; done; "
         "cat hold.log; start=${EPOCHREALTIME/./}; kill -9 $pid; "
         "wait $pid 2> /dev/null; "
@@ -55,7 +55,7 @@ def test_status(rig):
     """XRDS_DEST_STATUS says that a node was not reached, and that it is."""
     traffic.run(rig, 200)
     rig.b.cut()
-    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 10")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 10")
     holder.expect("state error", timeout=STATUS_SECONDS)
     rig.b.join()
     holder.expect(r"state error\n(.*\n)*state up", timeout=STATUS_SECONDS)
@@ -70,7 +70,7 @@ def test_partition(rig):
         return time.monotonic() - begin
 
     alone = [took(3)]
-    holder = rig.a.start(f"test_hold {rig.a.ip} {NOBODY} 0")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {NOBODY} 0")
     holder.expect("holding")
     beside = took(4)
     rig.check(holder.code is None, "the holder ended")
@@ -90,10 +90,10 @@ def test_shared(rig):
     nobody else who uses one that has been up.
     """
     rig.a.write("/proc/sys/net/xrds/max_connects_per_s", "4")
-    hold = f"exec su nobody -s /bin/bash -c 'test_hold {rig.a.ip}"
+    hold = f"exec su nobody -s /bin/bash -c 'helper_hold_socket {rig.a.ip}"
     rig.a.start(f"{hold} {rig.b.ip} 1'").expect("state up")
     rig.a.start(f"{hold} 10.0.0.100 1 & for n in {{101..{99 + MANY}}}; do "
-                f"test_hold {rig.a.ip} 10.0.0.$n 1 & done; wait'")
+                f"helper_hold_socket {rig.a.ip} 10.0.0.$n 1 & done; wait'")
     remote.wait_above(rig.a, "limit_dials", MANY)
     rig.a.write(BREAK, "1")
     rig.a.run(f"xrds-ping -c 1 -w 8 {rig.b.ip}", timeout=20)

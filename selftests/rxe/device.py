@@ -30,7 +30,7 @@ class Traffic:
         self.seed = 0
         self.times: list[float] = []
         self.pair = remote.Pair(rig)
-        self.churn = self.pair.start("test_device churn")
+        self.churn = self.pair.start("helper_rdma_device_gone churn")
         self._stream()
         self.churn.expect("flowing")
         self.stream.flowing()
@@ -54,9 +54,10 @@ class Traffic:
             remote.wait_above(node, name, value, RESUME)
         self.times.append(time.monotonic() - begin)
         for node, name, value in now:
-            # a stream may be through first, and looks at what it got itself
-            through = "false" if name == "rdma_done" else "! pidof test_stream"
-            node.wait_for(f"test $(test_counter {name}) -gt "
+            # a stream may be through first, and checks its messages itself
+            through = "false" if name == "rdma_done" else \
+                "! pidof helper_stream"
+            node.wait_for(f"test $(helper_counter {name}) -gt "
                           f"{value + FRESH_MSGS} || {through}", RESUME)
         self.rig.check(not self.stream.failed(), "the stream has failed")
         self.rig.check(self.churn.code is None, "the ops have failed")
@@ -72,7 +73,7 @@ class Traffic:
         self.pair.end()
         for node in self.rig.nodes:
             for name in ("obj_mrs", "obj_rops", "obj_msgs"):
-                node.wait_for(f"test $(test_counter {name}) -eq 0", 30)
+                node.wait_for(f"test $(helper_counter {name}) -eq 0", 30)
         if self.times:
             self.rig.diag(f"seconds until it flows again: "
                           f"{min(self.times):.1f} to {max(self.times):.1f}, "
@@ -209,7 +210,7 @@ def test_marks(rig):
     for node in rig.nodes:
         pair = remote.Pair(rig)
         done = remote.counter(rig.a, "rdma_done")
-        proc = pair.start("test_remote_faults marks", 1000000)
+        proc = pair.start("helper_rdma_faults marks", 1000000)
         remote.wait_above(rig.a, "rdma_done", done + 300)
         _delete(node)
         proc.kill(signal.SIGUSR1)
@@ -222,7 +223,7 @@ def test_marks(rig):
 
 def test_keys(rig):
     """Keys of regions that lost their device are not given out again."""
-    proc = rig.a.start(f"test_device keys {rig.a.ip} {rig.b.ip}")
+    proc = rig.a.start(f"helper_rdma_device_gone keys {rig.a.ip} {rig.b.ip}")
     proc.expect("ready")
     _delete(rig.a)
     _add(rig.a)
@@ -232,21 +233,21 @@ def test_keys(rig):
 
 def test_bind(rig):
     """A socket cannot be bound to an address without its device."""
-    holder = rig.a.start(f"test_hold {rig.a.ip}")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip}")
     holder.expect("holding")
     _delete(rig.a)
-    done = rig.a.run(f"test_hold {rig.a.ip}", check=False)
+    done = rig.a.run(f"helper_hold_socket {rig.a.ip}", check=False)
     rig.check(done.code and "EADDRNOTAVAIL" in done.out,
               f"bound: exit {done.code}: {done.out}")
     _add(rig.a)
     rig.check(holder.code is None, "the socket bound before has ended")
-    holder = rig.a.start(f"test_hold {rig.a.ip}")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip}")
     holder.expect("holding")
 
 
 def test_binding(rig):
     """Sockets are bound while the device goes and comes: they are, or not."""
-    procs = [rig.a.start(f"test_device binds {rig.a.ip} {rig.b.ip}")
+    procs = [rig.a.start(f"helper_rdma_device_gone binds {rig.a.ip} {rig.b.ip}")
              for _ in range(4)]
     for proc in procs:
         proc.expect("binding")
@@ -259,7 +260,7 @@ def test_binding(rig):
         line = proc.wait(LIMIT).out.splitlines()[-1]
         rig.diag(line)
         rig.check("=0" not in line, "always the same")
-    rig.a.wait_for("test $(test_counter obj_socks) -eq 1")
+    rig.a.wait_for("test $(helper_counter obj_socks) -eq 1")
     traffic.run(rig, 200)
 
 
@@ -272,9 +273,9 @@ def test_namespace(rig):
 
     stream = traffic.Stream(rig, STREAM_MSGS, seed=1)
     stream.flowing()
-    done = inside(f"exec timeout 10 test_hold {rig.a.ip}")
+    done = inside(f"exec timeout 10 helper_hold_socket {rig.a.ip}")
     rig.check(done.code and "EADDRNOTAVAIL" in done.out,
               f"bound: exit {done.code}: {done.out}")
-    done = inside("exec test_stream -l 127.0.0.1 -c 200")
+    done = inside("exec helper_stream -l 127.0.0.1 -c 200")
     rig.check(not done.code, f"loopback: exit {done.code}: {done.out}")
     stream.end(LIMIT * 2)

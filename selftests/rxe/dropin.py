@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs written for RDS run as they are, and find what they know.
 
-System calls and RDS_INFO_* dumps come out as with mainline RDS, but for what
-is listed: Documentation/differences.rst has every line of test_calls and
-test_state that differs, with both outcomes. One that differs and is not in the
-list is a failure, and so is one in the list that does not differ.
+System calls and RDS_INFO_* dumps come out as with mainline RDS, but for a list:
+Documentation/differences.rst has every line of helper_print_calls and
+helper_print_dumps that differs, with both outcomes. One that differs and is not
+in the list is a failure, and so is one in the list that does not differ.
 """
 
 import os
@@ -35,7 +35,7 @@ def with_mainline(node, command):
         return outcomes(node, command)
     finally:
         node.run("rmmod rds_rdma rds && modprobe xrds_ib")
-        # what is left for nobody goes at once
+        # messages for no socket go at once
         node.write("/proc/sys/net/xrds/linger_ms", "1\n")
 
 
@@ -54,14 +54,14 @@ def compare(rig, command, want):
 
 
 def test_calls(rig):
-    tried = compare(rig, "test_calls", listed("calls"))
+    tried = compare(rig, "helper_print_calls", listed("calls"))
     rig.check(len(tried) >= 150, "fewer than 150 calls")
 
 
 def test_info(rig):
     a = rig.a
     silent = f"{a.ip.rsplit('.', 1)[0]}.99", f"{a.ip6.rsplit(':', 1)[0]}:99"
-    compare(rig, f"test_state {a.ip} {a.ip6} {silent[0]} {silent[1]}",
+    compare(rig, f"helper_print_dumps {a.ip} {a.ip6} {silent[0]} {silent[1]}",
             listed("info"))
 
 
@@ -126,7 +126,7 @@ def test_trinity(rig):
     calls = int(os.environ.get("XRDS_TRINITY_CALLS", "1000"))
     if rig.a.run("command -v trinity", check=False).code:
         rig.skip("no trinity")
-    # what it leaves behind goes soon
+    # its remains go soon
     rig.a.write("/proc/sys/net/xrds/linger_ms", "1000\n")
     rig.a.run("mkdir -p /tmp/trinity && chmod 777 /tmp/trinity")
     done = rig.a.run(
@@ -141,7 +141,7 @@ def test_trinity(rig):
     ran = re.search(r"Ran (\d+) syscalls", done.out)
     rig.check(ran and int(ran[1]) >= calls, "trinity did not do its work")
     rig.a.run("rm -rf /tmp/trinity; ! pidof trinity")
-    rig.a.run("test_stream -l 127.0.0.1 -c 100")
+    rig.a.run("helper_stream -l 127.0.0.1 -c 100")
 
 
 test_trinity.nodes = 1

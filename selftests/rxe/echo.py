@@ -16,7 +16,7 @@ def test_echo(rig):
     for node in rig.nodes:
         peers = " ".join(n.ip for n in rig.nodes if n is not node)
         procs.append(node.start(
-            f"test_echo {node.ip} {PORT} {SECONDS} {peers}"))
+            f"helper_echo_mesh {node.ip} {PORT} {SECONDS} {peers}"))
     for proc in procs:
         proc.expect("ready")
     for proc in procs:

@@ -22,16 +22,16 @@ class _Receiver:
         self.port = port
         self.what = f"{port} {streams} {messages}"
         self.proc = rig.b.start(
-            f"test_ends recv {rig.b.ip} {self.what} {reason}")
+            f"helper_stream_ends recv {rig.b.ip} {self.what} {reason}")
         self.proc.expect("ready")
 
     def send(self, how: str) -> str:
-        return (f"test_ends send {self.rig.a.ip} {self.rig.b.ip} "
+        return (f"helper_stream_ends send {self.rig.a.ip} {self.rig.b.ip} "
                 f"{self.what} {how}")
 
     def ended(self, timeout: int = 120) -> None:
         """Nothing comes behind the marks, up to a last message."""
-        self.rig.a.run(f"test_ends last {self.rig.a.ip} {self.rig.b.ip} "
+        self.rig.a.run(f"helper_stream_ends last {self.rig.a.ip} {self.rig.b.ip} "
                        f"{self.port}")
         self.proc.expect("all ended", timeout)
         self.proc.wait(10)
@@ -122,13 +122,13 @@ def test_lost(rig):
     Who reads no more is given no mark for them.
     """
     receiver = _Receiver(rig, PORT, 3, 10, LOST)
-    deaf = rig.b.start(f"test_ends deaf {rig.b.ip} {PORT + 1} 3 10")
+    deaf = rig.b.start(f"helper_stream_ends deaf {rig.b.ip} {PORT + 1} 3 10")
     deaf.expect("ready")
     for port in (PORT, PORT + 1):
-        rig.a.start(f"test_ends send {rig.a.ip} {rig.b.ip} {port} 3 10 "
-                    "hold").expect("sent")
+        rig.a.start(f"helper_stream_ends send {rig.a.ip} {rig.b.ip} "
+                    f"{port} 3 10 hold").expect("sent")
     deaf.expect("deaf")
-    rig.b.wait_for("test $(test_counter recv_queued) -ge 60")
+    rig.b.wait_for("test $(helper_counter recv_queued) -ge 60")
     rig.a.reboot()
     rig.a.run("modprobe xrds_ib")
     traffic.run(rig, 100, port=PORT + 500)

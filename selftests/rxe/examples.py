@@ -8,7 +8,7 @@ TIMEOUT = 120
 
 
 def _pair(rig, program: str):
-    """One on each node; what the second printed, and the first."""
+    """One on each node; output of the second, and of the first."""
     traffic.patient(rig)
     pairs = [(rig.a.ip, rig.b.ip), (rig.a.ip6, rig.b.ip6)]
     for here, there in pairs[:1] if rig.kernel.slow > 1 else pairs:
@@ -30,7 +30,7 @@ def test_poll_loop(rig):
 
 
 def test_barrier(rig):
-    """A buffer is used for ten rounds of writes; what arrives is the last."""
+    """A buffer is used for ten rounds of writes; the last one arrives."""
     before = rig.b.hw_counters()
     for out, served in _pair(rig, "barrier"):
         rig.check("8 of 8 blocks were read back" in out, "what was read")

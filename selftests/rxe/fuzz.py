@@ -18,5 +18,5 @@ def test_fuzz(rig):
     """By processes of several users, beside two bystanders."""
     rig.a.starved = rig.kernel.name == "debug"
     out = rig.a.run(f"{INJECT}; FUZZ_SEED={SEED} FUZZ_SECONDS={SECONDS} "
-                    f"test_fuzz -a {rig.a.ip}", timeout=TIMEOUT).out
+                    f"helper_fuzz -a {rig.a.ip}", timeout=TIMEOUT).out
     rig.diag(out)

@@ -28,4 +28,4 @@ def test_heartbeat(rig):
     wrong = {name: value for name, value in grown.items()
              if name.startswith("wire_") and value}
     rig.check(not wrong, f"taken for violations: {wrong}")
-    rig.a.wait_for("[ $(test_counter obj_msgs) = 0 ]")
+    rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")

@@ -185,7 +185,7 @@ def test_ipv6(rig):
     reform(rig, ipv6=True)
 
 
-def test_brief(rig):
+def test_ends_at_once(rig):
     """Connections that end as soon as they begin leave nothing behind."""
     count = max(_packets(rig) // 20, 20)
     _beside(rig, [order(rig, "brief", count, seed=SEED + 1000000 * number,
@@ -211,19 +211,19 @@ def test_storm(rig):
                  "ib_connect_half_open_limit"):
         rig.check(seen[name], f"{name} did not grow")
     # that with C is left
-    rig.a.wait_for("[ $(test_counter obj_conns) -le 1 ]", 30)
+    rig.a.wait_for("[ $(helper_counter obj_conns) -le 1 ]", 30)
     reform(rig)
 
 
 def test_maps(rig):
     """Congestion maps without end do not keep a connection from ending."""
     maps = order(rig, "maps", 1000000)
-    rig.a.wait_for("[ $(test_counter cong_update_received) -gt 100 ]")
+    rig.a.wait_for("[ $(helper_counter cong_update_received) -gt 100 ]")
     rig.a.run("modprobe -r xrds_ib", timeout=20)
     maps.wait(60)
 
 
-def test_pretend(rig):
+def test_forged_sender(rig):
     """A request in the name of C does not touch the connection with C."""
     before = close.counters(rig.a)
     _beside(rig, [order(rig, "pretend", 10, other=rig.nodes[2].ip)])
@@ -266,7 +266,7 @@ def test_bounds(rig):
               f"'echo 5 > {SYSCTL}/ib/retry_count'")
 
 
-def test_torn(rig):
+def test_unfinished_message(rig):
     """A message that never ends takes a buffer with it, of the queue that all
     peers share: others are found for them.
     """
@@ -278,7 +278,7 @@ def test_torn(rig):
     reform(rig)
 
 
-def test_gang(rig):
+def test_unfinished_messages(rig):
     """So are those that many connections take with them at once, of the queue
     that an earlier connection goes on to use.
     """
@@ -297,12 +297,12 @@ def test_gang(rig):
     reform(rig)
 
 
-def test_crossed(rig):
+def test_endless_crossing(rig):
     """Who says for ever that his own request has won is one who refuses: an op
     for him ends.
     """
     order(rig, "cross", 1).wait(20)
-    out = rig.a.run(f"test_remote_faults nobody {rig.a.ip} {rig.b.ip} 10",
+    out = rig.a.run(f"helper_rdma_faults nobody {rig.a.ip} {rig.b.ip} 10",
                     timeout=60).out
     rig.check(re.search(r"^marks: .*dropped=10\b", out, re.MULTILINE), out)
     reform(rig)
@@ -314,7 +314,7 @@ def _flooded(rig, sysctl: str, most: int) -> None:
     usual = [node.read(f"{SYSCTL}/{sysctl}") for node in nodes]
     for node in nodes:
         node.write(f"{SYSCTL}/{sysctl}", "2048")
-    sink = rig.a.start(f"test_sink {rig.a.ip} 5000 65536")
+    sink = rig.a.start(f"helper_late_reader {rig.a.ip} 5000 65536")
     sink.expect("ready")
     before = close.counters(rig.a)
     for number in range(3):

@@ -6,7 +6,7 @@ on one, allocations fail: with a probability, or once after so much was had. A
 start that fails is tried again, so each message arrives, and once only. No
 complaint, no leak, no hang; and with memory there is traffic again.
 
-What a system call itself allocates is the business of loop/faultinject.
+The allocations of system calls themselves fail in loop/faultinject.
 """
 
 import contextlib
@@ -108,7 +108,7 @@ def _start(rig, number: int) -> None:
 
 
 def _measured(rig, kind: str, node, numbers) -> int:
-    """What starts take on a node, each of them at least."""
+    """Memory that starts take on a node, each of them at least."""
     had = []
     for number in numbers:
         with _Injection(node, kind, 100, 1, PLENTY) as injection:

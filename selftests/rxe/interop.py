@@ -46,7 +46,7 @@ def _dial(rig, ipv6: bool = False) -> None:
     traffic.acknowledge_all(rig)
     here, there = ((n.ip6 if ipv6 else n.ip) for n in (rig.a, rig.b))
     before = [close.counters(n) if _ours(n) else {} for n in rig.nodes]
-    rig.a.run(f"test_classic ping {here} {there} 3", timeout=50)
+    rig.a.run(f"helper_legacy ping {here} {there} 3", timeout=50)
     for node, old, name in zip(rig.nodes, before,
                                ("conn_dial", "conn_accept")):
         if old:
@@ -56,10 +56,10 @@ def _dial(rig, ipv6: bool = False) -> None:
 
 def _pair(first, second, modes, number: int, timeout: float = 60) -> None:
     """A program on either node, each in a mode of its own."""
-    waiting = first.start(f"test_classic {modes[0]} {first.ip} {second.ip} "
+    waiting = first.start(f"helper_legacy {modes[0]} {first.ip} {second.ip} "
                           f"{number}")
     waiting.expect("ready")
-    acting = second.start(f"test_classic {modes[1]} {second.ip} {first.ip} "
+    acting = second.start(f"helper_legacy {modes[1]} {second.ip} {first.ip} "
                           f"{number}")
     waiting.wait(timeout)
     acting.wait(timeout)
@@ -72,7 +72,7 @@ def _data(rig) -> None:
     """All sizes up to 1 MiB both ways, and the kernels answer pings."""
     _dial(rig)
     _stream(rig, seed=41).end(60)
-    rig.b.run(f"test_classic ping {rig.b.ip} {rig.a.ip} 3", timeout=50)
+    rig.b.run(f"helper_legacy ping {rig.b.ip} {rig.a.ip} 3", timeout=50)
 
 
 def _data_ipv6(rig) -> None:
@@ -108,9 +108,9 @@ def _congestion(rig) -> None:
 
 def _stop_and_go(rig) -> None:
     for sink, source in ((rig.a, rig.b), (rig.b, rig.a)):
-        receiver = sink.start(f"test_classic sink {sink.ip} {source.ip} 100")
+        receiver = sink.start(f"helper_legacy sink {sink.ip} {source.ip} 100")
         receiver.expect("ready")
-        sender = source.start(f"test_classic source {source.ip} {sink.ip} 100")
+        sender = source.start(f"helper_legacy source {source.ip} {sink.ip} 100")
         sender.expect("congested")
         receiver.kill(signal.SIGUSR1)
         sender.expect("released")
@@ -191,10 +191,10 @@ test_break.modules = (XRDS, IN_TREE)
 def test_tos(rig):
     """A second type of service has a connection of its own, either way."""
     for client, server in ((rig.a, rig.b), (rig.b, rig.a)):
-        answering = server.start(f"test_tos serve {server.ip}")
+        answering = server.start(f"helper_tos_echo serve {server.ip}")
         answering.expect("serving")
         before = close.counters(rig.a)["obj_conns"]
-        asking = client.start(f"test_tos {client.ip} {server.ip}")
+        asking = client.start(f"helper_tos_echo {client.ip} {server.ip}")
         asking.expect("talked")
         rig.check("#" not in asking.out, asking.out)
         now = close.counters(rig.a)["obj_conns"]
@@ -265,7 +265,7 @@ def test_upgrade(rig):
         rig.b.run(f"modprobe -r xrds_ib && modprobe xrds_ib {options}",
                   timeout=30)
 
-    rig.a.start(f"test_hold {rig.a.ip}").expect("holding")
+    rig.a.start(f"helper_hold_socket {rig.a.ip}").expect("holding")
     load("classic=1")
     _stream(rig, seed=53).end(60)
     load("")

@@ -11,7 +11,7 @@ OFF = "/proc/sys/net/ipv6/conf/eth0/disable_ipv6"
 def _ipv4(rig) -> None:
     """Messages and ops both ways, over RDMA."""
     traffic.run(rig, 500, seed=31)
-    remote.run(rig, "test_remote smoke")
+    remote.run(rig, "helper_rdma smoke")
 
 
 def _peer_asks(rig) -> None:
@@ -22,7 +22,7 @@ def _peer_asks(rig) -> None:
 def test_disabled(rig):
     """Booted with ipv6.disable=1, the whole node."""
     rig.a.run("test ! -e /proc/sys/net/ipv6")
-    rig.diag(rig.a.run(f"test_no_ipv6 -a {rig.a.ip}", timeout=90).out)
+    rig.diag(rig.a.run(f"helper_no_ipv6 -a {rig.a.ip}", timeout=90).out)
     _peer_asks(rig)
     _ipv4(rig)
 
@@ -43,7 +43,7 @@ def test_switched_off(rig):
     """The interface has IPv6 switched off, lo has not."""
     rig.a.write(OFF, "1")
     try:
-        rig.diag(rig.a.run(f"test_no_ipv6 -a {rig.a.ip}", timeout=90).out)
+        rig.diag(rig.a.run(f"helper_no_ipv6 -a {rig.a.ip}", timeout=90).out)
         rig.a.write(OFF, "1")
         _peer_asks(rig)
         _ipv4(rig)

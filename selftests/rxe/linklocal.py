@@ -13,9 +13,9 @@ def _address(node) -> str:
 
 
 def test_linklocal(rig):
-    """Who answers the address that recvmsg() gave reaches the sender."""
+    """An answer to the address that recvmsg() gave reaches the sender."""
     here, there = _address(rig.a), _address(rig.b)
-    server = rig.b.start(f"test_linklocal serve {DEVICE} {there} {PORT}")
+    server = rig.b.start(f"helper_linklocal serve {DEVICE} {there} {PORT}")
     server.expect("ready")
-    rig.a.run(f"test_linklocal ask {DEVICE} {here} {there} {PORT}")
+    rig.a.run(f"helper_linklocal ask {DEVICE} {here} {there} {PORT}")
     server.wait()

@@ -8,9 +8,9 @@ PORT = 4580
 
 
 def _cleared(rig, here: str, there: str) -> None:
-    sink = rig.b.start(f"test_sink {there} {PORT} 65536")
+    sink = rig.b.start(f"helper_late_reader {there} {PORT} 65536")
     sink.expect("ready")
-    sender = rig.a.start(f"test_cleared {here} {there} {PORT}")
+    sender = rig.a.start(f"helper_cong_notice {here} {there} {PORT}")
     sender.expect("blocked")
     sink.kill(signal.SIGUSR1)
     sender.expect("cleared")

@@ -37,7 +37,7 @@ def _namespaces(node):
 
 def _stream(node, count: int, number: int):
     role = "ab"[number - 1]
-    return node.start(f"ip netns exec s{number} test_stream -R {role} "
+    return node.start(f"ip netns exec s{number} helper_stream -R {role} "
                       f"-l {_ip(number)} -r {_ip(3 - number)} -c {count} "
                       f"-S 1 -s 4 -i 60 -p 5000")
 
@@ -62,8 +62,8 @@ def test_netns(rig):
 def test_local(rig):
     """Nobody binds another namespace's address."""
     with _namespaces(rig.a):
-        rig.a.run(f"! timeout 5 test_hold {_ip(1)}")
-        rig.a.run(f"! ip netns exec s2 timeout 5 test_hold {_ip(1)}")
+        rig.a.run(f"! timeout 5 helper_hold_socket {_ip(1)}")
+        rig.a.run(f"! ip netns exec s2 timeout 5 helper_hold_socket {_ip(1)}")
 
 
 def test_lingers(rig):
@@ -72,7 +72,8 @@ def test_lingers(rig):
         rig.a.run("ip netns exec s1 bash -c 'echo 1000 > "
                   "/proc/sys/net/xrds/linger_ms'")
         _run(rig.a, 200)
-        holder = rig.a.start(f"ip netns exec s1 test_hold {_ip(1)} {_ip(9)} 3")
+        holder = rig.a.start("ip netns exec s1 helper_hold_socket "
+                             f"{_ip(1)} {_ip(9)} 3")
         holder.expect("holding 3")
         holder.kill()
         holder.wait(check=False)

@@ -16,7 +16,7 @@ def test_device_removed(rig):
     traffic.run(rig, 300)
     before = close.counters(rig.b)
     rig.a.run("rdma link delete rxe0", timeout=30)
-    rig.b.wait_for(f"[ $(test_counter conn_closed) -gt "
+    rig.b.wait_for(f"[ $(helper_counter conn_closed) -gt "
                    f"{before['conn_closed']} ]")
     grown = close.delta(rig.b, before)
     rig.a.run("rdma link add rxe0 type rxe netdev eth0")
@@ -28,7 +28,7 @@ def test_device_removed(rig):
 
 def _linger(rig, seconds: int, cut: bool) -> int:
     """Milliseconds that close() took"""
-    proc = rig.a.start(f"test_linger {rig.a.ip} {rig.b.ip} {PORT} {seconds}")
+    proc = rig.a.start(f"helper_linger {rig.a.ip} {rig.b.ip} {PORT} {seconds}")
     proc.expect("connected")
     if cut:
         rig.b.cut()
@@ -65,7 +65,7 @@ def test_namespace(rig):
                  f"rx{number} type rxe netdev v{number}")
     ping = "xrds-ping -c 1 -w 30 10.9.0.1"
     node.run(f"ip netns exec s2 {ping}", timeout=40)
-    count = "ip netns exec s2 test_counter"
+    count = "ip netns exec s2 helper_counter"
     before = {name: int(str(node.run(f"{count} {name}")))
               for name in ("conn_closed", "conn_reset", "conn_timeout")}
     node.run("ip netns del s1")

@@ -103,7 +103,7 @@ def test_rdma(rig):
     rig.check(out.count("written and read back") == 2, out)
     for number in range(20):        # more than there are places
         rig.a.run(f"xrds-ping -q -r 4990 -c 1 -w 30 {rig.b.ip}", timeout=40)
-    used = rig.b.run("test_counter used_keys").out.strip()
+    used = rig.b.run("helper_counter used_keys").out.strip()
     rig.check(int(used) <= 16, f"{used} keys are left")
 
 

@@ -7,21 +7,21 @@ import traffic
 
 TIMEOUT = 180
 HEARTBEAT_MS = 200
-RATE = "8mbit"              # two seconds and more for what fits an op
+RATE = "8mbit"              # two seconds and more for an op's most bytes
 
 
 def test_smoke(rig):
     """A write, a read, and both atomics, over IPv4 and IPv6."""
     traffic.patient(rig)
     for ipv6 in (False, True):
-        remote.run(rig, "test_remote smoke", ipv6=ipv6)
+        remote.run(rig, "helper_rdma smoke", ipv6=ipv6)
 
 
 def _mode(rig, mode: str, *arguments, **options) -> str:
     """One mode, carried by RDMA, and no receiver was ever not ready."""
     traffic.patient(rig)
     before = [n.hw_counters() for n in rig.nodes]
-    out = remote.run(rig, f"test_remote {mode}", *arguments, **options)
+    out = remote.run(rig, f"helper_rdma {mode}", *arguments, **options)
     for node, old in zip(rig.nodes, before):
         delta = traffic.grown(old, node.hw_counters())
         traffic.check_no_rnr(rig, node, delta)
@@ -49,7 +49,7 @@ def test_long(rig):
             node.write(f"/proc/sys/net/{name}", str(value))
     rig.a.run(f"tc qdisc add dev eth0 root netem rate {RATE} limit 9999")
     before = close.counters(rig.a)
-    remote.run(rig, "test_remote pieces")
+    remote.run(rig, "helper_rdma pieces")
     grown = close.delta(rig.a, before)
     rig.diag(f"{grown['send_heartbeat']} heartbeats, "
              f"{grown['ib_tx_ring_full']} times without a slot")
@@ -83,10 +83,10 @@ def test_barriers(rig):
     """Blocking, armed for several nodes, in vain, and only asked."""
     second = f"10.0.0.10{rig.b.number}"
     rig.b.run(f"ip addr add {second}/24 dev eth0")
-    other = rig.b.start(f"test_serve {second}")
+    other = rig.b.start(f"helper_serve_memory {second}")
     other.expect("ready")
     _mode(rig, "barriers", second, held=True)
-    # what is not acknowledged when the address goes is kept for long
+    # unacknowledged messages are kept for long when the address goes
     rig.a.run("settled 20", timeout=60)
     other.kill()
     other.wait(check=False)

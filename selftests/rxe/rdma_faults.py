@@ -9,7 +9,7 @@ import remote
 import traffic
 
 TIMEOUT = 240
-FAULTS = "test_remote_faults"
+FAULTS = "helper_rdma_faults"
 NOBODY = "10.0.0.99"
 LIMIT = 120                 # seconds, for the end of a mode
 BREAK = "/sys/kernel/debug/xrds/break"
@@ -70,7 +70,7 @@ def test_peer_cut(rig):
     _check_lost(rig, _released(rig, pair, "cut", rig.b.cut, limit))
     rig.b.join()
     pair.end()
-    rig.b.wait_for("test $(test_counter obj_msgs) -eq 0", 30)
+    rig.b.wait_for("test $(helper_counter obj_msgs) -eq 0", 30)
 
 
 def test_device_removed(rig):
@@ -160,7 +160,7 @@ def test_freed(rig):
     """What its owner takes back a peer's op does not touch any more."""
     traffic.patient(rig)
     pair = remote.Pair(rig)
-    proc = pair.start("test_free freed")
+    proc = pair.start("helper_free_in_use freed")
     streams = 0
     while proc.code is None:
         traffic.run(rig, 2000, seed=43, stall=100)
@@ -172,7 +172,7 @@ def test_freed(rig):
               "not the device has refused them")
 
 
-def test_poison(rig):
+def test_no_write_below_mark(rig):
     """Below the mark no buffer is written to, through broken connections."""
     result = _interrupted(rig, "poison")
     _check_some(rig, result)
@@ -258,8 +258,8 @@ def test_process_killed(rig):
         proc.kill()
         proc.wait(2, check=False)
         begin = time.monotonic()
-        rig.a.wait_for("test $(test_counter obj_rops) -eq 0 && "
-                       "test $(test_counter obj_mrs) -eq 0", 30)
+        rig.a.wait_for("test $(helper_counter obj_rops) -eq 0 && "
+                       "test $(helper_counter obj_mrs) -eq 0", 30)
         seconds = time.monotonic() - begin
         rig.diag(f"cut: {cut}, {held} ops: {seconds:.2f} s")
         if cut:
@@ -269,7 +269,7 @@ def test_process_killed(rig):
             rig.b.join()
             # what the peer has sent is not acknowledged on a connection that
             # ended at this side only: its heartbeat finds out
-            rig.b.wait_for("test $(test_counter obj_msgs) -eq 0", 30)
+            rig.b.wait_for("test $(helper_counter obj_msgs) -eq 0", 30)
         pair.end()
 
 

@@ -20,7 +20,7 @@ def test_reboot(rig):
 
 def test_reboot_with_queue(rig):
     """With messages queued for the one that died: they harm nobody."""
-    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 0 5000")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 0 5000")
     holder.expect("holding")
     rig.b.reboot()
     rig.b.run("modprobe xrds_ib")
@@ -31,14 +31,14 @@ def test_reboot_with_queue(rig):
 
 
 def test_reboot_old_messages(rig):
-    """What was queued for a socket that died does not reach its successor."""
+    """A message queued for a socket that died does not reach its successor."""
     traffic.run(rig, 100)
     rig.b.cut()
-    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 20 6000")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 20 6000")
     holder.expect("holding 20")
     rig.b.reboot()
     rig.b.run("modprobe xrds_ib")
-    sink = rig.b.start(f"test_sink {rig.b.ip} 6000 1000000")
+    sink = rig.b.start(f"helper_late_reader {rig.b.ip} 6000 1000000")
     sink.expect("ready")
     remote.wait_above(rig.a, "send_drop_stale_peer", 19)
     rig.check(remote.counter(rig.a, "send_drop_stale_peer") == 20,
@@ -47,7 +47,7 @@ def test_reboot_old_messages(rig):
     for name in ("recv_queued", "recv_drop_no_sock"):
         rig.check(remote.counter(rig.b, name) == 0, f"{name} is not 0")
     # the same sockets go on with new messages
-    new = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 20 6000")
+    new = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 20 6000")
     new.expect("holding 20")
     remote.wait_above(rig.b, "recv_queued", 19)
     rig.check(remote.counter(rig.b, "recv_queued") == 20,

@@ -12,11 +12,12 @@ PORT = 4560
 def test_streams(rig):
     """One stream is lost of the two that a receiver has."""
     server, other, dies = rig.nodes
-    sink = server.start(f"test_sink {server.ip} {PORT} {1 << 20}")
+    sink = server.start(f"helper_late_reader {server.ip} {PORT} {1 << 20}")
     sink.expect("ready")
     queued = remote.counter(server, "recv_queued")
     for node in (other, dies):
-        holder = node.start(f"test_hold {node.ip} {server.ip} 1 {PORT}")
+        holder = node.start(f"helper_hold_socket {node.ip} {server.ip} 1 "
+                            f"{PORT}")
         holder.expect("holding 1")
     remote.wait_above(server, "recv_queued", queued + 1)
     lost = remote.counter(server, "recv_eos_lost")

@@ -14,7 +14,7 @@ import traffic
 RECONNECTS = int(os.environ.get("RECONNECTS", "60"))
 MEETINGS = int(os.environ.get("MEETINGS", "100"))
 TIMEOUT = 300 + RECONNECTS + MEETINGS
-BACKOFF_MS = 6000           # twice what any round may take, see test_meet
+BACKOFF_MS = 6000           # twice what any round may take, see test_both_dial
 KIB_PER_RECONNECT = 2       # growth of memory that counts as none
 
 
@@ -23,16 +23,16 @@ def _backoff(node, least: int, most: int) -> None:
     node.write("/proc/sys/net/rds/reconnect_min_delay_ms", str(least))
 
 
-def test_meet(rig):
+def test_both_dial(rig):
     """Both sides dial at the same moment: one connection, and no delay. But if a
     request is lost on the way the other one is taken only after two seconds.
-    No message comes twice, as test_meet itself says.
+    No message comes twice, as helper_dial_at_once itself says.
     """
     for node in rig.nodes:
         _backoff(node, BACKOFF_MS, BACKOFF_MS)
     traffic.patient(rig)
     before = [close.counters(n) for n in rig.nodes]
-    procs = [here.start(f"test_meet {here.ip} {there.ip} {MEETINGS}")
+    procs = [here.start(f"helper_dial_at_once {here.ip} {there.ip} {MEETINGS}")
              for here, there in ((rig.a, rig.b), (rig.b, rig.a))]
     for proc in procs:
         found = proc.expect(r"longest_ms=(\d+) .*", 100 + MEETINGS)
@@ -67,7 +67,7 @@ def memory_kib(node) -> int:
 
 
 def _break(rig, node, times: int) -> None:
-    out = node.run(f"test_break {times}", timeout=100 + times).out
+    out = node.run(f"helper_break_conns {times}", timeout=100 + times).out
     rig.diag(f"{node}: microseconds: {out.strip()}")
 
 

@@ -60,7 +60,7 @@ def test_sends(rig):
         # the delay between attempts is not what is tested
         node.write(DELAY, "5")
     pair = remote.Pair(rig)
-    ops = pair.start("test_remote_faults marks", 1000000)
+    ops = pair.start("helper_rdma_faults marks", 1000000)
     ops.expect("flowing")
     stream = traffic.Stream(rig, traffic.ENDLESS, seed=61, stall=100)
     stream.flowing()
@@ -114,7 +114,7 @@ def test_registration(rig):
     the device does.
     """
     with _refusing([rig.b], "send", 1):
-        out = rig.b.run(f"test_serve {rig.b.ip} 4096", check=False)
+        out = rig.b.run(f"helper_serve_memory {rig.b.ip} 4096", check=False)
         rig.check(out.code != 0, "it was registered")
         rig.diag(out.out.strip())
     rig.check(_refused(rig.b, "send") > 0, "nothing was refused")

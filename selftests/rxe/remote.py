@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""RDMA between two nodes (test_serve and others), for tests; has none itself."""
+"""RDMA between two nodes (helper_serve_memory and others), for tests; it has
+none itself.
+"""
 
 import json
 import signal
@@ -18,7 +20,7 @@ class Pair:
         self.rig = rig
         self.here, self.there = ((rig.a.ip6, rig.b.ip6) if ipv6 else
                                  (rig.a.ip, rig.b.ip))
-        self.server = rig.b.start(f"test_serve {self.there} {offered}")
+        self.server = rig.b.start(f"helper_serve_memory {self.there} {offered}")
         self.cookie = int(self.server.expect(r"ready (\d+)").group(1))
 
     def start(self, command: str, *arguments) -> Proc:
@@ -35,7 +37,7 @@ class Pair:
 
 def run(rig, command: str, *arguments, ipv6=False, limit=LIMIT,
         held=False) -> str:
-    """One mode from start to end; what it said. Held: it has the other node
+    """One mode from start to end; its output. Held: it has the other node
     stopped now and then.
     """
     pair = Pair(rig, ipv6)
@@ -55,16 +57,16 @@ def run(rig, command: str, *arguments, ipv6=False, limit=LIMIT,
 
 def counter(node, name: str) -> int:
     """One of the counters of XRDS."""
-    return int(str(node.run(f"test_counter {name}")))
+    return int(str(node.run(f"helper_counter {name}")))
 
 
 def wait_above(node, name: str, value: int, timeout: float = 60) -> None:
     """Until a counter is greater than this."""
-    node.wait_for(f"test $(test_counter {name}) -gt {value}", timeout)
+    node.wait_for(f"test $(helper_counter {name}) -gt {value}", timeout)
 
 
 def shown(node, what: str) -> list[dict]:
-    """What xrds-info knows of the node's connections, sockets, ..."""
+    """Rows of xrds-info: the node's connections, sockets, ..."""
     return json.loads(node.run(f"xrds-info --json {what}").out)[what]
 
 

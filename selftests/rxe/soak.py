@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every message once and in order, whatever the network does.
+"""Every message once and in order, over a network with faults.
 
 One percent of the packets is lost, some overtake others, and the link goes
 down and up every few seconds, while all sockets send both ways. SOAK_MSGS

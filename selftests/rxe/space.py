@@ -19,11 +19,11 @@ def _measure(rig, break_it, heal_it, then="lost") -> None:
     rig.a.run(f"tc qdisc add dev eth0 root netem delay {LATENCY} limit 9999")
     sinks = []
     for node in rig.nodes[1:]:
-        sink = node.start(f"test_isolation sink {node.ip} {PORT}")
+        sink = node.start(f"helper_isolation sink {node.ip} {PORT}")
         sink.expect("ready")
         sinks.append(sink)
     live, victim = rig.nodes[1:]
-    sender = rig.a.start(f"test_isolation send {rig.a.ip} {live.ip} "
+    sender = rig.a.start(f"helper_isolation send {rig.a.ip} {live.ip} "
                          f"{victim.ip} {PORT} {then}")
     number = 1
     while sender.expect(rf"^(break {number}|done)$")[1] != "done":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""XRDS_DEST_STATUS says what is under way, and since when nothing came of it."""
+"""XRDS_DEST_STATUS counts bytes under way, and tells of the last progress."""
 
 import signal
 
@@ -8,11 +8,11 @@ PORT = 4150
 
 
 def _progress(rig, here: str, there: str) -> None:
-    sink = rig.b.start(f"test_sink {there} {PORT} {4 << 20}")
+    sink = rig.b.start(f"helper_late_reader {there} {PORT} {4 << 20}")
     sink.expect("ready")
     sink.kill(signal.SIGUSR1)
     sink.expect("reading")
-    sender = rig.a.start(f"test_progress {here} {there} {PORT}")
+    sender = rig.a.start(f"helper_dest_status {here} {there} {PORT}")
     sender.expect("idle")
     rig.b.cut()
     sender.kill(signal.SIGUSR1)
@@ -29,7 +29,8 @@ def _patient(rig) -> None:
 
 
 def test_inflight(rig):
-    """In flight is what the transport has, and progress is acknowledgments."""
+    """In flight are bytes that the transport has; progress is acknowledgments.
+    """
     _patient(rig)
     _progress(rig, rig.a.ip, rig.b.ip)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hostile programs and a hostile peer at once, and two who mean well.
 
-On node A test_fuzz makes random calls, toward B, C and A itself; node B runs
+On node A helper_fuzz makes random calls, toward B, C and A itself; node B runs
 xrds_hostile and does to A whatever it can; and A and C exchange messages, each
 of them checked. Nothing of that is lost, what A has in use stays within its
-bounds, the programs can be killed at any time in a second (test_fuzz sees to
+bounds, the programs can be killed at any time in a second (helper_fuzz sees to
 that), and in the end nothing is left.
 
 TOGETHER_SECONDS=1800 is the long run; TOGETHER_SEED chooses another one.
@@ -27,7 +27,7 @@ PATIENCE = TIMEOUT / 2      # with the programs, to tell of those that hang
 PORT = 6000                 # where nobody else sends to
 INJECT = ". /xrds/selftests/lib/inject.sh; " \
          "[ ! -d $FAULTS/failslab ] || inject_quiet"
-# what B does in turn, and how much of it
+# the modes of B in turn, and packets of each
 DEEDS = (("xrds", 60), ("storm", 40), ("classic", 60), ("brief", 10),
          ("pretend", 3), ("maps", 200), ("flood", 60))
 # counter, sysctl that bounds it, and the unit of that
@@ -43,7 +43,7 @@ LOWERED = (("sock_max_recv_kb", 4096), ("max_memory_kb", 64 * 1024),
 
 
 class _Memory:
-    """What node A has, now and at worst."""
+    """Objects of node A, now and at worst."""
 
     def __init__(self, rig) -> None:
         self._rig = rig
@@ -51,7 +51,7 @@ class _Memory:
         self._bounds = {
             name: unit * int(rig.a.read(f"{hostile.SYSCTL}/{sysctl}"))
             for name, sysctl, unit in BOUNDS}
-        # what was under way when it was half of that comes in any case
+        # packets under way when it was half of that come in any case
         self._bounds["used_recv"] += self._bounds["used_memory"]
         self._before = self._read()
         self._least = self._before["MemAvailable"]
@@ -79,7 +79,7 @@ class _Memory:
                 now["Slab"] < self._before["Slab"] + some)
 
     def end(self) -> None:
-        """What was taken has been given back."""
+        """All objects have been given back."""
         now = self._read()
         self._rig.diag(", ".join(
             f"{name} {most} of {self._bounds[name]}"
@@ -92,10 +92,10 @@ class _Memory:
 
 
 def _namespaces(rig, mode: str) -> None:
-    """What the RDMA core does about network namespaces. If they share devices it
-    gives each of them thousands of files in sysfs for each device: a debug kernel
-    needs seconds to make them, and a process that is killed waits for that. The
-    programs' namespaces have no network and no use for a device.
+    """Sets whether network namespaces share RDMA devices. If they do the RDMA
+    core gives each of them thousands of files in sysfs for each device: a debug
+    kernel needs seconds to make them, and a process that is killed waits for
+    that. The programs' namespaces have no network and no use for a device.
     """
     # refused while there is any but the first, and they go after their processes
     rig.a.wait_for(f"rdma system set netns {mode}", timeout=120)
@@ -107,17 +107,17 @@ def _exchange(pair, seed: int) -> None:
 
 
 def _programs(rig):
-    """The hostile programs, and what says that they are there."""
+    """The hostile programs, and the sign that they are there."""
     others = f"{rig.nodes[2].ip},{rig.b.ip}"
     proc = rig.a.start(f"{INJECT}; FUZZ_COMPANY=1 FUZZ_SEED={SEED} "
                        f"FUZZ_SECONDS={SECONDS} FUZZ_HOSTS={others} "
-                       f"test_fuzz -a {rig.a.ip}")
+                       f"helper_fuzz -a {rig.a.ip}")
     proc.expect("TAP version")
     return proc
 
 
 def _deeds(rig):
-    """What B does, one after the other, each time something else of it."""
+    """The modes of B, one after the other, each time with other packets."""
     for number, (kind, count) in enumerate(itertools.cycle(DEEDS)):
         yield hostile.order(rig, kind, max(1, int(count / rig.kernel.slow)),
                             seed=SEED + number, tos=8 * (number % 2),
@@ -145,7 +145,7 @@ def test_together(rig):
             deed.wait()
             deed, orders = next(deeds), orders + 1
     rig.diag(programs.wait(120, check=False).out)
-    rig.check(programs.code == 0, "see what test_fuzz says")
+    rig.check(programs.code == 0, "see what helper_fuzz says")
     deed.wait(120)
     rig.diag(f"{passed():.0f} s, {orders} deeds of B, {rounds} rounds of "
              "traffic between A and C")

@@ -11,9 +11,9 @@ def test_tos(rig):
     """Two types of service: two connections, and messages over both."""
     traffic.patient(rig)
     before = [close.counters(n) for n in rig.nodes]
-    server = rig.b.start(f"test_tos serve {rig.b.ip}")
+    server = rig.b.start(f"helper_tos_echo serve {rig.b.ip}")
     server.expect("serving")
-    client = rig.a.start(f"test_tos {rig.a.ip} {rig.b.ip}")
+    client = rig.a.start(f"helper_tos_echo {rig.a.ip} {rig.b.ip}")
     client.expect("talked")
     # checks that failed say so
     rig.check("#" not in client.out, client.out)

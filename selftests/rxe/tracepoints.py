@@ -16,7 +16,7 @@ def _on(*nodes) -> None:
 
 
 def _off(*nodes) -> list[list[str]]:
-    """What each node has seen: "name: text" in order."""
+    """The events of each node: "name: text" in order."""
     seen = []
     for node in nodes:
         node.write(f"{TRACING}/events/xrds/enable", "0")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Streams between two nodes (test_stream), for tests; has no test itself."""
+"""Streams between two nodes (helper_stream), for tests; has no test itself."""
 
 import re
 import signal
@@ -28,7 +28,7 @@ class Stream:
                              for n in (here, there))
             # the test's own limit is the first to strike on slow kernels
             limit = int(stall * rig.kernel.slow)
-            return here.start(f"test_stream -R {role} -l {local} -r {remote} "
+            return here.start(f"helper_stream -R {role} -l {local} -r {remote} "
                               f"-c {count} -S {seed} -s {sockets} "
                               f"-i {limit} -p {port} {extra}")
 
@@ -76,7 +76,7 @@ def _tail(out: str, count: int = 60) -> str:
 
 
 def fewer(rig, count: int) -> int:
-    """So many of what count is for a kernel of usual speed."""
+    """As many as COUNT is on a kernel of usual speed."""
     return max(1, count // int(rig.kernel.slow))
 
 

@@ -4,6 +4,7 @@
 import signal
 
 import remote
+import traffic
 
 TIMEOUT = 120
 PORT = 4640
@@ -14,14 +15,12 @@ def test_underway(rig):
     """While the peer is cut off few fragments are posted, and a small message
     behind them.
     """
-    for node in rig.nodes:
-        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
-        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
-    sinks = [rig.b.start(f"test_sink {rig.b.ip} {port} {4 << 20}")
+    traffic.patient(rig)
+    sinks = [rig.b.start(f"helper_late_reader {rig.b.ip} {port} {4 << 20}")
              for port in (PORT, PORT + 1)]
     for sink in sinks:
         sink.expect("ready")
-    sender = rig.a.start(f"test_underway {rig.a.ip} {rig.b.ip} {PORT}")
+    sender = rig.a.start(f"helper_posted_bound {rig.a.ip} {rig.b.ip} {PORT}")
     sender.expect("connected")
     rig.b.cut()
     before = remote.counter(rig.a, "ib_tx_frags")

@@ -62,7 +62,7 @@ def test_both_at_once(rig):
 def test_dead_processes_queue(rig):
     """With messages of a killed process for a node that is not there."""
     for _ in range(3):
-        holder = rig.a.start(f"test_hold {rig.a.ip} 10.0.0.99 10")
+        holder = rig.a.start(f"helper_hold_socket {rig.a.ip} 10.0.0.99 10")
         holder.expect("holding")
         holder.kill()
         holder.wait(check=False)
@@ -72,7 +72,7 @@ def test_dead_processes_queue(rig):
 
 def test_peer_unloads(rig):
     """The peer's modules go and come under a socket that stays open here."""
-    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 5 5000")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 5 5000")
     holder.expect("holding")
     rig.b.run("modprobe -r xrds_ib xrds", timeout=30)
     rig.b.run("modprobe xrds_ib")
@@ -81,14 +81,14 @@ def test_peer_unloads(rig):
 
 
 def _strand(rig, what: str, delay_ms: int) -> None:
-    """A program ends, and the module goes before what it has left is done."""
+    """A program ends, and the module goes before its last work is done."""
     knob = "/proc/sys/net/xrds/loop/delay_ms"
     for _ in range(STRANDED):
         rig.a.write(knob, str(delay_ms))
-        rig.a.run(f"test_strand {rig.a.ip} {what}", timeout=60)
+        rig.a.run(f"helper_exit_unload {rig.a.ip} {what}", timeout=60)
         rig.a.write(knob, "0")
-        rig.a.wait_for("[ $(test_counter obj_rops) -eq 0 ] && "
-                       "[ $(test_counter obj_mrs) -eq 0 ]")
+        rig.a.wait_for("[ $(helper_counter obj_rops) -eq 0 ] && "
+                       "[ $(helper_counter obj_mrs) -eq 0 ]")
         rig.a.run("modprobe xrds_ib")
     traffic.run(rig, 200)
 

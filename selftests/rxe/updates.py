@@ -18,9 +18,9 @@ class _Receiver:
     """A port of node B that node A congests and node B clears."""
 
     def __init__(self, rig, port: int) -> None:
-        self.sink = rig.b.start(f"test_sink {rig.b.ip} {port} 65536")
+        self.sink = rig.b.start(f"helper_late_reader {rig.b.ip} {port} 65536")
         self.sink.expect("ready")
-        self.sender = rig.a.start(f"test_blocked {rig.a.ip} {rig.b.ip} {port}")
+        self.sender = rig.a.start(f"helper_congested {rig.a.ip} {rig.b.ip} {port}")
         self.sender.expect("blocked")
 
     def clear(self) -> None:
@@ -74,7 +74,7 @@ def test_down(rig):
     traffic.patient(rig)
     other = rig.nodes[2]
     # the connection ends in order, and stays known to node B
-    holder = rig.b.start(f"test_hold {rig.b.ip} {other.ip} 1")
+    holder = rig.b.start(f"helper_hold_socket {rig.b.ip} {other.ip} 1")
     holder.expect("state up")
     other.run("modprobe -r xrds_ib xrds", timeout=30)
     remote.wait_lost(rig.b, other)

@@ -51,7 +51,7 @@ def test_backoff(rig):
     rig.a.write(f"{RDS}/reconnect_min_delay_ms", str(MIN_MS))
     found, before = _found(rig.a), close.counters(rig.a)
     passed = stopwatch()
-    holder = rig.a.start(f"test_hold {rig.a.ip} {rig.b.ip} 1")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 1")
     holder.expect("holding 1")
     remote.wait_above(rig.a, "conn_dial", before["conn_dial"] + ATTEMPTS - 1, 90)
     seconds = passed()

@@ -48,9 +48,9 @@ def _check_named(rig, names: list[str], wanted) -> None:
 
 
 def _sizes(here, there, source: str, target: str) -> None:
-    receiver = there.start(f"xrds_msg recv --bind {target} --count 5")
+    receiver = there.start(f"helper_messages recv --bind {target} --count 5")
     receiver.expect("listening")
-    here.run(f"xrds_msg send --bind {source} --to {target} "
+    here.run(f"helper_messages send --bind {source} --to {target} "
              "--sizes 0,1,5000,16384,100000")
     receiver.wait()
 

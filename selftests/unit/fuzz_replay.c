@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Gives all files of a directory to the fuzz target, without libFuzzer: what
- * lines a corpus executes. Usage: fuzz_replay DIRECTORY
+ * Gives all files of a directory to the fuzz target, without libFuzzer: the
+ * lines that a corpus executes. Usage: fuzz_replay DIRECTORY
  */
 #include <dirent.h>
 #include <stdio.h>

@@ -2,16 +2,13 @@
 /*
  * Fuzz target of the wire format (libFuzzer).
  *
- * The input goes to every decoder as it is, and a second time with the
- * checksum of the header made right, which a fuzzer cannot guess. After that
- * it is read as a stream of fragments: two bytes of payload length and a
- * header each, and as a SEND with several messages. What a decoder accepts must
- * keep the invariants; the sanitizers watch that nothing beyond the input is
- * read.
+ * The input goes to every decoder as it is, and a second time with the checksum
+ * of the header made right, which a fuzzer cannot guess. After that it is read
+ * as a stream of fragments: two bytes of payload length and a header each, and
+ * as a SEND with several messages. A message that a decoder accepts must keep
+ * the invariants; the sanitizers watch that nothing beyond the input is read.
  */
-#include <stdlib.h>
-#include <string.h>
-#include "wire/wire.h"
+#include "unit.h"
 
 #define RECORD_BYTES	(2 + XRDS_WIRE_HDR_BYTES)
 
@@ -27,36 +24,9 @@ static void must(int cond)
 		__builtin_trap();
 }
 
-static void seal(__u8 *hdr)
-{
-	__u32 sum = 0;
-	int i;
-
-	hdr[30] = 0;
-	hdr[31] = 0;
-	for (i = 0; i < XRDS_WIRE_HDR_BYTES; i += 2)
-		sum += hdr[i] << 8 | hdr[i + 1];
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	hdr[30] = ~sum >> 8;
-	hdr[31] = ~sum;
-}
-
-static int same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b)
-{
-	return a->seq == b->seq && a->ack == b->ack && a->len == b->len &&
-	       a->sport == b->sport && a->dport == b->dport &&
-	       a->tag == b->tag && a->frag == b->frag &&
-	       a->flags == b->flags && a->credit == b->credit &&
-	       a->has == b->has && a->sport_idx == b->sport_idx &&
-	       a->npaths == b->npaths && a->gen_num == b->gen_num &&
-	       a->rdma_rkey == b->rdma_rkey && a->dest_rkey == b->dest_rkey &&
-	       a->dest_off == b->dest_off && a->rdma_bytes == b->rdma_bytes &&
-	       a->rdma_dir == b->rdma_dir && a->kind == b->kind &&
-	       a->eos_reason == b->eos_reason;
-}
-
-/* What is sent again has another acknowledgment, and is else the same. */
+/* A message that is sent again has another acknowledgment, and is else the
+ * same.
+ */
 static void fuzz_update(struct xrds_hdr *hdr, struct xrds_wire_msg *msg,
 			__u32 size, int ver)
 {
@@ -66,7 +36,7 @@ static void fuzz_update(struct xrds_hdr *hdr, struct xrds_wire_msg *msg,
 	must(!xrds_wire_hdr_decode(&again, hdr, size, ver));
 	must(again.ack == ~msg->ack);
 	again.ack = msg->ack;
-	must(same(msg, &again));
+	must(unit_same(msg, &again));
 }
 
 static void fuzz_header(const __u8 *data, __u32 size)
@@ -96,7 +66,7 @@ static void fuzz_header(const __u8 *data, __u32 size)
 
 		xrds_wire_hdr_encode(&hdr, &msg);
 		must(!xrds_wire_hdr_decode(&again, &hdr, size, ver));
-		must(same(&msg, &again));
+		must(unit_same(&msg, &again));
 		fuzz_update(&hdr, &msg, size, ver);
 	}
 }
@@ -113,7 +83,7 @@ static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
 		int err, done = -1;
 
 		memcpy(hdr, data + at + 2, sizeof(hdr));
-		seal(hdr);
+		unit_seal(hdr);
 		if (xrds_wire_hdr_decode(&msg, hdr, sizeof(hdr) + payload, ver))
 			continue;
 		if (msg.kind == XRDS_KIND_ACK || msg.kind == XRDS_KIND_CTL)
@@ -147,7 +117,7 @@ static void fuzz_bundle(const __u8 *data, __u32 size, int fix)
 
 	memcpy(copy, data, size);
 	if (fix && size >= XRDS_WIRE_HDR_BYTES)
-		seal(copy);
+		unit_seal(copy);
 	err = xrds_wire_hdr_decode(&msg, copy, size, XRDS_VER_XRDS);
 	if (!err)
 		err = xrds_wire_bundle_first(&b, &msg, size);
@@ -166,7 +136,7 @@ static void fuzz_bundle(const __u8 *data, __u32 size, int fix)
 		if (end == size)
 			break;
 		if (fix && size - end >= XRDS_WIRE_HDR_BYTES)
-			seal(copy + end);
+			unit_seal(copy + end);
 		err = xrds_wire_bundle_next(&b, &msg, copy);
 	}
 	must(err >= 0 && err < XRDS_WIRE_NR_ERRORS);
@@ -268,7 +238,7 @@ int LLVMFuzzerTestOneInput(const __u8 *data, size_t size)
 	if (size >= XRDS_WIRE_HDR_BYTES) {
 		copy = malloc(size);
 		memcpy(copy, data, size);
-		seal(copy);
+		unit_seal(copy);
 		fuzz_header(copy, size);
 		free(copy);
 	}

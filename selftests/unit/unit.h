@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Unit tests of the wire format: what the test files share.
+ * Unit tests of the wire format: declarations that the test files share.
  *
  * A test is a function without arguments; it fails if one of its CHECKs does.
  * Each file has a table of its tests, unit_main.c runs them all and prints
@@ -42,6 +42,13 @@ int unit_decode(struct xrds_wire_msg *msg, const void *buf, __u32 bytes,
 		int ver);
 /* The same for a message that is encoded first, with @payload bytes behind. */
 int unit_try(const struct xrds_wire_msg *msg, __u32 payload, int ver);
+/* The same for a message of which one field is changed */
+#define TRY_WITH(base, field, value, payload, ver) \
+	({ \
+		struct xrds_wire_msg changed = (base); \
+		changed.field = (value); \
+		unit_try(&changed, payload, ver); \
+	})
 int unit_same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b);
 int unit_note(enum xrds_wire_err err);
 

@@ -40,7 +40,7 @@ static void replace(struct send *s, __u32 at, const struct xrds_wire_msg *msg)
 /* Reads a SEND to its end, or to an error; @nr is how many messages it had. */
 static int read_all(const struct send *s, struct xrds_wire_msg *msgs, __u32 *nr)
 {
-	/* exactly as long, so that the sanitizer sees what is beyond, and one
+	/* exactly as long, so that the sanitizer sees a read beyond, and one
 	 * byte in, so that no alignment is relied upon
 	 */
 	__u8 *copy = malloc(s->bytes + 1), *buf = copy + 1;
@@ -113,7 +113,7 @@ static void told_apart(void)
 	CHECK(xrds_wire_bundled(&msg, 48));
 }
 
-/* Whatever is allowed comes out as it went in. */
+/* Each allowed message comes out as it went in. */
 static void round_trips(void)
 {
 	static struct xrds_wire_msg in[XRDS_WIRE_MAX_BUNDLE_MSGS];
@@ -287,7 +287,7 @@ static void lengths(void)
 		CHECK(err == (extra < XRDS_WIRE_HDR_BYTES ? XRDS_WIRE_SHORT :
 							    XRDS_WIRE_CSUM));
 	}
-	/* shorter or longer than it is: what follows is no header */
+	/* shorter or longer than it is: the rest is no header */
 	for (msg.len = 0; msg.len < 300; msg.len++) {
 		s.bytes = 0;
 		put(&s, &plain);
@@ -312,7 +312,7 @@ const struct unit_test unit_bundle_tests[] = {
 	{ round_trips, "random bundles" },
 	{ most_messages, "as many messages as a bundle may have" },
 	{ most_bytes, "as many bytes as a bundle may have" },
-	{ wrong_kinds, "what does not belong into a bundle" },
+	{ wrong_kinds, "messages that do not belong into a bundle" },
 	{ fragments, "fragments in a bundle" },
 	{ ops, "messages of operations in a bundle" },
 	{ said_once, "acknowledgment and credit stand in the first header" },

@@ -215,7 +215,7 @@ static void cong_roundtrip(void)
 	}
 }
 
-/* Whatever was there before, no bit of it goes out, nor a byte too many. */
+/* No bit of the old content of a buffer goes out, nor a byte too many. */
 static void padding(void)
 {
 	__u8 zero[4096], ones[4096];
@@ -249,7 +249,7 @@ static void cong_errors(void)
 	__u32 bytes;
 	int i;
 
-	/* whatever the length, nothing behind it is read */
+	/* for any length nothing behind it is read */
 	for (bytes = 0; bytes < 40; bytes++) {
 		__u8 *exact = malloc(bytes ? bytes : 1);
 

@@ -198,7 +198,7 @@ static void roundtrip(void)
 	}
 }
 
-/* Whatever was there before, no bit of it goes out. */
+/* No bit of the old content of a buffer goes out. */
 static void padding(void)
 {
 	struct xrds_hdr zero, ones;
@@ -574,18 +574,14 @@ static void control_rules(void)
 		      XRDS_WIRE_CTL_LEN);
 	}
 
-	msg = keepalive_msg;
-	msg.sport = 1;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_PORT);
-	msg = keepalive_msg;
-	msg.seq = 1;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_SEQ);
-	msg = keepalive_msg;
-	msg.tag = 1;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_TAG);
-	msg = keepalive_msg;
-	msg.frag = 1;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_FRAG);
+	CHECK(TRY_WITH(keepalive_msg, sport, 1, 0, XRDS_VER_XRDS) ==
+	      XRDS_WIRE_PORT);
+	CHECK(TRY_WITH(keepalive_msg, seq, 1, 0, XRDS_VER_XRDS) ==
+	      XRDS_WIRE_SEQ);
+	CHECK(TRY_WITH(keepalive_msg, tag, 1, 0, XRDS_VER_XRDS) ==
+	      XRDS_WIRE_TAG);
+	CHECK(TRY_WITH(keepalive_msg, frag, 1, 0, XRDS_VER_XRDS) ==
+	      XRDS_WIRE_FRAG);
 	msg = keepalive_msg;
 	msg.has = XRDS_HAS_RDMA;
 	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
@@ -600,27 +596,17 @@ static void eos_rules(void)
 	for (msg.eos_reason = 0; msg.eos_reason < 5; msg.eos_reason++)
 		CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) ==
 		      (msg.eos_reason > 2 ? XRDS_WIRE_EXT : XRDS_WIRE_OK));
-	msg = eos_msg;
-	msg.len = 1;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_LEN);
-	msg = eos_msg;
-	msg.seq = 0;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_SEQ);
-	msg = eos_msg;
-	msg.sport = 0;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_PORT);
-	msg = eos_msg;
-	msg.dport = 0;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_PORT);
+	CHECK(TRY_WITH(eos_msg, len, 1, 0, XRDS_VER_XRDS) == XRDS_WIRE_LEN);
+	CHECK(TRY_WITH(eos_msg, seq, 0, 0, XRDS_VER_XRDS) == XRDS_WIRE_SEQ);
+	CHECK(TRY_WITH(eos_msg, sport, 0, 0, XRDS_VER_XRDS) == XRDS_WIRE_PORT);
+	CHECK(TRY_WITH(eos_msg, dport, 0, 0, XRDS_VER_XRDS) == XRDS_WIRE_PORT);
 	msg = eos_msg;
 	msg.has = 0;
 	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
 	msg.has = XRDS_HAS_EOS | XRDS_HAS_NPATHS;
 	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
 	/* the extension without the flag */
-	msg = eos_msg;
-	msg.flags = 0;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
+	CHECK(TRY_WITH(eos_msg, flags, 0, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
 	/* toward classic peers neither means anything */
 	CHECK(!unit_try(&eos_msg, 0, XRDS_VER_4_1));
 }
@@ -632,10 +618,8 @@ static void silent_rules(void)
 	CHECK(!unit_try(&msg, 0, XRDS_VER_XRDS));
 	msg.len = 1;
 	CHECK(unit_try(&msg, 1, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
-	/* whatever port a program has sent it to */
-	msg = silent_msg;
-	msg.dport = 0;
-	CHECK(!unit_try(&msg, 0, XRDS_VER_XRDS));
+	/* to any port */
+	CHECK(!TRY_WITH(silent_msg, dport, 0, 0, XRDS_VER_XRDS));
 	/* a pong, an acknowledgment, a control message */
 	msg = silent_msg;
 	msg.sport = 0;
@@ -643,9 +627,8 @@ static void silent_rules(void)
 	msg.seq = 0;
 	msg.dport = 0;
 	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
-	msg = keepalive_msg;
-	msg.has = XRDS_HAS_SILENT;
-	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
+	CHECK(TRY_WITH(keepalive_msg, has, XRDS_HAS_SILENT, 0, XRDS_VER_XRDS) ==
+	      XRDS_WIRE_EXT);
 	/* classic peers do not know it */
 	CHECK(!unit_try(&silent_msg, 0, XRDS_VER_4_1));
 }
@@ -736,7 +719,7 @@ static void ext_lists(void)
 	CHECK(!out.has);
 }
 
-/* Whatever set is asked for, what is written is a valid list. */
+/* For any set that is asked for, a valid list is written. */
 static void ext_space(void)
 {
 	int has;
@@ -765,7 +748,7 @@ static void ext_space(void)
 	}
 }
 
-/* Random headers with a good checksum: what is accepted keeps the rules. */
+/* Random headers with a good checksum: an accepted header keeps the rules. */
 static void random_headers(void)
 {
 	int i, j, v;
@@ -798,7 +781,7 @@ static void random_headers(void)
 const struct unit_test unit_hdr_tests[] = {
 	{ layout, "header fields are where the specification has them" },
 	{ known_answers, "headers written by hand" },
-	{ roundtrip, "what is encoded is decoded, in every version" },
+	{ roundtrip, "an encoded header is decoded, in every version" },
 	{ padding, "every byte of a header is written" },
 	{ checksum_reference, "checksum agrees with a second one" },
 	{ checksum_errors, "every flipped bit is found" },

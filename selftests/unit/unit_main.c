@@ -33,29 +33,6 @@ __u32 unit_below(__u32 n)
 	return (unit_random() >> 16) % n;
 }
 
-__u16 unit_csum(const __u8 *hdr)
-{
-	__u32 sum = 0;
-	int i;
-
-	for (i = 0; i < XRDS_WIRE_HDR_BYTES; i += 2) {
-		if (i == 30)
-			continue;
-		sum += hdr[i] << 8 | hdr[i + 1];
-		if (sum > 0xffff)
-			sum -= 0xffff;
-	}
-	return 0xffff - sum;
-}
-
-void unit_seal(__u8 *hdr)
-{
-	__u16 csum = unit_csum(hdr);
-
-	hdr[30] = csum >> 8;
-	hdr[31] = csum & 0xff;
-}
-
 int unit_note(enum xrds_wire_err err)
 {
 	CHECK((unsigned int)err < XRDS_WIRE_NR_ERRORS);
@@ -87,20 +64,6 @@ int unit_try(const struct xrds_wire_msg *msg, __u32 payload, int ver)
 	return unit_decode(&out, &hdr, sizeof(hdr) + payload, ver);
 }
 
-int unit_same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b)
-{
-	return a->seq == b->seq && a->ack == b->ack && a->len == b->len &&
-	       a->sport == b->sport && a->dport == b->dport &&
-	       a->tag == b->tag && a->frag == b->frag &&
-	       a->flags == b->flags && a->credit == b->credit &&
-	       a->has == b->has && a->sport_idx == b->sport_idx &&
-	       a->npaths == b->npaths && a->gen_num == b->gen_num &&
-	       a->rdma_rkey == b->rdma_rkey && a->dest_rkey == b->dest_rkey &&
-	       a->dest_off == b->dest_off && a->rdma_bytes == b->rdma_bytes &&
-	       a->rdma_dir == b->rdma_dir && a->kind == b->kind &&
-	       a->eos_reason == b->eos_reason;
-}
-
 /* These depend on the state of the connection; no decoder can return them. */
 static int is_stateful(int err)
 {
@@ -120,7 +83,7 @@ static void all_errors_reached(void)
 	}
 }
 
-/* last, as it looks at what the others have seen */
+/* last, as it looks at the errors that the others have seen */
 static const struct unit_test unit_last_tests[] = {
 	{ all_errors_reached, "every error of the decoders was reached" },
 	{ }

@@ -65,7 +65,7 @@ static void priv_known(void)
 	known(v6_bytes, sizeof(v6_bytes), 1);
 }
 
-/* Whatever was there before, no bit of it goes out, nor a byte too many. */
+/* No bit of the old content of a buffer goes out, nor a byte too many. */
 static void padding(void)
 {
 	__u8 zero[XRDS_WIRE_PRIV_V6_BYTES + 1], ones[sizeof(zero)];
@@ -256,7 +256,7 @@ const struct unit_test unit_priv_tests[] = {
 	{ priv_known, "private data written by hand" },
 	{ padding, "every byte of private data is written" },
 	{ priv_lengths, "private data of every length" },
-	{ priv_reserved, "what classic nodes put into reserved fields" },
+	{ priv_reserved, "bytes that classic nodes put into reserved fields" },
 	{ priv_addresses, "addresses that no node has" },
 	{ versions, "version that answers a request" },
 	{ versions_chosen, "version that a reply settles on" },

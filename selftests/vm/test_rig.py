@@ -11,7 +11,7 @@ from pathlib import Path
 from xrdsvm import tap
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
-from xrdsvm.tests import find, newcomers
+from xrdsvm.tests import PROG, find, newcomers
 
 
 def verdicts(output: str, code: int = 0) -> tuple[int, int, int]:
@@ -118,6 +118,17 @@ class Finding(unittest.TestCase):
     def test_names_differ(self):
         names = [t.name for t in find()]
         self.assertEqual(len(names), len(set(names)))
+
+    def test_programs(self):
+        found = {t.name: t for t in find()}
+        for path in PROG.glob("test_*.c"):
+            with self.subTest(program=path.stem):
+                self.assertIn(f"loop/{path.stem.removeprefix('test_')}", found)
+
+    def test_needs(self):
+        test = next(t for t in find() if t.name == "loop/sysctl")
+        self.assertEqual((test.timeout, test.modules, test.program),
+                         (60, ("xrds_ib",), "test_sysctl"))
 
     def test_newcomers(self):
         everything = find()

@@ -3,13 +3,14 @@
  * Random system calls on AF_RDS sockets, structured enough to get somewhere.
  *
  * A fuzzer is a process with a table of sockets, memory of every bad kind, and
- * a few threads that call. What a thread does follows from its seed; what
- * becomes of it follows from what the others do meanwhile, which is the point.
+ * a few threads that call. The calls of a thread follow from its seed; their
+ * outcome follows from the calls of other threads meanwhile, which is the
+ * purpose.
  *
  * Fuzzers share what is in struct fuzz_shared, and a pair of datagram sockets,
  * by which they pass sockets on to each other. They share nothing with anybody
- * else: they are started by a program of their own (fuzzers.c), and what they
- * tell the kernel to overwrite is theirs.
+ * else: they are started by a program of their own (helper_fuzzers.c), and tell
+ * the kernel to overwrite no memory but theirs.
  */
 #ifndef _XRDS_TEST_FUZZ_H
 #define _XRDS_TEST_FUZZ_H
@@ -64,13 +65,13 @@ struct fuzz_shared {
 extern struct fuzz_shared *fuzz_shared;
 
 /**
- * struct fuzz_result - what came of a generation of fuzzers
+ * struct fuzz_result - the outcome of a generation of fuzzers
  * @calls:	as fuzz_shared has it
  * @fine:	likewise
  * @struck:	likewise
  * @crashed:	processes that ended by something else than our signal
  * @took_ms:	from the signal until all were gone, by the clock
- * @turns_ms:	the same, without what the machine did meanwhile
+ * @turns_ms:	the same, without other work of the machine
  * @ours_ms:	of that, somebody waited in XRDS
  * @asleep_ms:	of that, somebody waited elsewhere
  */

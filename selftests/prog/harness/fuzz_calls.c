@@ -5,8 +5,8 @@
  * No call may hold a thread up for long: a timer of its own interrupts it. On
  * kernels that inject faults some calls have an allocation or a copy that
  * fails; it is this thread's, and nobody else's. These are not interrupted, as
- * what fails could be what makes room for the signal on the stack, so they are
- * calls that do not wait.
+ * the allocation that fails could be that of the signal's stack frame, so they
+ * are calls that do not wait.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -99,7 +99,7 @@ static long call_close(struct fuzz *f)
 	return fd < 0 ? -1 : close(fd);
 }
 
-/* Closed so that what is queued goes, or is waited for */
+/* Closed so that queued messages go, or are waited for */
 static long call_abort(struct fuzz *f)
 {
 	struct linger linger = { 1, fuzz_one_in(f, 2) ? 0 : fuzz_int(f) };
@@ -170,7 +170,7 @@ static long call_shutdown(struct fuzz *f)
 						(int)fuzz_below(f, 3));
 }
 
-/* What sockets of this family do not do */
+/* Calls that sockets of this family do not support */
 static long call_other(struct fuzz *f)
 {
 	int fd = fuzz_fd(f), pair[2];
@@ -241,15 +241,24 @@ static socklen_t argument(struct fuzz *f, int option, void *data)
 	}
 }
 
-static long call_setsockopt(struct fuzz *f)
+/* An option, with its argument in @f->scratch; now and then another length */
+static int draw_option(struct fuzz *f, socklen_t *len)
 {
 	int option = options[fuzz_below(f, ARRAY_SIZE(options))];
-	socklen_t len = argument(f, option, f->scratch);
 
+	*len = argument(f, option, f->scratch);
 	if (fuzz_one_in(f, 24))
 		option = fuzz_below(f, 120);
 	if (fuzz_one_in(f, 12))
-		len = fuzz_int(f);
+		*len = fuzz_int(f);
+	return option;
+}
+
+static long call_setsockopt(struct fuzz *f)
+{
+	socklen_t len;
+	int option = draw_option(f, &len);
+
 	return setsockopt(fuzz_fd(f), fuzz_one_in(f, 64) ? fuzz_int(f) :
 			  SOL_RDS, option,
 			  fuzz_mem_copy(f, f->scratch, 512), len);
@@ -257,13 +266,9 @@ static long call_setsockopt(struct fuzz *f)
 
 static long call_getsockopt(struct fuzz *f)
 {
-	int option = options[fuzz_below(f, ARRAY_SIZE(options))];
-	socklen_t len = argument(f, option, f->scratch);
+	socklen_t len;
+	int option = draw_option(f, &len);
 
-	if (fuzz_one_in(f, 24))
-		option = fuzz_below(f, 120);
-	if (fuzz_one_in(f, 12))
-		len = fuzz_int(f);
 	return getsockopt(fuzz_fd(f), SOL_RDS, option,
 			  fuzz_mem_copy(f, f->scratch, 512), &len);
 }
@@ -435,7 +440,7 @@ static const struct call {
 
 _Static_assert(ARRAY_SIZE(calls) <= FUZZ_CALLS, "struct fuzz_shared");
 
-/* What this thread does, for who wants to know what it died of */
+/* The call of this thread, for the report of its death */
 static __thread const struct call *doing;
 
 const char *fuzz_doing(void)

@@ -4,9 +4,9 @@
  *
  * Each kind is one area. Some are changed by a thread while calls use them: one
  * is unmapped, mapped anew and protected in turn, one is filled by userfaultfd
- * when it likes to. Each has an address of its own, far away from the others and
- * from whatever else there is: so that what goes beyond its end, and the hole
- * that one is at times, is nobody's memory.
+ * when it likes to. Each has an address of its own, far away from the others
+ * and from all other memory: so the bytes beyond its end, and the hole that one
+ * is at times, are nobody's memory.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -241,7 +241,9 @@ void *fuzz_mem_copy(struct fuzz *f, void *data, size_t bytes)
 	if (!fuzz_one_in(f, 24))
 		return data;
 	to.iov_base = (void *)(uintptr_t)within(f, fuzz_below(f, AREAS), bytes);
-	/* what cannot be written is left as it is; a fault is not ours */
+	/* bytes that cannot be written are left as they are; a fault is not
+	 * ours
+	 */
 	process_vm_writev(getpid(), &from, 1, &to, 1, 0);
 	return to.iov_base;
 }

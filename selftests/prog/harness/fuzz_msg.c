@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages for fuzzers: what sendmsg(), recvmsg() and their relatives get.
+ * Messages for fuzzers: arguments of sendmsg(), recvmsg() and their relatives.
  */
 #include <fcntl.h>
 #include <stdint.h>

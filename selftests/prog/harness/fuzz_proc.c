@@ -4,7 +4,7 @@
  * children, namespaces.
  *
  * Even the fuzzers that run as root give away what makes them exempt from the
- * bounds of a user: so these leave room for others, whatever is tried.
+ * bounds of a user: so these always leave room for others.
  */
 #include <fcntl.h>
 #include <grp.h>
@@ -242,7 +242,7 @@ static void move(void)
 {
 	if (!unshare(CLONE_NEWUSER | CLONE_NEWNET))
 		lo_up();
-	/* what it may do has changed, and that takes these away */
+	/* its privileges have changed, and that takes these away */
 	must(prctl(PR_SET_DUMPABLE, 1));
 	must(prctl(PR_SET_PDEATHSIG, SIGKILL));
 }
@@ -270,7 +270,7 @@ static void show_mapping(const char *what, unsigned long at)
 		fclose(maps);
 }
 
-/* What damaged the memory may be an earlier call. */
+/* An earlier call may have damaged the memory. */
 static void crashed(int number, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -313,8 +313,8 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Standard output, for what is to be said at the end, and the pair that passes
- * sockets on; nothing else of who has started us.
+/* Standard output, for the last words, and the pair that passes sockets on;
+ * nothing else of the program that has started us.
  */
 static void keep_few(void)
 {

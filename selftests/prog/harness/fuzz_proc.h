@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fuzzers as processes: what they do to each other and to namespaces, and how
- * they begin.
+ * Fuzzers as processes: their effects on each other and on namespaces, and
+ * their beginning.
  */
 #ifndef _XRDS_TEST_FUZZ_PROC_H
 #define _XRDS_TEST_FUZZ_PROC_H

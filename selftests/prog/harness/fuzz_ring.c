@@ -39,7 +39,7 @@ static u64 pointer(const void *p)
 	return (uintptr_t)p;
 }
 
-/* What takes a message header, or memory */
+/* Requests that take a message header, or memory */
 static void data(struct fuzz *f, struct io_uring_sqe *sqe)
 {
 	struct fuzz_msg *m = &messages[fuzz_below(f, IDS)];
@@ -99,7 +99,7 @@ static void request(struct fuzz *f, struct io_uring_sqe *sqe)
 	}
 }
 
-/* What is done is of no interest. */
+/* Completions are of no interest. */
 static void forget(void)
 {
 	WRITE_ONCE(*ring.cq_head, READ_ONCE(*ring.cq_tail));
@@ -119,7 +119,7 @@ static struct io_uring_sqe *next(struct fuzz *f, u32 *tail)
 /*
  * Always alone, and so never by a worker of the ring: Linux 6.1 then keeps the
  * poll that was removed until something else is submitted. If nothing is, the
- * ring never ends, nor is the file let go, of whatever kind it is.
+ * ring never ends, nor is the file let go, of any kind.
  */
 static u32 fill_remove(struct fuzz *f, u32 tail)
 {

@@ -124,8 +124,8 @@ socklen_t fuzz_addr(struct fuzz *f, union addr *a)
 
 /* ------------------------------------------------------------------- regions */
 
-/* Keys of fuzzers, and some that nobody has: who guesses another's key may use
- * it, so these are left alone.
+/* Keys of fuzzers, and some that nobody has: a program that guesses another's
+ * key may use it, so these are left alone.
  */
 u64 fuzz_cookie(struct fuzz *f)
 {

@@ -141,7 +141,7 @@ bool pattern_same(const void *data, size_t len, const struct pattern_key *key)
 		return !memcmp(got, want, len);
 	fill_head(&head, len, key);
 	memcpy(&got_head, got, sizeof(got_head));
-	head.sum = got_head.sum;	/* covered by what follows */
+	head.sum = got_head.sum;	/* covered by the memcmp() below */
 	return !memcmp(&head, &got_head, sizeof(head)) &&
 	       !memcmp(got + sizeof(head), want + sizeof(head),
 		       len - sizeof(head));

@@ -3,9 +3,9 @@
  * Messages whose content and position can be checked.
  *
  * Each message is a function of (seed, sender, receiver, sequence, length):
- * both ends can make it, so a receiver that knows what comes next compares all
- * of it. From PATTERN_HEAD_BYTES on a message begins with a header that says
- * what it is and carries a checksum, to tell damage from a wrong order.
+ * both ends can make it, so a receiver that knows the next message compares all
+ * of it. From PATTERN_HEAD_BYTES on a message begins with a header that
+ * describes it and carries a checksum, to tell damage from a wrong order.
  */
 #ifndef _XRDS_TEST_PATTERN_H
 #define _XRDS_TEST_PATTERN_H
@@ -35,7 +35,7 @@ enum { PATTERN_HEAD_BYTES = 40 };
 void pattern_init(u64 seed);
 void pattern_fill(void *data, size_t len, const struct pattern_key *key);
 bool pattern_same(const void *data, size_t len, const struct pattern_key *key);
-/* What a message that is not the expected one seems to be */
+/* A description of a message that is not the expected one */
 void pattern_explain(const void *data, size_t len,
 		     const struct pattern_key *key, char *text, size_t size);
 /* Checks header and checksum alone, without knowing seed or position */

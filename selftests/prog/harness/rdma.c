@@ -507,28 +507,3 @@ void release_ops(void)
 {
 	knob("net/xrds/loop/delay_ms", 0);
 }
-
-void kill_busy(void (*busy)(int ready))
-{
-	int pipe_fd[2], status;
-	long long start;
-	char byte;
-	pid_t pid;
-
-	must(pipe(pipe_fd));
-	pid = must(fork());
-	if (!pid) {
-		busy(pipe_fd[1]);
-		for (;;)
-			pause();
-	}
-	close(pipe_fd[1]);
-	if (read(pipe_fd[0], &byte, 1) != 1)
-		tap_fail("the process did not get ready");
-	start = tap_now_ms();
-	must(kill(pid, SIGKILL));
-	must(waitpid(pid, &status, 0));
-	check_range(tap_now_ms() - start, 0, tap_ms(KILL_MS));
-	check(WIFSIGNALED(status));
-	close(pipe_fd[0]);
-}

@@ -2,9 +2,9 @@
 /*
  * Memory regions, RDMA ops, notices and barriers for tests.
  *
- * A target is a socket and memory that it offers; what a test knows of it is
- * an address, a key and the content. An op is described by a struct op, sent
- * by op_send(), and ends with a notice or at a barrier.
+ * A target is a socket and memory that it offers; a test knows its address, its
+ * key and its content. An op is described by a struct op, sent by op_send(),
+ * and ends with a notice or at a barrier.
  */
 #ifndef _XRDS_TEST_RDMA_H
 #define _XRDS_TEST_RDMA_H
@@ -16,7 +16,6 @@
 
 enum {
 	PAGE_BYTES	= 4096,
-	KILL_MS		= 1000,		/* a killed process ends within */
 };
 
 /* ----------------------------------------------------------------- memory */
@@ -33,7 +32,7 @@ char *before_wall(int prot);
 long pinned_kb(void);
 /* Waits until it is at most this, which a work item sees to */
 void check_pinned_falls(long kb);
-/* Pages that are pinned for whatever process, as far as the kernel counts */
+/* Pages that are pinned for all processes, as far as the kernel counts */
 long pinned_pages(void);
 void check_pinned_pages_fall(long nr);
 
@@ -43,7 +42,7 @@ void check_pinned_pages_fall(long nr);
  * bytes they have
  */
 size_t vector_make(struct rds_iovec *vec, size_t nr, char *mem, size_t room);
-/* What the buffers hold, or are to hold, in one piece */
+/* The content of the buffers in one piece, from them or to them */
 void vector_gather(const struct rds_iovec *vec, size_t nr, char *to);
 void vector_scatter(const struct rds_iovec *vec, size_t nr, const char *from);
 
@@ -82,7 +81,7 @@ struct ctl {
 	char data[2048] __aligned(8);
 };
 
-/* Any length is allowed, to see what the kernel makes of it */
+/* Any length is allowed, to see the kernel's answer */
 void ctl_add(struct ctl *ctl, int type, const void *data, size_t len);
 ssize_t ctl_send(int fd, const union addr *to, const struct ctl *ctl,
 		 const void *payload, size_t len, int flags);
@@ -96,7 +95,7 @@ ssize_t ctl_send(int fd, const union addr *to, const struct ctl *ctl,
  * @id:		where the identifier goes; NULL: not asked for
  * @barrier:	to arm, or NULL
  * @offer:	cookie that goes with the message, or NULL
- * @map:	what to register and offer with the message, or NULL
+ * @map:	memory to register and offer with the message, or NULL
  * @payload:	of the immediate message
  * @len:	its length
  * @msg_flags:	MSG_*
@@ -150,7 +149,7 @@ enum {
  * @has_cookie:	RDS_CMSG_RDMA_DEST
  * @ended:	XRDS_CMSG_EOS
  * @other:	control messages that are none of these
- * @from:	who has sent the data
+ * @from:	the sender of the data
  * @data:	payload
  */
 struct got {
@@ -175,7 +174,7 @@ ssize_t got_within(int fd, struct got *got, int ms);
 /* Nothing more to read comes within a short time */
 void check_quiet(int fd);
 
-/* SIOCXRDSBARRIER; b gets what the kernel fills in */
+/* SIOCXRDSBARRIER; b gets the kernel's answer */
 int barrier(int fd, const union addr *dest, u64 id, u32 flags, u32 timeout_ms,
 	    struct xrds_barrier *b);
 /* The high-water mark toward a node, and the last identifier */
@@ -189,10 +188,5 @@ void slow_ops(int ms);
 /* No op (of loopback) ends, one under way included, until they are released */
 void hold_ops(void);
 void release_ops(void);
-
-/* Runs @busy in a process, which writes a byte to its argument when it is
- * ready, then kills that: it ends promptly.
- */
-void kill_busy(void (*busy)(int ready));
 
 #endif /* _XRDS_TEST_RDMA_H */

@@ -4,10 +4,10 @@
  *
  * The remote side serves: it has memory that it registers, fills, looks at and
  * forgets as it is told by messages, and it counts what else it receives. The
- * side under test has modes, one for each scenario; it is started as
- * "PROGRAM MODE LOCAL REMOTE [ARGUMENT...]", says on a line of its own what a
- * script waits for, and its exit status is the verdict. SIGUSR1 says that what
- * it asked for is done, and ends the modes that go on until then.
+ * side under test has modes, one for each scenario; it is started as "PROGRAM
+ * MODE LOCAL REMOTE [ARGUMENT...]", says on a line of its own what a script
+ * waits for, and its exit status is the verdict. SIGUSR1 says that the script
+ * has done as it was asked, and ends the modes that go on until then.
  */
 #ifndef _XRDS_TEST_REMOTE_H
 #define _XRDS_TEST_REMOTE_H
@@ -18,7 +18,7 @@
 
 enum {
 	REMOTE_PORT	= 4200,
-	REMOTE_BYTES	= 4 << 20,	/* memory that is served */
+	REMOTE_BYTES	= 4 << 20,	/* of served memory */
 	REMOTE_WAIT_MS	= 30000,	/* for what may need a reconnect */
 	DEVICE_BYTES	= 511 * 4096,	/* most that soft-RoCE registers */
 };
@@ -57,8 +57,8 @@ u64 remote_digest(struct remote *r, u64 offset, u64 bytes);
 u64 remote_peek(struct remote *r, u64 offset);
 void remote_poke(struct remote *r, u64 offset, u64 value);
 
-/* What other messages it has got: how many, the last, if of 8 bytes, and how
- * many of these were not greater than the one before
+/* Other messages that it has got: their number, the last, if of 8 bytes, and
+ * the number of these that were not greater than the one before
  */
 struct remote_heard {
 	u64 count;
@@ -102,7 +102,7 @@ struct mode {
 	void (*run)(void);
 };
 
-/* What the command line says */
+/* Arguments of the command line */
 extern const char *remote_host;
 extern int remote_argc;
 extern char **remote_argv;

@@ -286,12 +286,18 @@ int rds_outq(int fd)
 	if (!ioctl(fd, SIOCOUTQ, &bytes))
 		return bytes;
 	/*
-	 * What waits is in the first list, and what is sent and not acknowledged
-	 * in the second; a connection that is lost takes it back to the first.
+	 * Messages that wait are in the first list, and those that are sent and
+	 * not acknowledged in the second; a connection that is lost takes them
+	 * back to the first.
 	 */
 	for (size_t i = 0; i < ARRAY_SIZE(lists) && !bytes; i++)
 		bytes = messages_from(fd, addr_port(&self), lists[i]);
 	return bytes;
+}
+
+bool rds_all_acked(void *fd)
+{
+	return !rds_outq(*(int *)fd);
 }
 
 /* ----------------------------------------------------------------- sysctls */

@@ -21,7 +21,7 @@
 
 enum {
 	MSG_MAX_BYTES	= 1 << 20,	/* largest message */
-	WAIT_MS		= 10000,	/* for what should happen at once */
+	WAIT_MS		= 10000,	/* for events that are due at once */
 };
 
 /* A socket address of either family; zeroed memory is AF_UNSPEC */
@@ -57,6 +57,8 @@ void rds_nonblock(int fd);
  * net.rds.max_unacked_packets is 0.
  */
 int rds_outq(int fd);
+/* All of it is acknowledged; @fd points to the socket, for tap_wait() */
+bool rds_all_acked(void *fd);
 
 /* The system calls, with errno as they leave it */
 ssize_t rds_send(int fd, const void *data, size_t len, int flags,
@@ -75,7 +77,7 @@ ssize_t rds_send_cmsg(int fd, const union addr *to, int type, const void *data,
 /* poll() one socket; the events, 0 at the timeout */
 int poll_one(int fd, int events, int ms);
 
-/* What xrds_dest_status says; 0 or -1 */
+/* Reads the status of a destination; 0 or -1 */
 int dest_status(int fd, const union addr *to, struct xrds_dest_status *st);
 
 /*

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ static const char *host_arg;
 static bool failed;
 static char context[160];
 static char *skip_reason;	/* shared with the cases */
-static int output = -1;		/* what the case has to say */
+static int output = -1;		/* output of the case */
 
 static void diag(const char *format, va_list args)
 {
@@ -120,6 +121,46 @@ void tap_child_join(pid_t pid)
 		tap_diag("process %d ended with status %#x", pid, status);
 		failed = true;
 	}
+}
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+void tap_interrupt(int ms, int flags)
+{
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = flags };
+	struct timeval period = { ms / 1000, ms % 1000 * 1000 };
+	struct itimerval timer = { period, period };
+
+	must(sigaction(SIGALRM, &action, NULL));
+	must(setitimer(ITIMER_REAL, &timer, NULL));
+}
+
+void tap_kill_busy(void (*busy)(int ready))
+{
+	int pipe_fd[2], status;
+	long long start;
+	char byte;
+	pid_t pid;
+
+	must(pipe(pipe_fd));
+	pid = must(fork());
+	if (!pid) {
+		busy(pipe_fd[1]);
+		for (;;)
+			pause();
+	}
+	close(pipe_fd[1]);
+	if (read(pipe_fd[0], &byte, 1) != 1)
+		tap_fail("the process did not get ready");
+	start = tap_now_ms();
+	must(kill(pid, SIGKILL));
+	must(waitpid(pid, &status, 0));
+	check_range(tap_now_ms() - start, 0, tap_ms(TAP_KILL_MS));
+	check(WIFSIGNALED(status));
+	close(pipe_fd[0]);
 }
 
 const char *tap_errno_name(int error)

@@ -42,7 +42,7 @@ struct tap_case {
 	unsigned int limit_s;
 };
 
-/* The address under test: of the loopback, or what -a gave */
+/* The address under test: of the loopback, or that of -a */
 extern const char *tap_host;
 /* -v: show what happens */
 extern bool tap_verbose;
@@ -52,7 +52,7 @@ int tap_main(int argc, char **argv, const struct tap_case *cases, size_t nr);
 /* A line of diagnostics; the second only with -v */
 void tap_diag(const char *format, ...) __printf(1, 2);
 void tap_note(const char *format, ...) __printf(1, 2);
-/* What is tried now, shown with each failed check; "" for nothing */
+/* The present attempt, shown with each failed check; "" for none */
 void tap_context(const char *format, ...) __printf(1, 2);
 void tap_skip(const char *format, ...) __printf(1, 2) __noreturn;
 /* Fails the case and ends it */
@@ -91,6 +91,20 @@ long long tap_must(long long got, const struct tap_where *where);
 #define check_err(call, want) tap_check_err(call, want, TAP_HERE(#call))
 /* A system call that the case cannot go on without; returns its value */
 #define must(call)	tap_must(call, TAP_HERE(#call))
+
+/*
+ * SIGALRM every so many milliseconds, which does nothing but end a call: again
+ * and again, as the first may come before the call. With 0 no more of them.
+ * @flags: SA_RESTART or 0
+ */
+void tap_interrupt(int ms, int flags);
+enum { TAP_KILL_MS = 1000 };	/* a killed process ends within */
+
+/*
+ * Runs @busy in a process, which writes a byte to its argument when it is ready,
+ * and kills that: it must end promptly.
+ */
+void tap_kill_busy(void (*busy)(int ready));
 
 /* "EAGAIN", "0" or the number */
 const char *tap_errno_name(int error);

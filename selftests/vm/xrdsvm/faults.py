@@ -135,13 +135,11 @@ def _named(fault: Fault, name: str, known: dict[str, Test]) -> Test:
         raise RigError(f"{fault.name}: no test is called {whole}")
     if not cases:
         return test
-    program = re.search(r"^exec (test_\w+)$", (TOP / f"selftests/{whole}.sh")
-                        .read_text(encoding="utf-8"), re.MULTILINE)
-    if not program:
+    if not test.program:
         raise RigError(f"{fault.name}: {whole} has no cases")
 
     def body(rig: Rig) -> list[Point]:
-        done = rig.a.run(f"cd /tmp && {program.group(1)} -t {cases}",
+        done = rig.a.run(f"cd /tmp && {test.program} -t {cases}",
                          test.timeout, check=False)
         return tap.parse(done.out, done.code)
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Finds the tests, and runs each between two module unloads.
 
-selftests/loop/NAME.sh runs inside one node and speaks TAP. In
-selftests/rxe/NAME.py each function test_WHAT(rig) is a test that runs on the
-host and directs the nodes. README.md tells how to write one.
+selftests/prog/test_NAME.c and selftests/loop/NAME.sh run inside one node and
+print TAP: the test loop/NAME. In selftests/rxe/NAME.py each function
+test_WHAT(rig) is a test that runs on the host and directs the nodes. README.md
+tells how to write one.
 """
 
 import fnmatch
@@ -27,11 +28,12 @@ from .rig import Rig, Skip, build_modules
 from .tap import Point, Report
 
 LOOP = TOP / "selftests/loop"
+PROG = TOP / "selftests/prog"
 RXE = TOP / "selftests/rxe"
 SHORT = TOP / "selftests/short"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
-IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # what a test may load instead
+IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # a test may load them instead
 HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
            "boot")
 UNLOAD_SECONDS = 60
@@ -49,9 +51,10 @@ class Test:
     modules: tuple[str, ...] = ()       # one set for all nodes, or one each
     fresh: bool = False
     kernels: tuple[str, ...] = ()       # empty: all
-    leaves: str = ""        # what may be left: "messages"
+    leaves: str = ""        # may be left: "messages"
     boot: tuple[str, ...] = ("",)       # kernel parameters, one set or one each
     reboots: bool = False   # it cuts a node's power
+    program: str = ""       # if the test is one program, which has cases
 
     def runs_on(self, kernel: Kernel) -> bool:
         return not self.kernels or kernel.name in self.kernels
@@ -80,7 +83,9 @@ class Test:
 
 def find() -> list[Test]:
     """All tests, those for few nodes first."""
-    tests = [_shell_test(p) for p in sorted(LOOP.glob("*.sh"))]
+    tests = [_shell_test(p) for p in LOOP.glob("*.sh")]
+    tests += filter(None, map(_program_test, PROG.glob("test_*.c")))
+    tests.sort(key=lambda t: t.name)
     for path in sorted(RXE.glob("*.py")):
         tests += _python_tests(path)
     return sorted(tests, key=lambda t: t.nodes)
@@ -95,17 +100,37 @@ def newcomers(found: list[Test]) -> list[Test]:
     return [t for t in found if t.name in names]
 
 
+def _needs(path: Path) -> dict[str, str]:
+    """What the comment at the head of a file says that its test needs."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".c":
+        text = text.partition("*/")[0]
+    return dict(re.findall(rf"^(?:#| \*) ({'|'.join(HEADERS)}): *(.*)$", text,
+                           re.MULTILINE))
+
+
 def _shell_test(path: Path) -> Test:
-    head = dict(re.findall(rf"^# ({'|'.join(HEADERS)}): *(.*)$",
-                           path.read_text(encoding="utf-8"), re.MULTILINE))
-    guest = f"/xrds/selftests/loop/{path.name}"
+    return _loop_test(path.stem, f"bash /xrds/selftests/loop/{path.name}",
+                      _needs(path))
+
+
+def _program_test(path: Path) -> Test | None:
+    """None: the file says nothing, so a script runs it."""
+    if not (needs := _needs(path)):
+        return None
+    test = _loop_test(path.stem.removeprefix("test_"), path.stem, needs)
+    test.program = path.stem
+    return test
+
+
+def _loop_test(name: str, command: str, head: dict[str, str]) -> Test:
     timeout = float(head.get("timeout", 120))
 
     def run(rig: Rig) -> list[Point]:
-        done = rig.a.run(f"cd /tmp && bash {guest}", timeout, check=False)
+        done = rig.a.run(f"cd /tmp && {command}", timeout, check=False)
         return tap.parse(done.out, done.code)
 
-    return Test(f"loop/{path.stem}", run, int(head.get("nodes", 1)), timeout,
+    return Test(f"loop/{name}", run, int(head.get("nodes", 1)), timeout,
                 (head.get("modules", "xrds"),),
                 head.get("fresh", "no") in ("yes", "true", "1"),
                 tuple(head.get("kernels", "").split()),
@@ -220,8 +245,8 @@ def leaks(nodes: list[Node], report: Report) -> None:
 
 def build_programs() -> None:
     """The test programs that run on the nodes."""
-    if (TOP / "selftests/prog/Makefile").exists():
-        make("-s", "-C", TOP / "selftests/prog")
+    if (PROG / "Makefile").exists():
+        make("-s", "-C", PROG)
 
 
 class Trial:
@@ -237,7 +262,7 @@ class Trial:
         self.title = test.name if rig.kernel.name == "6.1" \
             else f"{test.name}@{rig.kernel.name}"
         self.logs = logs or LOGS / self.title.replace("/", "-")
-        self.mourned: set[Node] = set()     # whose death has been reported
+        self.mourned: set[Node] = set()     # their death was reported
         self.boots: list[int] = []          # of the nodes, when it began
 
     def run(self) -> None:
@@ -325,7 +350,7 @@ class Trial:
                 failed.add(node)
             return found
 
-        # what lingers on one node needs the modules of the other
+        # a socket that lingers on one node needs the modules of the other
         for step in (self._heal_node, self._settle_node, self._unload_node):
             for found in self._on_all(
                     lambda n: [] if n in failed else take(step, n)):

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For two-node tests: helper_congested LOCAL REMOTE PORT [BYTES]
+ *
+ * A sender against a receiver that does not read (helper_late_reader): it must
+ * be refused for congestion, stay refused without spinning, and get through
+ * soon after the receiver reads. Says "blocked" when it waits, "released" at the
+ * end. Its exit status is the verdict.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "congest.h"
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	BYTES		= 8192,
+	LIMIT_MS	= 30000,
+	QUIET_MS	= 500,
+	TIMEOUT_MS	= 300,
+	TICK_MS		= 10,		/* of the slowest kernel */
+};
+
+static char data[BYTES];
+
+/* A signal ends the wait of a send */
+static void interrupted(int fd, const union addr *to)
+{
+	rds_timeout(fd, SO_SNDTIMEO, LIMIT_MS);
+	tap_interrupt(TIMEOUT_MS, 0);
+	check_err(rds_send(fd, data, 1, 0, to), EINTR);
+	tap_interrupt(0, 0);
+}
+
+int main(int argc, char **argv)
+{
+	long long start;
+	size_t bytes = argc == 5 ? strtoul(argv[4], NULL, 0) : BYTES;
+	union addr to;
+	int fd;
+
+	if ((argc != 4 && argc != 5) || !bytes || bytes > BYTES)
+		tap_fail("usage: helper_congested LOCAL REMOTE PORT [BYTES]");
+	fd = rds_bound_to(argv[1], 0, NULL);
+	to = addr_of(argv[2], atoi(argv[3]));
+	printf("refused after %ld bytes\n",
+	       send_until(fd, &to, bytes, ENOBUFS, LIMIT_MS));
+	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), ENOBUFS);
+	check_eq(poll_one(fd, POLLOUT, QUIET_MS), 0);
+	rds_timeout(fd, SO_SNDTIMEO, TIMEOUT_MS);
+	start = tap_tick_ms();
+	check_err(rds_send(fd, data, 1, 0, &to), ETIMEDOUT);
+	check_range(tap_now_ms() - start, TIMEOUT_MS - TICK_MS, LIMIT_MS);
+	interrupted(fd, &to);
+	printf("blocked\n");
+	fflush(stdout);
+	check_eq(poll_one(fd, POLLOUT, tap_ms(LIMIT_MS)), POLLOUT);
+	check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &to), 1);
+	printf("released\n");
+	tap_child_exit();
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For two-node tests: helper_linger LOCAL REMOTE PORT SECONDS
+ *
+ * Says "connected" once a message was acknowledged, waits for SIGCONT, sends
+ * another one, closes with SO_LINGER, and says how many milliseconds close()
+ * took.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sock.h"
+#include "tap.h"
+
+int main(int argc, char **argv)
+{
+	struct linger linger = { .l_onoff = 1 };
+	long long start;
+	union addr to;
+	sigset_t set;
+	int fd, sig;
+
+	if (argc != 5)
+		tap_fail("usage: helper_linger LOCAL REMOTE PORT SECONDS");
+	sigemptyset(&set);
+	sigaddset(&set, SIGCONT);
+	must(sigprocmask(SIG_BLOCK, &set, NULL));
+	linger.l_linger = atoi(argv[4]);
+	fd = rds_bound_to(argv[1], 0, NULL);
+	to = addr_of(argv[2], atoi(argv[3]));
+	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	must(rds_send(fd, "a", 1, 0, &to));
+	must_wait(rds_all_acked, &fd, 60000);
+	printf("connected\n");
+	fflush(stdout);
+	sigwait(&set, &sig);
+	must(rds_send(fd, "b", 1, 0, &to));
+	start = tap_now_ms();
+	close(fd);
+	printf("closed after %lld ms\n", tap_now_ms() - start);
+	return 0;
+}

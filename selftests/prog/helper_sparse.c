@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Memory that a device only reads, of a file on a real file system: nothing is
+ * written to the file. It is run in a directory of that file system.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rdma.h"
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	HOLE_PAGES	= 16,
+	HOLE_BYTES	= HOLE_PAGES * PAGE_BYTES,
+	HUGE_BYTES	= 2 << 20,
+	WRITABLE	= RDS_RDMA_READWRITE,
+	READ_ONLY	= 0,
+};
+
+/* A file without a block, mapped as asked */
+static char *hole(int *fd, int flags)
+{
+	char name[] = "holeXXXXXX";
+	char *mem;
+
+	*fd = must(mkstemp(name));
+	must(unlink(name));
+	must(ftruncate(*fd, HOLE_BYTES));
+	mem = mmap(NULL, HOLE_BYTES, PROT_READ | PROT_WRITE, flags, *fd, 0);
+	if (mem == MAP_FAILED)
+		tap_fail("mmap: %s", tap_errno_name(errno));
+	return mem;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* The file is as it was when it was made. */
+static void check_untouched(int fd, const struct stat *before)
+{
+	struct stat now;
+
+	must(fsync(fd));
+	must(fstat(fd, &now));
+	check_eq(now.st_blocks, before->st_blocks);
+	check(same_time(&now.st_mtim, &before->st_mtim));
+	check(same_time(&now.st_ctim, &before->st_ctim));
+}
+
+/* An op writes the hole into a peer's memory. */
+static void write_hole(const char *mem)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, HOLE_BYTES, WRITABLE);
+	memset(t.mem, 'x', HOLE_BYTES);
+	op = op_write(&t, 0, mem, HOLE_BYTES);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(filled(t.mem, HOLE_BYTES, 0));
+	target_close(&t);
+	close(fd);
+}
+
+static void source(void)
+{
+	struct stat before;
+	int file;
+	char *mem = hole(&file, MAP_SHARED);
+
+	must(fstat(file, &before));
+	write_hole(mem);
+	munmap(mem, HOLE_BYTES);
+	check_untouched(file, &before);
+}
+
+static void region(void)
+{
+	int file, fd = rds_bound(NULL);
+	char *mem = hole(&file, MAP_SHARED), *into = pages(HOLE_BYTES);
+	struct target t = { .mem = mem, .bytes = HOLE_BYTES };
+	struct stat before;
+	struct op op;
+
+	must(fstat(file, &before));
+	t.fd = rds_bound(&t.addr);
+	must(mr_get(t.fd, mem, HOLE_BYTES, READ_ONLY, &t.cookie));
+	memset(into, 'x', HOLE_BYTES);
+	op = op_read(&t, 0, into, HOLE_BYTES);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(filled(into, HOLE_BYTES, 0));
+	target_close(&t);
+	close(fd);
+	check_untouched(file, &before);
+}
+
+/* Writes until there is no space left. */
+static void fill(int fd)
+{
+	static char data[1 << 16];
+	size_t len = sizeof(data);
+	ssize_t ret;
+
+	memset(data, 'f', sizeof(data));
+	while (len) {
+		ret = write(fd, data, len);
+		if (ret < 0 && errno != ENOSPC)
+			tap_fail("write: %s", tap_errno_name(errno));
+		if (ret < (ssize_t)len)
+			len /= 2;
+	}
+}
+
+static void full(void)
+{
+	char name[] = "fullXXXXXX";
+	int file, filler = must(mkstemp(name));
+	char *mem = hole(&file, MAP_SHARED);
+
+	must(unlink(name));
+	fill(filler);
+	check_err(write(file, "x", 1), ENOSPC);
+	write_hole(mem);
+	munmap(mem, HOLE_BYTES);
+}
+
+/*
+ * A private mapping is not like that: the page of a program that stores into it
+ * is another one then, and the device must see it.
+ */
+static void private(void)
+{
+	int file, fd = rds_bound(NULL);
+	char *mem = hole(&file, MAP_PRIVATE), *into = pages(PAGE_BYTES);
+	struct target t = { .mem = mem, .bytes = HOLE_BYTES };
+	struct op op;
+
+	check_eq(mem[0], 0);
+	t.fd = rds_bound(&t.addr);
+	must(mr_get(t.fd, mem, HOLE_BYTES, READ_ONLY, &t.cookie));
+	memset(mem, 'n', PAGE_BYTES);
+	op = op_read(&t, 0, into, PAGE_BYTES);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(filled(into, PAGE_BYTES, 'n'));
+	target_close(&t);
+	close(fd);
+}
+
+/* One buffer: private memory, then the hole, then private memory again */
+static void mixed(void)
+{
+	char *all = pages(HOLE_BYTES + 2 * PAGE_BYTES), *mem;
+	size_t bytes = HOLE_BYTES + 2 * PAGE_BYTES;
+	int file, fd = rds_bound(NULL);
+	struct stat before;
+	struct target t;
+	struct op op;
+
+	mem = hole(&file, MAP_SHARED);
+	munmap(mem, HOLE_BYTES);
+	mem = mmap(all + PAGE_BYTES, HOLE_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_FIXED, file, 0);
+	if (mem == MAP_FAILED)
+		tap_fail("mmap: %s", tap_errno_name(errno));
+	must(fstat(file, &before));
+	memset(all, 'a', PAGE_BYTES);
+	memset(all + bytes - PAGE_BYTES, 'z', PAGE_BYTES);
+	target_open(&t, bytes, WRITABLE);
+	op = op_write(&t, 0, all, bytes);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(!memcmp(t.mem, all, bytes));
+	check_untouched(file, &before);
+	target_close(&t);
+	close(fd);
+}
+
+/* An op writes memory of that content into a peer's. */
+static void write_stamped(const char *mem, size_t bytes)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+
+	target_open(&t, bytes, WRITABLE);
+	op = op_write(&t, 0, mem, bytes);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(stamped(t.mem, bytes, 1));
+	target_close(&t);
+	close(fd);
+}
+
+/* Nobody may write to it any more, through any mapping. */
+static void sealed(void)
+{
+	int file = must(memfd_create("sealed", MFD_ALLOW_SEALING));
+	static char data[HOLE_BYTES];
+	char *mem;
+
+	stamp(data, sizeof(data), 1);
+	check_eq(write(file, data, sizeof(data)), sizeof(data));
+	must(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK));
+	mem = mmap(NULL, HOLE_BYTES, PROT_READ, MAP_SHARED, file, 0);
+	if (mem == MAP_FAILED)
+		tap_fail("mmap: %s", tap_errno_name(errno));
+	write_stamped(mem, HOLE_BYTES);
+}
+
+static void read_only(void)
+{
+	char name[] = "onlyXXXXXX";
+	static char data[HOLE_BYTES];
+	int file = must(mkstemp(name)), again;
+	struct stat before;
+	char *mem;
+
+	stamp(data, sizeof(data), 1);
+	check_eq(write(file, data, sizeof(data)), sizeof(data));
+	must(fsync(file));
+	must(fstat(file, &before));
+	again = must(open(name, O_RDONLY));
+	must(unlink(name));
+	must(fstat(file, &before));
+	mem = mmap(NULL, HOLE_BYTES, PROT_READ, MAP_SHARED, again, 0);
+	if (mem == MAP_FAILED)
+		tap_fail("mmap: %s", tap_errno_name(errno));
+	write_stamped(mem, HOLE_BYTES);
+	check_untouched(file, &before);
+}
+
+static void huge(void)
+{
+	char *mem;
+
+	for (int i = 0; i < 2; i++) {
+		tap_context("%s", i ? "private" : "shared");
+		mem = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_ANONYMOUS | MAP_HUGETLB |
+			   (i ? MAP_PRIVATE : MAP_SHARED), -1, 0);
+		if (mem == MAP_FAILED)
+			tap_fail("mmap: %s", tap_errno_name(errno));
+		stamp(mem, HOLE_BYTES, 1);
+		write_stamped(mem, HOLE_BYTES);
+		munmap(mem, HUGE_BYTES);
+	}
+}
+
+static const struct tap_case cases[] = {
+	{ "source", "a write out of a hole leaves the file as it is", source,
+	  0, 0 },
+	{ "region", "so does a read of a region that is lent for reading",
+	  region, 0, 0 },
+	{ "full", "a write out of a hole of a full file system succeeds", full,
+	  0, 60 },
+	{ "private", "a store into a private mapping is seen by the device",
+	  private, 0, 0 },
+	{ "mixed", "a buffer of private and shared mappings is read whole",
+	  mixed, 0, 0 },
+	{ "sealed", "so is a memfd that is sealed against writes", sealed,
+	  0, 0 },
+	{ "read_only", "so is a file that is opened for reading", read_only,
+	  0, 0 },
+	{ "huge", "so are huge pages", huge, 0, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
