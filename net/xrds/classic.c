@@ -43,8 +43,6 @@ enum {
 	 * it; what is sent there is received, acknowledged and dropped
 	 */
 	XRDS_CLASSIC_NO_PORT	= 1,
-	/* kernel's messages that may wait when a heartbeat is answered */
-	XRDS_CLASSIC_HB_PONGS	= 256,
 };
 
 /* ------------------------------------------------------------ receiving */
@@ -99,33 +97,6 @@ void xrds_classic_confirm(struct xrds_conn *conn, u64 ack)
 		WRITE_ONCE(conn->classic.confirmed, ack);
 }
 EXPORT_SYMBOL_GPL(xrds_classic_confirm);
-
-/**
- * xrds_classic_heartbeat - a message without ports has come
- * @conn: connection
- * @wm: its header
- *
- * Oracle's kernels send one about once a minute and want an answer, which has
- * no ports either. Any other message without ports is only acknowledged, as
- * by mainline.
- *
- * Context: the receive path, without L3, L4.
- */
-void xrds_classic_heartbeat(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm)
-{
-	struct xrds_msg *msg;
-
-	if (!(wm->flags & XRDS_F_HB_PING) ||
-	    READ_ONCE(conn->kmsgs) >= XRDS_CLASSIC_HB_PONGS)
-		return;
-	msg = xrds_msg_alloc(conn->xn, 0, GFP_ATOMIC | __GFP_NOWARN);
-	if (!msg)
-		return;
-	/* xrds_ib_classic_hdr() makes the answer of what has no ports */
-	if (xrds_xmit_queue(conn, msg, true))
-		xrds_msg_put(msg);
-}
 
 /* --------------------------------------------------------------- opening */
 

@@ -406,8 +406,6 @@ void xrds_classic_heard(struct xrds_conn *conn);
 bool xrds_classic_duplicate(struct xrds_conn *conn,
 			    const struct xrds_wire_msg *wm);
 void xrds_classic_confirm(struct xrds_conn *conn, u64 ack);
-void xrds_classic_heartbeat(struct xrds_conn *conn,
-			    const struct xrds_wire_msg *wm);
 void xrds_classic_start(struct xrds_conn *conn, u32 gen, u64 ack);
 void xrds_classic_open(struct xrds_conn *conn);
 u64 xrds_classic_ack(const struct xrds_conn *conn);

@@ -226,6 +226,7 @@ bool xrds_recv_uncharge_all(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- pong.c */
 
+void xrds_pong_queue(struct xrds_conn *conn, u16 port, bool pump);
 void xrds_pong(struct xrds_conn *conn, u16 port);
 
 /* ------------------------------------------------------------- reply.c */

@@ -244,6 +244,15 @@ void xrds_recv_ack_work(struct work_struct *work)
 	xrds_xmit_need_ack(conn);
 }
 
+static void xrds_recv_drop(struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm, struct sk_buff *skb,
+			   enum xrds_counter why)
+{
+	xrds_count(conn->xn, why);
+	trace_xrds_msg_rx(conn, wm, why);
+	kfree_skb(skb);
+}
+
 /**
  * xrds_recv_msg - a whole message has arrived
  * @conn: connection
@@ -262,15 +271,11 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	struct xrds_net *xn = conn->xn;
 
 	if (conn->rx_stopped) {
-		xrds_count(xn, XRDS_C_RECV_DROP_OVERFLOW);
-		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OVERFLOW);
-		kfree_skb(skb);
+		xrds_recv_drop(conn, wm, skb, XRDS_C_RECV_DROP_OVERFLOW);
 		return;
 	}
 	if (wm->seq < conn->rx_next && xrds_classic_duplicate(conn, wm)) {
-		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
-		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OLD_SEQ);
-		kfree_skb(skb);
+		xrds_recv_drop(conn, wm, skb, XRDS_C_RECV_DROP_OLD_SEQ);
 		if (conn->classic.heard)
 			WRITE_ONCE(conn->rx_ack, wm->seq);
 		/* who retransmits has missed our acknowledgment */
@@ -287,10 +292,13 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	} else if (!wm->dport) {
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
-		if (!wm->sport)
-			xrds_classic_heartbeat(conn, wm);
-		else
+		/* of those without ports only a heartbeat wants an answer,
+		 * which xrds_ib_classic_hdr() makes of what has none either
+		 */
+		if (wm->sport)
 			xrds_pong(conn, wm->sport);
+		else if (wm->flags & XRDS_F_HB_PING)
+			xrds_pong_queue(conn, 0, true);
 	} else {
 		result = xrds_recv_deliver(conn, wm, skb);
 		xrds_count(xn, result);

@@ -115,6 +115,7 @@ struct hostile_buf {
  * @down:	it has ended
  * @credits:	granted by the peer and not used
  * @got:	number of the last message of a classic peer
+ * @acked:	what that has acknowledged
  * @beats:	heartbeats that it has answered
  * @gen:	makes packets
  * @send:	for SENDs
@@ -130,6 +131,7 @@ struct hostile_link {
 	bool down;
 	atomic_t credits;
 	u64 got;
+	u64 acked;
 	atomic_t beats;
 	struct hostile_gen gen;
 	struct hostile_buf send[HOSTILE_NR_SENDS];
@@ -177,6 +179,7 @@ int hostile_flood(const struct hostile_order *order, bool maps);
 
 /* hostile_beat.c */
 int hostile_beat(const struct hostile_order *order);
+int hostile_deaf(const struct hostile_order *order);
 
 /* hostile_storm.c */
 int hostile_storm(const struct hostile_order *order);

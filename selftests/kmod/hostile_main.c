@@ -17,6 +17,7 @@
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
+ *   deaf		the same, and no answer is acknowledged before the last one
  *   cross	from now on who dials is told that he will be dialled
  *
  * All that is random follows from SEED. Several writers are several attackers.
@@ -102,6 +103,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_flood(order, true);
 	if (!strcmp(kind, "beat"))
 		return hostile_beat(order);
+	if (!strcmp(kind, "deaf"))
+		return hostile_deaf(order);
 	if (!strcmp(kind, "cross"))
 		return hostile_cross();
 	return -EINVAL;
