@@ -5,8 +5,8 @@
  * Who answers a request knows from it which version the endpoint speaks. Who
  * dials learns it from the reply; but the peer's first message may overtake
  * the connection manager's word of that. Then the message itself says it: in
- * XRDS mode it is a control message, and only there. The three classic versions
- * look the same.
+ * XRDS mode it is a hello, and only there. The three classic versions look the
+ * same.
  *
  *   dial: version 0 -> guessed from the first message, or settled by the reply
  *   accept: settled by the request
@@ -86,12 +86,9 @@ bool xrds_ib_classic_settle(struct xrds_ib_ep *ep, int version)
  */
 int xrds_ib_classic_guess(struct xrds_ib_ep *ep, const void *data, u32 bytes)
 {
-	const struct xrds_hdr *hdr = data;
-	int guess = XRDS_VER_3_1;
+	int guess = xrds_wire_is_hello(data, bytes) ? XRDS_VER_XRDS :
+						      XRDS_VER_3_1;
 
-	/* one that is too short is refused in either */
-	if (bytes >= sizeof(*hdr) && hdr->flags & XRDS_F_CONTROL)
-		guess = XRDS_VER_XRDS;
 	return cmpxchg(&ep->version, 0, guess) ?: guess;
 }
 

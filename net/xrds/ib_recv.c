@@ -221,8 +221,12 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 				  ep->version, &done);
 	if (err)
 		return err;
+	len = part->reasm.take;
 
-	if (part->head) {
+	if (part->head && !len) {
+		/* a classic heartbeat, before the message is complete */
+		return XRDS_WIRE_OK;
+	} else if (part->head) {
 		xrds_ib_skb_append(ep, part, buf, len);
 	} else {
 		part->head = xrds_ib_skb_from(ep, buf, len);
@@ -463,7 +467,7 @@ static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 	if (err)
 		return err;
 	part->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
-				      XRDS_WIRE_HDR_BYTES, len);
+				      XRDS_WIRE_HDR_BYTES, part->reasm.take);
 	part->last = part->head;
 	if (!part->head) {
 		/* it is sent again on the next one */

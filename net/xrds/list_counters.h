@@ -21,6 +21,7 @@ X(RECV_DROP_NO_MEM, recv_drop_no_mem, "messages and ends of streams dropped for 
 X(RECV_DROP_SHUTDOWN, recv_drop_shutdown, "messages to a socket that reads no more"),
 X(RECV_DROP_EOS, recv_drop_eos, "ends of streams that nobody was told of"),
 X(RECV_DROP_PONG, recv_drop_pong, "answers to pings of a socket that does not read them"),
+X(RECV_DROP_VOID, recv_drop_void, "messages of classic peers that mean nothing"),
 X(RECV_DROP_OVERFLOW, recv_drop_overflow, "messages refused because too much waits in the socket"),
 X(RECV_DROP_REPLY, recv_drop_reply, "replies dropped because too much waits in the socket"),
 X(RECV_EOS, recv_eos, "ends of streams received"),

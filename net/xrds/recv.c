@@ -274,6 +274,13 @@ void xrds_recv_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		xrds_recv_drop(conn, wm, skb, XRDS_C_RECV_DROP_OVERFLOW);
 		return;
 	}
+	if (unlikely(wm->kind == XRDS_KIND_VOID)) {
+		/* it has no number; as mainline says what has come before it */
+		xrds_recv_drop(conn, wm, skb, XRDS_C_RECV_DROP_VOID);
+		if (wm->flags & XRDS_F_ACK_REQUIRED)
+			xrds_recv_need_ack(conn);
+		return;
+	}
 	if (wm->seq < conn->rx_next && xrds_classic_duplicate(conn, wm)) {
 		xrds_recv_drop(conn, wm, skb, XRDS_C_RECV_DROP_OLD_SEQ);
 		if (conn->classic.heard)

@@ -180,6 +180,7 @@ int hostile_flood(const struct hostile_order *order, bool maps);
 /* hostile_beat.c */
 int hostile_beat(const struct hostile_order *order);
 int hostile_deaf(const struct hostile_order *order);
+int hostile_borne(const struct hostile_order *order);
 
 /* hostile_storm.c */
 int hostile_storm(const struct hostile_order *order);

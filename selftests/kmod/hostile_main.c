@@ -18,6 +18,7 @@
  *   maps		COUNT congestion maps, one right after the other
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
  *   deaf		the same, and no answer is acknowledged before the last one
+ *   borne	case SEED of what mainline bears, to be borne as well
  *   cross	from now on who dials is told that he will be dialled
  *
  * All that is random follows from SEED. Several writers are several attackers.
@@ -105,6 +106,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_beat(order);
 	if (!strcmp(kind, "deaf"))
 		return hostile_deaf(order);
+	if (!strcmp(kind, "borne"))
+		return hostile_borne(order);
 	if (!strcmp(kind, "cross"))
 		return hostile_cross();
 	return -EINVAL;
