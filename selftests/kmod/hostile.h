@@ -123,7 +123,8 @@ struct hostile_buf {
  * @event:	last event of the connection manager but disconnection
  * @down:	it has ended
  * @credits:	granted by the peer and not used
- * @got:	number of the peer's last message
+ * @got:	number of the last message of a classic peer
+ * @acked:	what that has acknowledged
  * @beats:	heartbeats that it has answered
  * @unsure:	the peer may end it at any time, see hostile_link.c
  * @fatal:	buffer with the error that the peer must find, or NULL
@@ -142,6 +143,7 @@ struct hostile_link {
 	bool down;
 	atomic_t credits;
 	u64 got;
+	u64 acked;
 	atomic_t beats;
 	bool unsure;
 	struct hostile_buf *fatal;
@@ -195,6 +197,8 @@ int hostile_flood(const struct hostile_order *order, bool maps);
 
 /* hostile_beat.c */
 int hostile_beat(const struct hostile_order *order);
+int hostile_deaf(const struct hostile_order *order);
+int hostile_borne(const struct hostile_order *order);
 
 /* hostile_storm.c */
 int hostile_storm(const struct hostile_order *order);

@@ -136,11 +136,12 @@ static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
 	wake_up_all(&link->wait);
 }
 
-/* Only what is acknowledged is looked at, and answers to heartbeats. */
+/* Only acknowledgments are looked at, and answers to heartbeats. */
 static void recv_classic(struct hostile_link *link, const struct xrds_hdr *hdr)
 {
 	if (hdr->seq)
 		WRITE_ONCE(link->got, be64_to_cpu(hdr->seq));
+	WRITE_ONCE(link->acked, be64_to_cpu(hdr->ack));
 	if (!hdr->sport && !hdr->dport && hdr->flags & XRDS_F_HB_PONG) {
 		hostile_count(HOSTILE_C_BEATS);
 		atomic_inc(&link->beats);

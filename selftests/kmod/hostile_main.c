@@ -17,6 +17,8 @@
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
+ *   deaf		the same, and no answer is acknowledged before the last one
+ *   borne	case SEED of the packets that mainline tolerates; not wrong either
  *   refuse	from now on all who dial are refused
  *   answer	from now on they are not
  *   cross	from now on who dials is told that he will be dialled
@@ -107,6 +109,10 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_flood(order, true);
 	if (!strcmp(kind, "beat"))
 		return hostile_beat(order);
+	if (!strcmp(kind, "deaf"))
+		return hostile_deaf(order);
+	if (!strcmp(kind, "borne"))
+		return hostile_borne(order);
 	if (!strcmp(kind, "refuse"))
 		return hostile_refuse(true);
 	if (!strcmp(kind, "answer"))

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For tests: received messages that find no memory to be copied to.
+ * For tests: no memory for received messages that are copied, or for messages
+ * that the kernel sends of its own accord.
  *
  * Fault injection strikes whoever allocates, soft-RoCE and the connection
- * manager too, and is not in each kernel. This makes one function of XRDS
- * return NULL where it may not wait, each so many calls, and nothing else.
+ * manager too, and is not in each kernel. This makes one of two functions of
+ * XRDS return NULL where it may not wait, each so many calls, and nothing else.
  */
 #include <linux/atomic.h>
 #include <linux/gfp.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 
-static unsigned int every;
+static unsigned int every, every_sent;
 module_param(every, uint, 0644);
-MODULE_PARM_DESC(every, "Which of the calls that may not wait fail; 0: none");
+MODULE_PARM_DESC(every, "Received messages: which of them fail; 0: none");
+module_param(every_sent, uint, 0644);
+MODULE_PARM_DESC(every_sent, "The same for messages that are sent");
 
 static atomic_t calls, failed;
 
@@ -32,12 +35,8 @@ static void *no_memory(void)
 	return NULL;
 }
 
-/* xrds_skb_alloc(len, gfp) */
-static int strike(struct kprobe *probe, struct pt_regs *regs)
+static int strike(struct pt_regs *regs, gfp_t gfp, unsigned int n)
 {
-	gfp_t gfp = regs_get_kernel_argument(regs, 1);
-	unsigned int n = READ_ONCE(every);
-
 	if (!n || gfpflags_allow_blocking(gfp) ||
 	    atomic_inc_return(&calls) % n)
 		return 0;
@@ -47,29 +46,51 @@ static int strike(struct kprobe *probe, struct pt_regs *regs)
 	return 1;
 }
 
+/* xrds_skb_alloc(len, gfp) */
+static int strike_received(struct kprobe *probe, struct pt_regs *regs)
+{
+	return strike(regs, regs_get_kernel_argument(regs, 1),
+		      READ_ONCE(every));
+}
+
+/* xrds_msg_alloc(xn, nr_bv, gfp) */
+static int strike_sent(struct kprobe *probe, struct pt_regs *regs)
+{
+	return strike(regs, regs_get_kernel_argument(regs, 2),
+		      READ_ONCE(every_sent));
+}
+
 /* With it the probe is not optimized, which would ignore where it goes on. */
 static void unoptimized(struct kprobe *probe, struct pt_regs *regs,
 			unsigned long flags)
 {
 }
 
-static struct kprobe probe = {
+static struct kprobe received = {
 	.symbol_name	= "xrds_skb_alloc",
-	.pre_handler	= strike,
+	.pre_handler	= strike_received,
 	.post_handler	= unoptimized,
 };
 
+static struct kprobe sent = {
+	.symbol_name	= "xrds_msg_alloc",
+	.pre_handler	= strike_sent,
+	.post_handler	= unoptimized,
+};
+
+static struct kprobe *probes[] = { &received, &sent };
+
 static int __init xrds_nomem_init(void)
 {
-	return register_kprobe(&probe);
+	return register_kprobes(probes, ARRAY_SIZE(probes));
 }
 
 static void __exit xrds_nomem_exit(void)
 {
-	unregister_kprobe(&probe);
+	unregister_kprobes(probes, ARRAY_SIZE(probes));
 }
 
 module_init(xrds_nomem_init);
 module_exit(xrds_nomem_exit);
-MODULE_DESCRIPTION("No memory for received messages of XRDS");
+MODULE_DESCRIPTION("No memory for messages of XRDS");
 MODULE_LICENSE("GPL");

@@ -179,6 +179,7 @@ static void churn_run(void)
 	check_eq(mark(c->fd, &c->t.addr), c->tally.sent);
 	check_eq(issued(c->fd, &c->t.addr), c->tally.sent);
 	check_eq(c->tally.done, c->tally.sent);
+	check_eq(c->tally.other, 0);
 	check_quiet(c->fd);
 	must(mr_free(c->own_fd, c->own_cookie));
 	check_pinned_falls(0);

@@ -205,6 +205,7 @@ static void outstanding(void)
 		sum.done += tallies[i].done;
 		sum.success += tallies[i].success;
 		sum.dropped += tallies[i].dropped;
+		sum.remote_error += tallies[i].remote_error;
 		sum.other += tallies[i].other;
 	}
 	remote_say("all ended");
@@ -212,6 +213,8 @@ static void outstanding(void)
 		check_quiet(fds[i]);
 	check_eq(sum.done, sum.sent);
 	tally_print("outstanding", &sum);
+	/* done or lost, but nobody has refused any of them */
+	check_eq(sum.success + sum.dropped, sum.sent);
 }
 
 /* ------------------------------------------------------------------ marks */
@@ -487,6 +490,7 @@ static void poison(void)
 		poison_look(&p, i);
 	check_eq(p.tally.done, p.tally.sent);
 	tally_print("poison", &p.tally);
+	check_eq(p.tally.success + p.tally.dropped, p.tally.sent);
 }
 
 /* ----------------------------------------------------------------- adders */
@@ -636,7 +640,7 @@ static void adders(void)
 	count = remote_peek(&r, 8);
 	remote_say("counter %llu", count);
 	tally_print("adders", &sum);
-	check_eq(sum.remote_error, 0);
+	check_eq(sum.success + sum.dropped, sum.sent);
 	check_range(count, common, common + common_lost);
 	for (int i = 0; i < ADDERS; i++)
 		adder_words(&t, &all[i]);
@@ -773,6 +777,73 @@ static void one_way(void)
 		   done, success, unsaid, heard);
 }
 
+/* ----------------------------------------------------------------- cancel */
+
+enum { CANCEL_OPS = 1000 };	/* far more than a queue pair takes */
+
+static void cancel_wait(int fd, int *status)
+{
+	struct got got;
+	u64 done = 0;
+
+	while (done < CANCEL_OPS && got_within(fd, &got, LIMIT_MS) >= 0) {
+		for (int i = 0; i < got.nr_status; i++) {
+			check_eq(status[got.status[i].user_token], -1);
+			status[got.status[i].user_token] = got.status[i].status;
+		}
+		done += got.nr_status;
+	}
+	check_eq(done, CANCEL_OPS);
+}
+
+/* Says "ready", and at SIGUSR1 writes a word each of memory that is all zeros,
+ * by more ops than the device takes, and cancels them. Those that had not begun
+ * are told apart from the others, and have written nothing. The script has cut
+ * the other node off until it reads "ended".
+ */
+static void cancel(void)
+{
+	static u64 words[CANCEL_OPS], there[CANCEL_OPS];
+	static int status[CANCEL_OPS];
+	u64 canceled = 0, dropped = 0;
+	int fd = rds_bound(NULL), read;
+	long long end;
+	struct target t;
+	struct remote r;
+	struct op op;
+
+	remote_open(&r);
+	t = remote_get(&r, 0, sizeof(words), WRITABLE);
+	remote_say("ready");
+	while (!remote_stop())
+		usleep(1000);
+	for (u64 i = 0; i < CANCEL_OPS; i++) {
+		words[i] = i + 1;
+		status[i] = -1;
+		op = op_write(&t, 8 * i, &words[i], 8);
+		op_set(&op, RDS_RDMA_SILENT | RDS_RDMA_NOTIFY_ME, i);
+		must(op_send(fd, &t.addr, &op));
+	}
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+	cancel_wait(fd, status);
+	remote_say("ended");
+	end = tap_now_ms() + tap_ms(LIMIT_MS);
+
+	/* until the other node can be reached again */
+	do {
+		op = op_read(&t, 0, there, sizeof(there));
+		read = op_run(fd, &t.addr, &op);
+	} while (read == RDS_RDMA_DROPPED && tap_now_ms() < end);
+	check_eq(read, RDS_RDMA_SUCCESS);
+	for (u64 i = 0; i < CANCEL_OPS; i++) {
+		canceled += status[i] == RDS_RDMA_CANCELED;
+		dropped += status[i] == RDS_RDMA_DROPPED;
+		check(!there[i] || there[i] == i + 1);
+		check(status[i] != RDS_RDMA_CANCELED || !there[i]);
+	}
+	remote_say("cancel: canceled=%llu dropped=%llu", canceled, dropped);
+}
+
 static const struct mode modes[] = {
 	{ "flood", flood },
 	{ "outstanding", outstanding },
@@ -784,6 +855,7 @@ static const struct mode modes[] = {
 	{ "adders", adders },
 	{ "keys", keys },
 	{ "one_way", one_way },
+	{ "cancel", cancel },
 };
 
 int main(int argc, char **argv)

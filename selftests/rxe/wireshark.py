@@ -42,6 +42,15 @@ def _names(rig, path) -> list[str]:
     return [row[2] for row in rows]
 
 
+def _flags(path) -> str:
+    """The names of flags that are set somewhere in a capture"""
+    script = host.TOP / "tools/wireshark/xrds.lua"
+    names = ("ack_required", "reply", "hb_ping", "hb_pong", "unknown")
+    return " ".join(name for name in names if host.call(
+        "tshark", "-Q", "-X", f"lua_script:{script}", "-r", path,
+        "-Y", f"{ROCE} && rds.flags.{name} == 1").strip())
+
+
 def _check_named(rig, names: list[str], wanted) -> None:
     missing = [text for text in wanted if not any(text in n for n in names)]
     rig.check(not missing, f"no packet is called {missing}")
@@ -111,3 +120,20 @@ def test_classic(rig):
 
 test_classic.modules = ("xrds_ib", "rds_rdma")
 test_classic.kernels = "6.1"
+
+
+def test_heartbeat(rig):
+    """Heartbeats of Oracle's kernel have names, and so have their flags."""
+    path = _capture(rig, "heartbeat")
+    with rig.switch.capture(path):
+        rig.b.run(f"echo beat {rig.a.ip} {rig.b.ip} 1 3 > /proc/xrds_hostile",
+                  timeout=30)
+    names = _names(rig, path)
+    _check_named(rig, names, (
+        "version 4.1", "heartbeat 3, 0 > 0, 0 bytes", "heartbeat answer ",
+        "wants one, answers heartbeats"))
+    flags = _flags(path)
+    rig.check(flags == "ack_required hb_ping hb_pong", f"flags: {flags}")
+
+
+test_heartbeat.modules = ("xrds_ib", "xrds_hostile")

@@ -56,7 +56,7 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		must(size >= XRDS_WIRE_HDR_BYTES);
 		must(msg.len <= XRDS_WIRE_MAX_MSG_BYTES);
 		must(msg.credit <= XRDS_WIRE_MAX_CREDIT);
-		must(msg.kind <= XRDS_KIND_CONG_MAP);
+		must(msg.kind <= XRDS_KIND_VOID);
 		must(ver == XRDS_VER_XRDS ||
 		     !(msg.tag || msg.frag || msg.credit));
 		must(ver == XRDS_VER_XRDS || !(msg.flags & ~0x2f));
@@ -95,7 +95,9 @@ static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
 		must(done == 0 || (done == 1 && !err));
 		must(done == 0 || r.got == msg.len);
 		must(done == 0 || r.first.seq ||
-		     msg.kind == XRDS_KIND_CONG_MAP);
+		     r.first.kind == XRDS_KIND_CONG_MAP ||
+		     r.first.kind == XRDS_KIND_VOID);
+		must(err || r.take <= payload);
 		must(err ? !r.busy : r.busy == !done);
 		must(!r.busy || r.got < r.first.len);
 		must(!r.busy || r.got >= r.next * 4096U);

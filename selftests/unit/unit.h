@@ -21,6 +21,7 @@ struct unit_test {
 
 /* ended by an entry without a function */
 extern const struct unit_test unit_hdr_tests[];
+extern const struct unit_test unit_classic_tests[];
 extern const struct unit_test unit_reasm_tests[];
 extern const struct unit_test unit_bundle_tests[];
 extern const struct unit_test unit_ctl_tests[];

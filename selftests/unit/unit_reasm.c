@@ -25,7 +25,7 @@ static int add(struct xrds_wire_reasm *r, const struct xrds_wire_msg *msg,
 		CHECK(!r->busy);
 	} else {
 		CHECK(*done == !r->busy);
-		CHECK(r->got <= r->first.len);
+		CHECK(r->got <= r->first.len && r->take <= payload);
 		CHECK(!*done || r->got == r->first.len);
 	}
 	return err;
@@ -101,12 +101,16 @@ static void classic_lengths(void)
 	/* the last fragment: 10000 - 2 * 4096 = 1808 */
 	for (i = 0; i <= 4097; i++) {
 		struct xrds_wire_reasm r = { };
+		int valid = i >= 1808 && i <= 4096;
 
 		CHECK(!add(&r, &first_msg, 4096, XRDS_VER_3_1, &done));
+		CHECK(r.take == 4096);
 		CHECK(!add(&r, &first_msg, 4096, XRDS_VER_3_1, &done));
-		CHECK(!add(&r, &first_msg, i, XRDS_VER_3_1, &done) ==
-		      (i == 1808));
-		CHECK(done == (i == 1808));
+		CHECK((add(&r, &first_msg, i, XRDS_VER_3_1, &done) == 0) ==
+		      valid);
+		CHECK(done == valid);
+		/* what is behind the end of the message is none of it */
+		CHECK(!valid || r.take == 1808);
 	}
 }
 
@@ -208,7 +212,10 @@ static void headers(void)
 			msg.len -= i == 1;
 			msg.sport += i == 2;
 			msg.dport += i == 3;
-			msg.tag += i == 4;
+			msg.tag += v && i == 4;
+			/* these are not compared in classic modes */
+			if (!v && i >= 4 && i <= 6)
+				want = XRDS_WIRE_OK;
 			if (i == 5)
 				msg.flags = XRDS_F_EXT_EXTENSION;
 			if (i == 6)
@@ -226,8 +233,36 @@ static void headers(void)
 			if (i == 9)
 				want = XRDS_WIRE_OK;
 			CHECK((int)add(&r, &msg, 4096, ver, &done) == want);
+			CHECK(want || r.first.kind == XRDS_KIND_DATA);
 		}
 	}
+}
+
+/* A classic heartbeat between the fragments of a message is nothing but an
+ * acknowledgment.
+ */
+static void heartbeat_between(void)
+{
+	struct xrds_wire_msg beat = {
+		.seq = first_msg.seq + 1, .flags = XRDS_F_HB_PING,
+		.kind = XRDS_KIND_PING,
+	};
+	struct xrds_wire_reasm r = { };
+	int done;
+
+	CHECK(!add(&r, &first_msg, 4096, XRDS_VER_4_1, &done) && !done);
+	CHECK(!add(&r, &beat, 0, XRDS_VER_4_1, &done) && !done);
+	CHECK(!r.take && r.got == 4096 && r.next == 1);
+	CHECK(!add(&r, &first_msg, 4096, XRDS_VER_4_1, &done) && !done);
+	CHECK(!add(&r, &beat, 0, XRDS_VER_4_1, &done) && !done);
+	CHECK(!add(&r, &first_msg, 1808, XRDS_VER_4_1, &done) && done);
+	CHECK(unit_same(&r.first, &first_msg));
+	/* and else it is a message of its own */
+	CHECK(!add(&r, &beat, 0, XRDS_VER_4_1, &done) && done);
+	/* with a payload it is one between others */
+	CHECK(!add(&r, &first_msg, 4096, XRDS_VER_4_1, &done) && !done);
+	beat.len = 5;
+	CHECK(add(&r, &beat, 5, XRDS_VER_4_1, &done) == XRDS_WIRE_FRAG_HDR);
 }
 
 /* After an error, and between the fragments of another tag. */
@@ -290,6 +325,7 @@ const struct unit_test unit_reasm_tests[] = {
 	{ xrds_lengths, "fragments too long or too short" },
 	{ order, "fragments out of order" },
 	{ headers, "fragments of different messages" },
+	{ heartbeat_between, "a heartbeat between the fragments of a message" },
 	{ independent, "messages of different tags, and after an error" },
 	{ numbers, "the number of a message with a tag" },
 	{ }

@@ -35,13 +35,22 @@ local FLAGS = {
 	{ 0x01, "cong_bitmap", "CONG_BITMAP" },
 	{ 0x02, "ack_required", "ACK_REQUIRED" },
 	{ 0x04, "retransmitted", "RETRANSMITTED" },
-	{ 0x10, "reply", "REPLY" },
 	{ 0x20, "ext_extension", "EXT_EXTENSION" },
+}
+-- Those that mean something in one kind of version only
+local XRDS_FLAGS = {
+	{ 0x10, "reply", "REPLY" },
 	{ 0x40, "control", "CONTROL" },
 	{ 0x80, "eos", "EOS" },
 }
+local CLASSIC_FLAGS = {
+	{ 0x08, "hb_ping", "HB_PING" },
+	{ 0x10, "hb_pong", "HB_PONG" },
+}
 local F_CONG_BITMAP, F_ACK_REQUIRED, F_RETRANSMITTED = 0x01, 0x02, 0x04
-local F_CONTROL, F_EOS, F_UNKNOWN = 0x40, 0x80, 0x08
+local F_HB_PING, F_HB_PONG, F_CONTROL, F_EOS = 0x08, 0x10, 0x40, 0x80
+-- Not defined in XRDS mode, where nothing unknown may be sent; in the others
+local F_UNKNOWN, F_UNKNOWN_CLASSIC = 0x08, 0xc0
 
 local CONTROLS = {
 	[1] = "HELLO", [2] = "CONG", [3] = "CONG_MAP",
@@ -116,12 +125,17 @@ f.sport = ProtoField.uint16("rds.sport", "Source port")
 f.dport = ProtoField.uint16("rds.dport", "Destination port")
 f.ctl = ProtoField.uint16("rds.ctl", "Control message", base.DEC, CONTROLS)
 f.flags = ProtoField.uint8("rds.flags", "Flags", base.HEX)
-for _, flag in ipairs(FLAGS) do
-	f["flag_" .. flag[2]] = ProtoField.bool("rds.flags." .. flag[2], flag[3],
-						8, nil, flag[1])
+for _, flags in ipairs({ FLAGS, XRDS_FLAGS, CLASSIC_FLAGS }) do
+	for _, flag in ipairs(flags) do
+		f["flag_" .. flag[2]] =
+			ProtoField.bool("rds.flags." .. flag[2], flag[3], 8,
+					nil, flag[1])
+	end
 end
 f.flag_unknown = ProtoField.bool("rds.flags.unknown", "Not defined", 8, nil,
 				 F_UNKNOWN)
+f.flag_unknown_classic = ProtoField.bool("rds.flags.unknown", "Not defined", 8,
+					 nil, F_UNKNOWN_CLASSIC)
 f.credit = ProtoField.uint8("rds.credit", "Credits granted")
 f.tag = ProtoField.uint16("rds.tag", "Tag")
 f.frag = ProtoField.uint16("rds.frag", "Fragment")
@@ -141,6 +155,7 @@ f.ext_dir = ProtoField.uint8("rds.ext.rdma_bytes.dir", "Direction", base.DEC,
 			     DIRECTIONS)
 f.ext_npaths = ProtoField.uint16("rds.ext.npaths", "Paths")
 f.ext_gen = ProtoField.uint32("rds.ext.gen_num", "Generation", base.HEX)
+f.ext_caps = ProtoField.uint32("rds.ext.cap_bits", "Capabilities", base.HEX)
 f.ext_sport_idx = ProtoField.uint8("rds.ext.sport_idx", "Path")
 f.ext_eos = ProtoField.uint32("rds.ext.eos", "Reason", base.DEC, EOS_REASONS)
 
@@ -265,7 +280,9 @@ local EXTENSIONS = {
 		tree:add(f.ext_gen, body)
 	end },
 	[7] = { "CAP_BITS", 4, function(tree, body)
-		return string.format("0x%x", body:uint())
+		tree:add(f.ext_caps, body)
+		return bit32.btest(body:uint(), 1) and "answers heartbeats" or
+		       "answers no heartbeats"
 	end },
 	[8] = { "SPORT_IDX", 1, function(tree, body)
 		tree:add(f.ext_sport_idx, body)
@@ -387,9 +404,9 @@ local function kind_of(header)
 		return "pong"
 	elseif header.len == 0 and header.seq == "0" then
 		return "acknowledgment"
-	elseif bit32.btest(header.flags, 0x08) then
+	elseif bit32.btest(header.flags, F_HB_PING) then
 		return "heartbeat"
-	elseif bit32.btest(header.flags, 0x10) then
+	elseif bit32.btest(header.flags, F_HB_PONG) then
 		return "heartbeat answer"
 	end
 	return "unknown kind of message"
@@ -415,14 +432,28 @@ local function read_header(range)
 	return header
 end
 
-local function show_flags(packet, range)
-	local tree = packet.tree:add(f.flags, range)
+-- The same bit means one thing in XRDS mode and another in classic versions.
+-- Where the beginning was not captured only a heartbeat tells them apart.
+local function is_classic(packet, header)
+	local version = packet.context.version
 
-	for _, flag in ipairs(FLAGS) do
-		tree:add(f["flag_" .. flag[2]], range)
+	return version == "3.1" or version == "4.0" or version == "4.1" or
+	       version ~= XRDS_VERSION and
+	       (header.kind == "heartbeat" or header.kind == "heartbeat answer")
+end
+
+local function show_flags(packet, header, range)
+	local tree = packet.tree:add(f.flags, range)
+	local classic = is_classic(packet, header)
+
+	for _, flags in ipairs({ FLAGS, classic and CLASSIC_FLAGS or
+				 XRDS_FLAGS }) do
+		for _, flag in ipairs(flags) do
+			tree:add(f["flag_" .. flag[2]], range)
+		end
 	end
-	tree:add(f.flag_unknown, range)
-	if bit32.btest(range:uint(), F_UNKNOWN) then
+	tree:add(classic and f.flag_unknown_classic or f.flag_unknown, range)
+	if not classic and bit32.btest(range:uint(), F_UNKNOWN) then
 		packet:complain("unknown flag")
 	end
 end
@@ -488,7 +519,7 @@ local function show_message(packet, range, fragment)
 	add_all(tree, range, { { f.seq, 0, 8 }, { f.ack, 8, 8 },
 			       { f.len, 16, 4 }, { f.sport, 20, 2 },
 			       { header.control and f.ctl or f.dport, 22, 2 } })
-	show_flags(packet, range(24, 1))
+	show_flags(packet, header, range(24, 1))
 	add_all(tree, range, { { f.credit, 25, 1 }, { f.tag, 26, 2 },
 			       { f.frag, 28, 2 } })
 	show_checksum(packet, range)

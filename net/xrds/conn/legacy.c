@@ -41,8 +41,6 @@ enum {
 	 * it; what is sent there is received, acknowledged and dropped
 	 */
 	XRDS_LEGACY_NO_PORT	= 1,
-	/* kernel's messages that may wait when a heartbeat is answered */
-	XRDS_LEGACY_HB_PONGS	= 256,
 };
 
 /* ------------------------------------------------------------ receiving */
@@ -97,33 +95,6 @@ void xrds_legacy_confirm(struct xrds_conn *conn, u64 ack)
 		WRITE_ONCE(conn->legacy.confirmed, ack);
 }
 EXPORT_SYMBOL_GPL(xrds_legacy_confirm);
-
-/**
- * xrds_legacy_heartbeat - a message without ports has come
- * @conn: connection
- * @wm: its header
- *
- * Oracle's kernels send one about once a minute and want an answer, which has
- * no ports either. Any other message without ports is only acknowledged, as
- * by mainline.
- *
- * Context: the receive path, without L3, L4.
- */
-void xrds_legacy_heartbeat(struct xrds_conn *conn,
-			   const struct xrds_wire_msg *wm)
-{
-	struct xrds_msg *msg;
-
-	if (!(wm->flags & XRDS_F_HB_PING) ||
-	    READ_ONCE(conn->kmsgs) >= XRDS_LEGACY_HB_PONGS)
-		return;
-	msg = xrds_msg_alloc(conn->xn, 0, GFP_ATOMIC | __GFP_NOWARN);
-	if (!msg)
-		return;
-	/* xrds_ib_legacy_hdr() makes the answer of what has no ports */
-	if (xrds_tx_queue(conn, msg, true))
-		xrds_msg_put(msg);
-}
 
 /* --------------------------------------------------------------- opening */
 

@@ -121,36 +121,66 @@ static struct xrds_conn *xrds_rx_pong_conn(struct xrds_conn *conn)
 					GFP_ATOMIC);
 }
 
-/* Answer a message to port 0, a ping. It goes unanswered when there is no memory,
- * when too many answers wait already, or when the peer's port is congested.
+/* Have an answer sent, or count why not: to a ping of @port, or with 0 to a
+ * heartbeat of a legacy peer's kernel. There is none without memory, when too many
+ * wait already, or when the socket that pings is congested.
  */
-static void xrds_rx_pong(struct xrds_conn *conn, u16 port)
+static void xrds_rx_pong_queue(struct xrds_conn *conn, u16 port, bool pump)
 {
 	struct xrds_net *xn = conn->xn;
 	struct xrds_msg *msg;
+
+	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS ||
+	    (port && xrds_cong_blocked(conn, port))) {
+		xrds_count(xn, XRDS_C_SEND_DROP_PONG);
+		return;
+	}
+	msg = xrds_msg_alloc(xn, 0, GFP_ATOMIC | __GFP_NOWARN);
+	if (!msg)
+		goto err_no_mem;
+	msg->dport = port;
+	if (conn->trans->prepare && conn->trans->prepare(conn, msg))
+		goto err_msg;
+	if (!xrds_tx_queue(conn, msg, pump)) {
+		xrds_count(xn, XRDS_C_SEND_PONG);
+		return;
+	}
+	xrds_msg_put(msg);
+	xrds_count(xn, XRDS_C_SEND_DROP_CONN_DEAD);
+	return;
+
+err_msg:
+	xrds_msg_put(msg);
+err_no_mem:
+	xrds_count(xn, XRDS_C_SEND_DROP_PONG_NO_MEM);
+}
+
+/* Answer a message to port 0, a ping. */
+static void xrds_rx_pong(struct xrds_conn *conn, u16 port)
+{
+	struct xrds_net *xn = conn->xn;
 
 	xrds_count(xn, XRDS_C_RECV_PING);
 	if (!port || !READ_ONCE(xn->ping_enable))
 		return;
 	conn = xrds_rx_pong_conn(conn);
-	if (IS_ERR(conn))
+	if (IS_ERR(conn)) {
+		/* that there are too many is counted where it is found */
+		if (PTR_ERR(conn) == -ENOMEM)
+			xrds_count(xn, XRDS_C_SEND_DROP_PONG_NO_MEM);
 		return;
-	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS ||
-	    xrds_cong_blocked(conn, port))
-		goto out;
-
-	msg = xrds_msg_alloc(xn, 0, GFP_ATOMIC | __GFP_NOWARN);
-	if (!msg)
-		goto out;
-	msg->dport = port;
+	}
 	/* over loopback we are inside the pump already: leave it to the work */
-	if ((conn->trans->prepare && conn->trans->prepare(conn, msg)) ||
-	    xrds_tx_queue(conn, msg, !conn->key.loop))
-		xrds_msg_put(msg);
-	else
-		xrds_count(xn, XRDS_C_SEND_PONG);
-out:
+	xrds_rx_pong_queue(conn, port, !conn->key.loop);
 	xrds_conn_put(conn);
+}
+
+static void xrds_rx_drop(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
+			 struct sk_buff *skb, enum xrds_counter why)
+{
+	xrds_count(conn->xn, why);
+	trace_xrds_msg_rx(conn, wm, why);
+	kfree_skb(skb);
 }
 
 /**
@@ -171,15 +201,18 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	struct xrds_net *xn = conn->xn;
 
 	if (conn->rx_stopped) {
-		xrds_count(xn, XRDS_C_RECV_DROP_OVERFLOW);
-		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OVERFLOW);
-		kfree_skb(skb);
+		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_OVERFLOW);
+		return;
+	}
+	if (unlikely(wm->kind == XRDS_KIND_VOID)) {
+		/* it has no number; mainline acknowledges those before it, too */
+		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_VOID);
+		if (wm->flags & XRDS_F_ACK_REQUIRED)
+			xrds_rx_need_ack(conn);
 		return;
 	}
 	if (wm->seq < conn->rx_next && xrds_legacy_duplicate(conn, wm)) {
-		xrds_count(xn, XRDS_C_RECV_DROP_OLD_SEQ);
-		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_DROP_OLD_SEQ);
-		kfree_skb(skb);
+		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_OLD_SEQ);
 		if (conn->legacy.heard)
 			WRITE_ONCE(conn->rx_ack, wm->seq);
 		/* a peer that retransmits has missed our acknowledgment */
@@ -196,10 +229,13 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	} else if (!wm->dport) {
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
-		if (!wm->sport)
-			xrds_legacy_heartbeat(conn, wm);
-		else
+		/* without ports only a heartbeat wants an answer, and
+		 * xrds_ib_legacy_hdr() makes one of a message without ports
+		 */
+		if (wm->sport)
 			xrds_rx_pong(conn, wm->sport);
+		else if (wm->flags & XRDS_F_HB_PING)
+			xrds_rx_pong_queue(conn, 0, true);
 	} else {
 		result = xrds_recv_deliver(conn, wm, skb);
 		xrds_count(xn, result);

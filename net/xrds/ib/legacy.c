@@ -87,12 +87,9 @@ bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version)
 int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 				 u32 bytes)
 {
-	const struct xrds_hdr *hdr = data;
-	int guess = XRDS_VER_3_1;
+	int guess = xrds_wire_is_hello(data, bytes) ? XRDS_VER_XRDS :
+						      XRDS_VER_3_1;
 
-	/* a message that is too short is refused in either */
-	if (bytes >= sizeof(*hdr) && hdr->flags & XRDS_F_CONTROL)
-		guess = XRDS_VER_XRDS;
 	return cmpxchg(&ep->version, 0, guess) ?: guess;
 }
 

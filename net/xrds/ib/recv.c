@@ -220,8 +220,12 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 				  ep->version, &done);
 	if (err)
 		return err;
+	len = rmsg->reasm.take;
 
-	if (rmsg->head) {
+	if (rmsg->head && !len) {
+		/* a legacy heartbeat, before the message is complete */
+		return XRDS_WIRE_OK;
+	} else if (rmsg->head) {
 		xrds_ib_skb_append(ep, rmsg, buf, len);
 	} else {
 		rmsg->head = xrds_ib_skb_from(ep, buf, len);
@@ -473,7 +477,8 @@ static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 	if (err)
 		return err;
 	rmsg->head = xrds_ib_skb_copy(ep, ep->rx.hello_buf +
-				      XRDS_WIRE_HDR_BYTES, len);
+				      XRDS_WIRE_HDR_BYTES,
+				      rmsg->reasm.take);
 	rmsg->last = rmsg->head;
 	if (!rmsg->head) {
 		/* the peer sends it again on the next endpoint */

@@ -21,11 +21,15 @@
 #define FLAGS_PER_FRAG	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED)
 
 static int same_message(const struct xrds_wire_msg *a,
-			const struct xrds_wire_msg *b)
+			const struct xrds_wire_msg *b, int legacy)
 {
-	return (a->seq == b->seq || a->tag) && a->len == b->len &&
-	       a->sport == b->sport && a->dport == b->dport &&
-	       a->tag == b->tag && a->kind == b->kind &&
+	if ((a->seq != b->seq && !a->tag) || a->len != b->len ||
+	    a->sport != b->sport || a->dport != b->dport)
+		return 0;
+	/* what the first one says counts */
+	if (legacy)
+		return 1;
+	return a->tag == b->tag && a->kind == b->kind &&
 	       !((a->flags ^ b->flags) & ~FLAGS_PER_FRAG);
 }
 
@@ -40,7 +44,9 @@ static int same_message(const struct xrds_wire_msg *a,
  *
  * There is one @r per tag, and only one in legacy modes. Acknowledgments and
  * control messages are not fragments; they may arrive between those of a
- * message and must not be given to this function. After an error @r is ready
+ * message and must not be given to this function. A legacy heartbeat in such a
+ * place is no more than an acknowledgment: nothing of it is taken, as its
+ * number is higher than that of what is not complete. After an error @r is ready
  * for a new message. When a message is complete, @r->first has the header of
  * its first fragment, with the message's number.
  *
@@ -60,12 +66,15 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 	int last;
 
 	*done = 0;
+	r->take = 0;
 	if (!r->busy) {
 		r->first = *msg;
 		r->got = 0;
 		r->next = 0;
+	} else if (legacy && !payload && !msg->sport && !msg->dport) {
+		return XRDS_WIRE_OK;
 	}
-	if (r->busy && !same_message(&r->first, msg)) {
+	if (r->busy && !same_message(&r->first, msg, legacy)) {
 		r->busy = 0;
 		return XRDS_WIRE_FRAG_HDR;
 	}
@@ -80,7 +89,11 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 		least = XRDS_WIRE_CLASSIC_PAYLOAD;
 	}
 	rest = r->first.len - r->got;
-	if (payload > max_payload || payload > rest)
+	if (payload > max_payload)
+		return XRDS_WIRE_FRAG_LEN;
+	if (legacy && payload > rest)
+		payload = rest;
+	if (payload > rest)
 		return XRDS_WIRE_FRAG_LEN;
 	if (payload < rest && payload < least)
 		return XRDS_WIRE_FRAG_LEN;
@@ -89,6 +102,7 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 		return XRDS_WIRE_SEQ;
 
 	/* at most 256 fragments, as all but the last have the least payload */
+	r->take = payload;
 	r->got += payload;
 	r->next++;
 	r->busy = !last;

@@ -396,15 +396,9 @@ static enum xrds_wire_err eos_check(struct xrds_wire_msg *msg)
 	return XRDS_WIRE_OK;
 }
 
-/* A message without a source port: an acknowledgment or a pong; of a legacy
- * peer whatever has a number, with or without payload: heartbeats are such.
- */
-static enum xrds_wire_err portless_check(struct xrds_wire_msg *msg, int strict)
+/* A message without a source port: an acknowledgment or a pong */
+static enum xrds_wire_err portless_check(struct xrds_wire_msg *msg)
 {
-	if (!strict && msg->seq) {
-		msg->kind = msg->dport ? XRDS_KIND_PONG : XRDS_KIND_PING;
-		return XRDS_WIRE_OK;
-	}
 	if (msg->len)
 		return XRDS_WIRE_LEN;
 	if (msg->dport) {
@@ -415,8 +409,6 @@ static enum xrds_wire_err portless_check(struct xrds_wire_msg *msg, int strict)
 	msg->kind = XRDS_KIND_ACK;
 	if (msg->seq)
 		return XRDS_WIRE_SEQ;
-	if (!strict)
-		return XRDS_WIRE_OK;
 	if (msg->flags)
 		return XRDS_WIRE_FLAGS;
 	if (msg->tag)
@@ -429,30 +421,51 @@ static enum xrds_wire_err portless_check(struct xrds_wire_msg *msg, int strict)
 /* A sequenced message. A ping may have a payload: programs can send one to
  * port 0, and that must not cost others their connection.
  */
-static inline enum xrds_wire_err data_check(struct xrds_wire_msg *msg,
-					    int strict)
+static inline enum xrds_wire_err data_check(struct xrds_wire_msg *msg)
 {
 	if (!msg->sport)
-		return portless_check(msg, strict);
+		return portless_check(msg);
 	/* only the last fragment of a tagged message has a number */
-	if (!msg->seq && !(strict && msg->tag))
+	if (!msg->seq && !msg->tag)
 		return XRDS_WIRE_SEQ;
 	msg->kind = msg->dport ? XRDS_KIND_DATA : XRDS_KIND_PING;
 	return XRDS_WIRE_OK;
 }
 
-static enum xrds_wire_err classic_check(struct xrds_wire_msg *msg, __u8 flags)
+/* A bare header of a legacy peer: no ports, and nothing behind it */
+static inline int is_bare(const struct xrds_wire_msg *msg, __u32 payload)
 {
-	if (!(flags & XRDS_F_CONG_BITMAP))
-		return data_check(msg, 0);
+	return !payload && !msg->sport && !msg->dport;
+}
 
-	msg->kind = XRDS_KIND_CONG_MAP;
-	if (flags != XRDS_F_CONG_BITMAP)
-		return XRDS_WIRE_FLAGS;
-	if (msg->seq)
+/* What legacy peers send is told apart as by mainline, with all flags that
+ * came, known or not. What would count as received but has no number is
+ * refused: mainline's numbers begin anew with it.
+ */
+static enum xrds_wire_err classic_check(struct xrds_wire_msg *msg, __u8 flags,
+					__u32 payload)
+{
+	if (is_bare(msg, payload)) {
+		msg->flags &= ~XRDS_F_CONG_BITMAP;
+		msg->kind = msg->seq ? XRDS_KIND_PING : XRDS_KIND_ACK;
+		return XRDS_WIRE_OK;
+	}
+	if (flags == XRDS_F_CONG_BITMAP) {
+		msg->kind = msg->len == XRDS_WIRE_CONG_MAP_BYTES ?
+			    XRDS_KIND_CONG_MAP : XRDS_KIND_VOID;
+		return XRDS_WIRE_OK;
+	}
+	msg->flags &= ~XRDS_F_CONG_BITMAP;
+	if (!msg->sport && !msg->dport) {
+		msg->kind = msg->seq ? XRDS_KIND_PING : XRDS_KIND_VOID;
+		return XRDS_WIRE_OK;
+	}
+	if (!msg->seq)
 		return XRDS_WIRE_SEQ;
-	if (msg->len != XRDS_WIRE_CONG_MAP_BYTES)
-		return XRDS_WIRE_LEN;
+	if (!msg->sport)
+		msg->kind = XRDS_KIND_PONG;
+	else
+		msg->kind = msg->dport ? XRDS_KIND_DATA : XRDS_KIND_PING;
 	return XRDS_WIRE_OK;
 }
 
@@ -470,7 +483,7 @@ static enum xrds_wire_err xrds_check(struct xrds_wire_msg *msg, __u32 payload)
 		return XRDS_WIRE_EXT;
 	if (msg->has & XRDS_HAS_SILENT && (msg->len || !msg->sport))
 		return XRDS_WIRE_EXT;
-	return data_check(msg, 1);
+	return data_check(msg);
 }
 
 /**
@@ -481,15 +494,17 @@ static enum xrds_wire_err xrds_check(struct xrds_wire_msg *msg, __u32 payload)
  * @ver:	negotiated version, XRDS_VER_*
  *
  * What only XRDS mode has (tag, frag, credit, its flags) is zero in legacy
- * modes, whatever the peer put there.
+ * modes, whatever the peer put there, and so is the length of a header without
+ * ports and payload.
  *
  * Context: any.
- * Return: XRDS_WIRE_OK, or what is wrong: SHORT, CSUM, LEN, FLAGS, PORT, EXT,
- * SEQ, and in XRDS mode FRAG, TAG, CREDIT, CTL_TYPE, CTL_LEN.
+ * Return: XRDS_WIRE_OK, or what is wrong: SHORT, CSUM, LEN, SEQ, and in XRDS
+ * mode FLAGS, PORT, EXT, FRAG, TAG, CREDIT, CTL_TYPE, CTL_LEN.
  */
 enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 					const void *buf, __u32 bytes, int ver)
 {
+	__u32 payload = bytes - XRDS_WIRE_HDR_BYTES;
 	int strict = ver == XRDS_VER_XRDS;
 	enum xrds_wire_err err;
 	struct xrds_hdr hdr;
@@ -506,6 +521,8 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 	msg->len = __be32_to_cpu(hdr.len);
 	msg->sport = __be16_to_cpu(hdr.sport);
 	msg->dport = __be16_to_cpu(hdr.dport);
+	if (!strict && is_bare(msg, payload))
+		msg->len = 0;
 	if (msg->len > XRDS_WIRE_MAX_MSG_BYTES)
 		return XRDS_WIRE_LEN;
 	if (hdr.ext[0] != XRDS_EXT_NONE) {
@@ -517,15 +534,35 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 	if (!strict) {
 		msg->flags = hdr.flags & (FLAGS_CLASSIC | XRDS_F_CONG_BITMAP |
 					  XRDS_F_HB_PING);
-		return classic_check(msg, hdr.flags);
+		return classic_check(msg, hdr.flags, payload);
 	}
 	msg->flags = hdr.flags;
 	msg->credit = hdr.credit;
 	msg->tag = __be16_to_cpu(hdr.tag);
 	msg->frag = __be16_to_cpu(hdr.frag);
-	return xrds_check(msg, bytes - sizeof(hdr));
+	return xrds_check(msg, payload);
 }
 EXPORT_SYMBOL_GPL(xrds_wire_hdr_decode);
+
+/**
+ * xrds_wire_is_hello() - does a connection begin with a clear-to-send?
+ * @buf:	the first SEND, of any alignment
+ * @bytes:	its length, header and payload
+ *
+ * For who has dialled and does not know yet which version was chosen. A flag
+ * alone does not tell: one that only XRDS mode has means nothing in others.
+ *
+ * Context: any.
+ * Return: 1: XRDS mode; 0: a legacy version.
+ */
+int xrds_wire_is_hello(const void *buf, __u32 bytes)
+{
+	struct xrds_wire_msg msg;
+
+	return !xrds_wire_hdr_decode(&msg, buf, bytes, XRDS_VER_XRDS) &&
+	       msg.kind == XRDS_KIND_CTL && msg.dport == XRDS_CTL_HELLO;
+}
+EXPORT_SYMBOL_GPL(xrds_wire_is_hello);
 
 /**
  * xrds_wire_strerror() - what an error means, for the log

@@ -68,7 +68,7 @@ enum {
 				 XRDS_WIRE_MASK_XRDS)
 
 /* xrds_hdr.flags */
-#define XRDS_F_CONG_BITMAP	0x01	/* Legacy: nothing else may be set */
+#define XRDS_F_CONG_BITMAP	0x01	/* Legacy: if nothing else is set */
 #define XRDS_F_ACK_REQUIRED	0x02	/* All */
 #define XRDS_F_RETRANSMITTED	0x04	/* All */
 #define XRDS_F_HB_PING		0x08	/* Legacy: heartbeat, ports are 0 */
@@ -173,7 +173,8 @@ enum xrds_wire_kind {
 				 */
 	XRDS_KIND_EOS,		/* XRDS: end of stream; no payload */
 	XRDS_KIND_CTL,		/* XRDS: @dport is an enum xrds_ctl_type */
-	XRDS_KIND_CONG_MAP,	/* Legacy: congestion map */
+	XRDS_KIND_CONG_MAP,	/* Legacy: congestion map; @seq is nothing */
+	XRDS_KIND_VOID,		/* Legacy: means nothing; @seq is nothing */
 };
 
 /**
@@ -228,17 +229,21 @@ void xrds_wire_hdr_update(struct xrds_hdr *hdr, __u64 ack, __u8 credit,
 			  __u8 set_flags, __u16 frag);
 enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 					const void *buf, __u32 bytes, int ver);
+int xrds_wire_is_hello(const void *buf, __u32 bytes);
 
 /**
  * struct xrds_wire_reasm - progress of one partly received message
  * @first:	header of fragment 0; valid until the next message begins
  * @got:	payload bytes received so far
+ * @take:	of those, in the last fragment; what was behind them is none of
+ *		the message (Legacy)
  * @next:	index of the next fragment
  * @busy:	a message has begun and not ended
  */
 struct xrds_wire_reasm {
 	struct xrds_wire_msg first;
 	__u32	got;
+	__u32	take;
 	__u16	next;
 	__u8	busy;
 };
