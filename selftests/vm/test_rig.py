@@ -7,8 +7,9 @@ import types
 import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
+from unittest import mock
 
-from xrdsvm import tap
+from xrdsvm import cli, tap
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
 from xrdsvm.tests import PROG, find, newcomers
@@ -135,6 +136,21 @@ class Finding(unittest.TestCase):
         chosen = newcomers(everything)
         self.assertTrue(any(t.nodes == 2 for t in chosen))
         self.assertLess(len(chosen), len(everything))
+
+
+class MakeTest(unittest.TestCase):
+    """make test, without its tests."""
+
+    def test_newcomers(self):
+        args = types.SimpleNamespace(test=None, kernel="6.1", verbose=False)
+        with mock.patch.object(cli, "_tests") as run, \
+                mock.patch.object(Report, "end", return_value=0), \
+                redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(cli.cmd_test(args), 0)
+        chosen = run.call_args[0][1]
+        self.assertEqual([t.name for t in chosen],
+                         [t.name for t in newcomers(find())])
+        self.assertIn(f"{len(chosen)} of ", out.getvalue())
 
 
 if __name__ == "__main__":

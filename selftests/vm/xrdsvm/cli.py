@@ -6,7 +6,7 @@ import os
 
 from . import (bench, ci, debugkernel, demo, faults, flaky, host, kernels,
                matrix, packages, shell, tests)
-from .host import RigError
+from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
 
