@@ -6,19 +6,19 @@
  * destinations and messages that are not acknowledged, pinned memory, keys,
  * connections, messages that wait to be read, and attempts to connect in a
  * second. A user may have a share of the bounds of the first namespace, in all
- * namespaces together, so that none can use up the share of others, nor escape by
- * making namespaces, be it of users or networks. A socket that was made with
+ * namespaces together, so that none can use up the share of others, nor escape
+ * by making namespaces, be it of users or networks. A socket that was made with
  * CAP_SYS_RESOURCE is bound by the namespace only.
  *
  * The kernel's own limits hold as well: a memory cgroup is charged for payload
  * and objects, RLIMIT_MEMLOCK bounds the pinned memory of a process,
- * RLIMIT_NOFILE its sockets. But closed sockets go on delivering, and pinned memory outlives
- * its process, so neither of the latter bounds a user.
+ * RLIMIT_NOFILE its sockets. But closed sockets go on delivering, and pinned
+ * memory outlives its process, so neither of the latter bounds a user.
  *
- * A request beyond a bound is refused, with EDQUOT, and counted. Objects that were
- * there before a bound was lowered stay. But messages of others cannot be refused:
- * they are charged to their receiver when they arrive, and over the bound its
- * sockets are congested, see rcvbuf.c.
+ * A request beyond a bound is refused, with EDQUOT, and counted. Objects that
+ * were there before a bound was lowered stay. But messages of others cannot be
+ * refused: they are charged to their receiver when they arrive, and over the
+ * bound its sockets are congested, see rcvbuf.c.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -55,9 +55,9 @@ static struct xrds_user *xrds_user_find(kuid_t uid, bool trusted)
 	return NULL;
 }
 
-/* The owner of a user namespace may have many ids in it, subordinate ones or those
- * of namespaces inside, and is charged for all of them. But in a namespace of
- * root's, for a container, the ids are those of different users.
+/* The owner of a user namespace may have many ids in it, subordinate ones or
+ * those of namespaces inside, and is charged for all of them. But in a
+ * namespace of root's, for a container, the ids are those of different users.
  */
 static kuid_t xrds_user_uid(void)
 {

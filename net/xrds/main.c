@@ -141,8 +141,8 @@ static int xrds_create_none(struct net *net, struct socket *sock, int protocol,
 	return -EAFNOSUPPORT;
 }
 
-/* Is the family free? It is not kept: a program that asks for a socket meanwhile
- * waits until we are loaded.
+/* Is the family free? It is not kept: a program that asks for a socket
+ * meanwhile waits until we are loaded.
  */
 static int __init xrds_family_free(void)
 {

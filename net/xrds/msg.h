@@ -23,8 +23,8 @@
 
 /* --------------------------------------------------------------- msg.c */
 
-/* The least charge of a message, in the send space of its destination and in the
- * receive buffer, both of which are in bytes of payload. The former bounds
+/* The least charge of a message, in the send space of its destination and in
+ * the receive buffer, both of which are in bytes of payload. The former bounds
  * how many may be under way to a receiver that has no room any more: each takes
  * 768 bytes of memory there, be it empty.
  */

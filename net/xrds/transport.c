@@ -137,7 +137,7 @@ found:
 }
 
 /**
- * xrds_transport_listen_get - a socket is going to be bound to a transport's address
+ * xrds_transport_listen_get - a socket will be bound to a transport's address
  * @trans: transport
  * @net: namespace
  *
@@ -156,7 +156,8 @@ int xrds_transport_listen_get(const struct xrds_transport *trans, struct net *ne
  *
  * Context: process, may sleep.
  */
-void xrds_transport_listen_put(const struct xrds_transport *trans, struct net *net)
+void xrds_transport_listen_put(const struct xrds_transport *trans,
+			       struct net *net)
 {
 	if (trans->listen_put)
 		trans->listen_put(net);

@@ -366,7 +366,7 @@ struct xrds_rdma_sock {
 	struct xrds_net *xn;
 	struct xrds_user *user;
 	const struct xrds_bind_key *bind;
-	spinlock_t *lock;
+	spinlock_t *lock;		/* L4 of its socket */
 	struct list_head nodes;
 	u32 nr_nodes;
 	u32 nr_armed;
@@ -716,7 +716,8 @@ struct xrds_transport {
 /* conn/ */
 struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
 				 const struct xrds_conn_key *key);
-struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn, struct xrds_user *user,
+struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
+					   struct xrds_user *user,
 					   const struct xrds_conn_key *key,
 					   const struct xrds_transport *trans,
 					   gfp_t gfp);
@@ -772,8 +773,10 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
 						u32 scope);
 int xrds_transport_device(const struct net *net, unsigned int *nr,
 			  struct xrds_device_detail *d, const char **transport);
-int xrds_transport_listen_get(const struct xrds_transport *trans, struct net *net);
-void xrds_transport_listen_put(const struct xrds_transport *trans, struct net *net);
+int xrds_transport_listen_get(const struct xrds_transport *trans,
+			      struct net *net);
+void xrds_transport_listen_put(const struct xrds_transport *trans,
+			       struct net *net);
 
 /* loop.c */
 extern struct xrds_transport xrds_loop_transport;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The core: the namespace with its tables, counters and bounds, addresses, and the
- * order of locks. All files include it. A folder has headers of its own:
+ * The core: the namespace with its tables, counters and bounds, addresses, and
+ * the order of locks. All files include it. A folder has headers of its own:
  *
  *   sock/   sock.h, dest.h   sockets; destinations, their space, ends of streams
  *   rdma/   rdma.h           pinned memory, memory regions, RDMA ops, barriers
@@ -10,11 +10,12 @@
  *   ib/     ib.h             the RDMA transport; no other file knows a type of RDMA
  *   wire/   wire.h           the format
  *
- * and beside this one are msg.h (messages, on their way out and in), transport.h
- * (the seam between connections and transports) and upcall.h (the seam from
- * connections up to sockets). A file sees the headers of its folder and of the
- * folders below it: main, diag, sock, rdma, conn, then loop and ib; the compiler
- * sees to that, see Kbuild. Sections of headers are named after files.
+ * and beside this one are msg.h (messages, on their way out and in),
+ * transport.h (the seam between connections and transports) and upcall.h (the
+ * seam from connections up to sockets). A file sees the headers of its folder
+ * and of the folders below it: main, diag, sock, rdma, conn, then loop and ib;
+ * the compiler sees to that, see Kbuild. Sections of headers are named after
+ * files.
  *
  * Locks, outermost first. A lock may be taken while holding those above it,
  * never the other way round; two locks of one level are never nested.

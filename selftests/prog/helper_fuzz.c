@@ -346,9 +346,9 @@ static bool settled(void *arg)
 	return ok;
 }
 
-/* How far the calls got: messages and ops of the fuzzers. If all of their messages
- * were refused, nothing was tested. Others are rare, and a short run may have none.
- * The bystanders have ended: what they have sent does not change any more.
+/* How far the calls got: messages and ops of the fuzzers. If all of their
+ * messages were refused, nothing was tested. Ops are rare, and a short run may
+ * have none. The bystanders have ended: what they have sent does not change.
  */
 static void achieved(const struct counters *before)
 {

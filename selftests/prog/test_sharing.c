@@ -134,7 +134,7 @@ static void memory_waits(void)
 	close(lazy.fd);
 }
 
-/* ------------------------------------------- memory that is not there, pinned */
+/* --------------------------------------------- memory to be filled, pinned */
 
 static int lend(u64 flags)
 {
@@ -201,8 +201,8 @@ static bool pin_waits(int (*call)(void))
 	return waited;
 }
 
-/* 6.1 cannot wait for memory that is to be written: it says so at once, and keeps
- * none of it pinned.
+/* 6.1 cannot wait for memory that is to be written: it says so at once, and
+ * keeps none of it pinned.
  */
 static void memory_pinned(void)
 {

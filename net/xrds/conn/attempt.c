@@ -102,10 +102,10 @@ void xrds_attempt_expire(struct xrds_conn *conn, int error)
 	xrds_attempt_fail(conn, -ETIMEDOUT);
 }
 
-/* Dials are charged to the creator until the connection was up once, then to the
- * namespace only. Others share the connection then, and the peer decides how often
- * it is lost. Over loopback they are always charged to the creator: the owner of a
- * namespace can break connections there.
+/* Dials are charged to the creator until the connection was up once, then to
+ * the namespace only. Others share the connection then, and the peer decides
+ * how often it is lost. Over loopback they are always charged to the creator:
+ * the owner of a namespace can break connections there.
  */
 static struct xrds_user *xrds_attempt_dialler(const struct xrds_conn *conn)
 {
@@ -389,10 +389,10 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	xrds_tx_pump(conn);
 }
 
-/* A peer that has lost the connection, or is gone, does not say so. But its device
- * does not acknowledge a heartbeat then, and that breaks the connection. Without
- * heartbeats a side that only waits, for an acknowledgment or for the end of
- * congestion, would wait for ever.
+/* A peer that has lost the connection, or is gone, does not say so. But its
+ * device does not acknowledge a heartbeat then, and that breaks the connection.
+ * Without heartbeats a side that only waits, for an acknowledgment or for the
+ * end of congestion, would wait for ever.
  */
 static bool xrds_attempt_beat(struct xrds_conn *conn)
 {

@@ -13,9 +13,9 @@
  * connection. state.c lists the events that can come in between.
  *
  * Each wait is bounded. The disconnection may get lost on its way: then the
- * second side has waited for nothing else, and that was an end in order as well.
- * An end that was cut short is one like any other loss of a connection: both
- * sides keep their memory, and settle when they meet again.
+ * second side has waited for nothing else, and that was an end in order as
+ * well. An end that was cut short is one like any other loss of a connection:
+ * both sides keep their memory, and settle when they meet again.
  *
  * Idle is a connection without messages either way for net.xrds.idle_ms, with
  * nothing queued and nobody who waits for the end of congestion. The worker
@@ -58,8 +58,8 @@ static void xrds_close_tell(struct xrds_conn *conn, bool orderly)
 				  XRDS_DOWN_REASON_PEER, 0);
 }
 
-/* Make a connection without endpoint DEAD unless it is needed. Returns whether it
- * is dead.
+/* Make a connection without endpoint DEAD unless it is needed. Returns whether
+ * it is dead.
  */
 static bool xrds_close_forget(struct xrds_conn *conn)
 {
@@ -194,7 +194,8 @@ static void xrds_close_say(struct xrds_conn *conn, enum xrds_state state,
 	WRITE_ONCE(conn->tx_closing, true);
 	conn->tx_bye = type;
 	spin_unlock_bh(&conn->tx_lock);
-	/* there is no word for it: it is the last acknowledgment that is sent */
+	/* there is no word for it: it is the last acknowledgment that is sent
+	 */
 	conn->closing.answered |= conn->legacy.on;
 	xrds_fsm_set(conn, state, xrds_conn_deadline(ms));
 	xrds_tx_pump(conn);

@@ -54,7 +54,7 @@ bool xrds_cong_blocked(struct xrds_conn *conn, u16 port)
 	if (conn->key.loop)
 		return !list_empty(&conn->xn->cong_ports) &&
 		       xrds_bind_congested(conn->xn, &conn->key.faddr,
-					    conn->key.scope, port);
+					   conn->key.scope, port);
 	return !xa_empty(&conn->cong) && xa_load(&conn->cong, port);
 }
 
@@ -255,9 +255,9 @@ int xrds_cong_xmit(struct xrds_conn *conn)
 	for (i = 0; i < nr; i++)
 		xrds_wire_cong_put(buf, i, ports[i],
 				   xrds_bind_congested(conn->xn,
-							&conn->key.laddr,
-							conn->key.scope,
-							ports[i]));
+						       &conn->key.laddr,
+						       conn->key.scope,
+						       ports[i]));
 	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_CONG, buf,
 				    xrds_wire_cong_bytes(nr));
 	/* the transport pumps again once it can take it */

@@ -175,7 +175,8 @@ EXPORT_SYMBOL_GPL(xrds_conn_find);
  * there are too many, -ENETDOWN when the namespace or the transport is going
  * away.
  */
-struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn, struct xrds_user *user,
+struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
+					   struct xrds_user *user,
 					   const struct xrds_conn_key *key,
 					   const struct xrds_transport *trans,
 					   gfp_t gfp)
@@ -364,7 +365,8 @@ void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms)
  * xrds_conn_push_later - have the queued messages posted in a moment
  * @conn: connection
  *
- * The work may be running, too late to see the message. It is queued again then.
+ * The work may be running, too late to see the message. It is queued again
+ * then.
  *
  * Context: any, without L2, L3, L4.
  */

@@ -78,7 +78,7 @@ struct xrds_flow {
 	refcount_t ref;
 	u16 port;
 	bool begun;
-	spinlock_t *lock;
+	spinlock_t *lock;		/* L4 of its socket */
 	struct xrds_conn *conn;
 	struct list_head conn_node;
 	struct list_head msgs;
@@ -198,7 +198,8 @@ void xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
 bool xrds_txq_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg);
 struct xrds_msg *xrds_txq_bulk_next(struct xrds_conn *conn);
 bool xrds_txq_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
+void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg,
+			bool untried);
 void xrds_txq_bulk_open(struct xrds_conn *conn, u32 over);
 void xrds_txq_bulk_close(struct xrds_conn *conn);
 

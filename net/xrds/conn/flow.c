@@ -3,8 +3,8 @@
  * Flows: the messages of one socket on one connection toward one port.
  *
  * A flow is a member of its destination. conn/ knows flows, and neither
- * destinations nor sockets. A flow joins a connection with the first message and
- * leaves it when the connection is dead, or with its last reference. Its
+ * destinations nor sockets. A flow joins a connection with the first message
+ * and leaves it when the connection is dead, or with its last reference. Its
  * messages are on its list while the connection has them.
  *
  * The fields that tie a flow to a connection are guarded by both the
@@ -51,8 +51,8 @@ struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow)
 	return conn;
 }
 
-/* Messages that are still queued on a dead connection leave the flow's list: that
- * is guarded by another lock as soon as there is another connection.
+/* Messages that are still queued on a dead connection leave the flow's list:
+ * that is guarded by another lock as soon as there is another connection.
  */
 static void xrds_flow_disown_msgs(struct xrds_flow *flow)
 {
@@ -133,8 +133,8 @@ void xrds_flow_leave_all(struct xrds_conn *conn)
  * @conn: connection; takes over the caller's reference
  *
  * Of two senders that come here with different connections the second uses that
- * of the first. A connection that has died meanwhile is not remembered: queueing
- * the message will fail.
+ * of the first. A connection that has died meanwhile is not remembered:
+ * queueing the message will fail.
  *
  * Context: any, without L3 or L4.
  * Return: the connection to use, with a reference.

@@ -191,7 +191,8 @@ void xrds_legacy_open(struct xrds_conn *conn)
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
-	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
+			      RDS_RDMA_DROPPED);
 	xrds_upcall_msgs_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
 			      RDS_RDMA_DROPPED);
 }

@@ -3,9 +3,9 @@
  * The connections of a namespace or a transport, all together: their end, and
  * events for all of them.
  *
- * A namespace or a transport that goes lets its connections deliver the messages
- * of closed sockets, ends them in order, and waits for the last of their
- * workers. Both waits are bounded.
+ * A namespace or a transport that goes lets its connections deliver the
+ * messages of closed sockets, ends them in order, and waits for the last of
+ * their workers. Both waits are bounded.
  */
 #include "conn/conn.h"
 #include "transport.h"
@@ -47,8 +47,8 @@ void xrds_conn_break_all(struct xrds_net *xn)
 	rcu_read_unlock();
 }
 
-/* Can a connection deliver what is queued? It is up, or about to be, and has not
- * failed yet. One that ends in order comes up again if something is queued.
+/* Can a connection deliver what is queued? It is up, or about to be, and has
+ * not failed yet. One that ends in order comes up again if something is queued.
  */
 static bool xrds_conn_promising(const struct xrds_conn *conn)
 {
@@ -168,8 +168,8 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 }
 EXPORT_SYMBOL_GPL(xrds_conn_destroy_all);
 
-/* A namespace with connections of a transport, with a reference: others come and
- * go while these are waited for. One that is going ends its own.
+/* A namespace with connections of a transport, with a reference: others come
+ * and go while these are waited for. One that is going ends its own.
  */
 static struct net *xrds_conn_net_of(const struct xrds_transport *trans)
 {

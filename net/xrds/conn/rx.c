@@ -5,10 +5,10 @@
  *
  * A transport passes each message on once it is complete, one at a time for
  * each connection. Sequence numbers tell duplicates, which a retransmission
- * after a reconnect may bring, from new messages. A number is taken as received,
- * and so acknowledged, only after the message is in its socket's queue.
- * Acknowledgments ride on data that flows back. Without any, one is sent after a
- * number of messages or bytes, when the sender asks, or after
+ * after a reconnect may bring, from new messages. A number is taken as
+ * received, and so acknowledged, only after the message is in its socket's
+ * queue. Acknowledgments ride on data that flows back. Without any, one is sent
+ * after a number of messages or bytes, when the sender asks, or after
  * XRDS_ACK_DELAY_MS. A message for which there is no memory left is not
  * acknowledged, nor is anything behind it: it comes again, on a new connection.
  */
@@ -122,8 +122,8 @@ static struct xrds_conn *xrds_rx_pong_conn(struct xrds_conn *conn)
 }
 
 /* Have an answer sent, or count why not: to a ping of @port, or with 0 to a
- * heartbeat of a legacy peer's kernel. There is none without memory, when too many
- * wait already, or when the socket that pings is congested.
+ * heartbeat of a legacy peer's kernel. There is none without memory, when too
+ * many wait already, or when the socket that pings is congested.
  */
 static void xrds_rx_pong_queue(struct xrds_conn *conn, u16 port, bool pump)
 {
@@ -205,7 +205,8 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		return;
 	}
 	if (unlikely(wm->kind == XRDS_KIND_VOID)) {
-		/* it has no number; mainline acknowledges those before it, too */
+		/* it has no number; mainline acknowledges those before it, too
+		 */
 		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_VOID);
 		if (wm->flags & XRDS_F_ACK_REQUIRED)
 			xrds_rx_need_ack(conn);

@@ -11,8 +11,8 @@
  * wins, and the other side takes that. A request of the peer which meets a
  * connection that is already up either crossed the attempt that led to it, or
  * means that the peer has lost the connection and dials anew; the epoch in the
- * request tells them apart. A side that has lost against a request waits for it,
- * and does not back off.
+ * request tells them apart. A side that has lost against a request waits for
+ * it, and does not back off.
  *
  * The orderly end (close.c has its steps). A ends, B is the peer; queue pairs
  * keep the order, the connection manager's messages may overtake them. All of

@@ -6,13 +6,13 @@
  *                        ^                 |
  *                        +--- reconnect ---+
  *
- * A message is on exactly one of the two lists, or on a third: conn->bulkq takes
- * the place of sendq for large messages and what follows them, see txq.c.
- * It gets its sequence number when the transport has first taken it, or is about
- * to send the last of it, and keeps it when it is sent again, so the receiver
- * can tell duplicates. It leaves by a cumulative acknowledgment of the peer's
- * kernel, by cancellation, or with the connection: that is xmit_done.c. What a
- * new endpoint does with what is in flight is said in tx_resume.c.
+ * A message is on exactly one of the two lists, or on a third: conn->bulkq
+ * takes the place of sendq for large messages and what follows them, see txq.c.
+ * It gets its sequence number when the transport has first taken it, or is
+ * about to send the last of it, and keeps it when it is sent again, so the
+ * receiver can tell duplicates. It leaves by a cumulative acknowledgment of the
+ * peer's kernel, by cancellation, or with the connection: that is xmit_done.c.
+ * What a new endpoint does with what is in flight is said in tx_resume.c.
  *
  * The pump runs in whoever has a reason: sendmsg(), a completion that brought
  * back credits or slots, the worker after the connection came up. tx_lock
@@ -22,8 +22,8 @@
  * if the call ends early.
  *
  * A transport that puts several messages into one SEND takes those behind the
- * first by itself, with xrds_tx_dequeue_small(). They go the same way; a SEND is
- * nothing that this file knows.
+ * first by itself, with xrds_tx_dequeue_small(). They go the same way; a SEND
+ * is nothing that this file knows.
  *
  * A message moves to inflight before the transport sees it: the peer's answer
  * may be processed on another CPU before xmit() returns.
@@ -35,7 +35,8 @@
 #include "xrds.h"
 
 enum {
-	/* messages one call of the pump posts before it leaves it to the work */
+	/* messages one call of the pump posts before it leaves it to the work
+	 */
 	XRDS_PUMP_BATCH		= 256,
 	/* an op over loopback is copied as it is posted, and counts as many */
 	XRDS_PUMP_COPIED	= 16,
@@ -100,7 +101,8 @@ int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
 	return 1;
 }
 
-/* Ends of streams that stand in front are over: legacy peers do not know them. */
+/* Ends of streams that stand in front are over: legacy peers do not know them.
+ */
 static void xrds_tx_skip_marks(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg, *tmp;
@@ -115,7 +117,8 @@ static void xrds_tx_skip_marks(struct xrds_conn *conn)
 		xrds_txq_end(conn, msg, &marks);
 	}
 	spin_unlock(&conn->lock);
-	xrds_upcall_msgs_done(conn->xn, &marks, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &marks, XRDS_C_SEND_ACKED,
+			      RDS_RDMA_DROPPED);
 }
 
 /* Take the next message and move it to inflight; with a reference. From here on
@@ -588,7 +591,8 @@ int xrds_tx_acked(struct xrds_conn *conn, u64 ack)
 	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
 	spin_unlock_bh(&conn->lock);
 
-	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
+			      RDS_RDMA_DROPPED);
 	/* loopback, whose pump calls this, never asks */
 	if (unlikely(asks))
 		xrds_tx_pump(conn);

@@ -13,10 +13,10 @@
  * forgotten us: it does not get what was meant for sockets that are gone, nor,
  * if the sockets may be the same, what they may have received already.
  *
- * All of this runs in the connection's work, but for what the receive path asks:
- * whether the peer was born again. From close to open nothing is posted and no
- * acknowledgment is taken, because tx_open is false; senders go on to queue, and
- * who cancels takes out of all lists.
+ * All of this runs in the connection's work, but for what the receive path
+ * asks: whether the peer was born again. From close to open nothing is posted
+ * and no acknowledgment is taken, because tx_open is false; senders go on to
+ * queue, and who cancels takes out of all lists.
  */
 #include "conn/conn.h"
 #include "msg.h"
@@ -152,7 +152,8 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
-	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
+			      RDS_RDMA_DROPPED);
 	xrds_upcall_msgs_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
 			      RDS_RDMA_DROPPED);
 	return 0;
@@ -208,7 +209,8 @@ void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
 			xrds_txq_end(conn, rop->msg, &drop);
 	spin_unlock_bh(&conn->lock);
 
-	xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP, RDS_RDMA_DROPPED);
+	xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP,
+			      RDS_RDMA_DROPPED);
 }
 
 /**

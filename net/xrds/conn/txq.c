@@ -2,24 +2,24 @@
 /*
  * Large messages let small ones pass.
  *
- *   xrds_txq_bulk_keeps -> bulkq -> the transport, in part -> xrds_txq_bulk_number
- *                                                            -> inflight
+ *   xrds_txq_bulk_keeps -> bulkq -> the transport, in part
+ *                       -> xrds_txq_bulk_number -> inflight
  *
- * A message that needs several SENDs keeps a queue busy for long, and who asks a
- * short question of another process of the same node should not wait for that.
- * So where the peer takes messages in turns such messages have a queue of their
- * own, and one of them at a time is at the transport, which posts its fragments
- * between those messages that are small, and few at a time. Until its last
- * fragment goes out it stays at the head of that queue and has no number:
+ * A message that needs several SENDs keeps a queue busy for long, and who asks
+ * a short question of another process of the same node should not wait for
+ * that. So where the peer takes messages in turns such messages have a queue of
+ * their own, and one of them at a time is at the transport, which posts its
+ * fragments between those messages that are small, and few at a time. Until its
+ * last fragment goes out it stays at the head of that queue and has no number:
  * messages are numbered in the order in which they are complete at the peer, so
  * neither side has to remember more than one number.
  *
- * What may not pass follows into the same queue: a message to the same port from
- * the same port, for their order is what programs rely on, and ops, which are
- * done in the order of their ids. Streams are told apart by hash: those that
- * fall together wait for each other without need, and that is all. When its turn
- * has come what followed is a message like any other; and when there is no large
- * one left all of it goes back to the queue of the others.
+ * What may not pass follows into the same queue: a message to the same port
+ * from the same port, for their order is what programs rely on, and ops, which
+ * are done in the order of their ids. Streams are told apart by hash: those
+ * that fall together wait for each other without need, and that is all. When
+ * its turn has come what followed is a message like any other; and when there
+ * is no large one left all of it goes back to the queue of the others.
  *
  * Neither queue starves the other: the message that has waited longest is next.
  * Numbers that were given out before the last reconnect go first of all, in
@@ -36,7 +36,8 @@
 #include "tracepoints.h"
 #include "xrds.h"
 
-static u32 *xrds_txq_bulk_stream(struct xrds_conn *conn, const struct xrds_msg *msg)
+static u32 *xrds_txq_bulk_stream(struct xrds_conn *conn,
+				 const struct xrds_msg *msg)
 {
 	u32 ports = (u32)msg->sport << 16 | msg->dport;
 
@@ -53,7 +54,7 @@ static const struct xrds_msg *xrds_txq_bulk_oldest(struct xrds_conn *conn)
 }
 
 /**
- * xrds_txq_bulk_keeps - put a message in the queue for large ones, if it belongs there
+ * xrds_txq_bulk_keeps - put a message in the queue for large ones, or not
  * @conn: connection
  * @msg: message that is on no list
  *
@@ -156,7 +157,8 @@ static void xrds_txq_bulk_leave(struct xrds_conn *conn)
  *
  * Context: the pump, conn->tx_lock and conn->lock held.
  */
-void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
+void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg,
+			bool untried)
 {
 	xrds_txq_bulk_leave(conn);
 	if (untried && !msg->ended)

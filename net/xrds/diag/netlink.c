@@ -5,7 +5,8 @@
  *
  * Documentation/netlink/specs/xrds.yaml is the definition, and
  * include/uapi/linux/xrds_netlink.h is made from it. There are dumps only, and
- * a dump takes no attribute: a program picks rows itself. Nothing can be changed.
+ * a dump takes no attribute: a program picks rows itself. Nothing can be
+ * changed.
  *
  * Visibility. As with RDS_INFO_*, all users may see counters, connections and
  * devices of their namespace. Numbers of queue pairs, keys of memory and the
@@ -98,8 +99,8 @@ static bool xrds_nl_put_limits(struct sk_buff *skb,
 	       nla_put_u32(skb, XRDS_A_DEVICE_MAX_RD_ATOMIC, d->max_rd_atomic);
 }
 
-/* The use of a device is the sum over all namespaces that share it. So the first
- * namespace is told, and no container.
+/* The use of a device is the sum over all namespaces that share it. So the
+ * first namespace is told, and no container.
  */
 static bool xrds_nl_sees_load(const struct netlink_callback *cb)
 {

@@ -3,8 +3,8 @@
  * A connection as netlink shows it.
  *
  * The transport describes its endpoint (detail()), in terms of the core, while
- * tx_lock keeps the endpoint. The rest is read without a lock: each number is right at some moment, and they need not be of the
- * same one.
+ * tx_lock keeps the endpoint. The rest is read without a lock: each number is
+ * right at some moment, and they need not be of the same one.
  */
 #include "diag/netlink.h"
 

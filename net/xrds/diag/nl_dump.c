@@ -47,7 +47,8 @@ static bool xrds_nl_put_bind(struct sk_buff *skb, const struct xrds_sock *xs)
 	       nla_put_string(skb, XRDS_A_SOCKET_TRANSPORT, xs->trans->name);
 }
 
-/* The fields that xs->lock guards; L4 is a leaf, and so is filling a message. */
+/* The fields that xs->lock guards; L4 is a leaf, and so is filling a message.
+ */
 static bool xrds_nl_put_locked(struct sk_buff *skb, struct xrds_sock *xs)
 {
 	lockdep_assert_held(&xs->lock);

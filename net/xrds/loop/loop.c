@@ -451,8 +451,8 @@ out:
 }
 
 /* The connection is to be reset. Until then all posted messages are lost: none
- * arrives behind one that was lost before, and an op that has ended so, and waits
- * to be dropped, does not come a second time.
+ * arrives behind one that was lost before, and an op that has ended so, and
+ * waits to be dropped, does not come a second time.
  */
 static void xrds_loop_break(struct xrds_loop_ep *ep, int error)
 {

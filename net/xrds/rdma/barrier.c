@@ -45,7 +45,8 @@ void xrds_rdma_peer_exit(struct xrds_net *xn)
 	rhashtable_destroy(&xn->nodes);
 }
 
-static void xrds_rdma_peer_key_init(struct xrds_rdma_peer_key *key, struct xrds_rdma_sock *rs,
+static void xrds_rdma_peer_key_init(struct xrds_rdma_peer_key *key,
+				    struct xrds_rdma_sock *rs,
 				    const struct xrds_addr *to)
 {
 	memset(key, 0, sizeof(*key));
@@ -207,7 +208,7 @@ bool xrds_barrier_event(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 }
 
 /**
- * xrds_barrier_clear - the event of a node was told, or is not of interest any more
+ * xrds_barrier_clear - the event of a node was told, or is not wanted any more
  * @node: node
  *
  * Context: any, the socket's lock (L4) held.
@@ -228,7 +229,8 @@ void xrds_barrier_clear(struct xrds_rdma_peer *node)
  *
  * Context: any.
  */
-void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node, u64 id)
+void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+		      u64 id)
 {
 	bool event;
 
@@ -243,7 +245,8 @@ void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node, u6
 		xrds_barrier_wake(rs, node, EPOLLIN | EPOLLRDBAND);
 }
 
-static void xrds_barrier_report(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+static void xrds_barrier_report(struct xrds_rdma_sock *rs,
+				struct xrds_rdma_peer *node,
 				struct xrds_barrier *b)
 {
 	spin_lock_bh(rs->lock);
@@ -254,7 +257,8 @@ static void xrds_barrier_report(struct xrds_rdma_sock *rs, struct xrds_rdma_peer
 	spin_unlock_bh(rs->lock);
 }
 
-static int xrds_barrier_wait(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+static int xrds_barrier_wait(struct xrds_rdma_sock *rs,
+			     struct xrds_rdma_peer *node,
 			     struct xrds_barrier *b)
 {
 	long timeo = b->timeout_ms ? (long)msecs_to_jiffies(b->timeout_ms) :

@@ -7,13 +7,14 @@
  *     -> posted -> xrds_rop_done() -> leaves its node's FIFO, in order
  *
  * An op that is accepted gets an identifier and will end, exactly once, in
- * xrds_rop_done(), also when its connection or its socket goes. Identifiers count up from one for
- * each (socket, node), in the order in which the ops are queued, which is the
- * order in which they reach the wire. The node keeps its ops in a FIFO. The
- * high-water mark is read off its head: ended ops leave from there, and the
- * mark is the identifier of the last that left. So it never moves backward and
- * never passes an op that may still touch memory: a transport ends an op only
- * when its device is done with it. How a program learns of it, see notify.c.
+ * xrds_rop_done(), also when its connection or its socket goes. Identifiers
+ * count up from one for each (socket, node), in the order in which the ops are
+ * queued, which is the order in which they reach the wire. The node keeps its
+ * ops in a FIFO. The high-water mark is read off its head: ended ops leave from
+ * there, and the mark is the identifier of the last that left. So it never
+ * moves backward and never passes an op that may still touch memory: a
+ * transport ends an op only when its device is done with it. How a program
+ * learns of it, see notify.c.
  *
  * All lists here are guarded by rs->lock (L4).
  */

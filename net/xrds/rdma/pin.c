@@ -4,9 +4,9 @@
  *
  * One object holds the pages of one or more ranges of a process, as bio_vecs
  * with the exact bytes asked for. They are counted in the VmPin of the process,
- * as other RDMA memory is, which RLIMIT_MEMLOCK limits. The count is that of the
- * address space in which they were pinned. It is corrected when they are given
- * back, also by another process, and after the first one has exited.
+ * as other RDMA memory is, which RLIMIT_MEMLOCK limits. The count is that of
+ * the address space in which they were pinned. It is corrected when they are
+ * given back, also by another process, and after the first one has exited.
  *
  * Giving pages back may sleep, and the last user may be a completion: it is
  * done by a work item.
@@ -98,8 +98,9 @@ static u64 xrds_pin_pages(const struct rds_iovec *vec)
 	return ((end - 1) >> PAGE_SHIFT) - (vec->addr >> PAGE_SHIFT) + 1;
 }
 
-/* Is the mapping at @start a shared one? *nr becomes what of the pages are in it.
- * A program that changes its mappings meanwhile has the pages of either of them.
+/* Is the mapping at @start a shared one? *nr becomes what of the pages are in
+ * it. A program that changes its mappings meanwhile has the pages of either of
+ * them.
  */
 static bool xrds_pin_shared(unsigned long start, int *nr)
 {

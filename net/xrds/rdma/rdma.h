@@ -130,7 +130,8 @@ void xrds_barrier_wake(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 		       __poll_t mask);
 bool xrds_barrier_event(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 			bool asked);
-void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node, u64 id);
+void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
+		      u64 id);
 void xrds_barrier_clear(struct xrds_rdma_peer *node);
 int xrds_barrier(struct xrds_rdma_sock *rs, struct xrds_barrier *b,
 		 bool nonblock);

@@ -340,7 +340,8 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	/* The old one is dead, so nobody begins to wait on it any more, and
 	 * its own end wakes who still does.
 	 */
-	conn = xrds_conn_find_or_create(xs->xn, xs->user, &key, trans, GFP_KERNEL);
+	conn = xrds_conn_find_or_create(xs->xn, xs->user, &key, trans,
+					GFP_KERNEL);
 	return IS_ERR(conn) ? conn : xrds_flow_join(&dest->flow, conn);
 }
 
@@ -375,7 +376,7 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 }
 
 /**
- * xrds_dest_eos_due - nothing is queued to a destination: does its stream end now?
+ * xrds_dest_eos_due - nothing is queued: does a destination's stream end now?
  * @dest: destination
  *
  * Context: any, xs->lock held. After it is dropped the caller calls

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Destinations: the messages of one socket to one address and port; and sources,
- * the senders that a socket has heard of.
+ * Destinations: the messages of one socket to one address and port; and
+ * sources, the senders that a socket has heard of.
  *
  * A destination comes with the first message to it, and goes when it is idle
  * and room is wanted for others, or when its socket is closed and the last
@@ -153,7 +153,8 @@ void xrds_space_wake(struct xrds_dest *dest, __poll_t mask);
 
 u32 xrds_space_sndbuf(const struct xrds_dest *dest);
 u64 xrds_space_reserved(const struct xrds_dest *dest);
-void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes, u64 charge,
+void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
+			   u64 charge,
 			   bool acked);
 void xrds_upcall_eos_done(struct xrds_dest *dest);
 bool xrds_space_can_reserve_reply(struct xrds_dest *dest);

@@ -23,7 +23,8 @@
  * in xrds_conn_wq, which xrds_conn_destroy_all() flushes after the last
  * connection of the transport is dead.
  *
- * The receiving half is in source.c. Everything here is guarded by xs->lock (L4).
+ * The receiving half is in source.c. Everything here is guarded by xs->lock
+ * (L4).
  */
 #include "conn/conn.h"
 #include "sock/dest.h"

@@ -11,11 +11,11 @@
  *
  * The list is the namespace's, under xn->lock (L5), in the order of deadlines,
  * and one work looks at its head. Taking a socket off the list includes its
- * reference, so that is dropped once. A socket can be drained before it is on the
- * list: xrds_linger_start() checks for that.
+ * reference, so that is dropped once. A socket can be drained before it is on
+ * the list: xrds_linger_start() checks for that.
  *
- * A socket has left the bind table by then; only its messages find it. It pins no
- * module: the end of the namespace's connections ends all that linger.
+ * A socket has left the bind table by then; only its messages find it. It pins
+ * no module: the end of the namespace's connections ends all that linger.
  */
 #include "conn/conn.h"
 #include "sock/dest.h"
@@ -59,8 +59,8 @@ static bool xrds_linger_is_drained(struct xrds_sock *xs)
  * @xs: socket that is being closed
  *
  * SO_LINGER with a time asks for that. A signal ends the wait. There is no wait
- * when a process ends, nor when a ring or a message held the socket last: then a
- * worker closes it, which closes the files of all others, too, and gets no
+ * when a process ends, nor when a ring or a message held the socket last: then
+ * a worker closes it, which closes the files of all others, too, and gets no
  * signals.
  *
  * Context: process, without locks; may sleep for as long as SO_LINGER says.

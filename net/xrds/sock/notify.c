@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Control messages about RDMA ops: events of barriers, see rdma/barrier.c, and
- * notices. A notice says how one op has ended, if the program asked for that, or
- * if the op has failed and RDS_RECVERR is on.
+ * notices. A notice says how one op has ended, if the program asked for that,
+ * or if the op has failed and RDS_RECVERR is on.
  *
- * Nothing is allocated when an op ends: a notice is the op itself, on the socket's
- * list of notices, and an event is the node, on the list of events. One that does
- * not fit the reader's buffer stays on its list.
+ * Nothing is allocated when an op ends: a notice is the op itself, on the
+ * socket's list of notices, and an event is the node, on the list of events.
+ * One that does not fit the reader's buffer stays on its list.
  *
  * All lists here are guarded by xs->lock (L4).
  */

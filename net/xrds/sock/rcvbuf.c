@@ -4,8 +4,8 @@
  * is none left.
  *
  * A socket is charged for the messages in its sk_receive_queue, whose lock
- * guards all of this: with payload, by which SO_RCVBUF goes, and with memory. The
- * congested mark, see cong.c, is set when the payload exceeds SO_RCVBUF and
+ * guards all of this: with payload, by which SO_RCVBUF goes, and with memory.
+ * The congested mark, see cong.c, is set when the payload exceeds SO_RCVBUF and
  * cleared when half of it is drained; and by memory, see below. What arrives
  * nevertheless was under way, and is taken. Replies come all the same, and who
  * asks but never reads them is stopped as well, see reply.c.
@@ -15,8 +15,8 @@
  * beyond it loses the connection, nothing of it is acknowledged, and it comes
  * again on the next one. For a peer that means well that is slow, but no loss;
  * and with half of that memory in use the socket is congested, however little
- * payload there is in it. But if much of it is replies, which come all the same,
- * then all others should not pay for who asks and does not read: further
+ * payload there is in it. But if much of it is replies, which come all the
+ * same, then all others should not pay for who asks and does not read: further
  * replies, over loopback, too, are acknowledged and dropped, so are ends of
  * streams, and the socket gets an error.
  *
@@ -25,9 +25,9 @@
  * congested, and with twice as much there is no memory left for those which are
  * congested already. Less than a unit in a socket is free. So whoever keeps up
  * with its senders never touches the account, which all processors share, nor
- * suffers from those who do not: it can go on, slowly, when a namespace is full.
- * Of more, whole units are charged and given back as they are reached, not
- * message by message.
+ * suffers from those who do not: it can go on, slowly, when a namespace is
+ * full. Of more, whole units are charged and given back as they are reached,
+ * not message by message.
  */
 #include "msg.h"
 #include "sock/sock.h"
@@ -57,8 +57,8 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
 	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
 }
 
-/* Is there more on the account than so much of the bound, and some of it is this
- * socket's?
+/* Is there more on the account than so much of the bound, and some of it is
+ * this socket's?
  */
 static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 quarters)
 {
@@ -105,7 +105,7 @@ bool xrds_rcvbuf_overflows(struct xrds_sock *xs)
 }
 
 /**
- * xrds_rcvbuf_taken - is a message taken from its sender even with no memory left?
+ * xrds_rcvbuf_taken - is a message taken although no memory is left?
  * @xs: socket
  * @skb: message for it
  *

@@ -107,8 +107,8 @@ out:
  * it must come again.
  */
 enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
-					   const struct xrds_wire_msg *wm,
-					   struct sk_buff *skb)
+				    const struct xrds_wire_msg *wm,
+				    struct sk_buff *skb)
 {
 	struct xrds_skb_cb *cb = xrds_skb(skb);
 	enum xrds_counter result;
@@ -230,8 +230,8 @@ bool xrds_recv_ready(struct xrds_sock *xs, bool marks)
 	return marks || xrds_recv_has_message(xs);
 }
 
-/* A reader that cannot see the ends of streams that wait gets nothing. poll() does
- * not report the same ends to it again.
+/* A reader that cannot see the ends of streams that wait gets nothing. poll()
+ * does not report the same ends to it again.
  */
 static void xrds_recv_pass_marks(struct xrds_sock *xs)
 {
@@ -269,7 +269,8 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 	xs->sk.sk_data_ready(&xs->sk);
 }
 
-/* A wake-up for senders or pollers does not use up a reader's exclusive turn. */
+/* A wake-up for senders or pollers does not use up a reader's exclusive turn.
+ */
 static int xrds_recv_wake(struct wait_queue_entry *wait, unsigned int mode,
 			  int sync, void *key)
 {

@@ -11,11 +11,11 @@
  * handed out meanwhile; of one source none overtakes another.
  *
  * Such replies are delivered to a congested source, too: it may be congested
- * because it cannot read before we have. But one that asks and never reads would
- * pile them up. So the replies that come to a congested socket are counted by
- * the destination they are from, and while more than SO_RCVBUF of them are
- * unread, nothing more can be asked there. Replies themselves always pass, so
- * nobody waits for another in a circle.
+ * because it cannot read before we have. But one that asks and never reads
+ * would pile them up. So the replies that come to a congested socket are
+ * counted by the destination they are from, and while more than SO_RCVBUF of
+ * them are unread, nothing more can be asked there. Replies themselves always
+ * pass, so nobody waits for another in a circle.
  *
  * All reservations of a socket have the same size, so a destination counts
  * them. One that holds messages back is marked, and wakes readers when it has
@@ -59,7 +59,9 @@ static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
 	dest = xrds_dest_find(xs, &from);
 	if (!dest)
 		return false;
-	/* see xrds_space_can_reserve_reply(); the walk has met those of this source */
+	/* see xrds_space_can_reserve_reply(); the walk has met those of this
+	 * source
+	 */
 	held = dest->holds;
 	/* not the last reference: the table's goes under xs->lock */
 	xrds_dest_put(dest);
@@ -83,9 +85,10 @@ static bool xrds_reply_none_due(const struct xrds_sock *xs,
 }
 
 /* The first message whose source can be answered, or NULL. Ends of streams are
- * among them if they are wanted; else those in front of it go, in the same pass,
- * for what is held may be long. Who peeks changes nothing, and needs no *cleared.
- * *dest is the message's source, with a reference, or NULL if that has none yet.
+ * among them if they are wanted; else those in front of it go, in the same
+ * pass, for what is held may be long. Who peeks changes nothing, and needs no
+ * *cleared. *dest is the message's source, with a reference, or NULL if that
+ * has none yet.
  */
 static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool peek,
 				       bool marks, bool *cleared,

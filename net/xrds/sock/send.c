@@ -80,7 +80,8 @@ static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	} else {
 		if (len != sizeof(struct rds_get_mr_args))
 			return -EINVAL;
-		ret = xrds_mr_create(&xs->rdma, xs->trans, CMSG_DATA(cmsg), &args->cookie);
+		ret = xrds_mr_create(&xs->rdma, xs->trans, CMSG_DATA(cmsg),
+				     &args->cookie);
 		if (ret)
 			return ret;
 		args->mapped = true;
@@ -225,8 +226,8 @@ static void xrds_send_tell(struct xrds_dest *dest)
 }
 
 /* Set space aside for one message. @timeo: how long to wait, jiffies; 0: not at
- * all. The space stays reserved until xrds_upcall_flow_done(). Nothing was copied yet when
- * this refuses.
+ * all. The space stays reserved until xrds_upcall_flow_done(). Nothing was
+ * copied yet when this refuses.
  *
  * Returns 0; 1: a reservation for a reply was used, see
  * xrds_space_renew_reply(); -EAGAIN: no space, -ENOBUFS: congested, both only
@@ -345,8 +346,8 @@ static int xrds_send_barrier_node(struct xrds_sock *xs,
 	return b->rdma_id > issued ? -EINVAL : 0;
 }
 
-/* With the socket locked no page fault is waited for: it may last as long as some
- * program likes, and a thread that waits for the lock cannot be killed.
+/* With the socket locked no page fault is waited for: it may last as long as
+ * some program likes, and a thread that waits for the lock cannot be killed.
  * Returns 0, or -EFAULT: it may be worth a try once the page is there.
  */
 static int xrds_send_tell_id(const struct xrds_send_args *args, u64 id)

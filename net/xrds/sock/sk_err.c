@@ -5,14 +5,15 @@
  * A recvmmsg() that has got messages returns their number, even if a later
  * receive fails. The core then stores the error of that receive in sk_err, if
  * it is not EAGAIN, and the next call returns it, or SO_ERROR. It is about a
- * wait that is over, though: a time-out, or a signal, and then the number may be
- * ERESTARTSYS, which no program is to see.
+ * wait that is over, though: a time-out, or a signal, and then the number may
+ * be ERESTARTSYS, which no program is to see.
  *
  * The core stores the error after recvmsg() has returned, so recvmsg() cannot
- * clear it. The kernel closes files whose last reference was dropped in a system
- * call just before the task returns to its program. So a receive that fails
- * drops such a file, and its release clears sk_err. Another thread may look
- * in between; poll() and recvmsg() know then that the error is not the socket's.
+ * clear it. The kernel closes files whose last reference was dropped in a
+ * system call just before the task returns to its program. So a receive that
+ * fails drops such a file, and its release clears sk_err. Another thread may
+ * look in between; poll() and recvmsg() know then that the error is not the
+ * socket's.
  *
  * The socket has one error of its own, ENOBUFS: messages were lost, see recv.c.
  * If the core has stored its error over that one, it is put back.

@@ -2,12 +2,12 @@
 /*
  * Sockets: their fields, and the lock of each.
  *
- * A socket is made by socket(), bound once, and closed. Its messages refer to it
- * through their destination until they are acknowledged. lock_sock() guards
- * the fields that only calls of programs change: options, the binding, the peer.
- * xs->lock (L4) guards those that others reach as well: destinations and their
- * queues, RDMA ops and their notices, memory regions. The messages that have come
- * in, and their sources, belong to sk_receive_queue.lock.
+ * A socket is made by socket(), bound once, and closed. Its messages refer to
+ * it through their destination until they are acknowledged. lock_sock() guards
+ * the fields that only calls of programs change: options, the binding, the
+ * peer. xs->lock (L4) guards those that others reach as well: destinations and
+ * their queues, RDMA ops and their notices, memory regions. The messages that
+ * have come in, and their sources, belong to sk_receive_queue.lock.
  */
 #ifndef _XRDS_SOCK_H
 #define _XRDS_SOCK_H

@@ -5,10 +5,10 @@
  * A socket is made by socket(), bound once, and closed. Binding decides the
  * transport, by the address. Closing takes the socket out of the bind table,
  * drops what it has not read, and leaves what it has sent: its connections go
- * on delivering, for net.xrds.linger_ms at most, see linger.c, and every message
- * refers to the socket through its destination. Behind them goes the end of each
- * stream, see eos.c. SO_LINGER waits for that, or with a time of zero drops the
- * messages.
+ * on delivering, for net.xrds.linger_ms at most, see linger.c, and every
+ * message refers to the socket through its destination. Behind them goes the
+ * end of each stream, see eos.c. SO_LINGER waits for that, or with a time of
+ * zero drops the messages.
  */
 #include <linux/capability.h>
 #include <linux/compat.h>
@@ -201,7 +201,8 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 	return 0;
 }
 
-/* Messages that were sent before go out, and behind them the end of the stream. */
+/* Messages that were sent before go out, and behind them the end of the stream.
+ */
 static int xrds_shutdown(struct socket *sock, int how)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);

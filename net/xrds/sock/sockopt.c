@@ -350,7 +350,8 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 	if (level != SOL_RDS)
 		return -ENOPROTOOPT;
 	if (optname >= RDS_INFO_FIRST && optname <= RDS_INFO_LAST)
-		return xrds_opt_info_getsockopt(&xs->sk, optname, optval, optlen);
+		return xrds_opt_info_getsockopt(&xs->sk, optname, optval,
+						optlen);
 	if (get_user(len, optlen))
 		return -EFAULT;
 
@@ -550,7 +551,8 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 
 	memset_startat(st, 0, state);
 	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	xrds_rdma_peer_marks(&xs->rdma, &to, &st->rdma_issued, &st->rdma_completed);
+	xrds_rdma_peer_marks(&xs->rdma, &to, &st->rdma_issued,
+			     &st->rdma_completed);
 	if (xrds_source_ended(xs, &to))
 		st->flags |= XRDS_DEST_EOS_RCVD;
 

@@ -3,11 +3,11 @@
  * Sources: the senders that a socket has heard of, and whether their streams
  * have ended.
  *
- * When all streams have ended the socket polls EPOLLRDHUP. A source is noted when
- * its first message arrives. If there is no memory for that, or too many are
- * open, the socket no longer knows, and reports no EPOLLRDHUP. When a node comes
- * back without the sockets it had, the streams from it have ended, and the marks
- * for that are made here.
+ * When all streams have ended the socket polls EPOLLRDHUP. A source is noted
+ * when its first message arrives. If there is no memory for that, or too many
+ * are open, the socket no longer knows, and reports no EPOLLRDHUP. When a node
+ * comes back without the sockets it had, the streams from it have ended, and
+ * the marks for that are made here.
  *
  * Everything here is guarded by the lock of the receive queue (L5).
  */

@@ -96,7 +96,8 @@ static void xrds_space_set_refused(struct xrds_dest *dest, bool refused)
 		xs->nr_refused--;
 }
 
-/* Would the send that was refused be accepted now, with so much in use at most? */
+/* Would the send that was refused be accepted now, with so much in use at most?
+ */
 static bool xrds_space_recheck_most(struct xrds_dest *dest, u64 most)
 {
 	struct xrds_sock *xs = dest->key.xs;
@@ -339,7 +340,8 @@ void xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 		mask |= xrds_monitor_note(dest);
 	}
 	if (dest->cong_refused) {
-		/* who waits in sendmsg() is woken now, or when there is space */
+		/* who waits in sendmsg() is woken now, or when there is space
+		 */
 		dest->cong_refused = false;
 		if (xrds_space_recheck(dest))
 			mask |= XRDS_POLL_SPACE;

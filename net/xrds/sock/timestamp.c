@@ -121,7 +121,7 @@ int xrds_timestamp_set(struct xrds_sock *xs, const struct rds_rx_trace_so *arg)
 }
 
 /**
- * xrds_timestamp_set_sock - SO_TIMESTAMP at level SOL_RDS, where mainline has it too
+ * xrds_timestamp_set_sock - SO_TIMESTAMP at level SOL_RDS, as in mainline
  * @xs: socket
  * @optname: SO_TIMESTAMP_OLD or SO_TIMESTAMP_NEW
  * @on: whether

@@ -46,9 +46,9 @@ static int same_message(const struct xrds_wire_msg *a,
  * control messages are not fragments; they may arrive between those of a
  * message and must not be given to this function. A legacy heartbeat in such a
  * place is no more than an acknowledgment: nothing of it is taken, as its
- * number is higher than that of what is not complete. After an error @r is ready
- * for a new message. When a message is complete, @r->first has the header of
- * its first fragment, with the message's number.
+ * number is higher than that of what is not complete. After an error @r is
+ * ready for a new message. When a message is complete, @r->first has the header
+ * of its first fragment, with the message's number.
  *
  * Context: any; calls for the same @r are serialised by the caller.
  * Return: XRDS_WIRE_OK; FRAG if the index is not the next one, FRAG_HDR if the

@@ -11,10 +11,10 @@
  * Documentation/xrds-wire.rst is the specification.
  *
  * Everything that arrives is hostile until it has passed one of the decoders of
- * these files: lengths are checked before anything is read, a decoder reads each
- * byte once, into a copy, and hands out host byte order. What can be judged
- * from the bytes alone is judged there and nowhere else. What needs the state
- * of the connection stays with the caller: that an acknowledgment is for
+ * these files: lengths are checked before anything is read, a decoder reads
+ * each byte once, into a copy, and hands out host byte order. What can be
+ * judged from the bytes alone is judged there and nowhere else. What needs the
+ * state of the connection stays with the caller: that an acknowledgment is for
  * something sent, that a tag is one of those offered, that credits do not add
  * up to too many, that a sequence number is new, that a hello comes first, that
  * bundles were agreed upon.

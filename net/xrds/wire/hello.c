@@ -14,8 +14,8 @@
  *
  * As in hdr.c all functions are pure, and believe nothing: each length is
  * compared with the bytes that arrived, and what is out of bounds is refused.
- * Whether addresses are those of the connection, and a hello comes first, is for
- * the caller to find out.
+ * Whether addresses are those of the connection, and a hello comes first, is
+ * for the caller to find out.
  */
 #include <linux/export.h>
 #include <linux/string.h>
