@@ -14,7 +14,7 @@ def _pair(rig, program: str):
     for here, there in pairs[:1] if rig.kernel.slow > 1 else pairs:
         server = rig.b.start(f"{program} {there} 4000")
         # a socket is listed once it is bound
-        remote.until(rig, lambda: any(socket["laddr"] == there and
+        remote.until(rig, lambda: any(socket.get("laddr") == there and
                                       socket["lport"] == 4000 for socket in
                                       remote.shown(rig.b, "sockets")),
                      f"{program} is bound")
