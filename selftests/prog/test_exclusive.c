@@ -22,7 +22,6 @@ enum {
 	CHUNK		= 4096,
 	SPACE		= 64 * 1024,
 	QUIET_MS	= 100,		/* long enough for a wrong wake-up */
-	DELAY_MS	= 1000,
 };
 
 struct team {
@@ -111,13 +110,15 @@ static void one_message(void)
 	close(tx);
 }
 
-/* One message takes all of the space: so there is space again once */
+/* One message takes all of the space: so there is space again once. The message
+ * is held until the whole team waits.
+ */
 static void fill(int fd, const union addr *to)
 {
 	struct xrds_dest_sndbuf space = { .bytes = SPACE };
 
 	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &space, sizeof(space)));
-	knob("net/xrds/loop/delay_ms", tap_ms(DELAY_MS));
+	hold_ops();
 	check_ret(rds_send(fd, whole, SPACE, MSG_DONTWAIT, to), SPACE);
 	check_err(rds_send(fd, chunk, 1, MSG_DONTWAIT, to), EAGAIN);
 }
@@ -135,6 +136,7 @@ static void space(void)
 		team_add(&team, fd, EPOLLIN);
 	for (int i = OTHERS; i < NR; i++)
 		team_add(&team, fd, EPOLLOUT);
+	release_ops();
 	wait_for_next(&team, 1);
 	check_eq(sleeps_of_rest(&team), NR - 1);
 	check_eq(team.w[OTHERS].seen, EPOLLOUT);
@@ -191,8 +193,8 @@ static void space_behind_reader(void)
 	waker_start_reader(&reader, fd);
 	for (int i = 0; i < OTHERS; i++)
 		team_add(&team, fd, EPOLLOUT);
+	release_ops();
 	wait_for_next(&team, 1);
-	knob("net/xrds/loop/delay_ms", 0);
 	team_end(&team);
 	end_reader(&reader, &self);
 	close(fd);
