@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The seam between connections and transports, which carry messages between two
- * nodes: the objects that pass it, the operations of a transport, and the API,
- * which is all that a transport may call.
+ * nodes: the objects that pass it, the operations of a transport, and the API:
+ * all functions of other folders that a transport may call.
  *
  * Loopback is always there; RDMA registers when its module is loaded. The core
  * calls a transport by its operations only.
@@ -778,10 +778,10 @@ int xrds_transport_listen_get(const struct xrds_transport *trans,
 void xrds_transport_listen_put(const struct xrds_transport *trans,
 			       struct net *net);
 
-/* loop.c */
+/* loop/loop.c */
 extern struct xrds_transport xrds_loop_transport;
 
-/* loop_rdma.c */
+/* loop/rdma.c */
 int xrds_loop_mr_reg(struct xrds_mr *mr);
 void xrds_loop_mr_unreg(struct xrds_mr *mr);
 /* most bytes that an op over loopback copies with softirqs off */

@@ -11,7 +11,7 @@
  * It gets its sequence number when the transport has first taken it, or is
  * about to send the last of it, and keeps it when it is sent again, so the
  * receiver can tell duplicates. It leaves by a cumulative acknowledgment of the
- * peer's kernel, by cancellation, or with the connection: that is xmit_done.c.
+ * peer's kernel, by cancellation, or with the connection: xrds_txq_end().
  * What a new endpoint does with what is in flight is said in tx_resume.c.
  *
  * The pump runs in whoever has a reason: sendmsg(), a completion that brought
