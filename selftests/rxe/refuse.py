@@ -68,9 +68,6 @@ def test_sends(rig):
         with _refusing(rig.nodes, "send", every):
             _wait_refused(rig, "send")
         rig.check(ops.code is None, "the ops have ended")
-    # an op of which the device has taken nothing
-    with _refusing([rig.a], "send", 53):
-        remote.wait_above(rig.a, "ib_rdma_refused", 0)
     stream.stop(150)
     done = remote.counter(rig.a, "rdma_done")
     remote.wait_above(rig.a, "rdma_done", done + 100)
@@ -78,9 +75,6 @@ def test_sends(rig):
     result = rdma_faults.outcome(ops.wait(rdma_faults.LIMIT).out, "marks")
     rig.diag(f"{result}")
     rig.check(result["dropped"] > 0 and result["success"] > 100, f"{result}")
-    # what the device has nothing of says so, and no other op does
-    refused = remote.counter(rig.a, "ib_rdma_refused")
-    rig.check(result["other"] == refused, f"{refused} refused: {result}")
     pair.end()
     traffic.run(rig, 400, seed=62, port=6000)
     _report(rig, "send", "ib_tx_post_error")
