@@ -2,6 +2,9 @@
 """What the rig takes for a failure: "make -C selftests/unit rig" runs these."""
 
 import io
+import os
+import socket
+import subprocess
 import tempfile
 import types
 import unittest
@@ -12,7 +15,7 @@ from unittest import mock
 from xrdsvm import cli, tap
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
-from xrdsvm.tests import PROG, find, newcomers
+from xrdsvm.tests import PROG, find, newcomers, one_verdict
 
 
 def verdicts(output: str, code: int = 0) -> tuple[int, int, int]:
@@ -82,6 +85,57 @@ class Skipping(unittest.TestCase):
         with redirect_stdout(io.StringIO()):
             report.add("loop/no_such_test", Point("", True, skipped="because"))
         self.assertEqual((report.failed, report.skipped), (1, 0))
+
+
+class OneVerdict(unittest.TestCase):
+    """A test passes or fails, not both."""
+
+    def test_failed_afterwards(self):
+        left = Point("nothing is left", False, why="obj_socks 2")
+        self.assertEqual(one_verdict([Point("", True)], [left]), [left])
+        skipped = Point("", True, skipped="why")
+        self.assertEqual(one_verdict([skipped], [left]), [left])
+
+    def test_others_stay(self):
+        left, failed = Point("left", False), Point("", False)
+        case, other = Point("case", True), Point("other", True)
+        self.assertEqual(one_verdict([failed], [left]), [failed, left])
+        self.assertEqual(one_verdict([case], [left]), [case, left])
+        self.assertEqual(one_verdict([case, other], []), [case, other])
+        self.assertEqual(one_verdict([Point("", True)], []), [Point("", True)])
+
+
+class Holders(unittest.TestCase):
+    """Whose sockets are left: the script that says so on nodes, run here."""
+
+    def setUp(self):
+        self.place = tempfile.TemporaryDirectory()
+        self.addCleanup(self.place.cleanup)
+
+    def holders(self, *inodes: int) -> str:
+        """What it says of sockets with these inodes."""
+        fake = Path(self.place.name) / "xrds-info"
+        rows = "".join(f"echo '7  10.0.0.1:4000  -  64  0  1  0  {inode}  loop'\n"
+                       for inode in inodes)
+        fake.write_text(f"#!/bin/sh\necho $1\necho ID LOCAL\n{rows}")
+        fake.chmod(0o755)
+        path = f"{self.place.name}:{os.environ['PATH']}"
+        return subprocess.run([Path(__file__).parent / "holders"], text=True,
+                              env={**os.environ, "PATH": path}, check=True,
+                              stdout=subprocess.PIPE).stdout
+
+    def test_program(self):
+        with socket.socket(socket.AF_UNIX) as sock:
+            said = self.holders(os.fstat(sock.fileno()).st_ino)
+        self.assertIn("socket 7, 10.0.0.1:4000 to -: 64 bytes to send", said)
+        self.assertIn(f", process {os.getpid()}\n", said)
+        self.assertIn(f"thread {os.getpid()}: ", said)
+
+    def test_no_program(self):
+        self.assertIn("no program has it open", self.holders(1))
+
+    def test_none(self):
+        self.assertNotIn("socket 7", self.holders())
 
 
 class Console(unittest.TestCase):

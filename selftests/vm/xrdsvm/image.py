@@ -33,7 +33,7 @@ KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
 # Programs written for RDS, or against it, where the host has them.
 STRANGERS = ("qperf", "trinity")
 RDS_TOOLS = ("rds-ping", "rds-info", "rds-stress")   # in $RDS_TOOLS_DIR
-ON_NODES = ("unload", "leaks", "settled")   # scripts of the rig for nodes
+ON_NODES = ("unload", "leaks", "settled", "holders")    # scripts of the rig
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
 

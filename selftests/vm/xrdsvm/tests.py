@@ -7,6 +7,7 @@ test_WHAT(rig) is a test that runs on the host and directs the nodes. README.md
 tells how to write one.
 """
 
+import dataclasses
 import fnmatch
 import importlib.util
 import math
@@ -249,6 +250,15 @@ def build_programs() -> None:
         make("-s", "-C", PROG)
 
 
+def one_verdict(points: list[Point], after: list[Point]) -> list[Point]:
+    """All verdicts of a test. One without cases that has passed, and has failed
+    afterwards, has not passed.
+    """
+    if after and len(points) == 1 and points[0].passed and not points[0].name:
+        points = []
+    return points + after
+
+
 class Trial:
     """One run of one test, from clean nodes to clean nodes."""
 
@@ -271,9 +281,9 @@ class Trial:
         points = self._guard(self._prepare)
         if not points:
             points = self._guard(self._body)
-            points += self._guard(self._clean)
-            points += self._unannounced()
-        points += self._complaints()
+            points = one_verdict(points, self._guard(self._clean) +
+                                 self._unannounced())
+        points = one_verdict(points, self._complaints())
         seconds = elapsed()
         self.report.took[self.title] = seconds
         if not all(p.passed for p in points) or self.verbose:
@@ -344,16 +354,18 @@ class Trial:
         points = []
         failed: set[Node] = set()
 
-        def take(step, node: Node) -> list[Point]:
+        def take(name: str, step, node: Node) -> list[Point]:
             found = self._guard(lambda: step(node))
             if found:
                 failed.add(node)
-            return found
+            return [dataclasses.replace(p, name=name) for p in found]
 
         # a socket that lingers on one node needs the modules of the other
-        for step in (self._heal_node, self._settle_node, self._unload_node):
+        for name, step in (("faults are undone", self._heal_node),
+                           ("nothing is left", self._settle_node),
+                           ("modules are unloaded", self._unload_node)):
             for found in self._on_all(
-                    lambda n: [] if n in failed else take(step, n)):
+                    lambda n: [] if n in failed else take(name, step, n)):
                 points += found
         return points
 
@@ -373,7 +385,10 @@ class Trial:
     def _settle_node(self, node: Node) -> None:
         if self._lives(node):
             limit = round(SETTLE_SECONDS * node.kernel.slow)
-            node.run(f"settled {limit} {self.test.leaves}", 2 * SETTLE_SECONDS)
+            done = node.run(f"settled {limit} {self.test.leaves}",
+                            2 * SETTLE_SECONDS, check=False)
+            if done.code:
+                raise Failed(f"{node}: {done}")
 
     def _unload_node(self, node: Node) -> None:
         if not self._lives(node):
