@@ -60,7 +60,8 @@ modules: mirror
 	@flock "$(B)/lock" $(MAKE) --no-print-directory -C "$(KDIR)" M="$(B)" modules
 
 mirror:
-	@test -n "$(KREL)" || { echo "No kernel headers in '$(KDIR)':" \
+	@test -n "$(KREL)" || { echo "No kernel headers" \
+		"$(if $(KDIR),in $(KDIR),on this machine):" \
 		"apt install linux-headers-amd64, or give KDIR=." >&2; exit 1; }
 	@mkdir -p "$(B)"
 	@find "$(B)" -xtype l -delete
