@@ -160,7 +160,8 @@ static void ping_disabled(void)
 	char byte;
 
 	knob("net/rds/ping_enable", 0);
-	check_ret(rds_send(fd, NULL, 0, 0, &port0), 0);
+	/* with a byte: SIOCOUTQ counts bytes */
+	check_ret(rds_send(fd, "x", 1, 0, &port0), 1);
 	check(tap_wait(rds_all_acked, &fd, WAIT_MS));
 	knob("net/rds/ping_enable", 1);
 	for (int i = 0; i < 2; i++) {
