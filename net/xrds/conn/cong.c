@@ -48,8 +48,8 @@ enum {
  */
 bool xrds_cong_blocked(struct xrds_conn *conn, u16 port)
 {
-	/* mostly nobody is; whoever becomes so is noted before its sender's
-	 * next message, and struck out before it wakes anybody
+	/* Mostly no port is congested. A port is noted before the next message
+	 * to it is sent, and struck out before its waiters are woken.
 	 */
 	if (conn->key.loop)
 		return !list_empty(&conn->xn->cong_ports) &&

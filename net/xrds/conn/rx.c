@@ -205,8 +205,7 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		return;
 	}
 	if (unlikely(wm->kind == XRDS_KIND_VOID)) {
-		/* it has no number; mainline acknowledges those before it, too
-		 */
+		/* it has no number; as in mainline, earlier ones are acked */
 		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_VOID);
 		if (wm->flags & XRDS_F_ACK_REQUIRED)
 			xrds_rx_need_ack(conn);

@@ -131,8 +131,7 @@ static bool xrds_upcall_none_left(const struct xrds_sock *xs)
  * Context: any, without L4.
  */
 void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
-			   u64 charge,
-			   bool acked)
+			   u64 charge, bool acked)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	bool gone = false, owes = false, drained;
