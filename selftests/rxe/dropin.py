@@ -54,11 +54,13 @@ def compare(rig, command, want):
 
 
 def test_calls(rig):
+    """System calls, as the list of differences says."""
     tried = compare(rig, "helper_print_calls", listed("calls"))
     rig.check(len(tried) >= 150, "fewer than 150 calls")
 
 
 def test_info(rig):
+    """RDS_INFO_* dumps, as the list of differences says."""
     a = rig.a
     silent = f"{a.ip.rsplit('.', 1)[0]}.99", f"{a.ip6.rsplit(':', 1)[0]}:99"
     compare(rig, f"helper_print_dumps {a.ip} {a.ip6} {silent[0]} {silent[1]}",
@@ -100,29 +102,36 @@ def _qperf(rig, client, server):
 
 
 def test_qperf(rig):
+    """qperf's latency and bandwidth over RDS."""
     _qperf(rig, rig.a, rig.b)
 
 
-# node1 has XRDS, node2 has mainline RDS
+test_qperf.packages = "qperf"
+
+
 def test_qperf_mixed(rig):
+    """The same; node1 has XRDS, node2 has mainline RDS."""
     _qperf(rig, rig.a, rig.b)
     _qperf(rig, rig.b, rig.a)
 
 
+test_qperf_mixed.packages = "qperf"
 test_qperf_mixed.modules = ("xrds_ib", "rds_rdma")
 test_qperf_mixed.kernels = "6.1"
 
 
 def test_qperf_mainline(rig):
+    """The same with mainline RDS on both nodes: qperf itself works."""
     _qperf(rig, rig.a, rig.b)
 
 
+test_qperf_mainline.packages = "qperf"
 test_qperf_mainline.modules = "rds_rdma"
 test_qperf_mainline.kernels = "6.1"
 
 
-# A wild program leaves nothing behind and stops nobody.
 def test_trinity(rig):
+    """A wild program leaves nothing behind and stops nobody."""
     calls = int(os.environ.get("XRDS_TRINITY_CALLS", "1000"))
     if rig.a.run("command -v trinity", check=False).code:
         rig.skip("no trinity")
@@ -145,6 +154,7 @@ def test_trinity(rig):
 
 
 test_trinity.nodes = 1
+test_trinity.packages = "trinity"
 
 
 STRESS = {
@@ -167,8 +177,8 @@ def _stress(rig, options: str) -> str:
     return " ".join(sums[-1])
 
 
-# rds-ping, rds-info and rds-stress, which are not packaged
 def test_rds_tools(rig):
+    """rds-ping, rds-info and rds-stress, which are not packaged."""
     if not os.environ.get("RDS_TOOLS_DIR"):
         rig.skip("no RDS_TOOLS_DIR")
     out = str(rig.a.run(f"rds-ping -c 3 {rig.b.ip}"))
@@ -182,6 +192,7 @@ def test_rds_tools(rig):
 
 
 def test_rds_tools_mixed(rig):
+    """The same; node1 has XRDS, node2 has mainline RDS."""
     test_rds_tools(rig)
 
 

@@ -8,6 +8,7 @@ import traffic
 from xrdsvm import host
 
 TIMEOUT = 300
+PACKAGES = "tshark"
 ROCE = "udp.dstport == 4791"
 FIELDS = ("frame.number", "infiniband.bth.opcode", "rds.name", "_ws.malformed",
           "_ws.lua.error")

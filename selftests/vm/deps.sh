@@ -6,16 +6,14 @@
 #
 #   build  compiler and headers of the default kernel
 #   unit   build, and what the unit tests and the fuzz target are built with
-#   rig    build, what boots nodes, and programs of others that run on them or
-#          look at what they have sent
+#   rig    build, and what boots nodes; the rig itself adds what some tests need
 #   deb    what builds and checks Debian packages
 #   check  build, and what the style, sparse and doc checks call
 set -eu
 
 build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
 unit="$build python3 g++ clang libclang-rt-14-dev"
-rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 zstd libmnl-dev"
-rig="$rig qperf trinity tshark"
+rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 libmnl-dev"
 bench="$rig gnuplot-nox perftest ibverbs-providers"
 check="$build git python3 python3-yaml sparse shellcheck codespell mandoc xz-utils"
 deb="$build build-essential git libmnl-dev dpkg-dev debhelper dh-dkms lintian"

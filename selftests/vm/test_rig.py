@@ -12,10 +12,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from xrdsvm import cli, tap
+from xrdsvm import cli, needs, tap
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
-from xrdsvm.tests import PROG, find, newcomers, one_verdict
+from xrdsvm.needs import PROG
+from xrdsvm.tests import Test, find, newcomers, one_verdict
 
 
 def verdicts(output: str, code: int = 0) -> tuple[int, int, int]:
@@ -190,6 +191,48 @@ class Finding(unittest.TestCase):
         chosen = newcomers(everything)
         self.assertTrue(any(t.nodes == 2 for t in chosen))
         self.assertLess(len(chosen), len(everything))
+
+
+class Packages(unittest.TestCase):
+    """Debian packages of a test."""
+
+    def test_packages(self):
+        found = {t.name: t for t in find()}
+        self.assertIn("tshark", found["rxe/wireshark.xrds"].packages)
+        self.assertEqual(found["rxe/dropin.qperf"].packages, ("qperf",))
+        self.assertEqual(found["loop/send"].packages, ())
+
+
+class Needed(unittest.TestCase):
+    """Programs and modules of a test."""
+
+    def of(self, *names: str) -> needs.Needs:
+        found = {t.name: t for t in find()}
+        return needs.of(found[name] for name in names)
+
+    def test_one_node(self):
+        wanted = self.of("loop/recv")
+        self.assertEqual(wanted.programs, {"test_recv", *needs.SETTLED})
+        self.assertEqual(wanted.modules, {"xrds"})
+
+    def test_other_files(self):
+        wanted = self.of("rxe/close.idle")      # by what it imports
+        self.assertIn("helper_stream", wanted.programs)
+        self.assertIn("xrds_ib", wanted.modules)
+        self.assertNotIn("xrds_hostile", wanted.modules)
+        self.assertIn("helper_fuzzers", self.of("loop/fuzz").programs)
+
+    def test_all(self):
+        command = Test("faults/space", lambda rig: [])
+        self.assertTrue(needs.of([command]).module("xrds_hostile"))
+        self.assertIsNone(needs.of([command]).programs)
+        wanted = needs.of(find()).modules
+        self.assertLessEqual(needs.helpers() - {"xrds_floor"}, wanted)
+        for test in find():
+            with self.subTest(test=test.name):
+                self.assertLessEqual(set(" ".join(test.modules).split()) &
+                                     {"xrds_ib", *needs.helpers()},
+                                     needs.of([test]).modules)
 
 
 class MakeTest(unittest.TestCase):

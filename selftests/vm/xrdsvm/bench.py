@@ -15,7 +15,7 @@ import re
 import statistics
 from dataclasses import dataclass, field, replace
 
-from . import cases, goals, kernels, perftest, plots, tests
+from . import cases, goals, kernels, needs, perftest, plots
 from .cases import FLOOR, IN_TREE, RDS_TCP, UNIX, XRDS, Case
 from .host import BUILD, note
 from .image import Extras
@@ -376,7 +376,7 @@ def run(kernel: kernels.Kernel, only: str = "*") -> int:
     """The cases of these names; 0 unless something did not work."""
     quick = os.environ.get("BENCH") == "quick"
     repeats = 3 if quick else 5
-    tests.build_programs()
+    needs.build_programs()
     modules = build_modules(kernel)
     note(f"booting one node in virtual time, kernel {kernel.release}")
     kernel = replace(kernel, memory=MEMORY)

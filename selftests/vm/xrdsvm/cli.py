@@ -5,7 +5,7 @@ import argparse
 import os
 
 from . import (bench, ci, debugkernel, demo, faults, flaky, host, kernels,
-               matrix, packages, shell, tests)
+               matrix, needs, packages, shell, tests)
 from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
@@ -173,7 +173,7 @@ def cmd_bench(args) -> int:
 def cmd_shell(args) -> int:
     """Boot nodes and run what is typed."""
     kernel = kernels.find(args.kernel)
-    tests.build_programs()
+    needs.build_programs()
     with Rig(kernel, args.nodes, build_modules(kernel)) as rig:
         shell.run(rig, args.modules)
     return 0

@@ -70,6 +70,7 @@ def _from_tarball() -> Path:
     state = tarball.stat()
     home = HOME / f"tar-{state.st_size}-{int(state.st_mtime)}"
     if not home.exists():
+        call(VM / "deps.sh", "zstd", timeout=900)
         note(f"unpacking {tarball.name}")
         HOME.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=HOME) as tmp:

@@ -15,7 +15,7 @@ from . import host, tests
 from .host import note
 from .kernels import Kernel
 from .node import stopwatch
-from .rig import Rig, build_modules
+from .rig import Rig
 from .tap import Point, Report
 from .tests import LOGS, Test, Trial
 
@@ -65,13 +65,11 @@ def run(kernel: Kernel, chosen: list[Test], times: int, load: int,
         report: Report) -> None:
     """Every test so many times; its verdict is whether none of them failed."""
     chosen = [t for t in chosen if t.runs_on(kernel)]
-    note(f"kernel {kernel.release}: building")
-    modules = build_modules(kernel)
-    tests.build_programs()
+    modules, extras = tests.prepare(kernel, chosen, report)
     shutil.rmtree(LOGS / "flaky", ignore_errors=True)
     rows: list[Row] = []
     for count in sorted({t.nodes for t in chosen}):
-        with Rig(kernel, count, modules) as rig, _load(load):
+        with Rig(kernel, count, modules, extras=extras) as rig, _load(load):
             for test in (t for t in chosen if t.nodes == count):
                 rows.append(_repeat(test, rig, times, report))
                 note(str(rows[-1]))

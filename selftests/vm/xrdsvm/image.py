@@ -39,10 +39,11 @@ DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
 @dataclass(frozen=True)
 class Extras:
-    """What nodes of tests have no use for."""
+    """What nodes have beside what all of them have."""
     modules: tuple[str, ...] = ()       # of the kernel
     programs: tuple[str, ...] = ()      # of the host, where it has them
     files: tuple[str, ...] = ()         # the same, with what they are linked to
+    built: frozenset[str] | None = None     # of the test programs; None: all
 
 
 def build(kernel: Kernel, modules: list[Path], where: Path,
@@ -158,7 +159,7 @@ def _payload(kernel: Kernel, base: Path, modules: list[Path],
     for part in ("bench", "lib", "loop", "rxe"):
         archive.tree(f"xrds/selftests/{part}", TOP / "selftests" / part)
     _add_strangers(archive, extras)
-    for program in programs():
+    for program in programs(extras.built):
         archive.program(f"xrds/selftests/prog/build/{program.name}", program)
     return bytes(archive)
 
@@ -179,12 +180,12 @@ def _add_strangers(archive: Archive, extras: Extras) -> None:
             archive.program(f"bin/{name}", tool)
 
 
-def programs() -> list[Path]:
-    """The test programs that have been built."""
+def programs(names: frozenset[str] | None = None) -> list[Path]:
+    """The test programs that have been built, or some of them."""
     built = TOP / "selftests" / "prog" / "build"
     found = built.iterdir() if built.is_dir() else ()
-    return sorted(p for p in found
-                  if p.is_file() and os.access(p, os.X_OK))
+    return sorted(p for p in found if p.is_file() and os.access(p, os.X_OK) and
+                  (names is None or p.name in names))
 
 
 def _add_modules(archive: Archive, kernel: Kernel, base: Path,

@@ -12,6 +12,7 @@ from pathlib import Path
 from . import host, image
 from .host import BUILD, RigError, make, note
 from .kernels import Kernel
+from .needs import IB, KMOD, Needs, helpers
 from .node import Failed, Node, stopwatch
 
 SOCKET_BUFFER = 1 << 20
@@ -159,31 +160,41 @@ def _run_directory() -> Path:
     return Path(tempfile.mkdtemp(prefix=f"run.{os.getpid()}.", dir=BUILD))
 
 
-def build_modules(kernel: Kernel, top: Path = host.TOP) -> list[Path]:
-    """Build XRDS for a kernel, from this tree or a copy; its modules."""
+def build_modules(kernel: Kernel, top: Path = host.TOP,
+                  needs: Needs = Needs()) -> list[Path]:
+    """Build XRDS for a kernel, from this tree or a copy: the modules that are
+    needed.
+    """
     built = top / "build" / kernel.release / "net/xrds"
-    command = ("-s", "-C", top, "modules", f"KDIR={kernel.kdir}",
-               f"KREL={kernel.release}")
-    if kernel.root:
-        from . import sidkernel
-        sidkernel.run_in(kernel.root, "make", f"-j{os.cpu_count()}", *command)
-    else:
-        make(*command)
-    return sorted(built.rglob("*.ko")) + _build_helpers(kernel, top)
+    only = () if needs.module(IB) else ("CONFIG_XRDS_IB=",)
+    _make_for(kernel, "-C", top, "modules", f"KDIR={kernel.kdir}",
+              f"KREL={kernel.release}", *only)
+    return sorted(path for path in built.rglob("*.ko")
+                  if path.stem == "xrds" or needs.module(path.stem)) + \
+        _build_helpers(kernel, top, needs)
 
 
-def _build_helpers(kernel: Kernel, top: Path) -> list[Path]:
-    """Modules that tests need, built beside ours."""
+def _build_helpers(kernel: Kernel, top: Path, needs: Needs) -> list[Path]:
+    """Modules of selftests/kmod, built beside ours."""
+    wanted = sorted(filter(needs.module, helpers()))
+    if not wanted:
+        return []
     place = BUILD / kernel.release / "kmod"
     place.mkdir(parents=True, exist_ok=True)
-    for path in (host.TOP / "selftests/kmod").iterdir():
+    for path in KMOD.iterdir():
         copy = place / path.name
         if not copy.exists() or copy.read_bytes() != path.read_bytes():
             shutil.copy(path, copy)
-    command = ("-s", "-C", kernel.kdir, f"M={place}", f"XRDS={top}", "modules")
+    _make_for(kernel, "-C", kernel.kdir, f"M={place}", f"XRDS={top}",
+              f"WANTED={' '.join(wanted)}", "modules")
+    return sorted(path for path in place.glob("*.ko") if path.stem in wanted)
+
+
+def _make_for(kernel: Kernel, *command) -> None:
+    """Call make with the compiler that this kernel needs."""
     if kernel.root:
         from . import sidkernel
-        sidkernel.run_in(kernel.root, "make", *command)
+        sidkernel.run_in(kernel.root, "make", f"-j{os.cpu_count()}", "-s",
+                         *command)
     else:
-        make(*command)
-    return sorted(place.glob("*.ko"))
+        make("-s", *command)

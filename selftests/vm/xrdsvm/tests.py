@@ -21,22 +21,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import tap
-from .host import BUILD, TOP, RigError, make, note, try_make
+from . import needs, tap
+from .host import BUILD, TOP, VM, RigError, call, note, try_make
+from .image import Extras
 from .kernels import Kernel
+from .needs import PROG, RXE
 from .node import Failed, Node, NodeDied, stopwatch
 from .rig import Rig, Skip, build_modules
 from .tap import Point, Report
 
 LOOP = TOP / "selftests/loop"
-PROG = TOP / "selftests/prog"
-RXE = TOP / "selftests/rxe"
 SHORT = TOP / "selftests/short"
 LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
 IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # a test may load them instead
 HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
-           "boot")
+           "boot", "packages")
 UNLOAD_SECONDS = 60
 SETTLE_SECONDS = 10
 SCAN_SECONDS = 120
@@ -56,6 +56,8 @@ class Test:
     boot: tuple[str, ...] = ("",)       # kernel parameters, one set or one each
     reboots: bool = False   # it cuts a node's power
     program: str = ""       # if the test is one program, which has cases
+    packages: tuple[str, ...] = ()      # of Debian, beside those of deps.sh rig
+    path: Path | None = None        # its file
 
     def runs_on(self, kernel: Kernel) -> bool:
         return not self.kernels or kernel.name in self.kernels
@@ -101,8 +103,8 @@ def newcomers(found: list[Test]) -> list[Test]:
     return [t for t in found if t.name in names]
 
 
-def _needs(path: Path) -> dict[str, str]:
-    """What the comment at the head of a file says that its test needs."""
+def _head(path: Path) -> dict[str, str]:
+    """The needs of a test, from the comment at the head of its file."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".c":
         text = text.partition("*/")[0]
@@ -111,20 +113,21 @@ def _needs(path: Path) -> dict[str, str]:
 
 
 def _shell_test(path: Path) -> Test:
-    return _loop_test(path.stem, f"bash /xrds/selftests/loop/{path.name}",
-                      _needs(path))
+    return _loop_test(path.stem, f"bash /xrds/selftests/loop/{path.name}", path,
+                      _head(path))
 
 
 def _program_test(path: Path) -> Test | None:
     """None: the file says nothing, so a script runs it."""
-    if not (needs := _needs(path)):
+    if not (head := _head(path)):
         return None
-    test = _loop_test(path.stem.removeprefix("test_"), path.stem, needs)
+    test = _loop_test(path.stem.removeprefix("test_"), path.stem, path, head)
     test.program = path.stem
     return test
 
 
-def _loop_test(name: str, command: str, head: dict[str, str]) -> Test:
+def _loop_test(name: str, command: str, path: Path,
+               head: dict[str, str]) -> Test:
     timeout = float(head.get("timeout", 120))
 
     def run(rig: Rig) -> list[Point]:
@@ -135,7 +138,8 @@ def _loop_test(name: str, command: str, head: dict[str, str]) -> Test:
                 (head.get("modules", "xrds"),),
                 head.get("fresh", "no") in ("yes", "true", "1"),
                 tuple(head.get("kernels", "").split()),
-                head.get("leaves", ""), (head.get("boot", ""),))
+                head.get("leaves", ""), (head.get("boot", ""),),
+                packages=tuple(head.get("packages", "").split()), path=path)
 
 
 def _python_tests(path: Path) -> list[Test]:
@@ -173,7 +177,9 @@ def _python_test(stem: str, module, name: str) -> Test:
                 _tuple(option("modules", "xrds_ib")),
                 option("fresh", False), tuple(option("kernels", "").split()),
                 option("leaves", ""), _tuple(option("boot", "")),
-                option("reboots", False))
+                option("reboots", False),
+                packages=_tuple(option("packages", ())),
+                path=Path(module.__file__))
 
 
 # ------------------------------------------------------------------ running
@@ -189,16 +195,31 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
     tests = [t for t in tests if t.runs_on(kernel)]
     if not tests:
         return
-    note(f"kernel {kernel.release}: building")
-    modules = build_modules(kernel, top)
-    build_programs()
+    modules, extras = prepare(kernel, tests, report, top)
     elapsed = stopwatch()
     for count in sorted({t.nodes for t in tests}):
         group = _Group(kernel, count, [t for t in tests if t.nodes == count],
-                       modules, verbose)
+                       modules, extras, verbose)
         group.run(report, wanted or (lambda _test: True))
     note(f"kernel {kernel.release}: tier of {len(tests)} test(s) took "
          f"{elapsed():.0f} s")
+
+
+def prepare(kernel: Kernel, tests: list[Test], report: Report,
+            top: Path = TOP) -> tuple[list[Path], Extras]:
+    """Install and build what these tests need: modules, and what else nodes
+    have.
+    """
+    if packages := sorted({name for t in tests for name in t.packages}):
+        try:
+            call(VM / "deps.sh", *packages, timeout=900)
+        except RigError as error:       # the tests of others can run
+            report.add("packages", Point("", False, why=str(error)))
+    note(f"kernel {kernel.release}: building")
+    wanted = needs.of(tests)
+    modules = build_modules(kernel, top, wanted)
+    needs.build_programs(wanted)
+    return modules, Extras(built=wanted.programs)
 
 
 @dataclass
@@ -207,12 +228,14 @@ class _Group:
     kernel: Kernel
     count: int
     tests: list[Test]
-    modules: Path
+    modules: list[Path]
+    extras: Extras
     verbose: bool
 
     def run(self, report: Report, wanted: Callable[[Test], bool]) -> None:
         name = f"kernel {self.kernel.release}: {self.count} node(s)"
-        with Rig(self.kernel, self.count, self.modules) as rig:
+        with Rig(self.kernel, self.count, self.modules,
+                 extras=self.extras) as rig:
             note(f"{name} up in {rig.boot_seconds:.1f} s")
             watch = stopwatch()
             for test in filter(wanted, self.tests):
@@ -242,12 +265,6 @@ def leaks(nodes: list[Node], report: Report) -> None:
         report.add(f"kmemleak/{node}, boot {node.boots}, tests: "
                    f"{' '.join(node.served)}", Point("", not found, why=found),
                    elapsed())
-
-
-def build_programs() -> None:
-    """The test programs that run on the nodes."""
-    if (PROG / "Makefile").exists():
-        make("-s", "-C", PROG)
 
 
 def one_verdict(points: list[Point], after: list[Point]) -> list[Point]:
