@@ -32,6 +32,7 @@ help:
 	@echo '  make test         the unit tests, and the most important tests of one'
 	@echo '                    node and of several: twelve minutes (T=name runs'
 	@echo '                    one, KERNEL=6.1|6.12|7.2|debug, V=1 shows more)'
+	@echo '  make list         all tests, with the time each took (T=, KERNEL=)'
 	@echo '  make test-full    all tests on one kernel: forty minutes'
 	@echo '  make test-all     the same on every kernel, debug kernel included,'
 	@echo '                    and test-the-tests'
@@ -176,6 +177,10 @@ test-packages:
 	@$(DEPS) rig deb debootstrap
 	@$(RUN)
 
+list:
+	@$(DEPS) python3
+	@$(RUN)
+
 unit:
 	@$(DEPS) unit
 	@$(VM) unit
@@ -196,5 +201,5 @@ ci:
 
 .PHONY: all help modules mirror install install-modules install-dkms \
 	install-dkms-source install-conf install-tools uninstall deb clean bench \
-	demo test test-full test-all test-packages matrix flaky soak shell fuzz debug-kernel \
-	test-the-tests unit style sparse doc ci
+	demo list test test-full test-all test-packages matrix flaky soak shell fuzz \
+	debug-kernel test-the-tests unit style sparse doc ci

@@ -12,7 +12,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from xrdsvm import cli, needs, tap
+from xrdsvm import cli, listing, needs, tap, times
+from xrdsvm.host import RigError
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
 from xrdsvm.needs import PROG
@@ -193,14 +194,19 @@ class Finding(unittest.TestCase):
         self.assertLess(len(chosen), len(everything))
 
 
-class Packages(unittest.TestCase):
-    """Debian packages of a test."""
+class Facts(unittest.TestCase):
+    """Facts that a test states about itself."""
 
     def test_packages(self):
         found = {t.name: t for t in find()}
         self.assertIn("tshark", found["rxe/wireshark.xrds"].packages)
         self.assertEqual(found["rxe/dropin.qperf"].packages, ("qperf",))
         self.assertEqual(found["loop/send"].packages, ())
+
+    def test_about(self):
+        for test in find():
+            with self.subTest(test=test.name):
+                self.assertTrue(test.about)
 
 
 class Needed(unittest.TestCase):
@@ -233,6 +239,44 @@ class Needed(unittest.TestCase):
                 self.assertLessEqual(set(" ".join(test.modules).split()) &
                                      {"xrds_ib", *needs.helpers()},
                                      needs.of([test]).modules)
+
+
+class Choosing(unittest.TestCase):
+    """T=, and make list."""
+
+    def setUp(self):
+        def of(name: str, nodes: int) -> Test:
+            return Test(name, lambda rig: [], nodes, about=f"{name} works.")
+
+        self.found = [of("loop/send", 1), of("loop/recv", 1),
+                      of("rxe/close.idle", 2), of("rxe/close.unload", 2)]
+
+    def names(self, pattern: str | None) -> list[str]:
+        return [t.name for t in listing.choose(self.found, pattern)]
+
+    def test_names(self):
+        self.assertEqual(self.names("loop/send,rxe/close*"),
+                         ["loop/send", "rxe/close.idle", "rxe/close.unload"])
+        self.assertEqual(len(self.names(None)), 4)
+
+    def test_wrong_name(self):
+        for pattern in ("rxe/close.idl", "loop/send,rxe/close.idl"):
+            with self.assertRaisesRegex(RigError, "near it: .*rxe/close.idle"):
+                self.names(pattern)
+
+    def test_list(self):
+        with tempfile.TemporaryDirectory() as place, \
+                mock.patch.object(times, "TIMES", Path(place) / "times.json"):
+            times.remember({"loop/send": 61.25, "loop/recv": 1, "old": 3})
+            times.remember({"loop/recv": 59, "loop/send@debug": 300})
+            with redirect_stdout(io.StringIO()) as out:
+                listing.show(self.found, {"loop/send"}, "6.1")
+        lines = out.getvalue().splitlines()
+        self.assertEqual(lines[1].split(), ["loop/send", "*", "1", "61.2",
+                                            "loop/send", "works."])
+        self.assertEqual(lines[3].split()[:3], ["rxe/close.idle", "2", "-"])
+        self.assertEqual(lines[-1], "* make test runs it: 1 tests, 1 min; all of "
+                         "these: 4 tests, 2 min (2 have not run here yet)")
 
 
 class MakeTest(unittest.TestCase):

@@ -5,7 +5,7 @@ import argparse
 import os
 
 from . import (bench, ci, debugkernel, demo, faults, flaky, host, kernels,
-               matrix, needs, packages, shell, tests)
+               listing, matrix, needs, packages, shell, tests)
 from .host import RigError, note
 from .rig import Rig, build_modules
 from .tap import Point, Report
@@ -45,12 +45,10 @@ def _parse() -> argparse.Namespace:
 
 
 def _chosen(pattern: str | None) -> list[tests.Test]:
-    """All tests, or those of a name, a glob, or several with commas."""
-    found = tests.find()
-    if not pattern:
-        return found
-    return [t for t in found
-            if any(t.matches(p) for p in pattern.split(","))]
+    """All tests, or those that -t names; "unit" is none of these."""
+    if pattern == "unit":
+        return []
+    return listing.choose(tests.find(), pattern)
 
 
 def cmd_test(args) -> int:
@@ -75,8 +73,6 @@ def cmd_test_full(args) -> int:
 def _tests(args, chosen: list[tests.Test], report: Report) -> None:
     if not args.test or args.test == "unit":
         tests.unit(report)
-    if args.test and not chosen and args.test != "unit":
-        raise RigError(f"no test is called '{args.test}'")
     _on_kernels(args, chosen, report)
 
 
@@ -118,8 +114,6 @@ def _faults(args, report: Report) -> None:
 def cmd_flaky(args) -> int:
     """Which tests fail by chance?"""
     chosen = _chosen(args.test)
-    if not chosen:
-        raise RigError(f"no test is called '{args.test}'")
     report = Report()
     flaky.run(kernels.find(args.kernel), chosen, args.times, args.load, report)
     return report.end()
@@ -162,6 +156,13 @@ def cmd_ci(_args) -> int:
     return ci.run()
 
 
+def cmd_list(args) -> int:
+    """List tests, and how long each takes."""
+    short = {t.name for t in tests.newcomers(tests.find())}
+    listing.show(_chosen(args.test), short, args.kernel)
+    return 0
+
+
 def cmd_demo(args) -> int:
     return demo.run(kernels.find(args.kernel))
 
@@ -193,6 +194,7 @@ COMMANDS = {
     "flaky": cmd_flaky,
     "matrix": cmd_matrix,
     "unit": cmd_unit,
+    "list": cmd_list,
     "soak": cmd_soak,
     "ci": cmd_ci,
     "bench": cmd_bench,

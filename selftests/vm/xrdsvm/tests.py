@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import needs, tap
+from . import needs, tap, times
 from .host import BUILD, TOP, VM, RigError, call, note, try_make
 from .image import Extras
 from .kernels import Kernel
@@ -57,6 +57,7 @@ class Test:
     reboots: bool = False   # it cuts a node's power
     program: str = ""       # if the test is one program, which has cases
     packages: tuple[str, ...] = ()      # of Debian, beside those of deps.sh rig
+    about: str = ""         # its claim, in a line
     path: Path | None = None        # its file
 
     def runs_on(self, kernel: Kernel) -> bool:
@@ -103,13 +104,24 @@ def newcomers(found: list[Test]) -> list[Test]:
     return [t for t in found if t.name in names]
 
 
+def _comment(path: Path) -> list[str]:
+    """Lines of the comment at the head of a file."""
+    end = "*/" if path.suffix == ".c" else "\n\n"
+    text = path.read_text(encoding="utf-8").partition(end)[0]
+    return re.findall(r"^(?:#| \*)(?!!) ?(.*)$", text, re.MULTILINE)
+
+
 def _head(path: Path) -> dict[str, str]:
-    """The needs of a test, from the comment at the head of its file."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".c":
-        text = text.partition("*/")[0]
-    return dict(re.findall(rf"^(?:#| \*) ({'|'.join(HEADERS)}): *(.*)$", text,
-                           re.MULTILINE))
+    """The needs of a test, from the head of its file."""
+    return dict(re.findall(rf"^({'|'.join(HEADERS)}): *(.*)$",
+                           "\n".join(_comment(path)), re.MULTILINE))
+
+
+def _opening(path: Path) -> str:
+    """The head of a file without the test's needs, as a line."""
+    prose = [line for line in _comment(path) if not line.startswith("SPDX") and
+             not re.match(rf"({'|'.join(HEADERS)}):", line)]
+    return " ".join(" ".join(prose).split())
 
 
 def _shell_test(path: Path) -> Test:
@@ -139,7 +151,8 @@ def _loop_test(name: str, command: str, path: Path,
                 head.get("fresh", "no") in ("yes", "true", "1"),
                 tuple(head.get("kernels", "").split()),
                 head.get("leaves", ""), (head.get("boot", ""),),
-                packages=tuple(head.get("packages", "").split()), path=path)
+                packages=tuple(head.get("packages", "").split()),
+                about=_opening(path), path=path)
 
 
 def _python_tests(path: Path) -> list[Test]:
@@ -179,7 +192,13 @@ def _python_test(stem: str, module, name: str) -> Test:
                 option("leaves", ""), _tuple(option("boot", "")),
                 option("reboots", False),
                 packages=_tuple(option("packages", ())),
-                path=Path(module.__file__))
+                about=_about(function, module), path=Path(module.__file__))
+
+
+def _about(function, module) -> str:
+    """The first paragraph of its documentation, or of its file's."""
+    text = function.__doc__ or module.__doc__ or ""
+    return " ".join(text.partition("\n\n")[0].split())
 
 
 # ------------------------------------------------------------------ running
@@ -197,10 +216,14 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
         return
     modules, extras = prepare(kernel, tests, report, top)
     elapsed = stopwatch()
-    for count in sorted({t.nodes for t in tests}):
-        group = _Group(kernel, count, [t for t in tests if t.nodes == count],
-                       modules, extras, verbose)
-        group.run(report, wanted or (lambda _test: True))
+    try:
+        for count in sorted({t.nodes for t in tests}):
+            group = _Group(kernel, count, [t for t in tests if t.nodes == count],
+                           modules, extras, verbose)
+            group.run(report, wanted or (lambda _test: True))
+    finally:
+        if top == TOP:
+            times.remember(report.took)
     note(f"kernel {kernel.release}: tier of {len(tests)} test(s) took "
          f"{elapsed():.0f} s")
 
