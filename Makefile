@@ -50,7 +50,10 @@ help:
 	@echo '  make bench        compares the cost of XRDS with plain verbs, TCP and'
 	@echo '                    others, in virtual time, and plots it (BENCH=quick:'
 	@echo '                    fewer cases; BENCH_PROFILE=case: time per function)'
-	@echo '  make shell        boot nodes and type commands (NODES=2)'
+	@echo '  make shell        boot nodes and type commands (NODES=2, KERNEL=;'
+	@echo '                    SHARE=folder is at /mnt there; "gdb" debugs)'
+	@echo '  make run          runs a program or a C file of yours on all nodes'
+	@echo '                    (PROG=, ARGS=, NODES=2, KERNEL=)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
 	@echo '  make style sparse doc unit     the checks, one by one'
 	@echo '  make ci           all checks and tests that CI runs: an hour'
@@ -159,7 +162,8 @@ clean:
 
 RUN = $(VM) $@ $(if $(T),-t '$(T)') $(if $(KERNEL),-k '$(KERNEL)') \
 	$(if $(V),-v) $(if $(NODES),-n $(NODES)) $(if $(N),-N $(N)) \
-	$(if $(LOAD),-L $(LOAD))
+	$(if $(LOAD),-L $(LOAD)) $(if $(SHARE),-s '$(SHARE)') \
+	$(if $(PROG),-p '$(PROG)') $(if $(ARGS),--arguments='$(ARGS)')
 
 test test-full test-all:
 	@$(DEPS) rig $(if $(T),,unit)
@@ -169,7 +173,7 @@ bench:
 	@$(DEPS) bench $(if $(BENCH_PROFILE),linux-perf)
 	@$(RUN)
 
-demo soak shell debug-kernel test-the-tests matrix flaky:
+demo soak shell run debug-kernel test-the-tests matrix flaky:
 	@$(DEPS) rig
 	@$(RUN)
 
@@ -201,5 +205,5 @@ ci:
 
 .PHONY: all help modules mirror install install-modules install-dkms \
 	install-dkms-source install-conf install-tools uninstall deb clean bench \
-	demo list test test-full test-all test-packages matrix flaky soak shell fuzz \
+	demo list test test-full test-all test-packages matrix flaky soak shell run fuzz \
 	debug-kernel test-the-tests unit style sparse doc ci

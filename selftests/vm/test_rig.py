@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from xrdsvm import cli, listing, needs, tap, times
+from xrdsvm import cli, gdb, host, listing, needs, shell, tap, times
 from xrdsvm.host import RigError
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
@@ -292,6 +292,51 @@ class MakeTest(unittest.TestCase):
         self.assertEqual([t.name for t in chosen],
                          [t.name for t in newcomers(find())])
         self.assertIn(f"{len(chosen)} of ", out.getvalue())
+
+
+class Debugger(unittest.TestCase):
+    """Symbols of a kernel and its modules for gdb."""
+
+    def test_symbols(self):
+        text = ("ffffffff81000000 T _stext\nffffffff81000040 t same\n"
+                "ffffffff82000000 D data\nffffffff81000080 t same\n"
+                "0000000000000000 A percpu\n")
+        with tempfile.TemporaryDirectory() as place:
+            path = Path(place) / "symbols"
+            path.write_bytes(gdb.elf(gdb.parse_kallsyms(text)))
+            listed = host.call("nm", path).split("\n")
+        self.assertEqual([line.split()[::2] for line in listed if line],
+                         [["ffffffff81000000", "_stext"],
+                          ["ffffffff82000000", "data"],
+                          ["ffffffff81000040", "same"],
+                          ["ffffffff81000080", "same"]])
+
+    def test_module(self):
+        command = gdb.add_module(Path("/build/xrds.ko"),
+                                 ".text:0xffffffffc0000000\n.bss:0xffffffffc0001\n"
+                                 ".init.text:0xffffffffc0002\n.data..x:0xf1\n")
+        self.assertEqual(command, "add-symbol-file /build/xrds.ko "
+                         "-s .text 0xffffffffc0000000 -s .bss 0xffffffffc0001"
+                         " -s .data..x 0xf1")
+
+
+class OwnProgram(unittest.TestCase):
+    """make run PROG=."""
+
+    def test_c(self):
+        with tempfile.TemporaryDirectory() as place, \
+                mock.patch.object(shell, "BUILD", Path(place)):
+            source = Path(place) / "mine.c"
+            source.write_text("#include <linux/xrds.h>\n"
+                              "int main(void) { return 0; }\n")
+            self.assertEqual(shell.program(source),
+                             Path(place) / "run/mine")
+            host.call(Path(place) / "run/mine")
+
+    def test_script(self):
+        self.assertEqual(shell.program(__file__), Path(__file__).resolve())
+        with self.assertRaisesRegex(RigError, "no such file"):
+            shell.program("/no/such/file")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 
 import argparse
 import os
+from pathlib import Path
 
 from . import (bench, ci, debugkernel, demo, faults, flaky, host, kernels,
                listing, matrix, needs, packages, shell, tests)
 from .host import RigError, note
+from .image import Extras
 from .rig import Rig, build_modules
 from .tap import Point, Report
 
@@ -31,7 +33,11 @@ def _parse() -> argparse.Namespace:
                         help=f"one of {', '.join(kernels.NAMES)}")
     parser.add_argument("-n", "--nodes", type=int, default=2)
     parser.add_argument("-m", "--modules", default="xrds_ib",
-                        help="what 'shell' loads")
+                        help="modules that 'shell' and 'run' load")
+    parser.add_argument("-s", "--share", help="a folder for the nodes of 'shell'")
+    parser.add_argument("-p", "--program", help="the program for 'run'")
+    parser.add_argument("-a", "--arguments", default="",
+                        help="its arguments")
     parser.add_argument("-N", "--times", type=int, default=20,
                         help="how often 'flaky' runs each test")
     parser.add_argument("-L", "--load", type=int, default=0,
@@ -174,10 +180,27 @@ def cmd_bench(args) -> int:
 def cmd_shell(args) -> int:
     """Boot nodes and run what is typed."""
     kernel = kernels.find(args.kernel)
+    shares = (Path(args.share).resolve(),) if args.share else ()
+    if shares and not shares[0].is_dir():
+        raise RigError(f"SHARE={args.share}: no such folder")
+    if shares and not any(kernel.modules.rglob("9p.ko*")):
+        raise RigError(f"SHARE= needs 9p, which kernel {kernel.name} has not")
     needs.build_programs()
-    with Rig(kernel, args.nodes, build_modules(kernel)) as rig:
-        shell.run(rig, args.modules)
+    with Rig(kernel, args.nodes, build_modules(kernel), shares=shares) as rig:
+        shell.run(rig, args.modules, bool(shares))
     return 0
+
+
+def cmd_run(args) -> int:
+    """Run a program of the user's on all nodes."""
+    if not args.program:
+        raise RigError("PROG= names a program, or a file in C")
+    program = shell.program(args.program)
+    kernel = kernels.find(args.kernel)
+    extras = Extras(files=(str(program),), built=frozenset())
+    with Rig(kernel, args.nodes, build_modules(kernel, needs=needs.Needs(
+            modules=frozenset({needs.IB}))), extras=extras) as rig:
+        return shell.run_program(rig, program, args.arguments, args.modules)
 
 
 def cmd_debug_kernel(_args) -> int:
@@ -200,5 +223,6 @@ COMMANDS = {
     "bench": cmd_bench,
     "demo": cmd_demo,
     "shell": cmd_shell,
+    "run": cmd_run,
     "debug-kernel": cmd_debug_kernel,
 }

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""make shell: nodes with our modules, and a prompt.
+"""make shell: nodes with our modules, and a prompt; make run: one program.
 
 "2 dmesg" runs on node 2, "dmesg" on the node of the prompt, "all dmesg" on each
 node; "2" alone moves the prompt there. Output is shown as it comes. Ctrl-C ends
 the command and not the nodes. A command with " &" at its end goes on in the
-background: "jobs" lists these, "kill N" ends one. Ctrl-D ends it all.
+background: "jobs" lists these, "kill N" ends one. "gdb" debugs the kernel of the
+prompt's node; with arguments, gdb has these. Ctrl-D ends it all.
 """
 
 import contextlib
+import shlex
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
-from .host import note
-from .node import Node, Proc
+from . import gdb
+from .host import BUILD, TOP, VM, RigError, call, note
+from .node import Failed, Node, Proc
 from .rig import Rig
 
 HELP = ("COMMAND on this node, \"2 COMMAND\" or \"all COMMAND\" elsewhere, \"2\" to "
-        "move there; & jobs \"kill N\"; Ctrl-C ends a command, Ctrl-D all nodes")
+        "move there; & jobs \"kill N\"; gdb; Ctrl-C ends a command, Ctrl-D all nodes")
+SHARE = "/mnt"          # where nodes see a folder of the host
 
 
 class _Job:
@@ -85,6 +91,8 @@ class Shell:
                 self._node = nodes[0]
         if line in ("jobs", "help"):
             self._list() if line == "jobs" else note(HELP)
+        elif line.split()[:1] == ["gdb"]:
+            self._debug(nodes[0], shlex.split(line)[1:])
         elif line.startswith("kill ") and self._kill(line[5:].strip()):
             pass
         elif line:
@@ -101,17 +109,24 @@ class Shell:
                 self._jobs[number] = job
                 print(f"[{number}] {job.proc.node}: {line}")
             return
-        with _interrupt(lambda: [j.proc.kill(signal.SIGINT) for j in started]):
-            for job in started:
-                job.wait()
-        for job in started:
-            if job.proc.code:
-                print(f"[{job.proc.node}: exit {job.proc.code}]")
+        _finish(started)
 
     def _list(self) -> None:
         for number, job in self._jobs.items():
             state = "runs" if job.running() else f"exit {job.proc.code}"
             print(f"[{number}] {job.proc.node}: {state}: {job.proc.command}")
+
+    def _debug(self, node: Node, arguments: list[str]) -> None:
+        """gdb has the terminal, and stops the node, until it ends."""
+        try:
+            call(VM / "deps.sh", "gdb", timeout=900)
+            script = gdb.prepare(node, self._rig.directory)
+            with _interrupt(lambda: None):
+                subprocess.run(["gdb", "-q", "-x", script, *arguments],
+                               cwd=TOP, check=False)
+            node.resume()
+        except (RigError, Failed) as error:
+            print(error)
 
     def _kill(self, number: str) -> bool:
         """Of a job; any other number is one of the node's processes."""
@@ -131,9 +146,58 @@ def _interrupt(action: Callable[[], object]):
         signal.signal(signal.SIGINT, before)
 
 
-def run(rig: Rig, modules: str) -> None:
+def _finish(jobs: list[_Job]) -> int:
+    """Their end; how many have failed."""
+    with _interrupt(lambda: [j.proc.kill(signal.SIGINT) for j in jobs]):
+        for job in jobs:
+            job.wait()
+    failed = [job for job in jobs if job.proc.code]
+    for job in failed:
+        print(f"[{job.proc.node}: exit {job.proc.code}]")
+    return len(failed)
+
+
+def run(rig: Rig, modules: str, share: bool = False) -> None:
     """Load the modules on all nodes and take commands until the end."""
     for node in rig.nodes:
         node.run(f"modprobe -a {modules}")
+        if share:
+            node.run("modprobe -a 9p 9pnet_virtio && mount -t 9p -o "
+                     f"trans=virtio,version=9p2000.L,ro share0 {SHARE}")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     Shell(rig).run()
+
+
+def program(name: str) -> Path:
+    """A program to be run on nodes, compiled if it is C."""
+    path = Path(name).resolve()
+    if not path.is_file():
+        raise RigError(f"PROG={name}: no such file")
+    if path.suffix != ".c":
+        return path
+    made = BUILD / "run" / path.stem
+    made.parent.mkdir(parents=True, exist_ok=True)
+    call("cc", "-O2", "-g", "-Wall", f"-I{TOP / 'include/uapi'}", "-o", made,
+         path, "-lpthread")
+    return made
+
+
+def run_program(rig: Rig, path: Path, arguments: str, modules: str) -> int:
+    """It runs on all nodes at once; the exit status is 1 if one has failed."""
+    for node in rig.nodes:
+        node.run(f"modprobe -a {modules}")
+    jobs = [_Job(node, f"{_environment(rig, node)} exec {path} {arguments}",
+                 f"{node}: " if len(rig.nodes) > 1 else "")
+            for node in rig.nodes]
+    failed = _finish(jobs)
+    for node in rig.nodes:
+        for line in node.complaints():
+            failed += 1
+            print(f"{node}'s kernel log: {line}")
+    return min(failed, 1)
+
+
+def _environment(rig: Rig, node: Node) -> str:
+    """Addresses of the node and of the others: assignments for a shell."""
+    peers = " ".join(n.ip for n in rig.nodes if n is not node)
+    return f"NODE={node.number} IP={node.ip} PEERS='{peers}'"
