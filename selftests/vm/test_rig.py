@@ -12,12 +12,12 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from xrdsvm import cli, gdb, host, listing, needs, shell, tap, times
+from xrdsvm import cli, gdb, host, listing, needs, rig, shell, tap, times
 from xrdsvm.host import RigError
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
 from xrdsvm.needs import PROG
-from xrdsvm.tests import Test, find, newcomers, one_verdict
+from xrdsvm.tests import Test, find, leaks, newcomers, one_verdict
 
 
 def verdicts(output: str, code: int = 0) -> tuple[int, int, int]:
@@ -292,6 +292,48 @@ class MakeTest(unittest.TestCase):
         self.assertEqual([t.name for t in chosen],
                          [t.name for t in newcomers(find())])
         self.assertIn(f"{len(chosen)} of ", out.getvalue())
+
+
+class Growing(unittest.TestCase):
+    """Nodes that join others."""
+
+    def test_grow(self):
+        kernel = types.SimpleNamespace()
+        with mock.patch.object(rig, "Switch") as switch, \
+                mock.patch.object(rig.image, "build"), \
+                mock.patch.object(rig, "Node") as node:
+            made = [mock.Mock(number=n, tainted=n == 2) for n in (1, 2, 3)]
+            node.side_effect = made
+            with rig.Rig(kernel, 1, [], most=3) as nodes:
+                self.assertEqual(nodes.nodes, made[:1])
+                nodes.grow(2)
+                made[0].run.assert_called_once_with("neighbours 1 2")
+                nodes.grow(3)
+                self.assertEqual(nodes.nodes, made)
+        switch.assert_called_once_with(3)
+        for number, one in enumerate(made, 1):
+            with self.subTest(node=number):
+                one.boot.assert_called_once_with()
+                one.shutdown.assert_called_once_with()
+                self.assertEqual(one.total, 3)
+        made[0].run.assert_called_with("neighbours 1 3")
+        made[1].run.assert_not_called()     # it will be booted anew
+
+    def test_leaks(self):
+        """Looked for when tests for so many nodes are over, and told once."""
+        kernel = types.SimpleNamespace(kmemleak=True)
+        clean, leaky = (mock.Mock(kernel=kernel, boots=1, tainted=False,
+                                  served=["loop/send"]) for _ in range(2))
+        clean.start.return_value.wait.return_value.out = ""
+        leaky.start.return_value.wait.return_value.out = "unreferenced object"
+        report = Report()
+        with redirect_stdout(io.StringIO()) as out:
+            leaks([clean, leaky], report)
+            leaks([clean, leaky], report)
+        self.assertEqual((report.passed, report.failed), (1, 1))
+        self.assertIn("boot 1, tests: loop/send", out.getvalue())
+        self.assertFalse(clean.tainted)
+        self.assertTrue(leaky.tainted)      # it is booted anew
 
 
 class Debugger(unittest.TestCase):

@@ -2,11 +2,13 @@
 """The commands behind the Makefile's targets."""
 
 import argparse
+import contextlib
 import os
+import threading
 from pathlib import Path
 
-from . import (bench, ci, debugkernel, demo, faults, flaky, host, kernels,
-               listing, matrix, needs, packages, shell, tests)
+from . import (bench, ci, debugkernel, demo, emulator, faults, flaky, host,
+               kernels, listing, matrix, needs, packages, qemu, shell, tests)
 from .host import RigError, note
 from .image import Extras
 from .rig import Rig, build_modules
@@ -78,8 +80,25 @@ def cmd_test_full(args) -> int:
 
 def _tests(args, chosen: list[tests.Test], report: Report) -> None:
     if not args.test or args.test == "unit":
+        fetching = threading.Thread(target=_fetch, daemon=True,
+                                    args=(args.kernel, chosen))
+        fetching.start()
         tests.unit(report)
+        fetching.join()
     _on_kernels(args, chosen, report)
+
+
+def _fetch(names: str, chosen: list[tests.Test]) -> None:
+    """Bring kernels, packages and QEMU here, as far as no node is booted for
+    that. What fails is tried again, and said then.
+    """
+    for name in set(names.split(",")) & kernels.HEADERS.keys():
+        with contextlib.suppress(RigError):
+            kernels.find(name)
+    with contextlib.suppress(RigError):
+        tests.install(chosen)
+        if not qemu.has_kvm():
+            emulator.find()
 
 
 def _on_kernels(args, chosen: list[tests.Test], report: Report) -> None:

@@ -155,7 +155,7 @@ class Node:
         self._switch = switch
         self._virtual_time = virtual_time
         self._shares = shares
-        self._environment = f"NODE={number} NODES={total}"
+        self.total = total      # nodes that there are when it boots
         self._procs: dict[int, Proc] = {}
         self._next = 0
         self._changed = threading.Condition(threading.RLock())
@@ -300,7 +300,8 @@ class Node:
         self._switch.join(self.number)
         self._ready, self._gone = False, False
         self.machine = qemu.Machine(self.kernel, self._initrd, self.console,
-                                    f"{self._environment} {self.parameters}",
+                                    f"NODE={self.number} NODES={self.total} "
+                                    f"{self.parameters}",
                                     self._switch.port(self.number),
                                     virtual_time=self._virtual_time,
                                     shares=self._shares)

@@ -146,9 +146,14 @@ def accelerator() -> str:
     return _proven
 
 
+def has_kvm() -> bool:
+    """Whether KVM may work: it is there."""
+    return os.access("/dev/kvm", os.R_OK | os.W_OK)
+
+
 def _remembered() -> str:
     """The answer for this machine and boot, found out once."""
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if not has_kvm():
         return "tcg"
     identity = platform.platform().encode()
     for source in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):

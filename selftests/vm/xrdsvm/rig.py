@@ -87,42 +87,59 @@ class Switch:
 
 
 class Rig:
-    """Booted nodes. Tests get one: rig.nodes, or rig.a, rig.b, ..."""
+    """Booted nodes. Tests get one: rig.nodes, or rig.a, rig.b, ... There are
+    so many at first, and at most so many later.
+    """
 
     def __init__(self, kernel: Kernel, count: int, modules: list[Path],
                  virtual_time: bool = False,
                  extras: image.Extras = image.Extras(),
-                 shares: tuple[Path, ...] = ()) -> None:
+                 shares: tuple[Path, ...] = (), most: int = 0) -> None:
         self.kernel = kernel
         self.directory = _run_directory()
-        self.switch = Switch(count)
+        self.switch = Switch(max(count, most))
         initrd = image.build(kernel, modules, self.directory, extras)
-        self.nodes = [Node(n, kernel, initrd, self.directory, self.switch,
+        self._made = [Node(n, kernel, initrd, self.directory, self.switch,
                            count, virtual_time, shares)
-                      for n in range(1, count + 1)]
-        for node in self.nodes:
+                      for n in range(1, max(count, most) + 1)]
+        for node in self._made:
             node.objects = {path.stem: path for path in modules}
+        self.nodes = self._made[:count]
         self.boot_seconds = 0.0
 
     def __enter__(self) -> "Rig":
+        self._boot(self.nodes)
+        return self
+
+    def _boot(self, nodes: list[Node]) -> None:
         elapsed = stopwatch()
         try:
-            for node in self.nodes:
+            for node in nodes:
                 node.boot()
-            for node in self.nodes:
+            for node in nodes:
                 node.wait_booted()
         except BaseException:
             self.close()
             raise
         self.boot_seconds = elapsed()
-        return self
+
+    def grow(self, count: int) -> None:
+        """Boot more nodes, up to this number, beside those that run."""
+        old, self.nodes = self.nodes, self._made[:count]
+        for node in self.nodes:
+            node.total = count
+        self._boot(self.nodes[len(old):])
+        for node in old:
+            # others are booted anew before their next test
+            if node.alive() and not node.tainted:
+                node.run(f"neighbours {node.number} {count}")
 
     def __exit__(self, *_exception) -> None:
         self.close()
 
     def close(self) -> None:
         """End all nodes and forget their logs (the runner copied them)."""
-        for node in self.nodes:
+        for node in self._made:
             node.shutdown()
         self.switch.close()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -207,8 +207,8 @@ def _about(function, module) -> str:
 def run(kernel: Kernel, tests: list[Test], report: Report,
         verbose: bool = False, top: Path = TOP,
         wanted: Callable[[Test], bool] | None = None) -> None:
-    """Run tests on one kernel; nodes are booted once per node count. The
-    modules are built from the tree at top. Each test is asked for once more
+    """Run tests on one kernel; nodes stay, and others join them. The modules
+    are built from the tree at top. Each test is asked for once more
     when its turn has come, if somebody wants to know.
     """
     tests = [t for t in tests if t.runs_on(kernel)]
@@ -216,11 +216,10 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
         return
     modules, extras = prepare(kernel, tests, report, top)
     elapsed = stopwatch()
+    runner = _Runner(kernel, tests, report, verbose,
+                     wanted or (lambda _test: True))
     try:
-        for count in sorted({t.nodes for t in tests}):
-            group = _Group(kernel, count, [t for t in tests if t.nodes == count],
-                           modules, extras, verbose)
-            group.run(report, wanted or (lambda _test: True))
+        runner.run(modules, extras)
     finally:
         if top == TOP:
             times.remember(report.took)
@@ -228,16 +227,21 @@ def run(kernel: Kernel, tests: list[Test], report: Report,
          f"{elapsed():.0f} s")
 
 
+def install(tests: list[Test]) -> None:
+    """The Debian packages that these tests name."""
+    if packages := sorted({name for t in tests for name in t.packages}):
+        call(VM / "deps.sh", *packages, timeout=900)
+
+
 def prepare(kernel: Kernel, tests: list[Test], report: Report,
             top: Path = TOP) -> tuple[list[Path], Extras]:
     """Install and build what these tests need: modules, and what else nodes
     have.
     """
-    if packages := sorted({name for t in tests for name in t.packages}):
-        try:
-            call(VM / "deps.sh", *packages, timeout=900)
-        except RigError as error:       # the tests of others can run
-            report.add("packages", Point("", False, why=str(error)))
+    try:
+        install(tests)
+    except RigError as error:       # tests that need none of them can run
+        report.add("packages", Point("", False, why=str(error)))
     note(f"kernel {kernel.release}: building")
     wanted = needs.of(tests)
     modules = build_modules(kernel, top, wanted)
@@ -246,27 +250,33 @@ def prepare(kernel: Kernel, tests: list[Test], report: Report,
 
 
 @dataclass
-class _Group:
-    """Tests for the same number of nodes."""
+class _Runner:
+    """Runs tests for few nodes first: these stay, and others join them."""
     kernel: Kernel
-    count: int
     tests: list[Test]
-    modules: list[Path]
-    extras: Extras
+    report: Report
     verbose: bool
+    wanted: Callable[[Test], bool]
 
-    def run(self, report: Report, wanted: Callable[[Test], bool]) -> None:
-        name = f"kernel {self.kernel.release}: {self.count} node(s)"
-        with Rig(self.kernel, self.count, self.modules,
-                 extras=self.extras) as rig:
-            note(f"{name} up in {rig.boot_seconds:.1f} s")
-            watch = stopwatch()
-            for test in filter(wanted, self.tests):
-                leaks_before(test, rig, report)
-                Trial(test, rig, report, self.verbose).run()
-            note(f"{name}, {len(self.tests)} test(s): "
-                 f"{rig.boot_seconds + watch():.0f} s from boot to verdict")
-            leaks(rig.nodes, report)
+    def run(self, modules: list[Path], extras: Extras) -> None:
+        counts = sorted({t.nodes for t in self.tests})
+        with Rig(self.kernel, counts[0], modules, extras=extras,
+                 most=counts[-1]) as rig:
+            for count in counts:
+                if count > len(rig.nodes):
+                    rig.grow(count)
+                self._group(rig, [t for t in self.tests if t.nodes == count])
+
+    def _group(self, rig: Rig, tests: list[Test]) -> None:
+        """Those for all nodes that run now."""
+        name = f"kernel {self.kernel.release}: {len(rig.nodes)} node(s)"
+        note(f"{name} up in {rig.boot_seconds:.1f} s")
+        watch = stopwatch()
+        for test in filter(self.wanted, tests):
+            leaks_before(test, rig, self.report)
+            Trial(test, rig, self.report, self.verbose).run()
+        note(f"{name}, {len(tests)} test(s): {watch():.0f} s")
+        leaks(rig.nodes, self.report)
 
 
 def leaks_before(test: Test, rig: Rig, report: Report) -> None:
@@ -288,6 +298,8 @@ def leaks(nodes: list[Node], report: Report) -> None:
         report.add(f"kmemleak/{node}, boot {node.boots}, tests: "
                    f"{' '.join(node.served)}", Point("", not found, why=found),
                    elapsed())
+        node.served = []
+        node.tainted |= bool(found)     # it would be found again
 
 
 def one_verdict(points: list[Point], after: list[Point]) -> list[Point]:
