@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What the checks share. Each check prints findings, and is silent otherwise.
+# Functions of all checks. Each check prints findings, and is silent otherwise.
 
 set -eu
 

@@ -11,8 +11,8 @@
  *	    out ID LEN	 LEN bytes that the command wrote (stdout and stderr)
  *	    exit ID CODE its end, 128 + N for signal N; nothing follows
  *
- * Whatever a command leaves running in its process group is killed when it
- * ends, so that no test meets the leftovers of another.
+ * When a command ends, the processes that it has left in its process group are
+ * killed, so that no test meets the leftovers of another.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -185,7 +185,7 @@ static void serve(void)
 	}
 }
 
-/* Passes on what is there; false at the end of the output. */
+/* Passes on the output so far; false at its end. */
 static int pump(struct job *job)
 {
 	char data[CHUNK];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What "make demo" runs on the nodes: an ordinary user of AF_RDS sockets.
+ * "make demo" runs this on the nodes: an ordinary user of AF_RDS sockets.
  *
  *   demo ping LOCAL REMOTE COUNT	messages to port 0, which the kernel answers
  *   demo recv LOCAL REMOTE		check what "send" sends
@@ -8,8 +8,8 @@
  *   demo offer LOCAL			memory for "use" (demo_rdma.c)
  *   demo use LOCAL REMOTE		RDMA, until the other node dies
  *
- * Both ends of send and recv know the plan, so the receiver compares every byte with what must
- * come next: nothing may be missing, doubled, changed or out of order.
+ * Both ends of send and recv know the plan, so the receiver compares every byte with the one
+ * that must come next: nothing may be missing, doubled, changed or out of order.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

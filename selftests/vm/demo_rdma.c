@@ -32,7 +32,7 @@ static struct {
 	uint64_t issued, completed;	/* identifiers: given out, the mark */
 	uint64_t failed;		/* ops, as far as notices have come */
 	unsigned int wakeups;
-	char verdict[16];		/* what the other node says */
+	char verdict[16];		/* of the other node */
 } d;
 
 static uint8_t memory[NR_BLOCKS][BLOCK_BYTES];
@@ -53,7 +53,7 @@ static bool filled(const uint8_t *block, uint64_t id)
 	return !memcmp(block, wanted, BLOCK_BYTES);
 }
 
-/* Each block has what the last round has written to it. */
+/* Each block has the content that the last round has written. */
 static bool all_filled(void)
 {
 	for (int i = 0; i < NR_BLOCKS; i++) {
@@ -214,7 +214,7 @@ static void ask(const char *question, const char *answer)
 		errx(1, "\"%s\" is answered by \"%s\"", question, d.verdict);
 }
 
-/* Issue ops up to an identifier, and see what comes back. */
+/* Issue ops up to an identifier, and follow the high-water mark. */
 static void ops(bool write, uint64_t last)
 {
 	const char *what = write ? "writes" : "reads";
@@ -292,7 +292,7 @@ int use_memory(const char *local, const char *remote)
 	memset(memory, 0, sizeof(memory));
 	ops(false, OPS + NR_BLOCKS);
 	if (!all_filled())
-		errx(1, "what was read is not what was written");
+		errx(1, "the bytes read differ from those written");
 	printf("compared\n");
 	ops_until_death();
 	return 0;

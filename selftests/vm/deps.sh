@@ -5,10 +5,10 @@
 # missing. Silent and quick when there is nothing to do.
 #
 #   build  compiler and headers of the default kernel
-#   unit   build, and what the unit tests and the fuzz target are built with
-#   rig    build, and what boots nodes; the rig itself adds what some tests need
-#   deb    what builds and checks Debian packages
-#   check  build, and what the style, sparse and doc checks call
+#   unit   build, and compilers for the unit tests and the fuzz target
+#   rig    build, and programs that boot nodes; the rig adds packages of tests
+#   deb    programs that build and check Debian packages
+#   check  build, and programs of the style, sparse and doc checks
 set -eu
 
 build="make gcc libc6-dev perl linux-headers-amd64 util-linux"

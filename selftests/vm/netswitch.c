@@ -261,7 +261,7 @@ int main(int argc, char **argv)
 		fds[nports].events = POLLIN;
 		if (poll(fds, nports + 1, -1) < 0 && errno != EINTR)
 			err(1, "netswitch: poll");
-		/* what came in before a command goes before it */
+		/* frames that came before a command go before it */
 		for (int i = 0; i < nports; i++)
 			if (fds[nports].revents || fds[i].revents & POLLIN)
 				receive(i);

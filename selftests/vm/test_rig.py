@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the rig takes for a failure: "make -C selftests/unit rig" runs these."""
+"""Tests of the rig itself: "make -C selftests/unit rig" runs these."""
 
 import io
 import os
@@ -108,14 +108,14 @@ class OneVerdict(unittest.TestCase):
 
 
 class Holders(unittest.TestCase):
-    """Whose sockets are left: the script that says so on nodes, run here."""
+    """The script that names programs whose sockets are left on a node, run here."""
 
     def setUp(self):
         self.place = tempfile.TemporaryDirectory()
         self.addCleanup(self.place.cleanup)
 
     def holders(self, *inodes: int) -> str:
-        """What it says of sockets with these inodes."""
+        """Its output for sockets with these inodes."""
         fake = Path(self.place.name) / "xrds-info"
         rows = "".join(f"echo '7  10.0.0.1:4000  -  64  0  1  0  {inode}  loop'\n"
                        for inode in inodes)
@@ -222,7 +222,7 @@ class Needed(unittest.TestCase):
         self.assertEqual(wanted.modules, {"xrds"})
 
     def test_other_files(self):
-        wanted = self.of("rxe/close.idle")      # by what it imports
+        wanted = self.of("rxe/close.idle")      # by its imports
         self.assertIn("helper_stream", wanted.programs)
         self.assertIn("xrds_ib", wanted.modules)
         self.assertNotIn("xrds_hostile", wanted.modules)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""make bench: XRDS, what is below it and what competes, in one boot.
+"""make bench: XRDS, the layers below it and its competitors, in one boot.
 
 One node in virtual time (qemu.VIRTUAL_TIME) with two soft-RoCE devices on a
 veth pair (bench/wire.sh). Each stack is loaded in turn and runs the same cases:
 plain verbs (the floor, kmod/xrds_floor.c), XRDS, in-tree RDS, other sockets
-(bench/peer.c), and AF_UNIX for what stays on the node. What counts are the
+(bench/peer.c), and AF_UNIX for messages that stay on the node. The results are
 ratios of medians.
 """
 
@@ -42,7 +42,7 @@ BEARERS = ("tipc bearer enable media eth device vc && "
 
 @dataclass
 class Figure:
-    """What repeats of one case in one stack took, in ns per message."""
+    """Times of the repeats of one case in one stack, in ns per message."""
     values: list[float]
     switches: float = 0     # context switches per message
     softirqs: float = 0
@@ -62,7 +62,7 @@ class Figure:
 
 
 def _figure(case: Case, raw: list[dict]) -> Figure:
-    """From what xrds-perf and the others like it print."""
+    """From the output of xrds-perf and of the others like it."""
     number = sum(r["messages"] for r in raw)
     values = [r["latency_ns"]["mean"] if case.rests else r["ns_per_message"]
               for r in raw]
@@ -306,8 +306,8 @@ class Bench:
     def _idle_memory(self) -> None:
         """In front of all cases, so that it does not matter which these are.
 
-        In-tree RDS stays loaded: its turn comes with its cases. What it takes
-        is a hundred times as much.
+        In-tree RDS stays loaded: its turn comes with its cases. It takes a
+        hundred times as much.
         """
         self.node.run("modprobe xrds_floor", SECONDS)
         self._memory(FLOOR, _queue_pairs, cases.IDLE)
@@ -316,8 +316,8 @@ class Bench:
         self.node.run("unload xrds_ib xrds", SECONDS)
 
     def _memory(self, stack: str, command, number: int) -> None:
-        """What connections take of the node's memory, both ends of each."""
-        # the first ones bring what there is once, such as receive buffers
+        """The node's memory in connections, both ends of each."""
+        # the first ones bring objects that exist once, as receive buffers
         self.node.run(f"({command(1, FIRST)}) > /dev/null", SECONDS)
         before = self._free()
         self.node.run(f"({command(FIRST + 1, number)}) > /dev/null", SECONDS)
@@ -336,8 +336,8 @@ class Bench:
         self.socket[stack] = used
 
     def _free(self) -> int:
-        """KiB; what will be given back soon is free already, and so are pages
-        that the processor keeps at hand: up to 6 MiB.
+        """KiB; memory that will be given back soon counts as free, and so do
+        pages that the processor keeps at hand: up to 6 MiB.
         """
         out = self.node.run("sync; echo 3 > /proc/sys/vm/drop_caches; sleep 1; "
                             "grep -w MemFree /proc/meminfo; "

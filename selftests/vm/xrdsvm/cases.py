@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What make bench measures, and in which stacks."""
+"""The cases of make bench, and the stacks of each."""
 
 from dataclasses import dataclass, replace
 
@@ -37,7 +37,7 @@ class Case:
     options: str = ""       # of xrds-perf
     floor: str = ""         # mode of the floor, if it is another; - has none
     rival: bool = True      # in-tree RDS can do it
-    peers: tuple[str, ...] = ()     # who else does it
+    peers: tuple[str, ...] = ()     # other stacks that run it
     idle: int = 0           # connections that are made first
     bound: int = 0          # other sockets
     nodes: int = 0          # to ping in turn; nothing else then
@@ -45,13 +45,13 @@ class Case:
     beside: int = 0         # while a stream of messages of such a size goes on
 
     def load(self) -> str:
-        """What xrds-perf and bench-peer are told."""
+        """Options of xrds-perf and bench-peer."""
         more = f" -P {PAUSE_US}" if self.rests else ""
         return (f"-m {self.mode} -l {self.bytes} -d {self.depth} "
                 f"-S {self.sockets} -n {self.count} -w {self.warm_up}{more}")
 
     def perf(self) -> str:
-        """What xrds-perf alone is told."""
+        """Options of xrds-perf alone."""
         more = f" -i {self.bound}" if self.bound else ""
         return (f"-j {self.load()} -b {max(256 * KIB, 4 * self.bytes)} "
                 f"-B {ROOM} {self.options}{more}")
@@ -168,9 +168,9 @@ def _flat(few: int) -> list[Case]:
 
 
 def _beside(few: int) -> list[Case]:
-    """Of one who is not busy, and is at once let run when something is to do:
-    what he waits for is the messages in front of his. And of one who talks UDP
-    meanwhile: what he waits for is the processor.
+    """Round trips of a program that is mostly idle, so the scheduler runs it at
+    once: it waits only for the messages in front of its own. One that uses UDP
+    meanwhile waits only for the processor.
     """
     rests = Case("round trip, 64 B, with rests", "echo", 64, 40 * few,
                  floor="-", rests=True, peers=(UDP,))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What CI does: all checks, all tests on 6.1, and of the debug tier and of the
-mistakes made on purpose what its time allows.
+"""make ci: all checks, all tests on 6.1, and as much of the debug tier and of
+the mistakes made on purpose as its time allows.
 
-Seventy-five minutes are all there is, on whatever machine. So the debug tier
-takes what is left of its share: the cheapest tests first, by the time they took
-on 6.1 a moment ago and by how much slower the debug kernel turns out to be. Then
-mistakes are planted as long as there is time. What is left out is said, as a
-skipped verdict. Nothing is left out of "make test-all".
+It has seventy-five minutes, on any machine. So the debug tier takes the rest of
+its share: the cheapest tests first, by the time they took on 6.1 a moment ago
+and by how much slower the debug kernel turns out to be. Then mistakes are
+planted as long as there is time. Tests that are left out are named by a skipped
+verdict. Nothing is left out of "make test-all".
 """
 
 import dataclasses
@@ -107,7 +107,7 @@ def _debug_tier(report: Report) -> None:
     found = [dataclasses.replace(t, timeout=min(t.timeout, LONGEST))
              for t in tests.find() if t.runs_on(kernel)]
     rest = found
-    # what is left out at first may fit once it is known how fast they are
+    # tests left out at first may fit once the speed of others is known
     while chosen := budget.choose(rest):
         note(f"debug tier: {budget.left() / 60:.0f} minutes are left, enough "
              f"for {len(chosen)} of {len(rest)} tests")

@@ -60,7 +60,7 @@ def _chosen(pattern: str | None) -> list[tests.Test]:
 
 
 def cmd_test(args) -> int:
-    """Unit tests, and what a newcomer runs (or -t) on one kernel."""
+    """Unit tests, and the short list of tests (or -t) on one kernel."""
     report = Report()
     chosen = _chosen(args.test)
     if not args.test:
@@ -90,7 +90,7 @@ def _tests(args, chosen: list[tests.Test], report: Report) -> None:
 
 def _fetch(names: str, chosen: list[tests.Test]) -> None:
     """Bring kernels, packages and QEMU here, as far as no node is booted for
-    that. What fails is tried again, and said then.
+    that. A failed one is tried again when it is needed, and reported then.
     """
     for name in set(names.split(",")) & kernels.HEADERS.keys():
         with contextlib.suppress(RigError):
@@ -152,7 +152,7 @@ def cmd_matrix(args) -> int:
 
 
 def cmd_test_packages(_args) -> int:
-    """What is installed works, and leaves nothing behind."""
+    """The packages work once installed, and leave nothing behind."""
     report = Report()
     _packages(report)
     return report.end()

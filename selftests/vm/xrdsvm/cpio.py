@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes initramfs archives (cpio newc), and knows what a program drags in."""
+"""Writes initramfs archives (cpio newc), programs with their libraries."""
 
 import os
 import re

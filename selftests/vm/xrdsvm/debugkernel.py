@@ -29,7 +29,7 @@ MEMORY = 2048           # MiB a node
 LOCALVERSION = "LOCALVERSION=-xrds-debug"
 # no5lvl: while the kernel patches itself at boot, KASAN takes an access in an
 # interrupt for a wild one if page tables have five levels.
-# slub_debug=-: what SLUB checks of objects KASAN sees, and sooner; with both the
+# slub_debug=-: KASAN sees the faults of SLUB's checks, and sooner; with both the
 # tests take half as long again.
 APPEND = "pci=noacpi no5lvl slub_debug=-"
 SLOW = 4.0
@@ -163,7 +163,7 @@ def _compile(source: Path) -> None:
 
 
 def _collect(source: Path, tree: Path) -> None:
-    """Keep the image, the modules, and what builds modules outside."""
+    """Keep the image, the modules, and the files to build modules outside."""
     tree.mkdir()
     shutil.copy(source / "arch/x86/boot/bzImage", tree / "bzImage")
     host.make("-s", "-C", source, f"INSTALL_MOD_PATH={tree / 'modules'}",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The QEMU that emulates nodes with more than one processor.
 
-Before 8.1 a processor may go on with a translation of what another one has
+Before 8.1 a processor may go on with a translation of code that another one has
 just written over. Linux writes over its own code at boot, with each module and
 with each static key, and nodes died of that: "Oops: int3". Debian 12 has 7.2,
 so there the QEMU of its backports is unpacked into the cache; nothing of it is
@@ -49,7 +49,7 @@ def _version(program) -> tuple[int, int]:
 
 
 def _mirror(codename: str) -> str | None:
-    """What the machine's own lists of packages are from; none without lists."""
+    """The archives of the machine's own lists of packages; none without lists."""
     targets = call("apt-get", "indextargets", "--format",
                    "$(CODENAME) $(COMPONENT) $(REPO_URI)",
                    "Created-By: Packages")

@@ -32,7 +32,7 @@ RUN_SECONDS = 60
 
 
 class _Heard(Report):
-    """Keeps what a test had to say; for the reader it is a comment."""
+    """Keeps the complaints of a test; for the reader they are comments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def run(report: Report, verbose: bool = False, pattern: str = "*",
 
 
 def _copy_tree() -> None:
-    """Bring the copy up to date; what is the same stays, for make to see."""
+    """Bring the copy up to date; equal files stay, so make builds less."""
     COPY.mkdir(parents=True, exist_ok=True)
     wanted = {path.relative_to(TOP) for name in BUILT_FROM
               for path in (TOP / name, *(TOP / name).rglob("*"))
@@ -107,7 +107,7 @@ def _copy_tree() -> None:
 
 
 def _guard(judge) -> Point:
-    """A verdict, whatever goes wrong; one that cannot be planted included."""
+    """A verdict in any case; a mistake that cannot be planted is a failure."""
     try:
         return judge()
     except RigError as error:
@@ -118,7 +118,7 @@ def _guard(judge) -> Point:
 
 
 def _tests(fault: Fault) -> list[Test]:
-    """What should notice it, in the order of its file, all on one rig."""
+    """Tests that should notice it, in the order of its file, all on one rig."""
     known = {t.name: t for t in tests.find()}
     found = [_named(fault, name, known) for name in fault.tests]
     if fault.command:
@@ -159,7 +159,7 @@ def _command(fault: Fault) -> Test:
 
 def _without(kernel: Kernel, faults: list[Fault], report: Report,
              verbose: bool) -> Point:
-    """All that they name passes; what has run here just now has its verdict."""
+    """All tests that they name pass; one that ran just now has its verdict."""
     wanted = {t.name: t for f in faults for t in _tests(f)}
     suffix = "" if kernel.name == "6.1" else f"@{kernel.name}"
     rest = [t for t in wanted.values()

@@ -2,8 +2,8 @@
 """make flaky: the same tests again and again, to find those that fail by chance.
 
 Each test runs so many times in a row on nodes that stay up, unless it asks for
-fresh ones. Processes on the host may take the processor's time meanwhile. What
-a failed run leaves is kept, run by run.
+fresh ones. Processes on the host may take the processor's time meanwhile. The
+logs of failed runs are kept, run by run.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ ROW = "{:<36} {:>5} {:>9} {:>10} {:>10}"
 
 @dataclass
 class Row:
-    """What became of one test."""
+    """The results of one test."""
     name: str
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
@@ -36,7 +36,7 @@ class Row:
 
 
 class _OneRun(Report):
-    """The verdicts of one run; only what has failed is shown."""
+    """The verdicts of one run; only failures are shown."""
 
     def __init__(self, run: str) -> None:
         super().__init__()

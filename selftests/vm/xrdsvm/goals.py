@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What make bench prints: ratios, and how far each goal is."""
+"""The output of make bench: ratios, and how far each goal is."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Memory:
 
     @property
     def ours(self) -> float | None:
-        """What a connection takes above the same queue pair on the floor."""
+        """Memory of a connection beyond that of a queue pair on the floor."""
         if XRDS in self.connection and FLOOR in self.connection:
             return self.connection[XRDS] - self.connection[FLOOR]
         return None
@@ -137,8 +137,8 @@ def _goals(results: dict) -> list[str]:
 
 
 def _ratios(results: dict) -> list[str]:
-    """How much slower XRDS is than what is below it, how much faster than
-    what competes.
+    """How much slower XRDS is than the layers below it, how much faster than
+    its competitors.
     """
     rivals = (RDS_TCP, TCP, UDP, SCTP, TIPC)
     lines = [f"{'time per message, ratios':{WIDE}}{'XRDS /':>16}"
@@ -181,7 +181,7 @@ def _counts(results: dict) -> list[str]:
 
 
 def _beside(results: dict) -> list[str]:
-    """What a stream does to others, and what becomes of it."""
+    """The effect of a stream on others, and their effect on it."""
     lines = []
     beside = results.get("round trip, 64 B, beside 1 MiB", {})
     alone = results.get("round trip, 64 B, with rests", {})

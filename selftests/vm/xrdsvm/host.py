@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the rig needs of the host: paths, programs, processes that die with us."""
+"""The rig and its host: paths, programs, processes that die with the rig."""
 
 import atexit
 import ctypes
@@ -50,7 +50,7 @@ def _die_with_parent() -> None:
 
 
 def spawn(args, **kwargs) -> subprocess.Popen:
-    """Start a process that cannot outlive the rig, whatever ends the rig.
+    """Start a process that cannot outlive the rig, even if the rig is killed.
 
     Only the main thread may call this: the kernel sends the death signal when
     the thread ends that started the process.
@@ -87,7 +87,7 @@ def setup() -> None:
 
 
 def _clean_environment() -> dict[str, str]:
-    """The environment without what a make above us put into it."""
+    """The environment without the variables of a make above us."""
     return {k: v for k, v in os.environ.items()
             if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a node boots from: a base initramfs per kernel, and a payload per run.
+"""A node boots from a base initramfs per kernel, and a payload per run.
 
 The base (tools and the kernel's modules) is cached under a hash of all that
 goes into it. The payload (our modules, test programs, scripts) is appended to
@@ -39,10 +39,10 @@ DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
 @dataclass(frozen=True)
 class Extras:
-    """What nodes have beside what all of them have."""
+    """Files of a node beside those that each node has."""
     modules: tuple[str, ...] = ()       # of the kernel
     programs: tuple[str, ...] = ()      # of the host, where it has them
-    files: tuple[str, ...] = ()         # the same, with what they are linked to
+    files: tuple[str, ...] = ()         # the same, with their libraries
     built: frozenset[str] | None = None     # of the test programs; None: all
 
 

@@ -25,13 +25,13 @@ class Kernel:
     """One bootable kernel and the headers to build modules for it."""
     name: str
     release: str
-    kdir: Path              # what KDIR= takes
+    kdir: Path              # a value for KDIR=
     vmlinuz: Path
     modroot: Path           # holds lib/modules/<release>
     append: str = ""        # extra kernel command line
     memory: int = 512       # MiB a node
     slow: float = 1.0       # factor on time limits
-    kmemleak: bool = False  # it can say what leaked
+    kmemleak: bool = False  # it can find leaks
     injects: bool = False   # it can let allocations fail
     faults: tuple[str, ...] = ()    # its own functions that are known to warn
     nic: str = ""           # more properties of the network device

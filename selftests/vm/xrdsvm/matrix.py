@@ -21,7 +21,7 @@ COLUMNS = "{:7} {:24} {:10} {:>8} {:>7} {:>7} {:>8} {:>8}"
 
 @dataclass
 class Row:
-    """What came of one kernel."""
+    """The results of one kernel."""
     name: str
     release: str = "-"
     compiler: str = "-"
@@ -34,7 +34,7 @@ class Row:
 
 def run(names: list[str], chosen: list[Test], report: Report,
         verbose: bool) -> None:
-    """All kernels, whatever becomes of one; the verdicts go to the report."""
+    """All kernels, even if one fails; the verdicts go to the report."""
     rows = []
     for name in names:
         row = Row(name)
@@ -65,7 +65,7 @@ def _one(kernel: Kernel, row: Row, chosen: list[Test], report: Report,
 
 
 def _build(kernel: Kernel) -> str:
-    """Compile all of it anew, with more warnings: what make has to say."""
+    """Compile all of it anew, with more warnings: the output of make."""
     place = BUILD / "matrix" / kernel.release
     shutil.rmtree(place, ignore_errors=True)
     command = ("-s", "-C", TOP, "modules", "W=1", f"KDIR={kernel.kdir}",

@@ -26,7 +26,7 @@ BAD = re.compile(
     r"rcu: INFO: .* detected|refcount_t|KASAN|UBSAN|kmemleak: \d+ new|"
     r"unregister_netdevice: waiting|Objects remaining in|list_(add|del) corr|"
     r"NETDEV WATCHDOG|workqueue lockup|ODEBUG|unbalanced|Call Trace:")
-# What the kernel says, trace included, where a test lets allocations fail.
+# The kernel's report, trace included, where a test lets allocations fail.
 STARVED = re.compile(r"(vmalloc error|page allocation failure)"
                      r"(?:[^\n]*\n){1,12}?[^\n]*Call Trace:")
 # 6.1 pins pages for good without leave to wait. If a program watches them with
@@ -40,7 +40,7 @@ WARNING = re.compile(r"[^\n]*WARNING: (?P<where>[^\n]*)\n.*?"
 
 
 class Failed(AssertionError):
-    """A test's verdict: what should have happened did not."""
+    """A test's verdict: an event that should have happened did not."""
 
 
 class NodeDied(Failed):
@@ -77,7 +77,7 @@ class Proc:
 
     @property
     def out(self) -> str:
-        """What it has written so far, stdout and stderr together."""
+        """Its output so far, stdout and stderr together."""
         with self._changed:
             return self._out.decode(errors="replace")
 
@@ -216,7 +216,7 @@ class Node:
         self.run(f"printf %s {shlex.quote(text)} > {shlex.quote(path)}")
 
     def hw_counters(self) -> dict[str, int]:
-        """The RDMA device's counters: the proof of what went over the wire."""
+        """The RDMA device's counters: they prove which packets used the wire."""
         out = self.run(f"cd {DEVICE_COUNTERS} && grep -H . *").out
         return {name: int(value) for name, value in
                 (line.split(":") for line in out.split())}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a node's console says when its kernel complains, made readable.
+"""A kernel's complaint on a node's console, made readable.
 
 The whole report is kept, with its call trace. Each function+offset of a module
 of ours gets its file and line, and the last line of a test program that named

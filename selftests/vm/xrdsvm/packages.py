@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""make test-packages: what is installed works, and leaves nothing behind.
+"""make test-packages: the packages work, and leave nothing behind.
 
 A clean Debian 12 with a kernel, its headers and DKMS is made once and kept. A
 run works on an overlay of it: the packages are installed there by chroot, and
@@ -43,12 +43,12 @@ mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 exec chroot "$root" "$@"
 """
-# All files but what apt, dpkg and DKMS keep for themselves, whatever they did
+# All files but those that apt, dpkg and DKMS keep for themselves
 FILES = """find / -xdev \\( -path /var/log -o -path /var/cache -o -path /tmp \
 	-o -path /var/lib/apt -o -path '/var/lib/dpkg/[!i]*' \
 	-o -path '/var/lib/dkms/mok.*' \\) -prune -o \
 	\\( -type d -printf '%p %m\\n' -o -printf '%p %y %m %s %l\\n' \\)"""
-# What a node does to get at the system
+# A node mounts the system so
 MOUNT = """set -e
 modprobe -a 9p 9pnet_virtio overlay
 mkdir -p /mnt/share0 /mnt/share1 /mnt/own /mnt/root
@@ -65,7 +65,7 @@ for dir in dev proc sys; do mount --rbind /$dir /mnt/root/$dir; done
 
 
 class System:
-    """A clean Debian with a kernel, and what is done to it from now on."""
+    """A clean Debian with a kernel, and the changes that a run makes to it."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

@@ -27,7 +27,7 @@ LATE = 124                  # the exit status of timeout
 
 
 class _TooSlow(Failed):
-    """Whoever is measured there, it is not soft-RoCE."""
+    """A time far beyond soft-RoCE's: it measures something else."""
 
 
 def run(bench, chosen: list[Case]) -> None:

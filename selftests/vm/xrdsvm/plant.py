@@ -28,7 +28,7 @@ class Hunk:
         return [line[1:].strip() for line in self.lines if line[0] != "+"]
 
     def new(self, found: list[str]) -> list[str]:
-        """What takes the place of the lines found."""
+        """The lines that replace those found."""
         lines, rest = [], iter(found)
         for line in self.lines:
             if line[0] == "+":
@@ -42,7 +42,7 @@ class Hunk:
 
 @dataclass
 class Fault:
-    """One mistake, and who should notice it."""
+    """One mistake, and the tests that should notice it."""
     name: str
     tests: list[str] = field(default_factory=list)
     command: str = ""       # on node 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Plots of what make bench measured, over the size of messages (gnuplot)."""
+"""Plots of the figures of make bench, over the size of messages (gnuplot)."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from .cases import KIB, MIB, STACKS
 from .host import call, note
 
 UNITS = {"B": 1, "KiB": KIB, "MiB": MIB}
-# file, the cases, title, unit of the ordinate, what of a figure that is
+# file, the cases, title, unit of the ordinate, value from size and figure
 PLOTS = (
     ("throughput", "one way", "throughput, one way", "MB/s",
      lambda size, figure: size * 1000 / figure.median),

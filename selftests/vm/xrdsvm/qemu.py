@@ -28,8 +28,8 @@ QMP_SECONDS = 20
 CPUS = int(os.environ.get("XRDS_VM_CPUS") or 2)
 
 # One nanosecond of the guest's time for each instruction of its one processor,
-# whatever the host does: so what a guest measures can be repeated. Without two
-# of the processor's features, copies count by what they copy.
+# even on a busy host: so a guest's figures can be repeated. Without two of the
+# processor's features, copies count by the number of bytes.
 VIRTUAL_TIME = ("-accel", "tcg,thread=single", "-smp", "1",
                 "-icount", "shift=0,sleep=off", "-rtc", "clock=vm",
                 "-cpu", "max,-erms,-fsrm")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Nodes and the wire between them: what a test is given."""
+"""Nodes and the wire between them, for a test."""
 
 import contextlib
 import os

@@ -17,11 +17,11 @@ from .kernels import Kernel, publish
 ROOT = CACHE / "sid"
 PACKAGES = ("make", "gcc", "libc6-dev", "linux-headers-amd64")
 QUIET = ("-q", "-y", "--no-install-recommends")
-# What warns in 7.2 although nothing of ours is wrong. A write whose queue pair
+# These warn in 7.2 although nothing of ours is wrong. A write whose queue pair
 # fails between two of its packets goes on without a region; and in-tree RDS
 # counts its buffers before all are back when it is unloaded.
 FAULTS = ("rxe_mr_copy", "rds_ib_recv_exit")
-# And what hangs: when a queue pair fails soft-RoCE frees the packets that wait for
+# And one hangs: when a queue pair fails soft-RoCE frees the packets that wait for
 # it with its state locked. Those of virtio_net are pages of a pool, and to give
 # one back switches bottom halves on: the next packet may be received there, and
 # if it is for that queue pair, it waits for the lock for ever. Without buffers

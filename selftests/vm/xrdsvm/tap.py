@@ -21,7 +21,7 @@ class Point:
     name: str
     passed: bool
     skipped: str = ""       # the reason, if it could not be tested
-    why: str = ""           # what a reader needs to see if it failed
+    why: str = ""           # the reason of a failure, for a reader
 
 
 def parse(output: str, code: int) -> list[Point]:
@@ -30,7 +30,7 @@ def parse(output: str, code: int) -> list[Point]:
     for line in output.splitlines():
         if found := POINT.match(line):
             bad, name, reason = found.groups()
-            # a failure stays one, whatever its reason
+            # a failure with a reason to skip stays a failure
             skipped = "" if bad or reason is None else reason or "skipped"
             points.append(Point(name, not bad, skipped))
         elif found := PLAN.match(line):

@@ -44,7 +44,7 @@ SCAN_SECONDS = 120
 
 @dataclass
 class Test:
-    """One test: what it needs, and how to run it on a rig."""
+    """One test: its needs, and how to run it on a rig."""
     name: str
     run: Callable[[Rig], list[Point]]
     nodes: int = 1
@@ -64,7 +64,7 @@ class Test:
         return not self.kernels or kernel.name in self.kernels
 
     def modules_of(self, node: Node) -> str:
-        """What is loaded on a node, as words; the last set is for the rest."""
+        """Modules to load on a node, as words; the last set is for the rest."""
         if not self.modules:
             return ""
         return self.modules[min(node.number, len(self.modules)) - 1]
@@ -235,8 +235,8 @@ def install(tests: list[Test]) -> None:
 
 def prepare(kernel: Kernel, tests: list[Test], report: Report,
             top: Path = TOP) -> tuple[list[Path], Extras]:
-    """Install and build what these tests need: modules, and what else nodes
-    have.
+    """Install and build the needs of these tests: modules, and the other files
+    of nodes.
     """
     try:
         install(tests)
@@ -286,7 +286,7 @@ def leaks_before(test: Test, rig: Rig, report: Report) -> None:
 
 
 def leaks(nodes: list[Node], report: Report) -> None:
-    """What has leaked on these nodes since they booted, by kmemleak."""
+    """Memory that has leaked on these nodes since the last scan, by kmemleak."""
     scans = [(n, n.start("leaks")) for n in nodes
              if n.kernel.kmemleak and n.alive() and n.served]
     for node, scan in scans:
@@ -347,7 +347,7 @@ class Trial:
             self._show()
 
     def _guard(self, step) -> list[Point]:
-        """The verdicts of a step; what it raises is one."""
+        """The verdicts of a step; an exception is one."""
         try:
             return step() or []
         except Skip as reason:
@@ -377,7 +377,7 @@ class Trial:
         self._on_all(self._load)
 
     def _on_all(self, step) -> list:
-        """What a step returns on each node; it is taken on all at once."""
+        """The results of a step on each node; all take it at once."""
         with ThreadPoolExecutor(len(self.rig.nodes)) as pool:
             return list(pool.map(step, self.rig.nodes))
 
