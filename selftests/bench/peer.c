@@ -7,7 +7,7 @@
  *   bench-peer [OPTION]... tipc
  *
  * The options -m (echo or stream), -l, -a, -d, -S, -n, -w and -P are those of
- * xrds-perf, and so is what it prints; -N PATH names the network namespace of
+ * xrds-perf, and so is the output; -N PATH names the network namespace of
  * the far end.
  *
  * The far end is a child. Both know how many messages there are, and go round

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench-rds: what "make bench" needs on nodes besides xrds-perf.
+ * bench-rds: programs that "make bench" runs on nodes besides xrds-perf.
  *
  *   bench-rds hold LOCAL COUNT		so many bound sockets, until it is killed
  *   bench-rds turn LOCAL COUNT NODE...	pings of nodes in turn, from one socket

@@ -12,8 +12,8 @@
 # veth pair; here is 10.8.0.1. It is for those who speak to no other address of
 # their own node over a wire: in-tree rds_tcp, and TIPC.
 #
-# What comes in looks into the local table first, what goes from one of the
-# addresses to the other looks there last.
+# Incoming packets look into the local table first, packets from one of the
+# addresses to the other look there last.
 set -eu
 
 IDLE=100
@@ -30,7 +30,7 @@ set_up() {	# DEVICE ADDRESS PEER PEER_ADDRESS TABLE
 	ip rule add pref "$5" from "$2" to "$4" lookup "$5"
 }
 
-# What a machine with such a processor loads by itself: most of the cost of
+# A machine with such a processor loads this by itself: most of the cost of
 # soft-RoCE is its checksum.
 modprobe -q crc32_pclmul || :
 rdma link del rxe0

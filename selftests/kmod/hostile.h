@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The hostile peer: what its files share. See hostile_main.c.
+ * The hostile peer: the header of its files. See hostile_main.c.
  */
 #ifndef _XRDS_HOSTILE_H
 #define _XRDS_HOSTILE_H
@@ -22,7 +22,7 @@ enum {
 	HOSTILE_TAGS		= 2,	/* that XRDS takes */
 };
 
-/* What is counted; the names in /proc/xrds_hostile are in hostile_main.c */
+/* Events that are counted; hostile_main.c has their names */
 enum hostile_counter {
 	HOSTILE_C_LINKS,	/* connections that came up */
 	HOSTILE_C_NO_LINK,	/* that did not */
@@ -48,7 +48,7 @@ enum hostile_counter {
  * struct hostile_order - what was asked for by a write to /proc/xrds_hostile
  * @peer:	where to
  * @local:	where from
- * @other:	who to pretend to be
+ * @other:	address to pretend to have
  * @seed:	of all that is random
  * @count:	how many packets or requests
  * @tos:	type of service
@@ -102,7 +102,7 @@ struct hostile_link;
  * @data:	HOSTILE_BUF_BYTES
  * @dma:	the same for the device
  * @busy:	posted
- * @count:	what to count when it was taken, or HOSTILE_NR_COUNTERS
+ * @count:	counter to raise when it was taken, or HOSTILE_NR_COUNTERS
  * @expect:	error that the peer must find once it was taken, or XRDS_WIRE_OK
  */
 struct hostile_buf {
@@ -119,19 +119,19 @@ struct hostile_buf {
  * @id:		identifier
  * @pd:		protection domain
  * @cq:		completion queue, of both directions
- * @wait:	who uses the link
+ * @wait:	for the user of the link
  * @event:	last event of the connection manager but disconnection
  * @down:	it has ended
  * @credits:	granted by the peer and not used
  * @got:	number of the last message of a classic peer
- * @acked:	what that has acknowledged
+ * @acked:	acknowledged by that peer
  * @beats:	heartbeats that it has answered
  * @unsure:	the peer may end it at any time, see hostile_link.c
  * @fatal:	buffer with the error that the peer must find, or NULL
  * @found:	the peer's device has taken it
  * @gen:	makes packets
  * @send:	for SENDs
- * @recv:	for what the peer sends
+ * @recv:	for SENDs of the peer
  * @work:	of a link that the peer has dialled
  */
 struct hostile_link {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What classic peers send or may send: heartbeats as nodes with Oracle's kernel
- * have them, and what mainline bears. Nothing here is to cost a connection.
+ * Packets that legacy peers send or may send: heartbeats as nodes with Oracle's
+ * kernel have them, and packets that mainline tolerates. No connection may end
+ * for one of them.
  */
 #include <linux/string.h>
 
@@ -14,10 +15,10 @@ enum {
 	/* answers to heartbeats that may wait at the other end */
 	MAX_PONGS	= 256,
 	OWN		= 0x5a,	/* payload of a message */
-	SURPLUS		= 0xa5,	/* what is behind it */
+	SURPLUS		= 0xa5,	/* bytes behind it */
 };
 
-/* A SEND: a header, whatever it says, and so many bytes behind it. One whose
+/* A SEND: a header with any content, and so many bytes behind it. One whose
  * flags, payload and number are 0 is none.
  */
 struct borne_step {
@@ -26,12 +27,12 @@ struct borne_step {
 	u16 sport, dport;
 	u8 flags;
 	u16 payload;
-	bool junk;		/* in what only XRDS mode has */
+	bool junk;		/* in fields that only XRDS mode has */
 	bool unsealed;		/* no checksum */
 	u8 ext[XRDS_WIRE_EXT_BYTES];
 };
 
-/* rxe/heartbeat.py says what each is, and what must become of it. */
+/* rxe/heartbeat.py describes each, and the right reaction to it. */
 static const struct borne_step borne[][MAX_STEPS] = {
 	{ { 5, 8192, 1, 2, 0x01, 4096 }, { 5, 8192, 1, 2, 0x01, 4096 } },
 	{ { 0, 5000, 0, 0, 0x01, 4096 }, { 0, 5000, 0, 0, 0x01, 904 } },
@@ -116,8 +117,8 @@ static int send_last(struct hostile_link *link, u64 seq)
 	return READ_ONCE(link->down) || hostile_over() ? -ENOTCONN : 0;
 }
 
-/* What a node with Oracle's kernel does on an idle connection, about once a
- * minute: a heartbeat, which the other end has to answer.
+/* A node with Oracle's kernel sends a heartbeat on an idle connection about once
+ * a minute; the other end has to answer.
  */
 int hostile_beat(const struct hostile_order *order)
 {
@@ -195,8 +196,8 @@ static int send_step(struct hostile_link *link, const struct borne_step *step)
 	       -ENOTCONN : 0;
 }
 
-/* One of the cases above, order->seed, and a heartbeat behind it, whose answer
- * says that the connection has outlived it.
+/* One of the cases above, order->seed, and a heartbeat behind it: the answer to
+ * the heartbeat says that the connection has outlived the case.
  */
 int hostile_borne(const struct hostile_order *order)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the hostile peer says.
+ * The packets of the hostile peer.
  *
  * A packet begins as one of those that the wire format knows, and then some of
- * its fields change. What the other end must make of that is found out by
- * asking the decoder, and a small model of what a connection knows: a packet is
- * harmless, and the connection stays, or it is fatal. What cannot be told, as
- * the other end may or may not be so far yet, is not sent.
+ * its fields change. The decoder and a small model of a connection's state tell
+ * the right reaction of the other end: a packet is harmless, and the connection
+ * stays, or it is fatal. A packet is not sent if the reaction depends on how far
+ * the other end is.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -18,10 +18,10 @@ enum {
 	TRIES		= 200,
 	/* acknowledgments from there on are of the future for sure */
 	FUTURE_SHIFT	= 60,
-	/* and up to there a classic peer, who counts from its clock, is not */
+	/* and numbers up to there are not: a legacy peer counts from its clock */
 	PAST_SHIFT	= 49,
 	MAX_CREDITS	= 32767,
-	/* what the other end may have used meanwhile */
+	/* credits that the other end may have used meanwhile */
 	CREDIT_SLACK	= 100,
 	FRAG_BYTES	= 16 << 10,
 	NOT_SURE	= XRDS_WIRE_NR_ERRORS,
@@ -43,7 +43,7 @@ static u64 random64(struct hostile_gen *gen)
 	       prandom_u32_state(&gen->rnd);
 }
 
-/* A number at the edges of what fits, or anywhere */
+/* A number at the edges of the valid range, or anywhere */
 static u64 edge(struct hostile_gen *gen, u64 valid)
 {
 	switch (hostile_random(gen, 8)) {
@@ -187,8 +187,8 @@ static bool frag_busy(const struct hostile_gen *gen)
 	return gen->reasm[0].busy || gen->reasm[1].busy;
 }
 
-/* The first fragment of a message, or what follows the last one sent with its
- * tag
+/* The first fragment of a message, or the next one after the last one sent with
+ * its tag
  */
 static u32 make_frag(struct hostile_gen *gen, void *buf)
 {
@@ -434,7 +434,7 @@ static u32 spoil(struct hostile_gen *gen, u8 *buf, u32 bytes)
 			seal(hdr);
 			break;
 		case 3:
-			/* what this changes is not covered up */
+			/* the checksum stays, so it does not match */
 			buf[hostile_random(gen, sizeof(*hdr))] ^= 0x5a;
 			return bytes;
 		default:
@@ -486,7 +486,7 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 		if (wm->kind != XRDS_KIND_CTL || wm->dport != XRDS_CTL_HELLO)
 			return XRDS_WIRE_CTL_STATE;
 		err = xrds_wire_hello_decode(&hello, payload, wm->len);
-		/* it is judged by what the other end knows as well */
+		/* it is judged by the state of the other end as well */
 		if (!err && (hello.peer_inc || hello.ack ||
 			     hello.frag_bytes != FRAG_BYTES))
 			return NOT_SURE;
@@ -549,7 +549,7 @@ static int judge_bundle(struct hostile_gen *gen, struct xrds_wire_msg *wm,
 	return err;
 }
 
-/* What the other end must say to this; the state moves on accordingly. */
+/* The error that the other end must find; the state moves on accordingly. */
 static int judge(struct hostile_gen *gen, const u8 *buf, u32 bytes)
 {
 	const u8 *payload = buf + XRDS_WIRE_HDR_BYTES;

@@ -220,7 +220,7 @@ static int setup_bufs(struct hostile_link *link)
 	return ret;
 }
 
-/* A queue pair, and buffers for what the other end says. hostile_link_free()
+/* A queue pair, and buffers for SENDs of the other end. hostile_link_free()
  * undoes it, also after a failure.
  */
 int hostile_link_setup(struct hostile_link *link)
@@ -332,7 +332,7 @@ struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit)
 	struct hostile_buf *buf;
 
 	credit = credit && link->gen.ver == XRDS_VER_XRDS;
-	/* who was told that this is the end grants nothing more */
+	/* a peer that has got our last message grants nothing more */
 	if (credit && link->gen.bye && atomic_read(&link->credits) <= 0)
 		return NULL;
 	if (!wait_event_timeout(link->wait, may_send(link, credit),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A hostile peer: xrds_hostile, in the place of xrds_ib, speaks the wire format
- * of RDS over RDMA wrongly on purpose. It listens where RDS listens, and does
- * what it is told by a write to /proc/xrds_hostile, which returns when that is
- * over, or at a signal:
+ * of RDS over RDMA wrongly on purpose. It listens where RDS listens, and takes
+ * orders by a write to /proc/xrds_hostile, which returns when the order is
+ * done, or at a signal:
  *
  *   KIND PEER LOCAL SEED COUNT [TOS [OTHER]]
  *
@@ -19,10 +19,10 @@
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
  *   deaf		the same, and no answer is acknowledged before the last one
  *   borne	case SEED of the packets that mainline tolerates; not wrong either
- *   refuse	from now on all who dial are refused
+ *   refuse	from now on all requests are refused
  *   answer	from now on they are not
- *   cross	from now on who dials is told that he will be dialled
- *   spoil	from now on who dials gets a connection, which has an error at once
+ *   cross	from now on each request gets the answer that we will dial
+ *   spoil	from now on each request gets a connection with an error at once
  *
  * All that is random follows from SEED. Several writers are several attackers.
  * Reading gives counters. "wire_NAME N": the other end must have found this error

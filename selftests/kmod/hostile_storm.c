@@ -7,8 +7,8 @@
  * then without the last message that would complete the connection, or taken
  * back at once. A request may also come in the name of another node.
  *
- * Who dials us is refused with data of any length, never answered, answered
- * with what makes no sense, or gets a connection like those that we dial.
+ * A request of the other end is refused with data of any length, never answered,
+ * answered with nonsense, or gets a connection like those that we dial.
  */
 #include <linux/in.h>
 #include <linux/in6.h>
@@ -109,7 +109,7 @@ int hostile_pretend(const struct hostile_order *order)
 			return -ENOMEM;
 		link->gen.ver = XRDS_VER_XRDS;
 		if (!hostile_link_resolve(link, order)) {
-			/* what the connection manager tells the other end */
+			/* the connection manager tells it to the other end */
 			link->id->route.addr.src_addr = order->other;
 			if (!ask(link, &next, false))
 				hostile_link_wait(link,
@@ -131,7 +131,7 @@ static bool refusing;
 static bool crossing;
 static bool spoiling;
 
-/* Answers to come are as random as what was ordered last, and no more. */
+/* Answers to come follow from the seed of the last order. */
 void hostile_answer_seed(u32 seed)
 {
 	WRITE_ONCE(answer_seed, seed);
@@ -167,7 +167,7 @@ static void refuse(struct hostile_link *link)
 		    IB_CM_REJ_CONSUMER_DEFINED);
 }
 
-/* Who dialled hears nothing, or nonsense, or gets what it asked for. */
+/* A request gets no answer, nonsense, or the connection that it asks for. */
 static void answer(struct hostile_link *link)
 {
 	static const int versions[] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The wire format, for the hostile peer: that of XRDS itself, linked in once
- * more. What is well formed is made, and what is not is told apart, by the
- * same functions as at the other end; nothing is exported, as XRDS does that.
+ * more. The functions of the other end make well-formed packets, and tell others
+ * apart; nothing is exported, as XRDS does that.
  */
 #include <linux/export.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The floor of "make bench": what messages cost with plain verbs, on one
+ * The floor of "make bench": the cost of messages with plain verbs, on one
  * connection between two local RDMA devices, with nothing above them. All is
  * done in completions: nobody sleeps, nothing is copied and nothing allocated.
  *
@@ -17,7 +17,7 @@
  *
  * "idle WRS SGES COUNT" makes so many connections more, which do nothing, with
  * send queues of that size, and without receive or completion queues of their
- * own: what a connection takes at least. Reading gives their number.
+ * own: the least memory of a connection. Reading gives their number.
  */
 #include <linux/inet.h>
 #include <linux/module.h>
@@ -97,8 +97,8 @@ static DEFINE_MUTEX(lock);	/* one measurement at a time */
 static struct {
 	enum mode mode;
 	u32 bytes;
-	u32 to_post;		/* what completions have yet to post */
-	u32 to_come;		/* what has not completed yet */
+	u32 to_post;		/* for completions to post */
+	u32 to_come;		/* not completed yet */
 	int error;
 	struct completion over;
 } run;
@@ -464,7 +464,7 @@ static int measure(u32 depth, u32 count)
 	run.error = 0;
 	reinit_completion(&run.over);
 	begin = ktime_get_ns();
-	/* completions are for later: they count on what is posted here */
+	/* completions are for later: they count on requests posted here */
 	local_bh_disable();
 	while (depth--)
 		post_one();
@@ -572,4 +572,4 @@ static void __exit floor_exit(void)
 module_init(floor_init);
 module_exit(floor_exit);
 MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("what messages cost with plain verbs");
+MODULE_DESCRIPTION("cost of messages with plain verbs");

@@ -2,12 +2,12 @@
 /*
  * For tests: RDMA devices that refuse work requests.
  *
- * Soft-RoCE takes what is posted unless the queue is full, and then XRDS posts
+ * Soft-RoCE takes each request unless the queue is full, and then XRDS posts
  * nothing. This stands between the two and refuses one request of so many,
  * with the errno of a full queue; those before it in the same chain have been
  * posted, as a driver does it. Queue pairs of other types than those of
- * connections, the connection manager's above all, are spared, and so is what
- * ib_drain_qp() posts: it warns when that is refused, and trusts in it.
+ * connections, the connection manager's above all, are spared, and so are
+ * requests of ib_drain_qp(): it relies on them, and warns when one is refused.
  *
  * All devices must be of one driver; loading fails otherwise.
  */
@@ -49,7 +49,7 @@ static struct {
 
 static bool mixed;
 
-/* Only what drains a queue has no buffer and tells nobody when it is done. */
+/* Only a request that drains a queue has no buffer and is not signalled. */
 static bool send_spared(const struct ib_send_wr *wr)
 {
 	return !wr->num_sge && !(wr->send_flags & IB_SEND_SIGNALED);
@@ -78,7 +78,7 @@ static int refuse_post_send(struct ib_qp *qp, const struct ib_send_wr *first,
 	}
 	if (!wr || qp->qp_type != IB_QPT_RC)
 		return real.post_send(qp, first, bad);
-	/* what is posted may complete and be used again, so the chain stays cut */
+	/* posted ones may complete and be used again, so the chain stays cut */
 	if (last) {
 		last->next = NULL;
 		ret = real.post_send(qp, first, bad);
@@ -89,7 +89,7 @@ static int refuse_post_send(struct ib_qp *qp, const struct ib_send_wr *first,
 	return -ENOMEM;
 }
 
-/* How much of a chain is taken: up to what is returned, which is refused */
+/* The first request that is refused: those of the chain before it are taken */
 static const struct ib_recv_wr *recv_cut(const struct ib_recv_wr *first)
 {
 	struct ib_recv_wr *last = NULL;

@@ -77,7 +77,7 @@ static void sync_with_peer(u32 step)
 		if (tap_now_ms() > end)
 			tap_fail("step %u: the other side is not there", step);
 	} while (!hears(step, REPEAT_MS));
-	/* the answer to what made us go on may be lost */
+	/* our answer to its step may be lost: repeat it */
 	sendto(udp, &step, sizeof(step), 0, &udp_peer.sa,
 	       addr_len(&udp_peer));
 }

@@ -348,7 +348,7 @@ static bool settled(void *arg)
 
 /* How far the calls got: messages and ops of the fuzzers. If all of their
  * messages were refused, nothing was tested. Ops are rare, and a short run may
- * have none. The bystanders have ended: what they have sent does not change.
+ * have none. The bystanders have ended: their counters do not change.
  */
 static void achieved(const struct counters *before)
 {

@@ -20,7 +20,7 @@
 
 enum {
 	PORT		= 4300,		/* of owner and source; others: + 1 */
-	LIMIT_MS	= 40000,	/* for whatever is waited for */
+	LIMIT_MS	= 40000,	/* of each wait */
 	MEMORY		= 256 << 10,
 	LEAST_BYTES	= 1000,
 	SEND_BYTES	= 4096,		/* messages of source */

@@ -41,7 +41,7 @@ enum {
 	MARK_ROOM	= CMSG_SPACE(sizeof(u32)),
 };
 
-/* What every message begins with: the stream, and its place in it */
+/* Head of each message: the stream, and its place in it */
 struct head {
 	u32 stream;
 	u32 number;

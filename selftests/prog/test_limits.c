@@ -781,7 +781,7 @@ static int by_size(const void *a, const void *b)
 /*
  * A process dies beside a long queue of its own address as fast as it does at
  * another address, where nobody has anything queued: its sockets need not look
- * at what somebody else has queued. Both die in turns, so whatever else the
+ * at messages of somebody else. Both die in turns, so whatever else the
  * machine does slows down both. If each socket looked at the whole queue, that
  * would take much longer than all the rest.
  */

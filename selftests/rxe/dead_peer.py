@@ -86,8 +86,8 @@ test_partition.leaves = "messages"
 
 
 def test_shared(rig):
-    """Whoever has asked for far more connections than he may have tried holds up
-    nobody else who uses one that has been up.
+    """A user who asks for many more connections than may be tried does not hold
+    up users of connections that have been up.
     """
     rig.a.write("/proc/sys/net/xrds/max_connects_per_s", "4")
     hold = f"exec su nobody -s /bin/bash -c 'helper_hold_socket {rig.a.ip}"

@@ -136,13 +136,13 @@ DRIVER = "/sys/bus/virtio/drivers/virtio_net"
 
 
 def _drain(rig, node) -> None:
-    """The network card sends what it has, and nothing of soft-RoCE any more.
+    """The network card sends its packets, and none of soft-RoCE any more.
 
-    What virtio_net has not sent when it is stopped it keeps until the network
-    device is gone; that goes when soft-RoCE is gone from it, and soft-RoCE's
-    queue pair waits (50 s, then it warns) until what it sends is freed. Our
-    unbinding in the middle of a packet would meet this cycle of the kernel's.
-    What the card has is on the way when a ping, put behind it, is answered.
+    When virtio_net is stopped it keeps unsent packets until the network device
+    is gone; that goes when soft-RoCE is gone from it, and soft-RoCE's queue pair
+    waits (50 s, then it warns) until its packets are freed. Our unbinding in the
+    middle of a packet would meet this cycle of the kernel's. The card has sent
+    its packets when a ping, put behind them, is answered.
     """
     other = rig.b if node is rig.a else rig.a
     node.run("modprobe -a sch_prio sch_netem cls_u32; "

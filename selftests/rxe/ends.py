@@ -45,7 +45,7 @@ def test_thousand(rig):
 
 
 def test_aborted(rig):
-    """And aborts: what arrives is in order, and reason 2 behind it."""
+    """And aborts: arriving messages are in order, and reason 2 behind them."""
     receiver = _Receiver(rig, PORT, 300, 10, ABORTED)
     rig.a.run(receiver.send("abort"), timeout=60)
     receiver.ended()
@@ -81,7 +81,7 @@ def test_cuts(rig):
     """Connections break while streams end."""
     # closed sockets give up after a minute; cuts may take longer than that
     rig.a.write(LINGER, "600000")
-    # and what is sent is to outlast them, on a fast machine as well
+    # and sending is to outlast them, on a fast machine as well
     rig.a.run(f"modprobe sch_netem; tc qdisc add dev eth0 root {SLOW_WIRE}")
     receiver = _Receiver(rig, PORT, 1000, 10)
     sender = rig.a.start(receiver.send("close"))
@@ -106,7 +106,7 @@ def test_cuts(rig):
 
 def test_unload(rig):
     """Modules that go away right after the last close() take no mark along, and
-    bring none when they come back: what has ended is not lost.
+    bring none when they come back: a stream that has ended is not lost.
     """
     for number in range(3):
         receiver = _Receiver(rig, PORT + number, 20, 10)
@@ -119,7 +119,7 @@ def test_unload(rig):
 def test_lost(rig):
     """A node that dies and comes back has ended all streams from it, once.
 
-    Who reads no more is given no mark for them.
+    A socket that reads no more gets no mark for them.
     """
     receiver = _Receiver(rig, PORT, 3, 10, LOST)
     deaf = rig.b.start(f"helper_stream_ends deaf {rig.b.ip} {PORT + 1} 3 10")

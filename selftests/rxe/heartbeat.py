@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What classic peers may send: Oracle's heartbeats, and what mainline bears.
+"""Packets of legacy peers: Oracle's heartbeats, and those mainline tolerates.
 
 Node B runs the module xrds_hostile, which means no harm here. A peer with
 Oracle's kernel sends a heartbeat about once a minute; here each follows upon
@@ -16,7 +16,7 @@ BEATS = 300
 PONGS = 256                 # answers that may wait in a connection
 PROC = "/proc/xrds_hostile"
 NO_MEMORY = "/sys/module/xrds_nomem/parameters/every_sent"
-# What B sends (hostile_beat.c), in its order; the counter of A that rises by
+# The packets of B (hostile_beat.c), in its order; the counter of A that rises by
 # one for it; the length of the message that a socket gets to read
 BORNE = (
     ("a map with a number and ports", "cong_update_received", None),
@@ -50,7 +50,7 @@ def _done(rig) -> dict[str, int]:
 
 
 def _wrong(grown: dict[str, int]) -> dict[str, int]:
-    """What was taken for a violation"""
+    """Counters of violations that have risen"""
     return {name: value for name, value in grown.items() if value and
             (name.startswith("wire_") or name == "recv_drop_bad_checksum")}
 
@@ -101,7 +101,7 @@ def _borne(rig, number: int, what: str, counter) -> None:
     rig.check(not _wrong(grown), f"{what}: {_wrong(grown)}")
     # a heartbeat behind it was answered on the same connection
     rig.check(sent.code == 0, f"{what}: the connection did not outlive it")
-    # the heartbeat and what ends the connection ask as well
+    # the heartbeat and the message that ends the connection ask as well
     expected = 3 if counter == "recv_ack_required" else 1
     rig.check(not counter or grown[counter] == expected,
               f"{what}: {counter} rose by {grown[counter or 'conn_up']}")
@@ -111,8 +111,8 @@ def _borne(rig, number: int, what: str, counter) -> None:
 
 
 def test_borne(rig):
-    """What mainline bears costs no connection, and becomes of it what becomes
-    of it there.
+    """A packet that mainline tolerates ends no connection, and has the same
+    effect as there.
     """
     lengths = [length for _, _, length in BORNE if length]
     reader = rig.a.start(f"helper_messages recv --bind {rig.a.ip} --port 3000 "

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A peer that breaks the rules on purpose, between two that do not.
 
-Node B runs the module xrds_hostile (selftests/kmod) in the place of XRDS: what
-it sends follows from HOSTILE_SEED, and is HOSTILE_PACKETS much, half of it in
-XRDS mode and half in the classic versions. Nodes A and C are XRDS, and B is
-hostile to A. Meanwhile A and C exchange messages that are
-all checked. A must name what was wrong, hang up, keep nothing of it, and go on;
-and as soon as B runs XRDS it is a peer like any other.
+Node B runs the module xrds_hostile (selftests/kmod) in the place of XRDS: its
+packets follow from HOSTILE_SEED, and there are HOSTILE_PACKETS of them, half in
+XRDS mode and half in the legacy versions. Nodes A and C are XRDS, and B is
+hostile to A. Meanwhile A and C exchange messages that are all checked. A must
+name each error, hang up, keep nothing of it, and go on; and as soon as B runs
+XRDS it is a peer like any other.
 """
 
 import os
@@ -43,7 +43,7 @@ def order(rig, kind: str, count: int, *, seed=SEED, tos=0, other="",
 
 
 def _done(rig) -> dict[str, int]:
-    """What node B has done so far, and what A must have found."""
+    """Counts of B's packets so far, and of errors that A must have found."""
     return {name: int(value) for name, value in
             (line.split() for line in rig.b.read(PROC).splitlines())}
 
@@ -82,7 +82,7 @@ def _beside(rig, procs, seed: int = 1, ipv6: bool = False) -> None:
 
 
 def reform(rig, ipv6: bool = False) -> None:
-    """B becomes a peer like others, and nothing is left of what it was."""
+    """B becomes a peer like others, and nothing of the hostile one is left."""
     rig.b.run("modprobe -r xrds_hostile", timeout=60)
     rig.b.run("modprobe xrds_ib")
     traffic.run(rig, 200, seed=99, ipv6=ipv6)
@@ -99,7 +99,7 @@ def reform(rig, ipv6: bool = False) -> None:
 
 
 def _attack(rig, mode: str, procs, ipv6: bool = False) -> dict[str, int]:
-    """What node B does must be found, each error under its name.
+    """A must find the errors of node B, each under its name.
 
     A finds every error that its device has taken, and no other, but those that B
     calls unsure. No connection survives an error, or ends without one. The mode
@@ -247,8 +247,8 @@ def test_max_conns(rig):
 
 
 def test_bounds(rig):
-    """The administrator of a namespace of his own does not set what peers may
-    cost the host, and begins with what the host has set.
+    """The administrator of a namespace does not set the bounds of peers' cost
+    to the host; his namespace begins with the host's values.
     """
     for path in ("rds/ib/max_send_wr", "rds/ib/max_recv_wr",
                  "xrds/ib/recv_window", "xrds/ib/max_half_open",
@@ -261,7 +261,7 @@ def test_bounds(rig):
         rig.a.write(knob, was)
         rig.check(inside.count("Operation not permitted") == 1 and
                   inside.split().count("100") == 2, f"{path}: {inside}")
-    # what concerns its own traffic only is its own
+    # a value for its own traffic only is its own
     rig.a.run("unshare -Urn bash -c "
               f"'echo 5 > {SYSCTL}/ib/retry_count'")
 
@@ -298,8 +298,8 @@ def test_unfinished_messages(rig):
 
 
 def test_endless_crossing(rig):
-    """Who says for ever that his own request has won is one who refuses: an op
-    for him ends.
+    """A peer that says for ever that its own request has won counts as one that
+    refuses: an op toward it ends.
     """
     order(rig, "cross", 1).wait(20)
     out = rig.a.run(f"helper_rdma_faults nobody {rig.a.ip} {rig.b.ip} 10",
@@ -340,14 +340,14 @@ def _flooded(rig, sysctl: str, most: int) -> None:
 
 
 def test_flood(rig):
-    """Who sends to a socket that is congested is stopped, well before the
-    memory is full; who means well comes again later, and nothing is lost.
+    """A sender to a congested socket is stopped, well before the memory is
+    full; a friendly sender comes again later, and nothing is lost.
     """
-    # 16 KiB each: what SO_RCVBUF may take, and what the sysctl allows
+    # 16 KiB each: the largest SO_RCVBUF, and the sysctl's bound
     _flooded(rig, "sock_max_recv_kb", (16 * 64 + 2048) // 16 + 1)
 
 
 def test_flood_all(rig):
-    """So is who sends when all sockets together have too much."""
-    # twice the sysctl, what a socket has for itself, and units of 64 KiB
+    """So is a sender when all sockets together have too much."""
+    # twice the sysctl, a socket's own share, and units of 64 KiB
     _flooded(rig, "max_recv_kb", (2 * 2048 + 64 + 64) // 16 + 1)

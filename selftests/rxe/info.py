@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""xrds-info: shows what is there, between two nodes, and says what happens."""
+"""xrds-info between two nodes: its dumps, and its events."""
 
 import json
 
@@ -45,8 +45,8 @@ def test_connection(rig):
 
 
 def test_leak(rig):
-    """Dumps, of connections over RDMA as well, bring nothing but what they
-    are to say.
+    """Dumps, of connections over RDMA as well, have only the fields that they
+    should have.
     """
     _ping(rig)
     rig.a.run(f"test_leak -a {rig.a.ip}", timeout=100)
@@ -54,7 +54,7 @@ def test_leak(rig):
 
 
 def test_device(rig):
-    """The device, its limits, and what of them is used."""
+    """The device, its limits, and their use."""
     _ping(rig)
     device, = _info(rig.a, "devices")
     rig.check(device["name"] == "rxe0", f"{device}")
@@ -90,7 +90,7 @@ def test_shared_device(rig):
 
 
 def test_tables(rig):
-    """Tables are no wider than the terminal, and have what JSON has."""
+    """Tables are no wider than the terminal, and agree with JSON."""
     _ping(rig)
     for width in (60, 80, 200):
         out = rig.a.run(f"COLUMNS={width} xrds-info -a all").out
@@ -136,7 +136,7 @@ def test_events(rig):
     # on a slow kernel the end may take longer than it is waited for
     rig.check(seen[1]["reason"] == "peer" or rig.kernel.slow > 1,
               f"{seen[1]}")
-    # what would help to forge packets is not for everybody who listens
+    # numbers that would help to forge packets are not for every listener
     rig.check(not any("qpn" in e for e in seen), f"{seen}")
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """XRDS and in-tree RDS on the same wire.
 
-Who dials is XRDS or in-tree RDS, and so is who accepts: each pair goes through
-the same cases, all of which count or number their messages. COUNT in the
-environment is how many messages each way; in-tree RDS is not run on the debug
-kernel, which has complaints about it.
+The node that dials has XRDS or in-tree RDS, and so has the node that accepts:
+each pair goes through the same cases, all of which count or number messages.
+COUNT in the environment is the number of messages each way; in-tree RDS is not
+run on the debug kernel, which has complaints about it.
 """
 
 import os
@@ -163,7 +163,7 @@ for _name, _modules in PAIRS.items():
 
 
 def test_silent(rig):
-    """A silent op leaves no message behind, and what follows it arrives."""
+    """A silent op leaves no message behind, and the next message arrives."""
     _dial(rig)
     for owner, other in ((rig.a, rig.b), (rig.b, rig.a)):
         _pair(owner, other, ("owner", "silent"), ROUNDS)
@@ -207,7 +207,7 @@ test_tos.modules = (XRDS, IN_TREE)
 
 
 def test_own_queues(rig):
-    """The same without a shared receive queue, whoever dials."""
+    """The same without a shared receive queue, dialled from either side."""
     _dial(rig)
     _stream(rig, seed=48).end(60)
     rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib srq=0", timeout=30)
@@ -258,8 +258,8 @@ test_self.kernels = ""
 
 
 def test_upgrade(rig):
-    """A peer that spoke a classic version comes back with the native one: who
-    remembers it, because a socket is there, can dial it all the same.
+    """A peer that used a legacy version comes back with the native one: a node
+    that remembers it, because a socket is there, can dial it all the same.
     """
     def load(options: str) -> None:
         rig.b.run(f"modprobe -r xrds_ib && modprobe xrds_ib {options}",

@@ -33,7 +33,7 @@ def test_flood(rig):
 
 
 def test_own_connections(rig):
-    """What a node's own users have does not keep peers from connecting."""
+    """Connections of a node's own users do not keep peers from connecting."""
     for node in rig.nodes:
         node.run("modprobe -r xrds_ib xrds && modprobe xrds_ib")
     rig.a.write("/proc/sys/net/xrds/ib/max_conns", "4")
@@ -108,7 +108,7 @@ def test_rdma(rig):
 
 
 def test_rdma_failures(rig):
-    """Nobody lends; who lends it ends; what cannot be lent."""
+    """No memory is offered; its owner ends; memory that cannot be offered."""
     done = rig.a.run(f"xrds-ping -r 4991 -c 1 -w 7 {rig.b.ip}", check=False)
     rig.check(done.code == 1 and "xrds-ping -l 4991" in done.out,
               f"exit {done.code}\n{done.out}")

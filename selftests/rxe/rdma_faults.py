@@ -26,7 +26,7 @@ def outcome(out: str, name: str) -> dict[str, int]:
 
 def _released(rig, pair: remote.Pair, what: str, happens,
               limit: float) -> dict[str, int]:
-    """What becomes of a thousand ops when this happens. All barriers that wait
+    """The outcome of a thousand ops when this happens. All barriers that wait
     for them are released by themselves, before so many seconds have passed.
     """
     proc = pair.start(f"{FAULTS} outstanding", 1000)
@@ -161,7 +161,7 @@ def test_refused(rig):
 
 
 def test_freed(rig):
-    """What its owner takes back a peer's op does not touch any more."""
+    """A peer's op does not touch memory that its owner has taken back."""
     traffic.patient(rig)
     pair = remote.Pair(rig)
     proc = pair.start("helper_free_in_use freed")
@@ -224,8 +224,8 @@ test_marks_nobody.leaves = "messages"
 def test_acks_lost(rig):
     """No status claims that an op was not done, when only the answer is lost.
 
-    What arrives at the initiator is lost; its writes and atomics are done. A
-    read that has no answer has brought nothing, and says no more than others.
+    Packets to the initiator are lost; its writes and atomics are done. A read
+    without an answer has brought nothing, and its status says no more either.
     """
     for kind in ("write", "atomic", "read"):
         pair = remote.Pair(rig)
@@ -248,7 +248,7 @@ def test_acks_lost(rig):
 
 
 def test_process_killed(rig):
-    """What a killed process has pinned is given back, its peer gone or not."""
+    """Pinned memory of a killed process is freed, its peer gone or not."""
     limit = remote.detection(rig.a) + 1
     for cut in (False, True):
         pair = remote.Pair(rig)
@@ -272,8 +272,8 @@ def test_process_killed(rig):
             rig.check(seconds < (limit + 1) * rig.kernel.slow,
                       f"ops ended after {seconds:.1f} s")
             rig.b.join()
-            # what the peer has sent is not acknowledged on a connection that
-            # ended at this side only: its heartbeat finds out
+            # a connection that ended at this side only does not acknowledge
+            # the peer's messages: the peer's heartbeat finds out
             rig.b.wait_for("test $(helper_counter obj_msgs) -eq 0", 30)
         pair.end()
 

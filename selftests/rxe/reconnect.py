@@ -2,7 +2,7 @@
 """Connections are made again, quickly, and one at a time.
 
 RECONNECTS and MEETINGS in the environment choose other numbers than those of
-every day; 1000 of each is what the project wants to hold.
+every day; 1000 of each is the project's goal.
 """
 
 import os
@@ -93,9 +93,9 @@ def test_reconnect(rig):
                   f"{node}: up {grown['conn_up']} times")
         more = memory_kib(node) - used
         rig.diag(f"{node}: memory grew by {more} KiB")
-        # what is under way differs by some MiB from moment to moment; and
-        # a debug kernel keeps records of what it has allocated, of where from,
-        # and some of what is freed; there kmemleak has the last word
+        # messages under way differ by some MiB from moment to moment; and a
+        # debug kernel keeps records of allocations and their callers, and some
+        # freed memory; there kmemleak has the last word
         rig.check(more < (4096 + KIB_PER_RECONNECT * RECONNECTS) *
                   rig.kernel.slow, f"{node}: memory grew by {more} KiB")
     stream.stop(60)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Hostile programs and a hostile peer at once, and two who mean well.
+"""Hostile programs and a hostile peer at once, and two friendly nodes.
 
 On node A helper_fuzz makes random calls, toward B, C and A itself; node B runs
-xrds_hostile and does to A whatever it can; and A and C exchange messages, each
-of them checked. Nothing of that is lost, what A has in use stays within its
-bounds, the programs can be killed at any time in a second (helper_fuzz sees to
-that), and in the end nothing is left.
+xrds_hostile and does all kinds of harm to A; and A and C exchange messages, each
+of them checked. None of these is lost, resources of A stay within their bounds,
+the programs can be killed at any time in a second (helper_fuzz sees to that),
+and in the end nothing is left.
 
 TOGETHER_SECONDS=1800 is the long run; TOGETHER_SEED chooses another one.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What follows when a peer breaks the rules (see hostile)."""
+"""Log lines and delays when a peer breaks the rules (see hostile)."""
 
 import close
 import hostile

@@ -28,7 +28,7 @@ def _capture(rig, name: str):
 
 
 def _names(rig, path) -> list[str]:
-    """What the packets of a capture are called; all of them are called so."""
+    """The names of the packets of a capture; each packet has one."""
     script = host.TOP / "tools/wireshark/xrds.lua"
     columns = [word for field in FIELDS for word in ("-e", field)]
     out = host.call("tshark", "-Q", "-X", f"lua_script:{script}", "-r", path,
@@ -72,7 +72,7 @@ def _sizes(here, there, source: str, target: str) -> None:
 
 
 def _end(rig) -> None:
-    """In order: what sockets have left is sent, then the module goes, and the
+    """In order: sockets' last messages are sent, then the module goes, and the
     far node has given its last answer when its connections have gone as well.
     """
     for node in rig.nodes:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unit tests of the wire format: what classic peers may send.
+ * Unit tests of the wire format: packets of legacy peers.
  *
- * What mainline bears is borne where it does no harm, and not in XRDS mode.
+ * Packets that mainline tolerates are tolerated where they do no harm, and not
+ * in XRDS mode.
  * Documentation/differences.rst has the table.
  */
 #include "unit.h"
@@ -62,7 +63,7 @@ static void bare(void)
 	CHECK(refused_in_xrds(&msg, 0));
 }
 
-/* A map is what has this flag, no other one, and the length of a map. */
+/* A map has this flag, no other one, and the length of a map. */
 static void map(void)
 {
 	struct xrds_wire_msg msg = {
@@ -97,7 +98,7 @@ static void map(void)
 	CHECK(decode(&msg, 4096, 0x01, &out) == XRDS_WIRE_LEN);
 }
 
-/* Flags that are not known are not looked at, but by what is a map. */
+/* Unknown flags are ignored, except that a map has none. */
 static void any_flags(void)
 {
 	struct xrds_wire_msg msg = {
@@ -117,7 +118,7 @@ static void any_flags(void)
 	}
 }
 
-/* A map with other flags is what its ports and its number say. */
+/* The ports and the number of a map with other flags decide about it. */
 static void flags_of_a_map(void)
 {
 	struct xrds_wire_msg msg = { .len = XRDS_WIRE_CONG_MAP_BYTES };
@@ -145,8 +146,8 @@ static void flags_of_a_map(void)
 	}
 }
 
-/* How a dialler knows the version before it is told: whatever flags the first
- * message of a classic peer has.
+/* A dialler knows the version before it is told, with any flags in the first
+ * message of a legacy peer.
  */
 static void first_message(void)
 {

@@ -109,7 +109,7 @@ static void classic_lengths(void)
 		CHECK((add(&r, &first_msg, i, XRDS_VER_3_1, &done) == 0) ==
 		      valid);
 		CHECK(done == valid);
-		/* what is behind the end of the message is none of it */
+		/* bytes behind the end of the message are none of it */
 		CHECK(!valid || r.take == 1808);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User-space stand-in: what wire.h takes from the kernel's header. */
+/* User-space stand-in for the kernel's header, as far as wire.h uses it. */
 #ifndef _UNIT_LINUX_BUILD_BUG_H
 #define _UNIT_LINUX_BUILD_BUG_H
 

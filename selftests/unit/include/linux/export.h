@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* User-space stand-in: what the files of wire take from the kernel's header. */
+/* User-space stand-in for the kernel's header, as far as wire/ uses it. */
 #ifndef _UNIT_LINUX_EXPORT_H
 #define _UNIT_LINUX_EXPORT_H
 
