@@ -3,14 +3,14 @@
  * Wire format: several messages in one SEND, which is a bundle.
  *
  * A bundle does not say that it is one: its bytes go on behind the payload of
- * its first message, with another header. Who receives it decodes the first
- * header as any other, is told by xrds_wire_bundled() that more follows, and
- * then reads message after message until the bytes are used up:
+ * its first message, with another header. A receiver decodes the first header as
+ * any other, finds with xrds_wire_bundled() that more follows, and then reads
+ * message after message until the bytes are used up:
  *
  *   hdr_decode -> bundle_first -> (take it) -> bundle_next -> (take it) -> ...
  *
  * As in hdr.c all functions are pure, and believe nothing: each length is
- * compared with what is left of the SEND before the next header is looked at.
+ * compared with the rest of the SEND before the next header is read.
  */
 #include <linux/export.h>
 #include "wire/wire.h"
@@ -30,7 +30,7 @@ int xrds_wire_bundled(const struct xrds_wire_msg *msg, __u32 payload)
 }
 EXPORT_SYMBOL_GPL(xrds_wire_bundled);
 
-/* What follows an op has a SEND of its own. */
+/* The message of an op has a SEND of its own. */
 #define HAS_OP	(XRDS_HAS_RDMA | XRDS_HAS_RDMA_BYTES | XRDS_HAS_SILENT)
 
 /* Takes the message whose header is at b->next. */
@@ -82,11 +82,11 @@ EXPORT_SYMBOL_GPL(xrds_wire_bundle_first);
 /**
  * xrds_wire_bundle_next() - read the next message of a SEND
  * @b:		the SEND, of which b->next is below b->bytes; undefined on error
- * @msg:	what its header says; undefined on error
+ * @msg:	content of its header; undefined on error
  * @buf:	the SEND, of any alignment
  *
  * Context: any.
- * Return: XRDS_WIRE_OK, BUNDLE, or what xrds_wire_hdr_decode() says.
+ * Return: XRDS_WIRE_OK, BUNDLE, or the error of xrds_wire_hdr_decode().
  */
 enum xrds_wire_err xrds_wire_bundle_next(struct xrds_wire_bundle *b,
 					 struct xrds_wire_msg *msg,

@@ -3,14 +3,14 @@
  * Wire format: which ports of a node are congested.
  *
  * In XRDS mode a node sends lists of the ports that have changed, or one that
- * replaces all that was said before; a list has a head and entries of one size,
+ * replaces all earlier ones; a list has a head and entries of one size,
  * so it is written entry by entry where it is sent from. Legacy nodes send a
  * map with a bit for each port.
  *
  * As in hdr.c all functions are pure, and believe nothing: a list is checked as
  * a whole, entry by entry, before any entry is handed out. Only the core calls
- * them, so nothing is exported. That a list was asked for, and what a port
- * means to a sender, is the matter of cong.c.
+ * them, so nothing is exported. conn/cong.c decides whether a list was asked
+ * for, and which senders wait for a port.
  */
 #include <linux/string.h>
 #include <asm/byteorder.h>

@@ -2,17 +2,17 @@
 /*
  * Wire format: a message that comes in several SENDs.
  *
- * Each fragment has the message's header, so what is said of the message itself
- * must stay the same from the first to the last. In XRDS mode a fragment has an
+ * Each fragment has the message's header, so fields of the message itself must
+ * stay the same from the first to the last. In XRDS mode a fragment has an
  * index, and messages with different tags may come interleaved; those whose tag
  * is not 0 have their number in the last fragment only, so that messages are
- * complete in the order of their numbers. The legacy
- * versions have neither, and fragments of one size. A message begins with the
- * first fragment and ends with its last byte or with anything that is wrong.
+ * complete in the order of their numbers. The legacy versions have neither, and
+ * fragments of one size. A message begins with the first fragment and ends with
+ * its last byte or with any error.
  *
  * As in hdr.c the function is pure, and believes nothing: a length is compared
- * with what is left of the message before it counts. Who calls it copies or
- * links the payload, and calls for one message after the other.
+ * with the rest of the message before it counts. The caller copies or links the
+ * payload, and calls for one message after the other.
  */
 #include <linux/export.h>
 #include "wire/wire.h"
@@ -26,7 +26,7 @@ static int same_message(const struct xrds_wire_msg *a,
 	if ((a->seq != b->seq && !a->tag) || a->len != b->len ||
 	    a->sport != b->sport || a->dport != b->dport)
 		return 0;
-	/* what the first one says counts */
+	/* the first header counts */
 	if (legacy)
 		return 1;
 	return a->tag == b->tag && a->kind == b->kind &&
@@ -45,10 +45,10 @@ static int same_message(const struct xrds_wire_msg *a,
  * There is one @r per tag, and only one in legacy modes. Acknowledgments and
  * control messages are not fragments; they may arrive between those of a
  * message and must not be given to this function. A legacy heartbeat in such a
- * place is no more than an acknowledgment: nothing of it is taken, as its
- * number is higher than that of what is not complete. After an error @r is
- * ready for a new message. When a message is complete, @r->first has the header
- * of its first fragment, with the message's number.
+ * place is no more than an acknowledgment: its number is ignored, as it is
+ * higher than that of the incomplete message. After an error @r is ready for a
+ * new message. When a message is complete, @r->first has the header of its
+ * first fragment, with the message's number.
  *
  * Context: any; calls for the same @r are serialised by the caller.
  * Return: XRDS_WIRE_OK; FRAG if the index is not the next one, FRAG_HDR if the
@@ -78,7 +78,7 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 		r->busy = 0;
 		return XRDS_WIRE_FRAG_HDR;
 	}
-	/* whatever is wrong below ends the message */
+	/* any error below ends the message */
 	r->busy = 0;
 	if (!legacy && msg->frag != r->next)
 		return XRDS_WIRE_FRAG;

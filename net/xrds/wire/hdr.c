@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Wire format: encode, decode and validate what RDS nodes exchange. Here: the
+ * Wire format: encode, decode and validate the packets of RDS nodes. Here: the
  * header, which travels in front of every fragment, with its extensions.
  *
- *   wire_reasm.c   messages in several SENDs
- *   wire_bundle.c  several messages in one SEND
- *   wire_hello.c   what nodes say before the first message: private data, hello
- *   wire_cong.c    lists and maps of congested ports
+ *   frag.c    messages in several SENDs
+ *   bundle.c  several messages in one SEND
+ *   hello.c   packets before the first message: private data, hello
+ *   cong.c    lists and maps of congested ports
  *
  * Documentation/xrds-wire.rst is the specification.
  *
  * Everything that arrives is hostile until it has passed one of the decoders of
  * these files: lengths are checked before anything is read, a decoder reads
- * each byte once, into a copy, and hands out host byte order. What can be
- * judged from the bytes alone is judged there and nowhere else. What needs the
- * state of the connection stays with the caller: that an acknowledgment is for
- * something sent, that a tag is one of those offered, that credits do not add
- * up to too many, that a sequence number is new, that a hello comes first, that
- * bundles were agreed upon.
+ * each byte once, into a copy, and hands out host byte order. Decoders make all
+ * checks that need the bytes alone. The caller makes those that need the state
+ * of the connection: an acknowledgment is for a message that was sent, a tag is
+ * one of those offered, credits do not add up to too many, a sequence number is
+ * new, a hello comes first, bundles were agreed upon.
  *
  * The legacy versions and XRDS mode differ in strictness. A legacy peer may
- * be any RDS that was ever deployed, so what it sets beyond the specification
- * is ignored where that is harmless. In XRDS mode nothing unknown is let
- * through, so that every bit not used today can be given a meaning later.
+ * be any RDS that was ever deployed, so values beyond the specification are
+ * ignored where that is harmless. In XRDS mode unknown values are refused, so
+ * that each unused bit can get a meaning later.
  *
  * Called by the transports for each SEND, in any context. The functions are
  * pure: no allocation, no global state, no kernel object; the unit tests and
@@ -34,7 +33,7 @@
 #include <asm/byteorder.h>
 #include "wire/wire.h"
 
-/* Flags that are known, in XRDS mode by what they may stand beside */
+/* Known flags, in XRDS mode by the others that may be set with them */
 #define FLAGS_CLASSIC	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
 			 XRDS_F_EXT_EXTENSION)
 #define FLAGS_DATA	(FLAGS_CLASSIC | XRDS_F_REPLY)
@@ -88,8 +87,8 @@ static void hdr_seal(struct xrds_hdr *hdr)
 
 /* -------------------------------------------------------------- headers */
 
-/* Length of each extension, type and body, 0 for what is none, and its bit in
- * xrds_wire_msg.has, 0 if its content is of no interest.
+/* Length of each extension, type and body, 0 if it does not exist, and its bit
+ * in xrds_wire_msg.has, 0 if its content is of no interest.
  */
 static const struct {
 	__u8	bytes;
@@ -229,7 +228,7 @@ static void ext_encode(__u8 *ext, const struct xrds_wire_msg *msg)
 	}
 }
 
-/* What a heartbeat and its answer say: that heartbeats are answered. */
+/* Heartbeats and their answers say that this node answers heartbeats. */
 static void ext_put_caps(__u8 *ext)
 {
 	ext[0] = XRDS_EXT_CAP_BITS;
@@ -288,7 +287,7 @@ EXPORT_SYMBOL_GPL(xrds_wire_ext_bytes);
 /**
  * xrds_wire_hdr_encode() - write a header, checksum included
  * @hdr:	where to
- * @msg:	what it says; @kind is ignored
+ * @msg:	its content; @kind is ignored
  *
  * Extension headers that do not fit are left out; xrds_wire_ext_bytes() tells
  * beforehand.
@@ -438,9 +437,9 @@ static inline int is_bare(const struct xrds_wire_msg *msg, __u32 payload)
 	return !payload && !msg->sport && !msg->dport;
 }
 
-/* What legacy peers send is told apart as by mainline, with all flags that
- * came, known or not. What would count as received but has no number is
- * refused: mainline's numbers begin anew with it.
+/* The kind of a legacy peer's header is found as mainline does it, from all its
+ * flags, known or not. A message that would count as received but has no number
+ * is refused: mainline's numbers begin anew with it.
  */
 static enum xrds_wire_err classic_check(struct xrds_wire_msg *msg, __u8 flags,
 					__u32 payload)
@@ -488,17 +487,17 @@ static enum xrds_wire_err xrds_check(struct xrds_wire_msg *msg, __u32 payload)
 
 /**
  * xrds_wire_hdr_decode() - read and validate the header of a SEND
- * @msg:	what it says; undefined on error
+ * @msg:	its content; undefined on error
  * @buf:	the SEND, of any alignment
  * @bytes:	length of the SEND, header and payload
  * @ver:	negotiated version, XRDS_VER_*
  *
- * What only XRDS mode has (tag, frag, credit, its flags) is zero in legacy
- * modes, whatever the peer put there, and so is the length of a header without
- * ports and payload.
+ * In legacy modes the fields of XRDS mode alone (tag, frag, credit, its flags)
+ * are zero in @msg for any content of theirs, and so is the length of a header
+ * without ports and payload.
  *
  * Context: any.
- * Return: XRDS_WIRE_OK, or what is wrong: SHORT, CSUM, LEN, SEQ, and in XRDS
+ * Return: XRDS_WIRE_OK, or the error: SHORT, CSUM, LEN, SEQ, and in XRDS
  * mode FLAGS, PORT, EXT, FRAG, TAG, CREDIT, CTL_TYPE, CTL_LEN.
  */
 enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
@@ -549,8 +548,8 @@ EXPORT_SYMBOL_GPL(xrds_wire_hdr_decode);
  * @buf:	the first SEND, of any alignment
  * @bytes:	its length, header and payload
  *
- * For who has dialled and does not know yet which version was chosen. A flag
- * alone does not tell: one that only XRDS mode has means nothing in others.
+ * For a dialler that does not know yet which version was chosen. A flag alone
+ * does not tell: one that only XRDS mode has means nothing in others.
  *
  * Context: any.
  * Return: 1: XRDS mode; 0: a legacy version.
