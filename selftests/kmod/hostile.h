@@ -123,7 +123,7 @@ struct hostile_buf {
  * @event:	last event of the connection manager but disconnection
  * @down:	it has ended
  * @credits:	granted by the peer and not used
- * @got:	number of the last message of a classic peer
+ * @got:	number of the last message of a legacy peer
  * @acked:	acknowledged by that peer
  * @beats:	heartbeats that it has answered
  * @unsure:	the peer may end it at any time, see hostile_link.c

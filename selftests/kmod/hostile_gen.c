@@ -514,8 +514,8 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 	return XRDS_WIRE_OK;
 }
 
-static int judge_classic(const struct hostile_gen *gen,
-			 const struct xrds_wire_msg *wm)
+static int judge_legacy(const struct hostile_gen *gen,
+			const struct xrds_wire_msg *wm)
 {
 	if (wm->ack >> FUTURE_SHIFT)
 		return judge_ack(gen);
@@ -560,7 +560,7 @@ static int judge(struct hostile_gen *gen, const u8 *buf, u32 bytes)
 	err = xrds_wire_hdr_decode(&wm, buf, bytes, gen->ver);
 	if (!err)
 		err = xrds ? judge_xrds(gen, &wm, payload) :
-			     judge_classic(gen, &wm);
+			     judge_legacy(gen, &wm);
 	if (err || wm.kind == XRDS_KIND_CTL || wm.kind == XRDS_KIND_ACK)
 		return err;
 	if (gen->bundles && xrds_wire_bundled(&wm, bytes - XRDS_WIRE_HDR_BYTES))

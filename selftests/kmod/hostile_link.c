@@ -137,7 +137,7 @@ static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
 }
 
 /* Only acknowledgments are looked at, and answers to heartbeats. */
-static void recv_classic(struct hostile_link *link, const struct xrds_hdr *hdr)
+static void recv_legacy(struct hostile_link *link, const struct xrds_hdr *hdr)
 {
 	if (hdr->seq)
 		WRITE_ONCE(link->got, be64_to_cpu(hdr->seq));
@@ -161,7 +161,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	if (link->gen.ver != XRDS_VER_XRDS)
-		recv_classic(link, buf->data);
+		recv_legacy(link, buf->data);
 	else
 		recv_xrds(link, buf->data, wc->byte_len);
 	post_recv(link, buf);
@@ -697,10 +697,10 @@ static struct hostile_link *dial(const struct hostile_order *order, u32 seed,
 	return NULL;
 }
 
-/* Connections with wrong packets, one after the other. @ver 0: classic ones */
+/* Connections with wrong packets, one after the other. @ver 0: legacy ones */
 int hostile_dial(const struct hostile_order *order, int ver)
 {
-	static const int classic[] = {
+	static const int legacy[] = {
 		XRDS_VER_3_1, XRDS_VER_4_0, XRDS_VER_4_1,
 	};
 	struct hostile_order next = *order;
@@ -713,7 +713,7 @@ int hostile_dial(const struct hostile_order *order, int ver)
 		/* 3.1 has no type of service but 0 */
 		next.tos = order->tos + n % 4;
 		link = dial(&next, order->seed + n,
-			    ver ?: classic[n % ARRAY_SIZE(classic)]);
+			    ver ?: legacy[n % ARRAY_SIZE(legacy)]);
 		if (!link) {
 			failed++;
 			msleep_interruptible(AGAIN_MS);

@@ -179,10 +179,10 @@ static void first_message(void)
 }
 
 const struct unit_test unit_classic_tests[] = {
-	{ bare, "a bare header of a classic peer" },
-	{ map, "classic congestion maps" },
-	{ any_flags, "flags in classic modes" },
-	{ flags_of_a_map, "classic congestion maps with other flags" },
+	{ bare, "a bare header of a legacy peer" },
+	{ map, "legacy congestion maps" },
+	{ any_flags, "flags in legacy modes" },
+	{ flags_of_a_map, "legacy congestion maps with other flags" },
 	{ first_message, "the first message tells the version" },
 	{ }
 };

@@ -335,7 +335,7 @@ static void lengths(void)
 }
 
 /* Ports, length and sequence number decide on the kind, or are refused; in
- * classic modes what is behind the header as well.
+ * legacy modes what is behind the header as well.
  */
 static void kinds(void)
 {
@@ -344,7 +344,7 @@ static void kinds(void)
 		__u32 len;
 		__u64 seq;
 		int err, kind;
-		/* of a classic peer */
+		/* of a legacy peer */
 		int lax_err, lax_kind;
 	} table[] = {
 		{ 1, 1, 0, 1, XRDS_WIRE_OK, XRDS_KIND_DATA, 0, XRDS_KIND_DATA },
@@ -552,7 +552,7 @@ static void eos_rules(void)
 	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
 	/* the extension without the flag */
 	CHECK(TRY_WITH(eos_msg, flags, 0, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
-	/* toward classic peers neither means anything */
+	/* toward legacy peers neither means anything */
 	CHECK(!unit_try(&eos_msg, 0, XRDS_VER_4_1));
 }
 
@@ -574,7 +574,7 @@ static void silent_rules(void)
 	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_EXT);
 	CHECK(TRY_WITH(keepalive_msg, has, XRDS_HAS_SILENT, 0, XRDS_VER_XRDS) ==
 	      XRDS_WIRE_EXT);
-	/* classic peers do not know it */
+	/* legacy peers do not know it */
 	CHECK(!unit_try(&silent_msg, 0, XRDS_VER_4_1));
 }
 
@@ -592,7 +592,7 @@ static void ext_places(void)
 		for (pos = 0; pos < 16; pos += 5) {
 			int fits = pos + bytes[type] <= 16;
 			__u8 hdr[XRDS_WIRE_HDR_BYTES];
-			int classic, strict;
+			int legacy, strict;
 
 			/* fill up with extensions of four bytes */
 			memcpy(hdr, data_bytes, sizeof(hdr));
@@ -600,24 +600,24 @@ static void ext_places(void)
 				hdr[32 + i] = XRDS_EXT_VERSION;
 			hdr[32 + pos] = type;
 			unit_seal(hdr);
-			classic = unit_decode(&out, hdr, 48, XRDS_VER_4_1);
+			legacy = unit_decode(&out, hdr, 48, XRDS_VER_4_1);
 			strict = unit_decode(&out, hdr, 48, XRDS_VER_XRDS);
 			if (!bytes[type]) {
-				CHECK(!classic);
+				CHECK(!legacy);
 				CHECK(strict == XRDS_WIRE_EXT);
 			} else if (type == XRDS_EXT_EOS) {
-				CHECK(!classic);
+				CHECK(!legacy);
 				CHECK(strict == XRDS_WIRE_EXT);
 			} else if (type == XRDS_EXT_SILENT) {
 				/* and the message has a payload */
-				CHECK(!classic);
+				CHECK(!legacy);
 				CHECK(strict == XRDS_WIRE_EXT);
 			} else if (fits) {
-				CHECK(!classic);
+				CHECK(!legacy);
 				CHECK(!strict);
 			} else {
 				/* as mainline, which stops there */
-				CHECK(!classic);
+				CHECK(!legacy);
 				CHECK(strict == XRDS_WIRE_EXT);
 			}
 		}
@@ -640,7 +640,7 @@ static void ext_lists(void)
 	CHECK(out.rdma_rkey == 0x01020304 && out.rdma_bytes == 4096);
 	CHECK(out.rdma_dir == XRDS_RDMA_DIR_READ && out.sport_idx == 7);
 
-	/* an unknown type hides what is behind it from classic modes */
+	/* an unknown type hides what is behind it from legacy modes */
 	memset(hdr + 32, 0, 16);
 	memcpy(hdr + 32, "\x08\x07\x09\x01\x08\x09", 6);
 	unit_seal(hdr);
@@ -731,7 +731,7 @@ const struct unit_test unit_hdr_tests[] = {
 	{ padding, "every byte of a header is written" },
 	{ checksum_reference, "checksum agrees with a second one" },
 	{ checksum_errors, "every flipped bit is found" },
-	{ checksum_zero, "checksum 0 is for classic modes only" },
+	{ checksum_zero, "checksum 0 is for legacy modes only" },
 	{ update, "an updated header is one that was encoded anew" },
 	{ too_short, "less than a header is refused" },
 	{ lengths, "message length ends at 1 MiB" },

@@ -112,7 +112,7 @@ static void priv_reserved(void)
 	struct xrds_wire_priv priv;
 	__u8 buf[XRDS_WIRE_PRIV_V4_BYTES];
 
-	/* some classic nodes put a fragment size there */
+	/* some legacy nodes put a fragment size there */
 	memcpy(buf, v4_bytes, sizeof(buf));
 	buf[14] = 0x40;
 	buf[31] = 1;
@@ -256,7 +256,7 @@ const struct unit_test unit_priv_tests[] = {
 	{ priv_known, "private data written by hand" },
 	{ padding, "every byte of private data is written" },
 	{ priv_lengths, "private data of every length" },
-	{ priv_reserved, "bytes that classic nodes put into reserved fields" },
+	{ priv_reserved, "bytes that legacy nodes put into reserved fields" },
 	{ priv_addresses, "addresses that no node has" },
 	{ versions, "version that answers a request" },
 	{ versions_chosen, "version that a reply settles on" },

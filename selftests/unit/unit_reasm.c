@@ -71,7 +71,7 @@ static void classic(void)
 		for (at = 0; at < msg.len; at += 4096) {
 			__u32 rest = msg.len - at;
 
-			/* not in classic headers, so not looked at */
+			/* not in legacy headers, so not looked at */
 			msg.tag = 0;
 			msg.frag = 0;
 			CHECK(!add(&r, &msg, rest < 4096 ? rest : 4096,
@@ -213,7 +213,7 @@ static void headers(void)
 			msg.sport += i == 2;
 			msg.dport += i == 3;
 			msg.tag += v && i == 4;
-			/* these are not compared in classic modes */
+			/* these are not compared in legacy modes */
 			if (!v && i >= 4 && i <= 6)
 				want = XRDS_WIRE_OK;
 			if (i == 5)
@@ -238,7 +238,7 @@ static void headers(void)
 	}
 }
 
-/* A classic heartbeat between the fragments of a message is nothing but an
+/* A legacy heartbeat between the fragments of a message is nothing but an
  * acknowledgment.
  */
 static void heartbeat_between(void)
@@ -319,8 +319,8 @@ static void numbers(void)
 
 const struct unit_test unit_reasm_tests[] = {
 	{ single, "messages of one fragment" },
-	{ classic, "classic messages of several fragments" },
-	{ classic_lengths, "classic fragments have one length" },
+	{ classic, "legacy messages of several fragments" },
+	{ classic_lengths, "legacy fragments have one length" },
 	{ random_splits, "random splits of random messages" },
 	{ xrds_lengths, "fragments too long or too short" },
 	{ order, "fragments out of order" },

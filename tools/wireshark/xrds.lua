@@ -43,14 +43,14 @@ local XRDS_FLAGS = {
 	{ 0x40, "control", "CONTROL" },
 	{ 0x80, "eos", "EOS" },
 }
-local CLASSIC_FLAGS = {
+local LEGACY_FLAGS = {
 	{ 0x08, "hb_ping", "HB_PING" },
 	{ 0x10, "hb_pong", "HB_PONG" },
 }
 local F_CONG_BITMAP, F_ACK_REQUIRED, F_RETRANSMITTED = 0x01, 0x02, 0x04
 local F_HB_PING, F_HB_PONG, F_CONTROL, F_EOS = 0x08, 0x10, 0x40, 0x80
 -- Not defined in XRDS mode, where nothing unknown may be sent; in the others
-local F_UNKNOWN, F_UNKNOWN_CLASSIC = 0x08, 0xc0
+local F_UNKNOWN, F_UNKNOWN_LEGACY = 0x08, 0xc0
 
 local CONTROLS = {
 	[1] = "HELLO", [2] = "CONG", [3] = "CONG_MAP",
@@ -125,7 +125,7 @@ f.sport = ProtoField.uint16("rds.sport", "Source port")
 f.dport = ProtoField.uint16("rds.dport", "Destination port")
 f.ctl = ProtoField.uint16("rds.ctl", "Control message", base.DEC, CONTROLS)
 f.flags = ProtoField.uint8("rds.flags", "Flags", base.HEX)
-for _, flags in ipairs({ FLAGS, XRDS_FLAGS, CLASSIC_FLAGS }) do
+for _, flags in ipairs({ FLAGS, XRDS_FLAGS, LEGACY_FLAGS }) do
 	for _, flag in ipairs(flags) do
 		f["flag_" .. flag[2]] =
 			ProtoField.bool("rds.flags." .. flag[2], flag[3], 8,
@@ -134,8 +134,8 @@ for _, flags in ipairs({ FLAGS, XRDS_FLAGS, CLASSIC_FLAGS }) do
 end
 f.flag_unknown = ProtoField.bool("rds.flags.unknown", "Not defined", 8, nil,
 				 F_UNKNOWN)
-f.flag_unknown_classic = ProtoField.bool("rds.flags.unknown", "Not defined", 8,
-					 nil, F_UNKNOWN_CLASSIC)
+f.flag_unknown_legacy = ProtoField.bool("rds.flags.unknown", "Not defined", 8,
+					 nil, F_UNKNOWN_LEGACY)
 f.credit = ProtoField.uint8("rds.credit", "Credits granted")
 f.tag = ProtoField.uint16("rds.tag", "Tag")
 f.frag = ProtoField.uint16("rds.frag", "Fragment")
@@ -432,9 +432,9 @@ local function read_header(range)
 	return header
 end
 
--- The same bit means one thing in XRDS mode and another in classic versions.
+-- The same bit means one thing in XRDS mode and another in legacy versions.
 -- Where the beginning was not captured only a heartbeat tells them apart.
-local function is_classic(packet, header)
+local function is_legacy(packet, header)
 	local version = packet.context.version
 
 	return version == "3.1" or version == "4.0" or version == "4.1" or
@@ -444,16 +444,16 @@ end
 
 local function show_flags(packet, header, range)
 	local tree = packet.tree:add(f.flags, range)
-	local classic = is_classic(packet, header)
+	local legacy = is_legacy(packet, header)
 
-	for _, flags in ipairs({ FLAGS, classic and CLASSIC_FLAGS or
+	for _, flags in ipairs({ FLAGS, legacy and LEGACY_FLAGS or
 				 XRDS_FLAGS }) do
 		for _, flag in ipairs(flags) do
 			tree:add(f["flag_" .. flag[2]], range)
 		end
 	end
-	tree:add(classic and f.flag_unknown_classic or f.flag_unknown, range)
-	if not classic and bit32.btest(range:uint(), F_UNKNOWN) then
+	tree:add(legacy and f.flag_unknown_legacy or f.flag_unknown, range)
+	if not legacy and bit32.btest(range:uint(), F_UNKNOWN) then
 		packet:complain("unknown flag")
 	end
 end
@@ -669,7 +669,7 @@ local function learn_part(packet, op, range)
 			local header = read_header(range)
 			local last = packet.conn.last
 
-			-- classic fragments have no index: count them
+			-- legacy fragments have no index: count them
 			part.header = header
 			part.fragment = header.frag
 			if header.map and last and last.header.map and

@@ -91,7 +91,7 @@ enum xrds_region_flag {
  * enum xrds_conn_flag
  * @XRDS_CONN_FLAG_DIALLED: This side has sent the request.
  * @XRDS_CONN_FLAG_FAILED: The last attempt failed.
- * @XRDS_CONN_FLAG_CLASSIC: The peer speaks a classic version of the protocol.
+ * @XRDS_CONN_FLAG_CLASSIC: The peer speaks a legacy version of the protocol.
  * @XRDS_CONN_FLAG_WAITING: Messages wait to be sent.
  * @XRDS_CONN_FLAG_SHARED_RQ: Receives from the device's shared receive queue.
  */

@@ -34,9 +34,9 @@
 #include "wire/wire.h"
 
 /* Known flags, in XRDS mode by the others that may be set with them */
-#define FLAGS_CLASSIC	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
+#define FLAGS_LEGACY	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
 			 XRDS_F_EXT_EXTENSION)
-#define FLAGS_DATA	(FLAGS_CLASSIC | XRDS_F_REPLY)
+#define FLAGS_DATA	(FLAGS_LEGACY | XRDS_F_REPLY)
 #define FLAGS_EOS	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
 			 XRDS_F_EOS)
 #define FLAGS_CTL	(XRDS_F_ACK_REQUIRED | XRDS_F_CONTROL)
@@ -441,8 +441,8 @@ static inline int is_bare(const struct xrds_wire_msg *msg, __u32 payload)
  * flags, known or not. A message that would count as received but has no number
  * is refused: mainline's numbers begin anew with it.
  */
-static enum xrds_wire_err classic_check(struct xrds_wire_msg *msg, __u8 flags,
-					__u32 payload)
+static enum xrds_wire_err legacy_check(struct xrds_wire_msg *msg, __u8 flags,
+				       __u32 payload)
 {
 	if (is_bare(msg, payload)) {
 		msg->flags &= ~XRDS_F_CONG_BITMAP;
@@ -531,9 +531,9 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 	}
 
 	if (!strict) {
-		msg->flags = hdr.flags & (FLAGS_CLASSIC | XRDS_F_CONG_BITMAP |
+		msg->flags = hdr.flags & (FLAGS_LEGACY | XRDS_F_CONG_BITMAP |
 					  XRDS_F_HB_PING);
-		return classic_check(msg, hdr.flags, payload);
+		return legacy_check(msg, hdr.flags, payload);
 	}
 	msg->flags = hdr.flags;
 	msg->credit = hdr.credit;
