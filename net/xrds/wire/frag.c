@@ -20,16 +20,18 @@
 /* Flags that may differ between the fragments of one message */
 #define FLAGS_PER_FRAG	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED)
 
+/* Other differences of a legacy header are ignored: the first header counts. */
 static int same_message(const struct xrds_wire_msg *a,
-			const struct xrds_wire_msg *b, int legacy)
+			const struct xrds_wire_msg *b)
 {
-	if ((a->seq != b->seq && !a->tag) || a->len != b->len ||
-	    a->sport != b->sport || a->dport != b->dport)
-		return 0;
-	/* the first header counts */
-	if (legacy)
-		return 1;
-	return a->tag == b->tag && a->kind == b->kind &&
+	return (a->seq == b->seq || a->tag) && a->len == b->len &&
+	       a->sport == b->sport && a->dport == b->dport;
+}
+
+static int same_xrds_message(const struct xrds_wire_msg *a,
+			     const struct xrds_wire_msg *b)
+{
+	return same_message(a, b) && a->tag == b->tag && a->kind == b->kind &&
 	       !((a->flags ^ b->flags) & ~FLAGS_PER_FRAG);
 }
 
@@ -74,7 +76,8 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 	} else if (legacy && !payload && !msg->sport && !msg->dport) {
 		return XRDS_WIRE_OK;
 	}
-	if (r->busy && !same_message(&r->first, msg, legacy)) {
+	if (r->busy && !(legacy ? same_message(&r->first, msg) :
+				  same_xrds_message(&r->first, msg))) {
 		r->busy = 0;
 		return XRDS_WIRE_FRAG_HDR;
 	}

@@ -106,7 +106,7 @@ static const struct {
 };
 
 /* The order in which extensions are written. Receivers stop at the first type
- * they do not know, so what every version understands goes first.
+ * they do not know, so types that each version understands go first.
  */
 static const __u8 ext_order[] = {
 	XRDS_EXT_RDMA,
@@ -235,29 +235,50 @@ static void ext_put_caps(__u8 *ext)
 	put32(ext + 1, XRDS_CAP_HEARTBEAT);
 }
 
-static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
-				     const __u8 *ext, int strict)
+/* Take the extension at @pos if its type is one of those up to @last. Its bytes;
+ * 0 if it is unknown or does not fit.
+ */
+static __u32 ext_take(struct xrds_wire_msg *msg, const __u8 *ext, __u32 pos,
+		      __u8 last)
 {
-	__u32 pos = 0;
+	__u8 type = ext[pos];
+	__u32 bytes = type <= last ? ext_types[type].bytes : 0;
 
-	while (pos < XRDS_WIRE_EXT_BYTES && ext[pos] != XRDS_EXT_NONE) {
-		__u8 type = ext[pos];
-		__u8 bytes = type <= XRDS_EXT_SILENT ? ext_types[type].bytes :
-						       0;
-
-		/* no version but XRDS mode has ever sent these */
-		if (!strict && type >= XRDS_EXT_EOS)
-			bytes = 0;
-		if (!bytes)
-			return strict ? XRDS_WIRE_EXT : XRDS_WIRE_OK;
-		if (bytes > XRDS_WIRE_EXT_BYTES - pos)
-			return strict ? XRDS_WIRE_EXT : XRDS_WIRE_OK;
-		/* some senders add one again when they send again */
-		if (strict && (msg->has & ext_types[type].has))
-			return XRDS_WIRE_EXT;
-
+	if (bytes > XRDS_WIRE_EXT_BYTES - pos)
+		return 0;
+	if (bytes) {
 		ext_get(msg, ext + pos + 1, type);
 		msg->has |= ext_types[type].has;
+	}
+	return bytes;
+}
+
+/* The list of a legacy peer ends at an unknown type; some peers add an extension
+ * once more when they send again. Only XRDS mode has ever sent those from EOS.
+ */
+static void ext_decode_legacy(struct xrds_wire_msg *msg, const __u8 *ext)
+{
+	__u32 pos = 0, bytes;
+
+	while (pos < XRDS_WIRE_EXT_BYTES && ext[pos] != XRDS_EXT_NONE) {
+		bytes = ext_take(msg, ext, pos, XRDS_EXT_EOS - 1);
+		if (!bytes)
+			return;
+		pos += bytes;
+	}
+}
+
+static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
+				     const __u8 *ext)
+{
+	__u32 pos = 0, bytes;
+	__u8 before;
+
+	while (pos < XRDS_WIRE_EXT_BYTES && ext[pos] != XRDS_EXT_NONE) {
+		before = msg->has;
+		bytes = ext_take(msg, ext, pos, XRDS_EXT_SILENT);
+		if (!bytes || before & ext_types[ext[pos]].has)
+			return XRDS_WIRE_EXT;
 		pos += bytes;
 	}
 	return XRDS_WIRE_OK;
@@ -524,17 +545,15 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 		msg->len = 0;
 	if (msg->len > XRDS_WIRE_MAX_MSG_BYTES)
 		return XRDS_WIRE_LEN;
-	if (hdr.ext[0] != XRDS_EXT_NONE) {
-		err = ext_decode(msg, hdr.ext, strict);
-		if (err)
-			return err;
-	}
-
 	if (!strict) {
+		ext_decode_legacy(msg, hdr.ext);
 		msg->flags = hdr.flags & (FLAGS_LEGACY | XRDS_F_CONG_BITMAP |
 					  XRDS_F_HB_PING);
 		return legacy_check(msg, hdr.flags, payload);
 	}
+	err = ext_decode(msg, hdr.ext);
+	if (err)
+		return err;
 	msg->flags = hdr.flags;
 	msg->credit = hdr.credit;
 	msg->tag = __be16_to_cpu(hdr.tag);
