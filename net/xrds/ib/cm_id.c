@@ -115,7 +115,7 @@ bool xrds_ib_cm_id_up(const struct rdma_cm_id *id)
 }
 
 /* A namespace that only this list keeps alive will not use the port again. */
-static bool xrds_ib_deferred_due(const struct xrds_ib_deferred *deferred)
+static bool xrds_ib_deferred_is_due(const struct xrds_ib_deferred *deferred)
 {
 	const struct net *net = deferred->id->route.addr.dev_addr.net;
 
@@ -123,19 +123,39 @@ static bool xrds_ib_deferred_due(const struct xrds_ib_deferred *deferred)
 	       xrds_conn_netns_unused(xrds_net(net));
 }
 
-/* Take the oldest identifier off the list, or with @up the oldest that is due.
- */
-static struct xrds_ib_deferred *xrds_ib_deferred_next(bool up)
+static void xrds_ib_deferred_unlist(struct xrds_ib_deferred *deferred)
+{
+	lockdep_assert_held(&xrds_ib_deferred_lock);
+
+	list_del_init(&deferred->entry);
+	xrds_ib_nr_deferred--;
+}
+
+/* Take the oldest identifier off the list. */
+static struct xrds_ib_deferred *xrds_ib_deferred_take(void)
+{
+	struct xrds_ib_deferred *deferred;
+
+	spin_lock(&xrds_ib_deferred_lock);
+	deferred = list_first_entry_or_null(&xrds_ib_deferred_ids,
+					    struct xrds_ib_deferred, entry);
+	if (deferred)
+		xrds_ib_deferred_unlist(deferred);
+	spin_unlock(&xrds_ib_deferred_lock);
+	return deferred;
+}
+
+/* Take the oldest identifier that is due off the list. */
+static struct xrds_ib_deferred *xrds_ib_deferred_take_due(void)
 {
 	struct xrds_ib_deferred *deferred, *found = NULL;
 
 	spin_lock(&xrds_ib_deferred_lock);
 	list_for_each_entry(deferred, &xrds_ib_deferred_ids, entry) {
-		if (up && !xrds_ib_deferred_due(deferred))
+		if (!xrds_ib_deferred_is_due(deferred))
 			continue;
 		found = deferred;
-		list_del_init(&deferred->entry);
-		xrds_ib_nr_deferred--;
+		xrds_ib_deferred_unlist(deferred);
 		break;
 	}
 	spin_unlock(&xrds_ib_deferred_lock);
@@ -162,7 +182,7 @@ static void xrds_ib_deferred_retry(struct work_struct *work)
 	struct xrds_ib_deferred *deferred;
 	bool more;
 
-	while ((deferred = xrds_ib_deferred_next(true)))
+	while ((deferred = xrds_ib_deferred_take_due()))
 		xrds_ib_deferred_start(deferred);
 
 	spin_lock(&xrds_ib_deferred_lock);
@@ -184,10 +204,8 @@ static int xrds_ib_deferred_event(struct rdma_cm_id *id,
 		return 0;
 	spin_lock(&xrds_ib_deferred_lock);
 	ours = !list_empty(&deferred->entry);
-	if (ours) {
-		list_del_init(&deferred->entry);
-		xrds_ib_nr_deferred--;
-	}
+	if (ours)
+		xrds_ib_deferred_unlist(deferred);
 	spin_unlock(&xrds_ib_deferred_lock);
 	/* else its work item waits for this handler to destroy it */
 	if (!ours)
@@ -207,7 +225,7 @@ static void xrds_ib_deferred_add(struct xrds_ib_deferred *deferred)
 	spin_unlock(&xrds_ib_deferred_lock);
 
 	if (READ_ONCE(xrds_ib_nr_deferred) > XRDS_IB_MAX_DEFERRED)
-		oldest = xrds_ib_deferred_next(false);
+		oldest = xrds_ib_deferred_take();
 	if (oldest)
 		xrds_ib_deferred_start(oldest);
 	queue_delayed_work(xrds_ib_wq, &xrds_ib_deferred_work,
@@ -271,7 +289,7 @@ void xrds_ib_cm_id_exit(void)
 	struct xrds_ib_deferred *deferred;
 
 	cancel_delayed_work_sync(&xrds_ib_deferred_work);
-	while ((deferred = xrds_ib_deferred_next(false)))
+	while ((deferred = xrds_ib_deferred_take()))
 		xrds_ib_deferred_start(deferred);
 	destroy_workqueue(xrds_ib_cm_id_wq);
 }
