@@ -180,15 +180,18 @@ static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 	return ret;
 }
 
-/* End a region at any stage of its registration, unless it has ended before. */
-static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
+static void xrds_ib_mr_destroy_frwr(struct xrds_ib_mr *m)
+{
+	xrds_ib_frwr_destroy(m->frwr);
+	m->frwr = NULL;
+	xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
+}
+
+/* First step of a region's end: it leaves the device's list, and is dead. */
+static void xrds_ib_mr_make_dead(struct xrds_ib_mr *m)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
 
-	lockdep_assert_held(&m->lock);
-
-	if (!ibdev)
-		return;
 	spin_lock_bh(&ibdev->lock);
 	if (!list_empty(&m->entry))
 		ibdev->nr_mrs--;
@@ -199,20 +202,49 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m, bool invalidate)
 	spin_lock_bh(&m->mr->lock);
 	m->mr->dead = true;
 	spin_unlock_bh(&m->mr->lock);
+}
 
-	if (m->frwr && invalidate && !xrds_ib_mr_invalidate(m)) {
-		xrds_ib_mr_pool_put(ibdev, m->frwr);
-	} else if (m->frwr) {
-		xrds_ib_frwr_destroy(m->frwr);
-		xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
-	}
-	m->frwr = NULL;
+/* Last step, when the key is void */
+static void xrds_ib_mr_unmap(struct xrds_ib_mr *m)
+{
+	struct xrds_ib_dev *ibdev = m->ibdev;
+
 	if (m->mapped)
 		ib_dma_unmap_sgtable_attrs(ibdev->dev, &m->sgt,
 					   xrds_ib_mr_dir(m), 0);
 	sg_free_table(&m->sgt);
 	m->ibdev = NULL;
 	xrds_ib_dev_put(ibdev);
+}
+
+/* End a region, and keep its registration object for another one if possible. */
+static void xrds_ib_mr_end(struct xrds_ib_mr *m)
+{
+	lockdep_assert_held(&m->lock);
+
+	xrds_ib_mr_make_dead(m);
+	if (xrds_ib_mr_invalidate(m)) {
+		xrds_ib_mr_destroy_frwr(m);
+	} else {
+		xrds_ib_mr_pool_put(m->ibdev, m->frwr);
+		m->frwr = NULL;
+	}
+	xrds_ib_mr_unmap(m);
+}
+
+/* End a region, at any stage of its registration, with its registration object;
+ * do nothing if it has ended before.
+ */
+static void xrds_ib_mr_destroy(struct xrds_ib_mr *m)
+{
+	lockdep_assert_held(&m->lock);
+
+	if (!m->ibdev)
+		return;
+	xrds_ib_mr_make_dead(m);
+	if (m->frwr)
+		xrds_ib_mr_destroy_frwr(m);
+	xrds_ib_mr_unmap(m);
 }
 
 static void xrds_ib_mr_put(struct xrds_ib_mr *m)
@@ -243,7 +275,7 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
 		if (!m)
 			break;
 		mutex_lock(&m->lock);
-		xrds_ib_mr_end(m, false);
+		xrds_ib_mr_destroy(m);
 		mutex_unlock(&m->lock);
 		xrds_ib_mr_put(m);
 	}
@@ -430,7 +462,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	mutex_lock(&m->lock);
 	ret = xrds_ib_mr_start(m, mr);
 	if (ret)
-		xrds_ib_mr_end(m, false);
+		xrds_ib_mr_destroy(m);
 	mutex_unlock(&m->lock);
 	if (ret) {
 		xrds_ib_count(xin, XRDS_IB_C_MR_REG_ERROR);
@@ -462,9 +494,10 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
-	if (m->ibdev)
-		xrds_ib_mr_end(m, !(mr->invalidate &&
-				    m->ibdev->quirks.late_copies));
+	if (m->ibdev && mr->invalidate && m->ibdev->quirks.late_copies)
+		xrds_ib_mr_destroy(m);
+	else if (m->ibdev)
+		xrds_ib_mr_end(m);
 	mutex_unlock(&m->lock);
 	mr->priv = NULL;
 	xrds_ib_mr_put(m);
