@@ -179,7 +179,8 @@ static int xrds_ib_resolve_addr(struct xrds_ib_ep *ep)
 	struct xrds_addr peer = {
 		.addr	= key->faddr,
 		.scope	= key->scope,
-		.port	= xrds_ib_port(xrds_ib_conn_v6(key)),
+		.port	= xrds_ib_conn_v6(key) ? XRDS_WIRE_PORT_V6 :
+						 XRDS_WIRE_PORT_V4,
 	};
 	struct sockaddr_storage src, dst;
 	int ret;

@@ -181,11 +181,6 @@ void xrds_ib_listen_put(struct net *net);
 
 /* ----------------------------------------------------------------- cm.c */
 
-static inline u16 xrds_ib_port(bool v6)
-{
-	return v6 ? XRDS_WIRE_PORT_V6 : XRDS_WIRE_PORT_V4;
-}
-
 int xrds_ib_cm_dial(struct xrds_conn *conn);
 int xrds_ib_cm_advance(struct xrds_conn *conn);
 int xrds_ib_cm_accept(struct xrds_conn *conn);

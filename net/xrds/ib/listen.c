@@ -19,30 +19,21 @@ enum {
 	XRDS_IB_BACKLOG		= 128,
 };
 
-static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
+/* An identifier that listens at any address of the family of @any */
+static struct rdma_cm_id *xrds_ib_listen_at(struct xrds_ib_net *xin,
+					    struct sockaddr *any)
 {
-	struct sockaddr_storage ss = {};
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ss;
-	struct sockaddr_in *sin = (struct sockaddr_in *)&ss;
 	struct rdma_cm_id *id;
 	int ret = 0;
-
-	if (v6) {
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons(xrds_ib_port(v6));
-	} else {
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(xrds_ib_port(v6));
-	}
 
 	id = rdma_create_id(xin->net, xrds_ib_cm_req_listen, xin, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))
 		return id;
-	if (v6)
+	if (any->sa_family == AF_INET6)
 		ret = rdma_set_afonly(id, 1);
 	if (!ret)
-		ret = rdma_bind_addr(id, (struct sockaddr *)&ss);
+		ret = rdma_bind_addr(id, any);
 	if (!ret)
 		ret = rdma_listen(id, XRDS_IB_BACKLOG);
 	if (!ret)
@@ -56,9 +47,17 @@ static struct rdma_cm_id *xrds_ib_listen_one(struct xrds_ib_net *xin, bool v6)
  */
 static int xrds_ib_listen_start(struct xrds_ib_net *xin)
 {
+	struct sockaddr_in any = {
+		.sin_family	= AF_INET,
+		.sin_port	= htons(XRDS_WIRE_PORT_V4),
+	};
+	struct sockaddr_in6 any6 = {
+		.sin6_family	= AF_INET6,
+		.sin6_port	= htons(XRDS_WIRE_PORT_V6),
+	};
 	struct rdma_cm_id *id;
 
-	id = xrds_ib_listen_one(xin, false);
+	id = xrds_ib_listen_at(xin, (struct sockaddr *)&any);
 	if (IS_ERR(id)) {
 		pr_err("xrds_ib: cannot listen on RDMA port %d: error %ld; is another RDS loaded?\n",
 		       XRDS_WIRE_PORT_V4, PTR_ERR(id));
@@ -67,7 +66,7 @@ static int xrds_ib_listen_start(struct xrds_ib_net *xin)
 	xin->listen[0] = id;
 	if (!ipv6_mod_enabled())
 		return 0;
-	id = xrds_ib_listen_one(xin, true);
+	id = xrds_ib_listen_at(xin, (struct sockaddr *)&any6);
 	if (!IS_ERR(id))
 		xin->listen[1] = id;
 	return 0;
