@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -619,7 +620,13 @@ struct ctl {
 	int add;		/* to cmsg_len */
 };
 
-static ssize_t send_ctl(int fd, const struct ctl *ctl, size_t nr, void *data)
+/* The data of one */
+struct ctl_data {
+	char bytes[128];
+};
+
+static ssize_t send_ctl(int fd, const struct ctl *ctl, size_t nr,
+			const struct ctl_data *data)
 {
 	char control[512] __aligned(8) = "";
 	struct iovec iov = { "x", 1 };
@@ -637,11 +644,44 @@ static ssize_t send_ctl(int fd, const struct ctl *ctl, size_t nr, void *data)
 		cmsg->cmsg_level = ctl[i].level;
 		cmsg->cmsg_type = ctl[i].type;
 		cmsg->cmsg_len = CMSG_LEN(ctl[i].len) + ctl[i].add;
-		memcpy(CMSG_DATA(cmsg), data, ctl[i].len);
+		memcpy(CMSG_DATA(cmsg), data[i].bytes, ctl[i].len);
 		used += CMSG_SPACE(ctl[i].len);
 	}
 	msg.msg_controllen = used;
 	return sendmsg(fd, &msg, 0);
+}
+
+/* An op and a cookie in one call, neither of which has a fault of its own */
+static void pairs(int fd)
+{
+	static char memory[4096] __aligned(4096);
+	u64 cookie;
+	struct rds_iovec vec = { (uintptr_t)memory, 8 };
+	struct rds_rdma_args rdma = {
+		.cookie = 1, .remote_vec = { 0, 8 }, .nr_local = 1,
+		.local_vec_addr = (uintptr_t)&vec,
+	};
+	struct rds_atomic_args fadd = {
+		.cookie = 1, .local_addr = (uintptr_t)memory,
+	};
+	struct rds_get_mr_args map = {
+		.vec = { (uintptr_t)memory, sizeof(memory) },
+		.cookie_addr = (uintptr_t)&cookie,
+	};
+	static const struct ctl ctl[] = {
+		{ SOL_RDS, RDS_CMSG_RDMA_ARGS, sizeof(rdma), 0 },
+		{ SOL_RDS, RDS_CMSG_RDMA_MAP, sizeof(map), 0 },
+		{ SOL_RDS, RDS_CMSG_ATOMIC_FADD, sizeof(fadd), 0 },
+	};
+	struct ctl_data data[3] = { { "" } };
+
+	memcpy(data[0].bytes, &rdma, sizeof(rdma));
+	memcpy(data[1].bytes, &map, sizeof(map));
+	memcpy(data[2].bytes, &fadd, sizeof(fadd));
+	call("cmsg_args_map");
+	tell(send_ctl(fd, ctl, 2, data));
+	call("cmsg_map_fadd");
+	tell(send_ctl(fd, ctl + 1, 2, data + 1));
 }
 
 static void cmsgs(void)
@@ -675,7 +715,7 @@ static void cmsgs(void)
 		{ SOL_RDS, RDS_CMSG_RDMA_DEST, 8, 0 },
 		{ SOL_RDS, RDS_CMSG_RDMA_DEST, 8, 0 },
 	};
-	char data[64] = "";
+	struct ctl_data data[2] = { { "" } };
 	int fd = bound(PORT);
 
 	for (size_t i = 0; i < ARRAY_SIZE(one); i++) {
@@ -686,6 +726,7 @@ static void cmsgs(void)
 	tell(send_ctl(fd, both, 2, data));
 	call("cmsg_dest_twice");
 	tell(send_ctl(fd, twice, 2, data));
+	pairs(fd);
 	close(fd);
 }
 

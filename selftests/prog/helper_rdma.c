@@ -327,33 +327,20 @@ static void mapped(void)
 		.vec = { (uintptr_t)mem + 100, PAGE_BYTES },
 		.flags = WRITABLE | RDS_RDMA_USE_ONCE,
 	};
-	char *ours = pages(PAGE_BYTES);
 	u64 cookie, before;
-	struct target t;
 	struct remote r;
-	struct op op;
 
 	remote_open(&r);
 	remote_stamp(&r, 0, PAGE_BYTES, 1);
 	before = pinned_kb();
 	tap_context("mapped with the message, used once");
 	map.cookie_addr = (uintptr_t)&cookie;
-	check_eq(remote_write_mapped(&r, &map, 0, NULL),
-		 RDS_RDMA_SUCCESS);
+	check_eq(remote_write_mapped(&r, &map, 0), RDS_RDMA_SUCCESS);
 	check(stamped(mem + 100, PAGE_BYTES, 1));
 	check(filled(mem, 100, 0));
 	check_pinned_falls(before);
 	check_err(mr_free(r.fd, cookie), EINVAL);
 	check_eq(remote_write_here(&r, cookie, 0, 1), RDS_RDMA_REMOTE_ERROR);
-
-	tap_context("mapped with the message of an op, which comes first");
-	t = remote_get(&r, 0, PAGE_BYTES, WRITABLE);
-	stamp(ours, PAGE_BYTES, 2);
-	op = op_write(&t, 0, ours, PAGE_BYTES);
-	check_eq(remote_write_mapped(&r, &map, 0, &op), RDS_RDMA_SUCCESS);
-	check(stamped(mem + 100, PAGE_BYTES, 2));
-	remote_free(&r, &t);
-	check_pinned_falls(before);
 
 	tap_context("for a destination");
 	must(mr_get_for(r.fd, &r.to, mem + 50, PAGE_BYTES, WRITABLE, &cookie));

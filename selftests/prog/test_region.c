@@ -120,59 +120,6 @@ static void by_message(void)
 	close(fd);
 }
 
-/* An op, and its message brings a cookie: the answer to a request, and the next
- * request. Silent or not, with payload or without.
- */
-static void by_op(void)
-{
-	char *mem = pages(PAGE_BYTES);
-	struct rds_get_mr_args map = {
-		.vec = { (uintptr_t)mem, PAGE_BYTES },
-		.flags = WRITABLE | RDS_RDMA_USE_ONCE,
-	};
-	struct target t, mine = { .mem = mem };
-	u64 cookie = 0;
-	struct got got;
-	struct op op;
-
-	mine.fd = rds_bound(&mine.addr);
-	map.cookie_addr = (uintptr_t)&cookie;
-	target_open(&t, PAGE_BYTES, WRITABLE);
-	for (int i = 0; i < 8; i++) {
-		bool silent = i & 1, full = i & 2, again = i & 4;
-
-		tap_context("%d", i);
-		if (again)
-			must(mr_get(mine.fd, mem, PAGE_BYTES, map.flags,
-				    &cookie));
-		stamp(small, sizeof(small), i);
-		op = op_write(&t, 0, small, sizeof(small));
-		op_set(&op, silent ? RDS_RDMA_SILENT : 0, 0);
-		if (full) {
-			op.payload = "here";
-			op.len = 4;
-		}
-		if (again)
-			op.offer = &cookie;
-		else
-			op.map = &map;
-		check_ret(op_send(mine.fd, &t.addr, &op), op.len);
-		check_ret(got_within(t.fd, &got, WAIT_MS), op.len);
-		check(stamped(t.mem, sizeof(small), i));
-		check(got.has_cookie);
-		check_eq(got.cookie, cookie);
-		mine.cookie = got.cookie;
-		check_eq(try_write(t.fd, &mine), RDS_RDMA_SUCCESS);
-		check_ret(got_within(mine.fd, &got, WAIT_MS), 0);
-		check_eq(mem[0], 'w');
-		mem[0] = 0;
-		tap_context("%d, once more", i);
-		check_eq(try_write(t.fd, &mine), RDS_RDMA_REMOTE_ERROR);
-	}
-	target_close(&t);
-	close(mine.fd);
-}
-
 /* A message whose cookie cannot be copied out stays, with it */
 static void cookie_bad_pointer(void)
 {
@@ -607,7 +554,6 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",
 	  by_message, TAP_EACH_FAMILY, 0 },
-	{ "by_op", "and so they do with the message of an op", by_op, 0, 0 },
 	{ "cookie_bad_pointer", "a cookie that cannot be copied is not lost",
 	  cookie_bad_pointer, 0, 0 },
 	{ "map_undone", "a failed send leaves no region", map_undone, 0, 0 },

@@ -51,7 +51,8 @@ static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	bool atomic = cmsg->cmsg_type != RDS_CMSG_RDMA_ARGS;
 	struct xrds_rop *rop;
 
-	if (args->rop ||
+	/* a cookie goes with plain messages only, as in mainline */
+	if (args->rop || args->has_cookie ||
 	    len != (atomic ? sizeof(struct rds_atomic_args) :
 			     sizeof(struct rds_rdma_args)))
 		return -EINVAL;
@@ -69,7 +70,7 @@ static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
 {
 	int ret;
 
-	if (args->has_cookie)
+	if (args->rop || args->has_cookie)
 		return -EINVAL;
 	if (cmsg->cmsg_type == RDS_CMSG_RDMA_DEST) {
 		if (len != sizeof(args->cookie))
@@ -438,7 +439,7 @@ static void xrds_send_fill(struct xrds_msg *msg,
 		refcount_inc(&args->rop->ref);
 		msg->rop = args->rop;
 		/* with something in it the message is delivered all the same */
-		if (msg->len || args->has_cookie)
+		if (msg->len)
 			msg->rop->silent = false;
 		msg->has |= XRDS_HAS_RDMA;
 		msg->rdma_rkey = args->rop->rkey;

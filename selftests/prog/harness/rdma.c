@@ -338,11 +338,6 @@ ssize_t op_send(int fd, const union addr *to, struct op *op)
 	if (op->barrier)
 		ctl_add(&ctl, XRDS_CMSG_BARRIER, op->barrier,
 			sizeof(*op->barrier));
-	if (op->offer)
-		ctl_add(&ctl, RDS_CMSG_RDMA_DEST, op->offer,
-			sizeof(*op->offer));
-	if (op->map)
-		ctl_add(&ctl, RDS_CMSG_RDMA_MAP, op->map, sizeof(*op->map));
 	return ctl_send(fd, to, &ctl, op->payload, op->len, op->msg_flags);
 }
 

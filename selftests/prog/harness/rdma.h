@@ -94,8 +94,6 @@ ssize_t ctl_send(int fd, const union addr *to, const struct ctl *ctl,
  * @vec:	a single local buffer
  * @id:		where the identifier goes; NULL: not asked for
  * @barrier:	to arm, or NULL
- * @offer:	cookie that goes with the message, or NULL
- * @map:	memory to register and offer with the message, or NULL
  * @payload:	of the immediate message
  * @len:	its length
  * @msg_flags:	MSG_*
@@ -109,8 +107,6 @@ struct op {
 	struct rds_iovec vec;
 	u64 *id;
 	const struct xrds_barrier *barrier;
-	const u64 *offer;
-	const struct rds_get_mr_args *map;
 	const void *payload;
 	size_t len;
 	int msg_flags;

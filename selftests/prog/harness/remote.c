@@ -292,21 +292,14 @@ int remote_read_here(struct remote *r, u64 cookie, u64 offset, u64 bytes)
 }
 
 int remote_write_mapped(struct remote *r, struct rds_get_mr_args *map,
-			u64 offset, struct op *op)
+			u64 offset)
 {
 	struct call c = { .offset = offset, .bytes = map->vec.bytes };
 	struct ctl ctl = { 0 };
 
 	call_begin(&c, CALL_WRITE);
-	if (op) {
-		op->map = map;
-		op->payload = &c;
-		op->len = sizeof(c);
-		must(op_send(r->fd, &r->to, op));
-	} else {
-		ctl_add(&ctl, RDS_CMSG_RDMA_MAP, map, sizeof(*map));
-		must(ctl_send(r->fd, &r->to, &ctl, &c, sizeof(c), 0));
-	}
+	ctl_add(&ctl, RDS_CMSG_RDMA_MAP, map, sizeof(*map));
+	must(ctl_send(r->fd, &r->to, &ctl, &c, sizeof(c), 0));
 	call_end(r, &c);
 	return c.arg;
 }

@@ -69,13 +69,12 @@ struct remote_heard {
 struct remote_heard remote_heard(struct remote *r);
 
 /* Has it write to memory of ours, or read from it; as op_run(). With @map
- * memory is registered with the call, else it has the cookie. The call is the
- * message of @op, if that is not NULL.
+ * memory is registered with the call, else it has the cookie.
  */
 int remote_write_here(struct remote *r, u64 cookie, u64 offset, u64 bytes);
 int remote_read_here(struct remote *r, u64 cookie, u64 offset, u64 bytes);
 int remote_write_mapped(struct remote *r, struct rds_get_mr_args *map,
-			u64 offset, struct op *op);
+			u64 offset);
 
 /* ---------------------------------------------------------------- notices */
 
