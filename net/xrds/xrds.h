@@ -114,6 +114,13 @@ enum {
 	XRDS_DEST_COST_BYTES	= 1024,
 	XRDS_MSG_COST_BYTES	= 1024,
 	XRDS_SOURCE_COST_BYTES	= 256,
+	XRDS_PEER_COST_BYTES	= 256,
+};
+
+/* xrds_net_max_past() */
+enum {
+	XRDS_PAST_FACTOR	= 8,	/* times sock_max_dests */
+	XRDS_PAST_MIN		= 1024,
 };
 
 /**
@@ -279,6 +286,13 @@ extern unsigned int xrds_net_id;
 static inline struct xrds_net *xrds_net(const struct net *net)
 {
 	return net_generic(net, xrds_net_id);
+}
+
+/* How many nodes of past ops a socket remembers */
+static inline u32 xrds_net_max_past(const struct xrds_net *xn)
+{
+	return max_t(u32, XRDS_PAST_FACTOR * READ_ONCE(xn->sock_max_dests),
+		     XRDS_PAST_MIN);
 }
 
 static inline void xrds_count(struct xrds_net *xn, enum xrds_counter c)

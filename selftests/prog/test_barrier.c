@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -19,6 +20,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "rdma.h"
 #include "tap.h"
 #include "waker.h"
@@ -30,6 +32,10 @@ enum {
 	EARLY_MS	= 10,		/* a tick of the slowest kernel */
 	LATE_MS		= 3000,		/* of a loaded machine */
 	NODES		= 3,
+	PAST_NODES	= 12,
+	MOST_NODES	= 1024,		/* known, with one destination */
+	NODE_COST	= 256,
+	COST		= 1024,		/* of a destination */
 };
 
 #define WRITABLE RDS_RDMA_READWRITE
@@ -624,10 +630,87 @@ static void event_stays(void)
 	end();
 }
 
+static bool is_idle(void *arg)
+{
+	struct xrds_dest_status st;
+
+	must(dest_status(fd, arg, &st));
+	return !st.queued_msgs;
+}
+
+/*
+ * Ops to more nodes, one after the other, than a socket may hold queues for. It
+ * goes on where it was with each of them.
+ */
+static void ids_past(void)
+{
+	struct target past[PAST_NODES];
+	char host[16];
+
+	fd = rds_bound(NULL);
+	knob("net/xrds/sock_max_dests", 1);
+	for (int i = 0; i < PAST_NODES; i++) {
+		snprintf(host, sizeof(host), "127.0.0.%d", i + 2);
+		target_at(&past[i], host);
+	}
+	for (u64 round = 1; round <= 2; round++) {
+		for (int i = 0; i < PAST_NODES; i++) {
+			tap_context("node %d, op %d", i, (int)round);
+			check_eq(issue(fd, &past[i]), round);
+			check_ret(barrier(fd, &past[i].addr, round, 0, WAIT_MS,
+					  &b), 0);
+			must_wait(is_idle, &past[i].addr, WAIT_MS);
+		}
+		for (int i = 0; i < PAST_NODES; i++) {
+			tap_context("node %d after op %d", i, (int)round);
+			check_eq(mark(fd, &past[i].addr), round);
+			check_eq(issued(fd, &past[i].addr), round);
+			check_err(barrier(fd, &past[i].addr, round + 1,
+					  XRDS_BARRIER_NONBLOCK, 0, &b),
+				  EINVAL);
+		}
+	}
+	for (int i = 0; i < PAST_NODES; i++)
+		target_close(&past[i]);
+	close(fd);
+}
+
+/* No more than so many, each on the user's account until the socket is freed */
+static void ids_past_bounds(void)
+{
+	long long before, error = 0;
+	int nr = 0;
+
+	begin();
+	knob("net/xrds/sock_max_dests", 1);
+	before = counter_now("used_memory");
+	for (; nr <= MOST_NODES && !error; nr++) {
+		struct target none = { .addr = t.addr, .cookie = 1 };
+		struct op op = op_write(&none, 0, small, sizeof(small));
+
+		none.addr.in.sin_addr.s_addr = htonl(0x7f010000 + nr);
+		if (op_send(fd, &none.addr, &op) < 0)
+			error = errno;
+		must_wait(is_idle, &none.addr, WAIT_MS);
+	}
+	check_eq(error, ENFILE);
+	check_eq(nr, MOST_NODES + 1);
+	check_range(counter_now("used_memory") - before,
+		    MOST_NODES * NODE_COST,
+		    (MOST_NODES + 1) * (NODE_COST + COST));
+	/* those that it knows go on */
+	check_eq(issued(fd, &t.addr), 0);
+	end();
+}
+
 static const struct tap_case cases[] = {
 	{ "ids", "from 1, by 1, for each socket", ids, TAP_EACH_FAMILY, 0 },
 	{ "ids_nodes", "each node has its own identifiers, the port has none",
 	  ids_nodes, 0, 0 },
+	{ "ids_past", "sock_max_dests bounds no nodes of ops that have ended",
+	  ids_past, 0, 0 },
+	{ "ids_past_bounds", "but these are bounded, and count as memory",
+	  ids_past_bounds, 0, 60 },
 	{ "ids_mixed", "ops that nobody asked about count, messages do not",
 	  ids_mixed, 0, 0 },
 	{ "id_pointer", "a bad pointer refuses the op and uses no identifier",

@@ -9,6 +9,11 @@
  * reached makes an event, for poll() and a control message. Where none is armed
  * the end of any op whose identifier was asked for makes one.
  *
+ * A node is kept until its socket is freed, even when all its ops have ended:
+ * identifiers toward it go on where they were, and a barrier for an old one is
+ * answered. So nodes have a bound of their own, many times that of destinations
+ * (xrds_net_max_past()), and each is on the account of the socket's user.
+ *
  * Nothing is allocated when an op ends: the node itself is on the socket's list
  * of events. All lists here are guarded by the socket's lock (L4).
  */
@@ -96,39 +101,66 @@ void xrds_rdma_peer_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
 	spin_unlock_bh(rs->lock);
 }
 
+static struct xrds_rdma_peer *xrds_rdma_peer_alloc(struct xrds_rdma_sock *rs,
+						   const struct xrds_addr *to)
+{
+	struct xrds_rdma_peer *node;
+	int ret;
+
+	ret = xrds_limit_charge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+				XRDS_PEER_COST_BYTES);
+	if (ret)
+		return ERR_PTR(ret);
+	node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
+	if (!node) {
+		xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+				    XRDS_PEER_COST_BYTES);
+		return ERR_PTR(-ENOMEM);
+	}
+	xrds_rdma_peer_key_init(&node->key, rs, to);
+	INIT_LIST_HEAD(&node->ops);
+	INIT_LIST_HEAD(&node->event_node);
+	init_waitqueue_head(&node->wait);
+	return node;
+}
+
+static void xrds_rdma_peer_free(struct xrds_rdma_peer *node)
+{
+	struct xrds_rdma_sock *rs = node->key.rs;
+
+	xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+			    XRDS_PEER_COST_BYTES);
+	kfree_rcu(node, rcu);
+}
+
 /**
  * xrds_rdma_peer_find_or_create - find or make a node
  * @rs: bound socket
  * @to: address; the port is ignored
  *
  * Context: process, may sleep, socket locked.
- * Return: the node, or ERR_PTR(): -ENOMEM, -ENFILE when there are too many.
+ * Return: the node, or ERR_PTR(): -ENOMEM, -EDQUOT, -ENFILE when there are too
+ * many.
  */
 struct xrds_rdma_peer *xrds_rdma_peer_find_or_create(struct xrds_rdma_sock *rs,
 						     const struct xrds_addr *to)
 {
 	struct xrds_rdma_peer *node = xrds_rdma_peer_find(rs, to);
-	int ret;
 
 	sock_owned_by_me(rs->sk);
 
 	if (node)
 		return node;
-	if (rs->nr_nodes >= READ_ONCE(rs->xn->sock_max_dests))
+	if (rs->nr_nodes >= xrds_net_max_past(rs->xn))
 		return ERR_PTR(-ENFILE);
-	node = kzalloc(sizeof(*node), GFP_KERNEL_ACCOUNT);
-	if (!node)
-		return ERR_PTR(-ENOMEM);
-	xrds_rdma_peer_key_init(&node->key, rs, to);
-	INIT_LIST_HEAD(&node->ops);
-	INIT_LIST_HEAD(&node->event_node);
-	init_waitqueue_head(&node->wait);
+	node = xrds_rdma_peer_alloc(rs, to);
+	if (IS_ERR(node))
+		return node;
 
 	/* the socket's lock lets nobody else insert the same */
-	ret = rhashtable_insert_fast(&rs->xn->nodes, &node->node,
-				     xrds_rdma_peer_params);
-	if (ret) {
-		kfree(node);
+	if (rhashtable_insert_fast(&rs->xn->nodes, &node->node,
+				   xrds_rdma_peer_params)) {
+		xrds_rdma_peer_free(node);
 		return ERR_PTR(-ENOMEM);
 	}
 	spin_lock_bh(rs->lock);
@@ -152,7 +184,7 @@ void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs)
 	list_for_each_entry_safe(node, tmp, &rs->nodes, rs_node) {
 		rhashtable_remove_fast(&rs->xn->nodes, &node->node,
 				       xrds_rdma_peer_params);
-		kfree_rcu(node, rcu);
+		xrds_rdma_peer_free(node);
 	}
 }
 
