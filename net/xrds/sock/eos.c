@@ -21,7 +21,8 @@
  * connection that has just acknowledged the last message and on no other: the
  * socket may be closed by then, and its transport about to go. That work runs
  * in xrds_conn_wq, which xrds_conn_destroy_all() flushes after the last
- * connection of the transport is dead.
+ * connection of the transport is dead. It leaves all marks to the caller as
+ * long as that is at work (xs->eos_callers), as theirs may need a connection.
  *
  * The receiving half is in source.c. Everything here is guarded by xs->lock
  * (L4).
@@ -37,13 +38,16 @@ enum {
 	XRDS_EOS_RETRY_MS	= 20,
 };
 
-static struct xrds_dest *xrds_eos_next(struct xrds_sock *xs)
+/* The next mark that is due. @dial: for a caller, else for the work */
+static struct xrds_dest *xrds_eos_next(struct xrds_sock *xs, bool dial)
 {
 	struct xrds_dest *dest;
 
 	spin_lock_bh(&xs->lock);
 	dest = list_first_entry_or_null(&xs->eos_due, struct xrds_dest,
 					eos_node);
+	if (!dial && xs->eos_callers)
+		dest = NULL;
 	if (dest) {
 		list_del_init(&dest->eos_node);
 		dest->eos = XRDS_EOS_QUEUED;
@@ -139,7 +143,7 @@ static int xrds_eos_send(struct xrds_sock *xs, bool dial)
 	struct xrds_dest *dest;
 	int ret = 0;
 
-	while (!ret && (dest = xrds_eos_next(xs))) {
+	while (!ret && (dest = xrds_eos_next(xs, dial))) {
 		ret = xrds_eos_send_one(dest, dial);
 		xrds_dest_put(dest);
 		cond_resched();
@@ -179,9 +183,11 @@ void xrds_eos_work(struct work_struct *work)
 void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 {
 	struct xrds_dest *dest;
+	bool more;
 
 	spin_lock_bh(&xs->lock);
 	xs->ending = true;
+	xs->eos_callers++;
 	WRITE_ONCE(xs->eos_reason, reason);
 	xrds_space_release_all(xs);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
@@ -191,7 +197,14 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	}
 	spin_unlock_bh(&xs->lock);
 
-	if (xrds_eos_send(xs, true))
+	xrds_eos_send(xs, true);
+
+	/* for want of memory, or because they became due just now */
+	spin_lock_bh(&xs->lock);
+	xs->eos_callers--;
+	more = !list_empty(&xs->eos_due);
+	spin_unlock_bh(&xs->lock);
+	if (more)
 		xrds_dest_eos_kick(xs);
 }
 
@@ -211,7 +224,7 @@ void xrds_eos_give_up(struct xrds_sock *xs)
 	xs->ending = false;
 	spin_unlock_bh(&xs->lock);
 
-	while ((dest = xrds_eos_next(xs))) {
+	while ((dest = xrds_eos_next(xs, true))) {
 		xrds_count(xs->xn, XRDS_C_SEND_DROP_EOS);
 		xrds_upcall_eos_done(dest);
 		xrds_dest_put(dest);

@@ -74,6 +74,7 @@ struct xrds_source;
  *		with a reference; exchanged without lock
  * @eos_due:	destinations whose mark is to be queued; @lock
  * @nr_eos:	marks that are not acknowledged yet, due ones included; @lock
+ * @eos_callers: shutdown() or close() at work on these; @lock
  * @eos_work:	queues marks that become due
  * @drained:	woken when everything is acknowledged after close
  * @linger_node: in xn->lingering after close; xn->lock
@@ -140,6 +141,7 @@ struct xrds_sock {
 	struct xrds_conn *held;
 	struct list_head eos_due;
 	u32 nr_eos;
+	u32 eos_callers;
 	struct delayed_work eos_work;
 	wait_queue_head_t drained;
 	struct list_head linger_node;
