@@ -57,9 +57,12 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_source_init(xn);
 	if (ret)
 		goto err_mr;
-	ret = xrds_conn_net_init(xn);
+	ret = xrds_past_init(xn);
 	if (ret)
 		goto err_source;
+	ret = xrds_conn_net_init(xn);
+	if (ret)
+		goto err_past;
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
 		goto err_conn;
@@ -67,6 +70,8 @@ static int __net_init xrds_net_init(struct net *net)
 
 err_conn:
 	xrds_conn_net_exit(xn);
+err_past:
+	xrds_past_exit(xn);
 err_source:
 	xrds_source_exit(xn);
 err_mr:
@@ -93,6 +98,7 @@ static void __net_exit xrds_net_exit(struct net *net)
 	xrds_mr_flush();
 	/* and their memory, which goes back */
 	flush_workqueue(xrds_pin_wq);
+	xrds_past_exit(xn);
 	xrds_source_exit(xn);
 	xrds_mr_exit(xn);
 	xrds_rdma_peer_exit(xn);

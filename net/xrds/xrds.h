@@ -183,6 +183,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
  * @mrs:	memory regions by struct xrds_mr_key
  * @sources:	senders to sockets, by struct xrds_dest_key
+ * @past:	destinations that were evicted, by struct xrds_dest_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list and @lingering
  * @socks:	all sockets, RCU readers
@@ -236,6 +237,7 @@ struct xrds_net {
 	struct rhashtable nodes;
 	struct rhashtable mrs;
 	struct rhashtable sources;
+	struct rhashtable past;
 	struct xrds_counters __percpu *counters;
 	spinlock_t lock;		/* lists of this namespace */
 	struct list_head socks;
@@ -288,7 +290,7 @@ static inline struct xrds_net *xrds_net(const struct net *net)
 	return net_generic(net, xrds_net_id);
 }
 
-/* How many nodes of past ops a socket remembers */
+/* How many past nodes, and how many evicted destinations, a socket remembers */
 static inline u32 xrds_net_max_past(const struct xrds_net *xn)
 {
 	return max_t(u32, XRDS_PAST_FACTOR * READ_ONCE(xn->sock_max_dests),

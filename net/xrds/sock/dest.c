@@ -6,7 +6,9 @@
  * namespace (an idle socket costs nothing), and lives while a message refers to
  * it. Those with nothing queued are kept, to remember settings and counters,
  * until the socket closes or needs their place; their number is bounded by
- * net.xrds.sock_max_dests. Its send space is the matter of space.c.
+ * net.xrds.sock_max_dests. Of one that is evicted only the address is kept, as
+ * the end of its stream is still to come, see past.c. Its send space is the
+ * matter of space.c.
  *
  * Everything here is guarded by xs->lock (L4). After close the destination
  * goes when its last message does.
@@ -179,10 +181,13 @@ static bool xrds_dest_spare(const struct xrds_dest *dest, bool refused)
 	       (!dest->refused || (refused && dest->ready));
 }
 
-/* Make room for one more */
+/* Make room for one more. Returns the one that goes, which the caller releases,
+ * or ERR_PTR(): -ENFILE, or why the end of its stream cannot be remembered.
+ */
 static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 {
 	struct xrds_dest *dest, *ready = NULL;
+	int ret;
 
 	lockdep_assert_held(&xs->lock);
 
@@ -193,11 +198,15 @@ static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 			ready = dest;
 	}
 	if (!ready)
-		return NULL;
+		return ERR_PTR(-ENFILE);
 	dest = ready;
-	/* until a send after the one that this makes room for */
-	xs->ready_gone = 2;
 found:
+	ret = xrds_past_add(dest);
+	if (ret)
+		return ERR_PTR(ret);
+	/* until a send after the one that this makes room for */
+	if (dest == ready)
+		xs->ready_gone = 2;
 	xrds_dest_unlink(dest);
 	return dest;
 }
@@ -264,12 +273,12 @@ struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
 		return dest;
 
 	spin_lock_bh(&xs->lock);
-	if (xs->nr_dests >= READ_ONCE(xs->xn->sock_max_dests)) {
-		evicted = xrds_dest_evict(xs);
-		if (!evicted) {
-			old = ERR_PTR(-ENFILE);
+	/* at the end of all streams the evicted ones come back */
+	if (xs->nr_dests >= READ_ONCE(xs->xn->sock_max_dests) && !xs->ending) {
+		old = xrds_dest_evict(xs);
+		if (IS_ERR(old))
 			goto out;
-		}
+		evicted = old;
 	}
 	old = rhashtable_lookup_get_insert_fast(&xs->xn->dests, &dest->node,
 						xrds_dest_params);
@@ -278,6 +287,7 @@ struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
 		list_add_tail(&dest->xs_node, &xs->dests);
 		list_add_tail(&dest->idle_node, &xs->idle_dests);
 		xs->nr_dests++;
+		xrds_past_restore(dest);
 	} else if (!IS_ERR(old)) {
 		/* cannot be zero: the table's reference goes under xs->lock */
 		xrds_flow_get(&old->flow);

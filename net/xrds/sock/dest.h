@@ -178,6 +178,14 @@ __poll_t xrds_monitor_note(struct xrds_dest *dest);
 void xrds_monitor_set(struct xrds_sock *xs, bool on);
 int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m);
 
+/* -------------------------------------------------------------- past.c */
+
+int xrds_past_init(struct xrds_net *xn);
+void xrds_past_exit(struct xrds_net *xn);
+int xrds_past_add(const struct xrds_dest *dest);
+void xrds_past_restore(struct xrds_dest *dest);
+bool xrds_past_take(struct xrds_sock *xs, struct xrds_addr *to);
+
 /* --------------------------------------------------------------- eos.c */
 
 /**

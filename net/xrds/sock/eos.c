@@ -24,6 +24,9 @@
  * connection of the transport is dead. It leaves all marks to the caller as
  * long as that is at work (xs->eos_callers), as theirs may need a connection.
  *
+ * A destination that was evicted has read all messages, and no end. past.c keeps
+ * its address. When all streams end it is made anew, for the mark alone.
+ *
  * The receiving half is in source.c. Everything here is guarded by xs->lock
  * (L4).
  */
@@ -37,6 +40,24 @@ enum {
 	/* until the next attempt, when there was no memory for a mark */
 	XRDS_EOS_RETRY_MS	= 20,
 };
+
+/* The streams end: make all destinations anew that were evicted. */
+static void xrds_eos_restore_all(struct xrds_sock *xs)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+
+	while (xrds_past_take(xs, &to)) {
+		dest = xrds_dest_find_or_create(xs, &to);
+		if (IS_ERR(dest)) {
+			xrds_count(xs->xn, XRDS_C_SEND_DROP_EOS);
+		} else {
+			xrds_flow_begin(&dest->flow);
+			xrds_dest_put(dest);
+		}
+		cond_resched();
+	}
+}
 
 /* The next mark that is due. @dial: for a caller, else for the work */
 static struct xrds_dest *xrds_eos_next(struct xrds_sock *xs, bool dial)
@@ -190,6 +211,12 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	xs->eos_callers++;
 	WRITE_ONCE(xs->eos_reason, reason);
 	xrds_space_release_all(xs);
+	spin_unlock_bh(&xs->lock);
+
+	/* from here on none is evicted */
+	xrds_eos_restore_all(xs);
+
+	spin_lock_bh(&xs->lock);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
 		if (closing || !dest->queued_msgs)
 			xrds_dest_eos_due(dest);

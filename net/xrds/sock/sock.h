@@ -76,6 +76,9 @@ struct xrds_source;
  * @nr_eos:	marks that are not acknowledged yet, due ones included; @lock
  * @eos_callers: shutdown() or close() at work on these; @lock
  * @eos_work:	queues marks that become due
+ * @past:	destinations that were evicted, and wait for the end of their
+ *		stream, oldest first; @lock
+ * @nr_past:	length of @past; @lock
  * @drained:	woken when everything is acknowledged after close
  * @linger_node: in xn->lingering after close; xn->lock
  * @linger_end:	jiffies when a closed socket gives up
@@ -143,6 +146,8 @@ struct xrds_sock {
 	u32 nr_eos;
 	u32 eos_callers;
 	struct delayed_work eos_work;
+	struct list_head past;
+	u32 nr_past;
 	wait_queue_head_t drained;
 	struct list_head linger_node;
 	unsigned long linger_end;
