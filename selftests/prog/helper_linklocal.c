@@ -4,6 +4,10 @@
  *
  *   helper_linklocal serve DEVICE LOCAL PORT	answers one message
  *   helper_linklocal ask DEVICE LOCAL REMOTE PORT	sends it
+ *   helper_linklocal refuse DEVICE LOCAL REMOTE ERROR
+ *	sends, and expects this error's name; an address is link-local if it is
+ *	of fe80::/10, and the remote one of the loopback device if ERROR is
+ *	EINVAL
  *
  * The server sends its answer to the source address as recvmsg() gives it.
  * It says "ready" once it is bound.
@@ -26,7 +30,9 @@ static union addr scoped(const char *host, u16 port)
 
 	if (!scope)
 		tap_fail("no such interface");
-	a.in6.sin6_scope_id = scope;
+	if (a.sa.sa_family == AF_INET6 &&
+	    IN6_IS_ADDR_LINKLOCAL(&a.in6.sin6_addr))
+		a.in6.sin6_scope_id = scope;
 	return a;
 }
 
@@ -71,6 +77,28 @@ static void ask(const char *local, const char *remote, u16 port)
 	check(addr_same(&from, &to));
 }
 
+/* In the call, and by connect(); nothing is queued, no connection made */
+static void refuse(const char *local, const char *remote, const char *error)
+{
+	union addr to = scoped(remote, 4000);
+	struct xrds_dest_status st;
+	int fd = bound(local, 0);
+
+	if (!strcmp(error, "EINVAL"))
+		to.in6.sin6_scope_id = if_nametoindex("lo");
+	for (int i = 0; i < 2; i++) {
+		tap_context("connected: %d", i);
+		if (i)
+			must(connect(fd, &to.sa, addr_len(&to)));
+		check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, i ? NULL : &to),
+			  -1);
+		check(!strcmp(tap_errno_name(errno), error));
+	}
+	check_eq(rds_outq(fd), 0);
+	check_ret(dest_status(fd, &to, &st), 0);
+	check_eq(st.state, XRDS_DEST_IDLE);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 2 ? argv[1] : "";
@@ -80,7 +108,9 @@ int main(int argc, char **argv)
 		serve(argv[3], atoi(argv[4]));
 	else if (argc == 6 && !strcmp(mode, "ask"))
 		ask(argv[3], argv[4], atoi(argv[5]));
+	else if (argc == 6 && !strcmp(mode, "refuse"))
+		refuse(argv[3], argv[4], argv[5]);
 	else
-		tap_fail("usage: helper_linklocal serve|ask DEVICE LOCAL ...");
+		tap_fail("usage: helper_linklocal MODE DEVICE LOCAL ...");
 	tap_child_exit();
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Link-local addresses: messages come with the scope that an answer needs."""
+"""Link-local addresses: messages come with the scope that an answer needs, and
+to an address of another scope none is lost: it is refused."""
 
 TIMEOUT = 120
 PORT = 4600
@@ -19,3 +20,27 @@ def test_linklocal(rig):
     server.expect("ready")
     rig.a.run(f"helper_linklocal ask {DEVICE} {here} {there} {PORT}")
     server.wait()
+
+
+def test_mixed(rig):
+    """Between a link-local and another address, or two interfaces: an error."""
+    a, b = rig.a, rig.b
+    here, there = _address(a), _address(b)
+    for local, remote, error in ((a.ip6, there, "EOPNOTSUPP"),
+                                 (here, b.ip6, "EOPNOTSUPP"),
+                                 (here, there, "EINVAL")):
+        rig.diag(f"{local} to {remote}: {error}")
+        a.run(f"helper_linklocal refuse {DEVICE} {local} {remote} {error}")
+
+
+def test_ipv4(rig):
+    """Link-local addresses of IPv4 have no scope: they mix with all others."""
+    a, b = rig.a, rig.b
+    for node in (a, b):
+        node.run(f"ip addr add 169.254.7.{node.number}/24 dev {DEVICE}")
+    try:
+        a.run("xrds-ping -c 1 -w 30 169.254.7.2", timeout=40)
+        a.run(f"xrds-ping -c 1 -w 30 -I 169.254.7.1 {b.ip}", timeout=40)
+    finally:
+        for node in (a, b):
+            node.run(f"ip addr del 169.254.7.{node.number}/24 dev {DEVICE}")

@@ -162,6 +162,21 @@ static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 		xrds_mr_free(&xs->rdma, &free);
 }
 
+/* Do a socket and a destination have the same kind of address? A connection has
+ * one scope for both of its ends, and all that looks for a socket by the address
+ * of one end relies on that. So a link-local address of IPv6 goes with others of
+ * its interface only.
+ */
+static int xrds_send_addr_fits(const struct xrds_sock *xs,
+			       const struct xrds_addr *to)
+{
+	if (ipv6_addr_v4mapped(&to->addr) !=
+	    ipv6_addr_v4mapped(&xs->bind.addr) ||
+	    !to->scope != !xs->bind.scope)
+		return -EOPNOTSUPP;
+	return to->scope == xs->bind.scope ? 0 : -EINVAL;
+}
+
 /* Where to: the address of the call, else that of connect(). */
 static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
 			  struct xrds_addr *to)
@@ -185,10 +200,7 @@ static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
 
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
-	if (ipv6_addr_v4mapped(&to->addr) !=
-	    ipv6_addr_v4mapped(&xs->bind.addr))
-		return -EOPNOTSUPP;
-	return 0;
+	return xrds_send_addr_fits(xs, to);
 }
 
 /* ------------------------------------------------------------- sendmmsg */
