@@ -151,6 +151,11 @@ static void act_once(int fd, const union addr *to, const struct got *got,
 	if (act == READ) {
 		memset(mem, 0, word->bytes);
 		op = op_read(&t, 0, mem, word->bytes);
+		/* The owner changes its memory when the message comes. A read
+		 * may still be repeated then; in-tree RDS has the message wait
+		 * for it only if asked.
+		 */
+		op_set(&op, RDS_RDMA_FENCE, 0);
 	} else {
 		word->seed += 1000;
 		stamp(mem, word->bytes, word->seed);
