@@ -63,16 +63,26 @@ def test_namespace(rig):
                  f"{inside} ip link set v{number} up && "
                  f"{inside} ip link set lo up && {inside} rdma link add "
                  f"rx{number} type rxe netdev v{number}")
+    # such a namespace listens, and has connections, while a socket is bound there
+    holders = [node.start(f"ip netns exec s{number} helper_hold_socket "
+                          f"10.9.0.{number}") for number in (1, 2)]
+    for holder in holders:
+        holder.expect("holding")
     ping = "xrds-ping -c 1 -w 30 10.9.0.1"
     node.run(f"ip netns exec s2 {ping}", timeout=40)
     count = "ip netns exec s2 helper_counter"
     before = {name: int(str(node.run(f"{count} {name}")))
               for name in ("conn_closed", "conn_reset", "conn_timeout")}
+    # its process would keep the namespace
+    holders[0].kill()
+    holders[0].wait(check=False)
     node.run("ip netns del s1")
     node.wait_for(f"[ $({count} conn_closed) -gt {before['conn_closed']} ]")
     for name in ("conn_reset", "conn_timeout"):
         now = int(str(node.run(f"{count} {name}")))
         rig.check(now == before[name], f"{name} grew by {now - before[name]}")
+    holders[1].kill()
+    holders[1].wait(check=False)
     node.run("ip netns del s2")
     node.wait_for("! ls /sys/class/infiniband | grep -q ^rx[12]$", 60)
 
