@@ -647,6 +647,7 @@ static void ids_past(void)
 	struct target past[PAST_NODES];
 	char host[16];
 
+	loop_only();
 	fd = rds_bound(NULL);
 	knob("net/xrds/sock_max_dests", 1);
 	for (int i = 0; i < PAST_NODES; i++) {
@@ -681,6 +682,7 @@ static void ids_past_bounds(void)
 	long long before, error = 0;
 	int nr = 0;
 
+	loop_only();
 	begin();
 	knob("net/xrds/sock_max_dests", 1);
 	before = counter_now("used_memory");
