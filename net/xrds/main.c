@@ -8,6 +8,7 @@
  * after a short time for their messages to get out.
  */
 #include <linux/module.h>
+#include <linux/random.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
@@ -28,7 +29,9 @@ static int __net_init xrds_net_init(struct net *net)
 	int ret;
 
 	xn->net = net;
-	xn->born = jiffies;
+	do {
+		xn->node = get_random_u64();
+	} while (!xn->node);
 	spin_lock_init(&xn->lock);
 	spin_lock_init(&xn->cong_lock);
 	INIT_LIST_HEAD(&xn->socks);

@@ -53,7 +53,7 @@ static inline u32 xrds_recv_charge(u32 len)
  * @xn:		namespace, for accounting
  * @flow:	of its destination, with a reference; NULL for messages
  *		of the kernel itself
- * @accepted:	jiffies when it was queued
+ * @life:	conn->tx_life when it was queued; constant
  * @seq:	sequence number; 0 until first transmission, and until then on
  *		conn->bulkq; conn->tx_lock
  * @stamp:	when it was queued, by conn->stamp; conn->lock
@@ -84,7 +84,7 @@ struct xrds_msg {
 	struct list_head flow_node;
 	struct xrds_net *xn;
 	struct xrds_flow *flow;
-	unsigned long accepted;
+	u32 life;
 	u64 seq;
 	u32 stamp;
 	u32 flow_nr;

@@ -170,7 +170,6 @@ struct xrds_legacy {
  *		another one was to come; worker
  * @crossed:	a request was refused as crossing since it came up; worker
  * @legacy:	see there
- * @inc:	our incarnation; random, never 0, constant
  * @events:	bit mask of enum xrds_event; @lock
  * @ep_gen:	generation of the endpoint; events of earlier ones are
  *		ignored; @lock
@@ -211,15 +210,18 @@ struct xrds_legacy {
  * @ops:	ops of messages in the three queues, oldest first; @lock
  * @nr_new:	messages in the three queues without a number yet; @lock
  * @kmsgs:	messages of the kernel itself in the three queues; @lock
- * @tx_peer_inc: incarnation of the peer that @inflight was sent to, 0: none
- *		yet; @tx_lock
+ * @tx_node:	node that the messages in the three queues are for, 0: none
+ *		yet, or any; @lock
+ * @tx_life:	times that the peer was found to be another node than @tx_node;
+ *		messages queued earlier are stale; @lock
+ * @tx_life_open: the same when it was opened last; worker
  * @tx_unasked:	messages sent since one asked for an acknowledgment; @tx_lock
  * @ctl_msg:	a control message too large for xmit_ctl() that waits for
  *		room; @tx_lock
- * @peer_inc:	incarnation that @rx_next belongs to, 0: none yet; written by
- *		the receive path
- * @reborn:	jiffies when the peer came back without the sockets it had, 0:
- *		it has not; written by the receive path
+ * @peer_node:	node that @rx_next belongs to, 0: none yet, or a legacy one;
+ *		written by the receive path
+ * @reborn:	sources may be there of another node than @peer_node; set by the
+ *		receive path before XRDS_EV_CTS, cleared by the worker after it
  * @rx_next:	next sequence number expected; receive path
  * @rx_stopped:	a message was refused, and so are all that follow on this
  *		endpoint; receive path
@@ -267,7 +269,6 @@ struct xrds_conn {
 	u32 nr_refused;
 	bool crossed;
 	struct xrds_legacy legacy;
-	u64 inc;
 
 	/* tx */
 	spinlock_t tx_lock;		/* L2 */
@@ -277,7 +278,6 @@ struct xrds_conn {
 	struct xrds_msg *tx_bulk;
 	u64 tx_seq;
 	u64 tx_ack_sent;
-	u64 tx_peer_inc;
 	u64 tx_asked;
 	u32 tx_unasked;
 	bool tx_beat_due;
@@ -302,6 +302,9 @@ struct xrds_conn {
 	u32 stamp;
 	u32 bulk_last[XRDS_BULK_STREAMS];
 	u64 acked;
+	u64 tx_node;
+	u32 tx_life;
+	u32 tx_life_open;
 	u64 nr_new;
 	u32 kmsgs;
 	struct list_head flows;
@@ -312,8 +315,8 @@ struct xrds_conn {
 
 	/* rx */
 	struct xrds_wire_hello hello ____cacheline_aligned_in_smp;
-	u64 peer_inc;
-	unsigned long reborn;
+	u64 peer_node;
+	bool reborn;
 	u64 rx_next;
 	bool rx_stopped;
 	u64 rx_ack;

@@ -176,7 +176,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
 /**
  * struct xrds_net - all state of one network namespace
  * @net:	the namespace; no reference, pernet exit comes first
- * @born:	jiffies when it was made: no socket is older
+ * @node:	identity of this namespace for its peers; random, never 0, constant
  * @binds:	bound sockets by (address, port, scope)
  * @conns:	connections by struct xrds_conn_key
  * @dests:	destinations by struct xrds_dest_key
@@ -185,11 +185,15 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @sources:	senders to sockets, by struct xrds_dest_key
  * @past:	destinations that were evicted, by struct xrds_dest_key
  * @counters:	per-CPU counters
- * @lock:	guards @socks, @conn_list and @lingering
+ * @lock:	guards @socks, @conn_list, @lingering and @last_seq
  * @socks:	all sockets, RCU readers
  * @sock_ids:	the same sockets by their numbers, RCU readers
  * @next_sock_id: where the search for the next number begins; @sock_ids
  * @conn_list:	all connections, RCU readers
+ * @last_seq:	no connection that has ended gave out a higher sequence number,
+ *		so that a peer which remembers one takes nothing for a duplicate
+ * @forgot:	a connection that knew its peer is gone: sources may be there
+ *		of nodes that no connection knows
  * @lingering:	closed sockets that still deliver, by their deadline
  * @linger_work: gives up on them at their deadline
  * @nr_conns:	connections not yet freed
@@ -230,7 +234,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  */
 struct xrds_net {
 	struct net *net;
-	unsigned long born;
+	u64 node;
 	struct rhashtable binds;
 	struct rhashtable conns;
 	struct rhashtable dests;
@@ -244,6 +248,8 @@ struct xrds_net {
 	struct xarray sock_ids;
 	u32 next_sock_id;
 	struct list_head conn_list;
+	u64 last_seq;
+	bool forgot;
 	struct list_head lingering;
 	struct delayed_work linger_work;
 	atomic_t nr_conns;

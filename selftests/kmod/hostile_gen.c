@@ -95,19 +95,19 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 		.flags	= XRDS_F_CONTROL,
 	};
 	struct xrds_wire_hello hello = {
-		.revision	= 1 + hostile_random(gen, 3),
+		.revision	= XRDS_REVISION + hostile_random(gen, 2),
+		.flags		= hostile_random(gen, 2) ? XRDS_HELLO_BUNDLES : 0,
 		.frag_bytes	= FRAG_BYTES,
 		.credits	= hostile_random(gen, 4) ? 500 : MAX_CREDITS,
 		.tags		= 1 + hostile_random(gen, 9),
 		.lane		= hostile_random(gen, 256),
 		.epoch		= hostile_random(gen, 256),
-		.inc		= random64(gen) | 1,
-		.age_ms		= hostile_random(gen, 100000),
+		.node		= random64(gen) | 1,
 	};
 
 	xrds_wire_hello_encode(buf + XRDS_WIRE_HDR_BYTES, &hello);
 	gen->granted = hello.credits;
-	gen->bundles = hello.revision >= XRDS_REVISION_BUNDLES;
+	gen->bundles = hello.flags & XRDS_HELLO_BUNDLES;
 	return make(buf, &wm, wm.len);
 }
 
@@ -487,12 +487,12 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 			return XRDS_WIRE_CTL_STATE;
 		err = xrds_wire_hello_decode(&hello, payload, wm->len);
 		/* it is judged by the state of the other end as well */
-		if (!err && (hello.peer_inc || hello.ack ||
+		if (!err && (hello.peer_node || hello.ack ||
 			     hello.frag_bytes != FRAG_BYTES))
 			return NOT_SURE;
 		gen->hello = !err;
 		gen->bundles = !err &&
-			       hello.revision >= XRDS_REVISION_BUNDLES;
+			       hello.flags & XRDS_HELLO_BUNDLES;
 		gen->granted = hello.credits;
 		return err;
 	}

@@ -131,6 +131,7 @@ def test_lost(rig):
     rig.b.wait_for("test $(helper_counter recv_queued) -ge 60")
     rig.a.reboot()
     rig.a.run("modprobe xrds_ib")
+    rig.b.run(f"xrds-ping -c 1 -w 60 {rig.a.ip}", timeout=70)
     traffic.run(rig, 100, port=PORT + 500)
     # the same node, on another connection: nothing new
     ups = remote.counter(rig.b, "conn_up")

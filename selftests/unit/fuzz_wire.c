@@ -155,7 +155,7 @@ static void fuzz_hello(const __u8 *data, __u32 size)
 	must(size == XRDS_WIRE_HELLO_BYTES);
 	must(hello.frag_bytes >= 16384 && hello.frag_bytes <= 65536);
 	must(hello.credits && hello.credits <= 32767);
-	must(hello.tags && hello.inc && hello.revision);
+	must(hello.tags && hello.node && hello.revision >= 3);
 	xrds_wire_hello_encode(buf, &hello);
 	must(hello.revision > XRDS_REVISION ||
 	     !memcmp(buf, data, size));

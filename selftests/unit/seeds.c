@@ -75,8 +75,8 @@ static void headers(void)
 static void control(void)
 {
 	const struct xrds_wire_hello hello = {
-		.revision = 1, .frag_bytes = 65536, .credits = 64, .tags = 2,
-		.inc = 7, .peer_inc = 8, .ack = 9,
+		.revision = 3, .flags = 1, .frag_bytes = 65536, .credits = 64,
+		.tags = 2, .node = 7, .peer_node = 8, .ack = 9,
 	};
 	struct xrds_wire_msg msg = { .flags = XRDS_F_CONTROL };
 	__u8 buf[XRDS_WIRE_CONG_MAP_BYTES] = { };

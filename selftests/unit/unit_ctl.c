@@ -5,18 +5,17 @@
 #include "unit.h"
 
 static const struct xrds_wire_hello hello_val = {
-	.revision = 1, .frag_bytes = 65536, .credits = 0x0102, .tags = 4,
-	.lane = 3, .epoch = 0x85, .inc = 0x1112131415161718, .peer_inc = 0x2122232425262728,
-	.ack = 0x3132333435363738, .age_ms = 0x41424344,
+	.revision = 3, .flags = 1, .frag_bytes = 65536, .credits = 0x0102, .tags = 4,
+	.lane = 3, .epoch = 0x85, .node = 0x1112131415161718,
+	.peer_node = 0x2122232425262728, .ack = 0x3132333435363738,
 };
 
 static const __u8 hello_bytes[XRDS_WIRE_HELLO_BYTES] = {
-	0x00, 0x01, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00,
+	0x00, 0x03, 0x00, 0x01, 0x00, 0x01, 0x00, 0x00,
 	0x01, 0x02, 0x00, 0x04, 0x03, 0x85, 0x00, 0x00,
 	0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
 	0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,
 	0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,
-	0x41, 0x42, 0x43, 0x44,
 };
 
 static int same_hello(const struct xrds_wire_hello *a,
@@ -25,9 +24,8 @@ static int same_hello(const struct xrds_wire_hello *a,
 	return a->revision == b->revision && a->flags == b->flags &&
 	       a->frag_bytes == b->frag_bytes && a->credits == b->credits &&
 	       a->tags == b->tags && a->lane == b->lane &&
-	       a->epoch == b->epoch && a->inc == b->inc &&
-	       a->peer_inc == b->peer_inc && a->ack == b->ack &&
-	       a->age_ms == b->age_ms;
+	       a->epoch == b->epoch && a->node == b->node &&
+	       a->peer_node == b->peer_node && a->ack == b->ack;
 }
 
 /* Decodes from a buffer of exactly this size, at an odd address. */
@@ -110,16 +108,20 @@ static void hello_fields(void)
 		CHECK(!hello_try(&h));
 	}
 	h = hello_val;
-	h.revision = 0;
+	for (v = 0; v < 65536; v++) {
+		h.revision = v;
+		CHECK(!hello_try(&h) == (v >= 3));
+	}
+	h = hello_val;
+	for (v = 0; v < 65536; v++) {
+		h.flags = v;
+		CHECK(!hello_try(&h) == (v <= 1));
+	}
+	h = hello_val;
+	h.node = 0;
 	CHECK(hello_try(&h) == XRDS_WIRE_HELLO);
 	h = hello_val;
-	h.flags = 1;
-	CHECK(hello_try(&h) == XRDS_WIRE_HELLO);
-	h = hello_val;
-	h.inc = 0;
-	CHECK(hello_try(&h) == XRDS_WIRE_HELLO);
-	h = hello_val;
-	h.peer_inc = 0;
+	h.peer_node = 0;
 	CHECK(hello_try(&h) == XRDS_WIRE_HELLO);
 	h.ack = 0;
 	CHECK(!hello_try(&h));
@@ -131,7 +133,7 @@ static void hello_fields(void)
 static void hello_reserved(void)
 {
 	static const int reserved[] = {
-		2, 3, 14, 15, 44, 45, 46, 47
+		2, 3, 14, 15, 40, 41, 42, 43, 44, 45, 46, 47
 	};
 	struct xrds_wire_hello out;
 	unsigned int i;

@@ -166,11 +166,10 @@ f.hello_credits = ProtoField.uint16("rds.hello.credits", "Credits")
 f.hello_tags = ProtoField.uint16("rds.hello.tags", "Tags")
 f.hello_lane = ProtoField.uint8("rds.hello.lane", "Lane")
 f.hello_epoch = ProtoField.uint8("rds.hello.epoch", "Epoch")
-f.hello_inc = ProtoField.uint64("rds.hello.inc", "Incarnation", base.HEX)
-f.hello_peer_inc = ProtoField.uint64("rds.hello.peer_inc", "Peer incarnation",
+f.hello_node = ProtoField.uint64("rds.hello.node", "Node", base.HEX)
+f.hello_peer_node = ProtoField.uint64("rds.hello.peer_node", "Peer node",
 				     base.HEX)
 f.hello_ack = ProtoField.uint64("rds.hello.ack", "Acknowledgment")
-f.hello_age = ProtoField.uint32("rds.hello.age_ms", "Age (ms)")
 
 f.cong_flags = ProtoField.uint16("rds.cong.flags", "Flags (1: full)", base.HEX)
 f.cong_count = ProtoField.uint16("rds.cong.count", "Entries")
@@ -339,9 +338,8 @@ local function show_hello(packet, range)
 		{ f.hello_revision, 0, 2 }, { f.hello_flags, 2, 2 },
 		{ f.hello_frag, 4, 4 }, { f.hello_credits, 8, 2 },
 		{ f.hello_tags, 10, 2 }, { f.hello_lane, 12, 1 },
-		{ f.hello_epoch, 13, 1 }, { f.hello_inc, 16, 8 },
-		{ f.hello_peer_inc, 24, 8 }, { f.hello_ack, 32, 8 },
-		{ f.hello_age, 40, 4 },
+		{ f.hello_epoch, 13, 1 }, { f.hello_node, 16, 8 },
+		{ f.hello_peer_node, 24, 8 }, { f.hello_ack, 32, 8 },
 	})
 	packet:say(": clear to send, fragments of %d bytes, %d credits, %d tags",
 		   range(4, 4):uint(), range(8, 2):uint(), range(10, 2):uint())

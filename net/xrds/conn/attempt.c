@@ -109,7 +109,7 @@ void xrds_attempt_expire(struct xrds_conn *conn, int error)
  */
 static struct xrds_user *xrds_attempt_dialler(const struct xrds_conn *conn)
 {
-	bool known = conn->peer_inc || conn->legacy.heard;
+	bool known = conn->peer_node || conn->legacy.heard;
 
 	return known && !conn->key.loop ? NULL : conn->user;
 }
@@ -360,8 +360,6 @@ void xrds_attempt_start_early(struct xrds_conn *conn, int error)
  */
 void xrds_attempt_open(struct xrds_conn *conn, int error)
 {
-	bool known = conn->legacy.on ||
-		     conn->hello.inc == conn->tx_peer_inc;
 	int ret = 0;
 
 	if (conn->legacy.on)
@@ -383,8 +381,10 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	conn->beat_at = xrds_attempt_next_beat(conn);
 	xrds_attempt_set_up(conn);
 	xrds_nl_conn_up(conn);
-	if (conn->reborn && !known)
+	if (conn->reborn) {
+		conn->reborn = false;
 		xrds_source_lost_all(conn);
+	}
 	xrds_cong_open(conn);
 	xrds_tx_pump(conn);
 }

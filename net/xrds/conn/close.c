@@ -22,7 +22,8 @@
  * looks from time to time whether the sequence numbers have moved; so nothing
  * is to be done where messages are sent and received, and heartbeats do not
  * count. After an orderly end the connection itself is freed: its numbers and
- * its incarnation are of no further use, because nothing is in flight. One that
+ * what it knows of the peer are of no further use, because nothing is in flight,
+ * and its successor goes on with higher numbers (xrds_conn_unhash()). One that
  * is down for other reasons stays as long as a socket is bound here, since the
  * peer may ask what has arrived; then it goes, too. One that was never up goes
  * soon after an attempt has failed, unless somebody wants another. In a
@@ -400,7 +401,7 @@ bool xrds_close_collect(struct xrds_conn *conn)
  */
 void xrds_close_go_idle(struct xrds_conn *conn)
 {
-	bool known = conn->peer_inc || conn->legacy.heard;
+	bool known = conn->peer_node || conn->legacy.heard;
 	bool free = conn->settled || conn->key.loop || !known ||
 		    !xrds_bind_used(conn->xn, &conn->key.laddr);
 

@@ -128,9 +128,6 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	conn->rx_next = 1;
 	conn->quiet.since = jiffies;
 	conn->epoch = get_random_u32();
-	do {
-		conn->inc = get_random_u64();
-	} while (!conn->inc);
 	atomic_inc(&xn->nr_conns);
 	if (!user)
 		atomic_inc(&xn->nr_asked);
@@ -197,6 +194,9 @@ struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
 		old = ERR_PTR(-ENETDOWN);
 		goto out;
 	}
+	/* whoever finds it may send */
+	conn->tx_seq = xn->last_seq;
+	conn->acked = xn->last_seq;
 	rcu_read_lock();
 	old = rhashtable_lookup_get_insert_fast(&xn->conns, &conn->node,
 						xrds_conn_params);
@@ -221,7 +221,10 @@ EXPORT_SYMBOL_GPL(xrds_conn_find_or_create);
 
 /**
  * xrds_conn_unhash - take a connection out of the table
- * @conn: connection; the caller owns the table's reference from now on
+ * @conn: connection without endpoint; the caller owns the table's reference from
+ *	now on
+ *
+ * Its numbers do not come again: the peer may remember them.
  *
  * Context: the connection's work; conn->lock may be held.
  */
@@ -230,6 +233,9 @@ void xrds_conn_unhash(struct xrds_conn *conn)
 	struct xrds_net *xn = conn->xn;
 
 	spin_lock_bh(&xn->lock);
+	xn->last_seq = max(xn->last_seq, READ_ONCE(conn->tx_seq));
+	if (conn->peer_node)
+		WRITE_ONCE(xn->forgot, true);
 	rhashtable_remove_fast(&xn->conns, &conn->node, xrds_conn_params);
 	list_del_rcu(&conn->list);
 	spin_unlock_bh(&xn->lock);
@@ -382,7 +388,8 @@ void xrds_conn_push_later(struct xrds_conn *conn)
  * @conn: connection
  * @hello: result; the transport adds what is its own
  *
- * The peer's own may be coming in at this moment, see xrds_rx_hello().
+ * The peer's own may be coming in at this moment, see xrds_rx_hello(). If it was
+ * first, the peer is known already, with nothing received yet.
  *
  * Context: the connection's work.
  */
@@ -390,18 +397,16 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 			  struct xrds_wire_hello *hello)
 {
 	memset(hello, 0, sizeof(*hello));
-	hello->revision = XRDS_REVISION_FIRST;
+	hello->revision = XRDS_REVISION;
 	hello->lane = conn->key.lane;
 	hello->epoch = conn->epoch;
-	hello->inc = conn->inc;
+	hello->node = conn->xn->node;
 	/* messages of one peer must not be acknowledged to another */
 	spin_lock_bh(&conn->lock);
-	hello->peer_inc = conn->peer_inc;
+	hello->peer_node = conn->peer_node;
 	/* numbers of a legacy peer are nobody's */
-	hello->ack = conn->peer_inc ? conn->rx_next - 1 : 0;
+	hello->ack = conn->peer_node ? conn->rx_next - 1 : 0;
 	spin_unlock_bh(&conn->lock);
-	hello->age_ms = min_t(u64, jiffies_to_msecs(jiffies - conn->xn->born),
-			      U32_MAX);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_fill_hello);
 

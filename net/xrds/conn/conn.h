@@ -205,8 +205,6 @@ void xrds_txq_bulk_close(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------ tx_resume.c */
 
-unsigned long xrds_tx_resume_peer_reborn(const struct xrds_conn *conn,
-					 const struct xrds_wire_hello *h);
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_tx_resume_close(struct xrds_conn *conn);
 void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted);

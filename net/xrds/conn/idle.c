@@ -76,7 +76,7 @@ bool xrds_idle_timed_out(const struct xrds_conn *conn)
 bool xrds_idle_never_up(const struct xrds_conn *conn)
 {
 	return conn->state == XRDS_ST_DOWN && conn->ep_gen > 1 &&
-	       !conn->peer_inc && !conn->legacy.heard && !conn->key.loop;
+	       !conn->peer_node && !conn->legacy.heard && !conn->key.loop;
 }
 
 /**

@@ -4,7 +4,7 @@
  *
  * Such a peer sends no clear-to-send. The connection is open as soon as it is
  * established, and what it knows of us, and we of it, has to be concluded from
- * numbers, because it has no incarnation:
+ * numbers, because it has no identity:
  *
  * - It acknowledges, per connection, what has arrived on that connection. So
  *   what we have in flight when one ends is sent again on the next, marked as
@@ -54,9 +54,11 @@ enum {
 void xrds_legacy_heard(struct xrds_conn *conn)
 {
 	/* numbers of an XRDS node are not this one's */
-	if (conn->peer_inc)
+	if (conn->peer_node) {
 		WRITE_ONCE(conn->rx_next, 1);
-	conn->peer_inc = 0;
+		WRITE_ONCE(conn->xn->forgot, true);
+	}
+	conn->peer_node = 0;
 	conn->rx_stopped = false;
 	conn->legacy.heard = true;
 }
@@ -153,7 +155,7 @@ static void xrds_legacy_number(struct xrds_conn *conn)
  */
 void xrds_legacy_open(struct xrds_conn *conn)
 {
-	bool changed = conn->tx_peer_inc;
+	bool changed;
 	u64 ack = conn->legacy.ack;
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(acked);
@@ -162,6 +164,8 @@ void xrds_legacy_open(struct xrds_conn *conn)
 
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
+	changed = conn->tx_node;
+	conn->tx_node = 0;
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)
 		ack = 0;
@@ -185,7 +189,6 @@ void xrds_legacy_open(struct xrds_conn *conn)
 	conn->cong_full = true;
 	spin_unlock(&conn->lock);
 	xrds_legacy_number(conn);
-	WRITE_ONCE(conn->tx_peer_inc, 0);
 	conn->tx_ack_sent = 0;
 	conn->tx_unasked = 0;
 	WRITE_ONCE(conn->tx_open, true);

@@ -263,22 +263,25 @@ EXPORT_SYMBOL_GPL(xrds_rx_msg);
  * @hello: its content, valid
  *
  * For receiving it takes effect at once, as data may follow before the worker
- * looks: a peer with another incarnation starts from one again.
+ * looks: another node starts from one again. What is queued until now was for
+ * the node that the connection knew. What is queued from now on is for this one:
+ * it may be the answer to a message that comes right behind.
  *
  * Context: the receive path.
  */
 void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 		   const struct xrds_wire_hello *hello)
 {
-	if (conn->peer_inc != hello->inc) {
-		if (conn->peer_inc)
-			WRITE_ONCE(conn->reborn,
-				   xrds_tx_resume_peer_reborn(conn, hello));
-		spin_lock_bh(&conn->lock);
-		conn->peer_inc = hello->inc;
+	spin_lock_bh(&conn->lock);
+	if (conn->tx_node && conn->tx_node != hello->node)
+		conn->tx_life++;
+	conn->tx_node = hello->node;
+	if (conn->peer_node != hello->node) {
+		conn->reborn |= conn->peer_node || READ_ONCE(conn->xn->forgot);
+		WRITE_ONCE(conn->peer_node, hello->node);
 		WRITE_ONCE(conn->rx_next, 1);
-		spin_unlock_bh(&conn->lock);
 	}
+	spin_unlock_bh(&conn->lock);
 	conn->legacy.heard = false;
 	conn->rx_stopped = false;
 	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);

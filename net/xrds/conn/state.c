@@ -25,9 +25,9 @@
  *   and its side dials as soon as it is DOWN. The other side may be CLOSING or
  *   PARTING still: it takes the request for the disconnection, ends as above,
  *   and only then accepts. Or it is gone: then a new connection accepts.
- * - A forgets the connection, B does not. B meets another incarnation, begins
- *   to receive with number 1. The messages that B has queued were not
- *   received by the old one, even if they were posted
+ * - A forgets the connection, B does not. A is the same node, so B goes on to
+ *   receive where it was: A's numbers are higher (xrds_conn_unhash()). The
+ *   messages that B has queued were not received by A, even if they were posted
  *   (xrds_tx_resume_clear_posted()).
  * - B has queued messages that were posted on an earlier endpoint, not on this
  *   one, when BYE comes. They count as not posted for the same reason.

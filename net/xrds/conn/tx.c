@@ -571,7 +571,7 @@ int xrds_tx_acked(struct xrds_conn *conn, u64 ack)
 	LIST_HEAD(acked);
 
 	/* The common header brings nothing new. Until the connection is open
-	 * the numbers may be those of an incarnation that is gone;
+	 * the numbers may be those of a node that is gone;
 	 * xrds_tx_resume_open() takes the peer's word from its clear-to-send.
 	 */
 	if (ack <= READ_ONCE(conn->acked) || !READ_ONCE(conn->tx_open))

@@ -8,89 +8,37 @@
  *                        xrds_tx_resume_clear_posted    if it has ended in order
  *   the next one is up   xrds_tx_resume_open      what the peer has, and has not
  *
- * Toward the same incarnation of the peer everything that it has not
- * acknowledged goes out again, under its old number. Another incarnation has
- * forgotten us: it does not get what was meant for sockets that are gone, nor,
- * if the sockets may be the same, what they may have received already.
+ * Toward the same node everything that it has not acknowledged goes out again,
+ * under its old number. Another node does not get what was queued for the one
+ * before: those sockets are gone (xrds_rx_hello() counts the lives of the peer).
+ * Nor does the same node, when it has forgotten what it had acknowledged, get
+ * what was posted: it may have received that before.
  *
- * All of this runs in the connection's work, but for what the receive path
- * asks: whether the peer was born again. From close to open nothing is posted
- * and no acknowledgment is taken, because tx_open is false; senders go on to
- * queue, and who cancels takes out of all lists.
+ * All of this runs in the connection's work. From close to open nothing is
+ * posted and no acknowledgment is taken, because tx_open is false. Senders go on
+ * to queue, and messages that are cancelled leave all lists.
  */
 #include "conn/conn.h"
 #include "msg.h"
 #include "xrds.h"
 
-enum {
-	/* ages of peers above this are not told apart */
-	XRDS_MAX_AGE_MS		= 3600 * 1000,
-};
-
-/* what a hello may need to arrive, and the grain of its clocks */
-#define XRDS_AGE_SLACK	(HZ / 10)
-
-/**
- * struct xrds_peer - what a clear-to-send says about an unknown incarnation
- * @restarted:	the peer's sockets are not those of the last connection
- * @born:	jiffies when the peer can have had the first socket
- */
-struct xrds_peer {
-	bool restarted;
-	unsigned long born;
-};
-
-static void xrds_tx_resume_evaluate(const struct xrds_conn *conn,
-				    const struct xrds_wire_hello *h,
-				    struct xrds_peer *peer)
-{
-	/* beyond that nobody asks, and jiffies stay comparable */
-	u32 age_ms = min_t(u32, h->age_ms, XRDS_MAX_AGE_MS);
-
-	peer->born = jiffies - msecs_to_jiffies(age_ms);
-	peer->restarted = time_after(peer->born,
-				     conn->up_at + XRDS_AGE_SLACK);
-}
-
-/**
- * xrds_tx_resume_peer_reborn - has a peer come back without the sockets it had?
- * @conn: connection that was up to another incarnation
- * @h: the peer's clear-to-send
- *
- * Context: any; no clear-to-send of this connection was acted on since.
- * Return: jiffies when it has, 0: the sockets may be the same.
- */
-unsigned long xrds_tx_resume_peer_reborn(const struct xrds_conn *conn,
-					 const struct xrds_wire_hello *h)
-{
-	struct xrds_peer peer;
-
-	xrds_tx_resume_evaluate(conn, h, &peer);
-	return peer.restarted ? peer.born ?: 1 : 0;
-}
-
-/* What a peer of another incarnation must not get: what was meant for sockets
- * that are gone, and what it may have received before it forgot about us. A
- * ping is for whoever is there.
- */
-static bool xrds_tx_resume_stale(const struct xrds_peer *peer,
-				 const struct xrds_msg *msg)
+/* What must not reach the node that is there now. A ping is for any. */
+static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
+				 const struct xrds_msg *msg, bool forgot)
 {
 	if (!msg->dport)
 		return false;
-	return peer->restarted ? time_before(msg->accepted, peer->born) :
-				 msg->posted;
+	return msg->life != conn->tx_life || (forgot && msg->posted);
 }
 
-static void xrds_tx_resume_drop_stale(struct xrds_conn *conn,
-				      const struct xrds_peer *peer,
+static void xrds_tx_resume_drop_stale(struct xrds_conn *conn, bool forgot,
 				      struct list_head *queue,
 				      struct list_head *stale)
 {
 	struct xrds_msg *msg, *tmp;
 
 	list_for_each_entry_safe(msg, tmp, queue, node)
-		if (xrds_tx_resume_stale(peer, msg))
+		if (xrds_tx_resume_stale(conn, msg, forgot))
 			xrds_txq_end(conn, msg, stale);
 }
 
@@ -99,56 +47,54 @@ static void xrds_tx_resume_drop_stale(struct xrds_conn *conn,
  * @conn: connection
  * @h: the peer's clear-to-send
  *
- * Takes what it acknowledges, drops what was meant for an earlier
- * incarnation, and puts what remains in flight back to the head of the queue.
+ * Takes what it acknowledges, drops what is stale, and puts what remains in
+ * flight back to the head of the queue.
+ *
+ * A correct peer may know us, and still take an acknowledgment back: it had
+ * forgotten us, and our hello came before it wrote its own.
  *
  * Context: the connection's work.
- * Return: 0, -EPROTO when the clear-to-send contradicts what was before.
+ * Return: 0, -EPROTO when it acknowledges what was never sent.
  */
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
-	/* without an earlier one nothing can be stale */
-	bool same = !conn->tx_peer_inc || h->inc == conn->tx_peer_inc;
-	u64 ack = h->peer_inc == conn->inc ? h->ack : 0;
+	u64 ack = h->peer_node == conn->xn->node ? h->ack : 0;
+	/* below the number that a new connection begins with is no loss */
+	bool forgot = ack < conn->acked;
 	struct xrds_msg *msg, *tmp;
-	struct xrds_peer peer;
 	LIST_HEAD(acked);
 	LIST_HEAD(stale);
 	LIST_HEAD(again);
 
-	/* the same peer knows us, and takes back nothing */
-	if (ack > conn->tx_seq ||
-	    (h->inc == conn->tx_peer_inc &&
-	     (h->peer_inc != conn->inc || ack < conn->acked)))
+	if (ack > conn->tx_seq)
 		return -EPROTO;
 
-	xrds_tx_resume_evaluate(conn, h, &peer);
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
 		if (msg->seq <= ack) {
 			xrds_txq_end(conn, msg, &acked);
-		} else if (!same && xrds_tx_resume_stale(&peer, msg)) {
+		} else if (xrds_tx_resume_stale(conn, msg, forgot)) {
 			xrds_txq_end(conn, msg, &stale);
 		} else {
 			xrds_txq_set_inflight(msg, false);
 			list_move_tail(&msg->node, &again);
 		}
 	}
-	if (!same) {
-		xrds_tx_resume_drop_stale(conn, &peer, &conn->sendq, &stale);
-		xrds_tx_resume_drop_stale(conn, &peer, &conn->bulkq, &stale);
+	if (forgot || conn->tx_life != conn->tx_life_open) {
+		xrds_tx_resume_drop_stale(conn, forgot, &conn->sendq, &stale);
+		xrds_tx_resume_drop_stale(conn, forgot, &conn->bulkq, &stale);
+		conn->tx_life_open = conn->tx_life;
 	}
 	list_splice(&again, &conn->sendq);
 	xrds_txq_bulk_open(conn, h->tags > 1 ?
 			     h->frag_bytes - XRDS_WIRE_HDR_BYTES : 0);
 	WRITE_ONCE(conn->acked, ack);
 	spin_unlock(&conn->lock);
-	WRITE_ONCE(conn->tx_peer_inc, h->inc);
 	conn->tx_ack_sent = 0;
 	conn->tx_unasked = 0;
 	WRITE_ONCE(conn->tx_asked, 0);
-	WRITE_ONCE(conn->tx_bundles, h->revision >= XRDS_REVISION_BUNDLES);
+	WRITE_ONCE(conn->tx_bundles, h->flags & XRDS_HELLO_BUNDLES);
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 
@@ -218,7 +164,9 @@ void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
  * @conn: connection without endpoint
  *
  * The peer has acknowledged all it has ever received, so what was posted and
- * is still here has not arrived: whoever answers next may have it.
+ * is still here has not arrived, and may be sent even if the peer forgets us.
+ * Without any, what is queued next is for the node that answers next: this one
+ * may have gone for good.
  *
  * Context: the connection's work.
  */
@@ -231,6 +179,8 @@ void xrds_tx_resume_clear_posted(struct xrds_conn *conn)
 	list_for_each_entry(msg, &conn->sendq, node)
 		if (!msg->rop)
 			msg->posted = false;
+	if (!xrds_conn_wanted(conn))
+		conn->tx_node = 0;
 	spin_unlock(&conn->lock);
 	spin_unlock_bh(&conn->tx_lock);
 }

@@ -285,9 +285,8 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 {
 	enum xrds_state state;
 
-	msg->accepted = jiffies;
-
 	spin_lock_bh(&conn->lock);
+	msg->life = conn->tx_life;
 	state = conn->state;
 	if (state != XRDS_ST_DEAD) {
 		if (!xrds_txq_bulk_keeps(conn, msg))

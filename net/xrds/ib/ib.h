@@ -254,7 +254,7 @@ enum {
  * @passive:	the peer has dialled
  * @old_offer:	this side has dialled, and offers the oldest version
  * @version:	XRDS_VER_*, 0 until known; written once, but for the minor one
- * @revision:	our revision of XRDS mode, constant
+ * @hello_flags: XRDS_HELLO_* of our hello, constant
  * @ack:	acknowledgment in the private data of a legacy peer
  * @peer_qpn:	number of the peer's queue pair, from its request or reply
  * @once:	bits, see above
@@ -281,7 +281,7 @@ struct xrds_ib_ep {
 	bool passive;
 	bool old_offer;
 	int version;
-	u16 revision;
+	u16 hello_flags;
 	u64 ack;
 	u32 peer_qpn;
 	unsigned long once;

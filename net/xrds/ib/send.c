@@ -214,7 +214,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	int ret;
 
 	xrds_conn_fill_hello(conn, &hello);
-	hello.revision = ep->revision;
+	hello.flags = ep->hello_flags;
 	hello.frag_bytes = ep->rq->buf_bytes;
 	hello.tags = XRDS_IB_TAGS;
 
@@ -427,7 +427,7 @@ void xrds_ib_send_open(struct xrds_ib_ep *ep,
 	ep->tx.credits = hello->credits;
 	ep->tx.most_credits = hello->credits;
 	ep->tx.payload = hello->frag_bytes - XRDS_WIRE_HDR_BYTES;
-	if (hello->revision >= XRDS_REVISION_BUNDLES)
+	if (hello->flags & XRDS_HELLO_BUNDLES)
 		ep->tx.bundle = READ_ONCE(ep->xin->bundle_bytes);
 	spin_unlock_bh(&ep->conn->tx_lock);
 }
@@ -503,10 +503,9 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
  */
 int xrds_ib_send_init(struct xrds_ib_ep *ep)
 {
-	ep->revision = XRDS_REVISION;
-	if (!READ_ONCE(ep->xin->bundle_bytes) ||
-	    READ_ONCE(ep->conn->no_bundles))
-		ep->revision = XRDS_REVISION_FIRST;
+	if (READ_ONCE(ep->xin->bundle_bytes) &&
+	    !READ_ONCE(ep->conn->no_bundles))
+		ep->hello_flags |= XRDS_HELLO_BUNDLES;
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 	INIT_WORK(&ep->bulk_work, xrds_ib_send_bulk_work);

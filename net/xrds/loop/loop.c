@@ -283,7 +283,6 @@ static int xrds_loop_start(struct xrds_conn *conn)
 
 	xrds_conn_fill_hello(conn, &hello);
 	/* we are our peer: it has received what we have */
-	hello.peer_inc = conn->peer_inc ? conn->inc : 0;
 	xrds_rx_hello(conn, ep->gen, &hello);
 	if (bounce_ms)
 		queue_delayed_work(system_wq, &ep->bounce,

@@ -193,7 +193,7 @@ bool xrds_past_take(struct xrds_sock *xs, struct xrds_addr *to);
  * @node:	in xn->sources while @linked
  * @key:	the socket that heard it, and its address
  * @list:	in xs->sources; sk_receive_queue.lock, as all below
- * @heard_at:	jiffies of its last message
+ * @peer:	node that its last message came from, 0: a legacy one
  * @ended:	its stream has ended
  * @linked:	the socket still has it
  * @rcu:	for the walk of all sources
@@ -202,7 +202,7 @@ struct xrds_source {
 	struct rhash_head node;
 	struct xrds_dest_key key;
 	struct list_head list;
-	unsigned long heard_at;
+	u64 peer;
 	bool ended;
 	bool linked;
 	struct rcu_head rcu;
@@ -223,7 +223,7 @@ void xrds_eos_give_up(struct xrds_sock *xs);
 int xrds_source_init(struct xrds_net *xn);
 void xrds_source_exit(struct xrds_net *xn);
 bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
-		      unsigned long reborn);
+		      u64 peer);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
 void xrds_source_free_all(struct xrds_sock *xs);
 

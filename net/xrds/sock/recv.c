@@ -44,7 +44,7 @@ static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
-					   unsigned long reborn)
+					   u64 peer)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
@@ -61,7 +61,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_DEAD_SOCK;
 	}
-	ended = xrds_source_note(xs, xrds_skb(skb), reborn);
+	ended = xrds_source_note(xs, xrds_skb(skb), peer);
 	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
 		spin_unlock_bh(&queue->lock);
 		xrds_recv_free(xs, skb);
@@ -143,7 +143,7 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 		kfree_skb(skb);
 	} else if (xs) {
 		result = xrds_recv_enqueue(xs, skb,
-					   READ_ONCE(conn->reborn));
+					   READ_ONCE(conn->peer_node));
 	} else {
 		result = cb->flags & XRDS_F_EOS ? XRDS_C_RECV_DROP_EOS :
 						  XRDS_C_RECV_DROP_NO_SOCK;

@@ -19,9 +19,6 @@
 #include "upcall.h"
 #include "xrds.h"
 
-/* tolerance for the clocks of two nodes and for the way of a hello */
-#define XRDS_SOURCE_SLACK	(HZ / 10)
-
 static const struct rhashtable_params xrds_source_params = {
 	.key_len	= sizeof(struct xrds_dest_key),
 	.key_offset	= offsetof(struct xrds_source, key),
@@ -196,25 +193,26 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	xrds_count(xs->xn, XRDS_C_RECV_EOS_LOST);
 }
 
-/* Has its node come back without the sockets that this was heard from? */
-static bool xrds_source_stale(const struct xrds_source *src,
-			      unsigned long reborn)
+/* Is another node there than the one that this was heard from? Legacy nodes
+ * have no number.
+ */
+static bool xrds_source_stale(const struct xrds_source *src, u64 peer)
 {
-	return reborn && !src->ended &&
-	       time_before(src->heard_at + XRDS_SOURCE_SLACK, reborn);
+	return src->peer && peer && !src->ended &&
+	       src->peer != peer;
 }
 
 /**
  * xrds_source_note - a message has come for a socket
  * @xs: socket
  * @cb: the message's control block
- * @reborn: conn->reborn
+ * @peer: node that has sent it, 0: a legacy one
  *
  * Context: any, the receive queue's lock held.
  * Return: whether all streams to the socket have ended by it.
  */
 bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
-		      unsigned long reborn)
+		      u64 peer)
 {
 	struct xrds_dest_key key;
 	struct xrds_source *src;
@@ -231,9 +229,9 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		xs->sources_lost = true;
 		return xrds_source_evaluate(xs);
 	}
-	if (xrds_source_stale(src, reborn))
+	if (xrds_source_stale(src, peer))
 		xrds_source_lost(xs, src);
-	src->heard_at = jiffies;
+	src->peer = peer;
 	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
 	return xrds_source_evaluate(xs);
 }
@@ -265,13 +263,13 @@ bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from)
 	return ended;
 }
 
-static void xrds_source_check(struct xrds_source *src, unsigned long reborn)
+static void xrds_source_check(struct xrds_source *src, u64 peer)
 {
 	struct xrds_sock *xs = src->key.xs;
 	bool news = false;
 
 	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	if (src->linked && xrds_source_stale(src, reborn)) {
+	if (src->linked && xrds_source_stale(src, peer)) {
 		xrds_source_lost(xs, src);
 		xrds_source_evaluate(xs);
 		news = true;
@@ -282,8 +280,8 @@ static void xrds_source_check(struct xrds_source *src, unsigned long reborn)
 }
 
 /**
- * xrds_source_lost_all - a node has come back without the sockets it had
- * @conn: connection to it; conn->reborn says since when
+ * xrds_source_lost_all - end the streams of other nodes at a peer's address
+ * @conn: connection to it; conn->peer_node is the one that is there now
  *
  * Context: the connection's work.
  */
@@ -303,7 +301,7 @@ void xrds_source_lost_all(struct xrds_conn *conn)
 		    ipv6_addr_equal(&src->key.addr, &conn->key.faddr) &&
 		    ipv6_addr_equal(&src->key.xs->bind.addr,
 				    &conn->key.laddr))
-			xrds_source_check(src, conn->reborn);
+			xrds_source_check(src, conn->peer_node);
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);

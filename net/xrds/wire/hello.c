@@ -9,8 +9,9 @@
  * Private data travels in the connection manager's messages, behind whatever
  * that puts there itself, and is padded by it. Legacy nodes send it in the same
  * layout, so a version is found by comparing offers. The hello is the first
- * control message each way; it says whom the sender takes the receiver for, so
- * that what is left of an earlier connection is sent again or dropped.
+ * control message each way; it tells which node the sender is, and which one it
+ * takes the receiver for, so that what is left of an earlier connection is sent
+ * again or dropped.
  *
  * As in hdr.c all functions are pure, and believe nothing: each length is
  * compared with the bytes that arrived, and what is out of bounds is refused.
@@ -32,11 +33,10 @@ struct hello_layout {
 	__u8	lane;
 	__u8	epoch;
 	__u8	zero[2];
-	__be64	inc;
-	__be64	peer_inc;
+	__be64	node;
+	__be64	peer_node;
 	__be64	ack;
-	__be32	age_ms;
-	__be32	reserved;
+	__be64	reserved;
 };
 
 static_assert(sizeof(struct hello_layout) == XRDS_WIRE_HELLO_BYTES);
@@ -76,10 +76,9 @@ void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello)
 		.tags		= __cpu_to_be16(hello->tags),
 		.lane		= hello->lane,
 		.epoch		= hello->epoch,
-		.inc		= __cpu_to_be64(hello->inc),
-		.peer_inc	= __cpu_to_be64(hello->peer_inc),
+		.node		= __cpu_to_be64(hello->node),
+		.peer_node	= __cpu_to_be64(hello->peer_node),
 		.ack		= __cpu_to_be64(hello->ack),
-		.age_ms		= __cpu_to_be32(hello->age_ms),
 	};
 
 	memcpy(buf, &h, sizeof(h));
@@ -114,15 +113,15 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 	hello->tags = __be16_to_cpu(h.tags);
 	hello->lane = h.lane;
 	hello->epoch = h.epoch;
-	hello->inc = __be64_to_cpu(h.inc);
-	hello->peer_inc = __be64_to_cpu(h.peer_inc);
+	hello->node = __be64_to_cpu(h.node);
+	hello->peer_node = __be64_to_cpu(h.peer_node);
 	hello->ack = __be64_to_cpu(h.ack);
-	hello->age_ms = __be32_to_cpu(h.age_ms);
 
 	if (hello->revision < XRDS_REVISION_FIRST)
 		return XRDS_WIRE_HELLO;
 	if (hello->revision <= XRDS_REVISION &&
-	    (h.flags || h.zero[0] || h.zero[1] || h.reserved))
+	    (hello->flags & ~XRDS_HELLO_FLAGS || h.zero[0] || h.zero[1] ||
+	     h.reserved))
 		return XRDS_WIRE_HELLO;
 	if (hello->frag_bytes < XRDS_WIRE_MIN_FRAG_BYTES ||
 	    hello->frag_bytes > XRDS_WIRE_MAX_FRAG_BYTES ||
@@ -130,10 +129,10 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 		return XRDS_WIRE_HELLO;
 	if (!hello->credits || hello->credits > XRDS_WIRE_MAX_HELLO_CREDITS)
 		return XRDS_WIRE_HELLO;
-	if (!hello->tags || !hello->inc)
+	if (!hello->tags || !hello->node)
 		return XRDS_WIRE_HELLO;
 	/* an acknowledgment of nobody's messages */
-	if (!hello->peer_inc && hello->ack)
+	if (!hello->peer_node && hello->ack)
 		return XRDS_WIRE_HELLO;
 	return XRDS_WIRE_OK;
 }

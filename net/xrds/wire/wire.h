@@ -277,19 +277,18 @@ enum xrds_wire_err xrds_wire_bundle_next(struct xrds_wire_bundle *b,
 
 /**
  * struct xrds_wire_hello - clear-to-send, first message each way (XRDS)
- * @revision:	revision of XRDS mode that the sender speaks, at least 1; the
+ * @revision:	revision of XRDS mode that the sender speaks, at least 3; the
  *		lower of the two is in force
- * @flags:	zero in all revisions that are known
+ * @flags:	XRDS_HELLO_*
  * @frag_bytes:	largest SEND the sender of this can receive, header included
  * @credits:	receive buffers granted
  * @tags:	messages it can receive interleaved, at least 1
  * @lane:	number of this connection between the two nodes
  * @epoch:	the sender's epoch after this connection came up, see
  *		struct xrds_wire_priv
- * @inc:	incarnation of the sender's connection; not 0
- * @peer_inc:	incarnation of the receiver that @ack belongs to; 0: none known
- * @ack:	last sequence number received from @peer_inc; 0 without it
- * @age_ms:	how long there can have been sockets at the sender, milliseconds
+ * @node:	number of the sender's namespace; not 0
+ * @peer_node:	number of the namespace that @ack belongs to; 0: none known
+ * @ack:	last sequence number received from @peer_node; 0 without it
  */
 struct xrds_wire_hello {
 	__u16	revision;
@@ -299,17 +298,21 @@ struct xrds_wire_hello {
 	__u16	tags;
 	__u8	lane;
 	__u8	epoch;
-	__u64	inc;
-	__u64	peer_inc;
+	__u64	node;
+	__u64	peer_node;
 	__u64	ack;
-	__u32	age_ms;
 };
 
-/* Revisions of XRDS mode, and what came with them */
+/* Revisions of XRDS mode */
 enum {
-	XRDS_REVISION_FIRST	= 1,
-	XRDS_REVISION_BUNDLES	= 2,
-	XRDS_REVISION		= XRDS_REVISION_BUNDLES,	/* ours */
+	XRDS_REVISION_FIRST	= 3,	/* earlier ones are refused */
+	XRDS_REVISION		= 3,	/* ours */
+};
+
+/* Flags of a hello */
+enum {
+	XRDS_HELLO_BUNDLES	= 1,	/* the sender takes several messages in one SEND */
+	XRDS_HELLO_FLAGS	= XRDS_HELLO_BUNDLES,
 };
 
 void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello);
