@@ -122,7 +122,7 @@ def test_heartbeat(rig):
         wait_gone(node)
 
 
-def _pulse(rig, times: int) -> None:
+def pulse(rig, times: int) -> None:
     """Messages with pauses both ways, until so many connections have been up."""
     traffic.patient(rig)
     ups = [counters(n)["conn_up"] for n in rig.nodes]
@@ -140,7 +140,7 @@ def test_ends_cross_messages(rig):
     """Ends cross new messages, both ways, in all ways they can."""
     before = [counters(n) for n in rig.nodes]
     idle(rig, 8)
-    _pulse(rig, PULSES)
+    pulse(rig, PULSES)
     for node, old in zip(rig.nodes, before):
         _check_orderly(rig, node, delta(node, old))
     for node in rig.nodes:
@@ -152,7 +152,7 @@ def test_ends_cross_messages_one_side(rig):
     idle(rig, 0)
     idle(rig, 8, [rig.a])
     before = [counters(n) for n in rig.nodes]
-    _pulse(rig, PULSES // 2)
+    pulse(rig, PULSES // 2)
     for node, old in zip(rig.nodes, before):
         _check_orderly(rig, node, delta(node, old))
 

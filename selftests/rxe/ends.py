@@ -13,7 +13,7 @@ BREAK = "/sys/kernel/debug/xrds/break"
 FINISHED, LOST, ABORTED = range(3)
 
 
-class _Receiver:
+class Receiver:
     """Node B waits until so many streams have ended."""
 
     def __init__(self, rig, port: int, streams: int, messages: int,
@@ -39,14 +39,14 @@ class _Receiver:
 
 def test_thousand(rig):
     """1,000 closes with messages in flight."""
-    receiver = _Receiver(rig, PORT, 1000, 10)
+    receiver = Receiver(rig, PORT, 1000, 10)
     rig.a.run(receiver.send("close"), timeout=120)
     receiver.ended()
 
 
 def test_aborted(rig):
     """And aborts: arriving messages are in order, and reason 2 behind them."""
-    receiver = _Receiver(rig, PORT, 300, 10, ABORTED)
+    receiver = Receiver(rig, PORT, 300, 10, ABORTED)
     rig.a.run(receiver.send("abort"), timeout=60)
     receiver.ended()
 
@@ -54,14 +54,14 @@ def test_aborted(rig):
 def test_shutdown(rig):
     """The same by shutdown(), and of processes that are killed."""
     for port, count, how in ((PORT, 300, "shutdown"), (PORT + 1, 50, "die")):
-        receiver = _Receiver(rig, port, count, 10)
+        receiver = Receiver(rig, port, count, 10)
         rig.a.run(receiver.send(how), timeout=60)
         receiver.ended()
 
 
 def test_before_connection(rig):
     """Ten messages and close() before there is a connection."""
-    receiver = _Receiver(rig, PORT, 1, 10)
+    receiver = Receiver(rig, PORT, 1, 10)
     rig.b.cut()
     rig.a.run(receiver.send("close"), timeout=20)
     rig.b.join()
@@ -70,7 +70,7 @@ def test_before_connection(rig):
 
 def test_abort_before_connection(rig):
     """Aborted before there is a connection: no message, but reason 2."""
-    receiver = _Receiver(rig, PORT, 1, 10, ABORTED)
+    receiver = Receiver(rig, PORT, 1, 10, ABORTED)
     rig.b.cut()
     rig.a.run(receiver.send("abort"), timeout=20)
     rig.b.join()
@@ -83,7 +83,7 @@ def test_cuts(rig):
     rig.a.write(LINGER, "600000")
     # and sending is to outlast them, on a fast machine as well
     rig.a.run(f"modprobe sch_netem; tc qdisc add dev eth0 root {SLOW_WIRE}")
-    receiver = _Receiver(rig, PORT, 1000, 10)
+    receiver = Receiver(rig, PORT, 1000, 10)
     sender = rig.a.start(receiver.send("close"))
     for _ in range(3):
         resets = remote.counter(rig.a, "conn_reset")
@@ -109,7 +109,7 @@ def test_unload(rig):
     bring none when they come back: a stream that has ended is not lost.
     """
     for number in range(3):
-        receiver = _Receiver(rig, PORT + number, 20, 10)
+        receiver = Receiver(rig, PORT + number, 20, 10)
         rig.a.run(receiver.send("close") + " && modprobe -r xrds_ib xrds",
                   timeout=60)
         rig.a.run("modprobe xrds_ib")
@@ -121,7 +121,7 @@ def test_lost(rig):
 
     A socket that reads no more gets no mark for them.
     """
-    receiver = _Receiver(rig, PORT, 3, 10, LOST)
+    receiver = Receiver(rig, PORT, 3, 10, LOST)
     deaf = rig.b.start(f"helper_stream_ends deaf {rig.b.ip} {PORT + 1} 3 10")
     deaf.expect("ready")
     for port in (PORT, PORT + 1):

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A peer is the node that it was before, or another one; no clock decides it.
+
+FORGETS, SLEEPS, HELLOS_LOST and REBIRTHS in the environment choose other
+numbers than those of every day.
+"""
+
+import os
+import random
+import time
+
+import close
+import ends
+import remote
+import traffic
+
+FORGETS = int(os.environ.get("FORGETS", "6"))
+SLEEPS = int(os.environ.get("SLEEPS", "1"))
+HELLOS_LOST = int(os.environ.get("HELLOS_LOST", "10"))
+REBIRTHS = int(os.environ.get("REBIRTHS", "4"))
+TIMEOUT = 240 + 30 * (FORGETS + SLEEPS + HELLOS_LOST + REBIRTHS)
+SLEPT_SECONDS = 18
+JUMP_SECONDS = 50 * 86400       # jiffies of 32 bits in milliseconds wrap
+STREAMS = 3
+MESSAGES = 10
+OLD = 20                        # messages for the node that dies
+PORT = 4400
+OLD_PORT = 6000
+BREAK = "/sys/kernel/debug/xrds/break"
+MISTAKEN = ("recv_eos_lost", "send_drop_stale_peer", "wire_hello")
+
+
+def _check_same(rig, before: list[dict[str, int]], names=MISTAKEN) -> None:
+    """Neither node has taken the other for another one."""
+    for node, old in zip(rig.nodes, before):
+        grown = close.delta(node, old)
+        for name in names:
+            rig.check(grown[name] == 0, f"{node}: {name} grew by {grown[name]}")
+
+
+def _sent(node) -> int:
+    """The last number that the node gave out, on its only connection."""
+    rows = remote.shown(node, "connections")
+    return max((row["tx-seq"] for row in rows), default=0)
+
+
+def _streams(rig) -> list:
+    """One each way, which stay open; the receivers do not read."""
+    procs = []
+    for here, there in ((rig.a, rig.b), (rig.b, rig.a)):
+        queued = remote.counter(there, "recv_queued")
+        sink = there.start(f"helper_late_reader {there.ip} {PORT} {1 << 20}")
+        sink.expect("ready")
+        holder = here.start(f"helper_hold_socket {here.ip} {there.ip} 1 {PORT}")
+        holder.expect("holding 1")
+        remote.wait_above(there, "recv_queued", queued)
+        procs += [sink, holder]
+    return procs
+
+
+def test_forgets(rig):
+    """Idle connections are forgotten by one side, or both: nothing is lost,
+    no stream ends, and numbers do not go back.
+    """
+    traffic.patient(rig)
+    close.idle(rig, 0)
+    streams = _streams(rig)
+    before = [close.counters(node) for node in rig.nodes]
+    last = [0, 0]
+    for number in range(FORGETS):
+        forgetful = ([rig.a], [rig.b], rig.nodes)[number % 3]
+        close.idle(rig, 8, forgetful)
+        close.pulse(rig, 4)
+        for node in forgetful:
+            close.wait_gone(node)
+        close.idle(rig, 0)
+        rig.a.run(f"xrds-ping -c 1 -w 60 {rig.b.ip}", timeout=70)
+        sent = [_sent(node) for node in rig.nodes]
+        for node, old, new in zip(rig.nodes, last, sent):
+            rig.check(new > old, f"{node}: number {new} after {old}")
+        last = sent
+    for proc in streams:
+        rig.check(proc.code is None, "a stream ended")
+    _check_same(rig, before, (*MISTAKEN, "recv_drop_old_seq"))
+
+
+def test_slept(rig):
+    """A node that slept is the same when it wakes up."""
+    before = [close.counters(node) for node in rig.nodes]
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=1)
+    stream.flowing()
+    for number in range(SLEEPS):
+        sleeper = rig.nodes[number % 2]
+        other = rig.nodes[1 - number % 2]
+        resets = remote.counter(other, "conn_reset")
+        sleeper.pause()
+        begin = time.monotonic()
+        remote.wait_above(other, "conn_reset", resets)
+        time.sleep(max(0.0, SLEPT_SECONDS - (time.monotonic() - begin)))
+        ups = remote.counter(other, "conn_up")
+        sleeper.resume()
+        remote.wait_above(other, "conn_up", ups)
+    stream.stop(150)
+    _check_same(rig, before)
+
+
+def test_hello_lost(rig):
+    """Hellos are lost on their way: that is no fault of the peer."""
+    before = [close.counters(node) for node in rig.nodes]
+    moments = random.Random(1)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=2)
+    stream.flowing()
+    for _ in range(HELLOS_LOST):
+        ups = remote.counter(rig.a, "conn_up")
+        rig.a.write(BREAK, "1")
+        time.sleep(moments.uniform(0, 0.05))
+        rig.b.cut()
+        time.sleep(moments.uniform(0, 0.5))
+        rig.b.join()
+        remote.wait_above(rig.a, "conn_up", ups)
+    stream.stop(150)
+    _check_same(rig, before)
+
+
+def _jump(node, seconds: int) -> None:
+    node.run(f"date -s @$(($(date +%s) + {seconds}))")
+
+
+def _rebirth(rig, number: int) -> None:
+    """Node A dies without a word and comes back, as one clock jumps.
+
+    It is connected, and messages for it are queued; or the connection was idle
+    and forgotten by both before.
+    """
+    forgotten = number % 2
+    clock = rig.nodes[number // 2 % 2]
+    queued, lost, stale = (remote.counter(rig.b, name) for name in
+                           ("recv_queued", "recv_eos_lost",
+                            "send_drop_stale_peer"))
+    receiver = ends.Receiver(rig, PORT + number % 100, STREAMS, MESSAGES,
+                             ends.LOST)
+    sender = rig.a.start(receiver.send("hold"))
+    sender.expect("sent")
+    remote.wait_above(rig.b, "recv_queued", queued + STREAMS * MESSAGES - 1)
+    if forgotten:
+        close.idle(rig, 200)
+        for node in rig.nodes:
+            close.wait_gone(node)
+        close.idle(rig, 0)
+    rig.a.cut()
+    old = 0 if forgotten else OLD
+    if old:
+        holder = rig.b.start(f"helper_hold_socket {rig.b.ip} {rig.a.ip} {old} "
+                             f"{OLD_PORT}")
+        holder.expect(f"holding {old}")
+    sender.kill()
+    sender.wait(check=False)
+    rig.a.run("modprobe -r xrds_ib xrds", timeout=30)
+    _jump(clock, JUMP_SECONDS)
+    rig.a.run("modprobe xrds_ib")
+    sink = rig.a.start(f"helper_late_reader {rig.a.ip} {OLD_PORT} 1000000")
+    sink.expect("ready")
+    rig.a.join()
+    rig.b.run(f"xrds-ping -c 1 -w 60 {rig.a.ip}", timeout=70)
+    receiver.ended()
+    _jump(clock, -JUMP_SECONDS)
+    for name, grown, due in (
+            ("recv_eos_lost", remote.counter(rig.b, "recv_eos_lost") - lost,
+             STREAMS),
+            ("send_drop_stale_peer",
+             remote.counter(rig.b, "send_drop_stale_peer") - stale, old)):
+        rig.check(grown == due, f"{name} grew by {grown}, not by {due}")
+    for name in ("recv_queued", "recv_drop_no_sock"):
+        rig.check(remote.counter(rig.a, name) == 0, f"{name} is not 0")
+    for proc in (sink, holder) if old else (sink,):
+        proc.kill()
+        proc.wait(check=False)
+
+
+def test_clock(rig):
+    """A node that died is another one, whatever the clocks show: each stream
+    from it is lost, and nothing that was for it is delivered.
+    """
+    close.idle(rig, 0)
+    for number in range(REBIRTHS):
+        _rebirth(rig, number)
