@@ -263,9 +263,9 @@ EXPORT_SYMBOL_GPL(xrds_rx_msg);
  * @hello: its content, valid
  *
  * For receiving it takes effect at once, as data may follow before the worker
- * looks: another node starts from one again. What is queued until now was for
- * the node that the connection knew. What is queued from now on is for this one:
- * it may be the answer to a message that comes right behind.
+ * looks: another node starts from one again. Messages queued until now were for
+ * the node that the connection knew. Those queued from now on are for this one:
+ * one may be the answer to a message that comes right behind.
  *
  * Context: the receive path.
  */

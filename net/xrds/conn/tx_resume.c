@@ -8,11 +8,11 @@
  *                        xrds_tx_resume_clear_posted    if it has ended in order
  *   the next one is up   xrds_tx_resume_open      what the peer has, and has not
  *
- * Toward the same node everything that it has not acknowledged goes out again,
- * under its old number. Another node does not get what was queued for the one
+ * Messages that the same node has not acknowledged go out again, under their old
+ * numbers. Another node does not get the messages that were queued for the one
  * before: those sockets are gone (xrds_rx_hello() counts the lives of the peer).
- * Nor does the same node, when it has forgotten what it had acknowledged, get
- * what was posted: it may have received that before.
+ * A node that has forgotten an acknowledgment does not get the posted messages:
+ * it may have received them before.
  *
  * All of this runs in the connection's work. From close to open nothing is
  * posted and no acknowledgment is taken, because tx_open is false. Senders go on
@@ -22,7 +22,7 @@
 #include "msg.h"
 #include "xrds.h"
 
-/* What must not reach the node that is there now. A ping is for any. */
+/* Must this message not reach the node that is there now? A ping is for any. */
 static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
 				 const struct xrds_msg *msg, bool forgot)
 {
@@ -47,7 +47,7 @@ static void xrds_tx_resume_drop_stale(struct xrds_conn *conn, bool forgot,
  * @conn: connection
  * @h: the peer's clear-to-send
  *
- * Takes what it acknowledges, drops what is stale, and puts what remains in
+ * Ends acknowledged messages, drops stale ones, and puts the others that are in
  * flight back to the head of the queue.
  *
  * A correct peer may know us, and still take an acknowledgment back: it had
@@ -59,7 +59,7 @@ static void xrds_tx_resume_drop_stale(struct xrds_conn *conn, bool forgot,
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
 	u64 ack = h->peer_node == conn->xn->node ? h->ack : 0;
-	/* below the number that a new connection begins with is no loss */
+	/* also before the first message of a new connection: nothing is posted */
 	bool forgot = ack < conn->acked;
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(acked);
@@ -163,10 +163,10 @@ void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
  * xrds_tx_resume_clear_posted - the endpoint has ended in order
  * @conn: connection without endpoint
  *
- * The peer has acknowledged all it has ever received, so what was posted and
- * is still here has not arrived, and may be sent even if the peer forgets us.
- * Without any, what is queued next is for the node that answers next: this one
- * may have gone for good.
+ * The peer has acknowledged all it has ever received. So posted messages that
+ * are still here have not arrived, and may be sent even if the peer forgets us.
+ * If there are none, those queued later are for the node that answers next: the
+ * peer may have gone for good.
  *
  * Context: the connection's work.
  */

@@ -9,9 +9,9 @@
  * Private data travels in the connection manager's messages, behind whatever
  * that puts there itself, and is padded by it. Legacy nodes send it in the same
  * layout, so a version is found by comparing offers. The hello is the first
- * control message each way; it tells which node the sender is, and which one it
- * takes the receiver for, so that what is left of an earlier connection is sent
- * again or dropped.
+ * control message each way. It tells which node the sender is, and which one it
+ * takes the receiver for, so that the messages left of an earlier connection are
+ * sent again or dropped.
  *
  * As in hdr.c all functions are pure, and believe nothing: each length is
  * compared with the bytes that arrived, and what is out of bounds is refused.
