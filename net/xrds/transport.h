@@ -758,6 +758,7 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 void xrds_rx_batch(struct xrds_conn *conn, bool on);
 void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 		    struct sk_buff *skb);
+void xrds_refuse_recv(struct xrds_conn *conn, struct sk_buff *skb);
 
 /* rdma/ */
 void xrds_rop_done(struct xrds_rop *rop, s32 status);

@@ -12,5 +12,6 @@
 #include "wire/hdr.c"
 #include "wire/bundle.c"
 #include "wire/cong.c"
+#include "wire/refused.c"
 #include "wire/hello.c"
 #include "wire/frag.c"

@@ -63,6 +63,8 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		must(msg.kind != XRDS_KIND_CTL ||
 		     msg.len == size - XRDS_WIRE_HDR_BYTES);
 		must(xrds_wire_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);
+		must(ver != XRDS_VER_XRDS || !(msg.flags & XRDS_F_RESUME) ||
+		     msg.kind == XRDS_KIND_DATA || msg.kind == XRDS_KIND_EOS);
 
 		xrds_wire_hdr_encode(&hdr, &msg);
 		must(!xrds_wire_hdr_decode(&again, &hdr, size, ver));
@@ -185,6 +187,23 @@ static void fuzz_cong(const __u8 *data, __u32 size)
 	free(buf);
 }
 
+static void fuzz_refused(const __u8 *data, __u32 size)
+{
+	int i, count = xrds_wire_refused_count(size);
+	struct xrds_wire_refused entry;
+	__u8 buf[XRDS_WIRE_REFUSED_BYTES];
+
+	must(count == -XRDS_WIRE_REFUSED ||
+	     (count > 0 && count <= XRDS_WIRE_REFUSED_MAX_ENTRIES));
+	for (i = 0; i < count; i++) {
+		if (xrds_wire_refused_entry(data, i, &entry))
+			continue;
+		must(entry.seq && entry.sport && entry.dport);
+		xrds_wire_refused_put(buf, 0, &entry);
+		must(!memcmp(buf, data + i * sizeof(buf), sizeof(buf)));
+	}
+}
+
 /* Ports that are congested, in a map */
 static void fuzz_map(const __u8 *data, __u32 size)
 {
@@ -252,6 +271,7 @@ int LLVMFuzzerTestOneInput(const __u8 *data, size_t size)
 	fuzz_bundle(data, size, 1);
 	fuzz_hello(data, size);
 	fuzz_cong(data, size);
+	fuzz_refused(data, size);
 	fuzz_map(data, size);
 	fuzz_reject(data, size);
 	fuzz_priv(data, size, 0);

@@ -43,6 +43,8 @@ static void headers(void)
 	};
 
 	save_msg("data", &msg, "hello");
+	msg.flags = XRDS_F_RESUME;
+	save_msg("resume", &msg, "hello");
 	msg.has = XRDS_HAS_RDMA | XRDS_HAS_RDMA_BYTES | XRDS_HAS_SPORT_IDX;
 	msg.flags = XRDS_F_EXT_EXTENSION | XRDS_F_ACK_REQUIRED;
 	save_msg("rdma", &msg, "hello");
@@ -78,6 +80,9 @@ static void control(void)
 		.revision = 3, .flags = 1, .frag_bytes = 65536, .credits = 64,
 		.tags = 2, .node = 7, .peer_node = 8, .ack = 9,
 	};
+	const struct xrds_wire_refused refused = {
+		.seq = 7, .sport = 1000, .dport = 2000,
+	};
 	struct xrds_wire_msg msg = { .flags = XRDS_F_CONTROL };
 	__u8 buf[XRDS_WIRE_CONG_MAP_BYTES] = { };
 
@@ -94,6 +99,13 @@ static void control(void)
 	xrds_wire_cong_put(buf, 1, 2000, 0);
 	save_msg("ctl-cong", &msg, buf);
 	save("cong", buf, msg.len);
+
+	msg.dport = XRDS_CTL_REFUSED;
+	msg.len = 2 * XRDS_WIRE_REFUSED_BYTES;
+	xrds_wire_refused_put(buf, 0, &refused);
+	xrds_wire_refused_put(buf, 1, &refused);
+	save_msg("ctl-refused", &msg, buf);
+	save("refused", buf, msg.len);
 
 	msg.dport = XRDS_CTL_BYE;
 	msg.len = 0;

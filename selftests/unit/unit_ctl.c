@@ -217,9 +217,122 @@ static void cong_roundtrip(void)
 	}
 }
 
+static int refused_try(const void *buf, __u32 bytes,
+		       struct xrds_wire_refused *entries)
+{
+	int i, err, count = xrds_wire_refused_count(bytes);
+
+	if (count < 0)
+		return unit_note(-count);
+	for (i = 0; i < count; i++) {
+		err = unit_note(xrds_wire_refused_entry(buf, i, entries + i));
+		if (err)
+			return err;
+	}
+	return XRDS_WIRE_OK;
+}
+
+static void refused_known(void)
+{
+	static const __u8 bytes[] = {
+		0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,
+		0x12, 0x34, 0xff, 0xfe, 0x00, 0x00, 0x00, 0x00,
+		0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x09,
+		0x00, 0x01, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00,
+	};
+	static const struct xrds_wire_refused in[] = {
+		{ 0x0102030405060708, 0x1234, 0xfffe },
+		{ 9, 1, 2 },
+	};
+	struct xrds_wire_refused out[2];
+	__u8 buf[33];
+	int i;
+
+	memset(buf, 0xff, sizeof(buf));
+	for (i = 0; i < 2; i++)
+		xrds_wire_refused_put(buf + 1, i, &in[i]);
+	CHECK(!memcmp(buf + 1, bytes, sizeof(bytes)));
+	CHECK(!refused_try(buf + 1, sizeof(bytes), out));
+	for (i = 0; i < 2; i++)
+		CHECK(out[i].seq == in[i].seq && out[i].sport == in[i].sport &&
+		      out[i].dport == in[i].dport);
+}
+
+static void refused_roundtrip(void)
+{
+	struct xrds_wire_refused in[XRDS_WIRE_REFUSED_MAX_ENTRIES];
+	struct xrds_wire_refused out[XRDS_WIRE_REFUSED_MAX_ENTRIES];
+	int count, i;
+
+	CHECK(XRDS_WIRE_REFUSED_MAX_ENTRIES == 13);
+	for (count = 1; count <= XRDS_WIRE_REFUSED_MAX_ENTRIES; count++) {
+		__u8 *buf = malloc(16 * count);
+
+		memset(buf, 0xff, 16 * count);
+		for (i = 0; i < count; i++) {
+			in[i].seq = unit_random() | 1;
+			in[i].sport = 1 + unit_below(65535);
+			in[i].dport = 1 + unit_below(65535);
+			xrds_wire_refused_put(buf, i, &in[i]);
+		}
+		CHECK(!refused_try(buf, 16 * count, out));
+		for (i = 0; i < count; i++)
+			CHECK(out[i].seq == in[i].seq &&
+			      out[i].sport == in[i].sport &&
+			      out[i].dport == in[i].dport);
+		free(buf);
+	}
+}
+
+static void refused_errors(void)
+{
+	static const struct xrds_wire_refused valid = { 5, 1, 2 };
+	struct xrds_wire_refused out[2];
+	__u8 buf[32];
+	__u32 bytes;
+	int bit, at;
+
+	for (bytes = 0; bytes < 1000; bytes++) {
+		int valid_len = bytes && bytes % 16 == 0 && bytes <= 208;
+
+		CHECK(xrds_wire_refused_count(bytes) ==
+		      (valid_len ? (int)bytes / 16 : -XRDS_WIRE_REFUSED));
+	}
+	CHECK(xrds_wire_refused_count(0xfffffff0) == -XRDS_WIRE_REFUSED);
+	CHECK(xrds_wire_refused_count(1U << 20) == -XRDS_WIRE_REFUSED);
+
+	/* a field that is zero, of either entry */
+	for (at = 0; at < 2; at++) {
+		struct xrds_wire_refused entry = valid;
+
+		xrds_wire_refused_put(buf, !at, &valid);
+		xrds_wire_refused_put(buf, at, &entry);
+		CHECK(!refused_try(buf, sizeof(buf), out));
+		entry.seq = 0;
+		xrds_wire_refused_put(buf, at, &entry);
+		CHECK(refused_try(buf, sizeof(buf), out) == XRDS_WIRE_REFUSED);
+		entry = valid;
+		entry.sport = 0;
+		xrds_wire_refused_put(buf, at, &entry);
+		CHECK(refused_try(buf, sizeof(buf), out) == XRDS_WIRE_REFUSED);
+		entry = valid;
+		entry.dport = 0;
+		xrds_wire_refused_put(buf, at, &entry);
+		CHECK(refused_try(buf, sizeof(buf), out) == XRDS_WIRE_REFUSED);
+		/* a reserved bit that is not */
+		for (bit = 0; bit < 32; bit++) {
+			xrds_wire_refused_put(buf, at, &valid);
+			buf[16 * at + 12 + bit / 8] = 1 << (bit % 8);
+			CHECK(refused_try(buf, sizeof(buf), out) ==
+			      XRDS_WIRE_REFUSED);
+		}
+	}
+}
+
 /* No bit of the old content of a buffer goes out, nor a byte too many. */
 static void padding(void)
 {
+	static const struct xrds_wire_refused refused = { 5, 1, 2 };
 	__u8 zero[4096], ones[4096];
 	__u32 i, bytes, count = 100;
 
@@ -242,6 +355,13 @@ static void padding(void)
 	}
 	CHECK(!memcmp(zero, ones, bytes));
 	CHECK(ones[bytes] == 0xff);
+
+	memset(zero, 0, sizeof(zero));
+	memset(ones, 0xff, sizeof(ones));
+	xrds_wire_refused_put(zero, 0, &refused);
+	xrds_wire_refused_put(ones, 0, &refused);
+	CHECK(!memcmp(zero, ones, XRDS_WIRE_REFUSED_BYTES));
+	CHECK(ones[XRDS_WIRE_REFUSED_BYTES] == 0xff);
 }
 
 static void cong_errors(void)
@@ -321,5 +441,8 @@ const struct unit_test unit_ctl_tests[] = {
 	{ padding, "every byte of a control message is written" },
 	{ cong_errors, "malformed congestion lists" },
 	{ maps, "congestion map" },
+	{ refused_known, "refused messages written by hand" },
+	{ refused_roundtrip, "lists of refused messages of every length" },
+	{ refused_errors, "malformed lists of refused messages" },
 	{ }
 };

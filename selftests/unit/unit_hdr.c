@@ -457,7 +457,7 @@ static void flags_xrds(void)
 		int want = XRDS_WIRE_OK;
 
 		msg.flags = flags;
-		if (flags & ~0x36)
+		if (flags & ~0x3e)
 			want = XRDS_WIRE_FLAGS;
 		CHECK((unit_try(&msg, 64, XRDS_VER_XRDS) == want) ||
 		      (flags & (XRDS_F_CONTROL | XRDS_F_EOS)));
@@ -465,7 +465,7 @@ static void flags_xrds(void)
 		msg = eos_msg;
 		msg.flags = flags | XRDS_F_EOS;
 		want = XRDS_WIRE_OK;
-		if (flags & ~(XRDS_F_EOS | 0x06))
+		if (flags & ~(XRDS_F_EOS | 0x0e))
 			want = XRDS_WIRE_FLAGS;
 		CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == want);
 
@@ -476,6 +476,38 @@ static void flags_xrds(void)
 			want = XRDS_WIRE_FLAGS;
 		CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == want);
 	}
+}
+
+/* The flag is for messages from a socket to a socket. */
+static void resume_rules(void)
+{
+	struct xrds_wire_msg msg = data_msg;
+
+	msg.flags = XRDS_F_RESUME | XRDS_F_RETRANSMITTED;
+	CHECK(!unit_try(&msg, 64, XRDS_VER_XRDS));
+	CHECK(TRY_WITH(msg, dport, 0, 64, XRDS_VER_XRDS) == XRDS_WIRE_FLAGS);
+	CHECK(TRY_WITH(msg, sport, 0, 64, XRDS_VER_XRDS) == XRDS_WIRE_FLAGS);
+	/* only the last fragment of a tagged message has a number */
+	CHECK(!TRY_WITH(msg, seq, 0, 64, XRDS_VER_XRDS));
+	msg.tag = 0;
+	CHECK(TRY_WITH(msg, seq, 0, 64, XRDS_VER_XRDS) == XRDS_WIRE_SEQ);
+	/* a message behind an op */
+	CHECK(!TRY_WITH(silent_msg, flags, XRDS_F_RESUME, 0, XRDS_VER_XRDS));
+	CHECK(!TRY_WITH(eos_msg, flags, XRDS_F_EOS | XRDS_F_RESUME, 0,
+			XRDS_VER_XRDS));
+
+	/* an acknowledgment, a pong; with an extension it is no heartbeat */
+	memset(&msg, 0, sizeof(msg));
+	msg.flags = XRDS_F_RESUME;
+	msg.has = XRDS_HAS_GEN_NUM;
+	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_FLAGS);
+	msg.seq = 1;
+	msg.dport = 1;
+	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_FLAGS);
+	/* a control message */
+	msg = keepalive_msg;
+	msg.flags |= XRDS_F_RESUME;
+	CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) == XRDS_WIRE_FLAGS);
 }
 
 static void credits(void)
@@ -493,14 +525,14 @@ static void credits(void)
 
 static void control_rules(void)
 {
-	static const __u32 lens[] = { 0, 48, 4, 8192, 0, 0, 0 };
+	static const __u32 lens[] = { 0, 48, 4, 8192, 0, 0, 0, 16 };
 	struct xrds_wire_msg msg;
 	__u32 type, len;
 
 	for (type = 0; type < 65536; type++) {
 		msg = keepalive_msg;
 		msg.dport = type;
-		if (type < XRDS_CTL_HELLO || type > XRDS_CTL_KEEPALIVE) {
+		if (type < XRDS_CTL_HELLO || type > XRDS_CTL_REFUSED) {
 			CHECK(unit_try(&msg, 0, XRDS_VER_XRDS) ==
 			      XRDS_WIRE_CTL_TYPE);
 			continue;
@@ -510,6 +542,8 @@ static void control_rules(void)
 
 			if (type == XRDS_CTL_CONG)
 				valid = len >= 4 && len <= 4 + 4 * 512;
+			if (type == XRDS_CTL_REFUSED)
+				valid = len && len <= 208 && !(len % 16);
 			msg.len = len;
 			CHECK(unit_try(&msg, len, XRDS_VER_XRDS) ==
 			      (valid ? XRDS_WIRE_OK : XRDS_WIRE_CTL_LEN));
@@ -739,6 +773,7 @@ const struct unit_test unit_hdr_tests[] = {
 	{ heartbeat, "heartbeats of Oracle's kernels, and the answer" },
 	{ ack_rules, "an acknowledgment carries nothing else" },
 	{ flags_xrds, "flags in XRDS mode" },
+	{ resume_rules, "messages that follow a refusal" },
 	{ credits, "credits of one header" },
 	{ control_rules, "control messages" },
 	{ eos_rules, "end of stream" },

@@ -150,6 +150,9 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 		xrds_cong_recv(conn, wm->dport,
 			       xrds_ib_skb_from(ep, buf, wm->len));
 		return XRDS_WIRE_OK;
+	case XRDS_CTL_REFUSED:
+		xrds_refuse_recv(conn, xrds_ib_skb_from(ep, buf, wm->len));
+		return XRDS_WIRE_OK;
 	case XRDS_CTL_BYE:
 		if (ep->rx.bye)
 			return XRDS_WIRE_CTL_STATE;

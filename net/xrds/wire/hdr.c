@@ -7,6 +7,7 @@
  *   bundle.c  several messages in one SEND
  *   hello.c   packets before the first message: private data, hello
  *   cong.c    lists and maps of congested ports
+ *   refused.c lists of refused messages
  *
  * Documentation/xrds-wire.rst is the specification.
  *
@@ -36,9 +37,9 @@
 /* Known flags, in XRDS mode by the others that may be set with them */
 #define FLAGS_LEGACY	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
 			 XRDS_F_EXT_EXTENSION)
-#define FLAGS_DATA	(FLAGS_LEGACY | XRDS_F_REPLY)
+#define FLAGS_DATA	(FLAGS_LEGACY | XRDS_F_REPLY | XRDS_F_RESUME)
 #define FLAGS_EOS	(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED | \
-			 XRDS_F_EOS)
+			 XRDS_F_EOS | XRDS_F_RESUME)
 #define FLAGS_CTL	(XRDS_F_ACK_REQUIRED | XRDS_F_CONTROL)
 
 /* ------------------------------------------------------------- checksum */
@@ -372,6 +373,8 @@ static int ctl_len_valid(__u16 type, __u32 len)
 		       len <= xrds_wire_cong_bytes(XRDS_WIRE_CONG_MAX_ENTRIES);
 	case XRDS_CTL_CONG_MAP:
 		return len == XRDS_WIRE_CONG_MAP_BYTES;
+	case XRDS_CTL_REFUSED:
+		return xrds_wire_refused_count(len) > 0;
 	default:
 		return len == 0;
 	}
@@ -382,7 +385,7 @@ static enum xrds_wire_err ctl_check(struct xrds_wire_msg *msg, __u32 payload)
 	msg->kind = XRDS_KIND_CTL;
 	if (msg->flags & ~FLAGS_CTL)
 		return XRDS_WIRE_FLAGS;
-	if (msg->dport < XRDS_CTL_HELLO || msg->dport > XRDS_CTL_KEEPALIVE)
+	if (msg->dport < XRDS_CTL_HELLO || msg->dport > XRDS_CTL_REFUSED)
 		return XRDS_WIRE_CTL_TYPE;
 	if (msg->sport)
 		return XRDS_WIRE_PORT;
@@ -498,6 +501,9 @@ static enum xrds_wire_err xrds_check(struct xrds_wire_msg *msg, __u32 payload)
 	if (msg->flags & XRDS_F_EOS)
 		return eos_check(msg);
 	if (msg->flags & ~FLAGS_DATA)
+		return XRDS_WIRE_FLAGS;
+	/* only messages from a socket to a socket are refused */
+	if (msg->flags & XRDS_F_RESUME && (!msg->sport || !msg->dport))
 		return XRDS_WIRE_FLAGS;
 	if (msg->has & XRDS_HAS_EOS)
 		return XRDS_WIRE_EXT;

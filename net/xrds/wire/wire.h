@@ -55,6 +55,9 @@ enum {
 	XRDS_WIRE_CONG_MAP_BYTES	= XRDS_WIRE_CONG_PORTS / 8,
 	XRDS_WIRE_CONG_MAX_ENTRIES	= 512,
 
+	XRDS_WIRE_REFUSED_BYTES		= 16,		/* one entry */
+	XRDS_WIRE_REFUSED_MAX_ENTRIES	= 13,
+
 	XRDS_WIRE_PRIV_V4_BYTES		= 32,
 	XRDS_WIRE_PRIV_V6_BYTES		= 56,
 	XRDS_WIRE_HELLO_BYTES		= 48,
@@ -72,6 +75,7 @@ enum {
 #define XRDS_F_ACK_REQUIRED	0x02	/* All */
 #define XRDS_F_RETRANSMITTED	0x04	/* All */
 #define XRDS_F_HB_PING		0x08	/* Legacy: heartbeat, ports are 0 */
+#define XRDS_F_RESUME		0x08	/* XRDS: first again of those refused */
 #define XRDS_F_HB_PONG		0x10	/* Legacy: its answer, ports are 0 */
 #define XRDS_F_REPLY		0x10	/* XRDS: sent on a reservation */
 #define XRDS_F_EXT_EXTENSION	0x20	/* All: extensions modify the RDMA one */
@@ -137,6 +141,7 @@ enum xrds_ctl_type {
 	XRDS_CTL_BYE		= 4,	/* no payload; nothing follows it */
 	XRDS_CTL_BYE_ACK	= 5,	/* no payload */
 	XRDS_CTL_KEEPALIVE	= 6,	/* no payload; carries ack and credit */
+	XRDS_CTL_REFUSED	= 7,	/* list of flows and first numbers */
 };
 
 /* Why input from the wire was refused */
@@ -340,6 +345,24 @@ void xrds_wire_cong_entry(const struct xrds_wire_cong *cong, __u16 index,
 			  __u16 *port, __u8 *congested);
 int xrds_wire_map_test(const void *map, __u16 port);
 void xrds_wire_map_set(void *map, __u16 port);
+
+/**
+ * struct xrds_wire_refused - messages of one flow that were refused (XRDS)
+ * @seq:	number of the first of them; not 0
+ * @sport:	source port in their headers; not 0
+ * @dport:	destination port in their headers; not 0
+ */
+struct xrds_wire_refused {
+	__u64	seq;
+	__u16	sport;
+	__u16	dport;
+};
+
+void xrds_wire_refused_put(void *buf, __u16 index,
+			   const struct xrds_wire_refused *entry);
+int xrds_wire_refused_count(__u32 bytes);
+enum xrds_wire_err xrds_wire_refused_entry(const void *buf, __u16 index,
+					   struct xrds_wire_refused *entry);
 
 /**
  * struct xrds_wire_priv - CM private data in host byte order
