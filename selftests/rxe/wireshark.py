@@ -46,7 +46,8 @@ def _names(rig, path) -> list[str]:
 def _flags(path) -> str:
     """The names of flags that are set somewhere in a capture"""
     script = host.TOP / "tools/wireshark/xrds.lua"
-    names = ("ack_required", "reply", "hb_ping", "hb_pong", "unknown")
+    names = ("ack_required", "reply", "resume", "hb_ping", "hb_pong",
+             "unknown")
 
     def seen(name: str) -> bool:
         # tshark may also complain that it runs as root

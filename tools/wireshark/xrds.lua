@@ -32,31 +32,34 @@ local SERVICE_PREFIX = 0x0106			-- of rdma_cm's TCP port space
 -- --------------------------------------------------------------- names
 
 local FLAGS = {
-	{ 0x01, "cong_bitmap", "CONG_BITMAP" },
 	{ 0x02, "ack_required", "ACK_REQUIRED" },
 	{ 0x04, "retransmitted", "RETRANSMITTED" },
 	{ 0x20, "ext_extension", "EXT_EXTENSION" },
 }
 -- Those that mean something in one kind of version only
 local XRDS_FLAGS = {
+	{ 0x08, "resume", "RESUME" },
 	{ 0x10, "reply", "REPLY" },
 	{ 0x40, "control", "CONTROL" },
 	{ 0x80, "eos", "EOS" },
 }
 local LEGACY_FLAGS = {
+	{ 0x01, "cong_bitmap", "CONG_BITMAP" },
 	{ 0x08, "hb_ping", "HB_PING" },
 	{ 0x10, "hb_pong", "HB_PONG" },
 }
 local F_CONG_BITMAP, F_ACK_REQUIRED, F_RETRANSMITTED = 0x01, 0x02, 0x04
 local F_HB_PING, F_HB_PONG, F_CONTROL, F_EOS = 0x08, 0x10, 0x40, 0x80
+local F_RESUME = 0x08
 -- Not defined in XRDS mode, where nothing unknown may be sent; in the others
-local F_UNKNOWN, F_UNKNOWN_LEGACY = 0x08, 0xc0
+local F_UNKNOWN, F_UNKNOWN_LEGACY = 0x01, 0xc0
 
 local CONTROLS = {
 	[1] = "HELLO", [2] = "CONG", [3] = "CONG_MAP",
 	[4] = "BYE", [5] = "BYE_ACK", [6] = "KEEPALIVE",
+	[7] = "REFUSED",
 }
-local CTL_HELLO, CTL_CONG, CTL_CONG_MAP = 1, 2, 3
+local CTL_HELLO, CTL_CONG, CTL_CONG_MAP, CTL_REFUSED = 1, 2, 3, 7
 
 local EOS_REASONS = { [0] = "FINISHED", [1] = "LOST", [2] = "ABORTED" }
 local DIRECTIONS = { [1] = "write", [2] = "read" }
@@ -176,6 +179,10 @@ f.cong_count = ProtoField.uint16("rds.cong.count", "Entries")
 f.cong_port = ProtoField.uint16("rds.cong.port", "Port")
 f.cong_state = ProtoField.bool("rds.cong.congested", "Congested")
 f.cong_map = ProtoField.bytes("rds.cong.map", "Congestion map")
+
+f.refused_seq = ProtoField.uint64("rds.refused.seq", "First refused message")
+f.refused_sport = ProtoField.uint16("rds.refused.sport", "Source port")
+f.refused_dport = ProtoField.uint16("rds.refused.dport", "Destination port")
 
 f.priv_saddr4 = ProtoField.ipv4("rds.priv.src", "Source")
 f.priv_daddr4 = ProtoField.ipv4("rds.priv.dst", "Destination")
@@ -363,6 +370,23 @@ local function show_cong_list(packet, range, len)
 		   and "full state" or "changes", count)
 end
 
+local function show_refused(packet, range, len)
+	if len == 0 or len % 16 ~= 0 or len > 208 then
+		packet:complain("list of %d bytes", len)
+		return
+	end
+	packet:say(": ")
+	for offset = 0, range:len() - 16, 16 do
+		local entry = range(offset, 16)
+
+		add_all(packet.tree:add(f.refused_seq, entry(0, 8)), entry,
+			{ { f.refused_sport, 8, 2 }, { f.refused_dport, 10, 2 } })
+		packet:say("%s%d > %d from %s", offset > 0 and ", " or "",
+			   entry(8, 2):uint(), entry(10, 2):uint(),
+			   tostring(entry(0, 8):uint64()))
+	end
+end
+
 local function show_payload(packet, header, range)
 	if header.control then
 		if header.dport == CTL_HELLO then
@@ -370,6 +394,9 @@ local function show_payload(packet, header, range)
 			return
 		elseif header.dport == CTL_CONG then
 			show_cong_list(packet, range, header.len)
+			return
+		elseif header.dport == CTL_REFUSED then
+			show_refused(packet, range, header.len)
 			return
 		end
 	end
@@ -431,13 +458,15 @@ local function read_header(range)
 end
 
 -- The same bit means one thing in XRDS mode and another in legacy versions.
--- Where the beginning was not captured only a heartbeat tells them apart.
+-- Where the beginning was not captured, only a heartbeat or a congestion map with
+-- its flag distinguishes them.
 local function is_legacy(packet, header)
 	local version = packet.context.version
 
 	return version == "3.1" or version == "4.0" or version == "4.1" or
 	       version ~= XRDS_VERSION and
-	       (header.kind == "heartbeat" or header.kind == "heartbeat answer")
+	       (header.kind == "heartbeat" or header.kind == "congestion map" or
+		header.kind == "heartbeat answer")
 end
 
 local function show_flags(packet, header, range)
@@ -449,6 +478,9 @@ local function show_flags(packet, header, range)
 		for _, flag in ipairs(flags) do
 			tree:add(f["flag_" .. flag[2]], range)
 		end
+	end
+	if not legacy and bit32.btest(header.flags, F_RESUME) then
+		packet:say(", first again of those refused")
 	end
 	tree:add(legacy and f.flag_unknown_legacy or f.flag_unknown, range)
 	if not legacy and bit32.btest(range:uint(), F_UNKNOWN) then
@@ -529,7 +561,8 @@ local function show_message(packet, range, fragment)
 		show_payload(packet, header, range(HEADER_BYTES,
 						   bytes - HEADER_BYTES))
 	elseif header.control and (header.dport == CTL_HELLO or
-				   header.dport == CTL_CONG) then
+				   header.dport == CTL_CONG or
+				   header.dport == CTL_REFUSED) then
 		packet:complain("no payload")
 	end
 	return bytes
