@@ -148,16 +148,56 @@ u32 hostile_gen_map(struct hostile_gen *gen, void *buf)
 	return make(buf, &wm, wm.len);
 }
 
+/* Refused messages; now and then a field of one of them is not valid. */
+static u32 make_refused(struct hostile_gen *gen, void *buf)
+{
+	u16 i, count = 1 + hostile_random(gen, XRDS_WIRE_REFUSED_MAX_ENTRIES);
+	struct xrds_wire_msg wm = {
+		.len	= count * XRDS_WIRE_REFUSED_BYTES,
+		.dport	= XRDS_CTL_REFUSED,
+		.flags	= XRDS_F_CONTROL,
+	};
+	u8 *payload = buf + XRDS_WIRE_HDR_BYTES;
+
+	for (i = 0; i < count; i++) {
+		struct xrds_wire_refused entry = {
+			.seq	= 1 + hostile_random(gen, 100),
+			.sport	= 1 + hostile_random(gen, 65535),
+			.dport	= 1 + hostile_random(gen, 65535),
+		};
+
+		switch (hostile_random(gen, 32)) {
+		case 0:
+			entry.seq = 0;
+			break;
+		case 1:
+			entry.sport = 0;
+			break;
+		case 2:
+			entry.dport = 0;
+			break;
+		}
+		xrds_wire_refused_put(payload, i, &entry);
+	}
+	/* the last bytes are reserved */
+	if (!hostile_random(gen, 8))
+		payload[wm.len - 1 - hostile_random(gen, 4)] = 1;
+	return make(buf, &wm, wm.len);
+}
+
 static u32 make_ctl(struct hostile_gen *gen, void *buf)
 {
+	static const u8 usual[] = {
+		XRDS_CTL_CONG, XRDS_CTL_KEEPALIVE, XRDS_CTL_REFUSED,
+	};
 	struct xrds_wire_msg wm = { .flags = XRDS_F_CONTROL };
 	u8 *payload = buf + XRDS_WIRE_HDR_BYTES;
 	u16 i, count = hostile_random(gen, 5);
 
 	/* rarely the end, often what may come at any time */
 	wm.dport = hostile_random(gen, 16) ?
-		   XRDS_CTL_KEEPALIVE - 4 * hostile_random(gen, 2) :
-		   1 + hostile_random(gen, 6);
+		   usual[hostile_random(gen, ARRAY_SIZE(usual))] :
+		   1 + hostile_random(gen, XRDS_CTL_REFUSED);
 	switch (wm.dport) {
 	case XRDS_CTL_HELLO:
 		return hostile_gen_hello(gen, buf);
@@ -173,6 +213,8 @@ static u32 make_ctl(struct hostile_gen *gen, void *buf)
 		break;
 	case XRDS_CTL_CONG_MAP:
 		return hostile_gen_map(gen, buf);
+	case XRDS_CTL_REFUSED:
+		return make_refused(gen, buf);
 	case XRDS_CTL_KEEPALIVE:
 		if (hostile_random(gen, 2))
 			wm.flags |= XRDS_F_ACK_REQUIRED;
@@ -454,6 +496,19 @@ static int judge_ack(const struct hostile_gen *gen)
 	return gen->open ? XRDS_WIRE_ACK : NOT_SURE;
 }
 
+/* Whether the other end has sent the number of a well-formed entry is open. */
+static int judge_refused(const struct xrds_wire_msg *wm, const u8 *payload)
+{
+	int i, count = xrds_wire_refused_count(wm->len);
+	struct xrds_wire_refused entry;
+
+	for (i = 0; i < count; i++) {
+		if (xrds_wire_refused_entry(payload, i, &entry))
+			return XRDS_WIRE_REFUSED;
+	}
+	return NOT_SURE;
+}
+
 static int judge_ctl(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 		     const u8 *payload)
 {
@@ -463,6 +518,8 @@ static int judge_ctl(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 	case XRDS_CTL_CONG:
 		return xrds_wire_cong_decode(&cong, payload, wm->len) ?
 		       XRDS_WIRE_CONG : XRDS_WIRE_OK;
+	case XRDS_CTL_REFUSED:
+		return judge_refused(wm, payload);
 	case XRDS_CTL_CONG_MAP:
 	case XRDS_CTL_KEEPALIVE:
 		return XRDS_WIRE_OK;
