@@ -243,7 +243,7 @@ static u32 xrds_nl_dest_flags(const struct xrds_dest *dest)
 {
 	bool sent = dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE;
 
-	return (dest->refused && !dest->ready ? XRDS_DEST_FLAG_BLOCKED : 0) |
+	return (xrds_dest_blocked(dest) ? XRDS_DEST_FLAG_BLOCKED : 0) |
 	       (sent ? XRDS_DEST_FLAG_EOS_SENT : 0) |
 	       (sock_flag(&dest->key.xs->sk, SOCK_DEAD) ?
 		XRDS_DEST_FLAG_CLOSED : 0);

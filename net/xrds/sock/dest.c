@@ -92,12 +92,8 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	xs->nr_dests--;
 	xs->nr_reservations -= dest->reservations;
 	WRITE_ONCE(dest->reservations, 0);
-	if (dest->refused)
-		xs->nr_refused--;
-	if (dest->ready)
-		xs->nr_ready--;
-	WRITE_ONCE(dest->refused, false);
-	dest->ready = false;
+	/* nobody waits for it */
+	xrds_space_set(dest, XRDS_SEND_OPEN);
 }
 
 /**
@@ -178,7 +174,8 @@ static bool xrds_dest_spare(const struct xrds_dest *dest, bool refused)
 {
 	return !dest->sndbuf && !dest->reservations && !dest->unread &&
 	       list_empty(&dest->cleared_node) && !xrds_dest_eos_pending(dest) &&
-	       (!dest->refused || (refused && dest->ready));
+	       (dest->send == XRDS_SEND_OPEN ||
+		(refused && dest->send == XRDS_SEND_READY));
 }
 
 /* Make room for one more. Returns the one that goes, which the caller releases,

@@ -52,6 +52,15 @@ enum xrds_eos_state {
 	XRDS_EOS_DONE,		/* acknowledged, or given up */
 };
 
+/* How the last send to it ended, see space.c */
+enum xrds_dest_send {
+	XRDS_SEND_OPEN,		/* it was accepted, or there was none */
+	XRDS_SEND_FULL,		/* refused for want of space */
+	XRDS_SEND_CONGESTED,	/* refused for congestion, in sendmsg() only */
+	XRDS_SEND_TOLD,		/* the same, and the program knows */
+	XRDS_SEND_READY,	/* refused, and would be accepted now */
+};
+
 /**
  * struct xrds_dest - what one socket has under way to one destination
  * @node:	in xn->dests while @linked
@@ -78,10 +87,7 @@ enum xrds_eos_state {
  * @last_progress_ns: CLOCK_MONOTONIC of the last acknowledgment; xs->lock
  * @want:	charge of the send that was refused last; xs->lock, and read
  *		without it for an estimate; bytes
- * @refused:	the last send was refused; the same
- * @ready:	refused, and would be accepted now; xs->lock
- * @cong_refused: it was refused for congestion; xs->lock
- * @cong_told:	the program was told so, and is to be told of the end; xs->lock
+ * @send:	enum xrds_dest_send; the same
  * @unread:	replies that it has sent while this socket was congested, and
  *		that were not read yet; xs->lock; bytes
  */
@@ -97,6 +103,7 @@ struct xrds_dest {
 	bool holds;
 	bool linked;
 	u8 eos;
+	u8 send;
 	struct list_head eos_node;
 	wait_queue_head_t space;
 	u32 sndbuf;
@@ -106,10 +113,6 @@ struct xrds_dest {
 	u64 queued_msgs;
 	u64 acked_msgs;
 	u64 last_progress_ns;
-	bool refused;
-	bool ready;
-	bool cong_refused;
-	bool cong_told;
 	u64 unread;
 };
 
@@ -117,6 +120,14 @@ struct xrds_dest {
 static inline struct xrds_dest *xrds_dest_of(struct xrds_flow *flow)
 {
 	return flow ? container_of(flow, struct xrds_dest, flow) : NULL;
+}
+
+/* Would another send wait, as the last one did? Without the lock an estimate */
+static inline bool xrds_dest_blocked(const struct xrds_dest *dest)
+{
+	u8 send = READ_ONCE(dest->send);
+
+	return send != XRDS_SEND_OPEN && send != XRDS_SEND_READY;
 }
 
 static inline void xrds_dest_put(struct xrds_dest *dest)
@@ -147,6 +158,8 @@ static inline u64 xrds_space_cost(u32 msgs, u64 charge)
 
 int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 			   u32 len, bool patient);
+__poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_send to);
+void xrds_space_interrupted(struct xrds_dest *dest);
 __poll_t xrds_space_resized(struct xrds_dest *dest);
 __poll_t xrds_space_freed(struct xrds_dest *dest);
 void xrds_space_wake(struct xrds_dest *dest, __poll_t mask);

@@ -216,26 +216,7 @@ static void xrds_send_pump_held(struct xrds_conn *conn)
 /* Is it worth to try again? Lockless; the attempt takes the lock. */
 static bool xrds_send_retry(const struct xrds_dest *dest)
 {
-	return READ_ONCE(dest->ready) || !READ_ONCE(dest->refused) ||
-	       READ_ONCE(dest->key.xs->ending);
-}
-
-/* A signal ends the wait for a congested destination: the program knows of the
- * refusal after all. The end of congestion may have come already.
- */
-static void xrds_send_tell(struct xrds_dest *dest)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	__poll_t mask = 0;
-
-	spin_lock_bh(&xs->lock);
-	if (dest->cong_refused)
-		dest->cong_told = true;
-	else if (dest->refused)
-		mask = xrds_monitor_note(dest);
-	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_space_wake(dest, mask);
+	return !xrds_dest_blocked(dest) || READ_ONCE(dest->key.xs->ending);
 }
 
 /* Set space aside for one message. @timeo: how long to wait, jiffies; 0: not at
@@ -275,7 +256,7 @@ static int xrds_send_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 							 timeo);
 		if (timeo < 0) {
 			if (ret == -ENOBUFS)
-				xrds_send_tell(dest);
+				xrds_space_interrupted(dest);
 			return sock_intr_errno(bound);
 		}
 	}

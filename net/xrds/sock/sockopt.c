@@ -418,8 +418,7 @@ int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
 	WRITE_ONCE(dest->sndbuf, arg->bytes);
 	mask = xrds_space_resized(dest);
 	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_space_wake(dest, mask);
+	xrds_space_wake(dest, mask);
 	xrds_dest_put(dest);
 	return 0;
 }
@@ -448,8 +447,7 @@ int xrds_opt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 		ret = 0;
 	}
 	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_space_wake(dest, mask);
+	xrds_space_wake(dest, mask);
 	xrds_dest_put(dest);
 	return ret;
 }
@@ -493,7 +491,7 @@ static void xrds_opt_fill_status(struct xrds_dest *dest,
 	st->queued_msgs = dest->queued_msgs;
 	st->acked_msgs = dest->acked_msgs;
 	st->last_progress_ns = dest->last_progress_ns;
-	if (dest->refused && !dest->ready)
+	if (xrds_dest_blocked(dest))
 		st->flags |= XRDS_DEST_BLOCKED;
 	if (dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE)
 		st->flags |= XRDS_DEST_EOS_SENT;

@@ -7,13 +7,28 @@
  * is sure to queue it until the peer's kernel acknowledges it, or it is
  * dropped. Reservations for replies are space that is in use already.
  *
- * Refusal. A send that finds no space, or a congested destination, marks the
- * destination refused and remembers what it wanted. When the space it wanted
- * is there, with some to spare, and congestion is over, the destination
- * becomes ready: senders that sleep on it are woken, and the socket polls as
- * writable. So a program that polls and sends again succeeds; it never spins.
- * The end of congestion is news besides, but only where the program was told of
- * the refusal: not where sendmsg() has waited, and then sent the message.
+ * A destination's sending state, enum xrds_dest_send, says how its last send
+ * ended, and whether another one would end in the same way:
+ *
+ *	           accepted  no space  congested:         fits     clear
+ *	                               waits      told
+ *	OPEN       OPEN      FULL      CONGESTED  TOLD    -        -
+ *	FULL       OPEN *    FULL      CONGESTED  TOLD    READY *  -
+ *	CONGESTED  OPEN *    FULL      CONGESTED  TOLD    -        FULL, READY *
+ *	TOLD       OPEN *!   FULL !    TOLD       TOLD    -        FULL !, READY *!
+ *	READY      OPEN      FULL      CONGESTED  TOLD    -        -
+ *
+ * The first four events are a send that is accepted, or refused: for want of
+ * space, or for congestion. After the latter sendmsg() waits, or the program is
+ * told; that is so, too, when a signal or the timeout ends the wait. "fits":
+ * there is space for the message that was refused, with some to spare. "clear":
+ * congestion has ended; whether the message fits decides between two states.
+ *
+ * *: senders that sleep are woken, and the socket polls as writable. !: the end
+ * of congestion is news to the program, see monitor.c; so it is when a signal
+ * ends the wait after it was clear. Only the end of all streams (eos.c) wakes
+ * senders besides. So a program that polls and sends again succeeds; it never
+ * spins.
  *
  * Everything here is guarded by xs->lock (L4).
  */
@@ -64,60 +79,54 @@ static bool xrds_space_fits(const struct xrds_dest *dest, u32 charge)
 	return !used || used + charge <= xrds_space_sndbuf(dest);
 }
 
-static void xrds_space_set_ready(struct xrds_dest *dest, bool ready)
-{
-	struct xrds_sock *xs = dest->key.xs;
-
-	lockdep_assert_held(&xs->lock);
-
-	if (dest->ready == ready)
-		return;
-	WRITE_ONCE(dest->ready, ready);
-	if (ready)
-		xs->nr_ready++;
-	else
-		xs->nr_ready--;
-}
-
-static void xrds_space_set_refused(struct xrds_dest *dest, bool refused)
-{
-	struct xrds_sock *xs = dest->key.xs;
-
-	lockdep_assert_held(&xs->lock);
-
-	if (!refused || dest->cong_refused)
-		xrds_space_set_ready(dest, false);
-	if (dest->refused == refused)
-		return;
-	WRITE_ONCE(dest->refused, refused);
-	if (refused)
-		xs->nr_refused++;
-	else
-		xs->nr_refused--;
-}
-
-/* Would the send that was refused be accepted now, with so much in use at most?
+/**
+ * xrds_space_set - a destination's sending state changes, or stays
+ * @dest: destination
+ * @to: new state; CONGESTED does not replace TOLD: the news is still due
+ *
+ * Context: any, xs->lock held.
+ * Return: what pollers can have now; pass it to xrds_space_wake().
  */
-static bool xrds_space_recheck_most(struct xrds_dest *dest, u64 most)
+__poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_send to)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	enum xrds_dest_send from = dest->send;
+	bool blocked = xrds_dest_blocked(dest);
+	__poll_t mask = 0;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (from == XRDS_SEND_TOLD && to == XRDS_SEND_CONGESTED)
+		return 0;
+	WRITE_ONCE(dest->send, to);
+	xs->nr_refused += (to != XRDS_SEND_OPEN) - (from != XRDS_SEND_OPEN);
+	xs->nr_ready += (to == XRDS_SEND_READY) - (from == XRDS_SEND_READY);
+	if (blocked && !xrds_dest_blocked(dest))
+		mask = XRDS_POLL_SPACE;
+	if (from == XRDS_SEND_TOLD && to != XRDS_SEND_TOLD)
+		mask |= xrds_monitor_note(dest);
+	return mask;
+}
+
+/* Is there space for the send that was refused, with so much in use at most? */
+static __poll_t xrds_space_recheck_most(struct xrds_dest *dest, u64 most)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
 	lockdep_assert_held(&xs->lock);
 
-	if (!dest->refused || dest->ready || dest->cong_refused ||
-	    dest->unread > xrds_sk_rcvbuf(xs) / 2)
-		return false;
-	if (dest->charged && (!xrds_space_fits(dest, dest->want) ||
-			      dest->charged > most))
-		return false;
-	xrds_space_set_ready(dest, true);
-	return true;
+	if (dest->send != XRDS_SEND_FULL ||
+	    dest->unread > xrds_sk_rcvbuf(xs) / 2 ||
+	    (dest->charged && (!xrds_space_fits(dest, dest->want) ||
+			       dest->charged > most)))
+		return 0;
+	return xrds_space_set(dest, XRDS_SEND_READY);
 }
 
-/* Beside room for it, half of the space must be free: a wake-up for each
+/* Beside the message, half of the space must be free: a wake-up for each
  * acknowledgment would cost more than the messages do.
  */
-static bool xrds_space_recheck(struct xrds_dest *dest)
+static __poll_t xrds_space_recheck(struct xrds_dest *dest)
 {
 	return xrds_space_recheck_most(dest, xrds_space_sndbuf(dest) / 2);
 }
@@ -149,11 +158,8 @@ static __poll_t xrds_space_recheck_held(struct xrds_dest *dest)
  */
 __poll_t xrds_space_resized(struct xrds_dest *dest)
 {
-	__poll_t mask = xrds_space_recheck_held(dest);
-
-	if (xrds_space_recheck_most(dest, U64_MAX))
-		mask |= XRDS_POLL_SPACE;
-	return mask;
+	return xrds_space_recheck_held(dest) |
+	       xrds_space_recheck_most(dest, U64_MAX);
 }
 
 /**
@@ -165,17 +171,13 @@ __poll_t xrds_space_resized(struct xrds_dest *dest)
  */
 __poll_t xrds_space_freed(struct xrds_dest *dest)
 {
-	__poll_t mask = xrds_space_recheck_held(dest);
-
-	if (xrds_space_recheck(dest))
-		mask |= XRDS_POLL_SPACE;
-	return mask;
+	return xrds_space_recheck_held(dest) | xrds_space_recheck(dest);
 }
 
 /**
  * xrds_space_wake - wake those who wait for a destination, in sendmsg() or poll
  * @dest: destination
- * @mask: what pollers can have
+ * @mask: what pollers can have; 0: nothing, and nobody is woken
  *
  * Context: any.
  */
@@ -184,7 +186,9 @@ void xrds_space_wake(struct xrds_dest *dest, __poll_t mask)
 	struct sock *sk = &dest->key.xs->sk;
 	struct socket_wq *wq;
 
-	/* sleepers queue themselves before they look at dest->ready */
+	if (!mask)
+		return;
+	/* sleepers queue themselves before they look at dest->send */
 	wake_up_interruptible(&dest->space);
 
 	rcu_read_lock();
@@ -229,20 +233,6 @@ static u64 xrds_space_tail_avail(const struct xrds_dest *dest, u32 charge)
 	return used < sndbuf ? sndbuf - used : 0;
 }
 
-/* A send is refused. @tell: the program will know. */
-static void xrds_space_refuse(struct xrds_dest *dest, u32 charge, bool blocked,
-			      bool tell)
-{
-	lockdep_assert_held(&dest->key.xs->lock);
-
-	WRITE_ONCE(dest->want, charge);
-	dest->cong_refused = blocked;
-	if (blocked && tell)
-		dest->cong_told = true;
-	xrds_space_set_ready(dest, false);
-	xrds_space_set_refused(dest, true);
-}
-
 /**
  * xrds_space_try_reserve - one attempt to set space aside for a message
  * @dest: destination
@@ -283,26 +273,23 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		ret = 1;
 	} else if (!blocked && xrds_space_fits(dest, charge) &&
 		   dest->unread <= xrds_sk_rcvbuf(xs)) {
-		/* Who was refused before us and sleeps looks again: nobody is
-		 * going to find that the destination has refused anything.
-		 */
-		if (dest->refused && !dest->ready)
-			mask = XRDS_POLL_SPACE;
-		dest->cong_refused = false;
-		xrds_space_set_refused(dest, false);
+		/* a sender that was refused before, and sleeps, looks again */
+		mask = xrds_space_set(dest, XRDS_SEND_OPEN);
 		ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
 					xrds_space_cost(1, charge));
 		if (!ret)
 			xrds_space_charge(dest, len);
 	} else {
-		xrds_space_refuse(dest, charge, blocked, !patient);
+		WRITE_ONCE(dest->want, charge);
+		mask = xrds_space_set(dest, !blocked ? XRDS_SEND_FULL :
+					    patient ? XRDS_SEND_CONGESTED :
+						      XRDS_SEND_TOLD);
 		room = xrds_space_tail_avail(dest, charge);
 		ret = blocked ? -ENOBUFS : -EAGAIN;
 	}
 	spin_unlock_bh(&xs->lock);
 
-	if (mask)
-		xrds_space_wake(dest, mask);
+	xrds_space_wake(dest, mask);
 	/* A message that is given to the transport from now on sees that, the
 	 * others are counted. What never asks is at most half of the space.
 	 */
@@ -335,21 +322,36 @@ void xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 		list_del_init(&flow->cong_node);
 		flow->cong_conn = NULL;
 	}
-	if (dest->cong_told) {
-		dest->cong_told = false;
-		mask |= xrds_monitor_note(dest);
-	}
-	if (dest->cong_refused) {
-		/* who waits in sendmsg() is woken now, or when there is space
-		 */
-		dest->cong_refused = false;
-		if (xrds_space_recheck(dest))
-			mask |= XRDS_POLL_SPACE;
-	}
+	/* a sender in sendmsg() is woken now, or when there is space */
+	if (dest->send == XRDS_SEND_CONGESTED || dest->send == XRDS_SEND_TOLD)
+		mask = xrds_space_set(dest, XRDS_SEND_FULL) |
+		       xrds_space_recheck(dest);
 	spin_unlock_bh(&xs->lock);
 
-	if (mask)
-		xrds_space_wake(dest, mask);
+	xrds_space_wake(dest, mask);
+}
+
+/**
+ * xrds_space_interrupted - a signal has ended the wait for congestion
+ * @dest: destination
+ *
+ * The program knows of the refusal after all. The end of congestion may have
+ * come already.
+ *
+ * Context: process.
+ */
+void xrds_space_interrupted(struct xrds_dest *dest)
+{
+	struct xrds_sock *xs = dest->key.xs;
+	__poll_t mask = 0;
+
+	spin_lock_bh(&xs->lock);
+	if (dest->send == XRDS_SEND_CONGESTED)
+		mask = xrds_space_set(dest, XRDS_SEND_TOLD);
+	else if (dest->send == XRDS_SEND_FULL || dest->send == XRDS_SEND_READY)
+		mask = xrds_monitor_note(dest);
+	spin_unlock_bh(&xs->lock);
+	xrds_space_wake(dest, mask);
 }
 
 /* ------------------------------------------------- reserved for replies */
@@ -421,8 +423,7 @@ void xrds_space_release_all(struct xrds_sock *xs)
 	list_for_each_entry(dest, &xs->dests, xs_node) {
 		WRITE_ONCE(dest->reservations, 0);
 		dest->holds = false;
-		if (xrds_space_recheck(dest))
-			xrds_space_wake(dest, XRDS_POLL_SPACE);
+		xrds_space_wake(dest, xrds_space_recheck(dest));
 	}
 }
 
@@ -436,15 +437,13 @@ void xrds_space_release_all(struct xrds_sock *xs)
 void xrds_space_reply_read(struct xrds_dest *dest, u32 charge)
 {
 	struct xrds_sock *xs = dest->key.xs;
-	__poll_t mask = 0;
+	__poll_t mask;
 
 	spin_lock_bh(&xs->lock);
 	dest->unread -= charge;
-	if (xrds_space_recheck(dest))
-		mask = XRDS_POLL_SPACE;
+	mask = xrds_space_recheck(dest);
 	spin_unlock_bh(&xs->lock);
-	if (mask)
-		xrds_space_wake(dest, mask);
+	xrds_space_wake(dest, mask);
 }
 
 /**
@@ -467,7 +466,7 @@ bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len)
 	u64 tail = dest->flow.unasked + xrds_msg_charge(len);
 	u64 sndbuf = xrds_space_sndbuf(dest);
 
-	if (READ_ONCE(dest->refused) && !READ_ONCE(dest->ready) &&
+	if (xrds_dest_blocked(dest) &&
 	    tail > xrds_space_tail_avail(dest, READ_ONCE(dest->want)))
 		return true;
 	return READ_ONCE(dest->charged) > sndbuf / 2 && tail >= sndbuf / 4;
@@ -477,7 +476,8 @@ bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len)
  * xrds_space_changed - the space of a socket's destinations has another size
  * @sk: socket
  *
- * sk->sk_write_space: SO_SNDBUF ends with it. Who was refused may fit now.
+ * sk->sk_write_space: SO_SNDBUF ends with it. A message that was refused may
+ * fit now.
  *
  * Context: process, socket locked.
  */
@@ -485,13 +485,9 @@ void xrds_space_changed(struct sock *sk)
 {
 	struct xrds_sock *xs = xrds_sk(sk);
 	struct xrds_dest *dest;
-	__poll_t mask;
 
 	spin_lock_bh(&xs->lock);
-	list_for_each_entry(dest, &xs->dests, xs_node) {
-		mask = xrds_space_resized(dest);
-		if (mask)
-			xrds_space_wake(dest, mask);
-	}
+	list_for_each_entry(dest, &xs->dests, xs_node)
+		xrds_space_wake(dest, xrds_space_resized(dest));
 	spin_unlock_bh(&xs->lock);
 }
