@@ -123,12 +123,14 @@ static __poll_t xrds_space_recheck_most(struct xrds_dest *dest, u64 most)
 	return xrds_space_set(dest, XRDS_SEND_READY);
 }
 
-/* Beside the message, half of the space must be free: a wake-up for each
+/* Beside the message, a quarter of the space must be free: a wake-up for each
  * acknowledgment would cost more than the messages do.
  */
 static __poll_t xrds_space_recheck(struct xrds_dest *dest)
 {
-	return xrds_space_recheck_most(dest, xrds_space_sndbuf(dest) / 2);
+	u32 sndbuf = xrds_space_sndbuf(dest);
+
+	return xrds_space_recheck_most(dest, sndbuf - sndbuf / 4);
 }
 
 /* Can messages from it that were held back be read now? Returns what readers
