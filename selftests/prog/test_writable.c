@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * When a refused sender hears that it can send again: a quarter of the space.
+ * When a refused sender hears that it can send again: a quarter of the space,
+ * and SIGIO.
  *
  * timeout: 120
  */
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -145,12 +148,87 @@ static void large_waits(void)
 	check(exact);
 }
 
+/* ------------------------------------------------------------------ SIGIO */
+
+/* From now on events of the socket are a signal that is queued. */
+static void async(int fd, sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGRTMIN);
+	must(sigprocmask(SIG_BLOCK, set, NULL));
+	must(fcntl(fd, F_SETSIG, SIGRTMIN));
+	must(fcntl(fd, F_SETOWN, getpid()));
+	must(fcntl(fd, F_SETFL, must(fcntl(fd, F_GETFL)) | O_ASYNC));
+}
+
+/* The reason of the next signal, or 0 */
+static int reason(const sigset_t *set, int fd, int ms)
+{
+	struct timespec ts = { ms / 1000, ms % 1000 * 1000000L };
+	siginfo_t info;
+
+	if (sigtimedwait(set, &info, &ts) < 0)
+		return 0;
+	check_eq(info.si_fd, fd);
+	return info.si_code;
+}
+
+static void sigio_space(void)
+{
+	int tx = rds_bound(NULL), rx;
+	union addr to;
+	sigset_t set;
+
+	rx = rds_bound(&to);
+	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);
+	async(tx, &set);
+	stall_loop();
+	while (rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to) > 0)
+		;
+	check_eq(errno, EAGAIN);
+	check_eq(reason(&set, tx, 0), 0);
+	knob("net/xrds/loop/delay_ms", 0);
+	check_eq(reason(&set, tx, tap_ms(WAIT_MS)), POLL_OUT);
+	check_ret(rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
+	/* one for the refusal, and none for the other acknowledgments */
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	check_eq(reason(&set, tx, 0), 0);
+	close(tx);
+	close(rx);
+}
+
+static void sigio_congested(void)
+{
+	int tx = rds_bound(NULL), rx, got[2];
+	union addr to;
+	sigset_t set;
+
+	rx = small_receiver(&to);
+	congest(tx, &to);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	async(tx, &set);
+	check_eq(reason(&set, tx, 0), 0);
+	drain(rx);
+	/* space, and the news that congestion has ended */
+	for (int i = 0; i < 2; i++)
+		got[i] = reason(&set, tx, tap_ms(WAIT_MS));
+	check_eq(got[0], POLL_OUT);
+	check_eq(got[1], POLL_IN);
+	check_eq(reason(&set, tx, 0), 0);
+	close(tx);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "quarter", "POLLOUT comes with a quarter of the space",
 	  quarter, TAP_EACH_FAMILY, 60 },
 	{ "less", "and not with less", less, 0, 60 },
 	{ "large_waits", "nor without space for the message that was refused",
 	  large_waits, 0, 60 },
+	{ "sigio_space", "SIGIO says that there is space: POLL_OUT",
+	  sigio_space, TAP_EACH_FAMILY, 0 },
+	{ "sigio_congested", "and that congestion has ended", sigio_congested,
+	  0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -199,7 +199,8 @@ void xrds_space_wake(struct xrds_dest *dest, __poll_t mask)
 	if (mask & EPOLLOUT) {
 		if (skwq_has_sleeper(wq))
 			wake_up_interruptible_poll(&wq->wait, XRDS_POLL_SPACE);
-		sk_wake_async(sk, SOCK_WAKE_SPACE, POLL_OUT);
+		/* the state says that a send was refused: no bit is needed */
+		sk_wake_async(sk, SOCK_WAKE_IO, POLL_OUT);
 	}
 	if (mask & EPOLLIN) {
 		mask &= ~(EPOLLOUT | EPOLLWRNORM);
