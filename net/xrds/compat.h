@@ -7,10 +7,15 @@
 #ifndef _XRDS_COMPAT_H
 #define _XRDS_COMPAT_H
 
+#include <linux/compat.h>
 #include <linux/errno.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
 #include <linux/socket.h>
 #include <linux/sysctl.h>
 #include <net/net_namespace.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
 
 #include "xrds-probes.h"
 
@@ -30,6 +35,27 @@
 #else
 #define XRDS_COMPAT_IOCTL(_ioctl)
 #endif
+
+/* epoll_ctl() of 32-bit programs, where they have their own numbers */
+#if defined(__NR_ia32_epoll_ctl)
+#define XRDS_NR_COMPAT_EPOLL_CTL	__NR_ia32_epoll_ctl
+#elif defined(CONFIG_ARM64)
+#define XRDS_NR_COMPAT_EPOLL_CTL	251
+#else
+#define XRDS_NR_COMPAT_EPOLL_CTL	__NR_epoll_ctl
+#endif
+
+/* Is ->poll called by epoll_ctl()? Its arguments do not tell: EPOLL_CTL_MOD has
+ * those of epoll_wait(), and EPOLL_CTL_ADD those of io_uring. Of a thread of the
+ * kernel's own the answer is no.
+ */
+static inline bool xrds_in_epoll_ctl(void)
+{
+	return !(current->flags & PF_KTHREAD) &&
+	       syscall_get_nr(current, current_pt_regs()) ==
+	       (in_compat_syscall() ? XRDS_NR_COMPAT_EPOLL_CTL :
+				      __NR_epoll_ctl);
+}
 
 #if !XRDS_HAVE_REGISTER_NET_SYSCTL_SZ
 /* the table must have an empty entry at its end */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * When a refused sender hears that it can send again: a quarter of the space,
- * and SIGIO.
+ * When a refused sender hears that it can send again, and that no call takes
+ * the news away from another: a quarter of the space, SIGIO, and the news of
+ * congestion under epoll_ctl().
  *
  * timeout: 120
  */
@@ -9,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "congest.h"
@@ -21,6 +23,7 @@ enum {
 	SPACE		= CHUNKS * CHUNK,
 	AGE_MS		= 800,		/* between the first messages and the rest */
 	ROUNDS		= 5,
+	NEWS		= EPOLLIN | EPOLLWRBAND,
 };
 
 static char chunk[CHUNK];
@@ -219,6 +222,133 @@ static void sigio_congested(void)
 	close(rx);
 }
 
+/* ------------------------------------------------------------------- news */
+
+/* A socket with news: a destination that has refused is clear again */
+static int with_news(int *rx, union addr *to)
+{
+	int fd = rds_bound(NULL);
+
+	*rx = small_receiver(to);
+	congest(fd, to);
+	/* space says so, and does not take the news */
+	check_eq(drain_until(*rx, fd, POLLOUT), POLLOUT);
+	return fd;
+}
+
+static int epoll_ctl_to(int ep, int fd, int op, unsigned int events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	return must(epoll_ctl(ep, op, fd, &event));
+}
+
+static unsigned int epoll_one(int ep, int ms)
+{
+	struct epoll_event event = { 0 };
+
+	return must(epoll_wait(ep, &event, 1, ms)) ? event.events : 0;
+}
+
+static void added(unsigned int how)
+{
+	int rx, fd, ep = must(epoll_create1(EPOLL_CLOEXEC));
+	union addr to;
+
+	fd = with_news(&rx, &to);
+	epoll_ctl_to(ep, fd, EPOLL_CTL_ADD, NEWS | how);
+	check_eq(epoll_one(ep, tap_ms(WAIT_MS)), NEWS);
+	check_eq(epoll_one(ep, 0), 0);
+	check_eq(poll_one(fd, NEWS, 0), 0);
+	close(ep);
+	close(fd);
+	close(rx);
+}
+
+static void add_level(void)
+{
+	added(0);
+}
+
+static void add_edge(void)
+{
+	added(EPOLLET);
+}
+
+static void modified(unsigned int how)
+{
+	int rx, fd, ep = must(epoll_create1(EPOLL_CLOEXEC));
+	union addr to;
+
+	fd = with_news(&rx, &to);
+	epoll_ctl_to(ep, fd, EPOLL_CTL_ADD, EPOLLRDHUP | how);
+	check_eq(epoll_one(ep, 0), 0);
+	for (int i = 0; i < 3; i++)
+		epoll_ctl_to(ep, fd, EPOLL_CTL_MOD, NEWS | how);
+	check_eq(epoll_one(ep, tap_ms(WAIT_MS)), NEWS);
+	check_eq(epoll_one(ep, 0), 0);
+	epoll_ctl_to(ep, fd, EPOLL_CTL_MOD, NEWS | how);
+	check_eq(epoll_one(ep, 0), 0);
+	close(ep);
+	close(fd);
+	close(rx);
+}
+
+static void mod_level(void)
+{
+	modified(0);
+}
+
+static void mod_edge(void)
+{
+	modified(EPOLLET);
+}
+
+/* Other sets, and poll(), have it as before */
+static void add_elsewhere(void)
+{
+	int rx, fd, ep = must(epoll_create1(EPOLL_CLOEXEC));
+	union addr to;
+
+	fd = with_news(&rx, &to);
+	epoll_ctl_to(ep, fd, EPOLL_CTL_ADD, NEWS);
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+	check_eq(poll_one(fd, NEWS, 0), 0);
+	/* taken by poll(), so there is nothing left to report */
+	check_eq(epoll_one(ep, 0), 0);
+	close(ep);
+	close(fd);
+	close(rx);
+}
+
+/* It wakes a set that the socket is in already. */
+static void wakes(unsigned int how)
+{
+	int fd = rds_bound(NULL), rx, ep = must(epoll_create1(EPOLL_CLOEXEC));
+	union addr to;
+
+	rx = small_receiver(&to);
+	epoll_ctl_to(ep, fd, EPOLL_CTL_ADD, NEWS | how);
+	congest(fd, &to);
+	check_eq(epoll_one(ep, 0), 0);
+	drain(rx);
+	check_eq(epoll_one(ep, tap_ms(WAIT_MS)), NEWS);
+	check_eq(epoll_one(ep, 0), 0);
+	close(ep);
+	close(fd);
+	close(rx);
+}
+
+static void wakes_level(void)
+{
+	wakes(0);
+}
+
+static void wakes_edge(void)
+{
+	wakes(EPOLLET);
+}
+
 static const struct tap_case cases[] = {
 	{ "quarter", "POLLOUT comes with a quarter of the space",
 	  quarter, TAP_EACH_FAMILY, 60 },
@@ -229,6 +359,16 @@ static const struct tap_case cases[] = {
 	  sigio_space, TAP_EACH_FAMILY, 0 },
 	{ "sigio_congested", "and that congestion has ended", sigio_congested,
 	  0, 0 },
+	{ "add_level", "EPOLL_CTL_ADD leaves the news to epoll_wait()",
+	  add_level, TAP_EACH_FAMILY, 0 },
+	{ "add_edge", "with EPOLLET, too", add_edge, 0, 0 },
+	{ "mod_level", "and so does EPOLL_CTL_MOD", mod_level, 0, 0 },
+	{ "mod_edge", "with EPOLLET, too", mod_edge, 0, 0 },
+	{ "add_elsewhere", "EPOLL_CTL_ADD leaves it to poll(), once",
+	  add_elsewhere, 0, 0 },
+	{ "wakes_level", "the news wakes epoll_wait(), once", wakes_level, 0,
+	  0 },
+	{ "wakes_edge", "with EPOLLET, too", wakes_edge, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -278,10 +278,19 @@ static bool xrds_poll_room_only(const poll_table *wait)
 	       !(events & (EPOLLIN | EPOLLHUP));
 }
 
+/* Does this call report the news of congestion, so that it is news no more? Not
+ * if the caller does not ask for it. epoll_ctl() only looks whether there is
+ * something for epoll_wait(), which polls again.
+ */
+static bool xrds_poll_takes_news(const poll_table *wait)
+{
+	return poll_requested_events(wait) & (EPOLLIN | EPOLLWRBAND) &&
+	       !xrds_poll_room_only(wait) && !xrds_in_epoll_ctl();
+}
+
 static __poll_t xrds_poll(struct file *file, struct socket *sock,
 			  poll_table *wait)
 {
-	bool room_only = xrds_poll_room_only(wait);
 	struct sock *sk = sock->sk;
 	struct xrds_sock *xs = xrds_sk(sk);
 	__poll_t mask = 0;
@@ -297,13 +306,11 @@ static __poll_t xrds_poll(struct file *file, struct socket *sock,
 		mask |= EPOLLOUT | EPOLLWRNORM;
 	if (xs->cong_news) {
 		mask |= EPOLLIN | EPOLLWRBAND;
-		/* a poller for space only is not told, so it stays news */
-		if (poll_requested_events(wait) & (EPOLLIN | EPOLLWRBAND) &&
-		    !room_only)
+		if (xrds_poll_takes_news(wait))
 			xs->cong_news = false;
 	}
 	spin_unlock_bh(&xs->lock);
-	if (room_only)
+	if (xrds_poll_room_only(wait))
 		mask &= ~EPOLLWRBAND;
 
 	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
