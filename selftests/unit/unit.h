@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Unit tests of the wire format: declarations that the test files share.
+ * Unit tests: declarations that the test files share.
  *
  * A test is a function without arguments; it fails if one of its CHECKs does.
  * Each file has a table of its tests, unit_main.c runs them all and prints
@@ -26,6 +26,7 @@ extern const struct unit_test unit_reasm_tests[];
 extern const struct unit_test unit_bundle_tests[];
 extern const struct unit_test unit_ctl_tests[];
 extern const struct unit_test unit_priv_tests[];
+extern const struct unit_test unit_round_tests[];
 
 /* which errors a decoder has returned since the start */
 extern unsigned int unit_seen[XRDS_WIRE_NR_ERRORS];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unit tests of the wire format: the runner, and helpers of the tests.
+ * Unit tests of what needs no kernel: the runner, and helpers of the tests.
  *
  * Usage: unit_wire [seed]. The seed of the random tests is printed, so that a
  * failure can be repeated.
@@ -91,7 +91,7 @@ static const struct unit_test unit_last_tests[] = {
 
 static const struct unit_test * const tables[] = {
 	unit_hdr_tests, unit_classic_tests, unit_reasm_tests, unit_bundle_tests,
-	unit_ctl_tests, unit_priv_tests, unit_last_tests, NULL
+	unit_ctl_tests, unit_priv_tests, unit_round_tests, unit_last_tests, NULL
 };
 
 int main(int argc, char **argv)

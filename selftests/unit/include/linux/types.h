@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The kernel's types, of which user space has only those with underscores. */
+#ifndef _UNIT_LINUX_TYPES_H
+#define _UNIT_LINUX_TYPES_H
+
+#include_next <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef __u32 u32;
+typedef __s32 s32;
+
+#endif /* _UNIT_LINUX_TYPES_H */
