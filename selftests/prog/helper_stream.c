@@ -102,6 +102,7 @@ static struct {
 	int sndbuf, rcvbuf;
 	int stall_s;
 	int time_s;
+	int user;		/* to become; 0: nobody else */
 	bool batch;		/* say of most messages that more follow */
 } opt = {
 	.count = 10000, .sockets = 4, .seed = 1, .port = 5000,
@@ -659,6 +660,7 @@ static void usage_exit(const char *program, int code)
 		"  -b, --sndbuf BYTES   SO_SNDBUF\n"
 		"  -B, --rcvbuf BYTES   SO_RCVBUF\n"
 		"  -M, --batch          send as sendmmsg() does\n"
+		"  -u, --user UID       belong to this user\n"
 		"Exit status: 0 all arrived once and in order, 1 not, 2 usage,\n"
 		"3 no progress in time.\n", program);
 	exit(code);
@@ -678,6 +680,7 @@ static const struct option options[] = {
 	{ "sndbuf", required_argument, NULL, 'b' },
 	{ "rcvbuf", required_argument, NULL, 'B' },
 	{ "batch", no_argument, NULL, 'M' },
+	{ "user", required_argument, NULL, 'u' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -691,7 +694,7 @@ static void parse(int argc, char **argv, struct arguments *arg)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "R:l:r:s:c:m:S:p:i:T:b:B:Mh",
+	while ((c = getopt_long(argc, argv, "R:l:r:s:c:m:S:p:i:T:b:B:Mu:h",
 				options, NULL)) != -1) {
 		switch (c) {
 		case 'R':
@@ -733,6 +736,9 @@ static void parse(int argc, char **argv, struct arguments *arg)
 		case 'M':
 			opt.batch = true;
 			break;
+		case 'u':
+			opt.user = atoi(optarg);
+			break;
 		default:
 			usage_exit(argv[0], c == 'h' ? 0 : EXIT_USAGE);
 		}
@@ -771,6 +777,8 @@ int main(int argc, char **argv)
 	struct arguments arg = { .role = "both" };
 
 	parse(argc, argv, &arg);
+	if (opt.user)
+		must(setresuid(opt.user, opt.user, opt.user));
 	set_up(&arg);
 	start_ms = tap_now_ms();
 	progress_ms = start_ms;

@@ -4,9 +4,8 @@
  * a given way. The receiver checks that each brings its messages in order, then
  * one mark with the reason that is expected, and nothing behind it. Each stream has
  * a port of its own, so a mark that comes twice is not taken for the mark of
- * another stream, of which no message has come. The receiver reads until a last message
- * comes, which is sent when all streams have ended: it is behind all that the
- * connection repeats, being a large one.
+ * another stream, of which no message has come. The receiver reads until a last
+ * message comes. It is sent when no socket has anything left to deliver.
  *
  *   helper_stream_ends recv LOCAL PORT STREAMS MESSAGES REASON
  *   helper_stream_ends deaf LOCAL PORT STREAMS MESSAGES
@@ -29,6 +28,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -244,13 +244,20 @@ static void stream(const char *local, const union addr *to, u32 number,
 	end(fd, how);
 }
 
+static bool nothing_queued(void *arg)
+{
+	(void)arg;
+	return !counter_now("obj_msgs");
+}
+
+/* Behind all streams: when no socket has anything left to deliver. */
 static void send_last(const char *local, const char *remote, int port)
 {
 	struct head head = { .stream = NO_STREAM };
 	union addr to = addr_of(remote, port);
 	int fd = rds_bound_to(local, FIRST_PORT - 1, NULL);
 
-	/* a small one would pass the large ones before it */
+	must_wait(nothing_queued, NULL, LIMIT_MS);
 	memcpy(data, &head, sizeof(head));
 	check_ret(rds_send(fd, data, MAX_BYTES, 0, &to), MAX_BYTES);
 	close(fd);

@@ -48,7 +48,8 @@ static void send_chunks(const struct full *f, int nr)
 /* Nothing is acknowledged, and @nr messages are much older than the rest */
 static void begin_full(struct full *f, int nr)
 {
-	*f = (struct full){ .tx = rds_bound(NULL), .rx = rds_bound(&f->to) };
+	f->tx = rds_bound(NULL);
+	f->rx = rds_bound(&f->to);
 	rds_set_int(f->tx, SOL_SOCKET, SO_SNDBUF, SPACE);
 	/* the connection is up, and nothing of its start waits */
 	check_ret(rds_send(f->tx, "x", 1, 0, &f->to), 1);

@@ -321,7 +321,7 @@ def _flooded(rig, sysctl: str, most: int) -> None:
         order(rig, "flood", 1000, seed=SEED + number).wait(60)
     seen = close.delta(rig.a, before)
     _tell(rig, "seen", seen)
-    rig.check(seen["recv_drop_overflow"], "nothing was refused")
+    rig.check(seen["recv_drop_refused"], "nothing was refused")
     rig.check(seen["recv_queued"] <= most,
               f"{seen['recv_queued']} messages wait, not {most} at most")
     sink.kill()
@@ -331,8 +331,8 @@ def _flooded(rig, sysctl: str, most: int) -> None:
     before = close.counters(rig.a)
     stream = traffic.Stream(bystanders(rig), traffic.ENDLESS, seed=3,
                             extra="-B 8192")
-    remote.wait_above(rig.a, "recv_drop_overflow",
-                      before["recv_drop_overflow"])
+    remote.wait_above(rig.a, "recv_drop_refused",
+                      before["recv_drop_refused"])
     stream.stop(100)
     for node, value in zip(nodes, usual):
         node.write(f"{SYSCTL}/{sysctl}", value)

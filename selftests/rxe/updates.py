@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Congestion updates go to the nodes that have a connection to the address."""
+"""Congestion updates go to the nodes that have senders at the port."""
 
 import signal
 
@@ -10,23 +10,30 @@ import traffic
 NODES = 3
 TIMEOUT = 240
 PORT = 4600
-SECOND = "10.0.0.23"
+BREAK = "/sys/kernel/debug/xrds/break"
 UPDATES = "cong_update_received"
+QUEUED = "cong_update_queued"
+
+
+def _blocked(rig, node, port: int):
+    sender = node.start(f"helper_congested {node.ip} {rig.b.ip} {port}")
+    sender.expect("blocked")
+    return sender
 
 
 class _Receiver:
-    """A port of node B that node A congests and node B clears."""
+    """A port of node B that node A, and others, congest and node B clears."""
 
-    def __init__(self, rig, port: int) -> None:
+    def __init__(self, rig, port: int, others=()) -> None:
         self.sink = rig.b.start(f"helper_late_reader {rig.b.ip} {port} 65536")
         self.sink.expect("ready")
-        self.sender = rig.a.start(f"helper_congested {rig.a.ip} {rig.b.ip} {port}")
-        self.sender.expect("blocked")
+        self.senders = [_blocked(rig, node, port) for node in (rig.a, *others)]
 
     def clear(self) -> None:
         self.sink.kill(signal.SIGUSR1)
-        self.sender.expect("released")
-        self.sender.wait()
+        for sender in self.senders:
+            sender.expect("released")
+            sender.wait()
         self.sink.kill()
         self.sink.wait(check=False)
 
@@ -41,32 +48,68 @@ def _updates(rig, before: list[int]) -> list[int]:
             for node, old in zip(rig.nodes, before)]
 
 
-def test_connected(rig):
-    """To no node that is connected to another address, and to all that are to
-    this one, also to one that comes later.
+def test_senders(rig):
+    """To no node that has only a connection, and to all that have sent to the
+    port, also to one that sends its first message when it is congested.
     """
     traffic.patient(rig)
-    rig.b.run(f"ip addr add {SECOND}/24 dev eth0")
+    other = rig.nodes[2]
+    _answered(other, rig.b.ip)
+    before = [remote.counter(node, UPDATES) for node in rig.nodes]
+    queued = remote.counter(rig.b, QUEUED)
+    _Receiver(rig, PORT).clear()
+    _answered(other, rig.b.ip)
+    got = _updates(rig, before)
+    rig.check(got == [2, 0, 0], f"updates at the nodes: {got}")
+    grown = remote.counter(rig.b, QUEUED) - queued
+    rig.check(grown == 2, f"{grown} updates were queued for one sender")
+    _Receiver(rig, PORT + 1, [other]).clear()
+    _answered(other, rig.b.ip)
+    got = _updates(rig, before)
+    rig.check(got == [4, 0, 2], f"updates at the nodes: {got}")
+    grown = remote.counter(rig.b, QUEUED) - queued
+    rig.check(grown == 6, f"{grown} updates were queued")
+    for node in rig.nodes:
+        node.run("settled 20", timeout=60)
+
+
+def test_told_in_full(rig):
+    """A node that was told of a port in the full list of a new connection hears
+    when it is clear, although it has not sent there.
+    """
+    traffic.patient(rig)
+    other = rig.nodes[2]
+    receiver = _Receiver(rig, PORT)
+    _answered(other, rig.b.ip)
+    other.write(BREAK, "1")
+    # the first one may pass the list
+    for _ in range(2):
+        _answered(other, rig.b.ip)
+    sender = other.start(f"helper_congested {other.ip} {rig.b.ip} {PORT}")
+    sender.expect("refused after 0 bytes")
+    sender.expect("blocked")
+    receiver.senders.append(sender)
+    receiver.clear()
+
+
+def test_idle(rig):
+    """A socket that is never read keeps the connections of its senders from
+    being collected, and no others.
+    """
+    traffic.patient(rig)
+    other = rig.nodes[2]
+    receiver = _Receiver(rig, PORT)
+    _answered(other, rig.b.ip)
+    close.idle(rig, 500)
     try:
-        other = rig.nodes[2]
-        _answered(other, SECOND)
-        before = [remote.counter(node, UPDATES) for node in rig.nodes]
-        receiver = _Receiver(rig, PORT)
+        close.wait_gone(other)
+        rig.b.wait_for("[ $(helper_counter obj_conns) = 1 ]")
+        left = [c["faddr"] for c in remote.shown(rig.b, "connections")]
+        rig.check(left == [rig.a.ip], f"node B has connections to {left}")
         receiver.clear()
-        _answered(other, SECOND)
-        got = _updates(rig, before)
-        rig.check(got == [2, 0, 0], f"updates at the nodes: {got}")
-        receiver = _Receiver(rig, PORT + 1)
-        _answered(other, rig.b.ip)
-        receiver.clear()
-        _answered(other, rig.b.ip)
-        _answered(other, SECOND)
-        got = _updates(rig, before)
-        rig.check(got == [4, 0, 2], f"updates at the nodes: {got}")
-        for node in rig.nodes:
-            node.run("settled 20", timeout=60)
+        close.wait_gone(rig.b)
     finally:
-        rig.b.run(f"ip addr del {SECOND}/24 dev eth0")
+        close.idle(rig, 0)
 
 
 def test_down(rig):
@@ -76,16 +119,22 @@ def test_down(rig):
     # the connection ends in order, and stays known to node B
     holder = rig.b.start(f"helper_hold_socket {rig.b.ip} {other.ip} 1")
     holder.expect("state up")
+    receiver = _Receiver(rig, PORT)
+    sender = other.start(f"helper_hold_socket {other.ip} {rig.b.ip} 1 {PORT}")
+    sender.expect("state up")
+    _answered(other, rig.b.ip)
+    sender.kill()
+    sender.wait(check=False)
     other.run("modprobe -r xrds_ib xrds", timeout=30)
     remote.wait_lost(rig.b, other)
     before = close.counters(rig.b)
-    _Receiver(rig, PORT).clear()
+    receiver.clear()
     grown = close.delta(rig.b, before)
     known = [c for c in remote.shown(rig.b, "connections")
              if c["faddr"] == other.ip]
     rig.check(len(known) == 1, f"node B knows of {len(known)} connections")
     rig.check(not grown["conn_dial"],
               f"node B has dialled {grown['conn_dial']} times")
-    rig.check(grown["cong_update_queued"] > 0, "there was no update")
+    rig.check(grown[QUEUED] == 2, f"{grown[QUEUED]} updates were queued")
     holder.kill()
     other.run("modprobe xrds_ib")

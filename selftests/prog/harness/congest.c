@@ -37,8 +37,30 @@ long send_until(int fd, const union addr *to, size_t bytes, int error, int ms)
 	}
 }
 
+struct delivery {
+	int fd;
+	const union addr *to;
+};
+
+static bool delivered(void *arg)
+{
+	const struct delivery *d = arg;
+	struct xrds_dest_status st;
+
+	must(dest_status(d->fd, d->to, &st));
+	return !st.queued_msgs;
+}
+
 void congest(int fd, const union addr *to)
 {
+	static const char data[CONGEST_BYTES];
+	struct delivery d = { fd, to };
+
+	/* once the connection is up nothing waits for it that the receiver would
+	 * not take any more
+	 */
+	if (rds_send(fd, data, sizeof(data), MSG_DONTWAIT, to) >= 0)
+		must_wait(delivered, &d, WAIT_MS);
 	send_until(fd, to, CONGEST_BYTES, ENOBUFS, WAIT_MS);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A node as tests see it: run commands on it, and do evil things to it."""
 
+import dataclasses
 import re
 import shlex
 import signal
@@ -170,6 +171,7 @@ class Node:
         self.tainted = False    # not fit for another test
         self.starved = False    # a test lets allocations fail, on purpose
         self.parameters = ""    # of the kernel, beside those of the rig
+        self.memory = 0         # MiB at least, beside the kernel's own figure
 
     def __str__(self) -> str:
         return f"node{self.number}"
@@ -299,7 +301,9 @@ class Node:
         self._switch.drain(self.number)
         self._switch.join(self.number)
         self._ready, self._gone = False, False
-        self.machine = qemu.Machine(self.kernel, self._initrd, self.console,
+        kernel = dataclasses.replace(
+            self.kernel, memory=max(self.kernel.memory, self.memory))
+        self.machine = qemu.Machine(kernel, self._initrd, self.console,
                                     f"NODE={self.number} NODES={self.total} "
                                     f"{self.parameters}",
                                     self._switch.port(self.number),

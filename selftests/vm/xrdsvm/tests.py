@@ -36,7 +36,7 @@ LOGS = BUILD / "logs"
 OURS = ("xrds_ib", "xrds")
 IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # a test may load them instead
 HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
-           "boot", "packages")
+           "boot", "memory", "packages")
 UNLOAD_SECONDS = 60
 SETTLE_SECONDS = 10
 SCAN_SECONDS = 120
@@ -54,6 +54,7 @@ class Test:
     kernels: tuple[str, ...] = ()       # empty: all
     leaves: str = ""        # may be left: "messages"
     boot: tuple[str, ...] = ("",)       # kernel parameters, one set or one each
+    memory: int = 0         # MiB that a node has at least; 0: the kernel's usual
     reboots: bool = False   # it cuts a node's power
     program: str = ""       # if the test is one program, which has cases
     packages: tuple[str, ...] = ()      # of Debian, beside those of deps.sh rig
@@ -72,6 +73,11 @@ class Test:
     def boot_of(self, node: Node) -> str:
         """Kernel parameters of a node; the last set is for the rest."""
         return self.boot[min(node.number, len(self.boot)) - 1]
+
+    def fits(self, node: Node) -> bool:
+        """Whether a node was booted as the test needs it."""
+        return (node.parameters == self.boot_of(node) and
+                node.memory == self.memory)
 
     def matches(self, pattern: str) -> bool:
         """By full name, file name, function name, or a glob for these."""
@@ -151,6 +157,7 @@ def _loop_test(name: str, command: str, path: Path,
                 head.get("fresh", "no") in ("yes", "true", "1"),
                 tuple(head.get("kernels", "").split()),
                 head.get("leaves", ""), (head.get("boot", ""),),
+                memory=int(head.get("memory", 0)),
                 packages=tuple(head.get("packages", "").split()),
                 about=_opening(path), path=path)
 
@@ -190,7 +197,7 @@ def _python_test(stem: str, module, name: str) -> Test:
                 _tuple(option("modules", "xrds_ib")),
                 option("fresh", False), tuple(option("kernels", "").split()),
                 option("leaves", ""), _tuple(option("boot", "")),
-                option("reboots", False),
+                memory=option("memory", 0), reboots=option("reboots", False),
                 packages=_tuple(option("packages", ())),
                 about=_about(function, module), path=Path(module.__file__))
 
@@ -282,7 +289,7 @@ class _Runner:
 def leaks_before(test: Test, rig: Rig, report: Report) -> None:
     """Of the nodes that this test, or its preparation, boots anew."""
     leaks([n for n in rig.nodes if n.tainted or test.fresh or test.reboots or
-           n.parameters != test.boot_of(n)], report)
+           not test.fits(n)], report)
 
 
 def leaks(nodes: list[Node], report: Report) -> None:
@@ -364,9 +371,10 @@ class Trial:
 
     def _prepare(self) -> None:
         down = [n for n in self.rig.nodes if self.test.fresh or not n.alive()
-                or n.tainted or n.parameters != self.test.boot_of(n)]
+                or n.tainted or not self.test.fits(n)]
         for node in down:
             node.parameters = self.test.boot_of(node)
+            node.memory = self.test.memory
             node.kill()
             node.boot()
         for node in down:

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A receiver that is full costs its own senders time, and nobody else anything.
+
+More is queued to one socket, before its node can say that it is congested, than
+the node may hold for it. Meanwhile another user exchanges checked messages and
+round trips between the same two nodes. OVERFLOW_BREAKS in the environment is
+the number of times that the connection breaks meanwhile.
+"""
+
+import os
+import re
+import signal
+
+import close
+import remote
+import traffic
+
+TIMEOUT = 240
+BREAKS = int(os.environ.get("OVERFLOW_BREAKS", "5"))
+MEMORY = 1024               # MiB; more than a socket may hold at the most
+PORT = 4700
+TRIPS_PORT = 4800
+STREAM_PORT = 5100
+USER = 65534                # of the messages that nobody reads
+OTHER = 1002
+ROUND_TRIPS = 50
+STREAM = 4000               # messages each way
+LIMIT = 20                  # seconds without progress of bystanders
+SMALL_KB = 256              # of sock_max_recv_kb: less than is under way
+SLACK = 1 << 20
+REFUSED = ("recv_drop_refused", "recv_drop_overflow")
+BREAK = "echo 1 > /sys/kernel/debug/xrds/break"
+SOCK_MAX = "/proc/sys/net/xrds/sock_max_recv_kb"
+
+
+class Bystanders:
+    """Round trips and a stream of another user, between the same nodes."""
+
+    def __init__(self, rig) -> None:
+        self.rig = rig
+        self.turns = 0
+        self.server = rig.b.start(f"helper_round_trips serve {rig.b.ip} "
+                                  f"{TRIPS_PORT}")
+        self.server.expect("ready")
+
+    def turn(self, what: str) -> tuple[float, float]:
+        """Seconds of the round trips, by their median, and of the stream."""
+        rig = self.rig
+        out = rig.a.run(f"helper_round_trips ask {rig.a.ip} {rig.b.ip} "
+                        f"{TRIPS_PORT} {OTHER} {ROUND_TRIPS} {LIMIT}",
+                        timeout=3 * LIMIT).out
+        rig.diag(f"{what}: {out.strip()}")
+        rig.check(out.startswith(f"{ROUND_TRIPS} of {ROUND_TRIPS} "),
+                  f"{what}: {out.strip()}")
+        self.turns += 1
+        ends = traffic.run(rig, STREAM, seed=self.turns, stall=LIMIT,
+                           port=STREAM_PORT, extra=f"-u {OTHER} -m 20000")
+        seconds = max(float(end["secs"]) for end in ends)
+        rig.diag(f"{what}: {STREAM} messages each way in {seconds} s")
+        return int(re.search(r"median_us=(\d+)", out)[1]) / 1e6, seconds
+
+
+def _refused(node) -> int:
+    """Messages that found no room; nobody drops more than that."""
+    counters = close.counters(node)
+    return sum(counters.get(name, 0) for name in REFUSED)
+
+
+class Full:
+    """A socket on node B for which much more is queued than it may hold."""
+
+    def __init__(self, rig, senders: int, count: int, steps: int = 1,
+                 refuses: bool = True) -> None:
+        self.rig = rig
+        self.refuses = refuses
+        self.all = senders * count
+        self.sink = rig.b.start(
+            f"helper_refused sink {rig.b.ip} {PORT} {senders} {count} "
+            f"{-(-self.all // steps)}")
+        self.sink.expect("ready")
+        # nothing of it is under way before all of it is queued
+        rig.b.cut()
+        for node in rig.nodes:
+            node.run(BREAK)
+            remote.until(node, lambda n=node: not any(
+                c["state"] == "up" for c in remote.shown(n, "connections")),
+                "its connection breaks")
+        self.sender = rig.a.start(f"helper_refused send {rig.a.ip} {rig.b.ip} "
+                                  f"{PORT} {USER} {senders} {count}")
+        self.sender.expect("queued")
+        self.before = [close.counters(n) for n in rig.nodes]
+        refused = _refused(rig.b)
+        rig.b.join()
+        # with much room the sender hears in time that the port is congested
+        if refuses:
+            remote.until(rig, lambda: _refused(rig.b) > refused,
+                         "a message is refused")
+        else:
+            remote.wait_above(rig.b, "cong_update_queued",
+                              self.before[1]["cong_update_queued"])
+
+    def grown(self) -> list[dict[str, int]]:
+        return [close.delta(node, before)
+                for node, before in zip(self.rig.nodes, self.before)]
+
+    def check_bounded(self) -> None:
+        """What node B holds for its sockets, of which one has too much."""
+        bound = int(self.rig.b.read(SOCK_MAX)) * 1024
+        rcvbuf = int(self.rig.b.read("/proc/sys/net/core/rmem_default"))
+        used = remote.counter(self.rig.b, "used_recv")
+        self.rig.diag(f"{used >> 10} KiB wait to be read, "
+                      f"the bound is {bound >> 10} KiB")
+        self.rig.check(used <= bound + 8 * rcvbuf + SLACK,
+                       f"{used >> 10} KiB wait, the bound is {bound >> 10} KiB")
+
+    def check_resets(self, most: int = 0) -> None:
+        for node, grown in zip(self.rig.nodes, self.grown()):
+            self.rig.diag(f"{node}: {grown['conn_reset']} resets")
+            self.rig.check(grown["conn_reset"] <= most,
+                           f"{node}: {grown['conn_reset']} resets, not {most}")
+
+    def read_step(self) -> None:
+        """Let the receiver begin with its next step."""
+        self.sink.kill(signal.SIGUSR1)
+
+    def end(self, resets: int = 0) -> None:
+        """All of it has come, once and in order, and the connection was reset no
+        more often than on purpose.
+        """
+        self.sink.wait(120)
+        self.sender.expect("delivered", timeout=60)
+        self.sender.wait()
+        self.check_resets(resets)
+        here, there = self.grown()
+        for name in ("send_refused", "send_retransmit"):
+            self.rig.diag(f"{name}: {here.get(name, 'no such counter')}")
+        if not self.refuses:
+            return
+        self.rig.check(there.get("recv_drop_refused", 0) > 0,
+                       "nothing was refused by recv_drop_refused")
+        self.rig.check(here.get("send_refused", 0) > 0,
+                       "nothing was put back by send_refused")
+
+
+def _undisturbed(rig, senders: int, count: int, refuses: bool = True) -> None:
+    """Others notice nothing of so many messages that cannot be taken."""
+    traffic.patient(rig)
+    others = Bystanders(rig)
+    before = others.turn("before")
+    full = Full(rig, senders, count, refuses=refuses)
+    during = others.turn("meanwhile")
+    full.check_resets()
+    full.check_bounded()
+    full.read_step()
+    full.end()
+    after = others.turn("after")
+    for what, times in (("round trips", (before[0], during[0], after[0])),
+                        ("the stream", (before[1], during[1], after[1]))):
+        rig.check(times[1] <= 2 * max(times[0], times[2]),
+                  f"{what}: {times[1]} s, undisturbed {times[0]} and "
+                  f"{times[2]} s")
+
+
+def test_sink(rig):
+    """One sender, and a socket that may hold little."""
+    rig.b.write(SOCK_MAX, str(SMALL_KB))
+    _undisturbed(rig, 1, 2000)
+
+
+def test_default(rig):
+    """One sender of more than a socket may hold at default bounds."""
+    _undisturbed(rig, 1, 8700, refuses=False)
+
+
+def test_senders(rig):
+    """Many senders, none of which has sent much."""
+    rig.b.write(SOCK_MAX, str(SMALL_KB))
+    _undisturbed(rig, 310, 8)
+
+
+def test_broken(rig):
+    """The connection breaks again and again while messages are refused, and
+    while those that were refused come again.
+    """
+    traffic.patient(rig)
+    rig.b.write(SOCK_MAX, str(SMALL_KB))
+    full = Full(rig, 1, 2000, steps=BREAKS + 1)
+    for number in range(BREAKS):
+        node = rig.nodes[number % 2]
+        ups = [remote.counter(n, "conn_up") for n in rig.nodes]
+        node.run(BREAK)
+        for other, up in zip(rig.nodes, ups):
+            remote.wait_above(other, "conn_up", up)
+        # half of the breaks come before it has read all of the last step
+        full.read_step()
+        if number % 2:
+            full.sink.expect(f"read {(number + 1) * -(-2000 // (BREAKS + 1))}")
+        full.check_bounded()
+    full.read_step()
+    full.end(BREAKS)
+    traffic.run(rig, 500, seed=BREAKS)
+
+
+test_broken.timeout = 240 + 5 * BREAKS
