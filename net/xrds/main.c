@@ -63,9 +63,15 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_past_init(xn);
 	if (ret)
 		goto err_source;
-	ret = xrds_conn_net_init(xn);
+	ret = xrds_part_init(xn);
 	if (ret)
 		goto err_past;
+	ret = xrds_gate_init(xn);
+	if (ret)
+		goto err_part;
+	ret = xrds_conn_net_init(xn);
+	if (ret)
+		goto err_gate;
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
 		goto err_conn;
@@ -73,6 +79,10 @@ static int __net_init xrds_net_init(struct net *net)
 
 err_conn:
 	xrds_conn_net_exit(xn);
+err_gate:
+	xrds_gate_exit(xn);
+err_part:
+	xrds_part_exit(xn);
 err_past:
 	xrds_past_exit(xn);
 err_source:
@@ -101,6 +111,8 @@ static void __net_exit xrds_net_exit(struct net *net)
 	xrds_mr_flush();
 	/* and their memory, which goes back */
 	flush_workqueue(xrds_pin_wq);
+	xrds_gate_exit(xn);
+	xrds_part_exit(xn);
 	xrds_past_exit(xn);
 	xrds_source_exit(xn);
 	xrds_mr_exit(xn);

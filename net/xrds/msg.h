@@ -4,8 +4,9 @@
  * one.
  *
  * On its way out a message is a struct xrds_msg. send.c makes it, with a
- * reference on its destination; the lists of its connection own it from then
- * on, under conn->lock (L3), until the peer has acknowledged it. On its way in
+ * reference on its destination. From then on the queue of its flow owns it, and
+ * the lists of its connection once it has a number, all under conn->lock (L3),
+ * until the peer has acknowledged it. On its way in
  * it is an skb: a transport makes it, and it waits in the receive queue of its
  * socket, under that queue's lock (L5), until it is read. The other
  * fields of it are in its control block.
@@ -46,17 +47,16 @@ static inline u32 xrds_recv_charge(u32 len)
 /**
  * struct xrds_msg - a message on its way out
  * @ref:	one for the list it is on, one per posting
- * @node:	on exactly one of conn->sendq, conn->bulkq and conn->inflight;
- *		conn->lock
+ * @node:	on exactly one of its flow's queue, conn->again and
+ *		conn->inflight; conn->lock
  * @flow_node:	in flow->msgs while it is on one of them; conn->lock
- * @flow_nr:	how many have been there; conn->lock
  * @xn:		namespace, for accounting
  * @flow:	of its destination, with a reference; NULL for messages
  *		of the kernel itself
  * @life:	conn->tx_life when it was queued; constant
- * @seq:	sequence number; 0 until first transmission, and until then on
- *		conn->bulkq; conn->tx_lock
- * @stamp:	when it was queued, by conn->stamp; conn->lock
+ * @seq:	sequence number, 0 while in its flow's queue; written under
+ *		conn->tx_lock and conn->lock
+ * @stamp:	when it was queued, by conn->stamp; constant
  * @len:	payload, bytes
  * @sport:	source port
  * @dport:	destination port
@@ -70,9 +70,9 @@ static inline u32 xrds_recv_charge(u32 len)
  * @posted:	was handed to the transport at least once, or is now; conn->lock,
  *		constant once @ended is set
  * @ended:	was taken out of the queues; conn->lock
- * @inflight:	counted in dest->inflight_bytes; conn->lock
- * @bulk:	large, and small ones may pass it: it is on conn->bulkq, or
- *		ended there; conn->lock, constant while the transport has it
+ * @inflight:	counted in flow->inflight_bytes; conn->lock
+ * @bulk:	large, and the transport has it in part: it is conn->tx_bulk
+ * @class:	enum xrds_class, in which it was charged
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
  * @skb:	loopback: the receiver's view, made when the message was
  * @nr_bv:	entries of @bv
@@ -87,7 +87,6 @@ struct xrds_msg {
 	u32 life;
 	u64 seq;
 	u32 stamp;
-	u32 flow_nr;
 	u32 len;
 	u16 sport;
 	u16 dport;
@@ -97,6 +96,7 @@ struct xrds_msg {
 	bool ended;
 	bool inflight;
 	bool bulk;
+	u8 class;
 	u32 eos_reason;
 	u32 rdma_rkey;
 	u32 dest_rkey;

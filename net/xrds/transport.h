@@ -20,7 +20,9 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
+#include "conn/round.h"
 #include "msg.h"
+#include "op.h"
 #include "xrds.h"
 
 /* --------------------------------------------------------- a connection */
@@ -83,9 +85,15 @@ struct xrds_request {
 enum {
 	XRDS_CONG_PENDING	= 32,	/* ports of one delta update */
 	XRDS_CTL_INLINE_BYTES	= 208,	/* largest payload of xmit_ctl() */
-	/* streams that are told apart, by hash, when small messages pass */
-	XRDS_BULK_STREAMS_BITS	= 6,
-	XRDS_BULK_STREAMS	= 1 << XRDS_BULK_STREAMS_BITS,
+};
+
+/* Which messages a flow has in front: those that go as a whole, and large ones,
+ * which go in turns.
+ */
+enum xrds_class {
+	XRDS_SMALL,
+	XRDS_LARGE,
+	XRDS_CLASSES
 };
 
 /**
@@ -147,6 +155,7 @@ struct xrds_legacy {
  * @node:	in xn->conns until dead
  * @key:	which
  * @xn:		namespace
+ * @id:		number that no other one has had; constant
  * @user:	its creator, with a reference; NULL: the peer has asked for it
  * @list:	in xn->conn_list; xn->lock, RCU readers
  * @ref:	the table's, one for pending work, and each user's
@@ -198,19 +207,19 @@ struct xrds_legacy {
  *		flag, set by the receive path
  * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
  * @lock:	L3
- * @sendq:	not handed to the transport, oldest first; @lock
- * @bulkq:	large ones, and those that must not pass them, oldest first; the
- *		transport may have the first in part; @lock
- * @nr_bulk:	large ones on @bulkq; @lock
+ * @own:	flow of the kernel's own messages
+ * @round:	turns of users with something to send, by class; @lock
  * @bulk_over:	messages with more payload are large, bytes; @lock
- * @stamp:	messages queued, ever; @lock
- * @bulk_last:	the last one that was put on @bulkq, by streams; @lock
+ * @again:	messages with a number that are to be sent again, before all
+ *		others, oldest first; @lock
  * @inflight:	handed over and not acknowledged, by sequence; @lock
  * @acked:	highest acknowledgment taken; @lock
- * @ops:	ops of messages in the three queues, oldest first; @lock
- * @nr_new:	messages in the three queues without a number yet; @lock
- * @kmsgs:	messages of the kernel itself in the three queues; @lock
- * @tx_node:	node that the messages in the three queues are for, 0: none
+ * @ops:	ops of messages that have not ended, oldest first; @lock
+ * @nr_msgs:	messages in all queues; @lock
+ * @nr_new:	those of them without a number; @lock
+ * @stamp:	messages queued, ever; @lock
+ * @kmsgs:	those of them that are the kernel's own; @lock
+ * @tx_node:	node that the queued messages are for, 0: none
  *		yet, or any; @lock
  * @tx_life:	times that the peer was found to be another node than @tx_node;
  *		messages queued earlier are stale; @lock
@@ -223,8 +232,9 @@ struct xrds_legacy {
  * @reborn:	sources may be there of another node than @peer_node; set by the
  *		receive path before XRDS_EV_CTS, cleared by the worker after it
  * @rx_next:	next sequence number expected; receive path
- * @rx_stopped:	a message was refused, and so are all that follow on this
- *		endpoint; receive path
+ * @rx_stopped:	a message could be neither taken nor refused: nothing that
+ *		follows on this endpoint is taken; receive path
+ * @rx_refused:	the message at hand was refused; receive path
  * @rx_ack:	number to be acknowledged, 0: none; receive path, reset by the
  *		worker without an endpoint
  * @rx_unacked_msgs: received since the last acknowledgment; receive path
@@ -235,7 +245,16 @@ struct xrds_legacy {
  * @push_work:	posts what a sendmmsg() has left behind; with a reference
  * @cong:	congested ports of the peer, as values; its own lock
  * @flows:	flows that use this connection; @lock
- * @cong_waiters: flows that were refused for them; @lock
+ * @nr_waiters:	those of them whose sender waits for a port; @lock
+ * @gates:	ports of the peer that are shut, and have flows; @lock
+ * @refused_due: streams of the peer that are refused, and the peer was not told,
+ *		by number; @lock
+ * @refused:	those that it was told of; @lock
+ * @nr_refused_streams: length of both; written under @lock
+ * @refused_floor: lowest number in @refused_due, 0: none; written under @lock
+ * @links:	our ports whose changes the peer is told of; @lock
+ * @nr_cong_links: those of them that are congested, and have senders there;
+ *		xn->cong_lock
  * @cong_ports:	our ports whose state must be told; @lock
  * @cong_nr:	entries of @cong_ports; @lock
  * @cong_full:	all state must be told; @lock
@@ -247,6 +266,7 @@ struct xrds_conn {
 	struct rhash_head node;
 	struct xrds_conn_key key;
 	struct xrds_net *xn;
+	u64 id;
 	struct xrds_user *user;
 	struct list_head list;
 	refcount_t ref;
@@ -293,22 +313,29 @@ struct xrds_conn {
 	int error;
 	struct xrds_request *pending;
 	bool no_bundles;
-	struct list_head sendq;
-	struct list_head bulkq;
+	struct xrds_flow *own;
+	struct xrds_round round[XRDS_CLASSES];
+	u32 bulk_over;
+	struct list_head again;
 	struct list_head inflight;
 	struct list_head ops;
-	u32 nr_bulk;
-	u32 bulk_over;
-	u32 stamp;
-	u32 bulk_last[XRDS_BULK_STREAMS];
 	u64 acked;
 	u64 tx_node;
 	u32 tx_life;
 	u32 tx_life_open;
-	u64 nr_new;
+	u32 nr_msgs;
+	u32 nr_new;
+	u32 stamp;
 	u32 kmsgs;
 	struct list_head flows;
-	struct list_head cong_waiters;
+	u32 nr_waiters;
+	struct list_head gates;
+	struct list_head refused_due;
+	struct list_head refused;
+	u32 nr_refused_streams;
+	u64 refused_floor;
+	struct list_head links;
+	u32 nr_cong_links;
 	u16 cong_ports[XRDS_CONG_PENDING];
 	u8 cong_nr;
 	bool cong_full;
@@ -319,6 +346,7 @@ struct xrds_conn {
 	bool reborn;
 	u64 rx_next;
 	bool rx_stopped;
+	bool rx_refused;
 	u64 rx_ack;
 	u32 rx_unacked_msgs;
 	u32 rx_unacked_bytes;
@@ -346,183 +374,6 @@ xrds_conn_rx_saddr(const struct xrds_conn *conn)
 {
 	return conn->key.loop ? &conn->key.laddr : &conn->key.faddr;
 }
-
-/* ---------------------------------------------- memory regions, RDMA ops */
-
-/**
- * struct xrds_rdma_sock - what a socket has of RDMA
- * @sk:		the socket that it is a member of
- * @xn:		the socket's namespace
- * @user:	the socket's user
- * @bind:	where the socket is bound
- * @lock:	the socket's lock, L4; it guards all that follows
- * @nodes:	nodes that ops went to; also RCU readers
- * @nr_nodes:	length of @nodes
- * @nr_armed:	nodes with a barrier armed
- * @events:	nodes where the awaited has come about
- * @notices:	ops with a notice to read
- * @mrs:	memory regions
- * @recverr:	RDS_RECVERR; written under the socket's lock, read without
- */
-struct xrds_rdma_sock {
-	struct sock *sk;
-	struct xrds_net *xn;
-	struct xrds_user *user;
-	const struct xrds_bind_key *bind;
-	spinlock_t *lock;		/* L4 of its socket */
-	struct list_head nodes;
-	u32 nr_nodes;
-	u32 nr_armed;
-	struct list_head events;
-	struct list_head notices;
-	struct list_head mrs;
-	bool recverr;
-};
-
-/**
- * struct xrds_pin - pinned memory of a process
- * @pages:	pages
- * @nr_pages:	how many; charged to @mm
- * @bv:		the bytes in them
- * @nr_bv:	how many pieces
- * @bytes:	sum of all
- * @write:	pinned for writing
- * @mm:		the process's memory
- * @xn:		namespace that it is charged to
- * @user:	and the user, with a reference
- * @work:	gives it back
- */
-struct xrds_pin {
-	struct page **pages;
-	unsigned int nr_pages;
-	struct bio_vec *bv;
-	unsigned int nr_bv;
-	u64 bytes;
-	bool write;
-	struct mm_struct *mm;
-	struct xrds_net *xn;
-	struct xrds_user *user;
-	struct work_struct work;
-};
-
-/**
- * struct xrds_mr_key - key of the table of memory regions
- * @addr:	address the owner is bound to
- * @rkey:	key that peers use
- */
-struct xrds_mr_key {
-	struct in6_addr addr;
-	u32 rkey;
-};
-
-/**
- * struct xrds_mr - a memory region
- * @node:	in xn->mrs while @linked
- * @key:	which
- * @xn:		namespace
- * @user:	user that is charged, with a reference
- * @rs:		owner; no reference, closing it ends the region
- * @rs_node:	in rs->mrs while @linked; rs->lock
- * @linked:	found by lookups; rs->lock
- * @ref:	the table's, and those of accesses over loopback
- * @rcu:	for lookups
- * @work:	ends a region that was used
- * @trans:	transport it is registered with
- * @pin:	memory
- * @offset:	where in the key's address space the memory begins
- * @write:	peers may write
- * @use_once:	ends when it was used
- * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for
- *		without bound; set where the region is made or ended
- * @lock:	loopback: guards access and @dead
- * @dead:	loopback: the key is void; @lock
- * @priv:	the transport's
- */
-struct xrds_mr {
-	struct rhash_head node;
-	struct xrds_mr_key key;
-	struct xrds_net *xn;
-	struct xrds_user *user;
-	struct xrds_rdma_sock *rs;
-	struct list_head rs_node;
-	bool linked;
-	refcount_t ref;
-	struct rcu_head rcu;
-	struct work_struct work;
-	const struct xrds_transport *trans;
-	struct xrds_pin *pin;
-	u32 offset;
-	bool write;
-	bool use_once;
-	bool invalidate;
-	spinlock_t lock;		/* access over loopback, dead */
-	bool dead;
-	void *priv;
-};
-
-enum xrds_rop_op {
-	XRDS_ROP_READ,		/* from the peer's memory into ours */
-	XRDS_ROP_WRITE,		/* from ours into the peer's */
-	XRDS_ROP_FADD,		/* fetch and add, at the peer's */
-	XRDS_ROP_CSWP,		/* compare and swap, at the peer's */
-};
-
-/**
- * struct xrds_rop - an RDMA op or atomic
- * @node:	in to->ops, from its issue until it leaves; rs->lock
- * @conn_node:	in conn->ops while @msg is in a queue of it; conn->lock
- * @msg:	immediate message that the op belongs to; conn->lock
- * @notice_node: in rs->notices; rs->lock
- * @ref:	the message's, the FIFO's, the notice's
- * @rs:		socket, with a reference
- * @to:		node it goes to
- * @pin:	local memory
- * @id:		identifier; 0 until issued; rs->lock
- * @token:	the program's name for it
- * @raddr:	remote address
- * @rkey:	remote key
- * @op:		enum xrds_rop_op
- * @masked:	an atomic with masks
- * @notify:	the program wants a notice
- * @silent:	the immediate message is not delivered
- * @fence:	the immediate message waits for the op
- * @id_asked:	the program was told the identifier
- * @done:	has ended; rs->lock
- * @status:	how; before that the transport's verdict of a failure
- * @compare_add: operand of an atomic
- * @swap:	operand of an atomic
- * @compare_mask: mask of an atomic
- * @swap_mask:	mask of an atomic
- * @priv:	the transport's, freed with the op by kvfree(): its module may have
- *		gone by then
- */
-struct xrds_rop {
-	struct list_head node;
-	struct list_head conn_node;
-	struct xrds_msg *msg;
-	struct list_head notice_node;
-	refcount_t ref;
-	struct xrds_rdma_sock *rs;
-	struct xrds_rdma_peer *to;
-	struct xrds_pin *pin;
-	u64 id;
-	u64 token;
-	u64 raddr;
-	u32 rkey;
-	u8 op;
-	bool masked;
-	bool notify;
-	bool silent;
-	bool fence;
-	bool id_asked;
-	bool done;
-	s32 status;
-	u64 compare_add;
-	u64 swap;
-	u64 compare_mask;
-	u64 swap_mask;
-	void *priv;
-};
 
 /* ----------------------------------------------------------- transport */
 
@@ -642,8 +493,8 @@ struct xrds_device_detail {
  *		program, in the skb that its receiver will get; it becomes
  *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the
  *		payload goes into msg->bv.
- * @direct:	with @payload: hand that of a message, with its header, to the
- *		receiver at once. Returns 0, and has consumed the
+ * @direct:	with @payload: hand that of a flow's message, with its header, to
+ *		the receiver at once. Returns 0, and has consumed the
  *		skb; -EAGAIN: the message is to be queued. Process context.
  * @prepare:	process context, may sleep: make what xmit() will need for the
  *		message. Optional. Returns 0 or a negative errno. Its object
@@ -657,7 +508,7 @@ struct xrds_device_detail {
  *		xrds_tx_pump() once they come; any other error breaks the
  *		connection. Unless it answers -EAGAIN it ends msg->rop, by
  *		xrds_rop_done() exactly once, not later than in @stop. It may
- *		take the messages behind this one with it: xrds_tx_dequeue_small().
+ *		take those that go next with it: xrds_tx_dequeue_small().
  * @mr_reg:	register mr->pin for the access asked for; sets mr->key.rkey and
  *		mr->offset. Process context, may sleep. Returns 0 or a negative
  *		errno. This and the next two only with XRDS_CAP_RDMA.
@@ -698,8 +549,8 @@ struct xrds_transport {
 	int (*flushed)(struct xrds_conn *conn);
 	void (*stop)(struct xrds_conn *conn);
 	struct sk_buff *(*payload)(struct iov_iter *from, u32 len);
-	int (*direct)(struct xrds_conn *conn, struct xrds_wire_msg *wm,
-		      struct sk_buff *skb);
+	int (*direct)(struct xrds_conn *conn, const struct xrds_flow *flow,
+		      struct xrds_wire_msg *wm, struct sk_buff *skb);
 	int (*prepare)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit_ctl)(struct xrds_conn *conn, u8 type, const void *data,
@@ -752,7 +603,8 @@ struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room);
 u64 xrds_tx_ack_value(struct xrds_conn *conn);
 void xrds_tx_need_ack(struct xrds_conn *conn);
 int xrds_tx_acked(struct xrds_conn *conn, u64 ack);
-void xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
+u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow);
+u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
 void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		 struct sk_buff *skb);
 void xrds_rx_batch(struct xrds_conn *conn, bool on);

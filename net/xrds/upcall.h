@@ -20,7 +20,12 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
 			   enum xrds_counter fate, s32 status);
 void xrds_upcall_msg_free(struct xrds_msg *msg);
-/* is the socket at a local port congested? is there one at an address? */
+/* what is at a local port? is the socket there congested? is there one at an
+ * address?
+ */
+struct xrds_port *xrds_bind_port(struct xrds_net *xn,
+				 const struct in6_addr *addr, u32 scope,
+				 u16 port);
 bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
 			 u32 scope, u16 port);
 bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr);
@@ -36,6 +41,10 @@ void xrds_source_lost_all(struct xrds_conn *conn);
 /* ---------------------------------------------------------------- rdma/ */
 
 void xrds_rop_issue(struct xrds_rop *rop);
+/* the order of ops of one socket toward one node */
+bool xrds_rop_first(const struct xrds_rop *rop);
+struct xrds_flow *xrds_rop_pass(struct xrds_rop *rop,
+				const struct xrds_conn *conn);
 
 /* ---------------------------------------------------------------- diag/ */
 

@@ -23,10 +23,16 @@
  *   L1  lock_sock(sk)              bind state, options          process
  *   L2  conn->tx_lock              posting order, conn->ep,     process, BH
  *                                  sequence numbers
- *   L3  conn->lock                 send queue, in flight, acks  process, BH
- *   L4  xs->lock                   destinations, their space    process, BH
+ *   L3  conn->lock                 queues and turns of flows,   process, BH
+ *                                  in flight, refusals, events
+ *   L4  xs->lock                   destinations, their space,   process, BH
+ *                                  order of ops
  *   L5  sk_receive_queue.lock,     leaves                       process, BH
  *       xn->lock, xn->cong_lock
+ *
+ * A flow ties a destination to a connection. The fields that do so are written
+ * under both L3 and L4, and read under either. L4 is the lock of the flow's
+ * socket.
  *
  * A connection's state is written by its work item only. Nothing of ours is
  * held while rdma_cm is called, nor taken in a way that could wait for it.
@@ -61,6 +67,7 @@ struct xrds_flow;
 struct xrds_mr;
 struct xrds_msg;
 struct xrds_net;
+struct xrds_port;
 struct xrds_rop;
 struct xrds_sock;
 struct xrds_transport;
@@ -184,12 +191,15 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @mrs:	memory regions by struct xrds_mr_key
  * @sources:	senders to sockets, by struct xrds_dest_key
  * @past:	destinations that were evicted, by struct xrds_dest_key
+ * @parts:	objects that flows share, by struct xrds_part_key
+ * @loop_gates:	gates of loopback connections, by struct xrds_bind_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list, @lingering and @last_seq
  * @socks:	all sockets, RCU readers
  * @sock_ids:	the same sockets by their numbers, RCU readers
  * @next_sock_id: where the search for the next number begins; @sock_ids
  * @conn_list:	all connections, RCU readers
+ * @conn_ids:	the last conn->id
  * @last_seq:	no connection that has ended gave out a higher sequence number,
  *		so that a peer which remembers one takes nothing for a duplicate
  * @forgot:	a connection that knew its peer is gone: sources may be there
@@ -204,7 +214,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @nr_rops:	RDMA ops not yet freed
  * @nr_mrs:	memory regions not yet freed
  * @gone:	woken when @nr_conns or @nr_socks falls
- * @cong_lock:	guards @cong_ports
+ * @cong_lock:	guards @cong_ports, and the links of ports, see link.c
  * @cong_ports:	ports of sockets that are congested
  * @exiting:	the namespace or the module is going away
  * @used:	current usage per limit
@@ -242,12 +252,15 @@ struct xrds_net {
 	struct rhashtable mrs;
 	struct rhashtable sources;
 	struct rhashtable past;
+	struct rhashtable parts;
+	struct rhltable loop_gates;
 	struct xrds_counters __percpu *counters;
 	spinlock_t lock;		/* lists of this namespace */
 	struct list_head socks;
 	struct xarray sock_ids;
 	u32 next_sock_id;
 	struct list_head conn_list;
+	atomic64_t conn_ids;
 	u64 last_seq;
 	bool forgot;
 	struct list_head lingering;
@@ -260,7 +273,7 @@ struct xrds_net {
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
 	wait_queue_head_t gone;
-	spinlock_t cong_lock;		/* cong_ports */
+	spinlock_t cong_lock;		/* cong_ports, links */
 	struct list_head cong_ports;
 	bool exiting;
 	atomic64_t used[XRDS_LIMITS];

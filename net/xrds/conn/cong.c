@@ -3,27 +3,22 @@
  * Congestion: receivers that are full stop their senders, port by port.
  *
  * Local side. A socket over its receive limit is congested until half of it
- * is drained. Connections that end at the socket's address are marked with
- * the port, and the pump tells the peer. What is told is the state at that
- * moment, not the transition, so updates can be merged, repeated and resent
- * without harm. Too many marks become one complete list, sent by the worker.
+ * is drained. Connections that have a link to the port (link.c) are marked with
+ * it, and the pump tells the peer. What is told is the state at that moment, not
+ * the transition, so updates can be merged, repeated and resent without harm. Too
+ * many marks become one complete list, sent by the worker. A peer that sends its
+ * first message to a port that is congested is told then.
  *
- * Remote side. A connection remembers the congested ports of its peer. The
- * memory is as old as the endpoint: a new endpoint starts with none, and the
- * peer tells all it has after the clear-to-send. So a lost update cannot keep
- * a sender stopped. Updates are applied by the worker, as noting a port takes
- * memory.
+ * Remote side. A connection remembers the congested ports of its peer, and the
+ * gates of these ports are shut (gate.c). The memory is as old as the endpoint: a
+ * new endpoint starts with none, and the peer tells all it has after the
+ * clear-to-send. So a lost update cannot keep a sender stopped. Updates are
+ * applied by the worker, as noting a port takes memory.
  *
- * Senders that were refused wait on their connection's list; an update that
- * clears their port, or the end of the endpoint, wakes them and nobody else.
- * Over loopback there is nothing to tell: the receiving socket is looked at.
- *
- * A waiting destination is referenced by the list it is on, that of
- * flow->cong_conn. Joining and leaving need both conn->lock and xs->lock, as
- * a connection that has died may still hold a destination which uses the next
- * one already. The list does not keep its connection: who takes waiters off it,
- * to wake them, has a reference until the last one is woken, so that the
- * connection of a waiting destination can always be taken hold of.
+ * A gate that opens lets its parked flows go on, and wakes the senders that were
+ * refused for it, each of which has a reference on its flow there. Both are
+ * handled in batches. Over loopback there is nothing to tell: the receiving
+ * socket is looked at, and the gates of its port are found by a table.
  */
 #include "conn/conn.h"
 #include "msg.h"
@@ -39,26 +34,6 @@ enum {
 };
 
 /**
- * xrds_cong_blocked - does the peer refuse messages to a port?
- * @conn: connection
- * @port: destination port
- *
- * Context: any.
- * Return: whether it does.
- */
-bool xrds_cong_blocked(struct xrds_conn *conn, u16 port)
-{
-	/* Mostly no port is congested. A port is noted before the next message
-	 * to it is sent, and struck out before its waiters are woken.
-	 */
-	if (conn->key.loop)
-		return !list_empty(&conn->xn->cong_ports) &&
-		       xrds_bind_congested(conn->xn, &conn->key.faddr,
-					   conn->key.scope, port);
-	return !xa_empty(&conn->cong) && xa_load(&conn->cong, port);
-}
-
-/**
  * xrds_cong_wait - be told when a destination is no longer congested
  * @conn: its connection
  * @flow: flow that was refused
@@ -70,18 +45,18 @@ bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow)
 {
 	bool wait;
 
-	/* Who clears a port does so before it takes conn->lock to look for
-	 * waiters: either we see it clear, or we are found. On the list of a
-	 * connection that has died we are found by its end.
+	/* A gate opens before conn->lock is taken to look for waiters: either we
+	 * see it open, or we are found. A flow that leaves a dead connection is
+	 * woken by that.
 	 */
 	spin_lock_bh(&conn->lock);
-	wait = conn->state != XRDS_ST_DEAD &&
-	       xrds_cong_blocked(conn, flow->port);
 	spin_lock(flow->lock);
-	if (wait && !flow->cong_conn) {
+	wait = flow->conn == conn && conn->state != XRDS_ST_DEAD &&
+	       flow->gate && xrds_gate_shut(conn, flow);
+	if (wait && list_empty(&flow->cong_node)) {
 		xrds_flow_get(flow);
-		flow->cong_conn = conn;
-		list_add_tail(&flow->cong_node, &conn->cong_waiters);
+		list_add_tail(&flow->cong_node, &flow->gate->waiters);
+		conn->nr_waiters++;
 	}
 	spin_unlock(flow->lock);
 	spin_unlock_bh(&conn->lock);
@@ -96,26 +71,17 @@ bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow)
  */
 void xrds_cong_unwait(struct xrds_flow *flow)
 {
-	struct xrds_conn *conn;
-	bool waited = false;
+	struct xrds_conn *conn = xrds_flow_conn(flow);
+	bool waited;
 
-	/* it has its table's reference while we are on its list, and later that
-	 * of who is about to wake us
-	 */
-	spin_lock_bh(flow->lock);
-	conn = flow->cong_conn;
-	if (conn)
-		xrds_conn_get(conn);
-	spin_unlock_bh(flow->lock);
 	if (!conn)
 		return;
-
 	spin_lock_bh(&conn->lock);
 	spin_lock(flow->lock);
-	if (flow->cong_conn == conn) {
+	waited = flow->conn == conn && !list_empty(&flow->cong_node);
+	if (waited) {
 		list_del_init(&flow->cong_node);
-		flow->cong_conn = NULL;
-		waited = true;
+		conn->nr_waiters--;
 	}
 	spin_unlock(flow->lock);
 	spin_unlock_bh(&conn->lock);
@@ -125,35 +91,102 @@ void xrds_cong_unwait(struct xrds_flow *flow)
 	xrds_conn_put(conn);
 }
 
-/* Wake the waiters whose port is clear, or all of them. The caller has a
- * reference: with the list empty nobody else need have one.
- */
-static void xrds_cong_wake(struct xrds_conn *conn, bool all)
+/* Let some parked flows of an open gate go on. Returns whether there are more. */
+static bool xrds_cong_unpark(struct xrds_conn *conn, struct xrds_gate *gate,
+			     bool *ready)
 {
 	struct xrds_flow *flow, *tmp;
+	int batch = XRDS_END_BATCH;
+
+	lockdep_assert_held(&conn->lock);
+
+	list_for_each_entry_safe(flow, tmp, &gate->parked, parked) {
+		if (!batch--)
+			return true;
+		*ready |= xrds_flow_update(conn, flow);
+		/* shut again */
+		if (flow->state == XRDS_FLOW_GATE)
+			return false;
+	}
+	return false;
+}
+
+/* The same of the senders that wait; the lock is dropped for each. */
+static void xrds_cong_wake(struct xrds_conn *conn, struct xrds_gate *gate)
+{
+	struct xrds_flow *flow;
 	LIST_HEAD(woken);
 
-	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(flow, tmp, &conn->cong_waiters, cong_node)
-		if (all || !xrds_cong_blocked(conn, flow->port))
-			list_move_tail(&flow->cong_node, &woken);
-	/* their references are dropped without the lock: one by one */
+	lockdep_assert_held(&conn->lock);
+
+	list_splice_init(&gate->waiters, &woken);
 	while (!list_empty(&woken)) {
 		flow = list_first_entry(&woken, struct xrds_flow, cong_node);
+		conn->nr_waiters--;
+		xrds_count(conn->xn, XRDS_C_CONG_WOKEN);
 		xrds_space_uncongested(flow, true);
 		spin_unlock_bh(&conn->lock);
 		xrds_flow_put(flow);
 		spin_lock_bh(&conn->lock);
 	}
+}
+
+/* A gate is open: its flows go on. Returns whether there is something to post.
+ */
+static bool xrds_cong_open_gate(struct xrds_conn *conn, struct xrds_gate *gate)
+{
+	bool ready = false;
+
+	lockdep_assert_held(&conn->lock);
+
+	xrds_part_get(&gate->part);
+	WRITE_ONCE(gate->shut, false);
+	list_del_init(&gate->shut_node);
+	while (xrds_cong_unpark(conn, gate, &ready)) {
+		spin_unlock_bh(&conn->lock);
+		cpu_relax();
+		spin_lock_bh(&conn->lock);
+	}
+	xrds_cong_wake(conn, gate);
+	xrds_gate_put(gate);
+	return ready;
+}
+
+/* The same of all gates on a list, except those of ports in conn->cong. */
+static bool xrds_cong_open_gates(struct xrds_conn *conn, struct list_head *list)
+{
+	struct xrds_gate *gate;
+	bool ready = false;
+
+	spin_lock_bh(&conn->lock);
+	while (!list_empty(list)) {
+		gate = list_first_entry(list, struct xrds_gate, shut_node);
+		if (xrds_gate_port_shut(conn, gate->part.key.id))
+			list_move_tail(&gate->shut_node, &conn->gates);
+		else
+			ready |= xrds_cong_open_gate(conn, gate);
+		/* let others in */
+		spin_unlock_bh(&conn->lock);
+		spin_lock_bh(&conn->lock);
+	}
 	spin_unlock_bh(&conn->lock);
+	return ready;
 }
 
 /* --------------------------------------------------------- local side */
 
-/* Note that the state of a port must be told; who sends is told elsewhere. */
-static void xrds_cong_mark(struct xrds_conn *conn, u16 port)
+/**
+ * xrds_cong_mark - note that the state of a port must be told
+ * @conn: connection
+ * @port: port of ours
+ *
+ * Context: any, without L3.
+ * Return: whether it takes the worker, as too many are to be told.
+ */
+bool xrds_cong_mark(struct xrds_conn *conn, u16 port)
 {
 	unsigned int i;
+	bool full;
 
 	spin_lock_bh(&conn->lock);
 	for (i = 0; i < conn->cong_nr; i++)
@@ -168,19 +201,75 @@ static void xrds_cong_mark(struct xrds_conn *conn, u16 port)
 		conn->cong_full = true;
 	}
 out:
+	full = conn->cong_full;
 	spin_unlock_bh(&conn->lock);
+	return full;
 }
 
-/* Wake who waits for a socket over loopback. Without a reference left the
- * connection has woken everybody at its end.
+/* Wake the flows that wait for a socket over loopback. Without a reference left
+ * the connection has woken everybody at its end.
  */
-static void xrds_cong_wake_local(struct xrds_conn *conn)
+static void xrds_cong_open_local(struct xrds_conn *conn, u16 port)
 {
+	struct xrds_gate *gate;
+	bool ready = false;
+
 	if (!refcount_inc_not_zero(&conn->ref))
 		return;
 	trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref), _RET_IP_);
-	xrds_cong_wake(conn, false);
+	spin_lock_bh(&conn->lock);
+	gate = xrds_gate_find(conn, port);
+	if (gate)
+		ready = xrds_cong_open_gate(conn, gate);
+	spin_unlock_bh(&conn->lock);
+	/* we may be inside its pump */
+	if (ready)
+		xrds_conn_event(conn, XRDS_EV_WANT);
 	xrds_conn_put(conn);
+}
+
+/* The flows that wait for a socket over loopback go on. */
+static void xrds_cong_open_loop(struct xrds_port *port)
+{
+	struct rhlist_head *list, *pos;
+	struct xrds_gate *gate;
+
+	/* pairs with the barrier in xrds_gate_add_loop() */
+	smp_mb();
+	rcu_read_lock();
+	list = xrds_gate_find_loop(port->xn, port->bind);
+	rhl_for_each_entry_rcu(gate, pos, list, loop_node)
+		xrds_cong_open_local(gate->part.key.conn, port->bind->port);
+	rcu_read_unlock();
+}
+
+/**
+ * xrds_cong_tell - the peer must be told of a port
+ * @conn: connection
+ * @port: the port
+ *
+ * Context: any, without L3, L4, L5.
+ */
+void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port)
+{
+	xrds_count(conn->xn, XRDS_C_CONG_UPDATE_QUEUED);
+	xrds_cong_mark(conn, port->bind->port);
+	if (READ_ONCE(conn->state) == XRDS_ST_UP)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+}
+
+/* Links are missing: tell all connections of the address. */
+static void xrds_cong_tell_all(struct xrds_port *port)
+{
+	const struct xrds_bind_key *bind = port->bind;
+	struct xrds_conn *conn;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &port->xn->conn_list, list)
+		if (!conn->key.loop && conn->key.scope == bind->scope &&
+		    ipv6_addr_equal(&conn->key.laddr, &bind->addr))
+			xrds_cong_tell(conn, port);
+	rcu_read_unlock();
 }
 
 /**
@@ -192,37 +281,38 @@ static void xrds_cong_wake_local(struct xrds_conn *conn)
  */
 void xrds_cong_local(struct xrds_port *port, bool congested)
 {
-	const struct xrds_bind_key *bind = port->bind;
-	struct xrds_net *xn = port->xn;
-	struct xrds_conn *conn;
+	struct xrds_conn *conns[XRDS_LINK_BATCH];
+	bool unlinked;
+	u32 i, nr;
 
-	trace_xrds_cong_local(&bind->addr, bind->port, congested);
-	/* calls may overtake each other: the last one sees the last state */
-	spin_lock_bh(&xn->cong_lock);
-	if (!READ_ONCE(port->congested))
-		list_del_init(&port->node);
-	else if (list_empty(&port->node))
-		list_add_tail(&port->node, &xn->cong_ports);
-	spin_unlock_bh(&xn->cong_lock);
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
-		const struct in6_addr *local = conn->key.loop ?
-			&conn->key.faddr : &conn->key.laddr;
-
-		if (conn->key.scope != bind->scope ||
-		    !ipv6_addr_equal(local, &bind->addr))
-			continue;
-		if (!conn->key.loop) {
-			xrds_count(xn, XRDS_C_CONG_UPDATE_QUEUED);
-			xrds_cong_mark(conn, bind->port);
-			if (READ_ONCE(conn->state) == XRDS_ST_UP)
-				xrds_conn_event(conn, XRDS_EV_WANT);
-		} else if (!congested) {
-			xrds_cong_wake_local(conn);
+	trace_xrds_cong_local(&port->bind->addr, port->bind->port, congested);
+	unlinked = xrds_link_change(port);
+	while ((nr = xrds_link_next(port, conns))) {
+		for (i = 0; i < nr; i++) {
+			/* the mark comes behind it */
+			xrds_link_cleared(conns[i], port);
+			xrds_cong_tell(conns[i], port);
+			xrds_conn_put(conns[i]);
 		}
 	}
+	if (unlikely(unlinked))
+		xrds_cong_tell_all(port);
+	if (!congested)
+		xrds_cong_open_loop(port);
+}
+
+/* What is the peer to be told of a port, if there is one? */
+static bool xrds_cong_state(struct xrds_conn *conn, u16 nr)
+{
+	struct xrds_port *port;
+	bool congested;
+
+	rcu_read_lock();
+	port = xrds_bind_port(conn->xn, &conn->key.laddr, conn->key.scope, nr);
+	congested = port && READ_ONCE(port->congested) &&
+		    xrds_link_told(conn, port);
 	rcu_read_unlock();
+	return congested;
 }
 
 /**
@@ -254,10 +344,7 @@ int xrds_cong_xmit(struct xrds_conn *conn)
 	xrds_wire_cong_begin(buf, 0, nr);
 	for (i = 0; i < nr; i++)
 		xrds_wire_cong_put(buf, i, ports[i],
-				   xrds_bind_congested(conn->xn,
-						       &conn->key.laddr,
-						       conn->key.scope,
-						       ports[i]));
+				   xrds_cong_state(conn, ports[i]));
 	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_CONG, buf,
 				    xrds_wire_cong_bytes(nr));
 	/* the transport pumps again once it can take it */
@@ -330,25 +417,59 @@ static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 		msg->dport = 0;
 }
 
+/* The next port in a message with all congested ports. Returns whether there is
+ * one.
+ */
+static bool xrds_cong_full_next(const struct xrds_msg *msg, u32 *pos, u16 *port)
+{
+	const u8 *buf = page_address(msg->bv[0].bv_page);
+	struct xrds_wire_cong cong;
+	u8 congested;
+
+	if (msg->len == XRDS_WIRE_CONG_MAP_BYTES) {
+		while (*pos < XRDS_WIRE_CONG_PORTS &&
+		       !xrds_wire_map_test(buf, *pos))
+			++*pos;
+		*port = *pos;
+		return (*pos)++ < XRDS_WIRE_CONG_PORTS;
+	}
+	if (xrds_wire_cong_decode(&cong, buf, msg->len) || *pos >= cong.count)
+		return false;
+	xrds_wire_cong_entry(&cong, (*pos)++, port, &congested);
+	return true;
+}
+
+/* The peer is told of all these ports, and must hear when they are clear. Those
+ * that are so by now are marked: the mark goes out behind the message.
+ */
+static void xrds_cong_full_link(struct xrds_conn *conn,
+				const struct xrds_msg *msg)
+{
+	bool again = false;
+	u32 pos = 0;
+	u16 port;
+
+	while (xrds_cong_full_next(msg, &pos, &port)) {
+		if (!xrds_cong_state(conn, port))
+			again |= xrds_cong_mark(conn, port);
+		cond_resched();
+	}
+	if (again)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+}
+
 /**
- * xrds_cong_told - has the peer been told of a port that is congested?
+ * xrds_cong_told - has the peer senders at a port that is congested?
  * @conn: connection
  *
- * Context: process.
- * Return: whether it has, or will be: then it may have sockets that wait.
+ * Context: any.
+ * Return: whether it has: they may wait. Sockets that wait because of a full list
+ * do not count: the end of the connection wakes them, and the next one tells them
+ * again.
  */
 bool xrds_cong_told(struct xrds_conn *conn)
 {
-	struct xrds_net *xn = conn->xn;
-	struct xrds_port *port;
-	bool told = false;
-
-	spin_lock_bh(&xn->cong_lock);
-	list_for_each_entry(port, &xn->cong_ports, node)
-		told |= ipv6_addr_equal(&port->bind->addr, &conn->key.laddr) &&
-			port->bind->scope == conn->key.scope;
-	spin_unlock_bh(&xn->cong_lock);
-	return told;
+	return READ_ONCE(conn->nr_cong_links);
 }
 
 /* Returns whether a message with all our congested ports is to be sent. */
@@ -377,9 +498,12 @@ static bool xrds_cong_send_full(struct xrds_conn *conn)
 	conn->cong_full = false;
 	spin_unlock(&conn->lock);
 	xrds_cong_full_fill(conn, msg);
+	xrds_msg_get(msg);
 	old = conn->ctl_msg;
 	conn->ctl_msg = msg;
 	spin_unlock_bh(&conn->tx_lock);
+	xrds_cong_full_link(conn, msg);
+	xrds_msg_put(msg);
 	if (old)
 		xrds_msg_put(old);
 	return true;
@@ -416,13 +540,16 @@ void xrds_cong_open(struct xrds_conn *conn)
  */
 void xrds_cong_close(struct xrds_conn *conn)
 {
+	LIST_HEAD(gates);
+
 	skb_queue_purge(&conn->cong_rx);
 	xa_destroy(&conn->cong);
 	spin_lock_bh(&conn->lock);
 	conn->cong_nr = 0;
 	conn->cong_full = false;
+	list_splice_init(&conn->gates, &gates);
 	spin_unlock_bh(&conn->lock);
-	xrds_cong_wake(conn, true);
+	xrds_cong_open_gates(conn, &gates);
 }
 
 /* -------------------------------------------------------- remote side */
@@ -454,59 +581,80 @@ void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 }
 EXPORT_SYMBOL_GPL(xrds_cong_recv);
 
-static int xrds_cong_set(struct xrds_conn *conn, u16 port, bool congested)
+/* Note the state of a port. @ready: a flow may go on. Returns 0 or -ENOMEM. */
+static int xrds_cong_set(struct xrds_conn *conn, u16 port, bool congested,
+			 bool *ready)
 {
+	struct xrds_gate *gate;
+	int ret = 0;
+
 	trace_xrds_cong_peer(&conn->key.faddr, port, congested);
-	if (!congested) {
+	if (congested)
+		ret = xa_err(xa_store(&conn->cong, port, xa_mk_value(1),
+				      GFP_KERNEL));
+	else
 		xa_erase(&conn->cong, port);
-		return 0;
-	}
-	return xa_err(xa_store(&conn->cong, port, xa_mk_value(1), GFP_KERNEL));
+	spin_lock_bh(&conn->lock);
+	gate = xrds_gate_find(conn, port);
+	if (gate && congested)
+		xrds_gate_close(gate);
+	else if (gate)
+		*ready |= xrds_cong_open_gate(conn, gate);
+	spin_unlock_bh(&conn->lock);
+	return ret;
 }
 
 static int xrds_cong_apply_list(struct xrds_conn *conn,
-				const struct sk_buff *skb)
+				const struct xrds_wire_cong *cong, bool *ready)
 {
-	struct xrds_wire_cong cong;
 	u8 congested;
 	int ret = 0;
 	u16 i, port;
 
-	if (xrds_wire_cong_decode(&cong, skb->data, skb->len))
-		return -EPROTO;
-	if (cong.full)
-		xa_destroy(&conn->cong);
-	for (i = 0; i < cong.count && !ret; i++) {
-		xrds_wire_cong_entry(&cong, i, &port, &congested);
-		ret = xrds_cong_set(conn, port, congested);
+	for (i = 0; i < cong->count && !ret; i++) {
+		xrds_wire_cong_entry(cong, i, &port, &congested);
+		ret = xrds_cong_set(conn, port, congested, ready);
 	}
 	return ret;
 }
 
-static int xrds_cong_apply_map(struct xrds_conn *conn,
-			       const struct sk_buff *skb)
+static int xrds_cong_apply_map(struct xrds_conn *conn, const void *map,
+			       bool *ready)
 {
 	u32 port;
 	int ret = 0;
 
-	if (skb->len != XRDS_WIRE_CONG_MAP_BYTES)
-		return -EPROTO;
-	xa_destroy(&conn->cong);
 	for (port = 0; port < XRDS_WIRE_CONG_PORTS && !ret; port++)
-		if (xrds_wire_map_test(skb->data, port))
-			ret = xrds_cong_set(conn, port, true);
+		if (xrds_wire_map_test(map, port))
+			ret = xrds_cong_set(conn, port, true, ready);
 	return ret;
 }
 
-static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb)
+/* What replaces all earlier state opens the gates of all other ports. */
+static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb,
+			   bool *ready)
 {
+	bool map = xrds_skb(skb)->sport == XRDS_CTL_CONG_MAP;
+	struct xrds_wire_cong cong = {};
 	int ret = skb_linearize(skb);
+	LIST_HEAD(gates);
 
 	if (ret)
 		return ret;
-	return xrds_skb(skb)->sport == XRDS_CTL_CONG_MAP ?
-	       xrds_cong_apply_map(conn, skb) :
-	       xrds_cong_apply_list(conn, skb);
+	if (map ? skb->len != XRDS_WIRE_CONG_MAP_BYTES :
+		  xrds_wire_cong_decode(&cong, skb->data, skb->len))
+		return -EPROTO;
+	if (!map && !cong.full)
+		return xrds_cong_apply_list(conn, &cong, ready);
+
+	xa_destroy(&conn->cong);
+	spin_lock_bh(&conn->lock);
+	list_splice_init(&conn->gates, &gates);
+	spin_unlock_bh(&conn->lock);
+	ret = map ? xrds_cong_apply_map(conn, skb->data, ready) :
+		    xrds_cong_apply_list(conn, &cong, ready);
+	*ready |= xrds_cong_open_gates(conn, &gates);
+	return ret;
 }
 
 /**
@@ -522,14 +670,13 @@ static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb)
 bool xrds_cong_work(struct xrds_conn *conn)
 {
 	int batch = XRDS_CONG_BATCH;
-	bool changed = false;
+	bool ready = false;
 	struct sk_buff *skb;
 	int ret;
 
 	while (batch-- && (skb = skb_dequeue(&conn->cong_rx))) {
-		ret = xrds_cong_apply(conn, skb);
+		ret = xrds_cong_apply(conn, skb, &ready);
 		kfree_skb(skb);
-		changed = true;
 		if (ret == -EPROTO)
 			xrds_conn_wire_error(conn, conn->ep_gen,
 					     XRDS_WIRE_CONG);
@@ -537,9 +684,7 @@ bool xrds_cong_work(struct xrds_conn *conn)
 			xrds_conn_ep_event(conn, conn->ep_gen, XRDS_EV_ERROR,
 					   ret);
 	}
-	if (changed)
-		xrds_cong_wake(conn, false);
 	if (!skb_queue_empty(&conn->cong_rx))
 		xrds_conn_event(conn, XRDS_EV_WANT);
-	return xrds_cong_send_full(conn);
+	return xrds_cong_send_full(conn) || ready;
 }

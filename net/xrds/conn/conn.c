@@ -84,26 +84,56 @@ void xrds_conn_put(struct xrds_conn *conn)
 }
 EXPORT_SYMBOL_GPL(xrds_conn_put);
 
+/* A connection, with the flow of the kernel's own messages */
+struct xrds_conn_own {
+	struct xrds_conn conn;
+	struct xrds_flow flow;
+	struct xrds_share share;
+};
+
+static_assert(!offsetof(struct xrds_conn_own, conn));
+
+/* That flow has no port, and does not join. */
+static void xrds_conn_init_own(struct xrds_conn_own *own)
+{
+	struct xrds_conn *conn = &own->conn;
+	int i;
+
+	xrds_flow_init(&own->flow, 0, 0, NULL, NULL);
+	for (i = 0; i < XRDS_CLASSES; i++) {
+		xrds_round_init_turn(&own->share.turn[i]);
+		xrds_round_init(&own->share.round[i]);
+	}
+	own->share.part.key.conn = conn;
+	own->flow.share = &own->share;
+	own->flow.conn = conn;
+	conn->own = &own->flow;
+}
+
 static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 					 struct xrds_user *user,
 					 const struct xrds_conn_key *key,
 					 const struct xrds_transport *trans,
 					 gfp_t gfp)
 {
+	struct xrds_conn_own *own;
 	struct xrds_conn *conn;
 	int ret;
 
 	ret = xrds_limit_charge(xn, user, XRDS_LIMIT_CONNS, 1);
 	if (ret)
 		return ERR_PTR(ret);
-	conn = kzalloc(sizeof(*conn), gfp);
-	if (!conn) {
+	own = kzalloc(sizeof(*own), gfp);
+	if (!own) {
 		xrds_limit_uncharge(xn, user, XRDS_LIMIT_CONNS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
+	conn = &own->conn;
+	xrds_conn_init_own(own);
 
 	conn->key = *key;
 	conn->xn = xn;
+	conn->id = atomic64_inc_return(&xn->conn_ids);
 	conn->user = xrds_user_get(user);
 	conn->trans = trans;
 	/* the table's reference and the caller's */
@@ -114,13 +144,17 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	INIT_DELAYED_WORK(&conn->push_work, xrds_conn_works.push);
 	spin_lock_init(&conn->tx_lock);
 	spin_lock_init(&conn->lock);
-	INIT_LIST_HEAD(&conn->sendq);
-	INIT_LIST_HEAD(&conn->bulkq);
+	xrds_round_init(&conn->round[XRDS_SMALL]);
+	xrds_round_init(&conn->round[XRDS_LARGE]);
 	conn->bulk_over = U32_MAX;
+	INIT_LIST_HEAD(&conn->again);
+	INIT_LIST_HEAD(&conn->gates);
+	INIT_LIST_HEAD(&conn->refused);
+	INIT_LIST_HEAD(&conn->refused_due);
 	INIT_LIST_HEAD(&conn->inflight);
 	INIT_LIST_HEAD(&conn->ops);
 	INIT_LIST_HEAD(&conn->flows);
-	INIT_LIST_HEAD(&conn->cong_waiters);
+	INIT_LIST_HEAD(&conn->links);
 	skb_queue_head_init(&conn->cong_rx);
 	xa_init(&conn->cong);
 	conn->state = XRDS_ST_DOWN;
@@ -406,6 +440,11 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	hello->peer_node = conn->peer_node;
 	/* numbers of a legacy peer are nobody's */
 	hello->ack = conn->peer_node ? conn->rx_next - 1 : 0;
+	if (hello->ack)
+		hello->flags |= XRDS_HELLO_KNOWN;
+	/* the peer is told of refusals, again, behind this */
+	if (conn->refused_floor && hello->ack >= conn->refused_floor)
+		hello->ack = conn->refused_floor - 1;
 	spin_unlock_bh(&conn->lock);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_fill_hello);
@@ -501,8 +540,7 @@ bool xrds_conn_wanted(const struct xrds_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 
-	return !list_empty(&conn->sendq) || !list_empty(&conn->bulkq) ||
-	       !list_empty(&conn->inflight);
+	return conn->nr_msgs;
 }
 
 /**

@@ -7,9 +7,10 @@
  * All others set events. The connection's work takes them, and it alone writes
  * the state, so no lock guards that. conn->tx_lock (L2)
  * keeps the order in which messages are posted, and the endpoint in place
- * meanwhile; conn->lock (L3) guards the queues and the events. Fields of the
- * receive path have one writer, for a transport hands up one message of a
- * connection at a time.
+ * meanwhile; conn->lock (L3) guards the queues and the events. The queues are
+ * those of flows (flow.h) and the two lists of messages that have a number.
+ * Fields of the receive path have one writer, for a transport hands up one
+ * message of a connection at a time.
  */
 #ifndef _XRDS_CONN_H
 #define _XRDS_CONN_H
@@ -21,6 +22,7 @@
 #include <linux/list.h>
 #include <linux/workqueue.h>
 
+#include "conn/flow.h"
 #include "transport.h"
 #include "upcall.h"
 #include "xrds.h"
@@ -53,63 +55,6 @@ void xrds_conn_arm(struct xrds_conn *conn);
 unsigned long xrds_conn_deadline(unsigned int ms);
 void xrds_conn_look_idle(struct xrds_net *xn);
 void xrds_conn_break_all(struct xrds_net *xn);
-
-/* -------------------------------------------------------------- flow.c */
-
-/**
- * struct xrds_flow - what one socket has on one connection toward one port
- * @ref:	references on the destination that it is a member of
- * @port:	the peer's port; constant
- * @begun:	a message was sent, and no ping: the stream ends with a mark
- * @lock:	its socket's, L4
- * @conn:	connection to the node, with a reference; written under both
- *		that connection's lock and @lock, read under either
- * @conn_node:	in conn->flows while @conn is set; guarded the same way
- * @msgs:	messages that @conn has, oldest first; that connection's lock
- * @last_nr:	messages that were ever in @msgs; the same
- * @inflight_bytes: payload of those that were transmitted; the same
- * @unasked:	charges of messages that went out since an acknowledgment was
- *		asked for; tx_lock of its connection; bytes
- * @cong_node:	in cong_conn->cong_waiters after a refusal for congestion;
- *		both that connection's lock and @lock
- * @cong_conn:	connection whose list that is; guarded the same way
- */
-struct xrds_flow {
-	refcount_t ref;
-	u16 port;
-	bool begun;
-	spinlock_t *lock;		/* L4 of its socket */
-	struct xrds_conn *conn;
-	struct list_head conn_node;
-	struct list_head msgs;
-	u32 last_nr;
-	u64 inflight_bytes;
-	u64 unasked;
-	struct list_head cong_node;
-	struct xrds_conn *cong_conn;
-};
-
-void xrds_flow_init(struct xrds_flow *flow, u16 port, spinlock_t *lock);
-struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow);
-struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
-				 struct xrds_conn *conn);
-void xrds_flow_leave(struct xrds_flow *flow, bool last);
-void xrds_flow_leave_all(struct xrds_conn *conn);
-void xrds_flow_put(struct xrds_flow *flow);
-
-/* A message can fail no more: its stream has begun, and will end with a mark. A
- * ping begins none. The message still has its space, and whether a mark is due
- * is asked under @flow->lock when that is given back.
- */
-static inline void xrds_flow_begin(struct xrds_flow *flow)
-{
-	WRITE_ONCE(flow->begun, flow->port != 0);
-}
-
-static inline void xrds_flow_get(struct xrds_flow *flow)
-{
-	refcount_inc(&flow->ref);
-}
 
 /* --------------------------------------------------------------- fsm.c */
 
@@ -190,34 +135,41 @@ enum {
 };
 
 enum xrds_state xrds_txq_append(struct xrds_conn *conn, struct xrds_msg *msg);
+struct xrds_msg *xrds_txq_next(struct xrds_conn *conn);
 bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_txq_set_inflight(struct xrds_msg *msg, bool on);
-void xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
+bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
+void xrds_txq_went(struct xrds_conn *conn, struct xrds_msg *msg);
+void xrds_txq_unsend(struct xrds_conn *conn, struct xrds_msg *msg);
+bool xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		  struct list_head *list);
-
-bool xrds_txq_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg);
-struct xrds_msg *xrds_txq_bulk_next(struct xrds_conn *conn);
-bool xrds_txq_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg);
-void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg,
-			bool untried);
-void xrds_txq_bulk_open(struct xrds_conn *conn, u32 over);
 void xrds_txq_bulk_close(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------ tx_resume.c */
 
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
+void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool drop);
 void xrds_tx_resume_close(struct xrds_conn *conn);
 void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted);
 void xrds_tx_resume_clear_posted(struct xrds_conn *conn);
 void xrds_tx_resume_drop_all(struct xrds_conn *conn);
 
-/* -------------------------------------------------------------- cong.c */
+/* -------------------------------------------------------------- link.c */
+
+enum {
+	/* connections that are told under one hold of a lock */
+	XRDS_LINK_BATCH	= 16,
+};
 
 /**
  * struct xrds_port - a port of ours, and whether it is congested
  * @xn:		namespace
  * @bind:	its address and number; constant once bound
  * @node:	in xn->cong_ports while @congested; xn->cong_lock
+ * @links:	connections that are told of its changes; xn->cong_lock, as all
+ *		below but @congested
+ * @changes:	times that @congested has changed
+ * @unlinked:	there was no memory for a link
+ * @closed:	it gets no links any more
  * @congested:	its socket is over the receive limit and not yet drained to half
  *		of it; the lock of the socket's receive queue
  */
@@ -225,18 +177,62 @@ struct xrds_port {
 	struct xrds_net *xn;
 	const struct xrds_bind_key *bind;
 	struct list_head node;
+	struct list_head links;
+	u32 changes;
+	bool unlinked;
+	bool closed;
 	bool congested;
 };
 
-bool xrds_cong_blocked(struct xrds_conn *conn, u16 port);
+/* Begin the port of a socket, zeroed */
+static inline void xrds_link_init_port(struct xrds_port *port,
+				       struct xrds_net *xn,
+				       const struct xrds_bind_key *bind)
+{
+	port->xn = xn;
+	port->bind = bind;
+	INIT_LIST_HEAD(&port->node);
+	INIT_LIST_HEAD(&port->links);
+}
+
+bool xrds_link_heard(struct xrds_conn *conn, struct xrds_port *port);
+bool xrds_link_told(struct xrds_conn *conn, struct xrds_port *port);
+void xrds_link_cleared(struct xrds_conn *conn, struct xrds_port *port);
+void xrds_link_leave(struct xrds_conn *conn);
+void xrds_link_close(struct xrds_port *port);
+bool xrds_link_change(struct xrds_port *port);
+u32 xrds_link_next(struct xrds_port *port, struct xrds_conn **conns);
+
+/* -------------------------------------------------------------- cong.c */
+
 bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow);
 void xrds_cong_unwait(struct xrds_flow *flow);
+bool xrds_cong_mark(struct xrds_conn *conn, u16 port);
+void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_cong_local(struct xrds_port *port, bool congested);
 bool xrds_cong_work(struct xrds_conn *conn);
 void xrds_cong_open(struct xrds_conn *conn);
 void xrds_cong_close(struct xrds_conn *conn);
 int xrds_cong_xmit(struct xrds_conn *conn);
 bool xrds_cong_told(struct xrds_conn *conn);
+
+/* ------------------------------------------------------------ refuse.c */
+
+bool xrds_refuse_drops(struct xrds_conn *conn, const struct xrds_wire_msg *wm);
+bool xrds_refuse_note(struct xrds_conn *conn, const struct xrds_wire_msg *wm);
+int xrds_refuse_xmit(struct xrds_conn *conn);
+void xrds_refuse_close(struct xrds_conn *conn);
+void xrds_refuse_forget(struct xrds_conn *conn);
+
+/* What may be acknowledged: nothing that was refused, and not yet said to be */
+static inline u64 xrds_refuse_ack(const struct xrds_conn *conn)
+{
+	/* pairs with the store-release in xrds_rx_msg() */
+	u64 ack = smp_load_acquire(&conn->rx_ack);
+	u64 floor = READ_ONCE(conn->refused_floor);
+
+	return floor && floor <= ack ? floor - 1 : ack;
+}
 
 /* ---------------------------------------------------------------- rx.c */
 

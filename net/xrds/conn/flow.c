@@ -1,36 +1,258 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Flows: the messages of one socket on one connection toward one port.
+ * Flows: the queue of one socket on one connection toward one port.
  *
  * A flow is a member of its destination. conn/ knows flows, and neither
  * destinations nor sockets. A flow joins a connection with the first message
- * and leaves it when the connection is dead, or with its last reference. Its
- * messages are on its list while the connection has them.
+ * and leaves it when the connection is dead, or with its last reference. A
+ * message waits in the flow's queue until the pump takes it. Then it is in
+ * flight, on a list of the connection.
+ *
+ * The state of a flow follows from facts, and xrds_flow_update() is the only
+ * function that sets it. The first line that holds counts:
+ *
+ *   nothing is queued                                  IDLE
+ *   the transport has a part of the first message      PART
+ *   the window of what is in flight is used up         WINDOW
+ *   the first message has an op, an earlier op waits   OP
+ *   the port is shut, and nothing below lets it pass   GATE
+ *   else                                               READY
+ *
+ * A first message with an op passes a shut port, and so does the end of a stream.
+ * So does a flow that has replies: they were promised room, and two servers that
+ * ask each other would wait for ever. After a refusal none of them does.
+ *
+ * A READY flow takes turns with the others of its user, and users take turns
+ * with each other (round.c), in a round for messages that go as a whole and in
+ * one for large messages, of which the transport has one at a time in part. The
+ * calls that change a fact update the flow: queueing, taking, acknowledging and
+ * cancelling a message (txq.c), the peer's word on a port (cong.c, refuse.c).
  *
  * The fields that tie a flow to a connection are guarded by both the
- * connection's lock (L3) and the flow's lock, which is its socket's (L4).
+ * connection's lock (L3) and the flow's lock, which is its socket's (L4); the
+ * state and the queue by the connection's lock. The kernel's own messages have a
+ * flow in the connection itself.
  */
 #include "conn/conn.h"
 #include "msg.h"
 #include "upcall.h"
 #include "xrds.h"
 
-/**
- * xrds_flow_init - begin a flow
- * @flow: flow, zeroed
- * @port: the peer's port
- * @lock: its socket's lock, L4
- *
- * Context: any.
- */
-void xrds_flow_init(struct xrds_flow *flow, u16 port, spinlock_t *lock)
+enum {
+	/* flows that one call parks, or moves to another round */
+	XRDS_FLOW_STEPS		= 64,
+};
+
+/* ------------------------------------------------------------ the rounds */
+
+static struct xrds_msg *xrds_flow_head(struct xrds_flow *flow)
 {
-	flow->port = port;
-	flow->lock = lock;
-	INIT_LIST_HEAD(&flow->conn_node);
-	INIT_LIST_HEAD(&flow->msgs);
-	INIT_LIST_HEAD(&flow->cong_node);
+	return list_first_entry_or_null(&flow->queue, struct xrds_msg, node);
 }
+
+static void xrds_flow_enter(struct xrds_conn *conn, struct xrds_flow *flow,
+			    enum xrds_class class)
+{
+	struct xrds_share *share = flow->share;
+
+	flow->class = class;
+	if (!share->round[class].nr)
+		xrds_round_add(&conn->round[class], &share->turn[class]);
+	xrds_round_add(&share->round[class], &flow->turn);
+}
+
+static void xrds_flow_exit(struct xrds_conn *conn, struct xrds_flow *flow)
+{
+	struct xrds_share *share = flow->share;
+
+	xrds_round_del(&share->round[flow->class], &flow->turn);
+	if (!share->round[flow->class].nr)
+		xrds_round_del(&conn->round[flow->class],
+			       &share->turn[flow->class]);
+}
+
+static bool xrds_flow_full(const struct xrds_flow *flow,
+			   const struct xrds_msg *msg)
+{
+	return flow->inflight_msgs &&
+	       (flow->inflight_msgs >= XRDS_FLOW_WINDOW_MSGS ||
+		flow->inflight_bytes + msg->len > XRDS_FLOW_WINDOW_BYTES);
+}
+
+static bool xrds_flow_held(const struct xrds_conn *conn,
+			   const struct xrds_flow *flow,
+			   const struct xrds_msg *msg)
+{
+	bool passes = flow->replies || msg->flags & XRDS_F_EOS;
+
+	return flow->gate && (flow->refused || !passes) &&
+	       xrds_gate_shut(conn, flow);
+}
+
+static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
+					       struct xrds_flow *flow)
+{
+	const struct xrds_msg *msg = xrds_flow_head(flow);
+
+	if (!msg)
+		return XRDS_FLOW_IDLE;
+	if (conn->tx_bulk && conn->tx_bulk->flow == flow)
+		return XRDS_FLOW_PART;
+	if (xrds_flow_full(flow, msg))
+		return XRDS_FLOW_WINDOW;
+	/* one that was posted before goes without its op */
+	if (msg->rop && !msg->posted)
+		return xrds_rop_first(msg->rop) ? XRDS_FLOW_READY :
+						  XRDS_FLOW_OP;
+	return xrds_flow_held(conn, flow, msg) ? XRDS_FLOW_GATE : XRDS_FLOW_READY;
+}
+
+/* How much goes as a whole is not known until the connection is open. */
+static enum xrds_class xrds_flow_class(const struct xrds_conn *conn,
+				       struct xrds_flow *flow)
+{
+	return xrds_flow_head(flow)->len > conn->bulk_over ? XRDS_LARGE :
+							     XRDS_SMALL;
+}
+
+static void xrds_flow_set(struct xrds_conn *conn, struct xrds_flow *flow,
+			  enum xrds_flow_state state)
+{
+	if (flow->state == state)
+		return;
+	if (flow->state == XRDS_FLOW_READY)
+		xrds_flow_exit(conn, flow);
+	else if (flow->state == XRDS_FLOW_GATE)
+		list_del_init(&flow->parked);
+	flow->state = state;
+	if (state == XRDS_FLOW_READY)
+		xrds_flow_enter(conn, flow, xrds_flow_class(conn, flow));
+	else if (state == XRDS_FLOW_GATE)
+		list_add_tail(&flow->parked, &flow->gate->parked);
+}
+
+/**
+ * xrds_flow_update - a fact has changed: set the state of a flow
+ * @conn: its connection; nothing is done if the flow has left it
+ * @flow: flow
+ *
+ * Context: any, conn->lock held.
+ * Return: whether it has become READY: the pump has something to do.
+ */
+bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow)
+{
+	enum xrds_flow_state old = flow->state;
+
+	lockdep_assert_held(&conn->lock);
+
+	if (flow->conn != conn)
+		return false;
+	xrds_flow_set(conn, flow, xrds_flow_evaluate(conn, flow));
+	return flow->state == XRDS_FLOW_READY && old != XRDS_FLOW_READY;
+}
+
+static struct xrds_flow *xrds_flow_first(struct xrds_conn *conn,
+					 enum xrds_class class)
+{
+	struct xrds_share *share;
+	struct xrds_turn *turn;
+
+	turn = xrds_round_first(&conn->round[class]);
+	if (!turn)
+		return NULL;
+	share = container_of(turn, struct xrds_share, turn[class]);
+	return container_of(xrds_round_first(&share->round[class]),
+			    struct xrds_flow, turn);
+}
+
+/**
+ * xrds_flow_next - the message whose turn it is
+ * @conn: connection
+ *
+ * A large message begins as soon as the one before it is out: the transport
+ * shares the link between its fragments and the others.
+ *
+ * Context: conn->tx_lock and conn->lock held.
+ * Return: the message, still in its flow's queue; NULL: there is none;
+ * ERR_PTR(-EBUSY): come again, without the lock in between.
+ */
+struct xrds_msg *xrds_flow_next(struct xrds_conn *conn)
+{
+	int steps = XRDS_FLOW_STEPS;
+	struct xrds_flow *flow;
+	struct xrds_msg *msg;
+
+	lockdep_assert_held(&conn->lock);
+
+	while (steps--) {
+		flow = conn->tx_bulk ? NULL : xrds_flow_first(conn, XRDS_LARGE);
+		if (!flow)
+			flow = xrds_flow_first(conn, XRDS_SMALL);
+		if (!flow)
+			return NULL;
+		/* nobody was told of flows when the port was shut */
+		xrds_flow_update(conn, flow);
+		if (flow->state != XRDS_FLOW_READY)
+			continue;
+		msg = xrds_flow_head(flow);
+		if (flow->class == XRDS_LARGE || msg->len <= conn->bulk_over)
+			return msg;
+		xrds_flow_exit(conn, flow);
+		xrds_flow_enter(conn, flow, XRDS_LARGE);
+	}
+	return ERR_PTR(-EBUSY);
+}
+
+/**
+ * xrds_flow_any_ready - is there a message that might go now?
+ * @conn: connection
+ *
+ * Context: any; conn->lock held, but for an estimate.
+ * Return: whether there is.
+ */
+bool xrds_flow_any_ready(const struct xrds_conn *conn)
+{
+	return READ_ONCE(conn->round[XRDS_SMALL].nr) ||
+	       READ_ONCE(conn->round[XRDS_LARGE].nr);
+}
+
+/**
+ * xrds_flow_charge - a message of a flow goes out
+ * @flow: flow, which may have left the round by that
+ * @class: the round that the message was in
+ * @len: its payload, bytes
+ *
+ * Context: any, conn->lock held.
+ */
+void xrds_flow_charge(struct xrds_flow *flow, enum xrds_class class, u32 len)
+{
+	struct xrds_share *share = flow->share;
+	u32 bytes = len + XRDS_WIRE_HDR_BYTES;
+
+	xrds_round_charge(&share->round[class], &flow->turn, bytes);
+	xrds_round_charge(&share->part.key.conn->round[class],
+			  &share->turn[class], bytes);
+}
+
+/**
+ * xrds_flow_refund - it did not, after all
+ * @flow: flow
+ * @class: as it was charged
+ * @len: the same
+ *
+ * Context: any, conn->lock held.
+ */
+void xrds_flow_refund(struct xrds_flow *flow, enum xrds_class class, u32 len)
+{
+	struct xrds_share *share = flow->share;
+	u32 bytes = len + XRDS_WIRE_HDR_BYTES;
+
+	xrds_round_refund(&share->round[class], &flow->turn, bytes);
+	xrds_round_refund(&share->part.key.conn->round[class],
+			  &share->turn[class], bytes);
+}
+
+/* ------------------------------------------------------ join and leave */
 
 /**
  * xrds_flow_conn - the connection that a flow has
@@ -51,20 +273,117 @@ struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow)
 	return conn;
 }
 
-/* Messages that are still queued on a dead connection leave the flow's list:
- * that is guarded by another lock as soon as there is another connection.
+static struct xrds_share *xrds_flow_get_share(struct xrds_conn *conn,
+					      struct xrds_user *user)
+{
+	u64 id = (unsigned long)user;
+	struct xrds_share *share;
+	int i;
+
+	share = (struct xrds_share *)xrds_part_find(conn, XRDS_PART_SHARE, id);
+	if (share) {
+		xrds_part_get(&share->part);
+		return share;
+	}
+	share = (struct xrds_share *)xrds_part_make(conn, XRDS_PART_SHARE, id,
+						    sizeof(*share));
+	for (i = 0; share && i < XRDS_CLASSES; i++) {
+		xrds_round_init_turn(&share->turn[i]);
+		xrds_round_init(&share->round[i]);
+	}
+	return share;
+}
+
+static struct xrds_stream *xrds_flow_get_stream(struct xrds_conn *conn, u64 id)
+{
+	struct xrds_stream *stream;
+
+	stream = (struct xrds_stream *)xrds_part_find(conn, XRDS_PART_STREAM,
+						      id);
+	if (stream) {
+		xrds_part_get(&stream->part);
+		return stream;
+	}
+	stream = (struct xrds_stream *)xrds_part_make(conn, XRDS_PART_STREAM,
+						      id, sizeof(*stream));
+	if (stream)
+		INIT_LIST_HEAD(&stream->flows);
+	return stream;
+}
+
+static void xrds_flow_put_parts(struct xrds_flow *flow)
+{
+	if (flow->share)
+		xrds_part_put(&flow->share->part);
+	if (flow->gate)
+		xrds_gate_put(flow->gate);
+	if (flow->stream) {
+		list_del_init(&flow->stream_node);
+		xrds_part_put(&flow->stream->part);
+	}
+	flow->share = NULL;
+	WRITE_ONCE(flow->gate, NULL);
+	flow->stream = NULL;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int xrds_flow_get_parts(struct xrds_conn *conn, struct xrds_flow *flow)
+{
+	u64 ports = xrds_part_ports(flow->lport, flow->port);
+
+	flow->share = xrds_flow_get_share(conn, flow->user);
+	if (flow->port) {
+		WRITE_ONCE(flow->gate, xrds_gate_get(conn, flow->port));
+		flow->stream = xrds_flow_get_stream(conn, ports);
+	}
+	if (flow->stream)
+		list_add_tail(&flow->stream_node, &flow->stream->flows);
+	if (flow->share && (!flow->port || (flow->gate && flow->stream)))
+		return 0;
+	xrds_flow_put_parts(flow);
+	return -ENOMEM;
+}
+
+/* A flow leaves a dead connection, and its messages stay there. Returns whether
+ * its sender waited for its port.
  */
-static void xrds_flow_disown_msgs(struct xrds_flow *flow)
+static bool xrds_flow_detach(struct xrds_conn *conn, struct xrds_flow *flow)
 {
 	struct xrds_msg *msg, *tmp;
+	bool waited = !list_empty(&flow->cong_node);
 
-	lockdep_assert_held(&flow->conn->lock);
+	lockdep_assert_held(&conn->lock);
 
+	/* the flow's list is guarded by another lock as soon as there is another
+	 * connection
+	 */
 	list_for_each_entry_safe(msg, tmp, &flow->msgs, flow_node) {
 		list_del_init(&msg->flow_node);
 		msg->inflight = false;
 	}
+	list_splice_tail_init(&flow->queue, &conn->inflight);
+	flow->inflight_msgs = 0;
+	flow->replies = 0;
+	flow->refused = false;
 	flow->inflight_bytes = 0;
+	xrds_flow_set(conn, flow, XRDS_FLOW_IDLE);
+	list_del_init(&flow->cong_node);
+	conn->nr_waiters -= waited;
+	list_del_init(&flow->conn_node);
+	xrds_flow_put_parts(flow);
+	flow->conn = NULL;
+	return waited;
+}
+
+/* What a detached flow had of its connection, without L3 and L4 */
+static void xrds_flow_detached(struct xrds_conn *conn, struct xrds_flow *flow,
+			       bool waited)
+{
+	if (waited) {
+		xrds_space_uncongested(flow, false);
+		xrds_flow_put(flow);
+	}
+	xrds_conn_put(conn);
 }
 
 /**
@@ -78,7 +397,7 @@ static void xrds_flow_disown_msgs(struct xrds_flow *flow)
 void xrds_flow_leave(struct xrds_flow *flow, bool last)
 {
 	struct xrds_conn *conn = xrds_flow_conn(flow);
-	bool left = false;
+	bool left = false, waited = false;
 
 	if (!conn)
 		return;
@@ -86,45 +405,78 @@ void xrds_flow_leave(struct xrds_flow *flow, bool last)
 	spin_lock_bh(&conn->lock);
 	spin_lock(flow->lock);
 	if (flow->conn == conn && (last || conn->state == XRDS_ST_DEAD)) {
-		xrds_flow_disown_msgs(flow);
-		list_del_init(&flow->conn_node);
-		flow->conn = NULL;
+		waited = xrds_flow_detach(conn, flow);
 		left = true;
 	}
 	spin_unlock(flow->lock);
 	spin_unlock_bh(&conn->lock);
 
 	if (left)
-		xrds_conn_put(conn);
+		xrds_flow_detached(conn, flow, waited);
 	xrds_conn_put(conn);
+}
+
+/* Take a reference on the next flow of a dead connection. */
+static struct xrds_flow *xrds_flow_left_first(struct xrds_conn *conn)
+{
+	struct xrds_flow *flow;
+
+	/* dropping the last reference on a flow takes it off the list before
+	 * anything is freed
+	 */
+	spin_lock_bh(&conn->lock);
+	flow = list_first_entry_or_null(&conn->flows, struct xrds_flow,
+					conn_node);
+	if (flow && !refcount_inc_not_zero(&flow->ref)) {
+		spin_lock(flow->lock);
+		xrds_flow_detach(conn, flow);
+		spin_unlock(flow->lock);
+		flow = ERR_PTR(-EAGAIN);
+	}
+	spin_unlock_bh(&conn->lock);
+	return flow;
 }
 
 /**
  * xrds_flow_leave_all - the flows of a dead connection leave it
  * @conn: connection in state DEAD, which no flow joins any more
  *
+ * Their messages stay with the connection.
+ *
  * Context: the connection's work.
  */
 void xrds_flow_leave_all(struct xrds_conn *conn)
 {
-	struct xrds_flow *flow, *tmp;
-	unsigned int n = 0;
+	struct xrds_flow *flow;
 
-	/* dropping the last reference on a flow takes it off the list before
-	 * anything is freed
-	 */
-	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(flow, tmp, &conn->flows, conn_node) {
-		spin_lock(flow->lock);
-		xrds_flow_disown_msgs(flow);
-		list_del_init(&flow->conn_node);
-		flow->conn = NULL;
-		spin_unlock(flow->lock);
-		n++;
+	while ((flow = xrds_flow_left_first(conn))) {
+		if (IS_ERR(flow)) {
+			xrds_conn_put(conn);
+			continue;
+		}
+		xrds_flow_leave(flow, false);
+		xrds_flow_put(flow);
+		cond_resched();
 	}
+	spin_lock_bh(&conn->lock);
+	list_splice_tail_init(&conn->own->queue, &conn->inflight);
+	xrds_flow_set(conn, conn->own, XRDS_FLOW_IDLE);
+	conn->own->conn = NULL;
 	spin_unlock_bh(&conn->lock);
-	while (n--)
-		xrds_conn_put(conn);
+}
+
+/* A refusal may be left of an earlier flow with these ports, which this one does
+ * not know of. If that still has messages it does.
+ */
+static bool xrds_flow_resumes(const struct xrds_flow *flow)
+{
+	const struct xrds_flow *other;
+
+	if (!flow->stream)
+		return false;
+	other = list_first_entry(&flow->stream->flows, struct xrds_flow,
+				 stream_node);
+	return other == flow || other->resume;
 }
 
 /**
@@ -137,7 +489,7 @@ void xrds_flow_leave_all(struct xrds_conn *conn)
  * queueing the message will fail.
  *
  * Context: any, without L3 or L4.
- * Return: the connection to use, with a reference.
+ * Return: the connection to use, with a reference, or ERR_PTR(-ENOMEM).
  */
 struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
 				 struct xrds_conn *conn)
@@ -149,8 +501,13 @@ struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
 	if (flow->conn) {
 		other = flow->conn;
 		xrds_conn_get(other);
-	} else if (conn->state != XRDS_ST_DEAD) {
+	} else if (conn->state == XRDS_ST_DEAD) {
+		/* nothing */
+	} else if (xrds_flow_get_parts(conn, flow)) {
+		other = ERR_PTR(-ENOMEM);
+	} else {
 		flow->conn = conn;
+		flow->resume = xrds_flow_resumes(flow);
 		list_add_tail(&flow->conn_node, &conn->flows);
 		xrds_conn_get(conn);
 	}

@@ -93,6 +93,7 @@ void xrds_fsm_stop(struct xrds_conn *conn)
 	/* the next endpoint begins with a hello of its own */
 	WRITE_ONCE(conn->rx_ack, 0);
 	xrds_cong_close(conn);
+	xrds_refuse_close(conn);
 	xrds_tx_resume_drop_ops(conn, false);
 
 	spin_lock_bh(&conn->lock);
@@ -183,10 +184,12 @@ void xrds_fsm_dead(struct xrds_conn *conn)
 
 	/* a request that came in between */
 	xrds_fsm_refuse(conn);
-	xrds_tx_resume_drop_all(conn);
-	/* wakes flows that began to wait before they could see DEAD */
 	xrds_cong_close(conn);
+	xrds_refuse_forget(conn);
+	xrds_link_leave(conn);
+	/* wakes flows that began to wait before they could see DEAD */
 	xrds_flow_leave_all(conn);
+	xrds_tx_resume_drop_all(conn);
 	wake_up_all(&conn->xn->gone);
 }
 

@@ -27,7 +27,7 @@ bool xrds_idle_unused(struct xrds_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 
-	return !xrds_conn_wanted(conn) && list_empty(&conn->cong_waiters) &&
+	return !xrds_conn_wanted(conn) && !conn->nr_waiters &&
 	       !conn->pending;
 }
 

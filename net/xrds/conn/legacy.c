@@ -22,11 +22,11 @@
  *   but what has arrived on it; conn->rx_ack is 0 until then.
  *
  * It acknowledges only when it is asked to, or has something to send. So the
- * last message that is in the queue asks, besides every few.
+ * last message that can go asks, besides every few.
  *
- * The ends of streams are not for such peers: they leave the queue when their
+ * The ends of streams are not for such peers: they leave the queues when their
  * turn comes. Congestion is told by the map, always all of it. There is no word
- * for the end of a connection: whoever has lost it dials again, at once, so
+ * for the end of a connection: a side that has lost it dials again, at once, so
  * idle connections stay. The heartbeat is an acknowledgment, which the peer's
  * device acknowledges if it is there.
  */
@@ -59,6 +59,7 @@ void xrds_legacy_heard(struct xrds_conn *conn)
 		WRITE_ONCE(conn->xn->forgot, true);
 	}
 	conn->peer_node = 0;
+	xrds_refuse_forget(conn);
 	conn->rx_stopped = false;
 	conn->legacy.heard = true;
 }
@@ -147,8 +148,8 @@ static void xrds_legacy_number(struct xrds_conn *conn)
  * xrds_legacy_open - data may flow to a legacy peer
  * @conn: connection
  *
- * What is in flight goes back to the head of the queue; but if an XRDS node was
- * there before, what that one may have received was meant for sockets that are
+ * Messages in flight are sent again, before all others. But if an XRDS node was
+ * there before, those that it may have received were meant for sockets that are
  * gone.
  *
  * Context: the connection's work.
@@ -157,31 +158,19 @@ void xrds_legacy_open(struct xrds_conn *conn)
 {
 	bool changed;
 	u64 ack = conn->legacy.ack;
-	struct xrds_msg *msg, *tmp;
-	LIST_HEAD(acked);
-	LIST_HEAD(stale);
-	LIST_HEAD(again);
 
-	spin_lock_bh(&conn->tx_lock);
-	spin_lock(&conn->lock);
+	spin_lock_bh(&conn->lock);
 	changed = conn->tx_node;
 	conn->tx_node = 0;
+	spin_unlock_bh(&conn->lock);
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)
 		ack = 0;
-	xrds_txq_bulk_open(conn, 0);
-	list_splice_tail_init(&conn->sendq, &conn->inflight);
-	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-		if (msg->seq && msg->seq <= ack) {
-			xrds_txq_end(conn, msg, &acked);
-		} else if (changed && msg->posted && msg->dport) {
-			xrds_txq_end(conn, msg, &stale);
-		} else {
-			xrds_txq_set_inflight(msg, false);
-			list_move_tail(&msg->node, &again);
-		}
-	}
-	list_splice(&again, &conn->sendq);
+	xrds_tx_resume_sort(conn, ack, changed);
+
+	spin_lock_bh(&conn->tx_lock);
+	spin_lock(&conn->lock);
+	conn->bulk_over = U32_MAX;
 	if (ack > conn->acked)
 		WRITE_ONCE(conn->acked, ack);
 	/* the peer remembers the map of an earlier connection */
@@ -193,11 +182,6 @@ void xrds_legacy_open(struct xrds_conn *conn)
 	conn->tx_unasked = 0;
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
-
-	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
-			      RDS_RDMA_DROPPED);
-	xrds_upcall_msgs_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
-			      RDS_RDMA_DROPPED);
 }
 
 /* --------------------------------------------------------------- sending */
@@ -217,8 +201,8 @@ void xrds_legacy_beat(struct xrds_conn *conn)
 	bool asked;
 
 	spin_lock_bh(&conn->lock);
-	asked = list_empty(&conn->inflight) || !list_empty(&conn->sendq) ||
-		conn->kmsgs;
+	asked = list_empty(&conn->inflight) || !list_empty(&conn->again) ||
+		xrds_flow_any_ready(conn) || conn->kmsgs;
 	spin_unlock_bh(&conn->lock);
 	if (asked)
 		return;

@@ -1,46 +1,347 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Refused messages: their receiver had no memory for them.
+ * Refused messages: a receiver that has no room costs its own senders time, and
+ * nobody else anything. Documentation/xrds-wire.rst has the rules.
  *
- * No node refuses messages yet. So a list of them is checked, and has no effect.
- * Lists arrive on the receive path, which may not sleep; they are small, and
- * are read from a copy on the stack.
+ * Receiving side. A message that its socket cannot take (rcvbuf.c) is dropped,
+ * and its number counts as received. A refusal remembers the stream and that
+ * number, and everything behind it in the stream is dropped as well, until a
+ * message comes with XRDS_F_RESUME.
+ *
+ *   noted (conn->refused_due) -> told (conn->refused) -> ended by a message
+ *              ^                       |
+ *              +------- reconnect -----+
+ *
+ * No acknowledgment covers a number before the peer was told of its refusal
+ * (xrds_refuse_ack()). Both lists are in the order of numbers. The state of the
+ * port is told behind each refusal, so that the sender hears when to go on. A
+ * refusal goes with its connection, or when the peer is another one. Without
+ * memory for one the connection is reset, and nothing is acknowledged.
+ *
+ * Sending side. The messages of the stream from that number on go back to the
+ * head of their flow's queue, the gate of the port is shut, and the flow's next
+ * message says that it ends the refusal.
+ *
+ * conn->lock guards all of it.
  */
-#include <linux/skbuff.h>
-
 #include "conn/conn.h"
+#include "msg.h"
+#include "tracepoints.h"
+#include "xrds.h"
 
-static enum xrds_wire_err xrds_refuse_check(const struct sk_buff *skb)
+enum {
+	/* streams of one peer that are refused; with more it is reset */
+	XRDS_REFUSE_MAX		= 16384,
+};
+
+/**
+ * struct xrds_refusal - a stream of the peer that is refused
+ * @part:	by both ports
+ * @node:	in conn->refused or conn->refused_due
+ * @seq:	number of the first refused message
+ */
+struct xrds_refusal {
+	struct xrds_part part;
+	struct list_head node;
+	u64 seq;
+};
+
+/* The lowest number that the peer was not told of yet; 0: none */
+static void xrds_refuse_set_floor(struct xrds_conn *conn)
 {
-	u8 buf[XRDS_WIRE_REFUSED_MAX_ENTRIES * XRDS_WIRE_REFUSED_BYTES];
-	int i, count = xrds_wire_refused_count(skb->len);
-	struct xrds_wire_refused entry;
-	enum xrds_wire_err err;
+	struct xrds_refusal *r;
 
-	BUILD_BUG_ON(sizeof(buf) > XRDS_CTL_INLINE_BYTES);
-	if (count < 0)
-		return -count;
-	if (skb_copy_bits(skb, 0, buf, skb->len))
-		return XRDS_WIRE_REFUSED;
-	for (i = 0; i < count; i++) {
-		err = xrds_wire_refused_entry(buf, i, &entry);
-		if (err)
-			return err;
+	lockdep_assert_held(&conn->lock);
+
+	r = list_first_entry_or_null(&conn->refused_due, struct xrds_refusal,
+				     node);
+	WRITE_ONCE(conn->refused_floor, r ? r->seq : 0);
+}
+
+static void xrds_refuse_free(struct xrds_conn *conn, struct xrds_refusal *r)
+{
+	list_del(&r->node);
+	conn->nr_refused_streams--;
+	xrds_part_put(&r->part);
+}
+
+/* ------------------------------------------------------ receiving side */
+
+static struct xrds_refusal *xrds_refuse_find(struct xrds_conn *conn,
+					     const struct xrds_wire_msg *wm)
+{
+	struct xrds_part *part;
+
+	part = xrds_part_find(conn, XRDS_PART_REFUSAL,
+			      xrds_part_ports(wm->sport, wm->dport));
+	return part ? container_of(part, struct xrds_refusal, part) : NULL;
+}
+
+/**
+ * xrds_refuse_drops - is a message of a stream that is refused?
+ * @conn: connection
+ * @wm: its header; if it ends the refusal the answer is no
+ *
+ * Context: the receive path.
+ * Return: whether it is, and to be dropped.
+ */
+bool xrds_refuse_drops(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
+{
+	struct xrds_refusal *r;
+	bool drops;
+
+	/* written by this path */
+	if (likely(!READ_ONCE(conn->nr_refused_streams)))
+		return false;
+	spin_lock_bh(&conn->lock);
+	r = xrds_refuse_find(conn, wm);
+	drops = r && !(wm->flags & XRDS_F_RESUME);
+	if (r && !drops) {
+		xrds_refuse_free(conn, r);
+		xrds_refuse_set_floor(conn);
 	}
-	return XRDS_WIRE_OK;
+	spin_unlock_bh(&conn->lock);
+	return drops;
+}
+
+/**
+ * xrds_refuse_note - refuse a message, and those behind it in its stream
+ * @conn: connection
+ * @wm: its header; its number is not acknowledged yet
+ *
+ * Context: the receive path.
+ * Return: false without memory.
+ */
+bool xrds_refuse_note(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
+{
+	struct xrds_refusal *r = NULL;
+	struct xrds_part *part;
+
+	spin_lock_bh(&conn->lock);
+	if (conn->nr_refused_streams < XRDS_REFUSE_MAX) {
+		part = xrds_part_make(conn, XRDS_PART_REFUSAL,
+				      xrds_part_ports(wm->sport, wm->dport),
+				      sizeof(*r));
+		if (part)
+			r = container_of(part, struct xrds_refusal, part);
+	}
+	if (r) {
+		r->seq = wm->seq;
+		list_add_tail(&r->node, &conn->refused_due);
+		WRITE_ONCE(conn->nr_refused_streams,
+			   conn->nr_refused_streams + 1);
+		xrds_refuse_set_floor(conn);
+	}
+	spin_unlock_bh(&conn->lock);
+	return r;
+}
+
+/* The next refusals that the peer is to be told. Returns how many. */
+static u32 xrds_refuse_collect(struct xrds_conn *conn,
+			       struct xrds_wire_refused *list)
+{
+	struct xrds_refusal *r;
+	u32 nr = 0;
+
+	spin_lock(&conn->lock);
+	list_for_each_entry(r, &conn->refused_due, node) {
+		if (nr == XRDS_WIRE_REFUSED_MAX_ENTRIES)
+			break;
+		list[nr].seq = r->seq;
+		list[nr].sport = r->part.key.id >> 16;
+		list[nr++].dport = r->part.key.id & U16_MAX;
+	}
+	spin_unlock(&conn->lock);
+	return nr;
+}
+
+/* It was told these. One may have ended meanwhile. */
+static void xrds_refuse_told(struct xrds_conn *conn,
+			     const struct xrds_wire_refused *list, u32 nr)
+{
+	struct xrds_refusal *r;
+	u32 i;
+
+	spin_lock(&conn->lock);
+	for (i = 0; i < nr; i++) {
+		r = list_first_entry_or_null(&conn->refused_due,
+					     struct xrds_refusal, node);
+		if (r && r->seq == list[i].seq)
+			list_move_tail(&r->node, &conn->refused);
+	}
+	xrds_refuse_set_floor(conn);
+	spin_unlock(&conn->lock);
+	xrds_count_add(conn->xn, XRDS_C_SEND_REFUSAL, nr);
+}
+
+/**
+ * xrds_refuse_xmit - tell the peer of refusals
+ * @conn: connection
+ *
+ * Context: the pump, tx_lock held.
+ * Return: 0, or what the transport's xmit_ctl() returned.
+ */
+int xrds_refuse_xmit(struct xrds_conn *conn)
+{
+	struct xrds_wire_refused list[XRDS_WIRE_REFUSED_MAX_ENTRIES];
+	u8 buf[XRDS_WIRE_REFUSED_MAX_ENTRIES * XRDS_WIRE_REFUSED_BYTES];
+	bool worker = false;
+	u32 i, nr;
+	int ret;
+
+	lockdep_assert_held(&conn->tx_lock);
+	BUILD_BUG_ON(sizeof(buf) > XRDS_CTL_INLINE_BYTES);
+
+	while (unlikely(READ_ONCE(conn->refused_floor))) {
+		nr = xrds_refuse_collect(conn, list);
+		for (i = 0; i < nr; i++)
+			xrds_wire_refused_put(buf, i, &list[i]);
+		ret = conn->trans->xmit_ctl(conn, XRDS_CTL_REFUSED, buf,
+					    nr * XRDS_WIRE_REFUSED_BYTES);
+		if (ret)
+			return ret;
+		xrds_refuse_told(conn, list, nr);
+		/* the sender is to hear when the port is open, or that it is */
+		for (i = 0; i < nr; i++)
+			worker |= xrds_cong_mark(conn, list[i].dport);
+	}
+	if (worker)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	return 0;
+}
+
+/**
+ * xrds_refuse_close - an endpoint ends: the next one tells all refusals again
+ * @conn: connection
+ *
+ * Context: the connection's work; nothing is received any more.
+ */
+void xrds_refuse_close(struct xrds_conn *conn)
+{
+	spin_lock_bh(&conn->lock);
+	list_splice_init(&conn->refused, &conn->refused_due);
+	xrds_refuse_set_floor(conn);
+	spin_unlock_bh(&conn->lock);
+}
+
+/**
+ * xrds_refuse_forget - the peer is another one, or the connection is dead
+ * @conn: connection
+ *
+ * Context: any, without L3; no message is received meanwhile.
+ */
+void xrds_refuse_forget(struct xrds_conn *conn)
+{
+	struct xrds_refusal *r, *tmp;
+	LIST_HEAD(list);
+
+	/* XRDS_REFUSE_MAX of them at most, and seldom */
+	spin_lock_bh(&conn->lock);
+	list_splice_init(&conn->refused, &list);
+	list_splice_tail_init(&conn->refused_due, &list);
+	list_for_each_entry_safe(r, tmp, &list, node)
+		xrds_refuse_free(conn, r);
+	xrds_refuse_set_floor(conn);
+	spin_unlock_bh(&conn->lock);
+}
+
+/* -------------------------------------------------------- sending side */
+
+/* The messages of a flow from this number on go back to its queue. But if one in
+ * flight ends the refusal, it and those behind it are on their way: the others
+ * were cancelled, or the peer repeats an old refusal after a reconnect.
+ */
+static u32 xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
+			    u64 seq)
+{
+	struct xrds_msg *msg, *last = NULL;
+	bool ends = false;
+	u32 n = 0;
+
+	/* not more than a flow may have in flight */
+	list_for_each_entry(msg, &flow->msgs, flow_node) {
+		ends = msg->inflight && msg->seq > seq &&
+		       msg->flags & XRDS_F_RESUME;
+		if (ends || !msg->inflight)
+			break;
+		last = msg;
+	}
+	if (!ends) {
+		flow->resume = true;
+		flow->refused = true;
+	}
+	msg = last;
+	if (!msg)
+		return 0;
+	/* the youngest first: each goes in front of the one before */
+	list_for_each_entry_from_reverse(msg, &flow->msgs, flow_node) {
+		if (msg->seq < seq)
+			break;
+		xrds_txq_unsend(conn, msg);
+		n++;
+	}
+	return n;
+}
+
+static void xrds_refuse_apply(struct xrds_conn *conn,
+			      const struct xrds_wire_refused *e)
+{
+	struct xrds_stream *stream;
+	struct xrds_flow *flow;
+	struct xrds_part *part;
+	struct xrds_gate *gate;
+	u32 n = 0;
+
+	lockdep_assert_held(&conn->lock);
+
+	gate = xrds_gate_find(conn, e->dport);
+	if (gate)
+		xrds_gate_close(gate);
+	part = xrds_part_find(conn, XRDS_PART_STREAM,
+			      xrds_part_ports(e->sport, e->dport));
+	if (!part)
+		return;
+	stream = container_of(part, struct xrds_stream, part);
+	list_for_each_entry(flow, &stream->flows, stream_node) {
+		n += xrds_refuse_flow(conn, flow, e->seq);
+		xrds_flow_update(conn, flow);
+	}
+	xrds_count_add(conn->xn, XRDS_C_SEND_REFUSED, n);
 }
 
 /**
  * xrds_refuse_recv - the peer has refused messages
  * @conn: connection
- * @skb: payload of its XRDS_CTL_REFUSED; consumed
+ * @skb: the list of them; consumed
  *
  * Context: the receive path.
  */
 void xrds_refuse_recv(struct xrds_conn *conn, struct sk_buff *skb)
 {
-	enum xrds_wire_err err = xrds_refuse_check(skb);
+	struct xrds_wire_refused list[XRDS_WIRE_REFUSED_MAX_ENTRIES];
+	enum xrds_wire_err err;
+	int i, nr;
 
+	if (skb_linearize(skb)) {
+		kfree_skb(skb);
+		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
+				   XRDS_EV_ERROR, -ENOMEM);
+		return;
+	}
+	/* a message that is being posted keeps its number that long */
+	spin_lock_bh(&conn->tx_lock);
+	spin_lock(&conn->lock);
+	nr = xrds_wire_refused_count(skb->len);
+	err = nr < 0 ? -nr : XRDS_WIRE_OK;
+	for (i = 0; i < nr && !err; i++) {
+		err = xrds_wire_refused_entry(skb->data, i, &list[i]);
+		if (!err && list[i].seq > conn->tx_seq)
+			err = XRDS_WIRE_REFUSED;
+	}
+	for (i = 0; i < nr && !err; i++)
+		xrds_refuse_apply(conn, &list[i]);
+	spin_unlock(&conn->lock);
+	spin_unlock_bh(&conn->tx_lock);
 	kfree_skb(skb);
 	if (err)
 		xrds_conn_wire_error(conn, READ_ONCE(conn->ep_gen), err);

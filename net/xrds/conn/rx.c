@@ -7,10 +7,14 @@
  * each connection. Sequence numbers tell duplicates, which a retransmission
  * after a reconnect may bring, from new messages. A number is taken as
  * received, and so acknowledged, only after the message is in its socket's
- * queue. Acknowledgments ride on data that flows back. Without any, one is sent
- * after a number of messages or bytes, when the sender asks, or after
- * XRDS_ACK_DELAY_MS. A message for which there is no memory left is not
- * acknowledged, nor is anything behind it: it comes again, on a new connection.
+ * queue, or was refused (refuse.c). Acknowledgments ride on data that flows
+ * back. Without any, one is sent after a number of messages or bytes, when the
+ * sender asks, or after XRDS_ACK_DELAY_MS.
+ *
+ * A message for which there is no memory left is refused. That is not possible
+ * if it comes from a legacy peer, or if there is no memory to note the refusal.
+ * Then it is not acknowledged, nor is anything behind it: it comes again, on a
+ * new connection.
  */
 #include "conn/conn.h"
 #include "msg.h"
@@ -27,7 +31,9 @@ enum {
 	XRDS_MAX_PONGS		= 256,
 };
 
-/* It must not look as if a message behind the refused one were the next. */
+/* The message at hand is lost, and must come again. It must not look as if one
+ * behind it were the next.
+ */
 static void xrds_rx_stop(struct xrds_conn *conn)
 {
 	conn->rx_stopped = true;
@@ -131,7 +137,7 @@ static void xrds_rx_pong_queue(struct xrds_conn *conn, u16 port, bool pump)
 	struct xrds_msg *msg;
 
 	if (READ_ONCE(conn->kmsgs) >= XRDS_MAX_PONGS ||
-	    (port && xrds_cong_blocked(conn, port))) {
+	    (port && xrds_gate_port_shut(conn, port))) {
 		xrds_count(xn, XRDS_C_SEND_DROP_PONG);
 		return;
 	}
@@ -183,6 +189,24 @@ static void xrds_rx_drop(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	kfree_skb(skb);
 }
 
+/* Pass a message on to its socket, or refuse it. Returns the counter of the
+ * outcome; XRDS_C_RECV_DROP_OVERFLOW: it must come again.
+ */
+static enum xrds_counter xrds_rx_deliver(struct xrds_conn *conn,
+					 const struct xrds_wire_msg *wm,
+					 struct sk_buff *skb)
+{
+	enum xrds_counter result;
+
+	result = xrds_recv_deliver(conn, wm, skb);
+	if (result != XRDS_C_RECV_DROP_OVERFLOW || conn->legacy.heard ||
+	    !xrds_refuse_note(conn, wm))
+		return result;
+	/* the peer is told with the acknowledgment */
+	conn->rx_refused = true;
+	return XRDS_C_RECV_DROP_REFUSED;
+}
+
 /**
  * xrds_rx_msg - a whole message has arrived
  * @conn: connection
@@ -224,7 +248,9 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	if (wm->has & XRDS_HAS_RDMA)
 		xrds_mr_used(xn, xrds_conn_rx_daddr(conn), wm->rdma_rkey);
 
-	if (wm->has & XRDS_HAS_SILENT) {
+	if (xrds_refuse_drops(conn, wm)) {
+		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_REFUSED);
+	} else if (wm->has & XRDS_HAS_SILENT) {
 		kfree_skb(skb);
 	} else if (!wm->dport) {
 		kfree_skb(skb);
@@ -237,7 +263,7 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		else if (wm->flags & XRDS_F_HB_PING)
 			xrds_rx_pong_queue(conn, 0, true);
 	} else {
-		result = xrds_recv_deliver(conn, wm, skb);
+		result = xrds_rx_deliver(conn, wm, skb);
 		xrds_count(xn, result);
 		trace_xrds_msg_rx(conn, wm, result);
 		if (result == XRDS_C_RECV_DROP_OVERFLOW) {
@@ -250,9 +276,14 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	 * received
 	 */
 	WRITE_ONCE(conn->rx_next, wm->seq + 1);
-	WRITE_ONCE(conn->rx_ack, wm->seq);
-	if (!conn->key.loop)
+	/* pairs with the load-acquire in xrds_refuse_ack() */
+	smp_store_release(&conn->rx_ack, wm->seq);
+	if (unlikely(conn->rx_refused)) {
+		conn->rx_refused = false;
+		xrds_rx_need_ack(conn);
+	} else if (!conn->key.loop) {
 		xrds_rx_ack(conn, wm);
+	}
 }
 EXPORT_SYMBOL_GPL(xrds_rx_msg);
 
@@ -272,16 +303,21 @@ EXPORT_SYMBOL_GPL(xrds_rx_msg);
 void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 		   const struct xrds_wire_hello *hello)
 {
+	bool other;
+
 	spin_lock_bh(&conn->lock);
 	if (conn->tx_node && conn->tx_node != hello->node)
 		conn->tx_life++;
 	conn->tx_node = hello->node;
-	if (conn->peer_node != hello->node) {
+	other = conn->peer_node != hello->node;
+	if (other) {
 		conn->reborn |= conn->peer_node || READ_ONCE(conn->xn->forgot);
 		WRITE_ONCE(conn->peer_node, hello->node);
 		WRITE_ONCE(conn->rx_next, 1);
 	}
 	spin_unlock_bh(&conn->lock);
+	if (other)
+		xrds_refuse_forget(conn);
 	conn->legacy.heard = false;
 	conn->rx_stopped = false;
 	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Transmission: a connection's send queue, and what is in flight.
+ * Transmission: the pump, which gives messages to the transport.
  *
- *   xrds_tx_queue -> sendq -> pump -> inflight -> acknowledged -> freed
- *                        ^                 |
- *                        +--- reconnect ---+
+ *   xrds_tx_queue -> flow->queue -> pump -> inflight -> acknowledged -> freed
  *
- * A message is on exactly one of the two lists, or on a third: conn->bulkq
- * takes the place of sendq for large messages and what follows them, see txq.c.
- * It gets its sequence number when the transport has first taken it, or is
- * about to send the last of it, and keeps it when it is sent again, so the
- * receiver can tell duplicates. It leaves by a cumulative acknowledgment of the
- * peer's kernel, by cancellation, or with the connection: xrds_txq_end().
- * What a new endpoint does with what is in flight is said in tx_resume.c.
+ * The flows of a connection take turns (flow.c), and their messages get their
+ * numbers in the order in which they go out (txq.c). A message leaves by a
+ * cumulative acknowledgment of the peer's kernel, by cancellation, or with the
+ * connection: xrds_txq_end(). One that the peer refuses goes back to its flow
+ * (refuse.c). tx_resume.c handles the messages in flight when there is a new
+ * endpoint.
  *
- * The pump runs in whoever has a reason: sendmsg(), a completion that brought
- * back credits or slots, the worker after the connection came up. tx_lock
- * makes it one at a time and keeps the order. Of a sendmmsg() only the last
+ * The pump runs where there is a reason: in sendmsg(), in a completion that
+ * brought back credits or slots, in the receive path when an acknowledgment has
+ * made a flow ready, in the worker after the connection came up or a port was
+ * opened. tx_lock makes it one at a time and keeps the order. Of a sendmmsg() only the last
  * message pumps, so that all of them can go together; those in front of it
  * need no more than a pump by anybody, and get one a moment later, from a work,
  * if the call ends early.
@@ -65,7 +63,7 @@ int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
 	    (state == XRDS_ST_UP && !pump))
 		xrds_conn_event(conn, XRDS_EV_WANT);
-	/* tx_open comes before UP; who sets UP pumps */
+	/* tx_open comes before UP; the worker, which sets UP, pumps then */
 	else if (pump && READ_ONCE(conn->tx_open))
 		xrds_tx_pump(conn);
 	return 0;
@@ -77,7 +75,7 @@ int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
  * @msg: message; on success the queue owns the caller's reference
  *
  * The message waits for those behind it, to go with them, if that is worth
- * while. Who has queued the last of them pumps; should that not happen, a work
+ * while. The sender of the last of them pumps; should that not happen, a work
  * does in a moment.
  *
  * Context: process, without L2, L3, L4.
@@ -105,14 +103,16 @@ int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
  */
 static void xrds_tx_skip_marks(struct xrds_conn *conn)
 {
-	struct xrds_msg *msg, *tmp;
+	int batch = XRDS_END_BATCH;
+	struct xrds_msg *msg;
 	LIST_HEAD(marks);
 
 	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock(&conn->lock);
-	list_for_each_entry_safe(msg, tmp, &conn->sendq, node) {
-		if (!(msg->flags & XRDS_F_EOS))
+	while (batch--) {
+		msg = xrds_txq_next(conn);
+		if (IS_ERR_OR_NULL(msg) || !(msg->flags & XRDS_F_EOS))
 			break;
 		xrds_txq_end(conn, msg, &marks);
 	}
@@ -121,8 +121,9 @@ static void xrds_tx_skip_marks(struct xrds_conn *conn)
 			      RDS_RDMA_DROPPED);
 }
 
-/* Take the next message and move it to inflight; with a reference. From here on
- * the transport ends its op. @again: it was posted before.
+/* Take the next message; with a reference. From here on the transport ends its
+ * op. @again: it was posted before. Returns NULL or an ERR_PTR() as
+ * xrds_txq_next().
  */
 static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 {
@@ -133,13 +134,9 @@ static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 	if (conn->legacy.on)
 		xrds_tx_skip_marks(conn);
 	spin_lock(&conn->lock);
-	msg = xrds_txq_bulk_next(conn);
-	if (!msg)
-		msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg,
-					       node);
-	if (msg)
-		*again = msg->bulk ? xrds_txq_bulk_take(conn, msg) :
-				     xrds_txq_take(conn, msg);
+	msg = xrds_txq_next(conn);
+	if (!IS_ERR_OR_NULL(msg))
+		*again = xrds_txq_take(conn, msg);
 	spin_unlock(&conn->lock);
 	/* is it the last one? */
 	if (conn->legacy.on)
@@ -147,32 +144,17 @@ static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 	return msg;
 }
 
-/* The transport could not take it: back to the head of the queue. But who has
- * ended it meanwhile, for it was cancelled, or the peer acknowledges what it
- * never got, has it on a list of his own, and has left the op to us.
+/* The transport could not take it. A message that was cancelled meanwhile has
+ * left its op to us.
  */
 static void xrds_tx_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 			    bool again, int error)
 {
-	/* not taken, as if nothing had been tried */
 	bool untried = error == -EAGAIN && !again;
 	bool ended;
 
 	spin_lock(&conn->lock);
-	ended = msg->ended;
-	if (msg->bulk) {
-		xrds_txq_bulk_back(conn, msg, untried);
-	} else if (!ended) {
-		msg->posted = !untried;
-		/* a large one may be complete before it */
-		if (untried && msg->seq == conn->tx_seq) {
-			msg->seq = 0;
-			conn->tx_seq--;
-			conn->nr_new++;
-		}
-		xrds_txq_set_inflight(msg, false);
-		list_move(&msg->node, &conn->sendq);
-	}
+	ended = xrds_txq_back(conn, msg, untried);
 	spin_unlock(&conn->lock);
 	if (ended && untried && msg->rop)
 		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);
@@ -181,9 +163,15 @@ static void xrds_tx_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 /* Should a message to a legacy peer ask for an acknowledgment? */
 static bool xrds_tx_ask_legacy(const struct xrds_conn *conn)
 {
-	/* who queues another one meanwhile asks with that */
+	/* another one that is queued meanwhile asks as well */
 	return conn->tx_unasked + 1 >= XRDS_LEGACY_ASK_MSGS ||
-	       list_empty(&conn->sendq);
+	       (list_empty(&conn->again) && !xrds_flow_any_ready(conn));
+}
+
+/* The window of a flow must open before it is used up. */
+static bool xrds_tx_ask_window(const struct xrds_msg *msg)
+{
+	return msg->flow->unasked + msg->len >= XRDS_FLOW_WINDOW_BYTES / 4;
 }
 
 /* The flags of a message that goes out now; true if it asks for an
@@ -195,7 +183,8 @@ static bool xrds_tx_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 	u8 ask = 0;
 
 	if (conn->tx_unasked + 1 >= XRDS_ASK_ACK_MSGS ||
-	    (msg->flow && xrds_space_ack_wanted(msg->flow, msg->len)) ||
+	    (msg->flow && (xrds_space_ack_wanted(msg->flow, msg->len) ||
+			   xrds_tx_ask_window(msg))) ||
 	    (conn->legacy.on && xrds_tx_ask_legacy(conn)))
 		ask = XRDS_F_ACK_REQUIRED;
 	msg->flags &= ~(XRDS_F_ACK_REQUIRED | XRDS_F_RETRANSMITTED);
@@ -233,20 +222,23 @@ static int xrds_tx_one(struct xrds_conn *conn, struct xrds_msg *msg,
 	if (msg->rop)
 		trace_xrds_rop_post(msg->rop);
 	ret = conn->trans->xmit(conn, msg);
-	if (!ret)
-		xrds_tx_went(conn, msg, ask, again);
-	return ret;
+	if (ret)
+		return ret;
+	xrds_txq_went(conn, msg);
+	xrds_tx_went(conn, msg, ask, again);
+	return 0;
 }
 
-/* Can the message that waits in front go with another one? */
+/* Can the message whose turn it is go with another one? */
 static struct xrds_msg *xrds_tx_small(struct xrds_conn *conn, u32 room)
 {
 	struct xrds_msg *msg;
 
 	lockdep_assert_held(&conn->lock);
 
-	msg = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
-	return msg && !msg->rop && msg->len <= room ? msg : NULL;
+	msg = xrds_txq_next(conn);
+	return !IS_ERR_OR_NULL(msg) && !msg->rop && msg->len <= room ? msg :
+								       NULL;
 }
 
 /**
@@ -263,8 +255,8 @@ bool xrds_tx_has_small(struct xrds_conn *conn, u32 room)
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	/* the usual case; who queues one now will pump it */
-	if (list_empty(&conn->sendq))
+	/* the usual case; one that is queued now is pumped by its sender */
+	if (list_empty(&conn->again) && !xrds_flow_any_ready(conn))
 		return false;
 	spin_lock(&conn->lock);
 	waits = xrds_tx_small(conn, room);
@@ -312,7 +304,7 @@ static int xrds_tx_ack(struct xrds_conn *conn)
 
 	if (!test_and_clear_bit(0, &conn->tx_ack_due))
 		return 0;
-	if (conn->tx_ack_sent == READ_ONCE(conn->rx_ack))
+	if (conn->tx_ack_sent == xrds_refuse_ack(conn))
 		return 0;
 	ret = conn->trans->xmit_ctl(conn, 0, NULL, 0);
 	if (ret)
@@ -396,11 +388,12 @@ static int xrds_tx_some(struct xrds_conn *conn)
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	if (unlikely(conn->tx_closing))
-		return xrds_tx_bye(conn) ?: xrds_tx_ack(conn);
-
 	/* first what goes although a long op holds up all messages */
-	ret = xrds_tx_keepalive(conn);
+	ret = xrds_refuse_xmit(conn);
+	if (unlikely(conn->tx_closing))
+		return ret ?: xrds_tx_bye(conn) ?: xrds_tx_ack(conn);
+	if (!ret)
+		ret = xrds_tx_keepalive(conn);
 	if (!ret)
 		ret = xrds_tx_ctl_msg(conn);
 	if (!ret)
@@ -412,6 +405,8 @@ static int xrds_tx_some(struct xrds_conn *conn)
 		msg = xrds_tx_next(conn, &again);
 		if (!msg)
 			return xrds_tx_ack(conn);
+		if (IS_ERR(msg))
+			return PTR_ERR(msg);
 		batch -= msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
 		ret = xrds_tx_one(conn, msg, again);
 		if (ret)
@@ -471,7 +466,7 @@ bool xrds_tx_beat(struct xrds_conn *conn)
 }
 
 /**
- * xrds_tx_ask - a sender waits for space: ask for what would bring it
+ * xrds_tx_ask - a sender waits for space: ask for an acknowledgment
  * @conn: connection
  * @flow: flow on it
  * @room: what may be under way to it that nobody has asked about, bytes
@@ -527,7 +522,7 @@ EXPORT_SYMBOL_GPL(xrds_tx_need_ack);
  */
 u64 xrds_tx_ack_value(struct xrds_conn *conn)
 {
-	u64 ack = READ_ONCE(conn->rx_ack);
+	u64 ack = xrds_refuse_ack(conn);
 
 	lockdep_assert_held(&conn->tx_lock);
 
@@ -557,6 +552,45 @@ void xrds_tx_push_work(struct work_struct *work)
 }
 
 /**
+ * struct xrds_tx_news - what an acknowledgment has brought about
+ * @ready:	a flow may go on
+ * @asks:	it answers the last question, and another one waits
+ * @parted:	nothing is in flight any more, as the end has to wait for
+ */
+struct xrds_tx_news {
+	bool ready;
+	bool asks;
+	bool parted;
+};
+
+/* End some messages in flight. Returns whether there may be more. */
+static bool xrds_tx_acked_some(struct xrds_conn *conn, u64 ack,
+			       struct xrds_tx_news *news)
+{
+	struct xrds_msg *msg, *tmp;
+	int batch = XRDS_END_BATCH;
+	LIST_HEAD(acked);
+
+	spin_lock_bh(&conn->lock);
+	if (ack > conn->acked)
+		WRITE_ONCE(conn->acked, ack);
+	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
+		if (msg->seq > ack || !batch--)
+			break;
+		news->ready |= xrds_txq_end(conn, msg, &acked);
+	}
+	news->asks = READ_ONCE(conn->tx_ask_due) &&
+		     ack >= READ_ONCE(conn->tx_asked);
+	news->parted = READ_ONCE(conn->tx_closing) &&
+		       list_empty(&conn->inflight);
+	spin_unlock_bh(&conn->lock);
+
+	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
+			      RDS_RDMA_DROPPED);
+	return batch < 0;
+}
+
+/**
  * xrds_tx_acked - the peer has received messages
  * @conn: connection
  * @ack: up to this one
@@ -566,9 +600,8 @@ void xrds_tx_push_work(struct work_struct *work)
  */
 int xrds_tx_acked(struct xrds_conn *conn, u64 ack)
 {
-	struct xrds_msg *msg, *tmp;
-	bool asks, parted;
-	LIST_HEAD(acked);
+	struct xrds_tx_news news = {};
+	bool more;
 
 	/* The common header brings nothing new. Until the connection is open
 	 * the numbers may be those of a node that is gone;
@@ -579,24 +612,16 @@ int xrds_tx_acked(struct xrds_conn *conn, u64 ack)
 	if (ack > READ_ONCE(conn->tx_seq))
 		return -EPROTO;
 
-	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-		if (msg->seq > ack)
-			break;
-		xrds_txq_end(conn, msg, &acked);
-	}
-	if (ack > conn->acked)
-		WRITE_ONCE(conn->acked, ack);
-	asks = READ_ONCE(conn->tx_ask_due) && ack >= READ_ONCE(conn->tx_asked);
-	parted = READ_ONCE(conn->tx_closing) && list_empty(&conn->inflight);
-	spin_unlock_bh(&conn->lock);
+	do {
+		more = xrds_tx_acked_some(conn, ack, &news);
+	} while (more);
 
-	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
-			      RDS_RDMA_DROPPED);
-	/* loopback, whose pump calls this, never asks */
-	if (unlikely(asks))
+	/* loopback never asks, and its pump calls this */
+	if (unlikely(news.asks) || (news.ready && !conn->key.loop))
 		xrds_tx_pump(conn);
-	if (parted)
+	else if (news.ready)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	if (news.parted)
 		xrds_conn_event(conn, XRDS_EV_IDLE);
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is in flight when endpoints come and go: it is kept, sent again, or
+ * Messages in flight when endpoints come and go: they are kept, sent again, or
  * dropped.
  *
  *   an endpoint ends     xrds_tx_resume_close     nothing is posted any more
@@ -31,15 +31,85 @@ static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
 	return msg->life != conn->tx_life || (forgot && msg->posted);
 }
 
-static void xrds_tx_resume_drop_stale(struct xrds_conn *conn, bool forgot,
-				      struct list_head *queue,
-				      struct list_head *stale)
+/**
+ * xrds_tx_resume_sort - look at messages in flight when endpoints ended
+ * @conn: connection that is about to be open
+ * @ack: the peer has messages up to this one
+ * @forgot: the peer may have received the rest, and forgotten that
+ *
+ * The others are on conn->again after it.
+ *
+ * Context: the connection's work, without L2, L3, L4.
+ */
+void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 {
 	struct xrds_msg *msg, *tmp;
+	LIST_HEAD(acked);
+	LIST_HEAD(stale);
+	LIST_HEAD(todo);
+	bool more;
+	int n;
 
-	list_for_each_entry_safe(msg, tmp, queue, node)
-		if (xrds_tx_resume_stale(conn, msg, forgot))
-			xrds_txq_end(conn, msg, stale);
+	spin_lock_bh(&conn->lock);
+	list_splice_tail_init(&conn->again, &conn->inflight);
+	list_splice_init(&conn->inflight, &todo);
+	spin_unlock_bh(&conn->lock);
+	do {
+		n = XRDS_END_BATCH;
+		spin_lock_bh(&conn->lock);
+		list_for_each_entry_safe(msg, tmp, &todo, node) {
+			if (!n--)
+				break;
+			if (msg->seq <= ack)
+				xrds_txq_end(conn, msg, &acked);
+			else if (xrds_tx_resume_stale(conn, msg, forgot))
+				xrds_txq_end(conn, msg, &stale);
+			else
+				list_move_tail(&msg->node, &conn->again);
+		}
+		more = !list_empty(&todo);
+		spin_unlock_bh(&conn->lock);
+		xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
+				      RDS_RDMA_DROPPED);
+		xrds_upcall_msgs_done(conn->xn, &stale,
+				      XRDS_C_SEND_DROP_STALE_PEER,
+				      RDS_RDMA_DROPPED);
+		cond_resched();
+	} while (more);
+}
+
+/* The same of what is queued. In a flow the stale messages are the oldest. */
+static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
+{
+	struct xrds_flow *flow;
+	struct xrds_msg *msg;
+	LIST_HEAD(stale);
+	LIST_HEAD(todo);
+	bool more;
+	int n;
+
+	spin_lock_bh(&conn->lock);
+	list_splice_init(&conn->flows, &todo);
+	do {
+		for (n = XRDS_END_BATCH; n && !list_empty(&todo); n--) {
+			flow = list_first_entry(&todo, struct xrds_flow,
+						conn_node);
+			msg = list_first_entry_or_null(&flow->queue,
+						       struct xrds_msg, node);
+			if (msg && xrds_tx_resume_stale(conn, msg, forgot))
+				xrds_txq_end(conn, msg, &stale);
+			else
+				list_move_tail(&flow->conn_node, &conn->flows);
+		}
+		more = !list_empty(&todo);
+		spin_unlock_bh(&conn->lock);
+		xrds_upcall_msgs_done(conn->xn, &stale,
+				      XRDS_C_SEND_DROP_STALE_PEER,
+				      RDS_RDMA_DROPPED);
+		cond_resched();
+		spin_lock_bh(&conn->lock);
+	} while (more);
+	spin_unlock_bh(&conn->lock);
 }
 
 /**
@@ -47,11 +117,13 @@ static void xrds_tx_resume_drop_stale(struct xrds_conn *conn, bool forgot,
  * @conn: connection
  * @h: the peer's clear-to-send
  *
- * Ends acknowledged messages, drops stale ones, and puts the others that are in
- * flight back to the head of the queue.
+ * Ends acknowledged messages, drops stale ones, and has the others that are in
+ * flight sent again, before all else.
  *
- * A correct peer may know us, and still take an acknowledgment back: it had
- * forgotten us, and our hello came before it wrote its own.
+ * The acknowledgment may be lower than an earlier one, as it stays below the
+ * numbers of refused messages, which the peer tells again. A peer that has
+ * forgotten us does not say that it has received anything, whether it knows us
+ * again by our hello or not.
  *
  * Context: the connection's work.
  * Return: 0, -EPROTO when it acknowledges what was never sent.
@@ -60,36 +132,22 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
 	u64 ack = h->peer_node == conn->xn->node ? h->ack : 0;
 	/* also before the first message of a new connection: nothing is posted */
-	bool forgot = ack < conn->acked;
-	struct xrds_msg *msg, *tmp;
-	LIST_HEAD(acked);
-	LIST_HEAD(stale);
-	LIST_HEAD(again);
+	bool forgot = conn->acked && !(h->flags & XRDS_HELLO_KNOWN);
 
 	if (ack > conn->tx_seq)
 		return -EPROTO;
 
+	/* nothing is posted or acknowledged yet */
+	xrds_tx_resume_sort(conn, ack, forgot);
+	if (forgot || conn->tx_life != conn->tx_life_open)
+		xrds_tx_resume_drop_queued(conn, forgot);
+	conn->tx_life_open = conn->tx_life;
+
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
-	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-		if (msg->seq <= ack) {
-			xrds_txq_end(conn, msg, &acked);
-		} else if (xrds_tx_resume_stale(conn, msg, forgot)) {
-			xrds_txq_end(conn, msg, &stale);
-		} else {
-			xrds_txq_set_inflight(msg, false);
-			list_move_tail(&msg->node, &again);
-		}
-	}
-	if (forgot || conn->tx_life != conn->tx_life_open) {
-		xrds_tx_resume_drop_stale(conn, forgot, &conn->sendq, &stale);
-		xrds_tx_resume_drop_stale(conn, forgot, &conn->bulkq, &stale);
-		conn->tx_life_open = conn->tx_life;
-	}
-	list_splice(&again, &conn->sendq);
-	xrds_txq_bulk_open(conn, h->tags > 1 ?
-			     h->frag_bytes - XRDS_WIRE_HDR_BYTES : 0);
-	WRITE_ONCE(conn->acked, ack);
+	conn->bulk_over = h->tags > 1 ? h->frag_bytes - XRDS_WIRE_HDR_BYTES :
+					U32_MAX;
+	WRITE_ONCE(conn->acked, max(conn->acked, ack));
 	spin_unlock(&conn->lock);
 	conn->tx_ack_sent = 0;
 	conn->tx_unasked = 0;
@@ -97,11 +155,6 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	WRITE_ONCE(conn->tx_bundles, h->flags & XRDS_HELLO_BUNDLES);
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
-
-	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
-			      RDS_RDMA_DROPPED);
-	xrds_upcall_msgs_done(conn->xn, &stale, XRDS_C_SEND_DROP_STALE_PEER,
-			      RDS_RDMA_DROPPED);
 	return 0;
 }
 
@@ -176,7 +229,7 @@ void xrds_tx_resume_clear_posted(struct xrds_conn *conn)
 
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
-	list_for_each_entry(msg, &conn->sendq, node)
+	list_for_each_entry(msg, &conn->again, node)
 		if (!msg->rop)
 			msg->posted = false;
 	if (!xrds_conn_wanted(conn))
@@ -187,7 +240,7 @@ void xrds_tx_resume_clear_posted(struct xrds_conn *conn)
 
 /**
  * xrds_tx_resume_drop_all - end all messages of a dead connection
- * @conn: connection
+ * @conn: connection that no flow uses any more
  *
  * Context: the connection's work, after it was made dead.
  */
@@ -200,8 +253,7 @@ void xrds_tx_resume_drop_all(struct xrds_conn *conn)
 	do {
 		n = 0;
 		spin_lock_bh(&conn->lock);
-		list_splice_tail_init(&conn->sendq, &conn->inflight);
-		list_splice_tail_init(&conn->bulkq, &conn->inflight);
+		list_splice_tail_init(&conn->again, &conn->inflight);
 		list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
 			if (n++ == XRDS_END_BATCH)
 				break;

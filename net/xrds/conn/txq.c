@@ -1,142 +1,213 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Large messages let small ones pass.
+ * The queues of messages on their way out.
  *
- *   xrds_txq_bulk_keeps -> bulkq -> the transport, in part
- *                       -> xrds_txq_bulk_number -> inflight
+ *   xrds_txq_append -> flow->queue -> xrds_txq_take -> conn->inflight
+ *                         ^                                 |
+ *                         +-- refused --    conn->again <-- reconnect
  *
- * A message that needs several SENDs keeps a queue busy for long, and who asks
- * a short question of another process of the same node should not wait for
- * that. So where the peer takes messages in turns such messages have a queue of
- * their own, and one of them at a time is at the transport, which posts its
- * fragments between those messages that are small, and few at a time. Until its
- * last fragment goes out it stays at the head of that queue and has no number:
- * messages are numbered in the order in which they are complete at the peer, so
- * neither side has to remember more than one number.
+ * A message is on exactly one of these lists. It gets its sequence number when
+ * the pump takes it from its flow, and keeps it when it is sent again on another
+ * endpoint, from conn->again and before all others. One that the peer refuses
+ * goes back to its flow, and gets another number (refuse.c).
  *
- * What may not pass follows into the same queue: a message to the same port
- * from the same port, for their order is what programs rely on, and ops, which
- * are done in the order of their ids. Streams are told apart by hash: those
- * that fall together wait for each other without need, and that is all. When
- * its turn has come what followed is a message like any other; and when there
- * is no large one left all of it goes back to the queue of the others.
+ * A large message is not taken: it stays at the head of its flow, without a
+ * number, while the transport has it in part (conn->tx_bulk). Messages are
+ * numbered in the order in which they are complete at the peer, so neither side
+ * has to remember more than one number. xrds_txq_bulk_number() moves it to
+ * inflight when its last fragment goes out.
  *
- * Neither queue starves the other: the message that has waited longest is next.
- * Numbers that were given out before the last reconnect go first of all, in
- * their order, in the queue of the small ones; they pass nothing, and nothing
- * passes them.
- *
- * Everything here runs under conn->lock, and what takes from the queue under
+ * conn->lock guards all lists. The pump, which takes messages, holds
  * conn->tx_lock, too.
  */
-#include <linux/hash.h>
-
 #include "conn/conn.h"
 #include "msg.h"
 #include "tracepoints.h"
 #include "xrds.h"
 
-static u32 *xrds_txq_bulk_stream(struct xrds_conn *conn,
-				 const struct xrds_msg *msg)
+/* The flow that a message is in: its destination's, or the connection's own */
+static struct xrds_flow *xrds_txq_flow(struct xrds_conn *conn,
+				       const struct xrds_msg *msg)
 {
-	u32 ports = (u32)msg->sport << 16 | msg->dport;
-
-	return &conn->bulk_last[hash_32(ports, XRDS_BULK_STREAMS_BITS)];
+	return msg->flow ?: conn->own;
 }
 
-/* The oldest of those that are not wholly posted; it may have been cancelled
- * while the transport had a part of it.
- */
-static const struct xrds_msg *xrds_txq_bulk_oldest(struct xrds_conn *conn)
+/* Count a message that comes into its flow's queue, or leaves it. */
+static void xrds_txq_count(struct xrds_flow *flow, const struct xrds_msg *msg,
+			   int n)
 {
-	return conn->tx_bulk ?: list_first_entry_or_null(&conn->bulkq,
-							 struct xrds_msg, node);
+	if (msg->flags & XRDS_F_REPLY)
+		flow->replies += n;
+}
+
+/* An op was posted, or has ended: the next one of its socket and node may go.
+ * Returns whether it can go now.
+ */
+static bool xrds_txq_pass_op(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_flow *next;
+
+	next = msg->rop ? xrds_rop_pass(msg->rop, conn) : NULL;
+	return next && xrds_flow_update(conn, next);
 }
 
 /**
- * xrds_txq_bulk_keeps - put a message in the queue for large ones, or not
+ * xrds_txq_append - put a message at the end of its queue
  * @conn: connection
- * @msg: message that is on no list
+ * @msg: message; its queue owns the caller's reference, unless it is DEAD
  *
- * Context: any, conn->lock held.
- * Return: whether it did.
+ * Context: any, without L3, L4.
+ * Return: the state that the connection had; DEAD: it has not taken it.
  */
-bool xrds_txq_bulk_keeps(struct xrds_conn *conn, struct xrds_msg *msg)
+enum xrds_state xrds_txq_append(struct xrds_conn *conn,
+				struct xrds_msg *msg)
 {
-	const struct xrds_msg *oldest = xrds_txq_bulk_oldest(conn);
-	bool large = msg->len > conn->bulk_over;
-	u32 *last;
+	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
+	enum xrds_state state;
 
-	lockdep_assert_held(&conn->lock);
+	spin_lock_bh(&conn->lock);
+	msg->life = conn->tx_life;
+	state = conn->state;
+	/* a flow leaves its connection only when that is dead */
+	if (state != XRDS_ST_DEAD && !WARN_ON_ONCE(flow->conn != conn)) {
+		list_add_tail(&msg->node, &flow->queue);
+		xrds_txq_count(flow, msg, 1);
+		msg->stamp = ++conn->stamp;
+		list_add_tail(&msg->flow_node, &flow->msgs);
+		xrds_flow_begin(flow);
+		if (msg->rop) {
+			msg->rop->msg = msg;
+			list_add_tail(&msg->rop->conn_node, &conn->ops);
+			xrds_rop_issue(msg->rop);
+		}
+		conn->nr_msgs++;
+		conn->nr_new++;
+		if (!msg->flow)
+			conn->kmsgs++;
+		xrds_flow_update(conn, flow);
+		trace_xrds_msg_queue(msg);
+	}
+	spin_unlock_bh(&conn->lock);
+	return state;
+}
 
-	msg->stamp = ++conn->stamp;
-	/* by far most messages */
-	if (!oldest && !large)
-		return false;
+static void xrds_txq_set_inflight(struct xrds_flow *flow, struct xrds_msg *msg,
+				  bool on)
+{
+	if (msg->inflight == on)
+		return;
+	msg->inflight = on;
+	if (on) {
+		flow->inflight_msgs++;
+		flow->inflight_bytes += msg->len;
+	} else {
+		flow->inflight_msgs--;
+		flow->inflight_bytes -= msg->len;
+	}
+}
 
-	last = xrds_txq_bulk_stream(conn, msg);
-	if (!large && !msg->rop && (s32)(*last - oldest->stamp) < 0)
-		return false;
-	*last = msg->stamp;
-	msg->bulk = large;
-	conn->nr_bulk += large;
-	list_add_tail(&msg->node, &conn->bulkq);
-	return true;
+/* A message leaves its flow's queue, with a number. */
+static void xrds_txq_number(struct xrds_conn *conn, struct xrds_flow *flow,
+			    struct xrds_msg *msg)
+{
+	msg->seq = ++conn->tx_seq;
+	conn->nr_new--;
+	msg->posted = true;
+	xrds_txq_count(flow, msg, -1);
+	xrds_txq_set_inflight(flow, msg, true);
+	list_move_tail(&msg->node, &conn->inflight);
+}
+
+/* The first message behind a refusal says that it is that. */
+static void xrds_txq_resume(struct xrds_conn *conn, struct xrds_flow *flow,
+			    struct xrds_msg *msg)
+{
+	if (!flow->resume || conn->legacy.on)
+		return;
+	flow->resume = false;
+	flow->refused = false;
+	msg->flags |= XRDS_F_RESUME;
 }
 
 /**
- * xrds_txq_bulk_next - is the next message to begin one of this queue?
+ * xrds_txq_next - the message that goes next
  * @conn: connection
  *
  * Context: the pump, conn->tx_lock and conn->lock held.
- * Return: the message, still in the queue, or NULL.
+ * Return: as xrds_flow_next().
  */
-struct xrds_msg *xrds_txq_bulk_next(struct xrds_conn *conn)
+struct xrds_msg *xrds_txq_next(struct xrds_conn *conn)
 {
-	struct xrds_msg *small, *msg;
-
 	lockdep_assert_held(&conn->tx_lock);
 	lockdep_assert_held(&conn->lock);
 
-	if (list_empty(&conn->bulkq) || conn->tx_bulk)
-		return NULL;
-	if (!conn->nr_bulk) {
-		/* older than what large one there will ever be */
-		list_splice_tail_init(&conn->bulkq, &conn->sendq);
-		return NULL;
-	}
-	msg = list_first_entry(&conn->bulkq, struct xrds_msg, node);
-	small = list_first_entry_or_null(&conn->sendq, struct xrds_msg, node);
-	if (small && (small->seq || (s32)(small->stamp - msg->stamp) < 0))
-		return NULL;
-	return msg;
+	return list_first_entry_or_null(&conn->again, struct xrds_msg, node) ?:
+	       xrds_flow_next(conn);
 }
 
 /**
- * xrds_txq_bulk_take - a large message goes to the transport
+ * xrds_txq_take - the next message goes to the transport
  * @conn: connection
- * @msg: message, from xrds_txq_bulk_next(), with msg->bulk; gets a reference
+ * @msg: message, from xrds_txq_next(); gets a reference
  *
  * Context: the pump, conn->tx_lock and conn->lock held.
- * Return: whether it was there before.
+ * Return: whether it was posted before.
  */
-bool xrds_txq_bulk_take(struct xrds_conn *conn, struct xrds_msg *msg)
+bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 {
+	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
 	bool again = msg->posted;
 
 	lockdep_assert_held(&conn->tx_lock);
 	lockdep_assert_held(&conn->lock);
 
 	xrds_msg_get(msg);
-	conn->tx_bulk = msg;
-	/* of what has no op, nothing arrives before its last fragment is out */
-	if (msg->rop)
-		msg->posted = true;
-	xrds_msg_get(msg);
+	if (msg->seq) {
+		list_move_tail(&msg->node, &conn->inflight);
+		return again;
+	}
+	msg->class = flow->class;
+	xrds_flow_charge(flow, msg->class, msg->len);
+	xrds_txq_resume(conn, flow, msg);
+	if (msg->len > conn->bulk_over) {
+		xrds_msg_get(msg);
+		conn->tx_bulk = msg;
+		msg->bulk = true;
+		/* without an op, nothing arrives before the last fragment */
+		if (msg->rop)
+			msg->posted = true;
+	} else {
+		xrds_txq_number(conn, flow, msg);
+	}
+	xrds_flow_update(conn, flow);
 	return again;
 }
 
-/* The transport does not have it any more. */
+/**
+ * xrds_txq_direct - number a message that passes all queues
+ * @conn: connection of a transport that delivers at once
+ * @flow: the message's
+ *
+ * Context: transports, conn->tx_lock held.
+ * Return: the number; it is acknowledged already; 0: another message goes first.
+ */
+u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow)
+{
+	u64 seq = 0;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	spin_lock(&conn->lock);
+	if (!xrds_flow_any_ready(conn) && list_empty(&flow->queue) &&
+	    list_empty(&conn->inflight) && list_empty(&conn->again)) {
+		seq = ++conn->tx_seq;
+		WRITE_ONCE(conn->acked, seq);
+	}
+	spin_unlock(&conn->lock);
+	return seq;
+}
+
+/* The transport does not have the large message any more. */
 static void xrds_txq_bulk_leave(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg = conn->tx_bulk;
@@ -144,25 +215,79 @@ static void xrds_txq_bulk_leave(struct xrds_conn *conn)
 	lockdep_assert_held(&conn->tx_lock);
 	lockdep_assert_held(&conn->lock);
 
+	if (!msg)
+		return;
 	conn->tx_bulk = NULL;
-	if (msg)
-		xrds_msg_put(msg);
+	msg->bulk = false;
+	xrds_flow_update(conn, xrds_txq_flow(conn, msg));
+	xrds_msg_put(msg);
 }
 
 /**
- * xrds_txq_bulk_back - the transport could not take a large message
+ * xrds_txq_back - the transport could not take a message
  * @conn: connection
  * @msg: message
- * @untried: as if nothing had been tried
+ * @untried: as if nothing had been tried: the transport lacked room, and the
+ *	message was not posted before
+ *
+ * It is next again. But a message that has ended meanwhile, for it was cancelled,
+ * or the peer acknowledges what it never got, is on another list.
  *
  * Context: the pump, conn->tx_lock and conn->lock held.
+ * Return: whether it has ended.
  */
-void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg,
-			bool untried)
+bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 {
-	xrds_txq_bulk_leave(conn);
-	if (untried && !msg->ended)
+	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
+
+	lockdep_assert_held(&conn->tx_lock);
+	lockdep_assert_held(&conn->lock);
+
+	if (msg->bulk)
+		xrds_txq_bulk_leave(conn);
+	if (msg->ended)
+		return true;
+	if (untried)
 		msg->posted = false;
+	/* there may be a higher number by now: then it keeps its own */
+	if (!untried || (msg->seq && msg->seq != conn->tx_seq)) {
+		if (msg->seq)
+			list_move(&msg->node, &conn->again);
+		return false;
+	}
+	if (msg->seq) {
+		msg->seq = 0;
+		conn->tx_seq--;
+		conn->nr_new++;
+		xrds_txq_set_inflight(flow, msg, false);
+		list_move(&msg->node, &flow->queue);
+		xrds_txq_count(flow, msg, 1);
+	}
+	if (msg->flags & XRDS_F_RESUME) {
+		msg->flags &= ~XRDS_F_RESUME;
+		flow->resume = true;
+	}
+	xrds_flow_update(conn, flow);
+	xrds_flow_refund(flow, msg->class, msg->len);
+	return false;
+}
+
+/**
+ * xrds_txq_went - the transport has a message
+ * @conn: connection
+ * @msg: message
+ *
+ * Context: the pump, conn->tx_lock held.
+ */
+void xrds_txq_went(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	lockdep_assert_held(&conn->tx_lock);
+
+	if (!msg->rop)
+		return;
+	spin_lock(&conn->lock);
+	xrds_txq_pass_op(conn, msg);
+	spin_unlock(&conn->lock);
 }
 
 /**
@@ -171,70 +296,32 @@ void xrds_txq_bulk_back(struct xrds_conn *conn, struct xrds_msg *msg,
  * @msg: message, with msg->bulk
  *
  * It gets its number, and is in flight from here on. Should the call to the
- * device fail the endpoint ends, and it is sent again under this number.
+ * device fail the endpoint ends, and it is sent again under this number. If the
+ * peer has refused a message in front of it meanwhile it will drop this one, too:
+ * it stays in its flow's queue, to be sent again.
  *
  * Context: transports, conn->tx_lock held.
+ * Return: the number.
  */
-void xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
+u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 {
+	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
+	u64 seq;
+
 	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock(&conn->lock);
-	msg->seq = ++conn->tx_seq;
-	msg->bulk = false;
-	if (!msg->ended) {
-		conn->nr_bulk--;
-		conn->nr_new--;
-		msg->posted = true;
-		xrds_txq_set_inflight(msg, true);
-		list_move_tail(&msg->node, &conn->inflight);
-	}
+	seq = conn->tx_seq + 1;
+	if (msg->ended || flow->resume)
+		conn->tx_seq = seq;
+	else
+		xrds_txq_number(conn, flow, msg);
 	trace_xrds_msg_post(msg);
 	xrds_txq_bulk_leave(conn);
 	spin_unlock(&conn->lock);
+	return seq;
 }
 EXPORT_SYMBOL_GPL(xrds_txq_bulk_number);
-
-/* Large messages were queued before it was known that others may pass them. */
-static void xrds_txq_bulk_sort(struct xrds_conn *conn)
-{
-	struct xrds_msg *msg, *tmp;
-	LIST_HEAD(all);
-
-	list_splice_init(&conn->sendq, &all);
-	list_for_each_entry_safe(msg, tmp, &all, node) {
-		list_del(&msg->node);
-		if (msg->seq || !xrds_txq_bulk_keeps(conn, msg))
-			list_add_tail(&msg->node, &conn->sendq);
-	}
-}
-
-/**
- * xrds_txq_bulk_open - is the peer one that takes messages in turns?
- * @conn: connection that is about to be open
- * @over: most payload of one SEND, bytes; 0: it takes one after the other
- *
- * Context: the connection's work, conn->tx_lock and conn->lock held.
- */
-void xrds_txq_bulk_open(struct xrds_conn *conn, u32 over)
-{
-	struct xrds_msg *msg;
-
-	lockdep_assert_held(&conn->lock);
-
-	conn->bulk_over = over ?: U32_MAX;
-	if (over) {
-		/* else what is there was sorted when it was queued */
-		if (list_empty(&conn->bulkq))
-			xrds_txq_bulk_sort(conn);
-		return;
-	}
-	/* what is in front of them in their streams is in that queue, too */
-	list_for_each_entry(msg, &conn->bulkq, node)
-		msg->bulk = false;
-	conn->nr_bulk = 0;
-	list_splice_tail_init(&conn->bulkq, &conn->sendq);
-}
 
 /**
  * xrds_txq_bulk_close - the endpoint ends: what it has of a message is lost
@@ -249,102 +336,31 @@ void xrds_txq_bulk_close(struct xrds_conn *conn)
 	spin_unlock(&conn->lock);
 }
 
-static void xrds_txq_append_flow(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	struct xrds_flow *flow = msg->flow;
-
-	lockdep_assert_held(&conn->lock);
-
-	/* which it leaves only when that is dead */
-	if (WARN_ON_ONCE(flow->conn != conn))
-		return;
-	xrds_flow_begin(flow);
-	msg->flow_nr = ++flow->last_nr;
-	list_add_tail(&msg->flow_node, &flow->msgs);
-}
-
-static void xrds_txq_append_op(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	lockdep_assert_held(&conn->lock);
-
-	msg->rop->msg = msg;
-	list_add_tail(&msg->rop->conn_node, &conn->ops);
-	xrds_rop_issue(msg->rop);
-}
-
 /**
- * xrds_txq_append - put a message at the end of its queue
+ * xrds_txq_unsend - a message that the peer has refused goes back to its flow
  * @conn: connection
- * @msg: message; its queue owns the caller's reference, unless it is DEAD
+ * @msg: message in flight; those behind it in its flow are back already
  *
- * Context: any, without L3, L4.
- * Return: the state that the connection had; DEAD: it has not taken it.
- */
-enum xrds_state xrds_txq_append(struct xrds_conn *conn,
-				struct xrds_msg *msg)
-{
-	enum xrds_state state;
-
-	spin_lock_bh(&conn->lock);
-	msg->life = conn->tx_life;
-	state = conn->state;
-	if (state != XRDS_ST_DEAD) {
-		if (!xrds_txq_bulk_keeps(conn, msg))
-			list_add_tail(&msg->node, &conn->sendq);
-		if (msg->rop)
-			xrds_txq_append_op(conn, msg);
-		conn->nr_new++;
-		if (msg->flow)
-			xrds_txq_append_flow(conn, msg);
-		else
-			conn->kmsgs++;
-		trace_xrds_msg_queue(msg);
-	}
-	spin_unlock_bh(&conn->lock);
-	return state;
-}
-
-/**
- * xrds_txq_set_inflight - count a message as transmitted, or no more
- * @msg: message
- * @on: whether it is
+ * Its op, if it had one, was posted, and is not repeated.
  *
- * Context: any, its connection's lock held.
+ * Context: the receive path, conn->lock held.
  */
-void xrds_txq_set_inflight(struct xrds_msg *msg, bool on)
+void xrds_txq_unsend(struct xrds_conn *conn, struct xrds_msg *msg)
 {
-	if (!msg->flow || msg->inflight == on)
-		return;
-	msg->inflight = on;
-	if (on)
-		msg->flow->inflight_bytes += msg->len;
+	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
+
+	lockdep_assert_held(&conn->lock);
+
+	msg->seq = 0;
+	conn->nr_new++;
+	if (msg->rop)
+		list_del_init(&msg->rop->conn_node);
 	else
-		msg->flow->inflight_bytes -= msg->len;
-}
-
-/**
- * xrds_txq_take - move a message to inflight
- * @conn: connection
- * @msg: message of sendq; gets a reference
- *
- * Context: the pump, conn->tx_lock and conn->lock held.
- * Return: whether it was posted before.
- */
-bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	bool again = msg->posted;
-
-	lockdep_assert_held(&conn->lock);
-
-	xrds_msg_get(msg);
-	if (!msg->seq) {
-		msg->seq = ++conn->tx_seq;
-		conn->nr_new--;
-	}
-	msg->posted = true;
-	xrds_txq_set_inflight(msg, true);
-	list_move_tail(&msg->node, &conn->inflight);
-	return again;
+		msg->posted = false;
+	msg->flags &= ~XRDS_F_RESUME;
+	xrds_txq_set_inflight(flow, msg, false);
+	list_move(&msg->node, &flow->queue);
+	xrds_txq_count(flow, msg, 1);
 }
 
 /**
@@ -354,22 +370,31 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
  * @list: for xrds_upcall_msgs_done()
  *
  * Context: any, conn->lock held.
+ * Return: whether a flow has become ready by that: the pump has something to do.
  */
-void xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
+bool xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		  struct list_head *list)
 {
+	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
+	bool ready;
+
 	lockdep_assert_held(&conn->lock);
 
 	if (!msg->flow)
 		conn->kmsgs--;
-	if (msg->bulk)
-		conn->nr_bulk--;
-	if (!msg->seq)
+	if (!msg->seq) {
 		conn->nr_new--;
+		/* of another connection when it has left this one */
+		if (flow->conn == conn)
+			xrds_txq_count(flow, msg, -1);
+	}
+	conn->nr_msgs--;
 	if (msg->rop)
 		list_del_init(&msg->rop->conn_node);
-	xrds_txq_set_inflight(msg, false);
+	xrds_txq_set_inflight(flow, msg, false);
 	list_del_init(&msg->flow_node);
 	msg->ended = true;
 	list_move_tail(&msg->node, list);
+	ready = xrds_txq_pass_op(conn, msg);
+	return xrds_flow_update(conn, flow) || ready;
 }

@@ -44,7 +44,7 @@ static void xrds_nl_conn_read(struct xrds_conn *conn, struct xrds_nl_conn *c)
 
 	spin_lock_bh(&conn->lock);
 	c->acked = conn->acked;
-	c->waiting = !list_empty(&conn->sendq) || !list_empty(&conn->bulkq);
+	c->waiting = conn->nr_new || !list_empty(&conn->again);
 	spin_unlock_bh(&conn->lock);
 }
 

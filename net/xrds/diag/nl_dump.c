@@ -298,7 +298,7 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 	if (conn) {
 		full |= !!nla_put_u32(skb, XRDS_A_DEST_CONN_STATE,
 				      READ_ONCE(conn->state));
-		if (xrds_cong_blocked(conn, dest->key.port))
+		if (xrds_gate_shut(conn, &dest->flow))
 			flags |= XRDS_DEST_FLAG_CONGESTED;
 		xrds_conn_put(conn);
 	}

@@ -165,6 +165,7 @@ bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 		ib_dma_sync_single_for_device(ep->ibdev->dev, dma, sge->length,
 					      DMA_TO_DEVICE);
 	}
+	xrds_ib_sq_count(&ep->tx, sctx);
 	sctx->wr.send_flags |= IB_SEND_SOLICITED;
 	xrds_ib_sq_signal(ep, sctx);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);

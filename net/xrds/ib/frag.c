@@ -242,8 +242,8 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	if (ret)
 		return ret;
 	if (!cur->left && cur->msg->bulk) {
-		xrds_txq_bulk_number(ep->conn, cur->msg);
-		cur->hdr.seq = cpu_to_be64(cur->msg->seq);
+		cur->hdr.seq = cpu_to_be64(xrds_txq_bulk_number(ep->conn,
+								cur->msg));
 	}
 
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
@@ -300,6 +300,8 @@ static int xrds_ib_frag_next(struct xrds_ib_ep *ep, u8 tag,
 		ret = xrds_ib_frag_fill(ep, cur, sctx, grant);
 		if (!ret && tag)
 			xrds_ib_frag_bulk_count(ep, sctx);
+		else if (!ret)
+			xrds_ib_sq_count(&ep->tx, sctx);
 		return ret;
 	}
 	ret = xrds_ib_rdma_op_fill(ep, sctx, cur->msg);

@@ -44,6 +44,7 @@ enum {
  * @bv:		index of the first bio_vec behind them
  * @next:	index of the first of @sge behind them
  * @refused:	the device did not take it
+ * @ended:	it has ended, or is about to
  * @sge:	scatter entries
  */
 struct xrds_ib_op {
@@ -53,6 +54,7 @@ struct xrds_ib_op {
 	u32 bv;
 	u32 next;
 	bool refused;
+	bool ended;
 	struct ib_sge sge[];
 };
 
@@ -385,6 +387,12 @@ void xrds_ib_rdma_op_collect(struct xrds_msg *msg, struct list_head *ended)
 {
 	struct xrds_ib_op *op = xrds_ib_op(msg);
 
+	/* the peer has refused the message, and this is its second SEND */
+	if (op->ended) {
+		xrds_msg_put(msg);
+		return;
+	}
+	op->ended = true;
 	op->msg = msg;
 	list_add_tail(&op->entry, ended);
 }

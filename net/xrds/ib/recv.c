@@ -126,7 +126,7 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 		return err;
 	/* the lower limit of both sides applies, for the core as well */
 	hello.revision = min_t(u16, hello.revision, XRDS_REVISION);
-	hello.flags &= ep->hello_flags;
+	hello.flags &= ep->hello_flags | XRDS_HELLO_KNOWN;
 	hello.frag_bytes = min(hello.frag_bytes, ep->rq->buf_bytes);
 	ep->rx.max_payload = hello.frag_bytes - XRDS_WIRE_HDR_BYTES;
 	ep->rx.bundles = hello.flags & XRDS_HELLO_BUNDLES;

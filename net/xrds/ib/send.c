@@ -214,7 +214,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	int ret;
 
 	xrds_conn_fill_hello(conn, &hello);
-	hello.flags = ep->hello_flags;
+	hello.flags |= ep->hello_flags;
 	hello.frag_bytes = ep->rq->buf_bytes;
 	hello.tags = XRDS_IB_TAGS;
 
@@ -319,7 +319,8 @@ int xrds_ib_send_msg(struct xrds_conn *conn, struct xrds_msg *msg)
 		return -EAGAIN;
 	}
 	/* a large message begins at once: small ones may pass it */
-	if (!msg->bulk && !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep))) {
+	if (!msg->bulk && (tx->busy_bytes >= XRDS_IB_BUSY_BYTES ||
+			   !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep)))) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}

@@ -84,7 +84,24 @@ struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx)
 	sctx->ctl = -1;
 	sctx->tag = 0;
 	sctx->bulk = false;
+	sctx->bytes = 0;
 	return sctx;
+}
+
+/**
+ * xrds_ib_sq_count - count the payload of a send context
+ * @tx: its ring
+ * @sctx: send context that is filled
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_sq_count(struct xrds_ib_tx *tx, struct xrds_ib_sctx *sctx)
+{
+	int i;
+
+	for (i = 1; i < sctx->wr.num_sge; i++)
+		sctx->bytes += sctx->sge[i].length;
+	tx->busy_bytes += sctx->bytes;
 }
 
 /* A send is measured whose completion is requested anyway, while none other is
@@ -191,6 +208,7 @@ static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 	if (sctx->wr.send_flags & IB_SEND_SIGNALED)
 		ep->tx.nr_signaled--;
 	ep->tx.nr_bulk -= sctx->bulk;
+	ep->tx.busy_bytes -= sctx->bytes;
 	ep->tx.used--;
 }
 

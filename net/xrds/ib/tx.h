@@ -23,6 +23,10 @@ enum {
 	XRDS_IB_CTL_BUFS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	XRDS_IB_MAX_CREDITS	= 32767,
+	/* payload of small messages that the device is given at a time: what
+	 * comes later may be of somebody else, and waits for all of it
+	 */
+	XRDS_IB_BUSY_BYTES	= 256 << 10,
 	/* a nudge, and the marker of the drain */
 	XRDS_IB_EXTRA_SEND_WR	= 2,
 	/* a queue pair is stuck when nothing has completed for so long */
@@ -47,6 +51,7 @@ enum {
  * @ctl:	number of the control buffer in use, or -1
  * @tag:	index of its message in tx->cursor
  * @bulk:	a fragment with tag 1, counted in tx->nr_bulk
+ * @bytes:	its share of tx->busy_bytes
  */
 struct xrds_ib_sctx {
 	struct ib_cqe cqe;
@@ -62,6 +67,7 @@ struct xrds_ib_sctx {
 	s8 ctl;
 	u8 tag;
 	bool bulk;
+	u32 bytes;
 };
 
 static_assert(!offsetof(struct ib_rdma_wr, wr));
@@ -98,6 +104,7 @@ struct xrds_ib_cursor {
  * @tail:	oldest in use
  * @used:	number in use
  * @retired:	number retired, ever
+ * @busy_bytes:	payload in use, but for fragments with tag 1
  * @run:	posted since the last signalled one
  * @nr_signaled: signalled ones in use
  * @max_run:	sysctl max_unsignaled_wr when the endpoint was made
@@ -142,6 +149,7 @@ struct xrds_ib_tx {
 	u16 tail;
 	u16 used;
 	u32 retired;
+	u32 busy_bytes;
 	u16 run;
 	u16 nr_signaled;
 	u16 max_run;
@@ -179,6 +187,7 @@ struct xrds_ib_tx {
 };
 
 struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx);
+void xrds_ib_sq_count(struct xrds_ib_tx *tx, struct xrds_ib_sctx *sctx);
 void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
 bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
 			     const struct xrds_ib_sctx *sctx);

@@ -419,34 +419,26 @@ static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 /* Nothing that was sent before waits, so the message need not be queued, nor be
  * kept for the case that the connection is lost: nothing is lost on the way.
  */
-static int xrds_loop_direct(struct xrds_conn *conn, struct xrds_wire_msg *wm,
-			    struct sk_buff *skb)
+static int xrds_loop_direct(struct xrds_conn *conn,
+			    const struct xrds_flow *flow,
+			    struct xrds_wire_msg *wm, struct sk_buff *skb)
 {
 	struct xrds_net *xn = conn->xn;
 	struct xrds_loop_ep *ep;
-	int ret = -EAGAIN;
 
 	if (unlikely(READ_ONCE(xn->loop_loss_permille) ||
 		     READ_ONCE(xn->loop_delay_ms)))
-		return ret;
+		return -EAGAIN;
 
 	spin_lock_bh(&conn->tx_lock);
 	ep = conn->ep;
-	if (!conn->tx_open || conn->tx_closing || ep->broken || ep->op ||
-	    !list_empty(&ep->queue))
-		goto out;
-	spin_lock(&conn->lock);
-	if (!xrds_conn_wanted(conn)) {
-		wm->seq = ++conn->tx_seq;
-		WRITE_ONCE(conn->acked, wm->seq);
-		ret = 0;
-	}
-	spin_unlock(&conn->lock);
-	if (!ret)
+	if (conn->tx_open && !conn->tx_closing && !ep->broken && !ep->op &&
+	    list_empty(&ep->queue))
+		wm->seq = xrds_txq_direct(conn, flow);
+	if (wm->seq)
 		xrds_loop_receive(conn, wm, skb);
-out:
 	spin_unlock_bh(&conn->tx_lock);
-	return ret;
+	return wm->seq ? 0 : -EAGAIN;
 }
 
 /* The connection is to be reset. Until then all posted messages are lost: none

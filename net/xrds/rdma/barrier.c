@@ -119,6 +119,7 @@ static struct xrds_rdma_peer *xrds_rdma_peer_alloc(struct xrds_rdma_sock *rs,
 	}
 	xrds_rdma_peer_key_init(&node->key, rs, to);
 	INIT_LIST_HEAD(&node->ops);
+	INIT_LIST_HEAD(&node->waiting);
 	INIT_LIST_HEAD(&node->event_node);
 	init_waitqueue_head(&node->wait);
 	return node;

@@ -20,6 +20,8 @@
  */
 #include <linux/uio.h>
 
+#include "conn/conn.h"
+#include "msg.h"
 #include "rdma/rdma.h"
 #include "tracepoints.h"
 #include "transport.h"
@@ -141,10 +143,62 @@ void xrds_rop_issue(struct xrds_rop *rop)
 	refcount_inc(&rop->ref);
 	trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref), _THIS_IP_);
 	list_add_tail(&rop->node, &rop->to->ops);
+	list_add_tail(&rop->turn_node, &rop->to->waiting);
 	trace_xrds_rop_new(rop);
 	spin_unlock_bh(rs->lock);
 	if (rop->op <= XRDS_ROP_WRITE)
 		xrds_count(rs->xn, XRDS_C_SEND_RDMA);
+}
+
+/**
+ * xrds_rop_first - may an op be posted now?
+ * @rop: op that was not posted
+ *
+ * Ops reach the wire in the order of their identifiers, whatever the ports of
+ * their immediate messages are.
+ *
+ * Context: any, conn->lock held.
+ * Return: false while an earlier op of its socket waits that goes to the same
+ * node.
+ */
+bool xrds_rop_first(const struct xrds_rop *rop)
+{
+	bool first;
+
+	spin_lock_bh(rop->rs->lock);
+	first = list_is_first(&rop->turn_node, &rop->to->waiting);
+	spin_unlock_bh(rop->rs->lock);
+	return first;
+}
+
+/**
+ * xrds_rop_pass - an op was posted, or ends without that
+ * @rop: op; nothing is done if that was told before
+ * @conn: its connection
+ *
+ * Context: any, conn->lock held.
+ * Return: the flow whose op is the first now, valid as long as the lock is held;
+ * NULL: there is none, or it is on another connection.
+ */
+struct xrds_flow *xrds_rop_pass(struct xrds_rop *rop,
+				const struct xrds_conn *conn)
+{
+	struct xrds_rop *next = NULL;
+	struct xrds_flow *flow = NULL;
+
+	spin_lock_bh(rop->rs->lock);
+	if (!list_empty(&rop->turn_node)) {
+		list_del_init(&rop->turn_node);
+		next = list_first_entry_or_null(&rop->to->waiting,
+						struct xrds_rop, turn_node);
+	}
+	/* an op leaves the list before its message ends, and rs->lock is the
+	 * flow's
+	 */
+	if (next && next->msg->flow->conn == conn)
+		flow = next->msg->flow;
+	spin_unlock_bh(rop->rs->lock);
+	return flow;
 }
 
 static struct xrds_rop *xrds_rop_alloc(struct xrds_rdma_sock *rs,
@@ -160,6 +214,7 @@ static struct xrds_rop *xrds_rop_alloc(struct xrds_rdma_sock *rs,
 	refcount_set(&rop->ref, 1);
 	INIT_LIST_HEAD(&rop->node);
 	INIT_LIST_HEAD(&rop->conn_node);
+	INIT_LIST_HEAD(&rop->turn_node);
 	INIT_LIST_HEAD(&rop->notice_node);
 	rop->rs = rs;
 	sock_hold(rs->sk);

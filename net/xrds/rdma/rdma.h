@@ -98,6 +98,7 @@ struct xrds_rdma_peer_key {
  * @rcu:	for lookups
  * @rs_node:	in rs->nodes, which only grows; rs->lock, RCU readers
  * @ops:	ops that have not left, by identifier; rs->lock
+ * @waiting:	those that were not posted, by identifier; rs->lock
  * @issued:	last identifier given out; rs->lock
  * @completed:	high-water mark; written under rs->lock
  * @armed:	identifier a barrier is armed for, 0: none; rs->lock
@@ -110,6 +111,7 @@ struct xrds_rdma_peer {
 	struct rcu_head rcu;
 	struct list_head rs_node;
 	struct list_head ops;
+	struct list_head waiting;
 	u64 issued;
 	u64 completed;
 	u64 armed;

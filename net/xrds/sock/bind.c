@@ -146,6 +146,25 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
 }
 
 /**
+ * xrds_bind_port - find the port of the socket at an address and port
+ * @xn: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface of a link-local address, else 0
+ * @port: port, host byte order
+ *
+ * Context: any, under rcu_read_lock().
+ * Return: the port, or NULL.
+ */
+struct xrds_port *xrds_bind_port(struct xrds_net *xn,
+				 const struct in6_addr *addr, u32 scope,
+				 u16 port)
+{
+	struct xrds_sock *xs = xrds_bind_lookup(xn, addr, scope, port);
+
+	return xs ? &xs->port : NULL;
+}
+
+/**
  * xrds_bind_congested - is the socket at an address and port congested?
  * @xn: namespace
  * @addr: address, IPv4 mapped

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a socket has queued is dropped: RDS_CANCEL_SENT_TO, an abort, the end of
- * what a closed socket may linger.
+ * Messages that a socket has queued are dropped: RDS_CANCEL_SENT_TO, an abort,
+ * the end of the time for which a closed socket lingers.
  *
- * Queues belong to connections, which many sockets use, and may be long. So
- * each destination has a list of its own messages, under the lock of its
- * connection, and that lock is held for a part of them at a time only.
+ * The flow of each destination has a list of its own messages, queued and in
+ * flight, under the lock of its connection. So the messages of others are not
+ * looked at. That lock is held for a part of them at a time only.
  */
 #include "conn/conn.h"
 #include "sock/dest.h"
@@ -17,7 +17,8 @@
  * many were taken out of the queues.
  */
 static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
-			    u32 last, bool marks, struct list_head *drop)
+			    u32 last, bool marks, struct list_head *drop,
+			    bool *ready)
 {
 	struct xrds_msg *msg, *tmp;
 	u32 n = 0;
@@ -29,11 +30,12 @@ static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
 	list_for_each_entry_safe_reverse(msg, tmp, &dest->flow.msgs, flow_node) {
 		if (n == XRDS_END_BATCH)
 			break;
-		/* what was queued since is not meant */
-		if ((s32)(msg->flow_nr - last) > 0 ||
+		xrds_count(conn->xn, XRDS_C_SEND_CANCEL_LOOKED);
+		/* messages that were queued since are not meant */
+		if ((s32)(msg->stamp - last) > 0 ||
 		    (msg->flags & XRDS_F_EOS && !marks))
 			continue;
-		xrds_txq_end(conn, msg, drop);
+		*ready |= xrds_txq_end(conn, msg, drop);
 		/* their ops end in order */
 		list_move(&msg->node, drop);
 		n++;
@@ -45,14 +47,16 @@ static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 {
 	struct xrds_conn *conn = xrds_flow_conn(&dest->flow);
 	LIST_HEAD(drop);
+	bool ready = false;
 	u32 last, n;
 
 	if (!conn)
 		return;
 	spin_lock_bh(&conn->lock);
-	last = dest->flow.last_nr;
+	last = conn->stamp;
 	for (;;) {
-		n = xrds_cancel_some(conn, dest, last, marks, &drop);
+		n = xrds_cancel_some(conn, dest, last, marks, &drop,
+				     &ready);
 		spin_unlock_bh(&conn->lock);
 		xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_CLOSED,
 				      RDS_RDMA_CANCELED);
@@ -61,6 +65,9 @@ static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 		cond_resched();
 		spin_lock_bh(&conn->lock);
 	}
+	/* ops of other destinations waited for those of this one */
+	if (ready)
+		xrds_tx_pump(conn);
 	xrds_conn_put(conn);
 }
 

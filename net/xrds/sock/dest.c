@@ -229,7 +229,8 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	dest->key.addr = to->addr;
 	dest->key.scope = to->scope;
 	dest->key.port = to->port;
-	xrds_flow_init(&dest->flow, to->port, &xs->lock);
+	xrds_flow_init(&dest->flow, xs->bind.port, to->port, &xs->lock,
+		       xs->user);
 	/* the table's reference and the caller's */
 	refcount_set(&dest->flow.ref, 2);
 	INIT_LIST_HEAD(&dest->xs_node);

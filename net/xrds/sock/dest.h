@@ -207,6 +207,7 @@ bool xrds_past_take(struct xrds_sock *xs, struct xrds_addr *to);
  * @key:	the socket that heard it, and its address
  * @list:	in xs->sources; sk_receive_queue.lock, as all below
  * @peer:	node that its last message came from, 0: a legacy one
+ * @conn:	conn->id of the connection that brought it
  * @ended:	its stream has ended
  * @linked:	the socket still has it
  * @rcu:	for the walk of all sources
@@ -216,6 +217,7 @@ struct xrds_source {
 	struct xrds_dest_key key;
 	struct list_head list;
 	u64 peer;
+	u64 conn;
 	bool ended;
 	bool linked;
 	struct rcu_head rcu;
@@ -236,7 +238,7 @@ void xrds_eos_give_up(struct xrds_sock *xs);
 int xrds_source_init(struct xrds_net *xn);
 void xrds_source_exit(struct xrds_net *xn);
 bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
-		      u64 peer);
+		      const struct xrds_conn *conn, bool *contact);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
 void xrds_source_free_all(struct xrds_sock *xs);
 

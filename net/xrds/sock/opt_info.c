@@ -81,7 +81,7 @@ static u8 xrds_conn_info_flags(const struct xrds_conn *conn)
 		return RDS_INFO_CONNECTION_FLAG_CONNECTING;
 	case XRDS_ST_UP:
 		flags = RDS_INFO_CONNECTION_FLAG_CONNECTED;
-		if (!list_empty(&conn->sendq) || !list_empty(&conn->bulkq))
+		if (conn->nr_new || !list_empty(&conn->again))
 			flags |= RDS_INFO_CONNECTION_FLAG_SENDING;
 		return flags;
 	default:
@@ -253,9 +253,20 @@ static void xrds_dump_msg(struct xrds_dump *d, const struct xrds_msg_row *m)
 	}
 }
 
+/* The number that a message will get, if all are sent in the order in which they
+ * were queued.
+ */
+static u64 xrds_dump_next_seq(const struct xrds_conn *conn,
+			      const struct xrds_msg *msg)
+{
+	u32 sent = conn->stamp - conn->nr_new;
+
+	return conn->tx_seq + max_t(s32, msg->stamp - sent, 1);
+}
+
 /* Ends of streams are no messages of a program. */
 static void xrds_dump_queue(struct xrds_dump *d, struct xrds_conn *conn,
-			    const struct list_head *list, u64 *next)
+			    const struct list_head *list)
 {
 	struct xrds_msg_row row = {
 		.laddr	= &conn->key.laddr,
@@ -267,7 +278,7 @@ static void xrds_dump_queue(struct xrds_dump *d, struct xrds_conn *conn,
 	lockdep_assert_held(&conn->lock);
 
 	list_for_each_entry(msg, list, node) {
-		row.seq = msg->seq ?: ++*next;
+		row.seq = msg->seq ?: xrds_dump_next_seq(conn, msg);
 		if (msg->flags & XRDS_F_EOS)
 			continue;
 		row.len = msg->len;
@@ -280,15 +291,16 @@ static void xrds_dump_queue(struct xrds_dump *d, struct xrds_conn *conn,
 static void xrds_dump_conn_msgs(struct xrds_dump *d, struct xrds_conn *conn,
 				bool inflight)
 {
-	u64 next;
+	struct xrds_flow *flow;
 
 	spin_lock_bh(&conn->lock);
-	next = conn->tx_seq;
 	if (inflight) {
-		xrds_dump_queue(d, conn, &conn->inflight, &next);
+		xrds_dump_queue(d, conn, &conn->inflight);
 	} else {
-		xrds_dump_queue(d, conn, &conn->sendq, &next);
-		xrds_dump_queue(d, conn, &conn->bulkq, &next);
+		xrds_dump_queue(d, conn, &conn->again);
+		xrds_dump_queue(d, conn, &conn->own->queue);
+		list_for_each_entry(flow, &conn->flows, conn_node)
+			xrds_dump_queue(d, conn, &flow->queue);
 	}
 	spin_unlock_bh(&conn->lock);
 }

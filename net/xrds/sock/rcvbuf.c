@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What waits to be read takes memory: when senders are stopped, and when there
- * is none left.
+ * Messages that wait to be read take memory: when senders are stopped, and when
+ * there is none left.
  *
  * A socket is charged for the messages in its sk_receive_queue, whose lock
  * guards all of this: with payload, by which SO_RCVBUF goes, and with memory.
  * The congested mark, see cong.c, is set when the payload exceeds SO_RCVBUF and
- * cleared when half of it is drained; and by memory, see below. What arrives
- * nevertheless was under way, and is taken. Replies come all the same, and who
- * asks but never reads them is stopped as well, see reply.c.
+ * cleared when half of it is drained; and by memory, see below. A message that
+ * arrives nevertheless was under way, and is taken. Replies come all the same. A
+ * socket that asks for them but never reads them is stopped as well, see reply.c.
  *
  * A peer that does not stop must not fill the memory. So there is a second
- * bound, far above what was under way with peers that do: who brings a message
- * beyond it loses the connection, nothing of it is acknowledged, and it comes
- * again on the next one. For a peer that means well that is slow, but no loss;
- * and with half of that memory in use the socket is congested, however little
- * payload there is in it. But if much of it is replies, which come all the
- * same, then all others should not pay for who asks and does not read: further
- * replies, over loopback, too, are acknowledged and dropped, so are ends of
- * streams, and the socket gets an error.
+ * bound: a message beyond it is refused (conn/refuse.c), and comes again when the
+ * socket is clear. With half of that memory in use the socket is congested,
+ * however little payload there is in it. A legacy peer knows no refusal: its
+ * connection is reset, nothing is acknowledged, and the message comes again on
+ * the next one. So for such peers the bound is far above what was under way. But
+ * if much of the memory is replies, which come all the same, their senders must
+ * not pay for a program that asks and does not read: further replies, over
+ * loopback, too, are acknowledged and dropped, so are ends of streams, and the
+ * socket gets an error.
  *
  * There may be many sockets. So what waits is on the account of its user and
  * namespace, too: with more there than max_recv_kb a socket that receives is
@@ -34,8 +35,8 @@
 #include "xrds.h"
 
 enum {
-	/* memory that so much payload may take at worst: a buffer of 32 KiB for
-	 * 4 KiB of it, and rounded up
+	/* legacy peers: memory that so much payload may take at worst: a buffer
+	 * of 32 KiB for 4 KiB of it, and rounded up
 	 */
 	XRDS_RECV_OVERHEAD	= 16,
 	/* of memory on an account, bytes */
@@ -46,12 +47,14 @@ enum {
 	XRDS_RECV_OVERFLOW	= 8,
 };
 
-/* Is more memory in use than a share of what a socket may have, 1 / @share? */
-static bool xrds_recv_over(struct xrds_sock *xs, u32 share)
+/* Is more memory in use than a share of what a socket may have, 1 / @share?
+ * @overhead: so many times SO_RCVBUF are allowed beyond sock_max_recv_kb
+ */
+static bool xrds_recv_over(struct xrds_sock *xs, u32 share, u32 overhead)
 {
 	u64 most = (u64)READ_ONCE(xs->xn->sock_max_recv_kb) << 10;
 
-	most += (u64)xrds_sk_rcvbuf(xs) * XRDS_RECV_OVERHEAD;
+	most += (u64)xrds_sk_rcvbuf(xs) * overhead;
 	/* what the kernel counts in is signed, and some of it is under way */
 	most = min_t(u64, most, S32_MAX / 2);
 	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
@@ -92,14 +95,16 @@ static void xrds_recv_settle(struct xrds_sock *xs)
  * xrds_rcvbuf_overflows - is there no memory left, even for what should not have
  *	come?
  * @xs: socket
+ * @legacy: the peer speaks a legacy version: it cannot be refused a message
+ *	without a reset
  *
  * Context: any.
  * Return: whether there is none.
  */
-bool xrds_rcvbuf_overflows(struct xrds_sock *xs)
+bool xrds_rcvbuf_overflows(struct xrds_sock *xs, bool legacy)
 {
 	/* by what others have it may be beyond before its senders were told */
-	return xrds_recv_over(xs, 1) ||
+	return xrds_recv_over(xs, 1, legacy ? XRDS_RECV_OVERHEAD : 1) ||
 	       (READ_ONCE(xs->port.congested) &&
 		xrds_recv_too_many(xs, XRDS_RECV_OVERFLOW));
 }
@@ -126,7 +131,7 @@ bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb)
  */
 static bool xrds_recv_full(struct xrds_sock *xs)
 {
-	return xs->rcv_bytes > xrds_sk_rcvbuf(xs) || xrds_recv_over(xs, 2);
+	return xs->rcv_bytes > xrds_sk_rcvbuf(xs) || xrds_recv_over(xs, 2, 1);
 }
 
 /* May they go on? What a reader is about to copy out still takes memory, and
@@ -135,7 +140,7 @@ static bool xrds_recv_full(struct xrds_sock *xs)
 static bool xrds_rcvbuf_drained(struct xrds_sock *xs)
 {
 	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
-				  !xrds_recv_over(xs, 4) &&
+				  !xrds_recv_over(xs, 4, 1) &&
 				  !xrds_recv_too_many(xs, XRDS_RECV_CLEAR));
 }
 
@@ -177,6 +182,30 @@ bool xrds_rcvbuf_congests(struct xrds_sock *xs)
 	}
 	WRITE_ONCE(xs->port.congested, true);
 	return true;
+}
+
+/**
+ * xrds_rcvbuf_refuses - a message is refused: does that make the socket congested?
+ * @xs: socket
+ *
+ * The sender comes again when it hears that the port is clear. With an empty queue
+ * nothing would clear it: then the sender comes again at once, as a reader is
+ * about to let go of the memory.
+ *
+ * Context: any, without L5.
+ * Return: whether it has become so; then xrds_cong_local() is to be told.
+ */
+bool xrds_rcvbuf_refuses(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	bool congests;
+
+	spin_lock_bh(&queue->lock);
+	congests = xs->rcv_bytes && !xs->port.congested;
+	if (congests)
+		WRITE_ONCE(xs->port.congested, true);
+	spin_unlock_bh(&queue->lock);
+	return congests;
 }
 
 /**

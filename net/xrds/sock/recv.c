@@ -41,14 +41,28 @@ static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 	return !told;
 }
 
+/* Tell all senders if a message has made the socket congested, and the peer that
+ * has sent its first message if the socket is congested.
+ */
+static void xrds_recv_tell(struct xrds_sock *xs, struct xrds_conn *conn,
+			   bool contact, bool congested)
+{
+	if (unlikely(contact))
+		contact = xrds_link_heard(conn, &xs->port);
+	if (congested)
+		xrds_cong_local(&xs->port, true);
+	else if (unlikely(contact) && READ_ONCE(xs->port.congested))
+		xrds_cong_tell(conn, &xs->port);
+}
+
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
-					   u64 peer)
+					   struct xrds_conn *conn)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
-	bool congested, ended, lost, tell;
+	bool congested, contact, ended, lost, tell;
 
 	/* a hint only: one more or less does no harm */
 	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
@@ -61,17 +75,19 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_DEAD_SOCK;
 	}
-	ended = xrds_source_note(xs, xrds_skb(skb), peer);
+	ended = xrds_source_note(xs, xrds_skb(skb), conn, &contact);
 	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
 		spin_unlock_bh(&queue->lock);
 		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
-	lost = unlikely(xrds_rcvbuf_overflows(xs)) && xrds_rcvbuf_taken(xs, skb);
+	lost = unlikely(xrds_rcvbuf_overflows(xs, false)) &&
+	       xrds_rcvbuf_taken(xs, skb);
 	if (lost) {
 		tell = xrds_recv_tell_loss(xs);
 		spin_unlock_bh(&queue->lock);
 		xrds_recv_free(xs, skb);
+		xrds_recv_tell(xs, conn, contact, false);
 		if (tell)
 			sk_error_report(&xs->sk);
 		goto out;
@@ -84,8 +100,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	congested = xrds_rcvbuf_congests(xs);
 	spin_unlock_bh(&queue->lock);
 
-	if (congested)
-		xrds_cong_local(&xs->port, true);
+	xrds_recv_tell(xs, conn, contact, congested);
 	xs->sk.sk_data_ready(&xs->sk);
 out:
 	/* a poller for the end alone is not woken for data */
@@ -103,8 +118,8 @@ out:
  * @skb: its payload; consumed
  *
  * Context: BH, or process with BH disabled.
- * Return: the counter of the outcome; XRDS_C_RECV_DROP_OVERFLOW:
- * it must come again.
+ * Return: the counter of the outcome; XRDS_C_RECV_DROP_OVERFLOW: it is refused,
+ * and must come again.
  */
 enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 				    const struct xrds_wire_msg *wm,
@@ -137,13 +152,17 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 		/* of a kernel, which nobody has asked whether it may send */
 		result = XRDS_C_RECV_DROP_PONG;
 		kfree_skb(skb);
-	} else if (xs && !conn->key.loop && xrds_rcvbuf_overflows(xs) &&
+	} else if (xs && !conn->key.loop &&
+		   xrds_rcvbuf_overflows(xs, conn->legacy.heard) &&
 		   !xrds_rcvbuf_taken(xs, skb)) {
 		result = XRDS_C_RECV_DROP_OVERFLOW;
+		/* it is told of the port with the refusal */
+		xrds_link_heard(conn, &xs->port);
+		if (xrds_rcvbuf_refuses(xs))
+			xrds_cong_local(&xs->port, true);
 		kfree_skb(skb);
 	} else if (xs) {
-		result = xrds_recv_enqueue(xs, skb,
-					   READ_ONCE(conn->peer_node));
+		result = xrds_recv_enqueue(xs, skb, conn);
 	} else {
 		result = cb->flags & XRDS_F_EOS ? XRDS_C_RECV_DROP_EOS :
 						  XRDS_C_RECV_DROP_NO_SOCK;

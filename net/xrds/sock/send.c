@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sendmsg(): from a program's call to a message on a connection's queue.
+ * sendmsg(): from a program's call to a message in the queue of a flow.
  *
  * The order matters. Flags, address and control messages are judged first;
  * then the destination's space is reserved, waiting for it if that was asked;
  * only then is memory allocated and the payload copied, with no lock held.
- * After that nothing can fail but the copy itself, and the message goes to
- * its connection (tx.c), where it stays until the peer has acknowledged it.
+ * After that nothing can fail but the copy itself. The flow of the destination
+ * joins its connection if it has none (flow.c), and the message waits in the
+ * flow's queue for its turn (tx.c). It stays with the connection until the peer
+ * has acknowledged it.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -453,7 +455,7 @@ static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
 	};
 
 	if (args->rop || args->has_barrier || args->has_cookie ||
-	    conn->trans->direct(conn, &wm, skb))
+	    conn->trans->direct(conn, &dest->flow, &wm, skb))
 		return false;
 	xrds_flow_begin(&dest->flow);
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);

@@ -276,10 +276,11 @@ int xrds_sk_err_forget(struct xrds_sock *xs, int error);
 
 /* ------------------------------------------------------------ rcvbuf.c */
 
-bool xrds_rcvbuf_overflows(struct xrds_sock *xs);
+bool xrds_rcvbuf_overflows(struct xrds_sock *xs, bool legacy);
 bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb);
 void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_rcvbuf_congests(struct xrds_sock *xs);
+bool xrds_rcvbuf_refuses(struct xrds_sock *xs);
 bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
 bool xrds_rcvbuf_uncharge_all(struct xrds_sock *xs);
 

@@ -68,6 +68,7 @@ static int xrds_release(struct socket *sock)
 		/* they may bring marks into the receive queue */
 		xrds_source_free_all(xs);
 		xrds_recv_purge(xs);
+		xrds_link_close(&xs->port);
 		xrds_notify_purge(xs);
 		xrds_mr_free_all(&xs->rdma);
 		xrds_dest_close_all(xs);
@@ -500,9 +501,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->dests);
 	INIT_LIST_HEAD(&xs->idle_dests);
 	INIT_LIST_HEAD(&xs->linger_node);
-	xs->port.xn = xn;
-	xs->port.bind = &xs->bind;
-	INIT_LIST_HEAD(&xs->port.node);
+	xrds_link_init_port(&xs->port, xn, &xs->bind);
 	xs->rdma.sk = sk;
 	xs->rdma.xn = xn;
 	xs->rdma.user = xs->user;

@@ -562,7 +562,7 @@ int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 	if (conn) {
 		st->state = xrds_opt_conn_state(conn, st->queued_msgs);
 		st->inflight_bytes = xrds_opt_inflight(dest, conn);
-		if (xrds_cong_blocked(conn, to.port))
+		if (xrds_gate_port_shut(conn, to.port))
 			st->flags |= XRDS_DEST_CONGESTED;
 		xrds_conn_put(conn);
 	}

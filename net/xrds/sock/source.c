@@ -206,17 +206,20 @@ static bool xrds_source_stale(const struct xrds_source *src, u64 peer)
  * xrds_source_note - a message has come for a socket
  * @xs: socket
  * @cb: the message's control block
- * @peer: node that has sent it, 0: a legacy one
+ * @conn: connection that has brought it
+ * @contact: result: it may be the first that this connection brings, see link.c
  *
  * Context: any, the receive queue's lock held.
  * Return: whether all streams to the socket have ended by it.
  */
 bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
-		      u64 peer)
+		      const struct xrds_conn *conn, bool *contact)
 {
+	u64 peer = READ_ONCE(conn->peer_node);
 	struct xrds_dest_key key;
 	struct xrds_source *src;
 
+	*contact = false;
 	/* answers to pings are nobody's stream */
 	if (!cb->sport)
 		return false;
@@ -225,6 +228,7 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 	if (!src)
 		src = xrds_source_add(xs, &key);
 	xs->heard = true;
+	*contact = !conn->key.loop && (!src || src->conn != conn->id);
 	if (!src) {
 		xs->sources_lost = true;
 		return xrds_source_evaluate(xs);
@@ -232,6 +236,7 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 	if (xrds_source_stale(src, peer))
 		xrds_source_lost(xs, src);
 	src->peer = peer;
+	src->conn = conn->id;
 	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
 	return xrds_source_evaluate(xs);
 }

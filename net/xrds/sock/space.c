@@ -253,7 +253,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 {
 	struct xrds_sock *xs = dest->key.xs;
 	u32 charge = xrds_msg_charge(len);
-	bool blocked = xrds_cong_blocked(conn, dest->key.port);
+	bool blocked = xrds_gate_shut(conn, &dest->flow);
 	__poll_t mask = 0;
 	u64 room = 0;
 	int ret = 0;
@@ -321,10 +321,8 @@ void xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 	__poll_t mask = 0;
 
 	spin_lock_bh(&xs->lock);
-	if (waiting) {
+	if (waiting)
 		list_del_init(&flow->cong_node);
-		flow->cong_conn = NULL;
-	}
 	/* a sender in sendmsg() is woken now, or when there is space */
 	if (dest->send == XRDS_SEND_CONGESTED || dest->send == XRDS_SEND_TOLD)
 		mask = xrds_space_set(dest, XRDS_SEND_FULL) |

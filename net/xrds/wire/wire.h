@@ -317,7 +317,8 @@ enum {
 /* Flags of a hello */
 enum {
 	XRDS_HELLO_BUNDLES	= 1,	/* the sender takes several messages in one SEND */
-	XRDS_HELLO_FLAGS	= XRDS_HELLO_BUNDLES,
+	XRDS_HELLO_KNOWN	= 2,	/* the sender has received messages */
+	XRDS_HELLO_FLAGS	= XRDS_HELLO_BUNDLES | XRDS_HELLO_KNOWN,
 };
 
 void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello);

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Links: which connections must be told of a local port.
+ *
+ * A link ties a connection to the port of one socket. The receive path makes it
+ * with the first message that the connection brings for the port: then the peer
+ * has a sender there, and the link stays until the connection is dead or the
+ * socket is closed. A link without a sender is made when a peer is told that a
+ * port is congested to which it has not sent: a full list has all ports of the
+ * address. Such a link goes when the port is clear. So two things always hold:
+ *
+ * - A peer with senders at a port is told of each change, and no other peer is.
+ * - A peer that was told that a port is congested is told when it is clear. A
+ *   link is made, and the port is looked at again, whenever that is told.
+ *
+ * A change is told in batches: the links that were not told of it stand at the
+ * head of the port's list, and each goes to the tail. Without memory for a link
+ * the port remembers that one is missing, and all connections of the address are
+ * told of its changes.
+ *
+ * A link is a part, so conn->lock guards its place in the table and in
+ * conn->links. xn->cong_lock, a leaf, guards the list of the port and the fields
+ * of links. A port ends its links before its socket is freed. Loopback has
+ * none: nothing is told there.
+ */
+#include "conn/conn.h"
+#include "xrds.h"
+
+/**
+ * struct xrds_link - a connection that is told of a port
+ * @part:	by the port
+ * @port:	the port; constant
+ * @conn_node:	in conn->links; conn->lock
+ * @port_node:	in port->links, those that were told last at the tail;
+ *		xn->cong_lock, as all below
+ * @change:	port->changes when it was told
+ * @sender:	a message has come
+ * @counted:	in conn->nr_cong_links: there are senders that may wait
+ */
+struct xrds_link {
+	struct xrds_part part;
+	struct xrds_port *port;
+	struct list_head conn_node;
+	struct list_head port_node;
+	u32 change;
+	bool sender;
+	bool counted;
+};
+
+/* ------------------------------------------------------- make and drop */
+
+/* May the peer's senders wait for the port, as far as this link is concerned? */
+static void xrds_link_count(struct xrds_link *link)
+{
+	bool counted = link->sender && READ_ONCE(link->port->congested);
+	struct xrds_conn *conn = link->part.key.conn;
+
+	lockdep_assert_held(&conn->xn->cong_lock);
+
+	if (link->counted == counted)
+		return;
+	link->counted = counted;
+	WRITE_ONCE(conn->nr_cong_links,
+		   conn->nr_cong_links + (counted ? 1 : -1));
+}
+
+static struct xrds_link *xrds_link_find(struct xrds_conn *conn,
+					struct xrds_port *port)
+{
+	struct xrds_part *part = xrds_part_find(conn, XRDS_PART_LINK,
+						(unsigned long)port);
+
+	return part ? container_of(part, struct xrds_link, part) : NULL;
+}
+
+/* Returns NULL if the connection is dead, the socket closed, or there is no
+ * memory: then @port remembers it.
+ */
+static struct xrds_link *xrds_link_make(struct xrds_conn *conn,
+					struct xrds_port *port)
+{
+	struct xrds_link *link = NULL;
+	struct xrds_part *part;
+	bool closed;
+
+	lockdep_assert_held(&conn->lock);
+
+	if (conn->state == XRDS_ST_DEAD)
+		return NULL;
+	part = xrds_part_make(conn, XRDS_PART_LINK, (unsigned long)port,
+			      sizeof(*link));
+	if (part)
+		link = container_of(part, struct xrds_link, part);
+
+	spin_lock(&conn->xn->cong_lock);
+	closed = port->closed;
+	if (!link) {
+		port->unlinked = true;
+	} else if (!closed) {
+		link->port = port;
+		link->change = port->changes;
+		list_add_tail(&link->port_node, &port->links);
+		list_add_tail(&link->conn_node, &conn->links);
+	}
+	spin_unlock(&conn->xn->cong_lock);
+
+	if (!link || !closed)
+		return link;
+	xrds_part_put(part);
+	return NULL;
+}
+
+static void xrds_link_drop(struct xrds_link *link)
+{
+	struct xrds_conn *conn = link->part.key.conn;
+
+	lockdep_assert_held(&conn->lock);
+
+	spin_lock(&conn->xn->cong_lock);
+	link->sender = false;
+	xrds_link_count(link);
+	list_del(&link->port_node);
+	spin_unlock(&conn->xn->cong_lock);
+	list_del(&link->conn_node);
+	xrds_part_put(&link->part);
+}
+
+/**
+ * xrds_link_heard - a connection has brought a message for a port
+ * @conn: connection
+ * @port: the port; under RCU it may be of a socket that is being closed
+ *
+ * Context: any, without L3, L5.
+ * Return: whether this is the first message: the peer may not know that the port
+ * is congested. It is also true if there is no link.
+ */
+bool xrds_link_heard(struct xrds_conn *conn, struct xrds_port *port)
+{
+	struct xrds_link *link;
+	bool news = true;
+
+	spin_lock_bh(&conn->lock);
+	link = xrds_link_find(conn, port) ?: xrds_link_make(conn, port);
+	if (link) {
+		spin_lock(&conn->xn->cong_lock);
+		news = !link->sender;
+		link->sender = true;
+		xrds_link_count(link);
+		spin_unlock(&conn->xn->cong_lock);
+	}
+	spin_unlock_bh(&conn->lock);
+	return news;
+}
+
+/**
+ * xrds_link_told - the peer is told that a port is congested
+ * @conn: connection
+ * @port: the port, under RCU
+ *
+ * Context: any, without L3, L5.
+ * Return: whether the port is still congested. Then the peer will be told when it
+ * is clear; else the change may be over, and the peer was not part of it.
+ */
+bool xrds_link_told(struct xrds_conn *conn, struct xrds_port *port)
+{
+	spin_lock_bh(&conn->lock);
+	if (!xrds_link_find(conn, port))
+		xrds_link_make(conn, port);
+	spin_unlock_bh(&conn->lock);
+	/* A change writes @congested before it takes xn->cong_lock: either it
+	 * finds the link, or we see the change.
+	 */
+	return READ_ONCE(port->congested);
+}
+
+/**
+ * xrds_link_cleared - the peer is about to be told that a port is clear
+ * @conn: connection
+ * @port: the port
+ *
+ * The caller marks the port for this connection afterwards. If the peer is told
+ * meanwhile that the port is congested, the mark corrects that.
+ *
+ * Context: any, without L3, L5.
+ */
+void xrds_link_cleared(struct xrds_conn *conn, struct xrds_port *port)
+{
+	struct xrds_link *link;
+
+	spin_lock_bh(&conn->lock);
+	link = xrds_link_find(conn, port);
+	/* @sender is written under conn->lock, too */
+	if (link && !link->sender && !READ_ONCE(port->congested))
+		xrds_link_drop(link);
+	spin_unlock_bh(&conn->lock);
+}
+
+/**
+ * xrds_link_leave - a connection is dead
+ * @conn: connection in state DEAD, which gets no links any more
+ *
+ * Context: the connection's work.
+ */
+void xrds_link_leave(struct xrds_conn *conn)
+{
+	spin_lock_bh(&conn->lock);
+	while (!list_empty(&conn->links)) {
+		xrds_link_drop(list_first_entry(&conn->links, struct xrds_link,
+						conn_node));
+		/* let others in */
+		spin_unlock_bh(&conn->lock);
+		cond_resched();
+		spin_lock_bh(&conn->lock);
+	}
+	spin_unlock_bh(&conn->lock);
+}
+
+/* The first connection of a port, with a reference, or NULL */
+static struct xrds_conn *xrds_link_first(struct xrds_port *port)
+{
+	struct xrds_conn *conn = NULL;
+	struct xrds_link *link;
+
+	spin_lock_bh(&port->xn->cong_lock);
+	link = list_first_entry_or_null(&port->links, struct xrds_link,
+					port_node);
+	/* a connection drops its links before the table's reference */
+	if (link) {
+		conn = link->part.key.conn;
+		xrds_conn_get(conn);
+	}
+	spin_unlock_bh(&port->xn->cong_lock);
+	return conn;
+}
+
+/**
+ * xrds_link_close - a socket is closed
+ * @port: its port, which is not congested any more
+ *
+ * Context: process.
+ */
+void xrds_link_close(struct xrds_port *port)
+{
+	struct xrds_conn *conn;
+	struct xrds_link *link;
+
+	spin_lock_bh(&port->xn->cong_lock);
+	port->closed = true;
+	spin_unlock_bh(&port->xn->cong_lock);
+
+	while ((conn = xrds_link_first(port))) {
+		spin_lock_bh(&conn->lock);
+		link = xrds_link_find(conn, port);
+		if (link)
+			xrds_link_drop(link);
+		spin_unlock_bh(&conn->lock);
+		xrds_conn_put(conn);
+		cond_resched();
+	}
+}
+
+/* ------------------------------------------------------------- changes */
+
+/**
+ * xrds_link_change - a port has become congested, or is so no longer
+ * @port: the port; @port->congested has the new state
+ *
+ * Context: any, without L5.
+ * Return: whether links are missing, so that all connections are to be told.
+ */
+bool xrds_link_change(struct xrds_port *port)
+{
+	struct xrds_net *xn = port->xn;
+	bool unlinked;
+
+	spin_lock_bh(&xn->cong_lock);
+	/* calls may overtake each other: the last one sees the last state */
+	if (!READ_ONCE(port->congested))
+		list_del_init(&port->node);
+	else if (list_empty(&port->node))
+		list_add_tail(&port->node, &xn->cong_ports);
+	port->changes++;
+	unlinked = port->unlinked;
+	spin_unlock_bh(&xn->cong_lock);
+	return unlinked;
+}
+
+/**
+ * xrds_link_next - the next connections that are to be told of a change
+ * @port: the port
+ * @conns: result, XRDS_LINK_BATCH at most, each with a reference
+ *
+ * A change that comes meanwhile begins anew, and both callers share the rest.
+ *
+ * Context: any, without L5.
+ * Return: how many; 0: all were told.
+ */
+u32 xrds_link_next(struct xrds_port *port, struct xrds_conn **conns)
+{
+	struct xrds_link *link;
+	u32 nr = 0;
+
+	spin_lock_bh(&port->xn->cong_lock);
+	while (nr < XRDS_LINK_BATCH) {
+		link = list_first_entry_or_null(&port->links, struct xrds_link,
+						port_node);
+		if (!link || link->change == port->changes)
+			break;
+		link->change = port->changes;
+		list_move_tail(&link->port_node, &port->links);
+		xrds_link_count(link);
+		conns[nr] = link->part.key.conn;
+		xrds_conn_get(conns[nr++]);
+	}
+	spin_unlock_bh(&port->xn->cong_lock);
+	return nr;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * RDMA, as far as connections and transports see it: what a socket has of it,
+ * pinned memory, memory regions and ops. rdma/ owns all of these objects.
+ * transport.h includes this header.
+ */
+#ifndef _XRDS_OP_H
+#define _XRDS_OP_H
+
+#include <linux/bvec.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/rhashtable.h>
+#include <linux/workqueue.h>
+
+#include "xrds.h"
+
+struct xrds_rdma_peer;
+
+/**
+ * struct xrds_rdma_sock - what a socket has of RDMA
+ * @sk:		the socket that it is a member of
+ * @xn:		the socket's namespace
+ * @user:	the socket's user
+ * @bind:	where the socket is bound
+ * @lock:	the socket's lock, L4; it guards all that follows
+ * @nodes:	nodes that ops went to; also RCU readers
+ * @nr_nodes:	length of @nodes
+ * @nr_armed:	nodes with a barrier armed
+ * @events:	nodes where the awaited has come about
+ * @notices:	ops with a notice to read
+ * @mrs:	memory regions
+ * @recverr:	RDS_RECVERR; written under the socket's lock, read without
+ */
+struct xrds_rdma_sock {
+	struct sock *sk;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	const struct xrds_bind_key *bind;
+	spinlock_t *lock;		/* L4 of its socket */
+	struct list_head nodes;
+	u32 nr_nodes;
+	u32 nr_armed;
+	struct list_head events;
+	struct list_head notices;
+	struct list_head mrs;
+	bool recverr;
+};
+
+/**
+ * struct xrds_pin - pinned memory of a process
+ * @pages:	pages
+ * @nr_pages:	how many; charged to @mm
+ * @bv:		the bytes in them
+ * @nr_bv:	how many pieces
+ * @bytes:	sum of all
+ * @write:	pinned for writing
+ * @mm:		the process's memory
+ * @xn:		namespace that it is charged to
+ * @user:	and the user, with a reference
+ * @work:	gives it back
+ */
+struct xrds_pin {
+	struct page **pages;
+	unsigned int nr_pages;
+	struct bio_vec *bv;
+	unsigned int nr_bv;
+	u64 bytes;
+	bool write;
+	struct mm_struct *mm;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	struct work_struct work;
+};
+
+/**
+ * struct xrds_mr_key - key of the table of memory regions
+ * @addr:	address the owner is bound to
+ * @rkey:	key that peers use
+ */
+struct xrds_mr_key {
+	struct in6_addr addr;
+	u32 rkey;
+};
+
+/**
+ * struct xrds_mr - a memory region
+ * @node:	in xn->mrs while @linked
+ * @key:	which
+ * @xn:		namespace
+ * @user:	user that is charged, with a reference
+ * @rs:		owner; no reference, closing it ends the region
+ * @rs_node:	in rs->mrs while @linked; rs->lock
+ * @linked:	found by lookups; rs->lock
+ * @ref:	the table's, and those of accesses over loopback
+ * @rcu:	for lookups
+ * @work:	ends a region that was used
+ * @trans:	transport it is registered with
+ * @pin:	memory
+ * @offset:	where in the key's address space the memory begins
+ * @write:	peers may write
+ * @use_once:	ends when it was used
+ * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for
+ *		without bound; set where the region is made or ended
+ * @lock:	loopback: guards access and @dead
+ * @dead:	loopback: the key is void; @lock
+ * @priv:	the transport's
+ */
+struct xrds_mr {
+	struct rhash_head node;
+	struct xrds_mr_key key;
+	struct xrds_net *xn;
+	struct xrds_user *user;
+	struct xrds_rdma_sock *rs;
+	struct list_head rs_node;
+	bool linked;
+	refcount_t ref;
+	struct rcu_head rcu;
+	struct work_struct work;
+	const struct xrds_transport *trans;
+	struct xrds_pin *pin;
+	u32 offset;
+	bool write;
+	bool use_once;
+	bool invalidate;
+	spinlock_t lock;		/* access over loopback, dead */
+	bool dead;
+	void *priv;
+};
+
+enum xrds_rop_op {
+	XRDS_ROP_READ,		/* from the peer's memory into ours */
+	XRDS_ROP_WRITE,		/* from ours into the peer's */
+	XRDS_ROP_FADD,		/* fetch and add, at the peer's */
+	XRDS_ROP_CSWP,		/* compare and swap, at the peer's */
+};
+
+/**
+ * struct xrds_rop - an RDMA op or atomic
+ * @node:	in to->ops, from its issue until it leaves; rs->lock
+ * @conn_node:	in conn->ops while @msg is in a queue of it; conn->lock
+ * @turn_node:	in to->waiting, until it was posted or has ended; rs->lock
+ * @msg:	immediate message that the op belongs to; conn->lock
+ * @notice_node: in rs->notices; rs->lock
+ * @ref:	the message's, the FIFO's, the notice's
+ * @rs:		socket, with a reference
+ * @to:		node it goes to
+ * @pin:	local memory
+ * @id:		identifier; 0 until issued; rs->lock
+ * @token:	the program's name for it
+ * @raddr:	remote address
+ * @rkey:	remote key
+ * @op:		enum xrds_rop_op
+ * @masked:	an atomic with masks
+ * @notify:	the program wants a notice
+ * @silent:	the immediate message is not delivered
+ * @fence:	the immediate message waits for the op
+ * @id_asked:	the program was told the identifier
+ * @done:	has ended; rs->lock
+ * @status:	how; before that the transport's verdict of a failure
+ * @compare_add: operand of an atomic
+ * @swap:	operand of an atomic
+ * @compare_mask: mask of an atomic
+ * @swap_mask:	mask of an atomic
+ * @priv:	the transport's, freed with the op by kvfree(): its module may have
+ *		gone by then
+ */
+struct xrds_rop {
+	struct list_head node;
+	struct list_head conn_node;
+	struct list_head turn_node;
+	struct xrds_msg *msg;
+	struct list_head notice_node;
+	refcount_t ref;
+	struct xrds_rdma_sock *rs;
+	struct xrds_rdma_peer *to;
+	struct xrds_pin *pin;
+	u64 id;
+	u64 token;
+	u64 raddr;
+	u32 rkey;
+	u8 op;
+	bool masked;
+	bool notify;
+	bool silent;
+	bool fence;
+	bool id_asked;
+	bool done;
+	s32 status;
+	u64 compare_add;
+	u64 swap;
+	u64 compare_mask;
+	u64 swap_mask;
+	void *priv;
+};
+
+#endif /* _XRDS_OP_H */
