@@ -72,7 +72,6 @@ static inline u32 xrds_recv_charge(u32 len)
  * @ended:	was taken out of the queues; conn->lock
  * @inflight:	counted in flow->inflight_bytes; conn->lock
  * @bulk:	large, and the transport has it in part: it is conn->tx_bulk
- * @class:	enum xrds_class, in which it was charged
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
  * @skb:	loopback: the receiver's view, made when the message was
  * @nr_bv:	entries of @bv
@@ -96,7 +95,6 @@ struct xrds_msg {
 	bool ended;
 	bool inflight;
 	bool bulk;
-	u8 class;
 	u32 eos_reason;
 	u32 rdma_rkey;
 	u32 dest_rkey;

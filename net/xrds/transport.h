@@ -20,7 +20,7 @@
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 
-#include "conn/round.h"
+#include "conn/fq.h"
 #include "msg.h"
 #include "op.h"
 #include "xrds.h"
@@ -85,15 +85,6 @@ struct xrds_request {
 enum {
 	XRDS_CONG_PENDING	= 32,	/* ports of one delta update */
 	XRDS_CTL_INLINE_BYTES	= 208,	/* largest payload of xmit_ctl() */
-};
-
-/* Which messages a flow has in front: those that go as a whole, and large ones,
- * which go in turns.
- */
-enum xrds_class {
-	XRDS_SMALL,
-	XRDS_LARGE,
-	XRDS_CLASSES
 };
 
 /**
@@ -195,6 +186,7 @@ struct xrds_legacy {
  * @tx_bundles:	several messages may go together; @tx_lock
  * @tx_bulk:	large message that the transport has in part, with a reference,
  *		or NULL; written under @tx_lock and @lock
+ * @tx_held:	messages wait until @tx_bulk has sent as much as they have; @tx_lock
  * @tx_seq:	last sequence number given out; @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
  * @tx_ask_due:	an acknowledgment must be asked for; written under @tx_lock,
@@ -208,7 +200,7 @@ struct xrds_legacy {
  * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
  * @lock:	L3
  * @own:	flow of the kernel's own messages
- * @round:	turns of users with something to send, by class; @lock
+ * @fq:		users with something to send; @lock
  * @bulk_over:	messages with more payload are large, bytes; @lock
  * @again:	messages with a number that are to be sent again, before all
  *		others, oldest first; @lock
@@ -296,6 +288,7 @@ struct xrds_conn {
 	bool tx_open;
 	bool tx_bundles;
 	struct xrds_msg *tx_bulk;
+	bool tx_held;
 	u64 tx_seq;
 	u64 tx_ack_sent;
 	u64 tx_asked;
@@ -314,7 +307,7 @@ struct xrds_conn {
 	struct xrds_request *pending;
 	bool no_bundles;
 	struct xrds_flow *own;
-	struct xrds_round round[XRDS_CLASSES];
+	struct xrds_fq fq;
 	u32 bulk_over;
 	struct list_head again;
 	struct list_head inflight;
@@ -508,7 +501,10 @@ struct xrds_device_detail {
  *		xrds_tx_pump() once they come; any other error breaks the
  *		connection. Unless it answers -EAGAIN it ends msg->rop, by
  *		xrds_rop_done() exactly once, not later than in @stop. It may
- *		take those that go next with it: xrds_tx_dequeue_small().
+ *		take those that go next with it: xrds_tx_dequeue_small(). It
+ *		calls xrds_txq_bulk_went() for each part of a message with
+ *		msg->bulk, and is called again with it to go on while
+ *		conn->tx_held.
  * @mr_reg:	register mr->pin for the access asked for; sets mr->key.rkey and
  *		mr->offset. Process context, may sleep. Returns 0 or a negative
  *		errno. This and the next two only with XRDS_CAP_RDMA.
@@ -604,6 +600,7 @@ u64 xrds_tx_ack_value(struct xrds_conn *conn);
 void xrds_tx_need_ack(struct xrds_conn *conn);
 int xrds_tx_acked(struct xrds_conn *conn, u64 ack);
 u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow);
+bool xrds_txq_bulk_went(struct xrds_conn *conn, u32 bytes);
 u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
 void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		 struct sk_buff *skb);

@@ -23,7 +23,7 @@
  *   L1  lock_sock(sk)              bind state, options          process
  *   L2  conn->tx_lock              posting order, conn->ep,     process, BH
  *                                  sequence numbers
- *   L3  conn->lock                 queues and turns of flows,   process, BH
+ *   L3  conn->lock                 queues and order of flows,   process, BH
  *                                  in flight, refusals, events
  *   L4  xs->lock                   destinations, their space,   process, BH
  *                                  order of ops

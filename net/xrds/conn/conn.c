@@ -97,13 +97,10 @@ static_assert(!offsetof(struct xrds_conn_own, conn));
 static void xrds_conn_init_own(struct xrds_conn_own *own)
 {
 	struct xrds_conn *conn = &own->conn;
-	int i;
 
 	xrds_flow_init(&own->flow, 0, 0, NULL, NULL);
-	for (i = 0; i < XRDS_CLASSES; i++) {
-		xrds_round_init_turn(&own->share.turn[i]);
-		xrds_round_init(&own->share.round[i]);
-	}
+	xrds_fq_init_node(&own->share.node);
+	xrds_fq_init(&own->share.fq);
 	own->share.part.key.conn = conn;
 	own->flow.share = &own->share;
 	own->flow.conn = conn;
@@ -144,8 +141,7 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	INIT_DELAYED_WORK(&conn->push_work, xrds_conn_works.push);
 	spin_lock_init(&conn->tx_lock);
 	spin_lock_init(&conn->lock);
-	xrds_round_init(&conn->round[XRDS_SMALL]);
-	xrds_round_init(&conn->round[XRDS_LARGE]);
+	xrds_fq_init(&conn->fq);
 	conn->bulk_over = U32_MAX;
 	INIT_LIST_HEAD(&conn->again);
 	INIT_LIST_HEAD(&conn->gates);

@@ -22,9 +22,9 @@
  * So does a flow that has replies: they were promised room, and two servers that
  * ask each other would wait for ever. After a refusal none of them does.
  *
- * A READY flow takes turns with the others of its user, and users take turns
- * with each other (round.c), in a round for messages that go as a whole and in
- * one for large messages, of which the transport has one at a time in part. The
+ * The READY flows of a user share what he may send, and users share the
+ * connection (fq.c). There is a line for messages that go as a whole and one for
+ * large messages, of which the transport has one at a time in part. The
  * calls that change a fact update the flow: queueing, taking, acknowledging and
  * cancelling a message (txq.c), the peer's word on a port (cong.c, refuse.c).
  *
@@ -39,11 +39,11 @@
 #include "xrds.h"
 
 enum {
-	/* flows that one call parks, or moves to another round */
+	/* flows that one call parks, or moves to the other line */
 	XRDS_FLOW_STEPS		= 64,
 };
 
-/* ------------------------------------------------------------ the rounds */
+/* ------------------------------------------------------------- the lines */
 
 static struct xrds_msg *xrds_flow_head(struct xrds_flow *flow)
 {
@@ -55,20 +55,43 @@ static void xrds_flow_enter(struct xrds_conn *conn, struct xrds_flow *flow,
 {
 	struct xrds_share *share = flow->share;
 
+	if (xrds_fq_empty(&share->fq, class))
+		xrds_fq_add(&conn->fq, &share->node, class);
+	xrds_fq_add(&share->fq, &flow->fq_node, class);
 	flow->class = class;
-	if (!share->round[class].nr)
-		xrds_round_add(&conn->round[class], &share->turn[class]);
-	xrds_round_add(&share->round[class], &flow->turn);
 }
 
-static void xrds_flow_exit(struct xrds_conn *conn, struct xrds_flow *flow)
+static void xrds_flow_enter_late(struct xrds_conn *conn, struct xrds_flow *flow,
+				 enum xrds_class class)
 {
 	struct xrds_share *share = flow->share;
 
-	xrds_round_del(&share->round[flow->class], &flow->turn);
-	if (!share->round[flow->class].nr)
-		xrds_round_del(&conn->round[flow->class],
-			       &share->turn[flow->class]);
+	if (xrds_fq_empty(&share->fq, class))
+		xrds_fq_add_late(&conn->fq, &share->node, class);
+	xrds_fq_add_late(&share->fq, &flow->fq_node, class);
+	flow->class = class;
+}
+
+static void xrds_flow_exit(struct xrds_conn *conn, struct xrds_flow *flow,
+			   enum xrds_class class)
+{
+	struct xrds_share *share = flow->share;
+
+	xrds_fq_del(&share->fq, &flow->fq_node, class);
+	if (xrds_fq_empty(&share->fq, class))
+		xrds_fq_del(&conn->fq, &share->node, class);
+}
+
+/* It keeps its place, as it is in one line all the time. */
+static void xrds_flow_change_line(struct xrds_conn *conn,
+				  struct xrds_flow *flow, enum xrds_class class)
+{
+	enum xrds_class old = flow->class;
+
+	if (old == class)
+		return;
+	xrds_flow_enter(conn, flow, class);
+	xrds_flow_exit(conn, flow, old);
 }
 
 static bool xrds_flow_full(const struct xrds_flow *flow,
@@ -115,18 +138,29 @@ static enum xrds_class xrds_flow_class(const struct xrds_conn *conn,
 							     XRDS_SMALL;
 }
 
+static bool xrds_flow_in_line(enum xrds_flow_state state)
+{
+	return state == XRDS_FLOW_READY || state == XRDS_FLOW_PART;
+}
+
 static void xrds_flow_set(struct xrds_conn *conn, struct xrds_flow *flow,
 			  enum xrds_flow_state state)
 {
-	if (flow->state == state)
+	enum xrds_flow_state old = flow->state;
+
+	if (old == state)
 		return;
-	if (flow->state == XRDS_FLOW_READY)
-		xrds_flow_exit(conn, flow);
-	else if (flow->state == XRDS_FLOW_GATE)
-		list_del_init(&flow->parked);
 	flow->state = state;
-	if (state == XRDS_FLOW_READY)
+	if (xrds_flow_in_line(old) && xrds_flow_in_line(state))
+		xrds_flow_change_line(conn, flow, xrds_flow_class(conn, flow));
+	else if (xrds_flow_in_line(old))
+		xrds_flow_exit(conn, flow, flow->class);
+	else if (old == XRDS_FLOW_WINDOW && xrds_flow_in_line(state))
+		xrds_flow_enter_late(conn, flow, xrds_flow_class(conn, flow));
+	else if (xrds_flow_in_line(state))
 		xrds_flow_enter(conn, flow, xrds_flow_class(conn, flow));
+	if (old == XRDS_FLOW_GATE)
+		list_del_init(&flow->parked);
 	else if (state == XRDS_FLOW_GATE)
 		list_add_tail(&flow->parked, &flow->gate->parked);
 }
@@ -154,27 +188,61 @@ bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow)
 static struct xrds_flow *xrds_flow_first(struct xrds_conn *conn,
 					 enum xrds_class class)
 {
+	struct xrds_fq_node *first;
 	struct xrds_share *share;
-	struct xrds_turn *turn;
 
-	turn = xrds_round_first(&conn->round[class]);
-	if (!turn)
+	first = xrds_fq_first(&conn->fq, class);
+	if (!first)
 		return NULL;
-	share = container_of(turn, struct xrds_share, turn[class]);
-	return container_of(xrds_round_first(&share->round[class]),
-			    struct xrds_flow, turn);
+	share = container_of(first, struct xrds_share, node);
+	return container_of(xrds_fq_first(&share->fq, class), struct xrds_flow,
+			    fq_node);
+}
+
+/* Has the large message that is sent in part the turn before this flow? */
+static bool xrds_flow_after_bulk(const struct xrds_conn *conn,
+				 const struct xrds_flow *flow)
+{
+	const struct xrds_flow *bulk;
+
+	if (!conn->tx_bulk)
+		return false;
+	bulk = conn->tx_bulk->flow;
+	/* it was cancelled, and its flow has left */
+	if (!bulk->share)
+		return false;
+	if (bulk->share != flow->share)
+		return bulk->share->node.start < flow->share->node.start;
+	return bulk->fq_node.start < flow->fq_node.start;
+}
+
+/**
+ * xrds_flow_bulk_holds - do messages wait for the large one that is sent in part?
+ * @conn: connection
+ *
+ * Context: conn->lock held.
+ * Return: whether the first of them does.
+ */
+bool xrds_flow_bulk_holds(struct xrds_conn *conn)
+{
+	struct xrds_flow *first = xrds_flow_first(conn, XRDS_SMALL);
+
+	lockdep_assert_held(&conn->lock);
+
+	return first && xrds_flow_after_bulk(conn, first);
 }
 
 /**
  * xrds_flow_next - the message whose turn it is
  * @conn: connection
  *
- * A large message begins as soon as the one before it is out: the transport
- * shares the link between its fragments and the others.
+ * A large message begins as soon as the one before it is out. The others pass it
+ * until their flows, or users, have sent more than its own.
  *
  * Context: conn->tx_lock and conn->lock held.
  * Return: the message, still in its flow's queue; NULL: there is none;
- * ERR_PTR(-EBUSY): come again, without the lock in between.
+ * ERR_PTR(-EBUSY): come again, without the lock in between; ERR_PTR(-EAGAIN): the
+ * large message, which is sent in part, goes on first.
  */
 struct xrds_msg *xrds_flow_next(struct xrds_conn *conn)
 {
@@ -195,10 +263,12 @@ struct xrds_msg *xrds_flow_next(struct xrds_conn *conn)
 		if (flow->state != XRDS_FLOW_READY)
 			continue;
 		msg = xrds_flow_head(flow);
-		if (flow->class == XRDS_LARGE || msg->len <= conn->bulk_over)
+		if (flow->class == XRDS_LARGE)
 			return msg;
-		xrds_flow_exit(conn, flow);
-		xrds_flow_enter(conn, flow, XRDS_LARGE);
+		if (msg->len <= conn->bulk_over)
+			return xrds_flow_after_bulk(conn, flow) ?
+			       ERR_PTR(-EAGAIN) : msg;
+		xrds_flow_change_line(conn, flow, XRDS_LARGE);
 	}
 	return ERR_PTR(-EBUSY);
 }
@@ -212,44 +282,38 @@ struct xrds_msg *xrds_flow_next(struct xrds_conn *conn)
  */
 bool xrds_flow_any_ready(const struct xrds_conn *conn)
 {
-	return READ_ONCE(conn->round[XRDS_SMALL].nr) ||
-	       READ_ONCE(conn->round[XRDS_LARGE].nr);
+	return !xrds_fq_empty(&conn->fq, XRDS_SMALL) ||
+	       !xrds_fq_empty(&conn->fq, XRDS_LARGE);
 }
 
 /**
- * xrds_flow_charge - a message of a flow goes out
- * @flow: flow, which may have left the round by that
- * @class: the round that the message was in
- * @len: its payload, bytes
+ * xrds_flow_charge - a flow sends
+ * @flow: flow, READY or not
+ * @bytes: how much, with headers
  *
  * Context: any, conn->lock held.
  */
-void xrds_flow_charge(struct xrds_flow *flow, enum xrds_class class, u32 len)
+void xrds_flow_charge(struct xrds_flow *flow, u64 bytes)
 {
 	struct xrds_share *share = flow->share;
-	u32 bytes = len + XRDS_WIRE_HDR_BYTES;
 
-	xrds_round_charge(&share->round[class], &flow->turn, bytes);
-	xrds_round_charge(&share->part.key.conn->round[class],
-			  &share->turn[class], bytes);
+	xrds_fq_charge(&share->fq, &flow->fq_node, bytes);
+	xrds_fq_charge(&share->part.key.conn->fq, &share->node, bytes);
 }
 
 /**
  * xrds_flow_refund - it did not, after all
  * @flow: flow
- * @class: as it was charged
- * @len: the same
+ * @bytes: the same
  *
  * Context: any, conn->lock held.
  */
-void xrds_flow_refund(struct xrds_flow *flow, enum xrds_class class, u32 len)
+void xrds_flow_refund(struct xrds_flow *flow, u64 bytes)
 {
 	struct xrds_share *share = flow->share;
-	u32 bytes = len + XRDS_WIRE_HDR_BYTES;
 
-	xrds_round_refund(&share->round[class], &flow->turn, bytes);
-	xrds_round_refund(&share->part.key.conn->round[class],
-			  &share->turn[class], bytes);
+	xrds_fq_refund(&share->fq, &flow->fq_node, bytes);
+	xrds_fq_refund(&share->part.key.conn->fq, &share->node, bytes);
 }
 
 /* ------------------------------------------------------ join and leave */
@@ -278,7 +342,6 @@ static struct xrds_share *xrds_flow_get_share(struct xrds_conn *conn,
 {
 	u64 id = (unsigned long)user;
 	struct xrds_share *share;
-	int i;
 
 	share = (struct xrds_share *)xrds_part_find(conn, XRDS_PART_SHARE, id);
 	if (share) {
@@ -287,9 +350,9 @@ static struct xrds_share *xrds_flow_get_share(struct xrds_conn *conn,
 	}
 	share = (struct xrds_share *)xrds_part_make(conn, XRDS_PART_SHARE, id,
 						    sizeof(*share));
-	for (i = 0; share && i < XRDS_CLASSES; i++) {
-		xrds_round_init_turn(&share->turn[i]);
-		xrds_round_init(&share->round[i]);
+	if (share) {
+		xrds_fq_init_node(&share->node);
+		xrds_fq_init(&share->fq);
 	}
 	return share;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Flows, and the objects that they share on a connection: turns of users, ports
+ * Flows, and the objects that they share on a connection: shares of users, ports
  * of the peer, streams.
  * conn.h includes it.
  */
@@ -10,7 +10,7 @@
 #include <linux/list.h>
 #include <linux/rhashtable.h>
 
-#include "conn/round.h"
+#include "conn/fq.h"
 #include "transport.h"
 #include "xrds.h"
 
@@ -107,15 +107,15 @@ enum {
 };
 
 /**
- * struct xrds_share - the turns of one user on a connection; conn->lock
+ * struct xrds_share - the share of one user in a connection; conn->lock
  * @part:	by the user; every flow of the user's has a reference
- * @turn:	among the users, by class
- * @round:	the user's ready flows, by class
+ * @node:	among the users, in conn->fq
+ * @fq:		the user's flows
  */
 struct xrds_share {
 	struct xrds_part part;
-	struct xrds_turn turn[XRDS_CLASSES];
-	struct xrds_round round[XRDS_CLASSES];
+	struct xrds_fq_node node;
+	struct xrds_fq fq;
 };
 
 /**
@@ -130,7 +130,7 @@ struct xrds_stream {
 
 enum xrds_flow_state {
 	XRDS_FLOW_IDLE,		/* nothing is queued */
-	XRDS_FLOW_READY,	/* in a round */
+	XRDS_FLOW_READY,	/* waits in its user's share */
 	XRDS_FLOW_PART,		/* the transport has a part of its first message */
 	XRDS_FLOW_WINDOW,	/* too much is in flight */
 	XRDS_FLOW_GATE,		/* parked at its port, which is shut */
@@ -148,14 +148,14 @@ enum xrds_flow_state {
  * @conn:	connection to the node, with a reference; written under both
  *		that connection's lock and @lock, read under either
  * @conn_node:	in conn->flows while @conn is set; guarded the same way
- * @share:	the turns of its user, while @conn is set; conn->lock, as all below
+ * @share:	its user's, while @conn is set; conn->lock, as all below
  * @gate:	the peer's port, while @conn is set, NULL for port 0; also RCU
  *		readers
  * @stream:	all flows with these ports, while @conn is set
  * @stream_node: in stream->flows
  * @state:	enum xrds_flow_state
- * @class:	in which round it is, while READY
- * @turn:	among the flows of its user
+ * @class:	in which line it is, while READY
+ * @fq_node:	among the flows of its user
  * @parked:	in gate->parked
  * @resume:	the next message ends a refusal, if there is one
  * @refused:	there is one
@@ -184,7 +184,7 @@ struct xrds_flow {
 	struct list_head stream_node;
 	u8 state;
 	u8 class;
-	struct xrds_turn turn;
+	struct xrds_fq_node fq_node;
 	struct list_head parked;
 	bool resume;
 	bool refused;
@@ -211,7 +211,7 @@ static inline void xrds_flow_init(struct xrds_flow *flow, u16 lport, u16 port,
 	INIT_LIST_HEAD(&flow->queue);
 	INIT_LIST_HEAD(&flow->msgs);
 	INIT_LIST_HEAD(&flow->cong_node);
-	xrds_round_init_turn(&flow->turn);
+	xrds_fq_init_node(&flow->fq_node);
 }
 
 struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow);
@@ -222,9 +222,10 @@ void xrds_flow_leave_all(struct xrds_conn *conn);
 void xrds_flow_put(struct xrds_flow *flow);
 bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow);
 struct xrds_msg *xrds_flow_next(struct xrds_conn *conn);
+bool xrds_flow_bulk_holds(struct xrds_conn *conn);
 bool xrds_flow_any_ready(const struct xrds_conn *conn);
-void xrds_flow_charge(struct xrds_flow *flow, enum xrds_class class, u32 len);
-void xrds_flow_refund(struct xrds_flow *flow, enum xrds_class class, u32 len);
+void xrds_flow_charge(struct xrds_flow *flow, u64 bytes);
+void xrds_flow_refund(struct xrds_flow *flow, u64 bytes);
 
 /* A message can fail no more: its stream has begun, and will end with a mark. A
  * ping begins none. The message still has its space, and whether a mark is due

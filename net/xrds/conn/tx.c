@@ -4,7 +4,7 @@
  *
  *   xrds_tx_queue -> flow->queue -> pump -> inflight -> acknowledged -> freed
  *
- * The flows of a connection take turns (flow.c), and their messages get their
+ * The flows of a connection share it (flow.c), and their messages get their
  * numbers in the order in which they go out (txq.c). A message leaves by a
  * cumulative acknowledgment of the peer's kernel, by cancellation, or with the
  * connection: xrds_txq_end(). One that the peer refuses goes back to its flow
@@ -378,6 +378,18 @@ static int xrds_tx_bye(struct xrds_conn *conn)
 	return 0;
 }
 
+/* The messages that wait have sent more than the large one: it goes on first.
+ * Returns 0, -EAGAIN: they go on when it has caught up, or an error.
+ */
+static int xrds_tx_hold(struct xrds_conn *conn)
+{
+	int ret;
+
+	conn->tx_held = true;
+	ret = conn->trans->xmit(conn, conn->tx_bulk);
+	return ret ?: conn->tx_held ? -EAGAIN : 0;
+}
+
 /* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
 static int xrds_tx_some(struct xrds_conn *conn)
 {
@@ -405,8 +417,16 @@ static int xrds_tx_some(struct xrds_conn *conn)
 		msg = xrds_tx_next(conn, &again);
 		if (!msg)
 			return xrds_tx_ack(conn);
-		if (IS_ERR(msg))
-			return PTR_ERR(msg);
+		if (IS_ERR(msg)) {
+			ret = PTR_ERR(msg);
+			if (ret != -EAGAIN)
+				return ret;
+			ret = xrds_tx_hold(conn);
+			if (ret)
+				return ret;
+			batch--;
+			continue;
+		}
 		batch -= msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
 		ret = xrds_tx_one(conn, msg, again);
 		if (ret)

@@ -145,6 +145,20 @@ struct xrds_msg *xrds_txq_next(struct xrds_conn *conn)
 	       xrds_flow_next(conn);
 }
 
+/* Bytes that a message costs its flow when it is taken; an op's count whichever
+ * way they go. A large message pays for its payload as that goes out.
+ */
+static u64 xrds_txq_cost(const struct xrds_conn *conn,
+			 const struct xrds_msg *msg)
+{
+	const struct xrds_pin *pin = msg->rop ? msg->rop->pin : NULL;
+	u64 cost = pin ? pin->bytes : 0;
+
+	if (msg->len <= conn->bulk_over)
+		cost += msg->len + XRDS_WIRE_HDR_BYTES;
+	return cost;
+}
+
 /**
  * xrds_txq_take - the next message goes to the transport
  * @conn: connection
@@ -166,8 +180,7 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 		list_move_tail(&msg->node, &conn->inflight);
 		return again;
 	}
-	msg->class = flow->class;
-	xrds_flow_charge(flow, msg->class, msg->len);
+	xrds_flow_charge(flow, xrds_txq_cost(conn, msg));
 	xrds_txq_resume(conn, flow, msg);
 	if (msg->len > conn->bulk_over) {
 		xrds_msg_get(msg);
@@ -218,6 +231,7 @@ static void xrds_txq_bulk_leave(struct xrds_conn *conn)
 	if (!msg)
 		return;
 	conn->tx_bulk = NULL;
+	conn->tx_held = false;
 	msg->bulk = false;
 	xrds_flow_update(conn, xrds_txq_flow(conn, msg));
 	xrds_msg_put(msg);
@@ -268,7 +282,7 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 		flow->resume = true;
 	}
 	xrds_flow_update(conn, flow);
-	xrds_flow_refund(flow, msg->class, msg->len);
+	xrds_flow_refund(flow, xrds_txq_cost(conn, msg));
 	return false;
 }
 
@@ -289,6 +303,32 @@ void xrds_txq_went(struct xrds_conn *conn, struct xrds_msg *msg)
 	xrds_txq_pass_op(conn, msg);
 	spin_unlock(&conn->lock);
 }
+
+/**
+ * xrds_txq_bulk_went - a part of the large message goes out
+ * @conn: connection
+ * @bytes: how much, with headers
+ *
+ * Context: transports, conn->tx_lock held.
+ * Return: whether messages that were held back for it may go now.
+ */
+bool xrds_txq_bulk_went(struct xrds_conn *conn, u32 bytes)
+{
+	struct xrds_flow *flow = xrds_txq_flow(conn, conn->tx_bulk);
+	bool held = conn->tx_held;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	spin_lock(&conn->lock);
+	/* else it was cancelled */
+	if (flow->conn == conn)
+		xrds_flow_charge(flow, bytes);
+	if (held)
+		conn->tx_held = xrds_flow_bulk_holds(conn);
+	spin_unlock(&conn->lock);
+	return held && !conn->tx_held;
+}
+EXPORT_SYMBOL_GPL(xrds_txq_bulk_went);
 
 /**
  * xrds_txq_bulk_number - the last fragment of a large message is about to go out

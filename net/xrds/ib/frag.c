@@ -18,6 +18,7 @@
  * limited: to a few if small messages do go beside it, else to as many as keep
  * a short link busy. The large message also leaves some credits to the others;
  * but after a number of small messages it has its turn, and may use any credit.
+ * It also has it if the others have sent more than it has: then they wait.
  *
  * An op can have more work requests than there are send contexts, and each
  * takes as long as the link needs for much memory. So an op leaves a few send
@@ -185,14 +186,14 @@ bool xrds_ib_frag_bulk_shares(const struct xrds_ib_tx *tx)
 
 /**
  * xrds_ib_frag_bulk_turn - has a large message its turn?
- * @tx: sending side of an endpoint
+ * @ep: endpoint
  *
  * Context: any, conn->tx_lock held.
- * Return: true if enough other messages have passed it.
+ * Return: true if enough other messages have passed it, or they wait for it.
  */
-bool xrds_ib_frag_bulk_turn(const struct xrds_ib_tx *tx)
+bool xrds_ib_frag_bulk_turn(const struct xrds_ib_ep *ep)
 {
-	return tx->passed >= XRDS_IB_BULK_PASSED;
+	return ep->tx.passed >= XRDS_IB_BULK_PASSED || ep->conn->tx_held;
 }
 
 /* The limit for fragments of a large message in progress */
@@ -203,11 +204,12 @@ static u32 xrds_ib_frag_bulk_max(const struct xrds_ib_tx *tx)
 }
 
 /* May another fragment of a large message be posted? */
-static bool xrds_ib_frag_bulk_ready(const struct xrds_ib_tx *tx)
+static bool xrds_ib_frag_bulk_ready(const struct xrds_ib_ep *ep)
 {
+	const struct xrds_ib_tx *tx = &ep->tx;
 	u32 share = tx->most_credits / XRDS_IB_BULK_CREDITS_PART;
 
-	if (xrds_ib_frag_bulk_turn(tx))
+	if (xrds_ib_frag_bulk_turn(ep))
 		return tx->nr_bulk < XRDS_IB_BULK_FRAGS;
 	return tx->nr_bulk < xrds_ib_frag_bulk_max(tx) &&
 	       tx->credits > min_t(u32, share, XRDS_IB_BULK_CREDITS);
@@ -230,21 +232,33 @@ static void xrds_ib_frag_bulk_count(struct xrds_ib_ep *ep,
 	xrds_ib_sq_signal(ep, sctx);
 }
 
+/* A fragment of a large message with this payload is about to go out. */
+static void xrds_ib_frag_bulk_went(struct xrds_ib_ep *ep,
+				   struct xrds_ib_cursor *cur, u32 bytes)
+{
+	struct xrds_conn *conn = ep->conn;
+
+	/* the core comes again for messages that were held back */
+	if (xrds_txq_bulk_went(conn, bytes + XRDS_WIRE_HDR_BYTES))
+		ep->tx.blocked = true;
+	if (!cur->left)
+		cur->hdr.seq = cpu_to_be64(xrds_txq_bulk_number(conn,
+								cur->msg));
+}
+
 /* Fill a send context with the next fragment. */
 static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 			     struct xrds_ib_sctx *sctx, u32 *grant)
 {
 	struct xrds_hdr *hdr;
-	u32 offset;
+	u32 left = cur->left, offset;
 	int ret;
 
 	ret = xrds_ib_frag_map(ep, cur, sctx);
 	if (ret)
 		return ret;
-	if (!cur->left && cur->msg->bulk) {
-		cur->hdr.seq = cpu_to_be64(xrds_txq_bulk_number(ep->conn,
-								cur->msg));
-	}
+	if (cur->msg->bulk)
+		xrds_ib_frag_bulk_went(ep, cur, left - cur->left);
 
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	*hdr = cur->hdr;
@@ -283,7 +297,7 @@ static bool xrds_ib_frag_may_post(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 	    (s32)(tx->retired - cur->op_end) < 0)
 		return false;
 	/* a message with a sequence number must not wait any more */
-	if (cur->msg->bulk && !xrds_ib_frag_bulk_ready(tx))
+	if (cur->msg->bulk && !xrds_ib_frag_bulk_ready(ep))
 		return false;
 	return xrds_ib_sq_can_send(ep, grant);
 }

@@ -294,7 +294,8 @@ void xrds_ib_send_update_low(struct xrds_ib_ep *ep)
 /**
  * xrds_ib_send_msg - post a message
  * @conn: connection with an endpoint that is up
- * @msg: message; a reference is taken until it is sent or the endpoint ends
+ * @msg: message, or the large one that is sent in part; a reference is taken until
+ *	it is sent or the endpoint ends
  *
  * Context: any, conn->tx_lock held.
  * Return: 0, the message was taken; -EAGAIN without send context or credit,
@@ -313,11 +314,12 @@ int xrds_ib_send_msg(struct xrds_conn *conn, struct xrds_msg *msg)
 	/* if it is broken, that was reported, and an op that is not taken here
 	 * ends with those that wait
 	 */
-	if (tx->broken || tx->cursor[0].msg || tx->cursor[msg->bulk].msg ||
-	    tx->bye_sent || tx->closed) {
+	if (tx->broken || tx->cursor[0].msg || tx->bye_sent || tx->closed) {
 		tx->blocked = true;
 		return -EAGAIN;
 	}
+	if (msg == tx->cursor[1].msg)
+		return xrds_ib_frag_post(ep, 1);
 	/* a large message begins at once: small ones may pass it */
 	if (!msg->bulk && (tx->busy_bytes >= XRDS_IB_BUSY_BYTES ||
 			   !xrds_ib_sq_can_send(ep, xrds_ib_sq_grantable(ep)))) {
@@ -349,7 +351,7 @@ static int xrds_ib_send_bulk_more(struct xrds_ib_ep *ep, bool in_work)
 
 	if (!tx->cursor[1].msg)
 		return 0;
-	if (!in_work && !xrds_ib_frag_bulk_turn(tx)) {
+	if (!in_work && !xrds_ib_frag_bulk_turn(ep)) {
 		queue_work(xrds_ib_wq, &ep->bulk_work);
 		return 0;
 	}

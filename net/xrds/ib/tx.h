@@ -233,7 +233,7 @@ void xrds_ib_frag_wire_msg(const struct xrds_ib_ep *ep,
 void xrds_ib_frag_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg);
 int xrds_ib_frag_post(struct xrds_ib_ep *ep, u8 tag);
 bool xrds_ib_frag_bulk_shares(const struct xrds_ib_tx *tx);
-bool xrds_ib_frag_bulk_turn(const struct xrds_ib_tx *tx);
+bool xrds_ib_frag_bulk_turn(const struct xrds_ib_ep *ep);
 
 /* ------------------------------------------------------------- bundle.c */
 

@@ -8,6 +8,6 @@
 #include <stddef.h>
 
 typedef __u32 u32;
-typedef __s32 s32;
+typedef __u64 u64;
 
 #endif /* _UNIT_LINUX_TYPES_H */
