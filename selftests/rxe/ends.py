@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Streams end in order, over RDMA: the mark is behind the last message."""
 
+import signal
+
 import close
 import remote
 import traffic
 
 TIMEOUT = 240
 PORT = 4300
+LIVES = 12                  # sockets that are bound to a port, one by one
+MESSAGES = 12               # of each
+SOCK_MAX = "/proc/sys/net/xrds/sock_max_recv_kb"
+SMALL_KB = 256              # of it: less than they send
 LINGER = "/proc/sys/net/xrds/linger_ms"
 SLOW_WIRE = "netem rate 16mbit limit 10000"
 BREAK = "/sys/kernel/debug/xrds/break"
@@ -57,6 +63,44 @@ def test_shutdown(rig):
         receiver = Receiver(rig, port, count, 10)
         rig.a.run(receiver.send(how), timeout=60)
         receiver.ended()
+
+
+def _rebind(rig):
+    """The receiver of messages that were queued without a connection"""
+    traffic.patient(rig)
+    receiver = rig.b.start(f"helper_rebind recv {rig.b.ip} {PORT} {LIVES} "
+                           f"{MESSAGES}")
+    receiver.expect("ready")
+    rig.b.cut()
+    try:
+        rig.a.run(f"helper_rebind send {rig.a.ip} {rig.b.ip} {PORT} {LIVES} "
+                  f"{MESSAGES}")
+    finally:
+        rig.b.join()
+    return receiver
+
+
+def _in_order(receiver) -> None:
+    receiver.kill(signal.SIGCONT)
+    receiver.expect("all there", timeout=60)
+    receiver.wait()
+
+
+def test_rebound(rig):
+    """A port is bound again while messages of the closed socket wait: they and
+    the end of their stream come before those of the new socket.
+    """
+    _in_order(_rebind(rig))
+
+
+def test_rebound_refused(rig):
+    """The same when the receiver has no room for all of it."""
+    rig.b.write(SOCK_MAX, str(SMALL_KB))
+    before = close.counters(rig.b)
+    receiver = _rebind(rig)
+    remote.wait_above(rig.b, "recv_drop_refused",
+                      before.get("recv_drop_refused", 0))
+    _in_order(receiver)
 
 
 def test_before_connection(rig):
