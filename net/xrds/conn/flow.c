@@ -12,6 +12,7 @@
  * function that sets it. The first line that holds counts:
  *
  *   nothing is queued                                  IDLE
+ *   an older flow of its stream has something queued   BEHIND
  *   the transport has a part of the first message      PART
  *   the window of what is in flight is used up         WINDOW
  *   the first message has an op, an earlier op waits   OP
@@ -21,6 +22,10 @@
  * A first message with an op passes a shut port, and so does the end of a stream.
  * So does a flow that has replies: they were promised room, and two servers that
  * ask each other would wait for ever. After a refusal none of them does.
+ *
+ * A stream is everything from one port to another. A socket that is bound to the
+ * port of a closed one makes another flow of the same stream. Its messages go when
+ * all of the closed one have gone, with the mark that ends them.
  *
  * The READY flows of a user share what he may send, and users share the
  * connection (fq.c). There is a line for messages that go as a whole and one for
@@ -108,8 +113,41 @@ static bool xrds_flow_held(const struct xrds_conn *conn,
 {
 	bool passes = flow->replies || msg->flags & XRDS_F_EOS;
 
-	return flow->gate && (flow->refused || !passes) &&
+	return flow->gate && (flow->stream->refused || !passes) &&
 	       xrds_gate_shut(conn, flow);
+}
+
+/* The flow of a stream that may send */
+static struct xrds_flow *xrds_flow_queued_first(struct xrds_stream *stream)
+{
+	return list_first_entry_or_null(&stream->queued, struct xrds_flow,
+					queued_node);
+}
+
+/* A flow has something in its queue from now on, or nothing any more. */
+static void xrds_flow_set_queued(struct xrds_flow *flow)
+{
+	struct xrds_stream *stream = flow->stream;
+	struct xrds_flow *last, *next;
+
+	if (list_empty(&flow->queue) == list_empty(&flow->queued_node))
+		return;
+	if (list_empty(&flow->queue)) {
+		list_del_init(&flow->queued_node);
+		return;
+	}
+	last = list_last_entry(&stream->queued, struct xrds_flow, queued_node);
+	if (list_empty(&stream->queued) || last->age < flow->age) {
+		list_add_tail(&flow->queued_node, &stream->queued);
+		return;
+	}
+	/* a message of an old flow was refused: those before it have some in
+	 * flight, too, which bounds their number
+	 */
+	list_for_each_entry(next, &stream->queued, queued_node)
+		if (next->age > flow->age)
+			break;
+	list_add_tail(&flow->queued_node, &next->queued_node);
 }
 
 static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
@@ -119,6 +157,8 @@ static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
 
 	if (!msg)
 		return XRDS_FLOW_IDLE;
+	if (flow->stream && xrds_flow_queued_first(flow->stream) != flow)
+		return XRDS_FLOW_BEHIND;
 	if (conn->tx_bulk && conn->tx_bulk->flow == flow)
 		return XRDS_FLOW_PART;
 	if (xrds_flow_full(flow, msg))
@@ -165,24 +205,47 @@ static void xrds_flow_set(struct xrds_conn *conn, struct xrds_flow *flow,
 		list_add_tail(&flow->parked, &flow->gate->parked);
 }
 
+static bool xrds_flow_refresh(struct xrds_conn *conn, struct xrds_flow *flow)
+{
+	enum xrds_flow_state old = flow->state;
+
+	xrds_flow_set(conn, flow, xrds_flow_evaluate(conn, flow));
+	return flow->state == XRDS_FLOW_READY && old != XRDS_FLOW_READY;
+}
+
 /**
  * xrds_flow_update - a fact has changed: set the state of a flow
  * @conn: its connection; nothing is done if the flow has left it
  * @flow: flow
  *
  * Context: any, conn->lock held.
- * Return: whether it has become READY: the pump has something to do.
+ * Return: whether it, or another flow of its stream, has become READY: the pump
+ * has something to do.
  */
 bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow)
 {
-	enum xrds_flow_state old = flow->state;
+	struct xrds_stream *stream = flow->stream;
+	struct xrds_flow *before, *after;
+	bool ready;
 
 	lockdep_assert_held(&conn->lock);
 
 	if (flow->conn != conn)
 		return false;
-	xrds_flow_set(conn, flow, xrds_flow_evaluate(conn, flow));
-	return flow->state == XRDS_FLOW_READY && old != XRDS_FLOW_READY;
+	if (!stream)
+		return xrds_flow_refresh(conn, flow);
+	before = xrds_flow_queued_first(stream);
+	xrds_flow_set_queued(flow);
+	after = xrds_flow_queued_first(stream);
+	ready = xrds_flow_refresh(conn, flow);
+	if (before == after)
+		return ready;
+	/* another one may send, or must not any more */
+	if (before && before != flow)
+		ready |= xrds_flow_refresh(conn, before);
+	if (after && after != flow)
+		ready |= xrds_flow_refresh(conn, after);
+	return ready;
 }
 
 static struct xrds_flow *xrds_flow_first(struct xrds_conn *conn,
@@ -369,8 +432,12 @@ static struct xrds_stream *xrds_flow_get_stream(struct xrds_conn *conn, u64 id)
 	}
 	stream = (struct xrds_stream *)xrds_part_make(conn, XRDS_PART_STREAM,
 						      id, sizeof(*stream));
-	if (stream)
+	if (stream) {
 		INIT_LIST_HEAD(&stream->flows);
+		INIT_LIST_HEAD(&stream->queued);
+		/* an earlier one with these ports may have left a refusal */
+		stream->resume = true;
+	}
 	return stream;
 }
 
@@ -382,6 +449,7 @@ static void xrds_flow_put_parts(struct xrds_flow *flow)
 		xrds_gate_put(flow->gate);
 	if (flow->stream) {
 		list_del_init(&flow->stream_node);
+		list_del_init(&flow->queued_node);
 		xrds_part_put(&flow->stream->part);
 	}
 	flow->share = NULL;
@@ -399,35 +467,46 @@ static int xrds_flow_get_parts(struct xrds_conn *conn, struct xrds_flow *flow)
 		WRITE_ONCE(flow->gate, xrds_gate_get(conn, flow->port));
 		flow->stream = xrds_flow_get_stream(conn, ports);
 	}
-	if (flow->stream)
+	if (flow->stream) {
 		list_add_tail(&flow->stream_node, &flow->stream->flows);
+		flow->age = ++flow->stream->joined;
+	}
 	if (flow->share && (!flow->port || (flow->gate && flow->stream)))
 		return 0;
 	xrds_flow_put_parts(flow);
 	return -ENOMEM;
 }
 
-/* A flow leaves a dead connection, and its messages stay there. Returns whether
- * its sender waited for its port.
+/* Some messages of a flow leave it, for they stay with a dead connection: another
+ * lock guards the flow's list as soon as there is another connection. Returns
+ * whether that were all.
+ */
+static bool xrds_flow_release_some(struct xrds_flow *flow)
+{
+	struct xrds_msg *msg, *tmp;
+	int batch = XRDS_END_BATCH;
+
+	list_for_each_entry_safe(msg, tmp, &flow->msgs, flow_node) {
+		if (!batch--)
+			return false;
+		list_del_init(&msg->flow_node);
+		msg->inflight = false;
+	}
+	return true;
+}
+
+/* A flow without messages of its own leaves its connection. Returns whether its
+ * sender waited for its port.
  */
 static bool xrds_flow_detach(struct xrds_conn *conn, struct xrds_flow *flow)
 {
-	struct xrds_msg *msg, *tmp;
 	bool waited = !list_empty(&flow->cong_node);
 
 	lockdep_assert_held(&conn->lock);
 
-	/* the flow's list is guarded by another lock as soon as there is another
-	 * connection
-	 */
-	list_for_each_entry_safe(msg, tmp, &flow->msgs, flow_node) {
-		list_del_init(&msg->flow_node);
-		msg->inflight = false;
-	}
 	list_splice_tail_init(&flow->queue, &conn->inflight);
 	flow->inflight_msgs = 0;
 	flow->replies = 0;
-	flow->refused = false;
 	flow->inflight_bytes = 0;
 	xrds_flow_set(conn, flow, XRDS_FLOW_IDLE);
 	list_del_init(&flow->cong_node);
@@ -460,19 +539,23 @@ static void xrds_flow_detached(struct xrds_conn *conn, struct xrds_flow *flow,
 void xrds_flow_leave(struct xrds_flow *flow, bool last)
 {
 	struct xrds_conn *conn = xrds_flow_conn(flow);
-	bool left = false, waited = false;
+	bool leaves, left = false, waited = false;
 
 	if (!conn)
 		return;
 
-	spin_lock_bh(&conn->lock);
-	spin_lock(flow->lock);
-	if (flow->conn == conn && (last || conn->state == XRDS_ST_DEAD)) {
-		waited = xrds_flow_detach(conn, flow);
-		left = true;
-	}
-	spin_unlock(flow->lock);
-	spin_unlock_bh(&conn->lock);
+	do {
+		spin_lock_bh(&conn->lock);
+		spin_lock(flow->lock);
+		leaves = flow->conn == conn &&
+			 (last || conn->state == XRDS_ST_DEAD);
+		if (leaves && xrds_flow_release_some(flow)) {
+			waited = xrds_flow_detach(conn, flow);
+			left = true;
+		}
+		spin_unlock(flow->lock);
+		spin_unlock_bh(&conn->lock);
+	} while (leaves && !left);
 
 	if (left)
 		xrds_flow_detached(conn, flow, waited);
@@ -528,20 +611,6 @@ void xrds_flow_leave_all(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->lock);
 }
 
-/* A refusal may be left of an earlier flow with these ports, which this one does
- * not know of. If that still has messages it does.
- */
-static bool xrds_flow_resumes(const struct xrds_flow *flow)
-{
-	const struct xrds_flow *other;
-
-	if (!flow->stream)
-		return false;
-	other = list_first_entry(&flow->stream->flows, struct xrds_flow,
-				 stream_node);
-	return other == flow || other->resume;
-}
-
 /**
  * xrds_flow_join - use a connection from now on
  * @flow: flow
@@ -570,7 +639,6 @@ struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
 		other = ERR_PTR(-ENOMEM);
 	} else {
 		flow->conn = conn;
-		flow->resume = xrds_flow_resumes(flow);
 		list_add_tail(&flow->conn_node, &conn->flows);
 		xrds_conn_get(conn);
 	}

@@ -121,15 +121,26 @@ struct xrds_share {
 /**
  * struct xrds_stream - flows between two ports; conn->lock
  * @part:	by both ports
- * @flows:	mostly one; more if a closed socket still has messages there
+ * @flows:	mostly one; more if closed sockets still have messages there; the
+ *		oldest first
+ * @queued:	those of them that have something in their queue, in the same
+ *		order: the first one may send
+ * @joined:	flows that have joined, ever
+ * @resume:	the next message ends a refusal, if there is one
+ * @refused:	there is one
  */
 struct xrds_stream {
 	struct xrds_part part;
 	struct list_head flows;
+	struct list_head queued;
+	u64 joined;
+	bool resume;
+	bool refused;
 };
 
 enum xrds_flow_state {
 	XRDS_FLOW_IDLE,		/* nothing is queued */
+	XRDS_FLOW_BEHIND,	/* an older flow of its stream goes first */
 	XRDS_FLOW_READY,	/* waits in its user's share */
 	XRDS_FLOW_PART,		/* the transport has a part of its first message */
 	XRDS_FLOW_WINDOW,	/* too much is in flight */
@@ -153,12 +164,12 @@ enum xrds_flow_state {
  *		readers
  * @stream:	all flows with these ports, while @conn is set
  * @stream_node: in stream->flows
+ * @queued_node: in stream->queued while @queue is not empty
+ * @age:	stream->joined when it joined
  * @state:	enum xrds_flow_state
  * @class:	in which line it is, while READY
  * @fq_node:	among the flows of its user
  * @parked:	in gate->parked
- * @resume:	the next message ends a refusal, if there is one
- * @refused:	there is one
  * @replies:	messages in @queue that were sent on a reservation
  * @queue:	messages that were not sent, oldest first
  * @msgs:	the same, and those in flight before them
@@ -182,12 +193,12 @@ struct xrds_flow {
 	struct xrds_gate *gate;
 	struct xrds_stream *stream;
 	struct list_head stream_node;
+	struct list_head queued_node;
+	u64 age;
 	u8 state;
 	u8 class;
 	struct xrds_fq_node fq_node;
 	struct list_head parked;
-	bool resume;
-	bool refused;
 	u32 replies;
 	struct list_head queue;
 	struct list_head msgs;
@@ -207,6 +218,7 @@ static inline void xrds_flow_init(struct xrds_flow *flow, u16 lport, u16 port,
 	flow->user = user;
 	INIT_LIST_HEAD(&flow->conn_node);
 	INIT_LIST_HEAD(&flow->stream_node);
+	INIT_LIST_HEAD(&flow->queued_node);
 	INIT_LIST_HEAD(&flow->parked);
 	INIT_LIST_HEAD(&flow->queue);
 	INIT_LIST_HEAD(&flow->msgs);

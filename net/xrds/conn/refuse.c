@@ -232,31 +232,36 @@ void xrds_refuse_close(struct xrds_conn *conn)
  */
 void xrds_refuse_forget(struct xrds_conn *conn)
 {
-	struct xrds_refusal *r, *tmp;
-	LIST_HEAD(list);
+	struct xrds_refusal *r;
+	int batch;
 
-	/* XRDS_REFUSE_MAX of them at most, and seldom */
-	spin_lock_bh(&conn->lock);
-	list_splice_init(&conn->refused, &list);
-	list_splice_tail_init(&conn->refused_due, &list);
-	list_for_each_entry_safe(r, tmp, &list, node)
-		xrds_refuse_free(conn, r);
-	xrds_refuse_set_floor(conn);
-	spin_unlock_bh(&conn->lock);
+	do {
+		batch = XRDS_END_BATCH;
+		spin_lock_bh(&conn->lock);
+		list_splice_tail_init(&conn->refused, &conn->refused_due);
+		while (batch && !list_empty(&conn->refused_due)) {
+			r = list_first_entry(&conn->refused_due,
+					     struct xrds_refusal, node);
+			xrds_refuse_free(conn, r);
+			batch--;
+		}
+		xrds_refuse_set_floor(conn);
+		spin_unlock_bh(&conn->lock);
+	} while (!batch);
 }
 
 /* -------------------------------------------------------- sending side */
 
 /* The messages of a flow from this number on go back to its queue. But if one in
  * flight ends the refusal, it and those behind it are on their way: the others
- * were cancelled, or the peer repeats an old refusal after a reconnect.
+ * were cancelled, or the peer repeats an old refusal after a reconnect. Returns
+ * whether there is such a one.
  */
-static u32 xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
-			    u64 seq)
+static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
+			     u64 seq, u32 *n)
 {
 	struct xrds_msg *msg, *last = NULL;
 	bool ends = false;
-	u32 n = 0;
 
 	/* not more than a flow may have in flight */
 	list_for_each_entry(msg, &flow->msgs, flow_node) {
@@ -266,31 +271,52 @@ static u32 xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
 			break;
 		last = msg;
 	}
-	if (!ends) {
-		flow->resume = true;
-		flow->refused = true;
-	}
 	msg = last;
 	if (!msg)
-		return 0;
+		return ends;
 	/* the youngest first: each goes in front of the one before */
 	list_for_each_entry_from_reverse(msg, &flow->msgs, flow_node) {
 		if (msg->seq < seq)
 			break;
 		xrds_txq_unsend(conn, msg);
-		n++;
+		(*n)++;
 	}
-	return n;
+	return ends;
+}
+
+static void xrds_refuse_stream(struct xrds_conn *conn,
+			       struct xrds_stream *stream, u64 seq)
+{
+	struct xrds_flow *flow, *last = NULL;
+	bool ends = false;
+	u32 n = 0;
+
+	/* one that was behind another has nothing in flight, nor have those
+	 * behind it
+	 */
+	list_for_each_entry(flow, &stream->flows, stream_node) {
+		if (flow->state == XRDS_FLOW_BEHIND || ends)
+			break;
+		ends = xrds_refuse_flow(conn, flow, seq, &n);
+		last = flow;
+	}
+	if (!ends) {
+		stream->resume = true;
+		stream->refused = true;
+	}
+	list_for_each_entry(flow, &stream->flows, stream_node) {
+		xrds_flow_update(conn, flow);
+		if (flow == last)
+			break;
+	}
+	xrds_count_add(conn->xn, XRDS_C_SEND_REFUSED, n);
 }
 
 static void xrds_refuse_apply(struct xrds_conn *conn,
 			      const struct xrds_wire_refused *e)
 {
-	struct xrds_stream *stream;
-	struct xrds_flow *flow;
 	struct xrds_part *part;
 	struct xrds_gate *gate;
-	u32 n = 0;
 
 	lockdep_assert_held(&conn->lock);
 
@@ -299,14 +325,9 @@ static void xrds_refuse_apply(struct xrds_conn *conn,
 		xrds_gate_close(gate);
 	part = xrds_part_find(conn, XRDS_PART_STREAM,
 			      xrds_part_ports(e->sport, e->dport));
-	if (!part)
-		return;
-	stream = container_of(part, struct xrds_stream, part);
-	list_for_each_entry(flow, &stream->flows, stream_node) {
-		n += xrds_refuse_flow(conn, flow, e->seq);
-		xrds_flow_update(conn, flow);
-	}
-	xrds_count_add(conn->xn, XRDS_C_SEND_REFUSED, n);
+	if (part)
+		xrds_refuse_stream(conn, container_of(part, struct xrds_stream,
+						      part), e->seq);
 }
 
 /**

@@ -122,10 +122,12 @@ static void xrds_txq_number(struct xrds_conn *conn, struct xrds_flow *flow,
 static void xrds_txq_resume(struct xrds_conn *conn, struct xrds_flow *flow,
 			    struct xrds_msg *msg)
 {
-	if (!flow->resume || conn->legacy.on)
+	struct xrds_stream *stream = flow->stream;
+
+	if (!stream || !stream->resume || conn->legacy.on)
 		return;
-	flow->resume = false;
-	flow->refused = false;
+	stream->resume = false;
+	stream->refused = false;
 	msg->flags |= XRDS_F_RESUME;
 }
 
@@ -196,6 +198,18 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 	return again;
 }
 
+/* Does nothing on a connection go before a new message of this flow? */
+static bool xrds_txq_none_before(const struct xrds_conn *conn,
+				 const struct xrds_flow *flow)
+{
+	/* a ping is of no stream */
+	const struct list_head *queued = flow->stream ? &flow->stream->queued :
+							&flow->queue;
+
+	return !xrds_flow_any_ready(conn) && list_empty(queued) &&
+	       list_empty(&conn->inflight) && list_empty(&conn->again);
+}
+
 /**
  * xrds_txq_direct - number a message that passes all queues
  * @conn: connection of a transport that delivers at once
@@ -211,8 +225,7 @@ u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow)
 	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock(&conn->lock);
-	if (!xrds_flow_any_ready(conn) && list_empty(&flow->queue) &&
-	    list_empty(&conn->inflight) && list_empty(&conn->again)) {
+	if (xrds_txq_none_before(conn, flow)) {
 		seq = ++conn->tx_seq;
 		WRITE_ONCE(conn->acked, seq);
 	}
@@ -279,7 +292,7 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 	}
 	if (msg->flags & XRDS_F_RESUME) {
 		msg->flags &= ~XRDS_F_RESUME;
-		flow->resume = true;
+		flow->stream->resume = true;
 	}
 	xrds_flow_update(conn, flow);
 	xrds_flow_refund(flow, xrds_txq_cost(conn, msg));
@@ -346,13 +359,15 @@ EXPORT_SYMBOL_GPL(xrds_txq_bulk_went);
 u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
+	bool refused;
 	u64 seq;
 
 	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock(&conn->lock);
+	refused = flow->stream && flow->stream->resume;
 	seq = conn->tx_seq + 1;
-	if (msg->ended || flow->resume)
+	if (msg->ended || refused)
 		conn->tx_seq = seq;
 	else
 		xrds_txq_number(conn, flow, msg);
