@@ -145,7 +145,8 @@ enum xrds_rop_op {
  * @ref:	the message's, the FIFO's, the notice's
  * @rs:		socket, with a reference
  * @to:		node it goes to
- * @pin:	local memory
+ * @pin:	local memory, until the op is done
+ * @bytes:	of it
  * @id:		identifier; 0 until issued; rs->lock
  * @token:	the program's name for it
  * @raddr:	remote address
@@ -175,6 +176,7 @@ struct xrds_rop {
 	struct xrds_rdma_sock *rs;
 	struct xrds_rdma_peer *to;
 	struct xrds_pin *pin;
+	u64 bytes;
 	u64 id;
 	u64 token;
 	u64 raddr;

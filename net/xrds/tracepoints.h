@@ -198,7 +198,7 @@ DECLARE_EVENT_CLASS(xrds_rop,
 		__entry->lport = rop->rs->bind->port;
 		__entry->id = rop->id;
 		__entry->op = rop->op;
-		__entry->bytes = rop->pin ? rop->pin->bytes : 0;
+		__entry->bytes = rop->bytes;
 		__entry->rkey = rop->rkey;
 		__entry->status = rop->status;
 	),

@@ -24,6 +24,7 @@ enum {
 	SMALL		= 100,
 	IN_FLIGHT	= 100,		/* ops */
 	TIGHT_ROUNDS	= 100,
+	UNREAD		= 16,		/* notices */
 	TARGET_PORT	= 4000,
 };
 
@@ -339,6 +340,30 @@ static void freed_by_heir(void)
 		check_pinned_pages_fall(nr);
 		check_eq(pinned_kb(), 0);
 	}
+	close(fd);
+}
+
+/* Ops that are over keep no memory, whether their notices are read or not */
+static void notices_unread(void)
+{
+	int fd = rds_bound(NULL), told = 0;
+	struct target t;
+	struct got got;
+	struct op op;
+	long before;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	before = pinned_kb();
+	for (int i = 0; i < UNREAD; i++) {
+		op = op_write(&t, 0, small, sizeof(small));
+		op_set(&op, RDS_RDMA_NOTIFY_ME, i);
+		must(op_send(fd, &t.addr, &op));
+	}
+	check_pinned_falls(before);
+	while (told < UNREAD && got_within(fd, &got, WAIT_MS) >= 0)
+		told += got.nr_status;
+	check_eq(told, UNREAD);
+	target_close(&t);
 	close(fd);
 }
 
@@ -658,6 +683,8 @@ static const struct tap_case cases[] = {
 	{ "freed_by_child",
 	  "a process is not charged for a region that its child ends",
 	  freed_by_child, 0, 0 },
+	{ "notices_unread", "an op that is over keeps no memory for its notice",
+	  notices_unread, 0, 0 },
 	{ "freed_by_heir", "memory of a process that is gone is given back",
 	  freed_by_heir, 0, 0 },
 	{ "region_unmapped", "memory unmapped by its owner stays pinned",

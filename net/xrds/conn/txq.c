@@ -153,8 +153,7 @@ struct xrds_msg *xrds_txq_next(struct xrds_conn *conn)
 static u64 xrds_txq_cost(const struct xrds_conn *conn,
 			 const struct xrds_msg *msg)
 {
-	const struct xrds_pin *pin = msg->rop ? msg->rop->pin : NULL;
-	u64 cost = pin ? pin->bytes : 0;
+	u64 cost = msg->rop ? msg->rop->bytes : 0;
 
 	if (msg->len <= conn->bulk_over)
 		cost += msg->len + XRDS_WIRE_HDR_BYTES;

@@ -42,6 +42,7 @@ enum {
  * @msg:	immediate message, with its reference, while in that list
  * @at:		bytes of the work requests that are filled
  * @bv:		index of the first bio_vec behind them
+ * @nr_bv:	how many bio_vecs there are
  * @next:	index of the first of @sge behind them
  * @refused:	the device did not take it
  * @ended:	it has ended, or is about to
@@ -52,6 +53,7 @@ struct xrds_ib_op {
 	struct xrds_msg *msg;
 	u64 at;
 	u32 bv;
+	u32 nr_bv;
 	u32 next;
 	bool refused;
 	bool ended;
@@ -152,6 +154,7 @@ int xrds_ib_rdma_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (!op)
 		return -ENOMEM;
 	INIT_LIST_HEAD(&op->entry);
+	op->nr_bv = rop->pin->nr_bv;
 	rop->priv = op;
 	return 0;
 }
@@ -168,7 +171,7 @@ int xrds_ib_rdma_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 bool xrds_ib_rdma_op_remaining(const struct xrds_msg *msg)
 {
 	return msg->rop && !xrds_ib_op(msg)->refused &&
-	       xrds_ib_op(msg)->bv < msg->rop->pin->nr_bv;
+	       xrds_ib_op(msg)->bv < xrds_ib_op(msg)->nr_bv;
 }
 
 /**
@@ -218,7 +221,7 @@ static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 	max = sctx->rop->op == XRDS_ROP_READ ? ep->tx.read_sge : ep->tx.op_sge;
 	sctx->wr.sg_list = &op->sge[op->next];
 	sctx->wr.num_sge = 0;
-	while (op->bv < pin->nr_bv && sctx->wr.num_sge < max) {
+	while (op->bv < op->nr_bv && sctx->wr.num_sge < max) {
 		bv = &pin->bv[op->bv];
 		sge = &op->sge[op->next];
 		sge->length = xrds_ib_op_piece(pin, &op->bv);

@@ -152,7 +152,7 @@ static void xrds_loop_lose(struct xrds_msg *msg)
 
 static bool xrds_loop_long(const struct xrds_rop *rop)
 {
-	return rop && rop->pin->bytes > XRDS_LOOP_PIECE_BYTES;
+	return rop && rop->bytes > XRDS_LOOP_PIECE_BYTES;
 }
 
 /* Nothing is before the message, and no op is under way. */

@@ -54,13 +54,12 @@ void xrds_rop_put(struct xrds_rop *rop)
 static void xrds_rop_count(const struct xrds_rop *rop, s32 status)
 {
 	struct xrds_net *xn = rop->rs->xn;
-	u64 bytes = rop->pin ? rop->pin->bytes : 0;
 
 	xrds_count(xn, status ? XRDS_C_RDMA_FAILED : XRDS_C_RDMA_DONE);
 	if (!status && rop->op == XRDS_ROP_WRITE)
-		xrds_count_add(xn, XRDS_C_SEND_RDMA_BYTES, bytes);
+		xrds_count_add(xn, XRDS_C_SEND_RDMA_BYTES, rop->bytes);
 	if (!status && rop->op == XRDS_ROP_READ)
-		xrds_count_add(xn, XRDS_C_RECV_RDMA_BYTES, bytes);
+		xrds_count_add(xn, XRDS_C_RECV_RDMA_BYTES, rop->bytes);
 }
 
 /**
@@ -79,6 +78,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	struct xrds_rdma_peer *node = rop->to;
 	struct xrds_rop *head, *tmp;
 	bool asked = false, event;
+	struct xrds_pin *pin;
 	__poll_t mask = 0;
 	LIST_HEAD(left);
 
@@ -88,6 +88,9 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 		return;
 	}
 	rop->done = true;
+	/* the notice may stay unread for as long as the program likes */
+	pin = rop->pin;
+	rop->pin = NULL;
 	if (!rop->status)
 		rop->status = status;
 	trace_xrds_rop_done(rop);
@@ -114,6 +117,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	}
 	spin_unlock_bh(rs->lock);
 
+	xrds_pin_free(pin);
 	xrds_rop_count(rop, status);
 	xrds_barrier_wake(rs, node, mask);
 	list_for_each_entry_safe(head, tmp, &left, node) {
@@ -287,6 +291,7 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 		return ERR_CAST(pin);
 	}
 	rop->pin = pin;
+	rop->bytes = pin->bytes;
 	rop->op = write ? XRDS_ROP_WRITE : XRDS_ROP_READ;
 	rop->rkey = (u32)args->cookie;
 	rop->token = args->user_token;
@@ -368,6 +373,7 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 		return ERR_CAST(pin);
 	}
 	rop->pin = pin;
+	rop->bytes = pin->bytes;
 	rop->rkey = (u32)args->cookie;
 	rop->token = args->user_token;
 	xrds_rop_set_flags(rop, args->flags);
