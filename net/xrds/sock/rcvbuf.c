@@ -157,6 +157,7 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 
 	xs->rcv_bytes += xrds_skb(skb)->charge;
 	xs->rcv_mem += skb->truesize;
+	xs->rcv_payload += xrds_skb(skb)->len;
 	if (xrds_skb(skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
 	xrds_recv_settle(xs);
@@ -222,6 +223,7 @@ bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 
 	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
 	xs->rcv_mem -= skb->truesize;
+	xs->rcv_payload -= xrds_skb((struct sk_buff *)skb)->len;
 	if (xrds_skb((struct sk_buff *)skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
 	xrds_recv_settle(xs);
@@ -247,6 +249,7 @@ bool xrds_rcvbuf_uncharge_all(struct xrds_sock *xs)
 
 	xs->rcv_bytes = 0;
 	xs->rcv_mem = 0;
+	xs->rcv_payload = 0;
 	WRITE_ONCE(xs->reply_mem, 0);
 	xrds_recv_settle(xs);
 	WRITE_ONCE(xs->port.congested, false);

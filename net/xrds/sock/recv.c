@@ -511,12 +511,10 @@ void xrds_recv_purge(struct xrds_sock *xs)
 int xrds_recv_inq(struct xrds_sock *xs)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct sk_buff *skb;
-	u64 bytes = 0;
+	u64 bytes;
 
 	spin_lock_bh(&queue->lock);
-	skb_queue_walk(queue, skb)
-		bytes += xrds_skb(skb)->len;
+	bytes = xs->rcv_payload;
 	spin_unlock_bh(&queue->lock);
 	return min_t(u64, bytes, INT_MAX);
 }

@@ -84,6 +84,7 @@ struct xrds_source;
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @rcv_mem:	memory of the messages in it; its lock; bytes
+ * @rcv_payload: payload of them; its lock; bytes
  * @rcv_units:	how much of that is on the user's account, see rcvbuf.c; its
  *		lock, and read without for an estimate
  * @reply_mem:	memory of replies in it; its lock, and read without for an
@@ -154,6 +155,7 @@ struct xrds_sock {
 
 	u64 rcv_bytes;
 	u64 rcv_mem;
+	u64 rcv_payload;
 	u32 rcv_units;
 	u64 reply_mem;
 	u32 losses;
