@@ -22,8 +22,8 @@
  * looks from time to time whether the sequence numbers have moved; so nothing
  * is to be done where messages are sent and received, and heartbeats do not
  * count. After an orderly end the connection itself is freed: its numbers and
- * what it knows of the peer are of no further use, because nothing is in flight,
- * and its successor goes on with higher numbers (xrds_conn_unhash()). One that
+ * its record of the peer are of no further use, because nothing is in flight, and
+ * its successor goes on with higher numbers (xrds_conn_unhash()). One that
  * is down for other reasons stays as long as a socket is bound here, since the
  * peer may ask what has arrived; then it goes, too. One that was never up goes
  * soon after an attempt has failed, unless somebody wants another. In a

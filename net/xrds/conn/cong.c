@@ -4,8 +4,8 @@
  *
  * Local side. A socket over its receive limit is congested until half of it
  * is drained. Connections that have a link to the port (link.c) are marked with
- * it, and the pump tells the peer. What is told is the state at that moment, not
- * the transition, so updates can be merged, repeated and resent without harm. Too
+ * it, and the pump tells the peer. It tells the state at that moment, not the
+ * transition, so updates can be merged, repeated and resent without harm. Too
  * many marks become one complete list, sent by the worker. A peer that sends its
  * first message to a port that is congested is told then.
  *
@@ -275,7 +275,7 @@ static void xrds_cong_tell_all(struct xrds_port *port)
 /**
  * xrds_cong_local - a socket has become congested, or is so no longer
  * @port: its port
- * @congested: which; a hint only, port->congested is what counts
+ * @congested: which; a hint only, port->congested counts
  *
  * Context: any, without L3, L4, L5.
  */
@@ -320,7 +320,7 @@ static bool xrds_cong_state(struct xrds_conn *conn, u16 nr)
  * @conn: connection
  *
  * Context: the pump, tx_lock held.
- * Return: 0, or what the transport's xmit_ctl() returned.
+ * Return: 0, or the error of the transport's xmit_ctl().
  */
 int xrds_cong_xmit(struct xrds_conn *conn)
 {
@@ -376,7 +376,7 @@ static struct xrds_msg *xrds_cong_full_alloc(struct xrds_net *xn)
 	return msg;
 }
 
-/* No change may be sent between this and what hands it to the transport. */
+/* No change may be sent between this and the call that gives it to the transport. */
 static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	u8 *buf = page_address(msg->bv[0].bv_page);
@@ -630,7 +630,7 @@ static int xrds_cong_apply_map(struct xrds_conn *conn, const void *map,
 	return ret;
 }
 
-/* What replaces all earlier state opens the gates of all other ports. */
+/* A full list replaces all earlier state, and opens the gates of all other ports. */
 static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb,
 			   bool *ready)
 {

@@ -224,7 +224,7 @@ struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
 		old = ERR_PTR(-ENETDOWN);
 		goto out;
 	}
-	/* whoever finds it may send */
+	/* any CPU that finds it may send */
 	conn->tx_seq = xn->last_seq;
 	conn->acked = xn->last_seq;
 	rcu_read_lock();

@@ -224,7 +224,7 @@ int xrds_refuse_xmit(struct xrds_conn *conn);
 void xrds_refuse_close(struct xrds_conn *conn);
 void xrds_refuse_forget(struct xrds_conn *conn);
 
-/* What may be acknowledged: nothing that was refused, and not yet said to be */
+/* The acknowledgment to send: nothing that was refused, and not yet said to be */
 static inline u64 xrds_refuse_ack(const struct xrds_conn *conn)
 {
 	/* pairs with the store-release in xrds_rx_msg() */

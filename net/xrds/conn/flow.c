@@ -517,7 +517,7 @@ static bool xrds_flow_detach(struct xrds_conn *conn, struct xrds_flow *flow)
 	return waited;
 }
 
-/* What a detached flow had of its connection, without L3 and L4 */
+/* A detached flow gives back its references, without L3 and L4. */
 static void xrds_flow_detached(struct xrds_conn *conn, struct xrds_flow *flow,
 			       bool waited)
 {

@@ -100,7 +100,7 @@ void xrds_gate_close(struct xrds_gate *gate);
 
 /* -------------------------------------------------------------- flow.c */
 
-/* What a flow may have in flight */
+/* The window of a flow: the most that it may have in flight */
 enum {
 	XRDS_FLOW_WINDOW_BYTES	= 1 << 20,
 	XRDS_FLOW_WINDOW_MSGS	= 256,

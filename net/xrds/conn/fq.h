@@ -9,13 +9,13 @@
 #include <linux/types.h>
 
 enum {
-	/* what a newcomer may send before the others, bytes */
+	/* bytes that a newcomer may send before the others */
 	XRDS_FQ_FIRST_BYTES	= 16 << 10,
-	/* what a member that was held back may catch up on, bytes */
+	/* bytes that a member that was held back may catch up on */
 	XRDS_FQ_CATCH_UP_BYTES	= 1 << 20,
 };
 
-/* What a member has to send: messages that go as a whole, or a large one, of
+/* The next message of a member: one that goes as a whole, or a large one, of
  * which the transport has one at a time in part.
  */
 enum xrds_class {

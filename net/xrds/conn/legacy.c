@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peers that speak a legacy version: mainline RDS, and what came before it.
+ * Peers that speak a legacy version: mainline RDS, and its predecessors.
  *
  * Such a peer sends no clear-to-send. The connection is open as soon as it is
- * established, and what it knows of us, and we of it, has to be concluded from
- * numbers, because it has no identity:
+ * established. The peer has no identity, so both sides draw conclusions from
+ * numbers:
  *
- * - It acknowledges, per connection, what has arrived on that connection. So
- *   what we have in flight when one ends is sent again on the next, marked as
- *   retransmitted, and the peer drops what it had.
+ * - It acknowledges, per connection, the messages that have arrived on that
+ *   connection. So our messages in flight when one ends are sent again on the
+ *   next, marked as retransmitted, and the peer drops those that it had.
  * - It takes a message for a duplicate only if it is marked, and has a lower
  *   number than the last. So a restart of ours must not begin with low numbers:
  *   the first is taken from the clock, see xrds_legacy_number().
@@ -18,8 +18,8 @@
  *   its device has taken the acknowledgment: it looks at all that has arrived
  *   before it sends again. Other marked ones are duplicates.
  * - An acknowledgment that was meant for an earlier life of the peer would free
- *   messages that have not arrived. So nothing is acknowledged on a connection
- *   but what has arrived on it; conn->rx_ack is 0 until then.
+ *   messages that have not arrived. So only messages that have arrived on a
+ *   connection are acknowledged on it; conn->rx_ack is 0 until then.
  *
  * It acknowledges only when it is asked to, or has something to send. So the
  * last message that can go asks, besides every few.
@@ -38,7 +38,7 @@
 
 enum {
 	/* a port that no program can bind on such peers, as their kernels use
-	 * it; what is sent there is received, acknowledged and dropped
+	 * it; messages to it are received, acknowledged and dropped
 	 */
 	XRDS_LEGACY_NO_PORT	= 1,
 };
@@ -105,7 +105,7 @@ EXPORT_SYMBOL_GPL(xrds_legacy_confirm);
  * xrds_legacy_start - a connection to a legacy peer is established
  * @conn: connection
  * @gen: see xrds_conn_ep_event()
- * @ack: what the peer's private data acknowledges
+ * @ack: acknowledgment in the peer's private data
  *
  * Context: the connection's work.
  */
@@ -118,7 +118,7 @@ void xrds_legacy_start(struct xrds_conn *conn, u32 gen, u64 ack)
 EXPORT_SYMBOL_GPL(xrds_legacy_start);
 
 /**
- * xrds_legacy_ack - what a request or reply acknowledges
+ * xrds_legacy_ack - the acknowledgment of a request or reply
  * @conn: connection without endpoint, or whose endpoint has heard nothing
  *
  * Context: the connection's work.
@@ -187,7 +187,7 @@ void xrds_legacy_open(struct xrds_conn *conn)
 /* --------------------------------------------------------------- sending */
 
 /**
- * xrds_legacy_beat - have what is in flight acknowledged
+ * xrds_legacy_beat - have the messages in flight acknowledged
  * @conn: connection that is up
  *
  * The message that was to ask may have been cancelled before it was sent. This

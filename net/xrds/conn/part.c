@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Parts: what flows of one connection share, found by a key.
+ * Parts: objects that flows of one connection share, found by a key.
  *
  * The share of a user, a port of the peer, the flows between two ports, a stream
  * of the peer that we refuse, and a port of ours that the peer is told of: each is

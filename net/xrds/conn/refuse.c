@@ -179,7 +179,7 @@ static void xrds_refuse_told(struct xrds_conn *conn,
  * @conn: connection
  *
  * Context: the pump, tx_lock held.
- * Return: 0, or what the transport's xmit_ctl() returned.
+ * Return: 0, or the error of the transport's xmit_ctl().
  */
 int xrds_refuse_xmit(struct xrds_conn *conn)
 {

@@ -2,8 +2,8 @@
 /*
  * The state of a connection, and the work item that alone writes it.
  *
- * Everybody else records an event and queues the work (conn.c). The table says
- * what each event does in each state; it has a cell for every pair, so that a
+ * Everybody else records an event and queues the work (conn.c). The table has the
+ * effect of each event in each state; it has a cell for every pair, so that a
  * forgotten one would be seen. Deadlines (of an attempt, of back-off, of the
  * next heartbeat) are the same work item, delayed.
  *

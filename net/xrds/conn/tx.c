@@ -360,7 +360,7 @@ static int xrds_tx_keepalive(struct xrds_conn *conn)
 	return 0;
 }
 
-/* Send BYE or BYE_ACK, if one is due. Returns 0, or what xmit_ctl() does. */
+/* Send BYE or BYE_ACK, if one is due. Returns 0, or the error of xmit_ctl(). */
 static int xrds_tx_bye(struct xrds_conn *conn)
 {
 	int ret;
@@ -489,7 +489,7 @@ bool xrds_tx_beat(struct xrds_conn *conn)
  * xrds_tx_ask - a sender waits for space: ask for an acknowledgment
  * @conn: connection
  * @flow: flow on it
- * @room: what may be under way to it that nobody has asked about, bytes
+ * @room: bytes that may be under way to it without a question
  *
  * One at a time: threads that wait for much, and others that go on to send
  * little, would ask for each message. The next question goes when the last one

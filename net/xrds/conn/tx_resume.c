@@ -78,7 +78,7 @@ void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 	} while (more);
 }
 
-/* The same of what is queued. In a flow the stale messages are the oldest. */
+/* The same of messages that are queued. In a flow the stale messages are the oldest. */
 static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
 {
 	struct xrds_flow *flow;

@@ -378,7 +378,7 @@ u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 EXPORT_SYMBOL_GPL(xrds_txq_bulk_number);
 
 /**
- * xrds_txq_bulk_close - the endpoint ends: what it has of a message is lost
+ * xrds_txq_bulk_close - the endpoint ends, and its part of a message is lost
  * @conn: connection
  *
  * Context: the connection's work, conn->tx_lock held.
