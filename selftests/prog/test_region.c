@@ -20,6 +20,7 @@
 
 enum {
 	SMALL		= 100,
+	GUESSES		= 64,		/* regions whose cookies are compared */
 	MIB		= 1 << 20,
 	STALE_ROUNDS	= 20,
 	LOADED		= 64 * 1024,	/* of a region whose users are busy */
@@ -47,7 +48,8 @@ static void before_connection(void)
 	struct op op;
 
 	target_open(&t, sizeof(small), WRITABLE);
-	check_eq(t.cookie >> 32, 0);
+	/* that of the first byte in its page */
+	check_eq(t.cookie >> 32 & (PAGE_BYTES - 1), 0);
 	stamp(small, sizeof(small), 1);
 	op = op_write(&t, 0, small, sizeof(small));
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
@@ -225,6 +227,27 @@ static void inside(void)
 		check(filled(t.mem + at + SMALL, t.bytes - at - SMALL, 0));
 	}
 	target_close(&t);
+	close(fd);
+}
+
+/* What has to be guessed to reach a region: both halves of its cookie */
+static void not_guessed(void)
+{
+	int fd = rds_bound(NULL);
+	u32 keys = 0, offsets = 0;
+	char *mem = pages(PAGE_BYTES);
+	u64 first = 0, cookie;
+
+	for (int i = 0; i < GUESSES; i++) {
+		check_ret(mr_get(fd, mem, PAGE_BYTES, WRITABLE, &cookie), 0);
+		if (!i)
+			first = cookie;
+		keys |= (u32)(cookie ^ first);
+		offsets |= (u32)((cookie ^ first) >> 32);
+	}
+	check_eq(keys, ~0u);
+	check_eq(offsets, ~0u & ~(u32)(PAGE_BYTES - 1));
+	munmap(mem, PAGE_BYTES);
 	close(fd);
 }
 
@@ -550,6 +573,8 @@ static void invalidate_in_use(void)
 static const struct tap_case cases[] = {
 	{ "before_connection", "a region works before there is any connection",
 	  before_connection, TAP_EACH_FAMILY, 0 },
+	{ "not_guessed", "all bits of a cookie are random, but those in its page",
+	  not_guessed, 0, 0 },
 	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",

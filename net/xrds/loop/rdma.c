@@ -31,9 +31,12 @@
  */
 int xrds_loop_mr_reg(struct xrds_mr *mr)
 {
-	/* not to be guessed; the table refuses one that is in use */
+	/* Neither is to be guessed, and an access needs both. The table refuses
+	 * a key that is in use. Atomics are aligned in the page.
+	 */
 	mr->key.rkey = get_random_u32();
-	mr->offset = mr->pin->bv[0].bv_offset;
+	mr->offset = (get_random_u32() & ~(u32)(PAGE_SIZE - 1)) |
+		     mr->pin->bv[0].bv_offset;
 	return 0;
 }
 
