@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: helper_congested LOCAL REMOTE PORT [BYTES]
+ * For two-node tests: helper_congested LOCAL REMOTE PORT [BYTES [slowly]]
  *
  * A sender against a receiver that does not read (helper_late_reader): it must
  * be refused for congestion, stay refused without spinning, and get through
- * soon after the receiver reads. Says "blocked" when it waits, "released" at the
- * end. Its exit status is the verdict.
+ * soon after the receiver reads. If it sends slowly, one message is acknowledged
+ * before the next one goes, so that none waits in the queue at the end. Says
+ * "blocked" when it waits, "released" at the end. Its exit status is the verdict.
  */
 #include <poll.h>
 #include <signal.h>
@@ -37,17 +38,26 @@ static void interrupted(int fd, const union addr *to)
 	tap_interrupt(0, 0);
 }
 
+static void send_slowly(int fd, const union addr *to, size_t bytes)
+{
+	while (rds_send(fd, data, bytes, MSG_DONTWAIT, to) >= 0)
+		must_wait(rds_all_acked, &fd, LIMIT_MS);
+	check_eq(errno, ENOBUFS);
+}
+
 int main(int argc, char **argv)
 {
 	long long start;
-	size_t bytes = argc == 5 ? strtoul(argv[4], NULL, 0) : BYTES;
+	size_t bytes = argc >= 5 ? strtoul(argv[4], NULL, 0) : BYTES;
 	union addr to;
 	int fd;
 
-	if ((argc != 4 && argc != 5) || !bytes || bytes > BYTES)
-		tap_fail("usage: helper_congested LOCAL REMOTE PORT [BYTES]");
+	if (argc < 4 || argc > 6 || !bytes || bytes > BYTES)
+		tap_fail("usage: helper_congested LOCAL REMOTE PORT [BYTES [slowly]]");
 	fd = rds_bound_to(argv[1], 0, NULL);
 	to = addr_of(argv[2], atoi(argv[3]));
+	if (argc == 6)
+		send_slowly(fd, &to, bytes);
 	printf("refused after %ld bytes\n",
 	       send_until(fd, &to, bytes, ENOBUFS, LIMIT_MS));
 	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), ENOBUFS);

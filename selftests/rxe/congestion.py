@@ -15,10 +15,11 @@ ANSWERS = 40
 EDGE_STEPS = int(os.environ.get("EDGE_STEPS", "3000"))
 
 
-def _blocked(rig, here, there, port, rcvbuf=65536, size=8192):
+def _blocked(rig, here, there, port, rcvbuf=65536, size=8192, how=""):
     sink = rig.b.start(f"helper_late_reader {there} {port} {rcvbuf}")
     sink.expect("ready")
-    sender = rig.a.start(f"helper_congested {here} {there} {port} {size}")
+    sender = rig.a.start(f"helper_congested {here} {there} {port} "
+                         f"{size} {how}")
     sender.expect("blocked")
     return sink, sender
 
@@ -171,7 +172,7 @@ def _update_bytes(rig) -> int:
     """Bytes that are sent when one port becomes free; 0 if others have sent,
     too.
     """
-    sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4105)
+    sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4105, how="slowly")
     # nothing is to be sent when it is released
     sender.kill(signal.SIGSTOP)
     before, others = _sent(rig.b)
