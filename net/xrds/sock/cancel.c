@@ -13,8 +13,8 @@
 #include "sock/sock.h"
 #include "xrds.h"
 
-/* The youngest first: what still goes out meanwhile has no gaps. Returns how
- * many were taken out of the queues.
+/* The youngest first: the messages that still go out meanwhile have no gaps.
+ * Returns how many were taken out of the queues.
  */
 static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
 			    u32 last, bool marks, struct list_head *drop,
@@ -98,12 +98,12 @@ static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left)
 }
 
 /**
- * xrds_cancel - drop what a socket has queued
+ * xrds_cancel - drop the messages that a socket has queued
  * @xs: socket
  * @to: only to this destination; NULL: to all
  * @marks: the ends of its streams as well
  *
- * What the device has been given already may still arrive, but is not sent
+ * A message that the device has already may still arrive, but is not sent
  * again. Nobody else's messages are looked at, and no lock is held for long,
  * however many there are.
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Destinations: what one socket has under way to one (address, port).
+ * Destinations: the messages of one socket to one (address, port).
  *
  * A destination is made by the first send to it, found through one table per
  * namespace (an idle socket costs nothing), and lives while a message refers to
@@ -140,7 +140,7 @@ static struct xrds_dest *xrds_dest_find_last(struct xrds_sock *xs,
 	return dest;
 }
 
-/* What has left the table is not remembered: nobody would forget it. */
+/* Only a destination in the table: leaving it resets xs->last_dest. */
 static void xrds_dest_remember(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
@@ -152,8 +152,8 @@ static void xrds_dest_remember(struct xrds_dest *dest)
 }
 
 /**
- * xrds_dest_release - let go of what an unlinked destination still holds
- * @dest: destination; with it goes the reference that the table had
+ * xrds_dest_release - drop the table's reference on an unlinked destination
+ * @dest: destination; its wait for the end of congestion is cancelled
  *
  * Context: any, without L3 or L4.
  */
@@ -345,8 +345,8 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	}
 	key.loop = trans == &xrds_loop_transport;
 
-	/* The old one is dead, so nobody begins to wait on it any more, and
-	 * its own end wakes who still does.
+	/* Nobody waits on the old one: leaving it has woken the senders that
+	 * did, and on a dead connection no wait begins.
 	 */
 	conn = xrds_conn_find_or_create(xs->xn, xs->user, &key, trans,
 					GFP_KERNEL);

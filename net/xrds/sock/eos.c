@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The end of a stream: what a receiver reads behind the last message of a
- * socket that stops sending.
+ * The end of a stream: a mark that a receiver reads behind the last message of
+ * a socket that stops sending.
  *
  * Sending. shutdown() and close() begin the end of the socket's streams, of
  * one to each destination it has sent to.
@@ -10,15 +10,15 @@
  *
  * The mark is a message like any other: it has a sequence number, is sent
  * again after a reconnect, and the socket lingers until it is acknowledged. At
- * close() nobody else sends, and the marks are queued behind what was sent; the
- * port is given up only then, so that who binds it next cannot be taken for the
- * stream that ends. At shutdown() other threads may be about to queue messages
- * that have their space already. Where that can be, because something is
- * queued, the mark becomes due with the last acknowledgment, or at close().
+ * close() nobody else sends, and the marks are queued behind all messages. The
+ * port is given up only then, so that the next socket on it cannot be taken for
+ * the stream that ends. At shutdown() other threads may be about to queue
+ * messages that have their space already. Where that can be, because something
+ * is queued, the mark becomes due with the last acknowledgment, or at close().
  *
- * The caller of shutdown() or close() queues what is due, on new connections
- * where it must. What becomes due later is queued by a work item, on the
- * connection that has just acknowledged the last message and on no other: the
+ * The caller of shutdown() or close() queues the marks that are due, on new
+ * connections where it must. A work item queues a mark that becomes due later,
+ * on the connection of the destination's last message and on no other: the
  * socket may be closed by then, and its transport about to go. That work runs
  * in xrds_conn_wq, which xrds_conn_destroy_all() flushes after the last
  * connection of the transport is dead. It leaves all marks to the caller as
@@ -239,7 +239,7 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
  * xrds_eos_give_up - a socket has lingered for too long
  * @xs: closed socket
  *
- * The caller cancels what is queued already.
+ * The caller cancels the messages and marks that are queued already.
  *
  * Context: process.
  */

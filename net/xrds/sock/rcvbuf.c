@@ -3,32 +3,33 @@
  * Messages that wait to be read take memory: when senders are stopped, and when
  * there is none left.
  *
- * A socket is charged for the messages in its sk_receive_queue, whose lock
- * guards all of this: with payload, by which SO_RCVBUF goes, and with memory.
- * The congested mark, see cong.c, is set when the payload exceeds SO_RCVBUF and
- * cleared when half of it is drained; and by memory, see below. A message that
- * arrives nevertheless was under way, and is taken. Replies come all the same. A
- * socket that asks for them but never reads them is stopped as well, see reply.c.
+ * A socket is charged for the messages in its sk_receive_queue: with payload,
+ * by which SO_RCVBUF goes, and with memory. The queue's lock guards all of
+ * this. The congested mark, see cong.c, is set when the payload exceeds
+ * SO_RCVBUF and cleared when half of it is drained; and by memory, see below. A
+ * message that arrives nevertheless was under way, and is taken. Replies come
+ * all the same. A socket that asks for them but never reads them is stopped as
+ * well, see reply.c.
  *
  * A peer that does not stop must not fill the memory. So there is a second
- * bound: a message beyond it is refused (conn/refuse.c), and comes again when the
- * socket is clear. With half of that memory in use the socket is congested,
+ * bound: a message beyond it is refused (conn/refuse.c), and comes again when
+ * the socket is clear. With half of that memory in use the socket is congested,
  * however little payload there is in it. A legacy peer knows no refusal: its
  * connection is reset, nothing is acknowledged, and the message comes again on
- * the next one. So for such peers the bound is far above what was under way. But
- * if much of the memory is replies, which come all the same, their senders must
- * not pay for a program that asks and does not read: further replies, over
- * loopback, too, are acknowledged and dropped, so are ends of streams, and the
- * socket gets an error.
+ * the next one. So for such peers the bound is far above the bytes that may
+ * have been under way. But if much of the memory is replies, which come all the
+ * same, their senders must not pay for a program that asks and does not read:
+ * further replies, over loopback, too, are acknowledged and dropped, so are
+ * ends of streams, and the socket gets an error.
  *
- * There may be many sockets. So what waits is on the account of its user and
- * namespace, too: with more there than max_recv_kb a socket that receives is
- * congested, and with twice as much there is no memory left for those which are
- * congested already. Less than a unit in a socket is free. So whoever keeps up
- * with its senders never touches the account, which all processors share, nor
- * suffers from those who do not: it can go on, slowly, when a namespace is
- * full. Of more, whole units are charged and given back as they are reached,
- * not message by message.
+ * There may be many sockets. So their messages are on the account of the user
+ * and namespace, too: with more there than max_recv_kb a socket that receives
+ * is congested, and with twice as much there is no memory left for those which
+ * are congested already. Less than a unit in a socket is free. So a socket that
+ * keeps up with its senders never touches the account, which all processors
+ * share, nor suffers from sockets that do not: it can go on, slowly, when a
+ * namespace is full. Of more, whole units are charged and given back as they
+ * are reached, not message by message.
  */
 #include "msg.h"
 #include "sock/sock.h"
@@ -47,7 +48,7 @@ enum {
 	XRDS_RECV_OVERFLOW	= 8,
 };
 
-/* Is more memory in use than a share of what a socket may have, 1 / @share?
+/* Is more memory in use than a share of the socket's bound, 1 / @share?
  * @overhead: so many times SO_RCVBUF are allowed beyond sock_max_recv_kb
  */
 static bool xrds_recv_over(struct xrds_sock *xs, u32 share, u32 overhead)
@@ -55,7 +56,7 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share, u32 overhead)
 	u64 most = (u64)READ_ONCE(xs->xn->sock_max_recv_kb) << 10;
 
 	most += (u64)xrds_sk_rcvbuf(xs) * overhead;
-	/* what the kernel counts in is signed, and some of it is under way */
+	/* sk_rmem_alloc is signed, and messages under way add to it */
 	most = min_t(u64, most, S32_MAX / 2);
 	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
 }
@@ -69,8 +70,8 @@ static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 quarters)
 	       xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_RECV, quarters);
 }
 
-/* Let the account follow what there is: a unit is charged when it is full, and
- * given back when half of it is empty.
+/* Let the account follow rcv_mem: a unit is charged when it is full, and given
+ * back when half of it is empty.
  */
 static void xrds_recv_settle(struct xrds_sock *xs)
 {
@@ -92,8 +93,8 @@ static void xrds_recv_settle(struct xrds_sock *xs)
 }
 
 /**
- * xrds_rcvbuf_overflows - is there no memory left, even for what should not have
- *	come?
+ * xrds_rcvbuf_overflows - is there no memory left, even for messages that
+ *	should not have come?
  * @xs: socket
  * @legacy: the peer speaks a legacy version: it cannot be refused a message
  *	without a reset
@@ -103,7 +104,7 @@ static void xrds_recv_settle(struct xrds_sock *xs)
  */
 bool xrds_rcvbuf_overflows(struct xrds_sock *xs, bool legacy)
 {
-	/* by what others have it may be beyond before its senders were told */
+	/* other sockets may fill the account before its senders were told */
 	return xrds_recv_over(xs, 1, legacy ? XRDS_RECV_OVERHEAD : 1) ||
 	       (READ_ONCE(xs->port.congested) &&
 		xrds_recv_too_many(xs, XRDS_RECV_OVERFLOW));
@@ -127,15 +128,15 @@ bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb)
 }
 
 /* Are senders to be stopped? Tiny messages take much more memory than payload:
- * half of it is for what is under way by then.
+ * half of it is for messages under way by then.
  */
 static bool xrds_recv_full(struct xrds_sock *xs)
 {
 	return xs->rcv_bytes > xrds_sk_rcvbuf(xs) || xrds_recv_over(xs, 2, 1);
 }
 
-/* May they go on? What a reader is about to copy out still takes memory, and
- * there may be no more of it: with an empty queue they do.
+/* May they go on? A message that a reader is about to copy out still takes
+ * memory, and may have been the last one: with an empty queue they do.
  */
 static bool xrds_rcvbuf_drained(struct xrds_sock *xs)
 {
@@ -164,7 +165,7 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 }
 
 /**
- * xrds_rcvbuf_congests - does what has been charged make the socket congested?
+ * xrds_rcvbuf_congests - has a charge made the socket congested?
  * @xs: socket
  *
  * Context: any, the queue's lock held.

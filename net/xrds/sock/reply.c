@@ -4,11 +4,11 @@
  *
  * With XRDS_REPLY_RESERVE a message is handed to the program only together
  * with send space toward its source. The space stays the program's: its next
- * message to that source, if it is not larger, draws on it and is queued
- * whatever the state of the destination. Messages whose source has no space
- * left wait in the receive queue, and count there, so that the socket becomes
- * congested and who asks too much is stopped. Those of other sources are
- * handed out meanwhile; of one source none overtakes another.
+ * message to that source, if it is not larger, draws on it and is queued in any
+ * state of the destination. Messages whose source has no space left wait in the
+ * receive queue, and count there, so that the socket becomes congested and a
+ * peer that asks too much is stopped. Those of other sources are handed out
+ * meanwhile; of one source none overtakes another.
  *
  * Such replies are delivered to a congested source, too: it may be congested
  * because it cannot read before we have. But one that asks and never reads
@@ -69,9 +69,8 @@ static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
 }
 
 /* Needs a message no reservation? The kernel's answer to a ping is not to be
- * answered, and the end of a stream is not either. Nor is anything by who sends
- * nothing more, or once that was switched off, which may have been after the
- * reader looked.
+ * answered, and the end of a stream is not either. A socket that sends nothing
+ * more answers nothing. The option may be off since the reader looked at it.
  */
 static bool xrds_reply_none_due(const struct xrds_sock *xs,
 				const struct sk_buff *skb)
@@ -85,10 +84,10 @@ static bool xrds_reply_none_due(const struct xrds_sock *xs,
 }
 
 /* The first message whose source can be answered, or NULL. Ends of streams are
- * among them if they are wanted; else those in front of it go, in the same
- * pass, for what is held may be long. Who peeks changes nothing, and needs no
- * *cleared. *dest is the message's source, with a reference, or NULL if that
- * has none yet.
+ * among them if @marks is set; else those in front of it go, in the same pass,
+ * as the row of held messages may be long. With @peek none goes, and *cleared
+ * is not needed. *dest is the destination of the message's source, with a
+ * reference, or NULL if there is none yet or none is needed.
  */
 static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool peek,
 				       bool marks, bool *cleared,
@@ -185,7 +184,7 @@ static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
 	return skb;
 }
 
-/* Space for several replies wakes one reader, who wakes the next. */
+/* Space for several replies wakes one reader, and that one the next. */
 static void xrds_reply_pass_on(struct xrds_sock *xs)
 {
 	bool sleeper;
@@ -237,8 +236,8 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 /**
  * xrds_reply_set - XRDS_REPLY_RESERVE
  * @xs: socket
- * @bytes: what is reserved for each message; 0 turns it off, and gives all
- *	reservations back
+ * @bytes: space reserved for the reply to each message; 0 turns it off, and
+ *	gives all reservations back
  *
  * Context: process.
  * Return: 0; -EINVAL when it is more than the send space of a destination;
@@ -261,7 +260,7 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
 		WRITE_ONCE(xs->reply_reserve, bytes);
 	spin_unlock_bh(&xs->lock);
 
-	/* what was held back may be read now, by all who wait */
+	/* messages held back may be read now, by all readers that wait */
 	if (!ret)
 		xs->sk.sk_state_change(&xs->sk);
 	return ret;

@@ -40,7 +40,7 @@
 #include "sock/sock.h"
 #include "xrds.h"
 
-/* what a poll for space waits for */
+/* events of a poll for space */
 #define XRDS_POLL_SPACE		(EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 
 /**
@@ -71,7 +71,7 @@ u64 xrds_space_reserved(const struct xrds_dest *dest)
 	       xrds_msg_charge(READ_ONCE(dest->key.xs->reply_reserve));
 }
 
-/* An empty destination takes any message, whatever its space. */
+/* An empty destination takes a message of any size. */
 static bool xrds_space_fits(const struct xrds_dest *dest, u32 charge)
 {
 	u64 used = dest->charged + xrds_space_reserved(dest);
@@ -85,7 +85,7 @@ static bool xrds_space_fits(const struct xrds_dest *dest, u32 charge)
  * @to: new state; CONGESTED does not replace TOLD: the news is still due
  *
  * Context: any, xs->lock held.
- * Return: what pollers can have now; pass it to xrds_space_wake().
+ * Return: events for pollers; pass them to xrds_space_wake().
  */
 __poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_send to)
 {
@@ -133,8 +133,8 @@ static __poll_t xrds_space_recheck(struct xrds_dest *dest)
 	return xrds_space_recheck_most(dest, sndbuf - sndbuf / 4);
 }
 
-/* Can messages from it that were held back be read now? Returns what readers
- * poll for.
+/* Can messages from it that were held back be read now? Returns the events that
+ * readers poll for.
  */
 static __poll_t xrds_space_recheck_held(struct xrds_dest *dest)
 {
@@ -156,7 +156,7 @@ static __poll_t xrds_space_recheck_held(struct xrds_dest *dest)
  * It is to be used, be it little more than before.
  *
  * Context: any, xs->lock held.
- * Return: what pollers can have now; pass it to xrds_space_wake().
+ * Return: events for pollers; pass them to xrds_space_wake().
  */
 __poll_t xrds_space_resized(struct xrds_dest *dest)
 {
@@ -169,7 +169,7 @@ __poll_t xrds_space_resized(struct xrds_dest *dest)
  * @dest: destination
  *
  * Context: any, xs->lock held.
- * Return: what pollers can have now; pass it to xrds_space_wake().
+ * Return: events for pollers; pass them to xrds_space_wake().
  */
 __poll_t xrds_space_freed(struct xrds_dest *dest)
 {
@@ -179,7 +179,7 @@ __poll_t xrds_space_freed(struct xrds_dest *dest)
 /**
  * xrds_space_wake - wake those who wait for a destination, in sendmsg() or poll
  * @dest: destination
- * @mask: what pollers can have; 0: nothing, and nobody is woken
+ * @mask: events for pollers; 0: none, and nobody is woken
  *
  * Context: any.
  */
@@ -271,7 +271,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
 				 xrds_space_cost(1, charge));
 		xrds_space_charge(dest, len);
-		/* mostly a reply leaves some of what was reserved for it */
+		/* mostly a reply is smaller than its reservation */
 		mask = xrds_space_freed(dest);
 		ret = 1;
 	} else if (!blocked && xrds_space_fits(dest, charge) &&
@@ -294,7 +294,8 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 
 	xrds_space_wake(dest, mask);
 	/* A message that is given to the transport from now on sees that, the
-	 * others are counted. What never asks is at most half of the space.
+	 * others are counted. Messages that do not ask take at most half of the
+	 * space.
 	 */
 	if (ret == -EAGAIN && room < xrds_space_sndbuf(dest) / 2)
 		xrds_tx_ask(conn, &dest->flow, room);
@@ -309,8 +310,8 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 /**
  * xrds_space_uncongested - a destination that refused is no longer congested
  * @flow: its flow
- * @waiting: it is on a list of waiters, whose lock the caller holds, and
- *	leaves it
+ * @waiting: it is on a list of waiters, and leaves it; the caller holds the
+ *	lock of that list
  *
  * Context: any; conn->lock may be held.
  */
@@ -453,9 +454,9 @@ void xrds_space_reply_read(struct xrds_dest *dest, u32 charge)
  * @len: length of the message, bytes
  *
  * When more than half of the space is in use the sender may soon need it. One
- * answer for a quarter of the space is enough: what is behind the last message
- * that asked is less than that, so its answer brings space for all who wait,
- * but for those who want more than the rest.
+ * answer for a quarter of the space is enough: the messages behind the last one
+ * that asked take less than that, so its answer brings space for all senders
+ * that wait, but for those that want more than the rest.
  *
  * Context: its connection's tx_lock held. The lockless reads only decide how
  * early the peer answers.

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Wire format: what two nodes say before the first message.
+ * Wire format: the exchange of two nodes before the first message.
  *
  *   request  ->            private data: addresses, versions offered
  *            <-  reply     private data: the version chosen; or a refusal
  *   hello   <->  hello     XRDS mode only: clear-to-send, limits, credits
  *
- * Private data travels in the connection manager's messages, behind whatever
- * that puts there itself, and is padded by it. Legacy nodes send it in the same
- * layout, so a version is found by comparing offers. The hello is the first
- * control message each way. It tells which node the sender is, and which one it
- * takes the receiver for, so that the messages left of an earlier connection are
- * sent again or dropped.
+ * Private data travels in the connection manager's messages, between a header
+ * and padding that the connection manager may add. Legacy nodes send it in the
+ * same layout, so a version is found by comparing offers. The hello is the
+ * first control message each way. It tells which node the sender is, and which
+ * one it takes the receiver for, so that the messages left of an earlier
+ * connection are sent again or dropped.
  *
  * As in hdr.c all functions are pure, and believe nothing: each length is
- * compared with the bytes that arrived, and what is out of bounds is refused.
+ * compared with the bytes that arrived, and values out of bounds are refused.
  * Whether addresses are those of the connection, and a hello comes first, is
  * for the caller to find out.
  */
@@ -62,7 +62,7 @@ static_assert(2 * 16 + sizeof(struct priv_layout) == XRDS_WIRE_PRIV_V6_BYTES);
 /**
  * xrds_wire_hello_encode() - write a clear-to-send
  * @buf:	XRDS_WIRE_HELLO_BYTES, of any alignment
- * @hello:	what it says
+ * @hello:	its fields
  *
  * Context: any.
  */
@@ -87,12 +87,12 @@ EXPORT_SYMBOL_GPL(xrds_wire_hello_encode);
 
 /**
  * xrds_wire_hello_decode() - read and validate a clear-to-send
- * @hello:	what it says; undefined on error
+ * @hello:	its fields; undefined on error
  * @buf:	payload of the control message, of any alignment
  * @bytes:	its length
  *
- * A sender of a later revision than ours may have given a meaning to what is
- * reserved, so this is held to be zero only up to ours.
+ * A later revision than ours may give reserved fields and flags a meaning, so
+ * they have to be zero only up to ours.
  *
  * Context: any.
  * Return: XRDS_WIRE_OK, CTL_LEN for a wrong length, or HELLO.
@@ -173,7 +173,7 @@ static void v4_get(struct in6_addr *addr, const __u8 *p)
 /**
  * xrds_wire_priv_encode() - write the private data of a request or reply
  * @buf:	XRDS_WIRE_PRIV_V6_BYTES, of any alignment
- * @priv:	what it says
+ * @priv:	its fields
  * @v6:		the addresses are IPv6, not IPv4 mapped
  *
  * Context: any.
@@ -204,7 +204,7 @@ EXPORT_SYMBOL_GPL(xrds_wire_priv_encode);
 
 /**
  * xrds_wire_priv_decode() - read and validate private data
- * @priv:	what it says; undefined on error
+ * @priv:	its fields; undefined on error
  * @buf:	private data of the event, of any alignment
  * @bytes:	its length; the connection manager may have padded it
  * @v6:		the connection is between IPv6 addresses
@@ -279,7 +279,7 @@ EXPORT_SYMBOL_GPL(xrds_wire_version);
  * @mask:	minor versions of major 4 that the request offered
  *
  * Context: any.
- * Return: XRDS_VER_*; 0: the peer chose what was not offered.
+ * Return: XRDS_VER_*; 0: the peer chose a version that was not offered.
  */
 int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask)
 {
@@ -324,8 +324,8 @@ EXPORT_SYMBOL_GPL(xrds_wire_reject_encode);
  * @bytes:	its length
  *
  * Context: any.
- * Return: the reason, in whatever byte order it came; XRDS_REJECT_NONE if
- * there is none or it is not known.
+ * Return: the reason, read in either byte order; XRDS_REJECT_NONE if there is
+ * none or it is not known.
  */
 enum xrds_wire_reject xrds_wire_reject_decode(const void *buf, __u32 bytes)
 {

@@ -130,7 +130,7 @@ enum xrds_ext_type {
 	XRDS_EXT_SILENT		= 17,	/* XRDS: no body */
 };
 
-/* Body of XRDS_EXT_CAP_BITS; what peers say there is not read */
+/* Body of XRDS_EXT_CAP_BITS; that of a peer is not read */
 #define XRDS_CAP_HEARTBEAT	0x00000001
 
 /* Control messages: flags has XRDS_F_CONTROL, dport the type, sport 0 */
@@ -162,11 +162,11 @@ enum xrds_wire_err {
 #define XRDS_HAS_EOS		0x40
 #define XRDS_HAS_SILENT		0x80	/* not to be delivered */
 
-/* xrds_wire_msg.rdma_dir: what the op in front of the message was */
+/* xrds_wire_msg.rdma_dir: direction of the op in front of the message */
 #define XRDS_RDMA_DIR_WRITE	0x01
 #define XRDS_RDMA_DIR_READ	0x02
 
-/* What a header announces; follows from its flags, ports and length */
+/* Kind of message; follows from the header's flags, ports and length */
 enum xrds_wire_kind {
 	XRDS_KIND_DATA,		/* from a socket to a socket */
 	XRDS_KIND_ACK,		/* carries ack and credit and nothing else */
@@ -240,7 +240,7 @@ int xrds_wire_is_hello(const void *buf, __u32 bytes);
  * struct xrds_wire_reasm - progress of one partly received message
  * @first:	header of fragment 0; valid until the next message begins
  * @got:	payload bytes received so far
- * @take:	of those, in the last fragment; what was behind them is none of
+ * @take:	of those, in the last fragment; bytes behind them are none of
  *		the message (Legacy)
  * @next:	index of the next fragment
  * @busy:	a message has begun and not ended
