@@ -47,7 +47,7 @@ struct xrds_dest_key {
 /* The mark at the end of a stream, see eos.c */
 enum xrds_eos_state {
 	XRDS_EOS_NONE,		/* the stream goes on, or never began */
-	XRDS_EOS_DUE,		/* everything before it is acknowledged */
+	XRDS_EOS_DUE,		/* the mark is to be queued */
 	XRDS_EOS_QUEUED,	/* its connection has it */
 	XRDS_EOS_DONE,		/* acknowledged, or given up */
 };
