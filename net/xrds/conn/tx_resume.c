@@ -184,6 +184,33 @@ void xrds_tx_resume_close(struct xrds_conn *conn)
 		xrds_msg_put(ctl);
 }
 
+/* End some ops, or move them to @keep. Returns whether there are more. */
+static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
+				     struct list_head *keep)
+{
+	int batch = XRDS_END_BATCH;
+	struct xrds_rop *rop;
+	LIST_HEAD(drop);
+	bool more;
+
+	spin_lock_bh(&conn->lock);
+	while (batch-- && !list_empty(&conn->ops)) {
+		rop = list_first_entry(&conn->ops, struct xrds_rop, conn_node);
+		if (rop->msg->posted || unposted)
+			xrds_txq_end(conn, rop->msg, &drop);
+		else
+			list_move_tail(&rop->conn_node, keep);
+	}
+	more = !list_empty(&conn->ops);
+	if (!more)
+		list_splice_init(keep, &conn->ops);
+	spin_unlock_bh(&conn->lock);
+
+	xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP,
+			      RDS_RDMA_DROPPED);
+	return more;
+}
+
 /**
  * xrds_tx_resume_drop_ops - an endpoint has ended: so have its ops
  * @conn: connection without endpoint
@@ -196,20 +223,13 @@ void xrds_tx_resume_close(struct xrds_conn *conn)
  */
 void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
 {
-	struct xrds_rop *rop, *tmp;
-	LIST_HEAD(drop);
+	LIST_HEAD(keep);
 
 	/* not the messages: this follows each attempt to connect, and there may
 	 * be very many of them
 	 */
-	spin_lock_bh(&conn->lock);
-	list_for_each_entry_safe(rop, tmp, &conn->ops, conn_node)
-		if (rop->msg->posted || unposted)
-			xrds_txq_end(conn, rop->msg, &drop);
-	spin_unlock_bh(&conn->lock);
-
-	xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP,
-			      RDS_RDMA_DROPPED);
+	while (xrds_tx_resume_drop_some(conn, unposted, &keep))
+		cond_resched();
 }
 
 /**
