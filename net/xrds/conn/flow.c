@@ -174,6 +174,9 @@ static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
 static enum xrds_class xrds_flow_class(const struct xrds_conn *conn,
 				       struct xrds_flow *flow)
 {
+	/* the message that the transport has may have been cancelled */
+	if (flow->state == XRDS_FLOW_PART)
+		return XRDS_LARGE;
 	return xrds_flow_head(flow)->len > conn->bulk_over ? XRDS_LARGE :
 							     XRDS_SMALL;
 }
@@ -288,10 +291,11 @@ static bool xrds_flow_after_bulk(const struct xrds_conn *conn,
  */
 bool xrds_flow_bulk_holds(struct xrds_conn *conn)
 {
-	struct xrds_flow *first = xrds_flow_first(conn, XRDS_SMALL);
+	struct xrds_flow *first;
 
 	lockdep_assert_held(&conn->lock);
 
+	first = xrds_flow_first(conn, XRDS_SMALL);
 	return first && xrds_flow_after_bulk(conn, first);
 }
 

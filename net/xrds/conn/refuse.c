@@ -291,6 +291,8 @@ static void xrds_refuse_stream(struct xrds_conn *conn,
 	bool ends = false;
 	u32 n = 0;
 
+	lockdep_assert_held(&conn->lock);
+
 	/* one that was behind another has nothing in flight, nor have those
 	 * behind it
 	 */

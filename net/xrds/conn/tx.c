@@ -385,6 +385,8 @@ static int xrds_tx_hold(struct xrds_conn *conn)
 {
 	int ret;
 
+	lockdep_assert_held(&conn->tx_lock);
+
 	conn->tx_held = true;
 	ret = conn->trans->xmit(conn, conn->tx_bulk);
 	return ret ?: conn->tx_held ? -EAGAIN : 0;
