@@ -30,6 +30,7 @@ struct xrds_rdma_peer;
  * @events:	nodes where the awaited has come about
  * @notices:	ops with a notice to read
  * @mrs:	memory regions
+ * @lost:	those of @mrs that the owner has still to be told of
  * @recverr:	RDS_RECVERR; written under the socket's lock, read without
  */
 struct xrds_rdma_sock {
@@ -44,6 +45,7 @@ struct xrds_rdma_sock {
 	struct list_head events;
 	struct list_head notices;
 	struct list_head mrs;
+	struct list_head lost;
 	bool recverr;
 };
 
@@ -91,7 +93,8 @@ struct xrds_mr_key {
  * @user:	user that is charged, with a reference
  * @rs:		owner; no reference, closing it ends the region
  * @rs_node:	in rs->mrs while @linked; rs->lock
- * @linked:	found by lookups; rs->lock
+ * @lost_node:	in rs->lost until its owner has read of it; rs->lock
+ * @linked:	found by lookups; rs->lock, and set under @lock as well
  * @ref:	the table's, and those of accesses over loopback
  * @rcu:	for lookups
  * @work:	ends a region that was used
@@ -102,8 +105,9 @@ struct xrds_mr_key {
  * @use_once:	ends when it was used
  * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for
  *		without bound; set where the region is made or ended
- * @lock:	loopback: guards access and @dead
- * @dead:	loopback: the key is void; @lock
+ * @lock:	guards @dead, @lost and access over loopback
+ * @dead:	the key is void; @lock
+ * @lost:	enum xrds_mr_lost, or 0: its owner has ended it; @lock
  * @priv:	the transport's
  */
 struct xrds_mr {
@@ -113,6 +117,7 @@ struct xrds_mr {
 	struct xrds_user *user;
 	struct xrds_rdma_sock *rs;
 	struct list_head rs_node;
+	struct list_head lost_node;
 	bool linked;
 	refcount_t ref;
 	struct rcu_head rcu;
@@ -123,10 +128,17 @@ struct xrds_mr {
 	bool write;
 	bool use_once;
 	bool invalidate;
-	spinlock_t lock;		/* access over loopback, dead */
+	spinlock_t lock;		/* access over loopback, dead, lost */
 	bool dead;
+	u32 lost;
 	void *priv;
 };
+
+/* The name of a region, as peers are told it */
+static inline u64 xrds_mr_cookie(const struct xrds_mr *mr)
+{
+	return (u64)mr->offset << 32 | mr->key.rkey;
+}
 
 enum xrds_rop_op {
 	XRDS_ROP_READ,		/* from the peer's memory into ours */

@@ -615,6 +615,8 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 			     u32 rkey);
 void xrds_mr_put(struct xrds_mr *mr);
 void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey);
+bool xrds_mr_make_dead(struct xrds_mr *mr, u32 lost);
+void xrds_mr_lost(struct xrds_mr *mr);
 void xrds_mr_flush(void);
 
 /* transport.c */

@@ -217,6 +217,96 @@ static void keys(void)
 	check_pinned_falls(0);
 }
 
+/* Says "ready" when it has freed its regions, and at SIGUSR1, when there is
+ * another device, registers as many. Some have the number of a freed one, as
+ * their device counts from the beginning. None has its address.
+ */
+static void stale(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	u64 old[REGIONS], cookie;
+	int again = 0;
+
+	for (int i = 0; i < REGIONS; i++)
+		must(mr_get(fd, mem, PAGE_BYTES, 0, &old[i]));
+	for (int i = 0; i < REGIONS; i++)
+		must(mr_free(fd, old[i]));
+	remote_say("ready");
+	while (!remote_stop())
+		poll(NULL, 0, 10);
+	for (int i = 0; i < REGIONS; i++) {
+		must(mr_get(fd, mem, PAGE_BYTES, 0, &cookie));
+		for (int j = 0; j < REGIONS; j++) {
+			again += (u32)cookie == (u32)old[j];
+			check(cookie != old[j]);
+		}
+	}
+	check_range(again, 1, REGIONS);
+	remote_say("%d numbers again", again);
+	close(fd);
+	check_pinned_falls(0);
+}
+
+/* ------------------------------------------------------------------- lost */
+
+enum {
+	LOST		= 300,
+	/* with room for this many of them at once */
+	LOST_AT_ONCE	= 3,
+};
+
+/* One of the cookies, which is told for the first time */
+static void lost_check(int fd, const struct xrds_mr_event *event,
+		       u64 *cookies, u32 reason)
+{
+	check_eq(event->reason, reason);
+	check_eq(event->reserved, 0);
+	for (int i = 0; i < LOST; i++) {
+		if (cookies[i] != event->cookie)
+			continue;
+		must(mr_free(fd, cookies[i]));
+		cookies[i] = 0;
+		return;
+	}
+	tap_fail("cookie %llx", event->cookie);
+}
+
+/* Registers regions, says "ready", and is told of each that it is lost, for the
+ * reason that is the argument. A region that was freed is not told of, nor is
+ * a socket with another address.
+ */
+static void lost(void)
+{
+	size_t room = LOST_AT_ONCE * CMSG_SPACE(sizeof(struct xrds_mr_event));
+	int fd = rds_bound(NULL), loop = rds_bound_to("127.0.0.1", 0, NULL);
+	char *mem = pages(PAGE_BYTES);
+	u64 cookies[LOST], cookie, kept;
+	struct got got;
+
+	for (int i = 0; i < LOST; i++)
+		must(mr_get(fd, mem, PAGE_BYTES, WRITABLE, &cookies[i]));
+	must(mr_get(loop, mem, PAGE_BYTES, WRITABLE, &kept));
+	must(mr_get(fd, mem, PAGE_BYTES, WRITABLE, &cookie));
+	must(mr_free(fd, cookie));
+	check_quiet(fd);
+	remote_say("ready");
+	for (int left = LOST; left; left -= got.nr_lost) {
+		must(poll_one(fd, POLLIN, tap_ms(LIMIT_MS)) - 1);
+		check_eq(got_now(fd, &got, room), 0);
+		check_range(got.nr_lost, 1, LOST_AT_ONCE);
+		if (got.flags & MSG_CTRUNC)
+			check(left > got.nr_lost);
+		for (int i = 0; i < got.nr_lost; i++)
+			lost_check(fd, &got.lost[i], cookies,
+				   remote_arg(0, 0));
+	}
+	check_quiet(fd);
+	check_quiet(loop);
+	must(mr_free(loop, kept));
+	check_pinned_falls(0);
+}
+
 /* ------------------------------------------------------------------ binds */
 
 /* A socket that is bound just before its device goes: it gets a region or an
@@ -264,6 +354,8 @@ static void binds(void)
 static const struct mode modes[] = {
 	{ "binds", binds },
 	{ "keys", keys },
+	{ "lost", lost },
+	{ "stale", stale },
 	{ "churn", churn_run },
 };
 

@@ -221,14 +221,57 @@ def test_marks(rig):
         pair.end()
 
 
-def test_keys(rig):
-    """Keys of regions that lost their device are not given out again."""
-    proc = rig.a.start(f"helper_rdma_device_gone keys {rig.a.ip} {rig.b.ip}")
+def _renewed(rig, mode: str) -> str:
+    proc = rig.a.start(f"helper_rdma_device_gone {mode} {rig.a.ip} {rig.b.ip}")
     proc.expect("ready")
     _delete(rig.a)
     _add(rig.a)
     proc.kill(signal.SIGUSR1)
+    return proc.wait(LIMIT).out
+
+
+def test_keys(rig):
+    """Keys of regions that lost their device are not given out again."""
+    _renewed(rig, "keys")
+
+
+def test_stale(rig):
+    """The key of a freed region is good for no region of another device."""
+    rig.diag(_renewed(rig, "stale").splitlines()[-1])
+
+
+def _lost(rig, reason: int, lose) -> None:
+    proc = rig.a.start("helper_rdma_device_gone lost "
+                       f"{rig.a.ip} {rig.b.ip} {reason}")
+    proc.expect("ready")
+    lose(rig.a)
     proc.wait(LIMIT)
+
+
+def test_lost(rig):
+    """The owner of a region is told, once, that its device has gone."""
+    _lost(rig, 1, _delete)
+    _add(rig.a)
+
+
+def test_moved(rig):
+    """The same when its address moves to another device."""
+    rig.a.run("ip link add dum0 type dummy && ip link set dum0 up && "
+              "rdma link add rxe1 type rxe netdev dum0")
+
+    def move(node):
+        # away and back: it is the same device
+        _del_address(node)
+        _add_address(node)
+        # both have it: nothing has moved
+        node.run(f"ip addr add {node.ip}/32 dev dum0")
+        _del_address(node)
+
+    try:
+        _lost(rig, 2, move)
+    finally:
+        rig.a.run("rdma link delete rxe1; ip link delete dum0; "
+                  f"ip addr replace {rig.a.ip}/24 dev eth0")
 
 
 def test_bind(rig):

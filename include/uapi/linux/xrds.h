@@ -31,6 +31,7 @@
 					 */
 #define XRDS_CMSG_EOS		103	/* recvmsg: __u32, enum xrds_eos_reason */
 #define XRDS_CMSG_CONG_CLEARED	104	/* recvmsg: struct sockaddr_storage[] */
+#define XRDS_CMSG_MR_LOST	106	/* recvmsg: struct xrds_mr_event */
 
 #define SIOCXRDSBARRIER		(SIOCPROTOPRIVATE + 8)
 
@@ -126,6 +127,25 @@ struct xrds_dest_status {
 	__u64	last_progress_ns;
 	__u64	rdma_issued;
 	__u64	rdma_completed;
+};
+
+/* xrds_mr_event.reason */
+enum xrds_mr_lost {
+	XRDS_MR_DEVICE_REMOVED	= 1,	/* the device of its address has gone */
+	XRDS_MR_ADDRESS_MOVED	= 2,	/* another device has the address now */
+	XRDS_MR_DEVICE_FAILED	= 3,	/* the device has reported that it failed */
+};
+
+/**
+ * struct xrds_mr_event - the key of a memory region is void
+ * @cookie:	the region; RDS_FREE_MR gives its memory back
+ * @reason:	enum xrds_mr_lost
+ * @reserved:	zero
+ */
+struct xrds_mr_event {
+	__u64	cookie;
+	__u32	reason;
+	__u32	reserved;
 };
 
 /* Payload of XRDS_CMSG_EOS */

@@ -79,6 +79,30 @@ struct xrds_ib_dev *xrds_ib_dev_find(const struct ib_device *dev)
 	return found;
 }
 
+/**
+ * xrds_ib_dev_next - walk over all devices
+ * @scan: number of the walk, another one than that of the walk before
+ *
+ * Context: process.
+ * Return: a device where the walk has not been, with a reference, or NULL.
+ */
+struct xrds_ib_dev *xrds_ib_dev_next(u32 scan)
+{
+	struct xrds_ib_dev *ibdev, *found = NULL;
+
+	mutex_lock(&xrds_ib_devs_lock);
+	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
+		if (ibdev->scan != scan) {
+			ibdev->scan = scan;
+			xrds_ib_dev_get(ibdev);
+			found = ibdev;
+			break;
+		}
+	}
+	mutex_unlock(&xrds_ib_devs_lock);
+	return found;
+}
+
 /* Does the identifier belong to an interface of this namespace? An interface of
  * another one may have the same address.
  */
@@ -95,26 +119,41 @@ static bool xrds_ib_dev_gid_in(const struct net *net,
 	return in;
 }
 
-/* On RoCE a device has its addresses in its table of identifiers. */
-static struct xrds_ib_dev *xrds_ib_dev_find_gid(const struct net *net,
-						const struct in6_addr *addr)
+/**
+ * xrds_ib_dev_owns - does a RoCE device have an address?
+ * @ibdev: device
+ * @net: namespace
+ * @addr: address, IPv4 mapped, not link-local
+ *
+ * Context: process.
+ * Return: whether it stands in the device's table of identifiers.
+ */
+bool xrds_ib_dev_owns(struct xrds_ib_dev *ibdev, const struct net *net,
+		      const struct in6_addr *addr)
 {
-	struct xrds_ib_dev *ibdev, *found = NULL;
 	const struct ib_gid_attr *attr;
 	union ib_gid gid;
 	bool in;
 
 	BUILD_BUG_ON(sizeof(gid) != sizeof(*addr));
 	memcpy(&gid, addr, sizeof(gid));
+	attr = rdma_find_gid(ibdev->dev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP,
+			     NULL);
+	if (IS_ERR(attr))
+		return false;
+	in = xrds_ib_dev_gid_in(net, attr);
+	rdma_put_gid_attr(attr);
+	return in;
+}
+
+static struct xrds_ib_dev *xrds_ib_dev_find_gid(const struct net *net,
+						const struct in6_addr *addr)
+{
+	struct xrds_ib_dev *ibdev, *found = NULL;
+
 	mutex_lock(&xrds_ib_devs_lock);
 	list_for_each_entry(ibdev, &xrds_ib_devs, entry) {
-		attr = rdma_find_gid(ibdev->dev, &gid,
-				     IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
-		if (IS_ERR(attr))
-			continue;
-		in = xrds_ib_dev_gid_in(net, attr);
-		rdma_put_gid_attr(attr);
-		if (!in)
+		if (!xrds_ib_dev_owns(ibdev, net, addr))
 			continue;
 		xrds_ib_dev_get(ibdev);
 		found = ibdev;

@@ -14,6 +14,7 @@
  *   main.c       module, namespaces, counters, device client, operations
  *   sysctl.c     sysctls
  *   listen.c     listeners of the connection manager
+ *   lost.c       regions whose device fails or loses their address
  *   cm.c         connection manager: dial, accept, its events
  *   cm_req.c     requests of peers, until they are accepted or refused
  *   ep.c         life of an endpoint
@@ -28,6 +29,7 @@
  *   buf.c        receive buffers: posted, returned, filled again
  *   page_ring.c  pages of receive buffers that are used again
  *   mr.c         memory regions and the pool of their objects
+ *   key.c        addresses of regions, which no dead key reaches
  *   regq.c       registration queue: makes keys valid and invalid
  *   dev.c        devices, and the device of an address
  *   cm_id.c      deferred destroy of connection manager identifiers
@@ -53,6 +55,7 @@
  *   rq->lock            spin; buffers; leaf
  *   rq->page_ring.lock  spin; pages; leaf
  *   ibdev->mr_pool.lock spin; free objects for memory regions; leaf
+ *   xrds_ib_keys_lock   spin; keys of dead regions; leaf
  */
 #ifndef _XRDS_IB_H
 #define _XRDS_IB_H
@@ -178,6 +181,13 @@ void xrds_ib_sysctl_exit(struct xrds_ib_net *xin);
 
 int xrds_ib_listen_get(struct net *net);
 void xrds_ib_listen_put(struct net *net);
+
+/* --------------------------------------------------------------- lost.c */
+
+int xrds_ib_lost_init(void);
+void xrds_ib_lost_exit(void);
+void xrds_ib_lost_event(struct ib_event_handler *handler,
+			struct ib_event *event);
 
 /* ----------------------------------------------------------------- cm.c */
 
@@ -360,6 +370,9 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @mrs:	memory regions, which the removal ends
  * @nr_mrs:	length of @mrs; @lock
  * @removed:	removal has begun; also read under @rq_lock
+ * @handler:	gets the device's reports
+ * @failed:	the device has failed, its regions are still to be ended
+ * @scan:	last walk over all devices that came here; xrds_ib_devs_lock
  * @rq_lock:	guards @rq
  * @rq:		shared receive queue for new endpoints, NULL until needed
  * @shared:	endpoints share a receive queue
@@ -380,6 +393,9 @@ struct xrds_ib_dev {
 	struct list_head mrs;
 	u32 nr_mrs;
 	bool removed;
+	struct ib_event_handler handler;
+	bool failed;
+	u32 scan;
 	struct mutex rq_lock;		/* rq */
 	struct xrds_ib_rq *rq;
 	bool shared;
@@ -395,6 +411,9 @@ struct xrds_ib_dev *xrds_ib_dev_find(const struct ib_device *dev);
 struct xrds_ib_dev *xrds_ib_dev_find_addr(struct net *net,
 					  const struct in6_addr *addr,
 					  u32 scope);
+struct xrds_ib_dev *xrds_ib_dev_next(u32 scan);
+bool xrds_ib_dev_owns(struct xrds_ib_dev *ibdev, const struct net *net,
+		      const struct in6_addr *addr);
 int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope);
 void xrds_ib_dev_get(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);

@@ -126,6 +126,8 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 
 	ib_set_client_data(dev, &xrds_ib_client, ibdev);
 	xrds_ib_dev_publish(ibdev);
+	INIT_IB_EVENT_HANDLER(&ibdev->handler, dev, xrds_ib_lost_event);
+	ib_register_event_handler(&ibdev->handler);
 	return 0;
 
 err_pd:
@@ -140,6 +142,7 @@ static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 	struct xrds_ib_dev *ibdev = data;
 	struct xrds_ib_rq *rq;
 
+	ib_unregister_event_handler(&ibdev->handler);
 	xrds_ib_dev_make_dead(ibdev);
 	/* after this xrds_ib_rq_get_shared() sees that the device is removed */
 	mutex_lock(&ibdev->rq_lock);
@@ -150,7 +153,7 @@ static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 		xrds_ib_rq_put(rq);
 
 	/* drain */
-	xrds_ib_mr_remove_all(ibdev);
+	xrds_ib_mr_remove_all(ibdev, XRDS_MR_DEVICE_REMOVED);
 	xrds_ib_dev_put(ibdev);
 	wait_for_completion(&ibdev->gone);
 
@@ -256,12 +259,18 @@ static int __init xrds_ib_init(void)
 	xrds_ib_wq = alloc_workqueue("xrds_ib", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!xrds_ib_wq)
 		return -ENOMEM;
-	ret = xrds_ib_cm_id_init();
+	ret = xrds_ib_key_init();
 	if (ret)
 		goto err_wq;
-	ret = ib_register_client(&xrds_ib_client);
+	ret = xrds_ib_cm_id_init();
+	if (ret)
+		goto err_key;
+	ret = xrds_ib_lost_init();
 	if (ret)
 		goto err_id;
+	ret = ib_register_client(&xrds_ib_client);
+	if (ret)
+		goto err_lost;
 	ret = register_pernet_subsys(&xrds_ib_net_ops);
 	if (ret)
 		goto err_dev;
@@ -271,8 +280,12 @@ static int __init xrds_ib_init(void)
 
 err_dev:
 	ib_unregister_client(&xrds_ib_client);
+err_lost:
+	xrds_ib_lost_exit();
 err_id:
 	xrds_ib_cm_id_exit();
+err_key:
+	xrds_ib_key_exit();
 err_wq:
 	destroy_workqueue(xrds_ib_wq);
 	return ret;
@@ -286,6 +299,8 @@ static void __exit xrds_ib_exit(void)
 	unregister_pernet_subsys(&xrds_ib_net_ops);
 	xrds_ib_cm_id_exit();
 	ib_unregister_client(&xrds_ib_client);
+	xrds_ib_lost_exit();
+	xrds_ib_key_exit();
 	destroy_workqueue(xrds_ib_wq);
 }
 

@@ -8,16 +8,16 @@
  * A region is registered with the device that has its socket's address, by fast
  * registration (FRWR): a memory region object of the device is taken from a
  * pool, gets the list of pages, and is made valid by a work request (regq.c),
- * each time with another key. Addresses count from the beginning of the first
- * page, so that a peer adds only a small offset, that in this page; first and
- * last byte are those that the program named.
+ * each time with another key, and another address (key.c). First and last byte
+ * are those that the program named.
  *
- * A region is ended by its owner, or by the removal of its device. The first of
- * them does it, under m->lock: the key is made invalid, after which no peer
- * accesses the memory, and the memory is unmapped. An owner invalidates, so
- * that the object can be used again; if the device does not confirm that, or is
- * being removed, the object is destroyed, which makes the key invalid as well.
- * The owner frees the rest.
+ * A region is ended by its owner, or because it is lost: its device fails or is
+ * removed, or its address moves to another device. The first of them does it,
+ * under m->lock: the key is made invalid, after which no peer accesses the
+ * memory, and the memory is unmapped. An owner invalidates, so that the object
+ * can be used again; if the device does not confirm that, or the region is
+ * lost, the object is destroyed, which makes the key invalid as well. The owner
+ * frees the rest.
  *
  * A device that has invalidated a key does not access the memory any more,
  * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE such a device has
@@ -57,8 +57,11 @@ struct xrds_ib_frwr {
  * @lock:	guards @ibdev and all that belongs to it
  * @entry:	in ibdev->mrs; ibdev->lock
  * @ibdev:	device, with a reference; NULL once it has ended
- * @xin:	namespace, for counters
+ * @xin:	namespace
+ * @scope:	interface index of a link-local address, else 0
  * @frwr:	object, or NULL
+ * @first:	first page, as peers count
+ * @pages:	length; 0: the key was never valid
  * @sgt:	the memory
  * @mapped:	@sgt is mapped for the device
  * @write:	peers may write
@@ -70,7 +73,10 @@ struct xrds_ib_mr {
 	struct list_head entry;
 	struct xrds_ib_dev *ibdev;
 	struct xrds_ib_net *xin;
+	u32 scope;
 	struct xrds_ib_frwr *frwr;
+	u32 first;
+	u32 pages;
 	struct sg_table sgt;
 	bool mapped;
 	bool write;
@@ -187,8 +193,10 @@ static void xrds_ib_mr_destroy_frwr(struct xrds_ib_mr *m)
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
 }
 
-/* First step of a region's end: it leaves the device's list, and is dead. */
-static void xrds_ib_mr_make_dead(struct xrds_ib_mr *m)
+/* First step of a region's end: it leaves the device's list, and is dead.
+ * Returns whether its owner is to be told.
+ */
+static bool xrds_ib_mr_make_dead(struct xrds_ib_mr *m, u32 lost)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
 
@@ -198,10 +206,12 @@ static void xrds_ib_mr_make_dead(struct xrds_ib_mr *m)
 	list_del_init(&m->entry);
 	spin_unlock_bh(&ibdev->lock);
 
+	/* before the device can give the key to another region */
+	if (m->pages)
+		xrds_ib_key_remember(m->frwr->mr->rkey, m->first, m->pages);
+
 	/* for ops over loopback, which do not use the device */
-	spin_lock_bh(&m->mr->lock);
-	m->mr->dead = true;
-	spin_unlock_bh(&m->mr->lock);
+	return xrds_mr_make_dead(m->mr, lost);
 }
 
 /* Last step, when the key is void */
@@ -222,7 +232,7 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m)
 {
 	lockdep_assert_held(&m->lock);
 
-	xrds_ib_mr_make_dead(m);
+	xrds_ib_mr_make_dead(m, 0);
 	if (xrds_ib_mr_invalidate(m)) {
 		xrds_ib_mr_destroy_frwr(m);
 	} else {
@@ -235,16 +245,20 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m)
 /* End a region, at any stage of its registration, with its registration object;
  * do nothing if it has ended before.
  */
-static void xrds_ib_mr_destroy(struct xrds_ib_mr *m)
+static void xrds_ib_mr_destroy(struct xrds_ib_mr *m, u32 lost)
 {
+	bool tell;
+
 	lockdep_assert_held(&m->lock);
 
 	if (!m->ibdev)
 		return;
-	xrds_ib_mr_make_dead(m);
+	tell = xrds_ib_mr_make_dead(m, lost);
 	if (m->frwr)
 		xrds_ib_mr_destroy_frwr(m);
 	xrds_ib_mr_unmap(m);
+	if (tell)
+		xrds_mr_lost(m->mr);
 }
 
 static void xrds_ib_mr_put(struct xrds_ib_mr *m)
@@ -256,12 +270,13 @@ static void xrds_ib_mr_put(struct xrds_ib_mr *m)
 }
 
 /**
- * xrds_ib_mr_remove_all - end the regions of a device that is being removed
- * @ibdev: device, marked as removed
+ * xrds_ib_mr_remove_all - end the regions of a device, and tell their owners
+ * @ibdev: device, with a reference
+ * @lost: enum xrds_mr_lost
  *
  * Context: process, may sleep.
  */
-void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
+void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost)
 {
 	struct xrds_ib_mr *m;
 
@@ -275,7 +290,59 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev)
 		if (!m)
 			break;
 		mutex_lock(&m->lock);
-		xrds_ib_mr_destroy(m);
+		xrds_ib_mr_destroy(m, lost);
+		mutex_unlock(&m->lock);
+		xrds_ib_mr_put(m);
+	}
+}
+
+/* Does another device have the address now? Nobody may have it. */
+static bool xrds_ib_mr_has_moved(const struct xrds_ib_mr *m)
+{
+	const struct in6_addr *addr = &m->mr->key.addr;
+	struct net *net = m->xin->net;
+	struct xrds_ib_dev *ibdev;
+	bool moved;
+
+	lockdep_assert_held(&m->lock);
+
+	if (!m->ibdev || (!m->scope && xrds_ib_dev_owns(m->ibdev, net, addr)))
+		return false;
+	ibdev = xrds_ib_dev_find_addr(net, addr, m->scope);
+	if (!ibdev)
+		return false;
+	moved = ibdev != m->ibdev;
+	xrds_ib_dev_put(ibdev);
+	return moved;
+}
+
+/**
+ * xrds_ib_mr_remove_moved - end the regions whose address has moved
+ * @ibdev: device, with a reference
+ *
+ * The regions that it has when this begins are looked at once each.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev)
+{
+	u32 left = READ_ONCE(ibdev->nr_mrs);
+	struct xrds_ib_mr *m;
+
+	while (left--) {
+		spin_lock_bh(&ibdev->lock);
+		m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr,
+					     entry);
+		if (m) {
+			list_move_tail(&m->entry, &ibdev->mrs);
+			refcount_inc(&m->ref);
+		}
+		spin_unlock_bh(&ibdev->lock);
+		if (!m)
+			break;
+		mutex_lock(&m->lock);
+		if (xrds_ib_mr_has_moved(m))
+			xrds_ib_mr_destroy(m, XRDS_MR_ADDRESS_MOVED);
 		mutex_unlock(&m->lock);
 		xrds_ib_mr_put(m);
 	}
@@ -353,7 +420,7 @@ static int xrds_ib_mr_access(const struct xrds_ib_mr *m)
 }
 
 /* Describe the pages to the object and make its key valid. */
-static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
+static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 {
 	struct ib_mr *mr = m->frwr->mr;
 	struct xrds_ib_regwr w = {
@@ -366,12 +433,16 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, u32 offset)
 	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
 	if (ret != m->sgt.nents)
 		return ret < 0 ? ret : -EMSGSIZE;
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	w.reg.key = mr->rkey;
+	ret = xrds_ib_key_draw(mr->rkey, pin->nr_pages, &m->first);
+	if (ret)
+		return ret;
+	m->pages = pin->nr_pages;
 	/* a device that has a part of the first page has its end: the offset is
 	 * the same
 	 */
-	mr->iova = offset;
-	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
-	w.reg.key = mr->rkey;
+	mr->iova = ((u64)m->first << PAGE_SHIFT) + pin->bv[0].bv_offset;
 	ret = xrds_ib_regq_do(m->ibdev, &w);
 	if (ret != -EINVAL || !(w.reg.access & IB_ACCESS_REMOTE_ATOMIC))
 		return ret;
@@ -415,11 +486,11 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 	if (IS_ERR(frwr))
 		return PTR_ERR(frwr);
 	m->frwr = frwr;
-	ret = xrds_ib_mr_validate(m, pin->bv[0].bv_offset);
+	ret = xrds_ib_mr_validate(m, pin);
 	if (ret)
 		return ret;
 	mr->key.rkey = frwr->mr->rkey;
-	mr->offset = pin->bv[0].bv_offset;
+	mr->offset = frwr->mr->iova;
 	return xrds_ib_mr_publish(m);
 }
 
@@ -430,7 +501,8 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
  * Context: process, may sleep, bounded.
  * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
  * its device cannot take so many pages, -EOPNOTSUPP when the device uses bounce
- * buffers, -EIO when the device failed, -ENOMEM, or an errno of the driver.
+ * buffers, -EEXIST when the key is a dead region's and another one is needed,
+ * -EIO when the device failed, -ENOMEM, or an errno of the driver.
  */
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
@@ -457,12 +529,13 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	INIT_LIST_HEAD(&m->entry);
 	m->ibdev = ibdev;
 	m->xin = xin;
+	m->scope = bind->scope;
 	m->write = mr->write;
 
 	mutex_lock(&m->lock);
 	ret = xrds_ib_mr_start(m, mr);
 	if (ret)
-		xrds_ib_mr_destroy(m);
+		xrds_ib_mr_destroy(m, 0);
 	mutex_unlock(&m->lock);
 	if (ret) {
 		xrds_ib_count(xin, XRDS_IB_C_MR_REG_ERROR);
@@ -495,7 +568,7 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
 	if (m->ibdev && mr->invalidate && m->ibdev->quirks.late_copies)
-		xrds_ib_mr_destroy(m);
+		xrds_ib_mr_destroy(m, 0);
 	else if (m->ibdev)
 		xrds_ib_mr_end(m);
 	mutex_unlock(&m->lock);

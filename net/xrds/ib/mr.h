@@ -56,6 +56,13 @@ void xrds_ib_regq_init(struct xrds_ib_regq *regq);
 void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
 int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
 
+/* ---------------------------------------------------------------- key.c */
+
+int xrds_ib_key_init(void);
+void xrds_ib_key_exit(void);
+int xrds_ib_key_draw(u32 rkey, u32 pages, u32 *first);
+void xrds_ib_key_remember(u32 rkey, u32 first, u32 pages);
+
 /* ----------------------------------------------------------------- mr.c */
 
 /**
@@ -76,6 +83,7 @@ void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool);
 void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool);
 int xrds_ib_mr_reg(struct xrds_mr *mr);
 void xrds_ib_mr_unreg(struct xrds_mr *mr);
-void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev);
+void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost);
+void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev);
 
 #endif /* _XRDS_IB_MR_H */

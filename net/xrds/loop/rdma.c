@@ -48,9 +48,7 @@ int xrds_loop_mr_reg(struct xrds_mr *mr)
  */
 void xrds_loop_mr_unreg(struct xrds_mr *mr)
 {
-	spin_lock_bh(&mr->lock);
-	mr->dead = true;
-	spin_unlock_bh(&mr->lock);
+	xrds_mr_make_dead(mr, 0);
 }
 
 /**

@@ -13,11 +13,12 @@
  * invalidates the key: when that has returned, no peer touches the memory.
  * Then the pages are given back.
  *
- * A device that goes makes its keys void, and only the transport knows of it;
- * the region stays until its program ends it. A device that comes counts its
- * keys from the beginning, and may give one away that such a region has. Peers
- * know it as that region's, so it must not become another's: that one is
- * registered again, with the next key.
+ * A device that goes makes its keys void, as does a move of the address to
+ * another device. The transport ends such a region, and the owner is told, once
+ * (XRDS_CMSG_MR_LOST). The region stays in the table until its program ends it.
+ * A device that comes counts its keys from the beginning, and may give one away
+ * that such a region has. Peers know it as that region's, so it must not become
+ * another's: that one is registered again, with the next key.
  *
  * Over loopback a peer's access is a copy, made under mr->lock, and the same
  * lock invalidates.
@@ -131,8 +132,9 @@ static bool xrds_mr_unlink(struct xrds_mr *mr)
 	spin_lock_bh(rs->lock);
 	linked = mr->linked;
 	if (linked) {
-		mr->linked = false;
+		WRITE_ONCE(mr->linked, false);
 		list_del_init(&mr->rs_node);
+		list_del_init(&mr->lost_node);
 		rhashtable_remove_fast(&mr->xn->mrs, &mr->node,
 				       xrds_mr_params);
 	}
@@ -189,20 +191,82 @@ void xrds_mr_flush(void)
 }
 EXPORT_SYMBOL_GPL(xrds_mr_flush);
 
+/* Its owner has something to read. */
+static void xrds_mr_tell_lost(struct xrds_mr *mr)
+{
+	struct xrds_rdma_sock *rs = mr->rs;
+	bool told;
+
+	spin_lock_bh(rs->lock);
+	told = mr->linked;
+	if (told)
+		list_add_tail(&mr->lost_node, &rs->lost);
+	spin_unlock_bh(rs->lock);
+	if (told)
+		rs->sk->sk_data_ready(rs->sk);
+}
+
+/**
+ * xrds_mr_make_dead - refuse further access over loopback
+ * @mr: region that the transport is going to end
+ * @lost: enum xrds_mr_lost; 0 when its owner ends it
+ *
+ * Context: any, without mr->lock.
+ * Return: whether xrds_mr_lost() is to be called when the key is void.
+ */
+bool xrds_mr_make_dead(struct xrds_mr *mr, u32 lost)
+{
+	bool tell;
+
+	spin_lock_bh(&mr->lock);
+	mr->dead = true;
+	mr->lost = lost;
+	/* else xrds_mr_insert() finds it dead, and tells */
+	tell = lost && mr->linked;
+	spin_unlock_bh(&mr->lock);
+	return tell;
+}
+EXPORT_SYMBOL_GPL(xrds_mr_make_dead);
+
+/**
+ * xrds_mr_lost - tell a region's owner that the key is void
+ * @mr: region; the transport keeps its owner from ending it
+ *
+ * Context: process, without rs->lock.
+ */
+void xrds_mr_lost(struct xrds_mr *mr)
+{
+	/* the socket of a linked region is open, and is freed no sooner than a
+	 * grace period after it is closed
+	 */
+	rcu_read_lock();
+	if (READ_ONCE(mr->linked))
+		xrds_mr_tell_lost(mr);
+	rcu_read_unlock();
+}
+EXPORT_SYMBOL_GPL(xrds_mr_lost);
+
+/* Peers find it from here on. Its device may have gone in the meantime. */
 static int xrds_mr_insert(struct xrds_mr *mr)
 {
 	struct xrds_rdma_sock *rs = mr->rs;
+	bool lost = false;
 	int ret;
 
 	spin_lock_bh(rs->lock);
 	ret = rhashtable_lookup_insert_fast(&mr->xn->mrs, &mr->node,
 					    xrds_mr_params);
 	if (!ret) {
-		mr->linked = true;
+		spin_lock(&mr->lock);
+		WRITE_ONCE(mr->linked, true);
+		lost = mr->dead;
+		spin_unlock(&mr->lock);
 		list_add_tail(&mr->rs_node, &rs->mrs);
 		trace_xrds_mr_reg(mr);
 	}
 	spin_unlock_bh(rs->lock);
+	if (lost)
+		xrds_mr_tell_lost(mr);
 	return ret && ret != -EEXIST ? -ENOMEM : ret;
 }
 
@@ -213,10 +277,11 @@ static int xrds_mr_publish(struct xrds_mr *mr,
 	int ret;
 
 	mr->dead = false;
+	mr->lost = 0;
 	ret = mr->trans->mr_reg(mr);
 	if (ret)
 		return ret;
-	*cookie = (u64)mr->offset << 32 | mr->key.rkey;
+	*cookie = xrds_mr_cookie(mr);
 	ret = -EFAULT;
 	if (!args->cookie_addr ||
 	    !put_user(*cookie,
@@ -264,6 +329,7 @@ int xrds_mr_create(struct xrds_rdma_sock *rs,
 	refcount_set(&mr->ref, 1);
 	spin_lock_init(&mr->lock);
 	INIT_LIST_HEAD(&mr->rs_node);
+	INIT_LIST_HEAD(&mr->lost_node);
 	INIT_WORK(&mr->work, xrds_mr_work);
 	mr->xn = rs->xn;
 	mr->user = xrds_user_get(rs->user);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Control messages about RDMA ops: events of barriers, see rdma/barrier.c, and
- * notices. A notice says how one op has ended, if the program asked for that,
- * or if the op has failed and RDS_RECVERR is on.
+ * Control messages about RDMA: events of barriers, see rdma/barrier.c, memory
+ * regions that were lost, see rdma/mr.c, and notices. A notice says how one op
+ * has ended, if the program asked for that, or if the op has failed and
+ * RDS_RECVERR is on.
  *
- * Nothing is allocated when an op ends: a notice is the op itself, on the
- * socket's list of notices, and an event is the node, on the list of events.
- * One that does not fit the reader's buffer stays on its list.
+ * Nothing is allocated when one comes: a notice is the op itself, on the
+ * socket's list of notices, an event is the node, on the list of events, and a
+ * lost region is on the list of these. One that does not fit the reader's
+ * buffer stays on its list.
  *
  * All lists here are guarded by xs->lock (L4).
  */
@@ -87,6 +89,38 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 	return 1;
 }
 
+/* The same with one region that was lost. */
+static int xrds_lost_one(struct xrds_sock *xs, struct msghdr *m)
+{
+	struct xrds_mr_event event;
+	struct xrds_mr *mr;
+	int ret;
+
+	memset(&event, 0, sizeof(event));
+	spin_lock_bh(&xs->lock);
+	mr = list_first_entry_or_null(&xs->rdma.lost, struct xrds_mr,
+				      lost_node);
+	if (mr) {
+		list_del_init(&mr->lost_node);
+		refcount_inc(&mr->ref);
+	}
+	spin_unlock_bh(&xs->lock);
+	if (!mr)
+		return 0;
+
+	event.cookie = xrds_mr_cookie(mr);
+	event.reason = mr->lost;
+	ret = put_cmsg(m, SOL_RDS, XRDS_CMSG_MR_LOST, sizeof(event), &event);
+	if (ret) {
+		spin_lock_bh(&xs->lock);
+		if (mr->linked)
+			list_add(&mr->lost_node, &xs->rdma.lost);
+		spin_unlock_bh(&xs->lock);
+	}
+	xrds_mr_put(mr);
+	return ret ?: 1;
+}
+
 /**
  * xrds_notify_pending - is there a notice to read?
  * @xs: socket
@@ -98,7 +132,8 @@ __poll_t xrds_notify_pending(struct xrds_sock *xs)
 {
 	__poll_t mask = 0;
 
-	if (!list_empty_careful(&xs->rdma.notices))
+	if (!list_empty_careful(&xs->rdma.notices) ||
+	    !list_empty_careful(&xs->rdma.lost))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (!list_empty_careful(&xs->rdma.events))
 		mask |= EPOLLIN | EPOLLRDBAND;
@@ -129,6 +164,12 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 		ret = xrds_event_one(xs, m);
 		n += ret > 0;
 	}
+	if (!ret)
+		ret = 1;
+	while (ret > 0 && xrds_cmsg_room(m, sizeof(struct xrds_mr_event))) {
+		ret = xrds_lost_one(xs, m);
+		n += ret > 0;
+	}
 	if (ret >= 0) {
 		ret = xrds_monitor_read(xs, m);
 		n += ret > 0;
@@ -139,7 +180,9 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 	if ((!list_empty_careful(&xs->rdma.notices) &&
 	     !xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) ||
 	    (!list_empty_careful(&xs->rdma.events) &&
-	     !xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))))
+	     !xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) ||
+	    (!list_empty_careful(&xs->rdma.lost) &&
+	     !xrds_cmsg_room(m, sizeof(struct xrds_mr_event))))
 		m->msg_flags |= MSG_CTRUNC;
 	return n;
 }

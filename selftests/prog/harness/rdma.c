@@ -351,8 +351,10 @@ int op_run(int fd, const union addr *to, struct op *op)
 	do {
 		if (got_within(fd, &got, WAIT_MS) < 0)
 			return -1;
-		/* that earlier ops have ended may be told first, on its own */
-	} while (!got.nr_status && got.nr_events);
+		/* that earlier ops have ended, or that a region was lost, may
+		 * be told first, on its own
+		 */
+	} while (!got.nr_status && (got.nr_events || got.nr_lost));
 	if (!got.nr_status)
 		return -1;
 	check_eq(got.nr_status, 1);
@@ -380,6 +382,11 @@ static void got_parse(struct got *got, struct msghdr *msg)
 			   len == sizeof(got->events[0]) &&
 			   got->nr_events < MAX_EVENTS) {
 			memcpy(&got->events[got->nr_events++], CMSG_DATA(cmsg),
+			       len);
+		} else if (cmsg->cmsg_type == XRDS_CMSG_MR_LOST &&
+			   len == sizeof(got->lost[0]) &&
+			   got->nr_lost < MAX_LOST) {
+			memcpy(&got->lost[got->nr_lost++], CMSG_DATA(cmsg),
 			       len);
 		} else if (cmsg->cmsg_type == RDS_CMSG_RDMA_DEST &&
 			   len == sizeof(got->cookie)) {
@@ -444,6 +451,7 @@ void check_quiet(int fd)
 		check_eq(got.ret, -1);
 		check_eq(got.nr_status, 0);
 		check_eq(got.nr_events, 0);
+		check_eq(got.nr_lost, 0);
 	}
 }
 

@@ -134,6 +134,7 @@ int op_run(int fd, const union addr *to, struct op *op);
 enum {
 	MAX_STATUS	= 64,
 	MAX_EVENTS	= 8,
+	MAX_LOST	= 8,
 };
 
 /**
@@ -142,6 +143,7 @@ enum {
  * @flags:	msg_flags
  * @nr_status:	RDS_CMSG_RDMA_STATUS
  * @nr_events:	XRDS_CMSG_BARRIER
+ * @nr_lost:	XRDS_CMSG_MR_LOST
  * @has_cookie:	RDS_CMSG_RDMA_DEST
  * @ended:	XRDS_CMSG_EOS
  * @other:	control messages that are none of these
@@ -155,6 +157,8 @@ struct got {
 	struct rds_rdma_notify status[MAX_STATUS];
 	int nr_events;
 	struct xrds_barrier_event events[MAX_EVENTS];
+	int nr_lost;
+	struct xrds_mr_event lost[MAX_LOST];
 	bool has_cookie;
 	u64 cookie;
 	bool ended;

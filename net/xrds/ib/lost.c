@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Regions that are lost: a device fails, or an address moves to another device.
+ *
+ * A region stays on the device that had the address of its socket when it was
+ * registered. When another device gets that address, connections follow it,
+ * and peers' ops arrive there, where the key is unknown or another region's.
+ * The region is void from then on, and mr.c tells its owner. An address that
+ * goes and comes back to its device moves nothing.
+ *
+ * Nobody says that an address has moved. So each new address, of an interface or
+ * of a RoCE device, and each failure of a device has a work item look at all
+ * regions. RoCE devices learn of an address some time after its interface.
+ */
+#include <linux/inetdevice.h>
+#include <net/addrconf.h>
+
+#include "ib/ib.h"
+
+static void xrds_ib_lost_scan(struct work_struct *work)
+{
+	struct xrds_ib_dev *ibdev;
+	static u32 scan;
+
+	scan++;
+	while ((ibdev = xrds_ib_dev_next(scan))) {
+		if (xchg(&ibdev->failed, false))
+			xrds_ib_mr_remove_all(ibdev, XRDS_MR_DEVICE_FAILED);
+		else
+			xrds_ib_mr_remove_moved(ibdev);
+		xrds_ib_dev_put(ibdev);
+	}
+}
+
+static DECLARE_WORK(xrds_ib_lost_work, xrds_ib_lost_scan);
+
+static int xrds_ib_lost_addr(struct notifier_block *nb, unsigned long event,
+			     void *ptr)
+{
+	if (event == NETDEV_UP)
+		queue_work(xrds_ib_wq, &xrds_ib_lost_work);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block xrds_ib_lost_inet = {
+	.notifier_call = xrds_ib_lost_addr,
+};
+
+static struct notifier_block xrds_ib_lost_inet6 = {
+	.notifier_call = xrds_ib_lost_addr,
+};
+
+/**
+ * xrds_ib_lost_event - a device has reported something
+ * @handler: member of the device
+ * @event: its report
+ *
+ * Context: any.
+ */
+void xrds_ib_lost_event(struct ib_event_handler *handler,
+			struct ib_event *event)
+{
+	struct xrds_ib_dev *ibdev = container_of(handler, struct xrds_ib_dev,
+						 handler);
+
+	if (event->event == IB_EVENT_DEVICE_FATAL)
+		WRITE_ONCE(ibdev->failed, true);
+	else if (event->event != IB_EVENT_GID_CHANGE)
+		return;
+	queue_work(xrds_ib_wq, &xrds_ib_lost_work);
+}
+
+/**
+ * xrds_ib_lost_init - look out for addresses that move
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_ib_lost_init(void)
+{
+	int ret = register_inetaddr_notifier(&xrds_ib_lost_inet);
+
+	if (ret)
+		return ret;
+	ret = register_inet6addr_notifier(&xrds_ib_lost_inet6);
+	if (ret)
+		unregister_inetaddr_notifier(&xrds_ib_lost_inet);
+	return ret;
+}
+
+/**
+ * xrds_ib_lost_exit - stop it
+ *
+ * Context: process, may sleep. All devices have gone.
+ */
+void xrds_ib_lost_exit(void)
+{
+	unregister_inet6addr_notifier(&xrds_ib_lost_inet6);
+	unregister_inetaddr_notifier(&xrds_ib_lost_inet);
+	cancel_work_sync(&xrds_ib_lost_work);
+}
