@@ -69,9 +69,15 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_gate_init(xn);
 	if (ret)
 		goto err_part;
-	ret = xrds_conn_net_init(xn);
+	ret = xrds_peer_init(xn);
 	if (ret)
 		goto err_gate;
+	ret = xrds_node_init(xn);
+	if (ret)
+		goto err_peer;
+	ret = xrds_conn_net_init(xn);
+	if (ret)
+		goto err_watch;
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
 		goto err_conn;
@@ -79,6 +85,10 @@ static int __net_init xrds_net_init(struct net *net)
 
 err_conn:
 	xrds_conn_net_exit(xn);
+err_watch:
+	xrds_node_exit(xn);
+err_peer:
+	xrds_peer_exit(xn);
 err_gate:
 	xrds_gate_exit(xn);
 err_part:
@@ -111,6 +121,8 @@ static void __net_exit xrds_net_exit(struct net *net)
 	xrds_mr_flush();
 	/* and their memory, which goes back */
 	flush_workqueue(xrds_pin_wq);
+	xrds_node_exit(xn);
+	xrds_peer_exit(xn);
 	xrds_gate_exit(xn);
 	xrds_part_exit(xn);
 	xrds_past_exit(xn);

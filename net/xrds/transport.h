@@ -158,6 +158,11 @@ struct xrds_legacy {
  * @backoff_ms:	delay after the next failure; worker
  * @backing_off: DOWN, and @deadline is when to dial again; worker
  * @beat_at:	jiffies when the next heartbeat is due, 0: never; worker
+ * @peer:	see conn/peer.c, with a reference; NULL over loopback; constant
+ * @peer_up:	it counts in @peer->nr_up; worker
+ * @heard_at:	jiffies when anything was heard of the peer or its device; receive
+ *		path and completions
+ * @probe_at:	jiffies when the last probe was sent, 0: none; worker
  * @closing:	see there
  * @quiet:	see there
  * @settled:	the last endpoint ended in order, so that neither side has
@@ -271,6 +276,9 @@ struct xrds_conn {
 	unsigned int backoff_ms;
 	bool backing_off;
 	unsigned long beat_at;
+	struct xrds_peer *peer;
+	bool peer_up;
+	unsigned long probe_at;
 	struct xrds_closing closing;
 	struct xrds_quiet quiet;
 	bool settled;
@@ -351,6 +359,7 @@ struct xrds_conn {
 	struct sk_buff_head cong_rx;
 	unsigned long up_at;
 	unsigned long asked_at;
+	unsigned long heard_at;
 };
 
 /* Addresses of a message that the peer has sent: over loopback the connection
@@ -366,6 +375,14 @@ static inline const struct in6_addr *
 xrds_conn_rx_saddr(const struct xrds_conn *conn)
 {
 	return conn->key.loop ? &conn->key.laddr : &conn->key.faddr;
+}
+
+/* The peer has sent something, or its device has acknowledged something. No
+ * lock: the writers agree on the time.
+ */
+static inline void xrds_conn_heard(struct xrds_conn *conn)
+{
+	WRITE_ONCE(conn->heard_at, jiffies);
 }
 
 /* ----------------------------------------------------------- transport */

@@ -38,6 +38,9 @@ void xrds_dest_free(struct xrds_flow *flow);
 /* a peer has come back without its sockets */
 void xrds_source_lost_all(struct xrds_conn *conn);
 
+/* a node has gone down, or come up */
+void xrds_node_tell(struct xrds_peer *peer);
+
 /* ---------------------------------------------------------------- rdma/ */
 
 void xrds_rop_issue(struct xrds_rop *rop);
@@ -50,5 +53,6 @@ struct xrds_flow *xrds_rop_pass(struct xrds_rop *rop,
 
 void xrds_nl_conn_up(struct xrds_conn *conn);
 void xrds_nl_conn_down(struct xrds_conn *conn, unsigned int reason, int error);
+void xrds_nl_peer(struct xrds_peer *peer, u32 state);
 
 #endif /* _XRDS_UPCALL_H */

@@ -29,6 +29,8 @@
  *                                  order of ops
  *   L5  sk_receive_queue.lock,     leaves                       process, BH
  *       xn->lock, xn->cong_lock
+ *   L6  xn->peer_lock              peers, and the sockets that  process, BH
+ *                                  watch them
  *
  * A flow ties a destination to a connection. The fields that do so are written
  * under both L3 and L4, and read under either. L4 is the lock of the flow's
@@ -67,6 +69,7 @@ struct xrds_flow;
 struct xrds_mr;
 struct xrds_msg;
 struct xrds_net;
+struct xrds_peer;
 struct xrds_port;
 struct xrds_rop;
 struct xrds_sock;
@@ -122,6 +125,7 @@ enum {
 	XRDS_MSG_COST_BYTES	= 1024,
 	XRDS_SOURCE_COST_BYTES	= 256,
 	XRDS_PEER_COST_BYTES	= 256,
+	XRDS_WATCH_COST_BYTES	= 512,
 };
 
 /* xrds_net_max_past() */
@@ -192,6 +196,9 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @sources:	senders to sockets, by struct xrds_dest_key
  * @past:	destinations that were evicted, by struct xrds_dest_key
  * @parts:	objects that flows share, by struct xrds_part_key
+ * @peers:	nodes at the other end of connections, by struct xrds_peer_key
+ * @watches:	nodes that sockets watch, by struct xrds_dest_key
+ * @peer_lock:	L6
  * @loop_gates:	gates of loopback connections, by struct xrds_bind_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list, @lingering and @last_seq
@@ -235,6 +242,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  *		SO_RCVBUF, KiB
  * @connect_timeout_ms: bound of one attempt to connect, milliseconds
  * @heartbeat_ms: longest silence on a connection, milliseconds; 0: any
+ * @peer_dead_ms: silence after which a node counts as down, milliseconds
  * @idle_ms:	age at which an idle connection is collected, milliseconds; 0:
  *		none
  * @loop_delay_ms: loopback: delay of each message
@@ -253,6 +261,9 @@ struct xrds_net {
 	struct rhashtable sources;
 	struct rhashtable past;
 	struct rhashtable parts;
+	struct rhashtable peers;
+	struct rhashtable watches;
+	spinlock_t peer_lock;		/* L6 */
 	struct rhltable loop_gates;
 	struct xrds_counters __percpu *counters;
 	spinlock_t lock;		/* lists of this namespace */
@@ -294,6 +305,7 @@ struct xrds_net {
 	unsigned int sock_max_recv_kb;
 	unsigned int connect_timeout_ms;
 	unsigned int heartbeat_ms;
+	unsigned int peer_dead_ms;
 	unsigned int idle_ms;
 	unsigned int loop_delay_ms;
 	unsigned int loop_loss_permille;

@@ -105,7 +105,7 @@ def test_tables(rig):
     rig.check(not bare, f"without help: {bare}")
     rig.check("ib_tx_frags" in counters, "the transport's counters")
     everything = json.loads(rig.a.run("xrds-info -j all").out)
-    rig.check(len(everything) == 7, f"{list(everything)}")
+    rig.check(len(everything) == 8, f"{list(everything)}")
 
 
 def test_watch(rig):

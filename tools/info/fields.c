@@ -18,7 +18,11 @@ static const char * const states[] = {
 };
 
 static const char * const reasons[] = {
-	"lost", "replaced", "idle", "peer", "device", "gone", NULL
+	"none", "lost", "replaced", "idle", "peer", "device", "gone", NULL
+};
+
+static const char * const peer_states[] = {
+	"idle", "up", "down", "reborn", NULL
 };
 
 static const char * const socket_flags[] = {
@@ -135,6 +139,21 @@ const struct field conn_fields[] = {
 	{ .name = NULL }
 };
 
+const struct field peer_fields[] = {
+	COLUMN(PEER, FADDR, ADDR, "faddr", "NODE"),
+	COLUMN(PEER, LADDR, ADDR, "laddr", "LOCAL"),
+	NAMED(PEER, STATE, NAME, "state", "STATE", peer_states),
+	COLUMN(PEER, SINCE_MS, U64, "since-ms", "SINCE/ms"),
+	NAMED(PEER, REASON, NAME, "reason", "REASON", reasons),
+	COLUMN(PEER, UP_CONNS, U32, "up-conns", "UP"),
+	COLUMN(PEER, CONNS, U32, "conns", "OF"),
+	COLUMN(PEER, WATCHES, U32, "watches", "WATCHES"),
+	PLAIN(PEER, SILENT_MS, U64, "silent-ms"),
+	PLAIN(PEER, OUTAGE_MS, U64, "outage-ms"),
+	PLAIN(PEER, SCOPE, U32, "scope"),
+	{ .name = NULL }
+};
+
 static const struct field region_fields[] = {
 	ENDPOINT(REGION, LADDR, "laddr", "OWNER", LPORT),
 	PLAIN(REGION, LPORT, U16, "lport"),
@@ -182,7 +201,8 @@ const struct object objects[] = {
 	{ "connections", XRDS_CMD_CONN_GET, conn_fields },
 	{ "sockets", XRDS_CMD_SOCKET_GET, socket_fields },
 	{ "destinations", XRDS_CMD_DEST_GET, dest_fields },
-	{ "nodes", XRDS_CMD_NODE_GET, node_fields },
+	{ "nodes", XRDS_CMD_PEER_GET, peer_fields },
+	{ "marks", XRDS_CMD_NODE_GET, node_fields },
 	{ "regions", XRDS_CMD_REGION_GET, region_fields },
 	{ "counters", XRDS_CMD_COUNTER_GET, counter_fields },
 	{ NULL, 0, NULL }

@@ -80,6 +80,7 @@ struct options {
 extern struct options opt;
 extern const struct object objects[];
 extern const struct field conn_fields[];
+extern const struct field peer_fields[];
 
 const struct object *object_find(const char *name);
 const char *field_text(const struct field *f, const struct nlattr *attr,

@@ -107,11 +107,22 @@ void json_end(void)
 	fflush(stdout);
 }
 
+static const char *event_name(int cmd)
+{
+	switch (cmd) {
+	case XRDS_CMD_CONN_UP_NTF:
+		return "up";
+	case XRDS_CMD_CONN_DOWN_NTF:
+		return "down";
+	default:
+		return "node";
+	}
+}
+
 void json_event(int cmd, const struct row *row)
 {
-	printf("{\"event\": \"%s\", ",
-	       cmd == XRDS_CMD_CONN_UP_NTF ? "up" : "down");
-	members(conn_fields, row);
+	printf("{\"event\": \"%s\", ", event_name(cmd));
+	members(cmd == XRDS_CMD_PEER_NTF ? peer_fields : conn_fields, row);
 	printf("}\n");
 	fflush(stdout);
 }

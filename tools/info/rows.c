@@ -220,32 +220,55 @@ void rows_show(const struct object *object)
 	free(t.cells);
 }
 
-static const char *event_text(const struct row *row, int attr, char *out)
+static const char *event_text(const struct field *f, const struct row *row,
+			      int attr, char *out)
 {
-	const struct field *f;
-
-	for (f = conn_fields; f->name; f++)
+	for (; f->name; f++)
 		if (f->attr == attr && row->attrs[attr])
 			return field_text(f, row->attrs[attr], out);
 	return "";
 }
 
-void rows_event(int cmd, const struct row *row)
+static void conn_event(int cmd, const struct row *row)
 {
 	char laddr[TEXT_MAX], faddr[TEXT_MAX], tos[TEXT_MAX], text[TEXT_MAX];
+	const struct field *f = conn_fields;
+
+	printf("%-4s %s -> %s tos %s",
+	       cmd == XRDS_CMD_CONN_UP_NTF ? "up" : "down",
+	       event_text(f, row, XRDS_A_CONN_LADDR, laddr),
+	       event_text(f, row, XRDS_A_CONN_FADDR, faddr),
+	       event_text(f, row, XRDS_A_CONN_TOS, tos));
+	if (row->attrs[XRDS_A_CONN_REASON])
+		printf(" %s", event_text(f, row, XRDS_A_CONN_REASON, text));
+	if (row->attrs[XRDS_A_CONN_ERROR])
+		printf(": %s", event_text(f, row, XRDS_A_CONN_ERROR, text));
+}
+
+static void node_event(const struct row *row)
+{
+	char laddr[TEXT_MAX], faddr[TEXT_MAX], state[TEXT_MAX], text[TEXT_MAX];
+	const struct field *f = peer_fields;
+
+	printf("node %s -> %s %s",
+	       event_text(f, row, XRDS_A_PEER_LADDR, laddr),
+	       event_text(f, row, XRDS_A_PEER_FADDR, faddr),
+	       event_text(f, row, XRDS_A_PEER_STATE, state));
+	if (row->attrs[XRDS_A_PEER_REASON])
+		printf(" %s", event_text(f, row, XRDS_A_PEER_REASON, text));
+}
+
+void rows_event(int cmd, const struct row *row)
+{
 	time_t now = time(NULL);
 	char stamp[16];
 
 	strftime(stamp, sizeof(stamp), "%H:%M:%S", localtime(&now));
-	printf("%s %-4s %s -> %s tos %s", stamp,
-	       cmd == XRDS_CMD_CONN_UP_NTF ? "up" : "down",
-	       event_text(row, XRDS_A_CONN_LADDR, laddr),
-	       event_text(row, XRDS_A_CONN_FADDR, faddr),
-	       event_text(row, XRDS_A_CONN_TOS, tos));
-	if (row->attrs[XRDS_A_CONN_REASON])
-		printf(" %s", event_text(row, XRDS_A_CONN_REASON, text));
-	if (row->attrs[XRDS_A_CONN_ERROR])
-		printf(": %s", event_text(row, XRDS_A_CONN_ERROR, text));
+	printf("%s ", stamp);
+	if (cmd == XRDS_CMD_PEER_NTF)
+		node_event(row);
+	else
+		conn_event(cmd, row);
 	putchar('\n');
 	fflush(stdout);
 }

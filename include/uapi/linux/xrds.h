@@ -23,6 +23,7 @@
 #define XRDS_REPLY_RESERVE	103	/* set, get: __u32, bytes per message */
 #define XRDS_REPLY_RELEASE	104	/* set: struct sockaddr_storage */
 #define XRDS_CONG_EAGAIN	105	/* set, get: int, boolean */
+#define XRDS_NODE_EVENTS	106	/* set, get: int, boolean */
 
 /* Control messages, level SOL_RDS */
 #define XRDS_CMSG_RDMA_ID	101	/* sendmsg: __u64, user address of a __u64 */
@@ -31,6 +32,7 @@
 					 */
 #define XRDS_CMSG_EOS		103	/* recvmsg: __u32, enum xrds_eos_reason */
 #define XRDS_CMSG_CONG_CLEARED	104	/* recvmsg: struct sockaddr_storage[] */
+#define XRDS_CMSG_NODE		105	/* recvmsg: struct xrds_node_event */
 #define XRDS_CMSG_MR_LOST	106	/* recvmsg: struct xrds_mr_event */
 
 #define SIOCXRDSBARRIER		(SIOCPROTOPRIVATE + 8)
@@ -153,6 +155,31 @@ enum xrds_eos_reason {
 	XRDS_EOS_FINISHED	= 0,	/* the sender shut down or closed */
 	XRDS_EOS_LOST		= 1,	/* the sender's node lost the socket */
 	XRDS_EOS_ABORTED	= 2,	/* the sender aborted */
+};
+
+/* xrds_node_event.state */
+enum xrds_node_state {
+	XRDS_NODE_UP		= 1,	/* it is connected again */
+	XRDS_NODE_DOWN		= 2,	/* nothing was heard of it for too long */
+	XRDS_NODE_REBORN	= 3,	/* connected, and without its old sockets */
+};
+
+/**
+ * struct xrds_node_event - a node has come or gone
+ * @node:	its address; the port is 0
+ * @state:	enum xrds_node_state
+ * @reason:	DOWN: enum xrds_down_reason of <linux/xrds_netlink.h>; else 0
+ * @down_ns:	UP, REBORN: how long nothing was heard; DOWN: since when,
+ *		CLOCK_MONOTONIC
+ * @dropped_msgs: REBORN: messages of this socket that were dropped, because
+ *		they were for the node that was there before; else 0
+ */
+struct xrds_node_event {
+	struct __kernel_sockaddr_storage node;
+	__u32	state;
+	__u32	reason;
+	__u64	down_ns;
+	__u64	dropped_msgs;
 };
 
 #endif /* _UAPI_LINUX_XRDS_H */

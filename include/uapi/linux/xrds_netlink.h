@@ -33,6 +33,7 @@ enum xrds_conn_state {
 
 /**
  * enum xrds_down_reason - Reason why a connection is not up any more.
+ * @XRDS_DOWN_REASON_NONE: It is up, or was never up.
  * @XRDS_DOWN_REASON_LOST: It was lost; error has the errno.
  * @XRDS_DOWN_REASON_REPLACED: The peer has connected anew.
  * @XRDS_DOWN_REASON_IDLE: It was not used for net.xrds.idle_ms.
@@ -41,12 +42,30 @@ enum xrds_conn_state {
  * @XRDS_DOWN_REASON_GONE: The namespace ends or the module is unloaded.
  */
 enum xrds_down_reason {
+	XRDS_DOWN_REASON_NONE,
 	XRDS_DOWN_REASON_LOST,
 	XRDS_DOWN_REASON_REPLACED,
 	XRDS_DOWN_REASON_IDLE,
 	XRDS_DOWN_REASON_PEER,
 	XRDS_DOWN_REASON_DEVICE,
 	XRDS_DOWN_REASON_GONE,
+};
+
+/**
+ * enum xrds_peer_state - State of the node at the other end of connections.
+ * @XRDS_PEER_STATE_IDLE: No connection is up, and nothing shows that the node is
+ *   gone.
+ * @XRDS_PEER_STATE_UP: A connection is up, or was so less than
+ *   net.xrds.peer_dead_ms ago.
+ * @XRDS_PEER_STATE_DOWN: Nothing was heard of it for net.xrds.peer_dead_ms.
+ * @XRDS_PEER_STATE_REBORN: In notifications. Up, and another node than before at
+ *   its address.
+ */
+enum xrds_peer_state {
+	XRDS_PEER_STATE_IDLE,
+	XRDS_PEER_STATE_UP,
+	XRDS_PEER_STATE_DOWN,
+	XRDS_PEER_STATE_REBORN,
 };
 
 /**
@@ -260,6 +279,24 @@ enum xrds_a_device {
 	XRDS_A_DEVICE_MAX = (__XRDS_A_DEVICE_MAX - 1)
 };
 
+enum xrds_a_peer {
+	XRDS_A_PEER_PAD = 1,
+	XRDS_A_PEER_LADDR,
+	XRDS_A_PEER_FADDR,
+	XRDS_A_PEER_SCOPE,
+	XRDS_A_PEER_STATE,
+	XRDS_A_PEER_SINCE_MS,
+	XRDS_A_PEER_REASON,
+	XRDS_A_PEER_CONNS,
+	XRDS_A_PEER_UP_CONNS,
+	XRDS_A_PEER_WATCHES,
+	XRDS_A_PEER_SILENT_MS,
+	XRDS_A_PEER_OUTAGE_MS,
+
+	__XRDS_A_PEER_MAX,
+	XRDS_A_PEER_MAX = (__XRDS_A_PEER_MAX - 1)
+};
+
 enum xrds_cmd {
 	XRDS_CMD_SOCKET_GET = 1,
 	XRDS_CMD_DEST_GET,
@@ -270,6 +307,8 @@ enum xrds_cmd {
 	XRDS_CMD_DEVICE_GET,
 	XRDS_CMD_CONN_UP_NTF,
 	XRDS_CMD_CONN_DOWN_NTF,
+	XRDS_CMD_PEER_GET,
+	XRDS_CMD_PEER_NTF,
 
 	__XRDS_CMD_MAX,
 	XRDS_CMD_MAX = (__XRDS_CMD_MAX - 1)

@@ -41,13 +41,20 @@ static unsigned long xrds_attempt_next_beat(const struct xrds_conn *conn)
 							     ms / 2 + 1));
 }
 
-/* The next thing to do in UP: a heartbeat, or a look whether it is idle */
+/* The earlier one of two times; 0: never */
+static unsigned long xrds_attempt_earlier(unsigned long a, unsigned long b)
+{
+	return !a || (b && time_before(b, a)) ? b : a;
+}
+
+/* The next thing to do in UP: a heartbeat, a probe, or a look whether it is idle
+ */
 static void xrds_attempt_set_up(struct xrds_conn *conn)
 {
-	unsigned long at = xrds_idle_check_at(conn);
+	unsigned long at = xrds_attempt_earlier(xrds_idle_check_at(conn),
+						conn->beat_at);
 
-	if (!at || (conn->beat_at && time_before(conn->beat_at, at)))
-		at = conn->beat_at;
+	at = xrds_attempt_earlier(at, xrds_probe_check_at(conn));
 	xrds_fsm_set(conn, XRDS_ST_UP, at);
 }
 
@@ -67,7 +74,7 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 		error = -ECONNREFUSED;
 	if (conn->state == XRDS_ST_UP) {
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
-		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_LOST, error);
+		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, error);
 		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
 	/* the first failure of a row is worth a line, each retry is not */
@@ -148,7 +155,7 @@ void xrds_attempt_dial(struct xrds_conn *conn, int error)
 }
 
 /**
- * xrds_attempt_redial - the back-off is over: dial if something is queued
+ * xrds_attempt_redial - the back-off is over: dial if there is a reason
  * @conn: connection
  * @error: not used
  *
@@ -156,13 +163,13 @@ void xrds_attempt_dial(struct xrds_conn *conn, int error)
  */
 void xrds_attempt_redial(struct xrds_conn *conn, int error)
 {
-	bool wanted;
+	bool dials;
 
 	conn->backing_off = false;
 	spin_lock_bh(&conn->lock);
-	wanted = xrds_conn_wanted(conn);
+	dials = xrds_idle_dials(conn);
 	spin_unlock_bh(&conn->lock);
-	if (wanted)
+	if (dials)
 		xrds_attempt_begin(conn);
 	else
 		xrds_close_go_idle(conn);
@@ -226,7 +233,7 @@ void xrds_attempt_replace(struct xrds_conn *conn, int error)
 		return;
 	if (conn->state == XRDS_ST_UP) {
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
-		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_REPLACED, 0);
+		xrds_peer_down(conn, XRDS_DOWN_REASON_REPLACED, 0);
 	}
 	xrds_fsm_stop(conn);
 	xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
@@ -362,6 +369,8 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 {
 	int ret = 0;
 
+	/* the messages that are dropped next belong to the change */
+	xrds_peer_identify(conn);
 	if (conn->legacy.on)
 		xrds_legacy_open(conn);
 	else
@@ -379,8 +388,9 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	memset(&conn->closing, 0, sizeof(conn->closing));
 	conn->quiet.since = jiffies;
 	conn->beat_at = xrds_attempt_next_beat(conn);
+	xrds_probe_begin(conn);
 	xrds_attempt_set_up(conn);
-	xrds_nl_conn_up(conn);
+	xrds_peer_up(conn);
 	if (conn->reborn) {
 		conn->reborn = false;
 		xrds_source_lost_all(conn);
@@ -396,18 +406,16 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
  */
 static bool xrds_attempt_beat(struct xrds_conn *conn)
 {
-	if (xrds_tx_beat(conn)) {
-		if (conn->legacy.on)
-			xrds_legacy_beat(conn);
-		conn->beat_at = xrds_attempt_next_beat(conn);
-		return true;
-	}
-	xrds_attempt_expire(conn, 0);
-	return false;
+	if (!xrds_tx_beat(conn))
+		return false;
+	if (conn->legacy.on)
+		xrds_legacy_beat(conn);
+	conn->beat_at = xrds_attempt_next_beat(conn);
+	return true;
 }
 
 /**
- * xrds_attempt_tick - UP: send a heartbeat, or end the connection if it is idle
+ * xrds_attempt_tick - UP: is it time for a heartbeat or a probe, or for the end?
  * @conn: connection
  * @error: not used
  *
@@ -415,19 +423,27 @@ static bool xrds_attempt_beat(struct xrds_conn *conn)
  */
 void xrds_attempt_tick(struct xrds_conn *conn, int error)
 {
+	bool late = false;
+
 	if (xrds_close_collect(conn))
 		return;
 	/* it may have been switched on meanwhile */
 	if (!conn->beat_at)
 		conn->beat_at = xrds_attempt_next_beat(conn);
-	else if (time_after_eq(jiffies, conn->beat_at) &&
-		 !xrds_attempt_beat(conn))
+	else if (time_after_eq(jiffies, conn->beat_at))
+		late = !xrds_attempt_beat(conn);
+	if (late || xrds_probe_silent(conn)) {
+		xrds_attempt_expire(conn, 0);
 		return;
+	}
+	/* one that waits for a credit is as good */
+	if (xrds_probe_due(conn))
+		xrds_attempt_beat(conn);
 	xrds_attempt_set_up(conn);
 }
 
 /**
- * xrds_attempt_go_idle - DOWN: is the connection still needed?
+ * xrds_attempt_go_idle - DOWN: is the connection needed?
  * @conn: connection
  * @error: not used
  *
@@ -435,11 +451,15 @@ void xrds_attempt_tick(struct xrds_conn *conn, int error)
  */
 void xrds_attempt_go_idle(struct xrds_conn *conn, int error)
 {
-	bool wanted;
+	bool dials;
 
+	if (conn->backing_off)
+		return;
 	spin_lock_bh(&conn->lock);
-	wanted = xrds_conn_wanted(conn);
+	dials = xrds_idle_dials(conn);
 	spin_unlock_bh(&conn->lock);
-	if (!wanted && !conn->backing_off)
+	if (dials)
+		xrds_attempt_begin(conn);
+	else
 		xrds_close_go_idle(conn);
 }

@@ -49,14 +49,14 @@ static void xrds_close_tell(struct xrds_conn *conn, bool orderly)
 	const struct xrds_closing *why = &conn->closing;
 
 	if (why->kill)
-		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_GONE, 0);
+		xrds_peer_down(conn, XRDS_DOWN_REASON_GONE, 0);
 	else if (why->removed)
-		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_DEVICE, 0);
+		xrds_peer_down(conn, XRDS_DOWN_REASON_DEVICE, 0);
 	else if (!orderly)
-		xrds_nl_conn_down(conn, XRDS_DOWN_REASON_LOST, -ECONNRESET);
+		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, -ECONNRESET);
 	else
-		xrds_nl_conn_down(conn, why->idle ? XRDS_DOWN_REASON_IDLE :
-				  XRDS_DOWN_REASON_PEER, 0);
+		xrds_peer_down(conn, why->idle ? XRDS_DOWN_REASON_IDLE :
+			       XRDS_DOWN_REASON_PEER, 0);
 }
 
 /* Make a connection without endpoint DEAD unless it is needed. Returns whether
@@ -255,9 +255,11 @@ void xrds_close_unplug(struct xrds_conn *conn, int error)
  */
 void xrds_close_part(struct xrds_conn *conn, int error)
 {
+	unsigned int ms = xrds_close_timeout_ms(conn);
+
 	conn->closing.peer = true;
 	xrds_close_say(conn, XRDS_ST_PARTING, XRDS_CTL_BYE_ACK,
-		       xrds_close_timeout_ms(conn));
+		       xrds_probe_bound_ms(conn, ms));
 }
 
 /**

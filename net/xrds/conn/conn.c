@@ -63,6 +63,7 @@ static void xrds_conn_free(struct rcu_head *rcu)
 	if (!conn->user)
 		atomic_dec(&xn->nr_asked);
 	xrds_user_put(conn->user);
+	xrds_peer_leave(conn);
 	kfree(conn);
 	if (atomic_dec_and_test(&xn->nr_conns))
 		wake_up_all(&xn->gone);
@@ -130,6 +131,11 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 
 	conn->key = *key;
 	conn->xn = xn;
+	if (xrds_peer_join(conn, gfp)) {
+		kfree(own);
+		xrds_limit_uncharge(xn, user, XRDS_LIMIT_CONNS, 1);
+		return ERR_PTR(-ENOMEM);
+	}
 	conn->id = atomic64_inc_return(&xn->conn_ids);
 	conn->user = xrds_user_get(user);
 	conn->trans = trans;

@@ -27,6 +27,84 @@
 #include "upcall.h"
 #include "xrds.h"
 
+/* -------------------------------------------------------------- peer.c */
+
+/**
+ * struct xrds_peer_key - key of the table of peers
+ * @laddr:	local address, IPv4 mapped
+ * @faddr:	the node's address, IPv4 mapped
+ * @scope:	interface index of link-local addresses, else 0
+ */
+struct xrds_peer_key {
+	struct in6_addr laddr;
+	struct in6_addr faddr;
+	u32 scope;
+};
+
+/**
+ * struct xrds_peer - the node at the other end of connections
+ * @node:	in xn->peers
+ * @key:	which; constant
+ * @xn:		namespace; constant
+ * @rcu:	for dumps
+ * @users:	references: connections, watches, queued work; xn->peer_lock, as all
+ *		below
+ * @nr_conns:	connections to it
+ * @nr_up:	those of them that are up
+ * @watches:	sockets that watch it, those that were told last at the tail
+ * @nr_watches:	length of @watches; also read without the lock
+ * @state:	enum xrds_peer_state
+ * @reason:	why its last connection ended, enum xrds_down_reason
+ * @changes:	times that sockets were to be told something
+ * @births:	times that it was found to be another node than before
+ * @births_told: the same when sockets were told last
+ * @identity:	its number, 0: a legacy node
+ * @known:	@identity is valid
+ * @heard_ns:	CLOCK_MONOTONIC of the last sign of life, since @nr_up is 0
+ * @since_ns:	CLOCK_MONOTONIC of the last change of @state
+ * @outage_ns:	how long nothing was heard when it came up last
+ * @due:	jiffies when it is down, while @work is queued
+ * @work:	finds that it is down; queued with a reference
+ */
+struct xrds_peer {
+	struct rhash_head node;
+	struct xrds_peer_key key;
+	struct xrds_net *xn;
+	struct rcu_head rcu;
+	u32 users;
+	u32 nr_conns;
+	u32 nr_up;
+	struct list_head watches;
+	u32 nr_watches;
+	u32 state;
+	u32 reason;
+	u32 changes;
+	u32 births;
+	u32 births_told;
+	u64 identity;
+	bool known;
+	u64 heard_ns;
+	u64 since_ns;
+	u64 outage_ns;
+	unsigned long due;
+	struct delayed_work work;
+};
+
+int xrds_peer_init(struct xrds_net *xn);
+void xrds_peer_exit(struct xrds_net *xn);
+struct xrds_peer *xrds_peer_get(struct xrds_net *xn,
+				const struct xrds_peer_key *key, gfp_t gfp);
+void xrds_peer_put(struct xrds_peer *peer);
+int xrds_peer_join(struct xrds_conn *conn, gfp_t gfp);
+void xrds_peer_leave(struct xrds_conn *conn);
+bool xrds_peer_watched(const struct xrds_conn *conn);
+void xrds_peer_watch(struct xrds_peer *peer, struct list_head *entry);
+void xrds_peer_unwatch(struct xrds_peer *peer, struct list_head *entry);
+void xrds_peer_identify(struct xrds_conn *conn);
+void xrds_peer_up(struct xrds_conn *conn);
+void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error);
+void xrds_peer_failed(struct xrds_conn *conn);
+
 /* -------------------------------------------------------------- conn.c */
 
 extern struct workqueue_struct *xrds_conn_wq;
@@ -93,10 +171,19 @@ void xrds_attempt_go_idle(struct xrds_conn *conn, int error);
 /* -------------------------------------------------------------- idle.c */
 
 bool xrds_idle_unused(struct xrds_conn *conn);
+bool xrds_idle_dials(const struct xrds_conn *conn);
 bool xrds_idle_no_socks(const struct xrds_conn *conn);
 bool xrds_idle_timed_out(const struct xrds_conn *conn);
 bool xrds_idle_never_up(const struct xrds_conn *conn);
 unsigned long xrds_idle_check_at(const struct xrds_conn *conn);
+
+/* ------------------------------------------------------------- probe.c */
+
+void xrds_probe_begin(struct xrds_conn *conn);
+unsigned long xrds_probe_check_at(const struct xrds_conn *conn);
+bool xrds_probe_silent(const struct xrds_conn *conn);
+bool xrds_probe_due(struct xrds_conn *conn);
+unsigned int xrds_probe_bound_ms(const struct xrds_conn *conn, unsigned int ms);
 
 /* ------------------------------------------------------------- close.c */
 

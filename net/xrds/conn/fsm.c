@@ -118,7 +118,7 @@ static unsigned int xrds_fsm_backoff(struct xrds_conn *conn)
 }
 
 /**
- * xrds_fsm_pause - to DOWN; then the next attempt, if something is queued
+ * xrds_fsm_pause - to DOWN; then the next attempt, if there is a reason
  * @conn: connection without endpoint
  * @ms: delay of that attempt, milliseconds
  *
@@ -134,7 +134,7 @@ void xrds_fsm_pause(struct xrds_conn *conn, unsigned int ms)
 	spin_lock_bh(&conn->lock);
 	trace_xrds_conn_state(conn, XRDS_ST_DOWN);
 	WRITE_ONCE(conn->state, XRDS_ST_DOWN);
-	if (ms || xrds_conn_wanted(conn))
+	if (ms || xrds_idle_dials(conn))
 		conn->deadline = xrds_conn_deadline(ms);
 	else
 		conn->deadline = xrds_idle_check_at(conn);
@@ -152,6 +152,8 @@ void xrds_fsm_pause(struct xrds_conn *conn, unsigned int ms)
 void xrds_fsm_down(struct xrds_conn *conn, bool failed)
 {
 	WRITE_ONCE(conn->failed, failed);
+	if (failed)
+		xrds_peer_failed(conn);
 	xrds_fsm_pause(conn, failed ? xrds_fsm_backoff(conn) : 0);
 }
 

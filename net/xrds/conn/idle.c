@@ -2,8 +2,8 @@
 /*
  * Is a connection idle? Answers only; close.c ends connections.
  *
- * A connection is idle when it has nothing to deliver, no flow waits on it, and
- * nothing has come or gone for idle_ms. In a namespace without sockets every
+ * A connection is idle when it has nothing to deliver, no flow waits on it, no
+ * socket watches its node, and nothing has come or gone for idle_ms. In a namespace without sockets every
  * connection is.
  */
 #include "conn/conn.h"
@@ -17,7 +17,7 @@ enum {
 };
 
 /**
- * xrds_idle_unused - has it nothing to deliver, no waiting flow, no request?
+ * xrds_idle_unused - has it nothing to deliver, no waiter, watcher or request?
  * @conn: connection
  *
  * Context: any, conn->lock held.
@@ -28,7 +28,21 @@ bool xrds_idle_unused(struct xrds_conn *conn)
 	lockdep_assert_held(&conn->lock);
 
 	return !xrds_conn_wanted(conn) && !conn->nr_waiters &&
-	       !conn->pending;
+	       !conn->pending && !xrds_peer_watched(conn);
+}
+
+/**
+ * xrds_idle_dials - is a connection without endpoint to be made again?
+ * @conn: connection
+ *
+ * Context: any, conn->lock held.
+ * Return: whether something is queued, or a socket watches the node.
+ */
+bool xrds_idle_dials(const struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return xrds_conn_wanted(conn) || xrds_peer_watched(conn);
 }
 
 /**

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The generic netlink family "xrds": the objects of a namespace, and news of
- * connections.
+ * connections and nodes.
  *
  * Documentation/netlink/specs/xrds.yaml is the definition, and
  * include/uapi/linux/xrds_netlink.h is made from it. There are dumps only, and
  * a dump takes no attribute: a program picks rows itself. Nothing can be
  * changed.
  *
- * Visibility. As with RDS_INFO_*, all users may see counters, connections and
- * devices of their namespace. Numbers of queue pairs, keys of memory and the
+ * Visibility. As with RDS_INFO_*, all users may see counters, connections, their
+ * peers and devices of their namespace. Numbers of queue pairs, keys of memory and the
  * objects of another user's sockets need CAP_NET_ADMIN there:
  * they would help to forge packets, or to get at memory. There is one rule for
  * sockets and for all that belongs to one.
@@ -20,7 +20,8 @@
  * the namespace.
  *
  * News of a connection are made by its work item, which alone knows why it
- * changes state, and only while somebody listens. They may be lost, like all
+ * changes state, those of a node by the same or by its own, and only while
+ * somebody listens. They may be lost, like all
  * of netlink: then the reader is told so (ENOBUFS).
  */
 #include <linux/module.h>
@@ -161,37 +162,56 @@ static int xrds_nl_dump_devices(struct sk_buff *skb,
 
 /* ----------------------------------------------------------------- news */
 
+static bool xrds_nl_listened(const struct net *net)
+{
+	return genl_has_listeners(&xrds_nl_family, net, XRDS_NL_GROUP_CONN);
+}
+
+static struct sk_buff *xrds_nl_begin(u8 cmd, void **hdr)
+{
+	struct sk_buff *skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
+
+	if (skb)
+		*hdr = genlmsg_put(skb, 0, 0, &xrds_nl_family, 0, cmd);
+	return skb;
+}
+
+/* @full: it has no room for all of it. The listeners are told that something is
+ * lost, as without memory.
+ */
+static void xrds_nl_send(struct net *net, struct sk_buff *skb, void *hdr,
+			 bool full)
+{
+	if (!skb || full) {
+		nlmsg_free(skb);
+		genl_set_err(&xrds_nl_family, net, 0, XRDS_NL_GROUP_CONN,
+			     -ENOBUFS);
+		return;
+	}
+	genlmsg_end(skb, hdr);
+	genlmsg_multicast_netns(&xrds_nl_family, net, skb, 0,
+				XRDS_NL_GROUP_CONN, GFP_KERNEL);
+}
+
 static void xrds_nl_tell(struct xrds_conn *conn, u8 cmd, unsigned int reason,
 			 int error)
 {
 	struct net *net = conn->xn->net;
 	struct sk_buff *skb;
+	bool full = false;
 	void *hdr;
 
-	if (!genl_has_listeners(&xrds_nl_family, net, XRDS_NL_GROUP_CONN))
+	if (!xrds_nl_listened(net))
 		return;
-	skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
-	if (!skb)
-		goto lost;
-	hdr = genlmsg_put(skb, 0, 0, &xrds_nl_family, 0, cmd);
+	skb = xrds_nl_begin(cmd, &hdr);
 	/* anybody may listen */
-	if (!hdr || xrds_nl_fill_conn(skb, conn, false))
-		goto free;
-	if (cmd == XRDS_CMD_CONN_DOWN_NTF &&
-	    nla_put_u32(skb, XRDS_A_CONN_REASON, reason))
-		goto free;
-	if (cmd == XRDS_CMD_CONN_DOWN_NTF &&
-	    reason == XRDS_DOWN_REASON_LOST &&
-	    nla_put_u32(skb, XRDS_A_CONN_ERROR, -error))
-		goto free;
-	genlmsg_end(skb, hdr);
-	genlmsg_multicast_netns(&xrds_nl_family, net, skb, 0,
-				XRDS_NL_GROUP_CONN, GFP_KERNEL);
-	return;
-free:
-	nlmsg_free(skb);
-lost:
-	genl_set_err(&xrds_nl_family, net, 0, XRDS_NL_GROUP_CONN, -ENOBUFS);
+	if (skb)
+		full = !hdr || xrds_nl_fill_conn(skb, conn, false) ||
+		       (reason && nla_put_u32(skb, XRDS_A_CONN_REASON,
+					      reason)) ||
+		       (reason == XRDS_DOWN_REASON_LOST &&
+			nla_put_u32(skb, XRDS_A_CONN_ERROR, -error));
+	xrds_nl_send(net, skb, hdr, full);
 }
 
 /**
@@ -202,7 +222,7 @@ lost:
  */
 void xrds_nl_conn_up(struct xrds_conn *conn)
 {
-	xrds_nl_tell(conn, XRDS_CMD_CONN_UP_NTF, 0, 0);
+	xrds_nl_tell(conn, XRDS_CMD_CONN_UP_NTF, XRDS_DOWN_REASON_NONE, 0);
 }
 
 /**
@@ -216,6 +236,28 @@ void xrds_nl_conn_up(struct xrds_conn *conn)
 void xrds_nl_conn_down(struct xrds_conn *conn, unsigned int reason, int error)
 {
 	xrds_nl_tell(conn, XRDS_CMD_CONN_DOWN_NTF, reason, error);
+}
+
+/**
+ * xrds_nl_peer - a node has gone down, or come up
+ * @peer: the node
+ * @state: enum xrds_peer_state, as it is told
+ *
+ * Context: process, without L6.
+ */
+void xrds_nl_peer(struct xrds_peer *peer, u32 state)
+{
+	struct net *net = peer->xn->net;
+	struct sk_buff *skb;
+	bool full = false;
+	void *hdr;
+
+	if (!xrds_nl_listened(net))
+		return;
+	skb = xrds_nl_begin(XRDS_CMD_PEER_NTF, &hdr);
+	if (skb)
+		full = !hdr || xrds_nl_fill_peer(skb, peer, state);
+	xrds_nl_send(net, skb, hdr, full);
 }
 
 /* --------------------------------------------------------------- family */
@@ -238,6 +280,12 @@ static const struct genl_ops xrds_nl_ops[] = {
 	{
 		.cmd	= XRDS_CMD_CONN_GET,
 		.start	= xrds_nl_start_conns,
+		.dumpit	= xrds_nl_dump_table,
+		.done	= xrds_nl_done_table,
+	},
+	{
+		.cmd	= XRDS_CMD_PEER_GET,
+		.start	= xrds_nl_start_peers,
 		.dumpit	= xrds_nl_dump_table,
 		.done	= xrds_nl_done_table,
 	},

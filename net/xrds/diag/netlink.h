@@ -49,11 +49,15 @@ int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_dump_nodes(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_start_dests(struct netlink_callback *cb);
 int xrds_nl_start_conns(struct netlink_callback *cb);
+int xrds_nl_start_peers(struct netlink_callback *cb);
 int xrds_nl_start_mrs(struct netlink_callback *cb);
 int xrds_nl_dump_table(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_done_table(struct netlink_callback *cb);
 
 /* nl_conn.c */
 int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin);
+
+/* nl_peer.c */
+int xrds_nl_fill_peer(struct sk_buff *skb, struct xrds_peer *peer, u32 state);
 
 #endif /* _XRDS_NETLINK_H */

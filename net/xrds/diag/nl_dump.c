@@ -11,7 +11,7 @@
  * told of exactly once. The nodes of a socket are in a list that only grows
  * as long as the socket is there, so that a position in it is good for ever.
  *
- * Destinations, connections and memory regions are in hash tables, and the
+ * Destinations, connections, peers and memory regions are in hash tables, and the
  * table's own iterator goes on where it was. The row that found no room is
  * looked at again, see rhashtable_walk_peek(). An object that is in the
  * table all the time is in the dump, possibly twice when the table is resized
@@ -317,6 +317,14 @@ static int xrds_nl_fill_table_conn(struct sk_buff *skb,
 	return xrds_nl_fill_conn(skb, obj, view->admin);
 }
 
+/* ------------------------------------------------------------------ peers */
+
+static int xrds_nl_fill_table_peer(struct sk_buff *skb,
+				   const struct xrds_nl_view *view, void *obj)
+{
+	return xrds_nl_fill_peer(skb, obj, XRDS_PEER_STATE_IDLE);
+}
+
 /* ---------------------------------------------------------------- regions */
 
 static int xrds_nl_put_mr(struct sk_buff *skb, const struct xrds_nl_view *view,
@@ -417,6 +425,19 @@ int xrds_nl_start_conns(struct netlink_callback *cb)
 {
 	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->conns,
 				   XRDS_CMD_CONN_GET, xrds_nl_fill_table_conn);
+}
+
+/**
+ * xrds_nl_start_peers - begin XRDS_CMD_PEER_GET
+ * @cb: the dump
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_nl_start_peers(struct netlink_callback *cb)
+{
+	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->peers,
+				   XRDS_CMD_PEER_GET, xrds_nl_fill_table_peer);
 }
 
 /**

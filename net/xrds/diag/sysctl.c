@@ -11,6 +11,7 @@
 #include "xrds.h"
 
 static unsigned int xrds_one = 1;
+static unsigned int xrds_min_dead_ms = 500;
 static unsigned int xrds_max_ms = 3600 * 1000;
 static unsigned int xrds_max_idle_ms = 24 * 3600 * 1000;
 static unsigned int xrds_max_dests = 65536;
@@ -28,6 +29,19 @@ static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 	if (!ret && write)
 		xrds_conn_look_idle(container_of((unsigned int *)table->data,
 						 struct xrds_net, idle_ms));
+	return ret;
+}
+
+/* Connections whose nodes are watched have a deadline from the value before. */
+static int xrds_sysctl_dead(XRDS_CTL_CONST struct ctl_table *table, int write,
+			    void *buffer, size_t *lenp, loff_t *ppos)
+{
+	int ret = proc_douintvec_minmax(table, write, buffer, lenp, ppos);
+
+	if (!ret && write)
+		xrds_conn_look_idle(container_of((unsigned int *)table->data,
+						 struct xrds_net,
+						 peer_dead_ms));
 	return ret;
 }
 
@@ -65,6 +79,8 @@ static const struct ctl_table xrds_xrds_table[] = {
 	XRDS_KNOB("connect_timeout_ms", connect_timeout_ms, &xrds_one,
 		  &xrds_max_ms),
 	XRDS_KNOB("heartbeat_ms", heartbeat_ms, NULL, &xrds_max_ms),
+	XRDS_KNOB_BY(xrds_sysctl_dead, "peer_dead_ms", peer_dead_ms,
+		     &xrds_min_dead_ms, &xrds_max_ms),
 	XRDS_KNOB_BY(xrds_sysctl_idle, "idle_ms", idle_ms, NULL,
 		     &xrds_max_idle_ms),
 	XRDS_BOUND("sock_max_recv_kb", sock_max_recv_kb, NULL, &xrds_max_kb),
@@ -154,6 +170,7 @@ int xrds_sysctl_net_init(struct xrds_net *xn)
 	xn->sock_max_dests = 8192;
 	xn->connect_timeout_ms = 10000;
 	xn->heartbeat_ms = 5000;
+	xn->peer_dead_ms = 5000;
 	xn->idle_ms = 300 * 1000;
 
 	for (i = 0; i < XRDS_SYSCTL_DIRS; i++) {

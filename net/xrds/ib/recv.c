@@ -436,6 +436,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 
+	xrds_conn_heard(ep->conn);
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_FRAGS);
 	if (wc->opcode != IB_WC_RECV) {
 		xrds_ib_buf_return(buf->rq, buf);

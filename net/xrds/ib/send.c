@@ -473,6 +473,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	spin_lock_bh(&ep->conn->tx_lock);
 	if (wc->status == IB_WC_SUCCESS) {
+		xrds_conn_heard(ep->conn);
 		if (!xrds_ib_ep_xrds(ep))
 			xrds_ib_legacy_sent(ep, sctx);
 		xrds_ib_sq_retire(ep, sctx, &ended);

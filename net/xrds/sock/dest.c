@@ -89,6 +89,7 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	list_del_init(&dest->xs_node);
 	list_del_init(&dest->idle_node);
 	list_del_init(&dest->cleared_node);
+	xrds_node_unwatch(&dest->watch);
 	xs->nr_dests--;
 	xs->nr_reservations -= dest->reservations;
 	WRITE_ONCE(dest->reservations, 0);
@@ -243,6 +244,62 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	return dest;
 }
 
+/* The connection from a bound socket to an address; with a reference, or
+ * ERR_PTR() as xrds_dest_conn().
+ */
+static struct xrds_conn *xrds_dest_find_conn(struct xrds_sock *xs,
+					     const struct in6_addr *addr,
+					     u32 scope)
+{
+	const struct xrds_transport *trans = xs->trans;
+	struct xrds_conn_key key;
+
+	memset(&key, 0, sizeof(key));
+	key.laddr = xs->bind.addr;
+	key.faddr = *addr;
+	key.scope = scope ?: xs->bind.scope;
+	/* constant since the first destination was made */
+	key.tos = READ_ONCE(xs->tos);
+	if (ipv6_addr_equal(&key.laddr, &key.faddr)) {
+		trans = &xrds_loop_transport;
+	} else if (xrds_addr_is_loopback(&key.laddr) !=
+		   xrds_addr_is_loopback(&key.faddr)) {
+		return ERR_PTR(-EHOSTUNREACH);
+	}
+	key.loop = trans == &xrds_loop_transport;
+	return xrds_conn_find_or_create(xs->xn, xs->user, &key, trans,
+					GFP_KERNEL);
+}
+
+/**
+ * xrds_dest_probe - have the connection to a node made, and watched
+ * @xs: socket that watches the node
+ * @addr: its address
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Without a connection the node is down in a while.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
+		     u32 scope)
+{
+	struct xrds_conn *conn;
+	bool dead;
+
+	do {
+		conn = xrds_dest_find_conn(xs, addr, scope);
+		if (IS_ERR(conn))
+			return;
+		/* under conn->lock, as the end of an idle connection: either
+		 * that sees the watch, or we see DEAD
+		 */
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+		dead = READ_ONCE(conn->state) == XRDS_ST_DEAD;
+		xrds_conn_put(conn);
+	} while (dead);
+}
+
 /**
  * xrds_dest_find_or_create - find or make a destination
  * @xs: bound socket
@@ -256,6 +313,7 @@ struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
 					   const struct xrds_addr *to)
 {
 	struct xrds_dest *dest, *old, *evicted = NULL;
+	bool watched;
 
 	dest = xrds_dest_find_last(xs, to);
 	if (dest)
@@ -271,6 +329,11 @@ struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
 		return dest;
 
 	spin_lock_bh(&xs->lock);
+	if (unlikely(xs->node_events)) {
+		old = ERR_PTR(xrds_node_watch(&dest->watch, &dest->key));
+		if (old)
+			goto out;
+	}
 	/* at the end of all streams the evicted ones come back */
 	if (xs->nr_dests >= READ_ONCE(xs->xn->sock_max_dests) && !xs->ending) {
 		old = xrds_dest_evict(xs);
@@ -293,10 +356,15 @@ struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
 		old = ERR_PTR(-ENOMEM);
 	}
 out:
+	if (old)
+		xrds_node_unwatch(&dest->watch);
+	watched = dest->watch;
 	spin_unlock_bh(&xs->lock);
 
 	if (evicted)
 		xrds_dest_release(evicted);
+	if (watched)
+		xrds_dest_probe(xs, &to->addr, to->scope);
 	if (!old)
 		return dest;
 	xrds_dest_put(dest);
@@ -317,8 +385,6 @@ out:
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
-	const struct xrds_transport *trans = xs->trans;
-	struct xrds_conn_key key;
 	struct xrds_conn *conn;
 
 	spin_lock_bh(&xs->lock);
@@ -331,26 +397,76 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 	spin_unlock_bh(&xs->lock);
 	xrds_flow_leave(&dest->flow, false);
 
-	memset(&key, 0, sizeof(key));
-	key.laddr = xs->bind.addr;
-	key.faddr = dest->key.addr;
-	key.scope = dest->key.scope ?: xs->bind.scope;
-	/* constant since the destination was made */
-	key.tos = READ_ONCE(xs->tos);
-	if (ipv6_addr_equal(&key.laddr, &key.faddr)) {
-		trans = &xrds_loop_transport;
-	} else if (xrds_addr_is_loopback(&key.laddr) !=
-		   xrds_addr_is_loopback(&key.faddr)) {
-		return ERR_PTR(-EHOSTUNREACH);
-	}
-	key.loop = trans == &xrds_loop_transport;
-
 	/* Nobody waits on the old one: leaving it has woken the senders that
 	 * did, and on a dead connection no wait begins.
 	 */
-	conn = xrds_conn_find_or_create(xs->xn, xs->user, &key, trans,
-					GFP_KERNEL);
+	conn = xrds_dest_find_conn(xs, &dest->key.addr, dest->key.scope);
 	return IS_ERR(conn) ? conn : xrds_flow_join(&dest->flow, conn);
+}
+
+/* Watch the nodes of some destinations, or end that. @keys gets those of the
+ * destinations whose connections are to be probed. Returns how many, or a
+ * negative errno.
+ */
+static int xrds_dest_watch_some(struct xrds_sock *xs, bool on, u32 *left,
+				struct xrds_dest_key *keys)
+{
+	struct xrds_dest *dest;
+	int i, n = 0, ret = 0;
+
+	lockdep_assert_held(&xs->lock);
+
+	for (i = 0; i < XRDS_WATCH_BATCH && *left && !ret; i++, --*left) {
+		dest = list_first_entry_or_null(&xs->dests, struct xrds_dest,
+						xs_node);
+		if (!dest)
+			break;
+		list_move_tail(&dest->xs_node, &xs->dests);
+		if (!on) {
+			xrds_node_unwatch(&dest->watch);
+			continue;
+		}
+		ret = xrds_node_watch(&dest->watch, &dest->key);
+		if (dest->watch)
+			keys[n++] = dest->key;
+	}
+	return ret ?: n;
+}
+
+/**
+ * xrds_dest_watch_all - begin or end to watch the nodes of all destinations
+ * @xs: socket
+ * @on: which
+ *
+ * Destinations that are made meanwhile go by the new state, and to the end of
+ * the list.
+ *
+ * Context: process, may sleep; the socket is locked or closed.
+ * Return: 0, -ENOMEM, -EDQUOT.
+ */
+int xrds_dest_watch_all(struct xrds_sock *xs, bool on)
+{
+	struct xrds_dest_key keys[XRDS_WATCH_BATCH];
+	u32 left;
+	int n;
+
+	spin_lock_bh(&xs->lock);
+	WRITE_ONCE(xs->node_events, on);
+	left = xs->nr_dests;
+	spin_unlock_bh(&xs->lock);
+	while (left) {
+		spin_lock_bh(&xs->lock);
+		n = xrds_dest_watch_some(xs, on, &left, keys);
+		if (list_empty(&xs->dests))
+			left = 0;
+		spin_unlock_bh(&xs->lock);
+		if (n < 0)
+			return n;
+		while (n--)
+			xrds_dest_probe(xs, &keys[n].addr, keys[n].scope);
+		cond_resched();
+	}
+	return 0;
 }
 
 /**

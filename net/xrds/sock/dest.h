@@ -27,6 +27,7 @@
 #include "xrds.h"
 
 struct xrds_skb_cb;
+struct xrds_watch;
 
 /* -------------------------------------------------------------- dest.c */
 
@@ -88,6 +89,7 @@ enum xrds_dest_send {
  * @want:	charge of the send that was refused last; xs->lock, and read
  *		without it for an estimate; bytes
  * @send:	enum xrds_dest_send; the same
+ * @watch:	of its node, or NULL; xs->lock
  * @unread:	replies that it has sent while this socket was congested, and
  *		that were not read yet; xs->lock; bytes
  */
@@ -114,6 +116,7 @@ struct xrds_dest {
 	u64 acked_msgs;
 	u64 last_progress_ns;
 	u64 unread;
+	struct xrds_watch *watch;
 };
 
 /* NULL stays NULL */
@@ -145,6 +148,9 @@ void xrds_dest_unlink(struct xrds_dest *dest);
 void xrds_dest_release(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
 void xrds_dest_close_all(struct xrds_sock *xs);
+int xrds_dest_watch_all(struct xrds_sock *xs, bool on);
+void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
+		     u32 scope);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
@@ -185,6 +191,20 @@ int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
 
 void xrds_cancel(struct xrds_sock *xs, const struct xrds_addr *to, bool marks);
 
+/* -------------------------------------------------------------- node.c */
+
+enum {
+	/* destinations or sources that a step of a walk looks at */
+	XRDS_WATCH_BATCH	= 8,
+};
+
+int xrds_node_init(struct xrds_net *xn);
+void xrds_node_exit(struct xrds_net *xn);
+int xrds_node_watch(struct xrds_watch **watch, const struct xrds_dest_key *key);
+void xrds_node_unwatch(struct xrds_watch **watch);
+void xrds_node_dropped(struct xrds_dest *dest, u32 msgs);
+int xrds_node_read(struct xrds_sock *xs, struct msghdr *m);
+
 /* ----------------------------------------------------------- monitor.c */
 
 __poll_t xrds_monitor_note(struct xrds_dest *dest);
@@ -208,6 +228,7 @@ bool xrds_past_take(struct xrds_sock *xs, struct xrds_addr *to);
  * @list:	in xs->sources; sk_receive_queue.lock, as all below
  * @peer:	node that its last message came from, 0: a legacy one
  * @conn:	conn->id of the connection that brought it
+ * @watch:	of its node, or NULL
  * @ended:	its stream has ended
  * @linked:	the socket still has it
  * @rcu:	for the walk of all sources
@@ -218,6 +239,7 @@ struct xrds_source {
 	struct list_head list;
 	u64 peer;
 	u64 conn;
+	struct xrds_watch *watch;
 	bool ended;
 	bool linked;
 	struct rcu_head rcu;
@@ -241,5 +263,6 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      const struct xrds_conn *conn, bool *contact);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
 void xrds_source_free_all(struct xrds_sock *xs);
+int xrds_source_watch_all(struct xrds_sock *xs, bool on);
 
 #endif /* _XRDS_DEST_H */

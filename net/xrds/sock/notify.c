@@ -3,7 +3,7 @@
  * Control messages about RDMA: events of barriers, see rdma/barrier.c, memory
  * regions that were lost, see rdma/mr.c, and notices. A notice says how one op
  * has ended, if the program asked for that, or if the op has failed and
- * RDS_RECVERR is on.
+ * RDS_RECVERR is on. Those of monitor.c and node.c come last.
  *
  * Nothing is allocated when one comes: a notice is the op itself, on the
  * socket's list of notices, an event is the node, on the list of events, and a
@@ -139,6 +139,8 @@ __poll_t xrds_notify_pending(struct xrds_sock *xs)
 		mask |= EPOLLIN | EPOLLRDBAND;
 	if (!list_empty_careful(&xs->cleared))
 		mask |= EPOLLIN | EPOLLWRBAND;
+	if (!list_empty_careful(&xs->news))
+		mask |= EPOLLIN | EPOLLPRI;
 	return mask;
 }
 
@@ -172,6 +174,10 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 	}
 	if (ret >= 0) {
 		ret = xrds_monitor_read(xs, m);
+		n += ret > 0;
+	}
+	if (ret >= 0) {
+		ret = xrds_node_read(xs, m);
 		n += ret > 0;
 	}
 	if (ret < 0)

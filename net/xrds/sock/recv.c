@@ -47,6 +47,9 @@ static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 static void xrds_recv_tell(struct xrds_sock *xs, struct xrds_conn *conn,
 			   bool contact, bool congested)
 {
+	/* the connection is watched from now on */
+	if (unlikely(contact) && READ_ONCE(xs->node_events))
+		xrds_conn_event(conn, XRDS_EV_IDLE);
 	if (unlikely(contact))
 		contact = xrds_link_heard(conn, &xs->port);
 	if (congested)
@@ -293,7 +296,8 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 static int xrds_recv_wake(struct wait_queue_entry *wait, unsigned int mode,
 			  int sync, void *key)
 {
-	const __poll_t readable = EPOLLRDNORM | EPOLLRDBAND | EPOLLERR;
+	const __poll_t readable = EPOLLRDNORM | EPOLLRDBAND | EPOLLPRI |
+				  EPOLLERR;
 
 	if (key && !(key_to_poll(key) & readable))
 		return 0;

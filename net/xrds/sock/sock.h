@@ -110,6 +110,11 @@ struct xrds_source;
  * @cong_news:	a destination that refused us for congestion is clear again,
  *		RDS_CONG_MONITOR is off, and no poll has reported it yet; @lock
  * @cleared:	the same destinations while RDS_CONG_MONITOR is on; @lock
+ * @node_events: XRDS_NODE_EVENTS; lock_sock, @lock and sk_receive_queue.lock,
+ *		read under any of them
+ * @next_source: source that is to be watched next, while @node_events begins or
+ *		ends; sk_receive_queue.lock
+ * @news:	nodes that the program is to be told of; xn->peer_lock
  */
 struct xrds_sock {
 	struct sock sk;
@@ -176,6 +181,10 @@ struct xrds_sock {
 	bool cong_eagain;
 	bool cong_news;
 	struct list_head cleared;
+
+	bool node_events;
+	struct xrds_source *next_source;
+	struct list_head news;
 };
 
 static inline struct xrds_sock *xrds_sk(const struct sock *sk)

@@ -49,6 +49,11 @@ static int xrds_release(struct socket *sock)
 	xn = xs->xn;
 
 	xrds_send_push(xs);
+	/* nobody reads news any more */
+	if (xs->node_events) {
+		xrds_dest_watch_all(xs, false);
+		xrds_source_watch_all(xs, false);
+	}
 	/* while the destinations are still sure to stay */
 	if (xs->bound)
 		xrds_linger_begin(xs);
@@ -513,6 +518,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->rdma.mrs);
 	INIT_LIST_HEAD(&xs->rdma.lost);
 	INIT_LIST_HEAD(&xs->cleared);
+	INIT_LIST_HEAD(&xs->news);
 	INIT_LIST_HEAD(&xs->eos_due);
 	INIT_LIST_HEAD(&xs->past);
 	INIT_DELAYED_WORK(&xs->eos_work, xrds_eos_work);

@@ -133,6 +133,27 @@ static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 	return xrds_mr_create(&xs->rdma, xs->trans, &args, &cookie);
 }
 
+/* Destinations and sources are walked in steps: all of it, or nothing. */
+static int xrds_set_node_events(struct xrds_sock *xs, sockptr_t optval,
+				unsigned int optlen)
+{
+	int value, ret;
+
+	if (optlen != sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, optval, sizeof(value)))
+		return -EFAULT;
+	lock_sock(&xs->sk);
+	ret = xrds_dest_watch_all(xs, value) ?:
+	      xrds_source_watch_all(xs, value);
+	if (ret) {
+		xrds_dest_watch_all(xs, false);
+		xrds_source_watch_all(xs, false);
+	}
+	release_sock(&xs->sk);
+	return ret;
+}
+
 /* Keys serve every peer: the destination says nothing that is needed. */
 static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
 				unsigned int optlen)
@@ -246,6 +267,8 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 		return xrds_set_monitor(xs, optval, optlen);
 	case XRDS_CONG_EAGAIN:
 		return xrds_set_cong_eagain(xs, optval, optlen);
+	case XRDS_NODE_EVENTS:
+		return xrds_set_node_events(xs, optval, optlen);
 	case SO_RDS_TRANSPORT:
 		return xrds_set_transport(xs, optval, optlen);
 	case XRDS_DEST_SNDBUF:
@@ -365,6 +388,9 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 				    optlen, len);
 	case XRDS_CONG_EAGAIN:
 		return xrds_get_int(READ_ONCE(xs->cong_eagain), optval, optlen,
+				    len);
+	case XRDS_NODE_EVENTS:
+		return xrds_get_int(READ_ONCE(xs->node_events), optval, optlen,
 				    len);
 	case SO_RDS_TRANSPORT:
 		return xrds_get_int(xrds_opt_transport(xs), optval, optlen,

@@ -58,10 +58,34 @@ static void xrds_source_key(struct xrds_dest_key *key, struct xrds_sock *xs,
 	key->port = cb->sport;
 }
 
+/* A source leaves its place in the list: the walk goes on with the next one. */
+static void xrds_source_pass(struct xrds_sock *xs, struct xrds_source *src)
+{
+	if (xs->next_source != src)
+		return;
+	xs->next_source = list_is_last(&src->list, &xs->sources) ? NULL :
+			  list_next_entry(src, list);
+}
+
+/* Watch its node if the socket asks for that, else do not. Without memory the
+ * next message tries again.
+ */
+static int xrds_source_watch(struct xrds_sock *xs, struct xrds_source *src)
+{
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	if (READ_ONCE(xs->node_events))
+		return xrds_node_watch(&src->watch, &src->key);
+	xrds_node_unwatch(&src->watch);
+	return 0;
+}
+
 static void xrds_source_free(struct xrds_sock *xs, struct xrds_source *src)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
+	xrds_source_pass(xs, src);
+	xrds_node_unwatch(&src->watch);
 	rhashtable_remove_fast(&xs->xn->sources, &src->node,
 			       xrds_source_params);
 	list_del(&src->list);
@@ -152,6 +176,8 @@ static void xrds_source_set(struct xrds_sock *xs, struct xrds_source *src,
 {
 	if (src->ended == ended)
 		return;
+	xrds_source_pass(xs, src);
+	xrds_source_watch(xs, src);
 	src->ended = ended;
 	if (ended) {
 		xs->nr_open--;
@@ -238,6 +264,8 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 	src->peer = peer;
 	src->conn = conn->id;
 	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
+	if (unlikely(READ_ONCE(xs->node_events)))
+		xrds_source_watch(xs, src);
 	return xrds_source_evaluate(xs);
 }
 
@@ -310,6 +338,60 @@ void xrds_source_lost_all(struct xrds_conn *conn)
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);
+}
+
+/* Some of the sources that are next, as xrds_dest_watch_some() */
+static int xrds_source_watch_some(struct xrds_sock *xs,
+				  struct xrds_dest_key *keys)
+{
+	struct xrds_source *src;
+	int i, n = 0, ret = 0;
+
+	for (i = 0; i < XRDS_WATCH_BATCH && xs->next_source && !ret; i++) {
+		src = xs->next_source;
+		xrds_source_pass(xs, src);
+		ret = xrds_source_watch(xs, src);
+		if (src->watch)
+			keys[n++] = src->key;
+	}
+	return ret ?: n;
+}
+
+/**
+ * xrds_source_watch_all - begin or end to watch the nodes of all sources
+ * @xs: socket
+ * @on: which
+ *
+ * Sources that come meanwhile, or move in the list, go by the new state.
+ *
+ * Context: process, may sleep; the socket is locked or closed.
+ * Return: 0, -ENOMEM, -EDQUOT.
+ */
+int xrds_source_watch_all(struct xrds_sock *xs, bool on)
+{
+	struct xrds_dest_key keys[XRDS_WATCH_BATCH];
+	bool more;
+	int n;
+
+	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
+	WRITE_ONCE(xs->node_events, on);
+	xs->next_source = list_first_entry_or_null(&xs->sources,
+						   struct xrds_source, list);
+	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+	do {
+		spin_lock_bh(&xs->sk.sk_receive_queue.lock);
+		n = xrds_source_watch_some(xs, keys);
+		more = xs->next_source;
+		if (n < 0)
+			xs->next_source = NULL;
+		spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+		if (n < 0)
+			return n;
+		while (n--)
+			xrds_dest_probe(xs, &keys[n].addr, keys[n].scope);
+		cond_resched();
+	} while (more);
+	return 0;
 }
 
 /**

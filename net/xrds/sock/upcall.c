@@ -18,6 +18,7 @@ struct xrds_done {
 	u64 charge;
 	u32 msgs;
 	bool acked;
+	bool stale;
 };
 
 static void xrds_done_flush(struct xrds_done *done)
@@ -26,6 +27,8 @@ static void xrds_done_flush(struct xrds_done *done)
 		return;
 	xrds_upcall_flow_done(done->dest, done->msgs, done->bytes, done->charge,
 			      done->acked);
+	if (done->stale)
+		xrds_node_dropped(done->dest, done->msgs);
 	xrds_dest_put(done->dest);
 	memset(done, 0, offsetof(struct xrds_done, acked));
 }
@@ -43,7 +46,10 @@ static void xrds_done_flush(struct xrds_done *done)
 void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
 			   enum xrds_counter fate, s32 status)
 {
-	struct xrds_done done = { .acked = fate == XRDS_C_SEND_ACKED };
+	struct xrds_done done = {
+		.acked = fate == XRDS_C_SEND_ACKED,
+		.stale = fate == XRDS_C_SEND_DROP_STALE_PEER,
+	};
 	struct xrds_msg *msg, *tmp;
 	u32 n = 0;
 
