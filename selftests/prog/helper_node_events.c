@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Watches nodes with poll() alone, and prints each event on a line.
+ *
+ * helper_node_events LOCAL REMOTE PORT SOCKETS MESSAGES
+ *
+ * SOCKETS sockets ask for events, and one more does not. Each sends MESSAGES
+ * messages to REMOTE first.
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <linux/xrds.h>
+
+static struct sockaddr_in addr_of(const char *text, int port)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+	};
+
+	if (inet_pton(AF_INET, text, &sin.sin_addr) != 1)
+		errx(1, "%s is no address", text);
+	return sin;
+}
+
+static void begin(int fd, const struct sockaddr_in *to, int msgs, int asks)
+{
+	if (setsockopt(fd, SOL_RDS, XRDS_NODE_EVENTS, &asks, sizeof(asks)))
+		err(1, "XRDS_NODE_EVENTS");
+	while (msgs--)
+		if (sendto(fd, "x", 1, MSG_DONTWAIT, (const void *)to,
+			   sizeof(*to)) != 1)
+			err(1, "sendto");
+}
+
+static void show(int nr, const struct xrds_node_event *event)
+{
+	static const char * const names[] = { "none", "up", "down", "reborn" };
+	const struct sockaddr_in *sin = (const void *)&event->node;
+	char text[INET_ADDRSTRLEN];
+
+	printf("socket %d: %s port %d %s reason %u dropped %llu\n", nr,
+	       inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
+	       ntohs(sin->sin_port),
+	       event->state < 4 ? names[event->state] : "?", event->reason,
+	       (unsigned long long)event->dropped_msgs);
+	fflush(stdout);
+}
+
+static void take(int nr, int fd)
+{
+	char control[1024], data[16];
+	struct iovec iov = { data, sizeof(data) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct xrds_node_event event;
+	struct cmsghdr *c;
+
+	if (recvmsg(fd, &m, MSG_DONTWAIT) < 0) {
+		if (errno != EAGAIN)
+			err(1, "recvmsg");
+		return;
+	}
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_RDS || c->cmsg_type != XRDS_CMSG_NODE)
+			continue;
+		memcpy(&event, CMSG_DATA(c), sizeof(event));
+		show(nr, &event);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 4096, 4096 };
+	struct sockaddr_in local, to;
+	struct pollfd *fds;
+	int nr, msgs, i;
+
+	if (argc != 6)
+		errx(1, "LOCAL REMOTE PORT SOCKETS MESSAGES");
+	setrlimit(RLIMIT_NOFILE, &files);
+	to = addr_of(argv[2], atoi(argv[3]));
+	nr = atoi(argv[4]);
+	msgs = atoi(argv[5]);
+	fds = calloc(nr + 1, sizeof(*fds));
+	for (i = 0; i <= nr; i++) {
+		fds[i].fd = socket(AF_RDS, SOCK_SEQPACKET, 0);
+		fds[i].events = POLLPRI;
+		local = addr_of(argv[1], 10000 + i);
+		if (fds[i].fd < 0 ||
+		    bind(fds[i].fd, (void *)&local, sizeof(local)))
+			err(1, "socket %d", i);
+		begin(fds[i].fd, &to, msgs, i < nr);
+	}
+	printf("watching\n");
+	fflush(stdout);
+	for (;;) {
+		if (poll(fds, nr + 1, -1) < 0)
+			err(1, "poll");
+		for (i = 0; i <= nr; i++)
+			if (fds[i].revents)
+				take(i, fds[i].fd);
+	}
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sockets that ask are told once when a node goes, and once when it is back.
+
+NODE_ROUNDS in the environment is how often.
+"""
+
+import os
+import re
+import time
+
+import remote
+
+ROUNDS = int(os.environ.get("NODE_ROUNDS", "1"))
+TIMEOUT = 240 + 60 * ROUNDS
+DEAD_MS = 5000
+PORT = 4700
+MANY = 1000
+
+
+def _watch(rig, sockets: int = 1, messages: int = 1):
+    """A program that has a destination on node B, and is connected."""
+    ups = remote.counter(rig.a, "conn_up")
+    watch = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {PORT} "
+                        f"{sockets} {messages}")
+    watch.expect("watching")
+    remote.wait_above(rig.a, "conn_up", ups)
+    rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    return watch
+
+
+def _events(watch) -> list[str]:
+    return re.findall(r"port 0 (\w+) reason", watch.out)
+
+
+def _down(rig, watch, begin: float, seen: int) -> None:
+    watch.expect(rf"(.*port 0.*\n){{{seen}}}.* down reason", DEAD_MS / 1000 + 30)
+    took = time.monotonic() - begin
+    rig.diag(f"down after {took:.1f} s")
+    rig.check(took < (DEAD_MS / 1000 + 1) * rig.kernel.slow, f"{took:.1f} s")
+
+
+def test_cable(rig):
+    """A cable that is cut and joined: down, then up; nobody sends."""
+    watch = _watch(rig)
+    for number in range(ROUNDS):
+        begin = time.monotonic()
+        rig.b.cut()
+        _down(rig, watch, begin, 2 * number)
+        rig.b.join()
+        watch.expect(rf"( down (.*\n)*.* up (.*\n)*){{{number + 1}}}", 60)
+    rig.check(_events(watch) == ["down", "up"] * ROUNDS, watch.out)
+
+
+def test_unloaded(rig):
+    """A module that is unloaded and loaded: down, then reborn."""
+    watch = _watch(rig)
+    for number in range(ROUNDS):
+        begin = time.monotonic()
+        rig.b.run("modprobe -r xrds_ib xrds", timeout=30)
+        _down(rig, watch, begin, 2 * number)
+        rig.b.run("modprobe xrds_ib")
+        watch.expect(rf"( down (.*\n)*.* reborn (.*\n)*){{{number + 1}}}", 60)
+    rig.check(_events(watch) == ["down", "reborn"] * ROUNDS, watch.out)
+
+
+def test_many(rig):
+    """A thousand sockets are told once each, and one that did not ask is not."""
+    watch = _watch(rig, MANY)
+    rig.b.cut()
+    watch.expect(rf"(.* down .*\n){{{MANY}}}", 60)
+    rig.b.join()
+    watch.expect(rf"(.* up .*\n){{{MANY}}}", 60)
+    for state in ("up", "down"):
+        told = sorted(map(int, re.findall(rf"socket (\d+): .* {state} ",
+                                          watch.out)))
+        rig.check(told == list(range(MANY)), f"{state}: {len(told)} events")
