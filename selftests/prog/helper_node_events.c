@@ -5,7 +5,8 @@
  * helper_node_events LOCAL REMOTE PORT SOCKETS MESSAGES
  *
  * SOCKETS sockets ask for events, and one more does not. Each sends MESSAGES
- * messages to REMOTE first.
+ * messages to REMOTE first, and those that are told that it is down send as many
+ * again.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -29,14 +30,24 @@ static struct sockaddr_in addr_of(const char *text, int port)
 	return sin;
 }
 
-static void begin(int fd, const struct sockaddr_in *to, int msgs, int asks)
+static struct sockaddr_in to;
+static int msgs;
+
+static void send_all(int fd)
+{
+	int i;
+
+	for (i = 0; i < msgs; i++)
+		if (sendto(fd, "x", 1, MSG_DONTWAIT, (const void *)&to,
+			   sizeof(to)) != 1)
+			err(1, "sendto");
+}
+
+static void begin(int fd, int asks)
 {
 	if (setsockopt(fd, SOL_RDS, XRDS_NODE_EVENTS, &asks, sizeof(asks)))
 		err(1, "XRDS_NODE_EVENTS");
-	while (msgs--)
-		if (sendto(fd, "x", 1, MSG_DONTWAIT, (const void *)to,
-			   sizeof(*to)) != 1)
-			err(1, "sendto");
+	send_all(fd);
 }
 
 static void show(int nr, const struct xrds_node_event *event)
@@ -74,15 +85,17 @@ static void take(int nr, int fd)
 			continue;
 		memcpy(&event, CMSG_DATA(c), sizeof(event));
 		show(nr, &event);
+		if (event.state == XRDS_NODE_DOWN)
+			send_all(fd);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 4096, 4096 };
-	struct sockaddr_in local, to;
+	struct sockaddr_in local;
 	struct pollfd *fds;
-	int nr, msgs, i;
+	int nr, i;
 
 	if (argc != 6)
 		errx(1, "LOCAL REMOTE PORT SOCKETS MESSAGES");
@@ -98,7 +111,7 @@ int main(int argc, char **argv)
 		if (fds[i].fd < 0 ||
 		    bind(fds[i].fd, (void *)&local, sizeof(local)))
 			err(1, "socket %d", i);
-		begin(fds[i].fd, &to, msgs, i < nr);
+		begin(fds[i].fd, i < nr);
 	}
 	printf("watching\n");
 	fflush(stdout);

@@ -15,6 +15,7 @@ TIMEOUT = 240 + 60 * ROUNDS
 DEAD_MS = 5000
 PORT = 4700
 MANY = 1000
+OLD = 20                        # messages for the node that is down
 
 
 def _watch(rig, sockets: int = 1, messages: int = 1):
@@ -61,6 +62,27 @@ def test_unloaded(rig):
         rig.b.run("modprobe xrds_ib")
         watch.expect(rf"( down (.*\n)*.* reborn (.*\n)*){{{number + 1}}}", 60)
     rig.check(_events(watch) == ["down", "reborn"] * ROUNDS, watch.out)
+
+
+def test_power(rig):
+    """A node without power, booted anew: down, then reborn. The messages that
+    were sent to it meanwhile are dropped, and counted.
+    """
+    watch = _watch(rig, messages=OLD)
+    for number in range(ROUNDS):
+        begin = time.monotonic()
+        rig.b.kill()
+        _down(rig, watch, begin, 2 * number)
+        rig.b.boot()
+        rig.b.wait_booted()
+        rig.b.run("modprobe xrds_ib")
+        watch.expect(rf"( down (.*\n)*.* reborn (.*\n)*){{{number + 1}}}", 60)
+    rig.check(_events(watch) == ["down", "reborn"] * ROUNDS, watch.out)
+    dropped = re.findall(r"reborn reason 0 dropped (\d+)", watch.out)
+    rig.check(dropped == [str(OLD)] * ROUNDS, f"dropped {dropped}")
+
+
+test_power.reboots = True
 
 
 def test_many(rig):
