@@ -162,7 +162,7 @@ static int xrds_nl_dump_devices(struct sk_buff *skb,
 
 /* ----------------------------------------------------------------- news */
 
-static bool xrds_nl_listened(const struct net *net)
+static bool xrds_nl_listened(struct net *net)
 {
 	return genl_has_listeners(&xrds_nl_family, net, XRDS_NL_GROUP_CONN);
 }
