@@ -106,6 +106,37 @@ struct xrds_extra_counters {
 	void (*sum)(struct net *net, u64 *values);
 };
 
+/* -------------------------------------------------------------- hold.c */
+
+enum xrds_hold {
+#define X(sym, name) XRDS_HOLD_##sym
+#include "list_holds.h"
+#undef X
+	XRDS_HOLDS
+};
+
+/* Steps of a loop in one hold of a spin lock */
+enum {
+	XRDS_END_BATCH	= 1024,
+	XRDS_PUMP_BATCH	= 256,
+	XRDS_LINK_BATCH	= 16,
+	XRDS_DUMP_BATCH	= 64,
+	XRDS_LOOP_BATCH	= 64,
+};
+
+/**
+ * struct xrds_hold_kind - a loop under a spin lock
+ * @name:	in debugfs
+ * @most:	steps in one hold
+ */
+struct xrds_hold_kind {
+	const char *name;
+	u32 most;
+};
+
+void xrds_hold_count(enum xrds_hold hold, u32 n);
+u32 xrds_hold_most(enum xrds_hold hold, struct xrds_hold_kind *kind);
+
 /* ------------------------------------------------------------- limit.c */
 
 /* Bounded resources; their counters follow XRDS_C_LIMIT_MEM in this order */

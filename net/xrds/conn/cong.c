@@ -96,19 +96,21 @@ static bool xrds_cong_unpark(struct xrds_conn *conn, struct xrds_gate *gate,
 			     bool *ready)
 {
 	struct xrds_flow *flow, *tmp;
-	int batch = XRDS_END_BATCH;
+	u32 n = 0;
 
 	lockdep_assert_held(&conn->lock);
 
 	list_for_each_entry_safe(flow, tmp, &gate->parked, parked) {
-		if (!batch--)
-			return true;
+		if (n == XRDS_END_BATCH)
+			break;
 		*ready |= xrds_flow_update(conn, flow);
 		/* shut again */
 		if (flow->state == XRDS_FLOW_GATE)
-			return false;
+			break;
+		n++;
 	}
-	return false;
+	xrds_hold_count(XRDS_HOLD_END, n);
+	return n == XRDS_END_BATCH;
 }
 
 /* The same of the senders that wait; the lock is dropped for each. */

@@ -216,11 +216,6 @@ bool xrds_tx_beat(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------------ txq.c */
 
-enum {
-	/* as many end under one hold of a lock that others wait for */
-	XRDS_END_BATCH	= 1024,
-};
-
 enum xrds_state xrds_txq_append(struct xrds_conn *conn, struct xrds_msg *msg);
 struct xrds_msg *xrds_txq_next(struct xrds_conn *conn);
 bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg);
@@ -241,11 +236,6 @@ void xrds_tx_resume_clear_posted(struct xrds_conn *conn);
 void xrds_tx_resume_drop_all(struct xrds_conn *conn);
 
 /* -------------------------------------------------------------- link.c */
-
-enum {
-	/* connections that are told under one hold of a lock */
-	XRDS_LINK_BATCH	= 16,
-};
 
 /**
  * struct xrds_port - a port of ours, and whether it is congested

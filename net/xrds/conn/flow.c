@@ -488,15 +488,17 @@ static int xrds_flow_get_parts(struct xrds_conn *conn, struct xrds_flow *flow)
 static bool xrds_flow_release_some(struct xrds_flow *flow)
 {
 	struct xrds_msg *msg, *tmp;
-	int batch = XRDS_END_BATCH;
+	u32 n = 0;
 
 	list_for_each_entry_safe(msg, tmp, &flow->msgs, flow_node) {
-		if (!batch--)
-			return false;
+		if (n == XRDS_END_BATCH)
+			break;
 		list_del_init(&msg->flow_node);
 		msg->inflight = false;
+		n++;
 	}
-	return true;
+	xrds_hold_count(XRDS_HOLD_END, n);
+	return list_empty(&flow->msgs);
 }
 
 /* A flow without messages of its own leaves its connection. Returns whether its

@@ -313,5 +313,6 @@ u32 xrds_link_next(struct xrds_port *port, struct xrds_conn **conns)
 		xrds_conn_get(conns[nr++]);
 	}
 	spin_unlock_bh(&port->xn->cong_lock);
+	xrds_hold_count(XRDS_HOLD_LINK, nr);
 	return nr;
 }

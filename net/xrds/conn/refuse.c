@@ -233,21 +233,22 @@ void xrds_refuse_close(struct xrds_conn *conn)
 void xrds_refuse_forget(struct xrds_conn *conn)
 {
 	struct xrds_refusal *r;
-	int batch;
+	u32 n;
 
 	do {
-		batch = XRDS_END_BATCH;
+		n = 0;
 		spin_lock_bh(&conn->lock);
 		list_splice_tail_init(&conn->refused, &conn->refused_due);
-		while (batch && !list_empty(&conn->refused_due)) {
+		while (n < XRDS_END_BATCH && !list_empty(&conn->refused_due)) {
 			r = list_first_entry(&conn->refused_due,
 					     struct xrds_refusal, node);
 			xrds_refuse_free(conn, r);
-			batch--;
+			n++;
 		}
 		xrds_refuse_set_floor(conn);
 		spin_unlock_bh(&conn->lock);
-	} while (!batch);
+		xrds_hold_count(XRDS_HOLD_END, n);
+	} while (n == XRDS_END_BATCH);
 }
 
 /* -------------------------------------------------------- sending side */

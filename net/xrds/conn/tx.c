@@ -33,9 +33,6 @@
 #include "xrds.h"
 
 enum {
-	/* messages one call of the pump posts before it leaves it to the work
-	 */
-	XRDS_PUMP_BATCH		= 256,
 	/* an op over loopback is copied as it is posted, and counts as many */
 	XRDS_PUMP_COPIED	= 16,
 	/* messages after which the peer is asked to acknowledge */
@@ -103,20 +100,21 @@ int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
  */
 static void xrds_tx_skip_marks(struct xrds_conn *conn)
 {
-	int batch = XRDS_END_BATCH;
 	struct xrds_msg *msg;
 	LIST_HEAD(marks);
+	u32 n = 0;
 
 	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock(&conn->lock);
-	while (batch--) {
+	for (; n < XRDS_END_BATCH; n++) {
 		msg = xrds_txq_next(conn);
 		if (IS_ERR_OR_NULL(msg) || !(msg->flags & XRDS_F_EOS))
 			break;
 		xrds_txq_end(conn, msg, &marks);
 	}
 	spin_unlock(&conn->lock);
+	xrds_hold_count(XRDS_HOLD_END, n);
 	xrds_upcall_msgs_done(conn->xn, &marks, XRDS_C_SEND_ACKED,
 			      RDS_RDMA_DROPPED);
 }
@@ -393,9 +391,8 @@ static int xrds_tx_hold(struct xrds_conn *conn)
 }
 
 /* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
-static int xrds_tx_some(struct xrds_conn *conn)
+static int xrds_tx_some(struct xrds_conn *conn, u32 *n)
 {
-	int batch = XRDS_PUMP_BATCH;
 	struct xrds_msg *msg;
 	bool again;
 	int ret;
@@ -415,7 +412,7 @@ static int xrds_tx_some(struct xrds_conn *conn)
 	if (ret)
 		return ret;
 
-	while (batch > 0) {
+	while (*n < XRDS_PUMP_BATCH) {
 		msg = xrds_tx_next(conn, &again);
 		if (!msg)
 			return xrds_tx_ack(conn);
@@ -426,10 +423,10 @@ static int xrds_tx_some(struct xrds_conn *conn)
 			ret = xrds_tx_hold(conn);
 			if (ret)
 				return ret;
-			batch--;
+			++*n;
 			continue;
 		}
-		batch -= msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
+		*n += msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
 		ret = xrds_tx_one(conn, msg, again);
 		if (ret)
 			xrds_tx_putback(conn, msg, again, ret);
@@ -448,15 +445,17 @@ static int xrds_tx_some(struct xrds_conn *conn)
  */
 void xrds_tx_pump(struct xrds_conn *conn)
 {
+	u32 gen, n = 0;
 	int ret = 0;
-	u32 gen;
 
 	spin_lock_bh(&conn->tx_lock);
 	/* constant while there is an endpoint */
 	gen = READ_ONCE(conn->ep_gen);
 	if (conn->tx_open)
-		ret = xrds_tx_some(conn);
+		ret = xrds_tx_some(conn, &n);
 	spin_unlock_bh(&conn->tx_lock);
+	/* the last message may have counted as several */
+	xrds_hold_count(XRDS_HOLD_PUMP, min_t(u32, n, XRDS_PUMP_BATCH));
 
 	if (ret == -EBUSY)
 		xrds_conn_event(conn, XRDS_EV_WANT);
@@ -590,16 +589,17 @@ static bool xrds_tx_acked_some(struct xrds_conn *conn, u64 ack,
 			       struct xrds_tx_news *news)
 {
 	struct xrds_msg *msg, *tmp;
-	int batch = XRDS_END_BATCH;
 	LIST_HEAD(acked);
+	u32 n = 0;
 
 	spin_lock_bh(&conn->lock);
 	if (ack > conn->acked)
 		WRITE_ONCE(conn->acked, ack);
 	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-		if (msg->seq > ack || !batch--)
+		if (msg->seq > ack || n == XRDS_END_BATCH)
 			break;
 		news->ready |= xrds_txq_end(conn, msg, &acked);
+		n++;
 	}
 	news->asks = READ_ONCE(conn->tx_ask_due) &&
 		     ack >= READ_ONCE(conn->tx_asked);
@@ -607,9 +607,10 @@ static bool xrds_tx_acked_some(struct xrds_conn *conn, u64 ack,
 		       list_empty(&conn->inflight);
 	spin_unlock_bh(&conn->lock);
 
+	xrds_hold_count(XRDS_HOLD_END, n);
 	xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
 			      RDS_RDMA_DROPPED);
-	return batch < 0;
+	return n == XRDS_END_BATCH;
 }
 
 /**

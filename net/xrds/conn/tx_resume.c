@@ -47,19 +47,19 @@ void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 	LIST_HEAD(acked);
 	LIST_HEAD(stale);
 	LIST_HEAD(todo);
-	bool more;
-	int n;
+	u32 n;
 
 	spin_lock_bh(&conn->lock);
 	list_splice_tail_init(&conn->again, &conn->inflight);
 	list_splice_init(&conn->inflight, &todo);
 	spin_unlock_bh(&conn->lock);
 	do {
-		n = XRDS_END_BATCH;
+		n = 0;
 		spin_lock_bh(&conn->lock);
 		list_for_each_entry_safe(msg, tmp, &todo, node) {
-			if (!n--)
+			if (n == XRDS_END_BATCH)
 				break;
+			n++;
 			if (msg->seq <= ack)
 				xrds_txq_end(conn, msg, &acked);
 			else if (xrds_tx_resume_stale(conn, msg, forgot))
@@ -67,15 +67,15 @@ void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 			else
 				list_move_tail(&msg->node, &conn->again);
 		}
-		more = !list_empty(&todo);
 		spin_unlock_bh(&conn->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
 		xrds_upcall_msgs_done(conn->xn, &acked, XRDS_C_SEND_ACKED,
 				      RDS_RDMA_DROPPED);
 		xrds_upcall_msgs_done(conn->xn, &stale,
 				      XRDS_C_SEND_DROP_STALE_PEER,
 				      RDS_RDMA_DROPPED);
 		cond_resched();
-	} while (more);
+	} while (n == XRDS_END_BATCH);
 }
 
 /* The same of messages that are queued. In a flow the stale messages are the oldest. */
@@ -188,13 +188,13 @@ void xrds_tx_resume_close(struct xrds_conn *conn)
 static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 				     struct list_head *keep)
 {
-	int batch = XRDS_END_BATCH;
 	struct xrds_rop *rop;
 	LIST_HEAD(drop);
 	bool more;
+	u32 n;
 
 	spin_lock_bh(&conn->lock);
-	while (batch-- && !list_empty(&conn->ops)) {
+	for (n = 0; n < XRDS_END_BATCH && !list_empty(&conn->ops); n++) {
 		rop = list_first_entry(&conn->ops, struct xrds_rop, conn_node);
 		if (rop->msg->posted || unposted)
 			xrds_txq_end(conn, rop->msg, &drop);
@@ -206,6 +206,7 @@ static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 		list_splice_init(keep, &conn->ops);
 	spin_unlock_bh(&conn->lock);
 
+	xrds_hold_count(XRDS_HOLD_END, n);
 	xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP,
 			      RDS_RDMA_DROPPED);
 	return more;
@@ -268,21 +269,23 @@ void xrds_tx_resume_drop_all(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(drop);
-	unsigned int n;
+	u32 n;
 
 	do {
 		n = 0;
 		spin_lock_bh(&conn->lock);
 		list_splice_tail_init(&conn->again, &conn->inflight);
 		list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-			if (n++ == XRDS_END_BATCH)
+			if (n == XRDS_END_BATCH)
 				break;
 			xrds_txq_end(conn, msg, &drop);
+			n++;
 		}
 		spin_unlock_bh(&conn->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
 
 		xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_CONN_DEAD,
 				      RDS_RDMA_DROPPED);
 		cond_resched();
-	} while (n > XRDS_END_BATCH);
+	} while (n == XRDS_END_BATCH);
 }

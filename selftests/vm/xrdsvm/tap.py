@@ -91,6 +91,8 @@ class Report:
         self.passed = self.failed = self.skipped = 0
         self.failures: list[str] = []
         self.took: dict[str, float] = {}        # seconds of a whole test
+        # of loops under spin locks: steps in one hold, the bound, the test
+        self.holds: dict[str, tuple[int, int, str]] = {}
         self._skips = Skips("" if os.environ.get("XRDS_EXPECT_ALL", "0")
                             not in ("", "0") else SKIPS.read_text("utf-8"))
 
@@ -123,9 +125,17 @@ class Report:
             self.failed += 1
             self.failures.append(title)
 
+    def hold(self, name: str, steps: int, most: int, title: str) -> None:
+        """A loop has made so many steps in one hold of a lock."""
+        if steps > self.holds.get(name, (0, 0, ""))[0]:
+            self.holds[name] = steps, most, title
+
     def end(self) -> int:
         """The plan, the failures once more, the last line; exit status."""
         print(f"1..{self.passed + self.failed + self.skipped}")
+        for name, (steps, most, title) in self.holds.items():
+            note(f"steps in one hold of a lock: {name} {steps} of {most} "
+                 f"({title})")
         for title in self.failures:
             note(f"failed: {title}")
         print(f"{self.passed} passed, {self.failed} failed, "

@@ -449,6 +449,12 @@ class Trial:
                             2 * SETTLE_SECONDS, check=False)
             if done.code:
                 raise Failed(f"{node}: {done}")
+            for line in done.out.splitlines():
+                name, steps, most = line.split()
+                self.report.hold(name, int(steps), int(most), self.title)
+                if int(steps) > int(most):
+                    raise Failed(f"{node}: {steps} steps of {name} in one hold "
+                                 f"of a lock, {most} at most (xrds.h)")
 
     def _unload_node(self, node: Node) -> None:
         if not self._lives(node):
