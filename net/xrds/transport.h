@@ -146,7 +146,7 @@ struct xrds_legacy {
  * @node:	in xn->conns until dead
  * @key:	which
  * @xn:		namespace
- * @id:		number that no other one has had; constant
+ * @id:		number that no other one has had, ascending in @list; constant
  * @user:	its creator, with a reference; NULL: the peer has asked for it
  * @list:	in xn->conn_list; xn->lock, RCU readers
  * @ref:	the table's, one for pending work, and each user's

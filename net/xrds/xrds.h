@@ -237,7 +237,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @sock_ids:	the same sockets by their numbers, RCU readers
  * @next_sock_id: where the search for the next number begins; @sock_ids
  * @conn_list:	all connections, RCU readers
- * @conn_ids:	the last conn->id
+ * @conn_ids:	the last conn->id; @lock
  * @last_seq:	no connection that has ended gave out a higher sequence number,
  *		so that a peer which remembers one takes nothing for a duplicate
  * @forgot:	a connection that knew its peer is gone: sources may be there
@@ -302,7 +302,7 @@ struct xrds_net {
 	struct xarray sock_ids;
 	u32 next_sock_id;
 	struct list_head conn_list;
-	atomic64_t conn_ids;
+	u64 conn_ids;
 	u64 last_seq;
 	bool forgot;
 	struct list_head lingering;

@@ -136,7 +136,6 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 		xrds_limit_uncharge(xn, user, XRDS_LIMIT_CONNS, 1);
 		return ERR_PTR(-ENOMEM);
 	}
-	conn->id = atomic64_inc_return(&xn->conn_ids);
 	conn->user = xrds_user_get(user);
 	conn->trans = trans;
 	/* the table's reference and the caller's */
@@ -230,7 +229,8 @@ struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
 		old = ERR_PTR(-ENETDOWN);
 		goto out;
 	}
-	/* any CPU that finds it may send */
+	/* from here on any CPU may find it */
+	conn->id = ++xn->conn_ids;
 	conn->tx_seq = xn->last_seq;
 	conn->acked = xn->last_seq;
 	rcu_read_lock();
@@ -260,13 +260,16 @@ EXPORT_SYMBOL_GPL(xrds_conn_find_or_create);
  * @conn: connection without endpoint; the caller owns the table's reference from
  *	now on
  *
- * Its numbers do not come again: the peer may remember them.
+ * Its numbers do not come again: the peer may remember them. It becomes DEAD in
+ * the same hold of the lock, so one that is not DEAD is on the list.
  *
- * Context: the connection's work; conn->lock may be held.
+ * Context: the connection's work, conn->lock held.
  */
 void xrds_conn_unhash(struct xrds_conn *conn)
 {
 	struct xrds_net *xn = conn->xn;
+
+	lockdep_assert_held(&conn->lock);
 
 	spin_lock_bh(&xn->lock);
 	xn->last_seq = max(xn->last_seq, READ_ONCE(conn->tx_seq));

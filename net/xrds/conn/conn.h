@@ -127,6 +127,7 @@ int xrds_conn_net_init(struct xrds_net *xn);
 void xrds_conn_net_exit(struct xrds_net *xn);
 void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
 void xrds_conn_push_later(struct xrds_conn *conn);
+struct xrds_conn *xrds_conn_walk(struct xrds_net *xn, struct xrds_conn *conn);
 bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans);
 void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);

@@ -231,6 +231,8 @@ struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
 				 struct xrds_conn *conn);
 void xrds_flow_leave(struct xrds_flow *flow, bool last);
 void xrds_flow_leave_all(struct xrds_conn *conn);
+struct xrds_flow *xrds_flow_walk(struct xrds_conn *conn,
+				 struct xrds_flow *flow);
 void xrds_flow_put(struct xrds_flow *flow);
 bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow);
 struct xrds_msg *xrds_flow_next(struct xrds_conn *conn);

@@ -207,9 +207,8 @@ void xrds_fsm_kill(struct xrds_conn *conn, int error)
 	xrds_fsm_stop(conn);
 	xrds_fsm_refuse(conn);
 
-	xrds_conn_unhash(conn);
-
 	spin_lock_bh(&conn->lock);
+	xrds_conn_unhash(conn);
 	trace_xrds_conn_state(conn, XRDS_ST_DEAD);
 	WRITE_ONCE(conn->state, XRDS_ST_DEAD);
 	spin_unlock_bh(&conn->lock);

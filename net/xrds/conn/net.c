@@ -8,11 +8,54 @@
  * their workers. Both waits are bounded.
  */
 #include "conn/conn.h"
+#include "tracepoints.h"
 #include "transport.h"
 #include "xrds.h"
 
 /* how long unload waits for closed sockets' messages to be taken */
 enum { XRDS_CONN_FLUSH_MS = 2000 };
+
+/**
+ * xrds_conn_walk - the next connection of a namespace
+ * @xn: namespace
+ * @conn: the one before, whose reference is dropped; NULL: begin
+ *
+ * One that is there all the time is visited once. It may be DEAD by the time the
+ * caller looks at it: then its transport may be gone.
+ *
+ * Context: process.
+ * Return: the connection, with a reference, or NULL.
+ */
+struct xrds_conn *xrds_conn_walk(struct xrds_net *xn, struct xrds_conn *conn)
+{
+	struct list_head *at = &xn->conn_list;
+	struct xrds_conn *pos, *next = NULL;
+	u64 id = conn ? conn->id : 0;
+
+	rcu_read_lock();
+	if (conn) {
+		/* on the list until it is DEAD; after that by the numbers */
+		spin_lock_bh(&conn->lock);
+		if (conn->state != XRDS_ST_DEAD)
+			at = &conn->list;
+		spin_unlock_bh(&conn->lock);
+	}
+	pos = list_entry(at, struct xrds_conn, list);
+	list_for_each_entry_continue_rcu(pos, &xn->conn_list, list) {
+		if (pos->id <= id || !refcount_inc_not_zero(&pos->ref))
+			continue;
+		next = pos;
+		break;
+	}
+	rcu_read_unlock();
+	if (next)
+		trace_xrds_ref_get("conn", next, refcount_read(&next->ref),
+				   _RET_IP_);
+	if (conn)
+		xrds_conn_put(conn);
+	cond_resched();
+	return next;
+}
 
 /**
  * xrds_conn_look_idle - have every connection look whether it is idle
@@ -102,14 +145,14 @@ bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans)
 	struct xrds_conn *conn;
 	bool gone = true;
 
-	spin_lock_bh(&xn->lock);
-	list_for_each_entry(conn, &xn->conn_list, list) {
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
 		if (!trans || conn->trans == trans) {
 			gone = false;
 			break;
 		}
 	}
-	spin_unlock_bh(&xn->lock);
+	rcu_read_unlock();
 	return gone;
 }
 

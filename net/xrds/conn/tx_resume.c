@@ -79,37 +79,37 @@ void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 }
 
 /* The same of messages that are queued. In a flow the stale messages are the oldest. */
-static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
+static void xrds_tx_resume_drop_flow(struct xrds_conn *conn,
+				     struct xrds_flow *flow, bool forgot)
 {
-	struct xrds_flow *flow;
 	struct xrds_msg *msg;
 	LIST_HEAD(stale);
-	LIST_HEAD(todo);
-	bool more;
-	int n;
+	u32 n;
 
-	spin_lock_bh(&conn->lock);
-	list_splice_init(&conn->flows, &todo);
 	do {
-		for (n = XRDS_END_BATCH; n && !list_empty(&todo); n--) {
-			flow = list_first_entry(&todo, struct xrds_flow,
-						conn_node);
+		spin_lock_bh(&conn->lock);
+		for (n = 0; n < XRDS_END_BATCH; n++) {
 			msg = list_first_entry_or_null(&flow->queue,
 						       struct xrds_msg, node);
-			if (msg && xrds_tx_resume_stale(conn, msg, forgot))
-				xrds_txq_end(conn, msg, &stale);
-			else
-				list_move_tail(&flow->conn_node, &conn->flows);
+			if (!msg || !xrds_tx_resume_stale(conn, msg, forgot))
+				break;
+			xrds_txq_end(conn, msg, &stale);
 		}
-		more = !list_empty(&todo);
 		spin_unlock_bh(&conn->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
 		xrds_upcall_msgs_done(conn->xn, &stale,
 				      XRDS_C_SEND_DROP_STALE_PEER,
 				      RDS_RDMA_DROPPED);
 		cond_resched();
-		spin_lock_bh(&conn->lock);
-	} while (more);
-	spin_unlock_bh(&conn->lock);
+	} while (n == XRDS_END_BATCH);
+}
+
+static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
+{
+	struct xrds_flow *flow = NULL;
+
+	while ((flow = xrds_flow_walk(conn, flow)))
+		xrds_tx_resume_drop_flow(conn, flow, forgot);
 }
 
 /**
