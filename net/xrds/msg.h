@@ -136,6 +136,7 @@ static inline void xrds_msg_get(struct xrds_msg *msg)
  * @eos_reason:	with XRDS_F_EOS
  * @cookie:	RDMA cookie that came with it; 0: none
  * @reply:	it has come as a reply
+ * @nr:		xs->rcv_nr when it was queued
  */
 struct xrds_skb_cb {
 	struct in6_addr saddr;
@@ -147,6 +148,7 @@ struct xrds_skb_cb {
 	u8 eos_reason;
 	u64 cookie;
 	bool reply;
+	u32 nr;
 };
 
 static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)

@@ -373,7 +373,6 @@ static inline void xrds_count_add(struct xrds_net *xn, enum xrds_counter c,
 /* stats.c */
 void xrds_counters_register(struct xrds_extra_counters *extra);
 void xrds_counters_unregister(struct xrds_extra_counters *extra);
-struct xrds_dump;
 
 /**
  * struct xrds_counter_row - a counter as dumps have it
@@ -393,30 +392,6 @@ typedef int (*xrds_counter_fn)(void *arg, const struct xrds_counter_row *row);
 
 int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg);
 const char *xrds_counter_name(enum xrds_counter c);
-
-/* -------------------------------------------------------------- opt_info.c */
-
-/**
- * struct xrds_dump - rows of an RDS_INFO_* dump
- * @xn:		namespace
- * @v6:		rows have IPv6 addresses, else IPv4
- * @rows:	the rows, zeroed; NULL: none
- * @each:	size of one, bytes
- * @room:	how many @rows has room for
- * @nr:		how many there are
- */
-struct xrds_dump {
-	struct xrds_net *xn;
-	bool v6;
-	void *rows;
-	size_t each;
-	size_t room;
-	size_t nr;
-};
-
-void *xrds_dump_row(struct xrds_dump *d);
-int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
-			     int __user *optlen);
 
 /* -------------------------------------------------------------- addr.c */
 

@@ -13,13 +13,14 @@
  * buffer is the kernel's, so that no lock is held while user space is written
  * to, and it is made for as many rows as the walk before has counted: the
  * size of a program's buffer never makes the kernel allocate more than the rows
- * need. Tables may change between two rows; each row is of one moment.
+ * need. Tables may change between two rows; each row is of one moment. No lock is
+ * held for longer than a row, or some of messages, see opt_info_msg.c. An object
+ * that is there all the while has one row.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
 
 #include "conn/conn.h"
-#include "msg.h"
 #include "sock/sock.h"
 #include "transport.h"
 #include "xrds.h"
@@ -29,28 +30,9 @@ enum {
 	XRDS_DUMP_TRIES		= 4,
 	/* rows that may be added between two walks */
 	XRDS_DUMP_SLACK		= 16,
+	/* others get the processor in between */
+	XRDS_DUMP_COPY_BYTES	= 64 << 10,
 };
-
-/**
- * xrds_dump_row - the next row of a dump
- * @d: dump
- *
- * Context: any.
- * Return: the row, all zero; NULL when it is only counted.
- */
-void *xrds_dump_row(struct xrds_dump *d)
-{
-	size_t i = d->nr++;
-
-	return i < d->room ? d->rows + i * d->each : NULL;
-}
-
-/* Does an address belong into this dump? */
-static bool xrds_dump_takes(const struct xrds_dump *d,
-			    const struct in6_addr *addr)
-{
-	return d->v6 || ipv6_addr_v4mapped(addr);
-}
 
 /* ---------------------------------------------------------- connections */
 
@@ -89,19 +71,23 @@ static u8 xrds_conn_info_flags(const struct xrds_conn *conn)
 	}
 }
 
-static void xrds_dump_conn(struct xrds_conn *conn, void *row, bool v6)
+/* A connection that is not DEAD keeps its transport. */
+static void xrds_dump_conn(struct xrds_dump *d, struct xrds_conn *conn)
 {
-	struct rds6_info_connection *row6 = row;
-	struct rds_info_connection *row4 = row;
 	u64 tx, rx = xrds_conn_next_rx(conn);
+	struct rds6_info_connection *row6;
+	struct rds_info_connection *row4;
 	u8 flags;
 
-	spin_lock_bh(&conn->lock);
+	lockdep_assert_held(&conn->lock);
+
+	row6 = xrds_dump_row(d);
+	row4 = (void *)row6;
+	if (!row6)
+		return;
 	tx = xrds_conn_next_tx(conn);
 	flags = xrds_conn_info_flags(conn);
-	spin_unlock_bh(&conn->lock);
-
-	if (v6) {
+	if (d->v6) {
 		row6->next_tx_seq = tx;
 		row6->next_rx_seq = rx;
 		row6->laddr = conn->key.laddr;
@@ -123,18 +109,16 @@ static void xrds_dump_conn(struct xrds_conn *conn, void *row, bool v6)
 
 static int xrds_dump_conns(struct xrds_dump *d)
 {
-	struct xrds_conn *conn;
-	void *row;
+	struct xrds_conn *conn = NULL;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
+	while ((conn = xrds_conn_walk(d->xn, conn))) {
 		if (!xrds_dump_takes(d, &conn->key.laddr))
 			continue;
-		row = xrds_dump_row(d);
-		if (row)
-			xrds_dump_conn(conn, row, d->v6);
+		spin_lock_bh(&conn->lock);
+		if (conn->state != XRDS_ST_DEAD)
+			xrds_dump_conn(d, conn);
+		spin_unlock_bh(&conn->lock);
 	}
-	rcu_read_unlock();
 	return 0;
 }
 
@@ -185,14 +169,13 @@ static void xrds_dump_rdma_conn(struct xrds_conn *conn, void *row, bool v6)
 static int xrds_dump_rdma_conns(struct xrds_dump *d)
 {
 	const struct xrds_transport *trans = xrds_transport_get(RDS_TRANS_IB);
-	struct xrds_conn *conn;
+	struct xrds_conn *conn = NULL;
 	void *row;
 
 	if (!trans)
 		return -ENOPROTOOPT;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
+	while ((conn = xrds_conn_walk(d->xn, conn))) {
 		if (conn->trans != trans ||
 		    !xrds_dump_takes(d, &conn->key.laddr))
 			continue;
@@ -200,169 +183,7 @@ static int xrds_dump_rdma_conns(struct xrds_dump *d)
 		if (row)
 			xrds_dump_rdma_conn(conn, row, d->v6);
 	}
-	rcu_read_unlock();
 	module_put(trans->owner);
-	return 0;
-}
-
-/* ------------------------------------------------------------- messages */
-
-/**
- * struct xrds_msg_row - a message, as both forms of the dump have it
- * @laddr:	address on this node
- * @faddr:	the other one
- * @lport:	port on this node
- * @fport:	the other one
- * @seq:	sequence number
- * @len:	payload, bytes
- * @tos:	type of service
- */
-struct xrds_msg_row {
-	const struct in6_addr *laddr;
-	const struct in6_addr *faddr;
-	u16 lport;
-	u16 fport;
-	u64 seq;
-	u32 len;
-	u8 tos;
-};
-
-static void xrds_dump_msg(struct xrds_dump *d, const struct xrds_msg_row *m)
-{
-	struct rds6_info_message *row6 = xrds_dump_row(d);
-	struct rds_info_message *row4 = (void *)row6;
-
-	if (!row6)
-		return;
-	if (d->v6) {
-		row6->seq = m->seq;
-		row6->len = m->len;
-		row6->laddr = *m->laddr;
-		row6->faddr = *m->faddr;
-		row6->lport = htons(m->lport);
-		row6->fport = htons(m->fport);
-		row6->tos = m->tos;
-	} else {
-		row4->seq = m->seq;
-		row4->len = m->len;
-		row4->laddr = m->laddr->s6_addr32[3];
-		row4->faddr = m->faddr->s6_addr32[3];
-		row4->lport = htons(m->lport);
-		row4->fport = htons(m->fport);
-		row4->tos = m->tos;
-	}
-}
-
-/* The number that a message will get, if all are sent in the order in which they
- * were queued.
- */
-static u64 xrds_dump_next_seq(const struct xrds_conn *conn,
-			      const struct xrds_msg *msg)
-{
-	u32 sent = conn->stamp - conn->nr_new;
-
-	return conn->tx_seq + max_t(s32, msg->stamp - sent, 1);
-}
-
-/* Ends of streams are no messages of a program. */
-static void xrds_dump_queue(struct xrds_dump *d, struct xrds_conn *conn,
-			    const struct list_head *list)
-{
-	struct xrds_msg_row row = {
-		.laddr	= &conn->key.laddr,
-		.faddr	= &conn->key.faddr,
-		.tos	= conn->key.tos,
-	};
-	const struct xrds_msg *msg;
-
-	lockdep_assert_held(&conn->lock);
-
-	list_for_each_entry(msg, list, node) {
-		row.seq = msg->seq ?: xrds_dump_next_seq(conn, msg);
-		if (msg->flags & XRDS_F_EOS)
-			continue;
-		row.len = msg->len;
-		row.lport = msg->sport;
-		row.fport = msg->dport;
-		xrds_dump_msg(d, &row);
-	}
-}
-
-static void xrds_dump_conn_msgs(struct xrds_dump *d, struct xrds_conn *conn,
-				bool inflight)
-{
-	struct xrds_flow *flow;
-
-	spin_lock_bh(&conn->lock);
-	if (inflight) {
-		xrds_dump_queue(d, conn, &conn->inflight);
-	} else {
-		xrds_dump_queue(d, conn, &conn->again);
-		xrds_dump_queue(d, conn, &conn->own->queue);
-		list_for_each_entry(flow, &conn->flows, conn_node)
-			xrds_dump_queue(d, conn, &flow->queue);
-	}
-	spin_unlock_bh(&conn->lock);
-}
-
-static int xrds_dump_out(struct xrds_dump *d, bool inflight)
-{
-	struct xrds_conn *conn;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
-		if (xrds_dump_takes(d, &conn->key.laddr))
-			xrds_dump_conn_msgs(d, conn, inflight);
-	}
-	rcu_read_unlock();
-	return 0;
-}
-
-static int xrds_dump_send(struct xrds_dump *d)
-{
-	return xrds_dump_out(d, false);
-}
-
-static int xrds_dump_retrans(struct xrds_dump *d)
-{
-	return xrds_dump_out(d, true);
-}
-
-static void xrds_dump_sock_msgs(struct xrds_dump *d, struct xrds_sock *xs)
-{
-	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct xrds_msg_row row = {
-		.laddr	= &xs->bind.addr,
-		.lport	= xs->bind.port,
-	};
-	const struct xrds_skb_cb *cb;
-	struct sk_buff *skb;
-
-	spin_lock_bh(&queue->lock);
-	skb_queue_walk(queue, skb) {
-		cb = xrds_skb(skb);
-		if (cb->flags & XRDS_F_EOS)
-			continue;
-		row.faddr = &cb->saddr;
-		row.fport = cb->sport;
-		row.seq = xrds_skb_trace(skb)->seq;
-		row.tos = xrds_skb_trace(skb)->tos;
-		row.len = cb->len;
-		xrds_dump_msg(d, &row);
-	}
-	spin_unlock_bh(&queue->lock);
-}
-
-static int xrds_dump_recv(struct xrds_dump *d)
-{
-	struct xrds_sock *xs;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(xs, &d->xn->socks, xn_node) {
-		if (xrds_sk_bound(xs) && xrds_dump_takes(d, &xs->bind.addr))
-			xrds_dump_sock_msgs(d, xs);
-	}
-	rcu_read_unlock();
 	return 0;
 }
 
@@ -404,11 +225,10 @@ static void xrds_dump_sock(struct xrds_sock *xs, void *row, bool v6)
 /* Sockets that are not bound are in the larger dump only. */
 static int xrds_dump_socks(struct xrds_dump *d)
 {
-	struct xrds_sock *xs;
+	struct xrds_sock *xs = NULL;
 	void *row;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(xs, &d->xn->socks, xn_node) {
+	while ((xs = xrds_walk_sock(d->xn, xs))) {
 		if (!d->v6 && (!xrds_sk_bound(xs) ||
 			       !ipv6_addr_v4mapped(&xs->bind.addr)))
 			continue;
@@ -416,7 +236,6 @@ static int xrds_dump_socks(struct xrds_dump *d)
 		if (row)
 			xrds_dump_sock(xs, row, d->v6);
 	}
-	rcu_read_unlock();
 	return 0;
 }
 
@@ -462,11 +281,11 @@ xrds_dump_kinds[RDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 		  rds_info_counter, false),
 	XRDS_DUMP(RDS_INFO_CONNECTIONS, xrds_dump_conns,
 		  rds_info_connection, false),
-	XRDS_DUMP(RDS_INFO_SEND_MESSAGES, xrds_dump_send,
+	XRDS_DUMP(RDS_INFO_SEND_MESSAGES, xrds_opt_info_msg_send,
 		  rds_info_message, false),
-	XRDS_DUMP(RDS_INFO_RETRANS_MESSAGES, xrds_dump_retrans,
+	XRDS_DUMP(RDS_INFO_RETRANS_MESSAGES, xrds_opt_info_msg_retrans,
 		  rds_info_message, false),
-	XRDS_DUMP(RDS_INFO_RECV_MESSAGES, xrds_dump_recv,
+	XRDS_DUMP(RDS_INFO_RECV_MESSAGES, xrds_opt_info_msg_recv,
 		  rds_info_message, false),
 	XRDS_DUMP(RDS_INFO_SOCKETS, xrds_dump_socks,
 		  rds_info_socket, false),
@@ -474,11 +293,11 @@ xrds_dump_kinds[RDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 		  rds_info_rdma_connection, false),
 	XRDS_DUMP(RDS6_INFO_CONNECTIONS, xrds_dump_conns,
 		  rds6_info_connection, true),
-	XRDS_DUMP(RDS6_INFO_SEND_MESSAGES, xrds_dump_send,
+	XRDS_DUMP(RDS6_INFO_SEND_MESSAGES, xrds_opt_info_msg_send,
 		  rds6_info_message, true),
-	XRDS_DUMP(RDS6_INFO_RETRANS_MESSAGES, xrds_dump_retrans,
+	XRDS_DUMP(RDS6_INFO_RETRANS_MESSAGES, xrds_opt_info_msg_retrans,
 		  rds6_info_message, true),
-	XRDS_DUMP(RDS6_INFO_RECV_MESSAGES, xrds_dump_recv,
+	XRDS_DUMP(RDS6_INFO_RECV_MESSAGES, xrds_opt_info_msg_recv,
 		  rds6_info_message, true),
 	XRDS_DUMP(RDS6_INFO_SOCKETS, xrds_dump_socks,
 		  rds6_info_socket, true),
@@ -507,6 +326,21 @@ static int xrds_dump_make(struct xrds_dump *d, const struct xrds_dump_kind *k,
 			return -ENOMEM;
 		cond_resched();
 	}
+}
+
+static int xrds_dump_copy(char __user *to, const char *rows, size_t bytes)
+{
+	size_t n;
+
+	for (; bytes; bytes -= n) {
+		n = min_t(size_t, bytes, XRDS_DUMP_COPY_BYTES);
+		if (copy_to_user(to, rows, n))
+			return -EFAULT;
+		to += n;
+		rows += n;
+		cond_resched();
+	}
+	return 0;
 }
 
 /**
@@ -543,8 +377,8 @@ int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
 
 	ret = xrds_dump_make(&d, kind, len / d.each);
 	bytes = (u64)d.nr * d.each;
-	if (!ret && bytes && copy_to_user(optval, d.rows, bytes))
-		ret = -EFAULT;
+	if (!ret)
+		ret = xrds_dump_copy(optval, d.rows, bytes);
 	kvfree(d.rows);
 	if ((!ret || ret == -ENOSPC) &&
 	    put_user((int)min_t(u64, bytes, INT_MAX), optlen))

@@ -236,28 +236,6 @@ bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 }
 
 /**
- * xrds_rcvbuf_uncharge_all - nothing is in the receive queue any more
- * @xs: socket
- *
- * Context: any, the queue's lock held.
- * Return: as xrds_rcvbuf_uncharge().
- */
-bool xrds_rcvbuf_uncharge_all(struct xrds_sock *xs)
-{
-	bool congested = xs->port.congested;
-
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	xs->rcv_bytes = 0;
-	xs->rcv_mem = 0;
-	xs->rcv_payload = 0;
-	WRITE_ONCE(xs->reply_mem, 0);
-	xrds_recv_settle(xs);
-	WRITE_ONCE(xs->port.congested, false);
-	return congested;
-}
-
-/**
  * xrds_rcvbuf_drop_mark - drop the end of a stream
  * @xs: socket
  * @skb: in its receive queue

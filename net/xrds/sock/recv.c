@@ -97,6 +97,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	}
 	skb_set_owner_r(skb, &xs->sk);
 	xrds_timestamp_queued(xs, skb);
+	xrds_skb(skb)->nr = ++xs->rcv_nr;
 	__skb_queue_tail(queue, skb);
 	WRITE_ONCE(xs->marks_passed, false);
 	xrds_rcvbuf_charge_skb(xs, skb);
@@ -484,23 +485,27 @@ void xrds_recv_shutdown(struct xrds_sock *xs)
  * xrds_recv_purge - drop what a socket has not read, and will not
  * @xs: socket, closed or shut down
  *
- * Context: process.
+ * One by one, so that the lock is free in between, and a message that is on no
+ * list is not in the queue (opt_info_msg.c).
+ *
+ * Context: process, may sleep.
  */
 void xrds_recv_purge(struct xrds_sock *xs)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct sk_buff_head drop;
+	bool cleared = false;
 	struct sk_buff *skb;
-	bool cleared;
 
-	__skb_queue_head_init(&drop);
-	spin_lock_bh(&queue->lock);
-	skb_queue_splice_init(queue, &drop);
-	cleared = xrds_rcvbuf_uncharge_all(xs);
-	spin_unlock_bh(&queue->lock);
-
-	while ((skb = __skb_dequeue(&drop)))
-		xrds_recv_free(xs, skb);
+	do {
+		spin_lock_bh(&queue->lock);
+		skb = __skb_dequeue(queue);
+		if (skb)
+			cleared |= xrds_rcvbuf_uncharge(xs, skb);
+		spin_unlock_bh(&queue->lock);
+		if (skb)
+			xrds_recv_free(xs, skb);
+		cond_resched();
+	} while (skb);
 	if (cleared)
 		xrds_cong_local(&xs->port, false);
 }

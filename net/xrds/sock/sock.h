@@ -84,6 +84,7 @@ struct xrds_source;
  * @linger_end:	jiffies when a closed socket gives up
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @rcv_mem:	memory of the messages in it; its lock; bytes
+ * @rcv_nr:	messages that were queued there, ever; its lock
  * @rcv_payload: payload of them; its lock; bytes
  * @rcv_units:	how much of that is on the user's account, see rcvbuf.c; its
  *		lock, and read without for an estimate
@@ -160,6 +161,7 @@ struct xrds_sock {
 
 	u64 rcv_bytes;
 	u64 rcv_mem;
+	u32 rcv_nr;
 	u64 rcv_payload;
 	u32 rcv_units;
 	u64 reply_mem;
@@ -219,6 +221,10 @@ static inline bool xrds_sk_bound(const struct xrds_sock *xs)
 extern struct proto xrds_socket_proto;
 extern const struct net_proto_family xrds_socket_family;
 
+/* -------------------------------------------------------------- walk.c */
+
+struct xrds_sock *xrds_walk_sock(struct xrds_net *xn, struct xrds_sock *xs);
+
 /* ------------------------------------------------------------- close.c */
 
 void xrds_linger_begin(struct xrds_sock *xs);
@@ -249,6 +255,50 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 		    sockptr_t optval, unsigned int optlen);
 int xrds_getsockopt(struct socket *sock, int level, int optname,
 		    char __user *optval, int __user *optlen);
+
+/* ---------------------------------------------------------- opt_info.c */
+
+/**
+ * struct xrds_dump - rows of an RDS_INFO_* dump
+ * @xn:		namespace
+ * @v6:		rows have IPv6 addresses, else IPv4
+ * @rows:	the rows, zeroed; NULL: none
+ * @each:	size of one, bytes
+ * @room:	how many @rows has room for
+ * @nr:		how many there are
+ */
+struct xrds_dump {
+	struct xrds_net *xn;
+	bool v6;
+	void *rows;
+	size_t each;
+	size_t room;
+	size_t nr;
+};
+
+/* The next row of a dump, all zero; NULL when it is only counted */
+static inline void *xrds_dump_row(struct xrds_dump *d)
+{
+	size_t i = d->nr++;
+
+	return i < d->room ? d->rows + i * d->each : NULL;
+}
+
+/* Does an address belong into this dump? */
+static inline bool xrds_dump_takes(const struct xrds_dump *d,
+				   const struct in6_addr *addr)
+{
+	return d->v6 || ipv6_addr_v4mapped(addr);
+}
+
+int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
+			     int __user *optlen);
+
+/* ------------------------------------------------------ opt_info_msg.c */
+
+int xrds_opt_info_msg_send(struct xrds_dump *d);
+int xrds_opt_info_msg_retrans(struct xrds_dump *d);
+int xrds_opt_info_msg_recv(struct xrds_dump *d);
 
 /* -------------------------------------------------------------- bind.c */
 
@@ -293,7 +343,6 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_rcvbuf_congests(struct xrds_sock *xs);
 bool xrds_rcvbuf_refuses(struct xrds_sock *xs);
 bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
-bool xrds_rcvbuf_uncharge_all(struct xrds_sock *xs);
 
 /* ------------------------------------------------------------- reply.c */
 

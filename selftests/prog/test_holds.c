@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Nobody waits for a long queue: while one user lists or delivers very many messages
+ * others get the processor and the locks. A message that stays has one row in each
+ * list, while others come and go.
+ *
+ * timeout: 300
+ * memory: 1024
+ */
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/sockios.h>
+
+#include "dump.h"
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	QUEUED		= 100000,	/* messages */
+	SPACE		= 64 << 20,	/* of a destination, bytes */
+	PERIOD_US	= 2000,		/* of a bystander's calls */
+	CALLS		= 201,		/* in each measurement; odd */
+	TIMES		= 20,		/* a call may take as many medians */
+	SENDERS		= 400,
+	WINDOW		= 250,		/* in flight at once, of each */
+	TURNS		= 20,
+	STAY		= 1000,		/* messages that nobody takes */
+	SHORTEST	= 2,		/* length of the first of these */
+	BURST		= 100,		/* others that go at once */
+	BURSTS		= 20,
+	READS		= 20,		/* dumps meanwhile */
+	IN_FLIGHT	= 256,		/* the window of a flow */
+};
+
+static long long now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ll + t.tv_nsec / 1000;
+}
+
+/* All processes of a case share one processor. */
+static void one_processor(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	must(sched_setaffinity(0, sizeof(set), &set));
+}
+
+/* Runs as soon as it has something to do and the kernel lets it. */
+static void be_first(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	must(sched_setscheduler(0, SCHED_FIFO, &param));
+}
+
+static void be_normal(void)
+{
+	struct sched_param param = { 0 };
+
+	must(sched_setscheduler(0, SCHED_OTHER, &param));
+}
+
+static void much_memory(void)
+{
+	static const struct rlimit files = { 2 * SENDERS, 2 * SENDERS };
+
+	knob("net/xrds/max_memory_kb", 1 << 20);
+	knob("net/xrds/max_recv_kb", 1 << 20);
+	knob("net/xrds/sock_max_recv_kb", 1 << 20);
+	must(setrlimit(RLIMIT_NOFILE, &files));
+}
+
+static int large_receiver(union addr *self)
+{
+	int fd = rds_bound(self);
+
+	rds_set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, SPACE);
+	return fd;
+}
+
+static int large_sender(void)
+{
+	int fd = rds_bound(NULL);
+
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, SPACE);
+	return fd;
+}
+
+static void send_many(int fd, const union addr *to, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		must(rds_send(fd, "", 1, 0, to));
+}
+
+/* ------------------------------------------------------------- bystanders */
+
+/**
+ * struct bystander - a program that has nothing to do with the others' messages
+ * @fd:		its socket
+ * @to:		where it sends
+ * @reads:	it sends to itself, and reads
+ * @next_us:	when its next call is due
+ */
+struct bystander {
+	int fd;
+	union addr to;
+	bool reads;
+	long long next_us;
+};
+
+/* Returns how long after its time the call is over. */
+static long long call_us(struct bystander *b)
+{
+	struct timespec at;
+	char byte;
+
+	b->next_us += PERIOD_US;
+	if (b->next_us < now_us())
+		b->next_us = now_us() + PERIOD_US;
+	at.tv_sec = b->next_us / 1000000;
+	at.tv_nsec = b->next_us % 1000000 * 1000;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+	must(rds_send(b->fd, "", 1, 0, &b->to));
+	if (b->reads)
+		must(rds_recv(b->fd, &byte, 1, 0, NULL));
+	return now_us() - b->next_us;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	long long x = *(const long long *)a, y = *(const long long *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A host that is busy delays some calls a lot, so half of them are asked. */
+static long long median_us(struct bystander *b)
+{
+	long long us[CALLS];
+
+	for (int i = 0; i < CALLS; i++)
+		us[i] = call_us(b);
+	qsort(us, CALLS, sizeof(us[0]), by_size);
+	return us[CALLS / 2];
+}
+
+/* A process that dumps for ever; its first dump is over when this returns. */
+static pid_t dumper(int what, size_t least)
+{
+	const size_t each = sizeof(struct rds6_info_message);
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	must(pipe(ready));
+	child = must(fork());
+	if (!child) {
+		int fd = rds_socket();
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		be_normal();
+		for (bool first = true;; first = false) {
+			struct dump d = dump_read(fd, what, each);
+
+			if (d.nr < least)
+				tap_fail("%zu rows, not %zu", d.nr, least);
+			dump_free(&d);
+			if (first)
+				must(write(ready[1], "", 1));
+		}
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		tap_fail("no dump was complete");
+	close(ready[0]);
+	return child;
+}
+
+static void beside_dumps(struct bystander *b, int what, size_t least)
+{
+	long long alone, beside;
+	pid_t child;
+
+	one_processor();
+	be_first();
+	b->next_us = now_us();
+	alone = median_us(b);
+	child = dumper(what, least);
+	beside = median_us(b);
+	tap_diag("half of the calls: %lld us alone, %lld us beside dumps",
+		 alone, beside);
+	check_range(beside, 0, TIMES * alone);
+	must(kill(child, SIGKILL));
+	must(waitpid(child, NULL, 0));
+	close(b->fd);
+}
+
+static void dumps_in(void)
+{
+	struct bystander b = { .reads = true };
+	int tx = large_sender(), rx;
+	union addr to;
+
+	much_memory();
+	rx = large_receiver(&to);
+	send_many(tx, &to, QUEUED);
+	b.fd = rds_bound(&b.to);
+	beside_dumps(&b, RDS6_INFO_RECV_MESSAGES, QUEUED);
+	close(tx);
+	close(rx);
+}
+
+static void dumps_out(void)
+{
+	struct bystander b = { .reads = false };
+	int tx = large_sender(), rx;
+	union addr to;
+
+	much_memory();
+	rx = large_receiver(&to);
+	stall_loop();
+	send_many(tx, &to, QUEUED);
+	/* one whose message is only queued */
+	b.fd = rds_bound(NULL);
+	b.to = to;
+	beside_dumps(&b, RDS6_INFO_SEND_MESSAGES, QUEUED - 2 * WINDOW);
+	close(tx);
+	close(rx);
+}
+
+/* Are so many messages under way? */
+static bool under_way(void *want)
+{
+	int fd = rds_socket();
+	struct dump d = dump_read(fd, RDS6_INFO_RETRANS_MESSAGES,
+				  sizeof(struct rds6_info_message));
+	bool are = d.nr == (size_t)*(int *)want;
+
+	dump_free(&d);
+	close(fd);
+	return are;
+}
+
+/* Messages of many senders are under way over the loopback, and arrive. */
+static void delivery(void)
+{
+	struct bystander b = { .reads = false };
+	int tx[SENDERS], rx, turns = 0;
+	union addr to;
+	int bytes;
+
+	much_memory();
+	rx = large_receiver(&to);
+	stall_loop();
+	for (int i = 0; i < SENDERS; i++) {
+		tx[i] = rds_bound(NULL);
+		send_many(tx[i], &to, WINDOW);
+	}
+	must_wait(under_way, &(int){ SENDERS * WINDOW }, 4 * WAIT_MS);
+	one_processor();
+	be_first();
+	b.fd = rds_bound(NULL);
+	b.to = addr_of(tap_host, 4000);
+	b.next_us = now_us();
+	knob("net/xrds/loop/delay_ms", 0);
+	do {
+		call_us(&b);
+		must(ioctl(rx, SIOCINQ, &bytes));
+		turns += bytes > 0;
+	} while (bytes < SENDERS * WINDOW);
+	tap_diag("%d turns", turns);
+	check(turns >= TURNS);
+	for (int i = 0; i < SENDERS; i++)
+		close(tx[i]);
+	close(b.fd);
+	close(rx);
+}
+
+/* -------------------------------------------------------------- whole rows */
+
+/* Those who take messages do so in the midst of a dump. */
+static pid_t taker(void (*take)(int fd, const union addr *to), int fd,
+		   const union addr *to)
+{
+	struct timespec pause = { 0, 200000 };
+	pid_t child = must(fork());
+
+	if (child)
+		return child;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	be_first();
+	for (;;) {
+		take(fd, to);
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+}
+
+/* The messages that stay ascend in length: each has one row. */
+static void check_rows(int fd, int what, int want)
+{
+	struct dump d = dump_read(fd, what, sizeof(struct rds6_info_message));
+	const struct rds6_info_message *row = d.rows;
+	int found = 0;
+	u32 last = 0;
+
+	for (size_t i = 0; i < d.nr; i++) {
+		if (row[i].len < SHORTEST)
+			continue;
+		if (row[i].len <= last)
+			tap_fail("%u bytes behind %u", row[i].len, last);
+		last = row[i].len;
+		found++;
+	}
+	check_eq(found, want);
+	dump_free(&d);
+}
+
+static void send_staying(int fd, const union addr *to)
+{
+	static char data[SHORTEST + STAY];
+
+	for (int i = 0; i < STAY; i++)
+		must(rds_send(fd, data, SHORTEST + i, 0, to));
+}
+
+/* Reads those in front, up to the messages that stay. One is put back each time.
+ */
+static void read_some(int fd, const union addr *to)
+{
+	char byte;
+
+	(void)to;
+	for (int i = 0; i < BURST; i++) {
+		if (rds_recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC,
+			     NULL) != 1)
+			return;
+		if (!i)
+			check_err(rds_recv(fd, NULL, 1, MSG_DONTWAIT, NULL),
+				  EFAULT);
+		must(rds_recv(fd, &byte, 1, MSG_DONTWAIT, NULL));
+	}
+}
+
+static void stays_in(void)
+{
+	int tx = large_sender(), rx, fd = rds_socket();
+	union addr to;
+	pid_t child;
+
+	much_memory();
+	one_processor();
+	rx = large_receiver(&to);
+	for (int i = 0; i < READS; i++) {
+		tap_context("dump %d", i);
+		send_many(tx, &to, BURSTS * BURST);
+		send_staying(tx, &to);
+		child = taker(read_some, rx, NULL);
+		check_rows(fd, RDS6_INFO_RECV_MESSAGES, STAY);
+		must(kill(child, SIGKILL));
+		must(waitpid(child, NULL, 0));
+		must(shutdown(rx, SHUT_RD));
+		close(rx);
+		rx = large_receiver(&to);
+	}
+	close(tx);
+	close(rx);
+	close(fd);
+}
+
+/* Cancels the messages of a socket, and queues others. */
+static void cancel_some(int fd, const union addr *to)
+{
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, &to->in,
+			sizeof(to->in)));
+	send_many(fd, to, BURST);
+}
+
+static void stays_out(void)
+{
+	int tx = large_sender(), others = large_sender(), rx, fd = rds_socket();
+	union addr to;
+	pid_t child;
+
+	much_memory();
+	one_processor();
+	rx = large_receiver(&to);
+	stall_loop();
+	send_many(others, &to, BURST);
+	send_staying(tx, &to);
+	must_wait(under_way, &(int){ IN_FLIGHT + BURST }, WAIT_MS);
+	child = taker(cancel_some, others, &to);
+	for (int i = 0; i < READS; i++) {
+		tap_context("dump %d", i);
+		check_rows(fd, RDS6_INFO_SEND_MESSAGES, STAY - IN_FLIGHT);
+		check_rows(fd, RDS6_INFO_RETRANS_MESSAGES, IN_FLIGHT);
+	}
+	must(kill(child, SIGKILL));
+	must(waitpid(child, NULL, 0));
+	close(tx);
+	close(others);
+	close(rx);
+	close(fd);
+}
+
+static const struct tap_case cases[] = {
+	{ "dumps_in", "others work while 100,000 unread messages are listed",
+	  dumps_in, 0, 120 },
+	{ "dumps_out", "others work while 100,000 queued messages are listed",
+	  dumps_out, 0, 120 },
+	{ "delivery", "others work while 100,000 messages arrive over loopback",
+	  delivery, 0, 120 },
+	{ "stays_in", "a message that stays unread has one row", stays_in, 0,
+	  120 },
+	{ "stays_out", "a message that stays queued has one row", stays_out, 0,
+	  120 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
