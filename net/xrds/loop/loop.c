@@ -206,27 +206,46 @@ static void xrds_loop_look(struct xrds_loop_ep *ep, unsigned long delay)
 			   min(delay, msecs_to_jiffies(XRDS_LOOP_LOOK_MS)));
 }
 
+/* The oldest message under way if it arrives now, or NULL */
+static struct xrds_loop_item *xrds_loop_due(struct xrds_loop_ep *ep)
+{
+	unsigned int ms = READ_ONCE(ep->conn->xn->loop_delay_ms);
+	unsigned long now = jiffies, at;
+	struct xrds_loop_item *item;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	item = list_first_entry_or_null(&ep->queue, struct xrds_loop_item,
+					node);
+	if (!item || ep->broken || ep->op || !ep->conn->tx_open)
+		return NULL;
+	at = item->sent + msecs_to_jiffies(ms);
+	if (!time_after(at, now))
+		return item;
+	xrds_loop_look(ep, at - now);
+	return NULL;
+}
+
 static void xrds_loop_work(struct work_struct *work)
 {
 	struct xrds_loop_ep *ep = container_of(to_delayed_work(work),
 					       struct xrds_loop_ep, work);
-	struct xrds_conn *conn = ep->conn;
-	struct xrds_loop_item *item, *tmp;
-	unsigned long now = jiffies, delay;
+	struct xrds_loop_item *item;
+	u32 n;
 
-	delay = msecs_to_jiffies(READ_ONCE(conn->xn->loop_delay_ms));
-	spin_lock_bh(&conn->tx_lock);
-	list_for_each_entry_safe(item, tmp, &ep->queue, node) {
-		if (ep->broken || ep->op || !conn->tx_open)
-			break;
-		if (time_after(item->sent + delay, now)) {
-			xrds_loop_look(ep, item->sent + delay - now);
-			break;
+	do {
+		spin_lock_bh(&ep->conn->tx_lock);
+		for (n = 0; n < XRDS_LOOP_BATCH; n++) {
+			item = xrds_loop_due(ep);
+			if (!item)
+				break;
+			xrds_loop_take(ep, item->msg);
+			xrds_loop_item_free(item);
 		}
-		xrds_loop_take(ep, item->msg);
-		xrds_loop_item_free(item);
-	}
-	spin_unlock_bh(&conn->tx_lock);
+		spin_unlock_bh(&ep->conn->tx_lock);
+		xrds_hold_count(XRDS_HOLD_LOOP, n);
+		cond_resched();
+	} while (n == XRDS_LOOP_BATCH);
 }
 
 static void xrds_loop_bounce(struct work_struct *work)
