@@ -247,12 +247,28 @@ void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
 void xrds_tx_resume_clear_posted(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg;
+	LIST_HEAD(todo);
+	u32 n;
+
+	spin_lock_bh(&conn->lock);
+	list_splice_init(&conn->again, &todo);
+	spin_unlock_bh(&conn->lock);
+	/* without an endpoint none comes to conn->again, but some are cancelled */
+	do {
+		spin_lock_bh(&conn->lock);
+		for (n = 0; n < XRDS_END_BATCH && !list_empty(&todo); n++) {
+			msg = list_first_entry(&todo, struct xrds_msg, node);
+			if (!msg->rop)
+				msg->posted = false;
+			list_move_tail(&msg->node, &conn->again);
+		}
+		spin_unlock_bh(&conn->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		cond_resched();
+	} while (n == XRDS_END_BATCH);
 
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
-	list_for_each_entry(msg, &conn->again, node)
-		if (!msg->rop)
-			msg->posted = false;
 	if (!xrds_conn_wanted(conn))
 		conn->tx_node = 0;
 	spin_unlock(&conn->lock);
