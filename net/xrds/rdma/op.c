@@ -62,6 +62,63 @@ static void xrds_rop_count(const struct xrds_rop *rop, s32 status)
 		xrds_count_add(xn, XRDS_C_RECV_RDMA_BYTES, rop->bytes);
 }
 
+/* Ops that have ended leave the FIFO for @left, as far as none before them has
+ * not. Returns whether there may be more.
+ */
+static bool xrds_rop_leave(struct xrds_rdma_sock *rs,
+			   struct xrds_rdma_peer *node, struct list_head *left,
+			   __poll_t *mask)
+{
+	struct xrds_rop *head, *tmp;
+	bool asked = false;
+	u32 n = 0;
+
+	lockdep_assert_held(rs->lock);
+
+	list_for_each_entry_safe(head, tmp, &node->ops, node) {
+		if (!head->done || n == XRDS_END_BATCH)
+			break;
+		WRITE_ONCE(node->completed, head->id);
+		asked |= head->id_asked;
+		list_move_tail(&head->node, left);
+		n++;
+	}
+	xrds_hold_count(XRDS_HOLD_END, n);
+	if (n)
+		trace_xrds_rop_hwm(node);
+	if (xrds_barrier_event(rs, node, asked))
+		*mask |= EPOLLIN | EPOLLRDBAND;
+	return n == XRDS_END_BATCH;
+}
+
+static void xrds_rop_put_all(struct list_head *left)
+{
+	struct xrds_rop *rop, *tmp;
+
+	list_for_each_entry_safe(rop, tmp, left, node) {
+		list_del_init(&rop->node);
+		xrds_rop_put(rop);
+	}
+}
+
+/* The rest of very many that waited for one op */
+static void xrds_rop_leave_more(struct xrds_rdma_sock *rs,
+				struct xrds_rdma_peer *node)
+{
+	LIST_HEAD(left);
+	__poll_t mask;
+	bool more;
+
+	do {
+		mask = 0;
+		spin_lock_bh(rs->lock);
+		more = xrds_rop_leave(rs, node, &left, &mask);
+		spin_unlock_bh(rs->lock);
+		xrds_barrier_wake(rs, node, mask);
+		xrds_rop_put_all(&left);
+	} while (more);
+}
+
 /**
  * xrds_rop_done - an op has ended
  * @rop: op; nothing touches its memory any more
@@ -76,11 +133,10 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 {
 	struct xrds_rdma_sock *rs = rop->rs;
 	struct xrds_rdma_peer *node = rop->to;
-	struct xrds_rop *head, *tmp;
-	bool asked = false, event;
 	struct xrds_pin *pin;
 	__poll_t mask = 0;
 	LIST_HEAD(left);
+	bool more;
 
 	spin_lock_bh(rs->lock);
 	if (WARN_ON_ONCE(rop->done)) {
@@ -94,19 +150,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	if (!rop->status)
 		rop->status = status;
 	trace_xrds_rop_done(rop);
-
-	list_for_each_entry_safe(head, tmp, &node->ops, node) {
-		if (!head->done)
-			break;
-		WRITE_ONCE(node->completed, head->id);
-		asked |= head->id_asked;
-		list_move_tail(&head->node, &left);
-	}
-	if (!list_empty(&left))
-		trace_xrds_rop_hwm(node);
-	event = xrds_barrier_event(rs, node, asked);
-	if (event)
-		mask |= EPOLLIN | EPOLLRDBAND;
+	more = xrds_rop_leave(rs, node, &left, &mask);
 	if ((rop->notify || (rop->status && READ_ONCE(rs->recverr))) &&
 	    !sock_flag(rs->sk, SOCK_DEAD)) {
 		refcount_inc(&rop->ref);
@@ -120,10 +164,9 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	xrds_pin_free(pin);
 	xrds_rop_count(rop, status);
 	xrds_barrier_wake(rs, node, mask);
-	list_for_each_entry_safe(head, tmp, &left, node) {
-		list_del_init(&head->node);
-		xrds_rop_put(head);
-	}
+	if (unlikely(more))
+		xrds_rop_leave_more(rs, node);
+	xrds_rop_put_all(&left);
 }
 EXPORT_SYMBOL_GPL(xrds_rop_done);
 
