@@ -13,60 +13,80 @@
 #include "sock/sock.h"
 #include "xrds.h"
 
-/* The youngest first: the messages that still go out meanwhile have no gaps.
- * Returns how many were taken out of the queues.
+/**
+ * struct xrds_cancel - messages of a flow that are being dropped
+ * @last:	stamp of the last one that is meant
+ * @marks:	ends of streams, too
+ * @at:		the next message, with a reference; NULL: begin at the last one
+ * @drop:	those that were taken out of the queues
+ * @ready:	the pump has something to do
  */
-static u32 xrds_cancel_some(struct xrds_conn *conn, struct xrds_dest *dest,
-			    u32 last, bool marks, struct list_head *drop,
-			    bool *ready)
+struct xrds_cancel {
+	u32 last;
+	bool marks;
+	struct xrds_msg *at;
+	struct list_head drop;
+	bool ready;
+};
+
+/* The youngest first: the messages that still go out meanwhile have no gaps. If
+ * the next one has ended meanwhile, those that were queued since are passed over
+ * again. Returns whether there are more.
+ */
+static bool xrds_cancel_some(struct xrds_cancel *c, struct xrds_conn *conn,
+			     struct xrds_flow *flow)
 {
-	struct xrds_msg *msg, *tmp;
-	u32 n = 0;
+	struct xrds_msg *old = c->at, *msg, *next;
+	u32 n;
 
-	lockdep_assert_held(&conn->lock);
-
-	if (dest->flow.conn != conn)
-		return 0;
-	list_for_each_entry_safe_reverse(msg, tmp, &dest->flow.msgs, flow_node) {
-		if (n == XRDS_END_BATCH)
+	spin_lock_bh(&conn->lock);
+	msg = old && !list_empty(&old->flow_node) ? old :
+	      list_last_entry(&flow->msgs, struct xrds_msg, flow_node);
+	c->at = NULL;
+	for (n = 0; flow->conn == conn &&
+	     !list_entry_is_head(msg, &flow->msgs, flow_node); n++, msg = next) {
+		if (n == XRDS_END_BATCH) {
+			xrds_msg_get(msg);
+			c->at = msg;
 			break;
+		}
+		next = list_prev_entry(msg, flow_node);
 		xrds_count(conn->xn, XRDS_C_SEND_CANCEL_LOOKED);
 		/* messages that were queued since are not meant */
-		if ((s32)(msg->stamp - last) > 0 ||
-		    (msg->flags & XRDS_F_EOS && !marks))
+		if ((s32)(msg->stamp - c->last) > 0 ||
+		    (msg->flags & XRDS_F_EOS && !c->marks))
 			continue;
-		*ready |= xrds_txq_end(conn, msg, drop);
+		c->ready |= xrds_txq_end(conn, msg, &c->drop);
 		/* their ops end in order */
-		list_move(&msg->node, drop);
-		n++;
+		list_move(&msg->node, &c->drop);
 	}
-	return n;
+	spin_unlock_bh(&conn->lock);
+	xrds_hold_count(XRDS_HOLD_END, n);
+	if (old)
+		xrds_msg_put(old);
+	return c->at;
 }
 
 static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 {
 	struct xrds_conn *conn = xrds_flow_conn(&dest->flow);
-	LIST_HEAD(drop);
-	bool ready = false;
-	u32 last, n;
+	struct xrds_cancel c = { .marks = marks };
+	bool more;
 
 	if (!conn)
 		return;
+	INIT_LIST_HEAD(&c.drop);
 	spin_lock_bh(&conn->lock);
-	last = conn->stamp;
-	for (;;) {
-		n = xrds_cancel_some(conn, dest, last, marks, &drop,
-				     &ready);
-		spin_unlock_bh(&conn->lock);
-		xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_CLOSED,
+	c.last = conn->stamp;
+	spin_unlock_bh(&conn->lock);
+	do {
+		more = xrds_cancel_some(&c, conn, &dest->flow);
+		xrds_upcall_msgs_done(conn->xn, &c.drop, XRDS_C_SEND_DROP_CLOSED,
 				      RDS_RDMA_CANCELED);
-		if (n < XRDS_END_BATCH)
-			break;
 		cond_resched();
-		spin_lock_bh(&conn->lock);
-	}
+	} while (more);
 	/* ops of other destinations waited for those of this one */
-	if (ready)
+	if (c.ready)
 		xrds_tx_pump(conn);
 	xrds_conn_put(conn);
 }
