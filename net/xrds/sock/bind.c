@@ -200,13 +200,13 @@ bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr)
 	struct xrds_sock *xs;
 	bool found = false;
 
-	spin_lock_bh(&xn->lock);
-	list_for_each_entry(xs, &xn->socks, xn_node) {
+	rcu_read_lock();
+	list_for_each_entry_rcu(xs, &xn->socks, xn_node) {
 		if (!xrds_sk_bound(xs) || !ipv6_addr_equal(&xs->bind.addr, addr))
 			continue;
 		found = true;
 		break;
 	}
-	spin_unlock_bh(&xn->lock);
+	rcu_read_unlock();
 	return found;
 }

@@ -469,23 +469,20 @@ int xrds_dest_watch_all(struct xrds_sock *xs, bool on)
 	return 0;
 }
 
-/**
- * xrds_dest_close_all - the socket is closed
- * @xs: socket, SOCK_DEAD is set
- *
- * Drops the destinations with nothing under way; the others go with the last
- * that is.
- *
- * Context: process.
- */
-void xrds_dest_close_all(struct xrds_sock *xs)
+/* Some go, or move back to xs->dests. Returns how many. */
+static u32 xrds_dest_close_some(struct xrds_sock *xs, struct list_head *todo)
 {
 	struct xrds_dest *dest, *tmp;
 	LIST_HEAD(gone);
+	u32 n = 0;
 
 	spin_lock_bh(&xs->lock);
-	list_for_each_entry_safe(dest, tmp, &xs->dests, xs_node) {
+	list_for_each_entry_safe(dest, tmp, todo, xs_node) {
+		if (n == XRDS_END_BATCH)
+			break;
+		n++;
 		list_del_init(&dest->cleared_node);
+		list_move_tail(&dest->xs_node, &xs->dests);
 		if (dest->queued_msgs || xrds_dest_eos_pending(dest))
 			continue;
 		xrds_dest_unlink(dest);
@@ -497,6 +494,31 @@ void xrds_dest_close_all(struct xrds_sock *xs)
 		list_del_init(&dest->xs_node);
 		xrds_dest_release(dest);
 	}
+	return n;
+}
+
+/**
+ * xrds_dest_close_all - the socket is closed
+ * @xs: socket, SOCK_DEAD is set
+ *
+ * Drops the destinations with nothing under way; the others go with the last
+ * that is.
+ *
+ * Context: process.
+ */
+void xrds_dest_close_all(struct xrds_sock *xs)
+{
+	LIST_HEAD(todo);
+	u32 n;
+
+	spin_lock_bh(&xs->lock);
+	list_splice_init(&xs->dests, &todo);
+	spin_unlock_bh(&xs->lock);
+	do {
+		n = xrds_dest_close_some(xs, &todo);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		cond_resched();
+	} while (n == XRDS_END_BATCH);
 }
 
 /**

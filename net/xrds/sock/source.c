@@ -403,9 +403,20 @@ int xrds_source_watch_all(struct xrds_sock *xs, bool on)
 void xrds_source_free_all(struct xrds_sock *xs)
 {
 	struct xrds_source *src, *tmp;
+	u32 n;
 
-	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	list_for_each_entry_safe(src, tmp, &xs->sources, list)
-		xrds_source_free(xs, src);
-	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+	/* messages that are under way make no new ones */
+	do {
+		n = 0;
+		spin_lock_bh(&xs->sk.sk_receive_queue.lock);
+		list_for_each_entry_safe(src, tmp, &xs->sources, list) {
+			if (n == XRDS_END_BATCH)
+				break;
+			xrds_source_free(xs, src);
+			n++;
+		}
+		spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		cond_resched();
+	} while (n == XRDS_END_BATCH);
 }
