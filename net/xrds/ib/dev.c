@@ -42,7 +42,9 @@ void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev)
  */
 void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 {
-	struct xrds_ib_ep *ep;
+	struct xrds_ib_ep *ep, *tmp;
+	LIST_HEAD(todo);
+	u32 n;
 
 	mutex_lock(&xrds_ib_devs_lock);
 	list_del(&ibdev->entry);
@@ -50,9 +52,23 @@ void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 
 	spin_lock_bh(&ibdev->lock);
 	ibdev->removed = true;
-	list_for_each_entry(ep, &ibdev->eps, dev_entry)
-		xrds_ib_event_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+	list_splice_init(&ibdev->eps, &todo);
 	spin_unlock_bh(&ibdev->lock);
+	/* endpoints that end meanwhile leave either list, and no new ones come */
+	do {
+		n = 0;
+		spin_lock_bh(&ibdev->lock);
+		list_for_each_entry_safe(ep, tmp, &todo, dev_entry) {
+			if (n == XRDS_END_BATCH)
+				break;
+			list_move_tail(&ep->dev_entry, &ibdev->eps);
+			xrds_ib_event_fail(ep, XRDS_EV_REMOVED, -ENODEV);
+			n++;
+		}
+		spin_unlock_bh(&ibdev->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		cond_resched();
+	} while (n == XRDS_END_BATCH);
 }
 
 /**
