@@ -26,7 +26,7 @@ enum {
 static void unknown_options(void)
 {
 	static const int options[] = {
-		0, 4, 9, 11, 99, 100, 107, 200, 9999, 10002, 10018, -1,
+		0, 4, 13, 99, 100, 107, 200, 9999, 10002, 10018, -1,
 	};
 	int fd = rds_bound(NULL), value = 1;
 	socklen_t len;
@@ -54,6 +54,8 @@ static void one_way_options(void)
 	socklen_t len = sizeof(address);
 	int fd = rds_bound(NULL);
 
+	check_err(getsockopt(fd, SOL_RDS, XRDS_UEK_CONN_RESET6, address, &len),
+		  ENOPROTOOPT);
 	check_err(setsockopt(fd, SOL_RDS, XRDS_DEST_STATUS, &st, sizeof(st)),
 		  ENOPROTOOPT);
 	check_err(getsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, address, &len),
@@ -134,6 +136,7 @@ static void set_sizes(void)
 		{ XRDS_CONG_EAGAIN, sizeof(int) },
 		{ RDS_RECVERR, sizeof(int) },
 		{ RDS_CONG_MONITOR, sizeof(int) },
+		{ XRDS_UEK_INQ, sizeof(int) },
 	};
 	char data[BIG] = "";
 	int fd = rds_bound(NULL);
@@ -161,6 +164,8 @@ static void get_sizes(void)
 		{ XRDS_DEST_SNDBUF, sizeof(struct xrds_dest_sndbuf) },
 		{ XRDS_CONG_EAGAIN, sizeof(int) },
 		{ RDS_RECVERR, sizeof(int) },
+		{ XRDS_UEK_TRANSPORT, sizeof(int) },
+		{ XRDS_UEK_INQ, sizeof(int) },
 	};
 	unsigned char data[BIG];
 	int fd = rds_bound(NULL);

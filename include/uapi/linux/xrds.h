@@ -25,6 +25,16 @@
 #define XRDS_CONG_EAGAIN	105	/* set, get: int, boolean */
 #define XRDS_NODE_EVENTS	106	/* set, get: int, boolean */
 
+/*
+ * Options of Oracle's UEK kernel at the same level. <linux/rds.h> of that
+ * kernel has other names for them. The length tells number 8 from
+ * SO_RDS_TRANSPORT of mainline, which takes an int.
+ */
+#define XRDS_UEK_CONN_RESET	8	/* set: struct xrds_uek_reset */
+#define XRDS_UEK_TRANSPORT	9	/* set, get: int, as SO_RDS_TRANSPORT */
+#define XRDS_UEK_CONN_RESET6	11	/* set: struct xrds_uek_reset6 */
+#define XRDS_UEK_INQ		12	/* set, get: int, boolean */
+
 /* Control messages, level SOL_RDS */
 #define XRDS_CMSG_RDMA_ID	101	/* sendmsg: __u64, user address of a __u64 */
 #define XRDS_CMSG_BARRIER	102	/* sendmsg: struct xrds_barrier
@@ -34,6 +44,9 @@
 #define XRDS_CMSG_CONG_CLEARED	104	/* recvmsg: struct sockaddr_storage[] */
 #define XRDS_CMSG_NODE		105	/* recvmsg: struct xrds_node_event */
 #define XRDS_CMSG_MR_LOST	106	/* recvmsg: struct xrds_mr_event */
+
+/* The same of Oracle's UEK kernel */
+#define XRDS_UEK_CMSG_INQ	12	/* recvmsg: int, bytes still queued */
 
 #define SIOCXRDSBARRIER		(SIOCPROTOPRIVATE + 8)
 
@@ -148,6 +161,34 @@ struct xrds_mr_event {
 	__u64	cookie;
 	__u32	reason;
 	__u32	reserved;
+};
+
+/**
+ * struct xrds_uek_reset - connections to be made anew
+ * @tos:	type of service
+ * @pad:	ignored
+ * @src:	address of this node, network byte order
+ * @dst:	address of the peer; 0: all peers and types of service
+ */
+struct xrds_uek_reset {
+	__u8	tos;
+	__u8	pad[3];
+	__be32	src;
+	__be32	dst;
+};
+
+/**
+ * struct xrds_uek_reset6 - the same with IPv6 addresses
+ * @tos:	type of service
+ * @pad:	ignored
+ * @src:	address of this node, may be a mapped one
+ * @dst:	address of the peer; unspecified: all peers and types of service
+ */
+struct xrds_uek_reset6 {
+	__u8	tos;
+	__u8	pad[3];
+	__u8	src[16];
+	__u8	dst[16];
 };
 
 /* Payload of XRDS_CMSG_EOS */

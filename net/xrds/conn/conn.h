@@ -133,7 +133,21 @@ void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);
 unsigned long xrds_conn_deadline(unsigned int ms);
 void xrds_conn_look_idle(struct xrds_net *xn);
-void xrds_conn_break_all(struct xrds_net *xn);
+
+/**
+ * struct xrds_conn_match - some connections of a namespace
+ * @laddr:	their local address, NULL: any
+ * @faddr:	their foreign address, NULL: any
+ * @tos:	their type of service, negative: any
+ */
+struct xrds_conn_match {
+	const struct in6_addr *laddr;
+	const struct in6_addr *faddr;
+	int tos;
+};
+
+unsigned int xrds_conn_reset(struct xrds_net *xn,
+			     const struct xrds_conn_match *m);
 
 /* --------------------------------------------------------------- fsm.c */
 

@@ -73,21 +73,43 @@ void xrds_conn_look_idle(struct xrds_net *xn)
 	rcu_read_unlock();
 }
 
+static bool xrds_conn_matches(const struct xrds_conn *conn,
+			      const struct xrds_conn_match *m)
+{
+	const struct xrds_conn_key *key = &conn->key;
+
+	return (!m->laddr || ipv6_addr_equal(&key->laddr, m->laddr)) &&
+	       (!m->faddr || ipv6_addr_equal(&key->faddr, m->faddr)) &&
+	       (m->tos < 0 || key->tos == m->tos);
+}
+
 /**
- * xrds_conn_break_all - have every connection fail, for tests
+ * xrds_conn_reset - have connections made anew
  * @xn: namespace
+ * @m: connections
+ *
+ * They fail, as if their queue pairs had. Messages that the peer does not have
+ * are sent again over the next endpoint, with their numbers.
  *
  * Context: process.
+ * Return: the number of connections.
  */
-void xrds_conn_break_all(struct xrds_net *xn)
+unsigned int xrds_conn_reset(struct xrds_net *xn,
+			     const struct xrds_conn_match *m)
 {
 	struct xrds_conn *conn;
+	unsigned int nr = 0;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+		if (!xrds_conn_matches(conn, m))
+			continue;
 		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
-				   XRDS_EV_ERROR, -ECONNRESET);
+				   XRDS_EV_ERROR, -ECONNABORTED);
+		nr++;
+	}
 	rcu_read_unlock();
+	return nr;
 }
 
 /* Can a connection deliver what is queued? It is up, or about to be, and has

@@ -22,7 +22,9 @@ static struct dentry *xrds_inject_dir;
 static ssize_t xrds_inject_break(struct file *file, const char __user *buf,
 				 size_t len, loff_t *pos)
 {
-	xrds_conn_break_all(xrds_net(current->nsproxy->net_ns));
+	const struct xrds_conn_match all = { .tos = -1 };
+
+	xrds_conn_reset(xrds_net(current->nsproxy->net_ns), &all);
 	return len;
 }
 

@@ -305,6 +305,17 @@ static int xrds_recv_wake(struct wait_queue_entry *wait, unsigned int mode,
 	return autoremove_wake_function(wait, mode, sync, key);
 }
 
+/* How much is left behind a message. */
+static int xrds_recv_put_inq(struct xrds_sock *xs, struct msghdr *m)
+{
+	int bytes;
+
+	if (!READ_ONCE(xs->inq))
+		return 0;
+	bytes = xrds_recv_inq(xs);
+	return put_cmsg(m, SOL_RDS, XRDS_UEK_CMSG_INQ, sizeof(bytes), &bytes);
+}
+
 /* Sleep until there may be something. Returns 0 or a negative errno. */
 static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 {
@@ -362,7 +373,8 @@ static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 	if (cb->cookie && put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_DEST,
 				   sizeof(cb->cookie), &cb->cookie))
 		return -EFAULT;
-	if (!(cb->flags & XRDS_F_EOS) && xrds_timestamp_read(xs, skb, m))
+	if (!(cb->flags & XRDS_F_EOS) && (xrds_timestamp_read(xs, skb, m) ||
+					  xrds_recv_put_inq(xs, m)))
 		return -EFAULT;
 	return n;
 }

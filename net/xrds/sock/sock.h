@@ -108,6 +108,7 @@ struct xrds_source;
  * @rx_trace:	SO_RDS_MSG_RXPATH_LATENCY; @lock
  * @cong_monitor: RDS_CONG_MONITOR; @lock
  * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
+ * @inq:	XRDS_UEK_INQ; lock_sock
  * @cong_news:	a destination that refused us for congestion is clear again,
  *		RDS_CONG_MONITOR is off, and no poll has reported it yet; @lock
  * @cleared:	the same destinations while RDS_CONG_MONITOR is on; @lock
@@ -181,6 +182,7 @@ struct xrds_sock {
 	struct rds_rx_trace_so rx_trace;
 	bool cong_monitor;
 	bool cong_eagain;
+	bool inq;
 	bool cong_news;
 	struct list_head cleared;
 
@@ -299,6 +301,11 @@ int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
 int xrds_opt_info_msg_send(struct xrds_dump *d);
 int xrds_opt_info_msg_retrans(struct xrds_dump *d);
 int xrds_opt_info_msg_recv(struct xrds_dump *d);
+/* ----------------------------------------------------------- opt_uek.c */
+
+int xrds_opt_uek_reset4(struct xrds_sock *xs, sockptr_t optval);
+int xrds_opt_uek_reset6(struct xrds_sock *xs, sockptr_t optval,
+			unsigned int optlen);
 
 /* -------------------------------------------------------------- bind.c */
 

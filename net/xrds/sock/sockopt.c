@@ -270,7 +270,16 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 	case XRDS_NODE_EVENTS:
 		return xrds_set_node_events(xs, optval, optlen);
 	case SO_RDS_TRANSPORT:
+		/* the same number */
+		if (optlen == sizeof(struct xrds_uek_reset))
+			return xrds_opt_uek_reset4(xs, optval);
+		fallthrough;
+	case XRDS_UEK_TRANSPORT:
 		return xrds_set_transport(xs, optval, optlen);
+	case XRDS_UEK_INQ:
+		return xrds_set_bool(xs, &xs->inq, optval, optlen);
+	case XRDS_UEK_CONN_RESET6:
+		return xrds_opt_uek_reset6(xs, optval, optlen);
 	case XRDS_DEST_SNDBUF:
 		return xrds_set_dest_sndbuf(xs, optval, optlen);
 	case RDS_GET_MR:
@@ -393,8 +402,11 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 		return xrds_get_int(READ_ONCE(xs->node_events), optval, optlen,
 				    len);
 	case SO_RDS_TRANSPORT:
+	case XRDS_UEK_TRANSPORT:
 		return xrds_get_int(xrds_opt_transport(xs), optval, optlen,
 				    len);
+	case XRDS_UEK_INQ:
+		return xrds_get_int(READ_ONCE(xs->inq), optval, optlen, len);
 	case XRDS_DEST_SNDBUF:
 		return xrds_get_dest_sndbuf(xs, optval, optlen, len);
 	case XRDS_DEST_STATUS:

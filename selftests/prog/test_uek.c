@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What programs of Oracle's UEK kernel ask for: numbers that mean something
+ * else in mainline RDS, or nothing.
+ *
+ * timeout: 120
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	NOBODY		= 65534,
+	RESETS		= 50,
+	BURST		= 20,		/* messages between two resets */
+	TOS		= 3,
+	OPTION_BYTES	= 64,
+};
+
+/* ------------------------------------------------------------------ resets */
+
+static int reset4(int fd, const char *src, const char *dst, u8 tos)
+{
+	struct xrds_uek_reset arg = { .tos = tos, .pad = { 1, 2, 3 } };
+
+	arg.src = inet_addr(src);
+	arg.dst = inet_addr(dst);
+	return setsockopt(fd, SOL_RDS, XRDS_UEK_CONN_RESET, &arg, sizeof(arg));
+}
+
+static int reset6(int fd, const char *src, const char *dst, u8 tos)
+{
+	struct xrds_uek_reset6 arg = { .tos = tos, .pad = { 1, 2, 3 } };
+
+	must(inet_pton(AF_INET6, src, arg.src) == 1 ? 0 : -1);
+	must(inet_pton(AF_INET6, dst, arg.dst) == 1 ? 0 : -1);
+	return setsockopt(fd, SOL_RDS, XRDS_UEK_CONN_RESET6, &arg,
+			  sizeof(arg));
+}
+
+/* Those of the address under test, with themselves */
+static int reset_self(int fd)
+{
+	return strchr(tap_host, ':') ? reset6(fd, tap_host, tap_host, 0) :
+				       reset4(fd, tap_host, tap_host, 0);
+}
+
+static void lengths(void)
+{
+	static const struct { int option; socklen_t len; } taken[] = {
+		{ XRDS_UEK_CONN_RESET, 12 }, { XRDS_UEK_CONN_RESET6, 36 },
+		{ XRDS_UEK_INQ, 4 },
+	};
+	char data[OPTION_BYTES] = "";
+	int fd = rds_socket();
+
+	for (size_t i = 0; i < ARRAY_SIZE(taken); i++)
+		for (socklen_t len = 0; len < sizeof(data); len++) {
+			bool fits = len == taken[i].len ||
+				    (taken[i].option == XRDS_UEK_INQ &&
+				     len >= sizeof(int));
+
+			/* that is the transport, see below */
+			if (taken[i].option == SO_RDS_TRANSPORT &&
+			    len == sizeof(int))
+				continue;
+			tap_context("option %d, %u bytes", taken[i].option,
+				    len);
+			if (fits)
+				check_ret(setsockopt(fd, SOL_RDS,
+						     taken[i].option, data,
+						     len), 0);
+			else
+				check_err(setsockopt(fd, SOL_RDS,
+						     taken[i].option, data,
+						     len), EINVAL);
+		}
+	close(fd);
+}
+
+static void transport(void)
+{
+	static const int options[] = { SO_RDS_TRANSPORT, XRDS_UEK_TRANSPORT };
+	int bad = RDS_TRANS_COUNT, value = RDS_TRANS_GAP, fd;
+	char data[OPTION_BYTES] = "";
+
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		tap_context("option %d", options[i]);
+		fd = rds_socket();
+		check_eq(rds_get_int(fd, SOL_RDS, options[i]), RDS_TRANS_NONE);
+		check_err(setsockopt(fd, SOL_RDS, options[i], &bad,
+				     sizeof(bad)), EINVAL);
+		check_err(setsockopt(fd, SOL_RDS, options[i], data, 8), EINVAL);
+		check_err(setsockopt(fd, SOL_RDS, options[i], &value,
+				     sizeof(value)), ENOPROTOOPT);
+		close(fd);
+		fd = rds_bound(NULL);
+		check_eq(rds_get_int(fd, SOL_RDS, options[i]),
+			 rds_get_int(fd, SOL_RDS, options[!i]));
+		check_err(setsockopt(fd, SOL_RDS, options[i], &value,
+				     sizeof(value)), EOPNOTSUPP);
+		close(fd);
+	}
+	tap_context("option 9, 12 bytes");
+	fd = rds_socket();
+	check_err(setsockopt(fd, SOL_RDS, XRDS_UEK_TRANSPORT, data, 12),
+		  EINVAL);
+	close(fd);
+}
+
+static void permission(void)
+{
+	int fd = rds_bound(NULL), value = 1;
+	pid_t pid = must(fork());
+
+	if (!pid) {
+		must(setuid(NOBODY));
+		check_err(reset4(fd, "127.0.0.1", "127.0.0.1", 0), EACCES);
+		check_err(reset6(fd, "::1", "::", 0), EACCES);
+		check_err(setsockopt(fd, SOL_RDS, XRDS_UEK_CONN_RESET6, &value,
+				     sizeof(value)), EACCES);
+		check_ret(setsockopt(fd, SOL_RDS, XRDS_UEK_INQ, &value,
+				     sizeof(value)), 0);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+	close(fd);
+}
+
+static void numbered(int fd, const union addr *to, u32 from)
+{
+	for (u32 n = from; n < from + BURST; n++)
+		must(rds_send(fd, &n, sizeof(n), 0, to));
+}
+
+static void order(void)
+{
+	long long before = counter_now("conn_reset");
+	int tx = rds_bound(NULL), rx;
+	u32 next = 0, got;
+	union addr to;
+
+	rx = rds_bound(&to);
+	/* some of them are under way when the connection is lost */
+	knob("net/xrds/loop/delay_ms", 2);
+	for (int i = 0; i < RESETS; i++) {
+		numbered(tx, &to, i * BURST);
+		check_ret(reset_self(tx), 0);
+	}
+	while (next < RESETS * BURST) {
+		must(rds_recv_within(rx, &got, sizeof(got), WAIT_MS, NULL));
+		if (!check_eq(got, next))
+			break;
+		next++;
+	}
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	check_err(rds_recv(rx, &got, sizeof(got), MSG_DONTWAIT, NULL), EAGAIN);
+	check(counter_now("conn_reset") > before);
+	close(tx);
+	close(rx);
+}
+
+/* A connection from one address to another that is up */
+static void connect_up(const char *src, const char *dst, u8 tos)
+{
+	int tx = rds_bound_to(src, 0, NULL), rx;
+	union addr to;
+	char byte = 0;
+
+	rx = rds_bound_to(dst, 0, &to);
+	if (tos)
+		must(ioctl(tx, SIOCRDSSETTOS, &tos));
+	must(rds_send(tx, &byte, 1, 0, &to));
+	must(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL));
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	close(tx);
+	close(rx);
+}
+
+static bool resets_are(void *want)
+{
+	return counter_now("conn_reset") == *(long long *)want;
+}
+
+static void check_resets(long long *want, int more)
+{
+	*want += more;
+	if (!tap_wait(resets_are, want, WAIT_MS))
+		check_eq(counter_now("conn_reset"), *want);
+}
+
+static void selection(void)
+{
+	int fd = rds_socket();
+	long long want = counter_now("conn_reset");
+
+	connect_up("127.0.0.1", "127.0.0.2", 0);
+	connect_up("127.0.0.1", "127.0.0.2", TOS);
+	connect_up("127.0.0.1", "127.0.0.3", 0);
+	connect_up("127.0.0.4", "127.0.0.2", 0);
+	connect_up("::1", "::1", 0);
+
+	tap_context("no such connection");
+	check_ret(reset4(fd, "127.0.0.1", "127.0.0.9", 0), 0);
+	check_ret(reset4(fd, "127.0.0.1", "127.0.0.2", TOS + 1), 0);
+	check_ret(reset4(fd, "0.0.0.0", "0.0.0.0", 0), 0);
+	check_ret(reset6(fd, "::", "::", 0), 0);
+	check_resets(&want, 0);
+	tap_context("one of two types of service");
+	check_ret(reset4(fd, "127.0.0.1", "127.0.0.2", TOS), 0);
+	check_resets(&want, 1);
+	connect_up("127.0.0.1", "127.0.0.2", TOS);
+	tap_context("IPv4 with the larger structure");
+	check_ret(reset6(fd, "::ffff:127.0.0.4", "::ffff:127.0.0.2", 0), 0);
+	check_resets(&want, 1);
+	connect_up("127.0.0.4", "127.0.0.2", 0);
+	tap_context("all of one address");
+	check_ret(reset4(fd, "127.0.0.1", "0.0.0.0", 9), 0);
+	check_resets(&want, 3);
+	tap_context("IPv6");
+	check_ret(reset6(fd, "::1", "::", 0), 0);
+	check_resets(&want, 1);
+	close(fd);
+}
+
+/* The connections of this namespace, by a socket of another one */
+static void namespaces(void)
+{
+	long long want = counter_now("conn_reset");
+	/* without a socket the namespace would lose its connections */
+	int here = rds_socket(), there;
+	pid_t pid;
+
+	connect_up("127.0.0.1", "127.0.0.1", 0);
+	pid = must(fork());
+	if (!pid) {
+		tap_new_netns();
+		there = rds_socket();
+		check_ret(reset4(there, "127.0.0.1", "0.0.0.0", 0), 0);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+	check_resets(&want, 0);
+	check_ret(reset4(here, "127.0.0.1", "0.0.0.0", 0), 0);
+	check_resets(&want, 1);
+	close(here);
+}
+
+/* --------------------------------------------------------------- RDS_INQ */
+
+/* Reads a message; the value of RDS_CMSG_INQ, or -1 */
+static int recv_inq(int fd, int flags)
+{
+	char control[CMSG_SPACE(sizeof(int))] __aligned(8);
+	char data[OPTION_BYTES];
+	struct iovec iov = { data, sizeof(data) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+	int inq;
+
+	must(recvmsg(fd, &msg, MSG_DONTWAIT | flags));
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (!cmsg)
+		return -1;
+	check_eq(cmsg->cmsg_level, SOL_RDS);
+	check_eq(cmsg->cmsg_type, XRDS_UEK_CMSG_INQ);
+	check_eq(cmsg->cmsg_len, CMSG_LEN(sizeof(int)));
+	memcpy(&inq, CMSG_DATA(cmsg), sizeof(inq));
+	return inq;
+}
+
+static bool queued_is_60(void *fd)
+{
+	int bytes = 0;
+
+	must(ioctl(*(int *)fd, FIONREAD, &bytes));
+	return bytes == 60;
+}
+
+static void inq(void)
+{
+	char data[OPTION_BYTES] = "";
+	int tx = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	check_eq(rds_get_int(rx, SOL_RDS, XRDS_UEK_INQ), 0);
+	rds_set_int(rx, SOL_RDS, XRDS_UEK_INQ, 7);
+	check_eq(rds_get_int(rx, SOL_RDS, XRDS_UEK_INQ), 1);
+	for (int len = 10; len <= 30; len += 10)
+		must(rds_send(tx, data, len, 0, &to));
+	must_wait(queued_is_60, &rx, WAIT_MS);
+	check_eq(recv_inq(rx, MSG_PEEK), 60);
+	check_eq(recv_inq(rx, 0), 50);
+	check_eq(recv_inq(rx, 0), 30);
+	rds_set_int(rx, SOL_RDS, XRDS_UEK_INQ, 0);
+	check_eq(recv_inq(rx, 0), -1);
+	close(tx);
+	close(rx);
+}
+
+static const struct tap_case cases[] = {
+	{ "lengths", "an option is known by its number and its length",
+	  lengths, 0, 0 },
+	{ "transport", "8 and 9 with 4 bytes are the transport", transport,
+	  0, 0 },
+	{ "permission", "a reset needs CAP_NET_ADMIN: EACCES", permission,
+	  0, 0 },
+	{ "order", "resets lose, double and reorder nothing", order,
+	  TAP_EACH_FAMILY, 0 },
+	{ "selection", "the connections asked for are reset, and no others",
+	  selection, 0, 0 },
+	{ "namespaces", "a socket resets connections of its namespace only",
+	  namespaces, 0, 0 },
+	{ "inq", "RDS_CMSG_INQ: the bytes that are still queued", inq,
+	  TAP_EACH_FAMILY, 0 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}
