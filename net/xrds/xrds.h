@@ -215,6 +215,17 @@ int xrds_limit_sysctl(XRDS_CTL_CONST struct ctl_table *table, int write,
 
 enum { XRDS_SYSCTL_DIRS = 3 };
 
+/* Sysctls of Oracle's UEK kernel without effect here */
+enum xrds_inert {
+	XRDS_INERT_PASSIVE_MIN_MS,
+	XRDS_INERT_TRACE_START,
+	XRDS_INERT_TRACE_END,
+	XRDS_INERT_BEAT_TIMEOUT_S,
+	XRDS_INERT_CANCEL_MS,
+	XRDS_INERT_PAYLOAD_CSUMS,
+	XRDS_INERT_NR
+};
+
 /**
  * struct xrds_net - all state of one network namespace
  * @net:	the namespace; no reference, pernet exit comes first
@@ -280,6 +291,7 @@ enum { XRDS_SYSCTL_DIRS = 3 };
  * @loop_loss_permille: loopback: chance that a message is lost, which resets
  *		the connection as on a reliable QP
  * @loop_bounce_ms: loopback: period of forced connection resets
+ * @inert:	values that were written, by enum xrds_inert
  */
 struct xrds_net {
 	struct net *net;
@@ -341,6 +353,7 @@ struct xrds_net {
 	unsigned int loop_delay_ms;
 	unsigned int loop_loss_permille;
 	unsigned int loop_bounce_ms;
+	unsigned int inert[XRDS_INERT_NR];
 };
 
 /* main.c */

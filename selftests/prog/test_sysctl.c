@@ -32,7 +32,7 @@ enum {
  * @name:	below /proc/sys/net
  * @usual:	default, or ALL_MEMORY, QUARTER
  * @min:	least value
- * @max:	greatest value
+ * @max:	greatest value; the same if it cannot be written
  */
 struct value {
 	const char *name;
@@ -47,6 +47,32 @@ static const struct value values[] = {
 	{ "rds/max_unacked_packets", 32, 1, ANY },
 	{ "rds/max_unacked_bytes", 262144, 1, ANY },
 	{ "rds/ping_enable", 1, 0, 1 },
+	{ "rds/pf_rds", 21, 21, 21 },
+	{ "rds/sol_rds", 276, 276, 276 },
+	{ "rds/sock_max_peers", 8192, 1, 65536 },
+	{ "rds/conn_heartbeat_interval_secs", 5, 0, HOUR_MS / 1000 },
+	{ "rds/reconnect_passive_min_delay_ms", 3000, 0, ANY },
+	{ "rds/conn_heartbeat_timeout_secs", 10, 0, ANY },
+	{ "rds/dr_sock_cancel_delay_ms", 6000, 0, ANY },
+	{ "rds/enable_payload_csums", 0, 0, ANY },
+	{ "rds/shutdown_trace_start_time", 0, 0, ANY },
+	{ "rds/shutdown_trace_end_time", 0, 0, ANY },
+	{ "rds/ib/max_recv_allocation", 32768, 0, ANY },
+	{ "rds/ib/flow_control", 0, 0, ANY },
+	{ "rds/ib/max_unsolicited_wr", 16, 0, ANY },
+	{ "rds/ib/disable_unmap_mr_cpu_assignment", 0, 0, ANY },
+	{ "rds/ib/frwr_gc_interval", 5000, 0, ANY },
+	{ "rds/ib/frwr_ibmr_gc_idle_time", 1000, 0, ANY },
+	{ "rds/ib/frwr_ibmr_qrtn_time", 300000, 0, ANY },
+	{ "rds/ib/frwr_poll_timeout_secs", 10, 0, ANY },
+	{ "rds/ib/conn_dev_free_delay", 10000, 0, ANY },
+	{ "rds/ib/yield_after_ms", 2000, 0, ANY },
+	{ "rds/ib/cm_watchdog_ms", 0, 0, ANY },
+	{ "rds/ib/check_conn_addrs", 1, 0, ANY },
+	{ "rds/ib/refill_from_send", 2, 0, ANY },
+	{ "rds/ib/ring_low_permille", 250, 0, ANY },
+	{ "rds/ib/ring_mid_permille", 375, 0, ANY },
+	{ "rds/ib/local_ack_timeout", 16, 12, 20 },
 	{ "rds/ib/max_send_wr", 60, 16, 4096 },
 	{ "rds/ib/max_recv_wr", 1024, 64, 16384 },
 	{ "rds/ib/max_unsignaled_wr", 16, 1, 64 },
@@ -77,12 +103,17 @@ static const struct value values[] = {
 	{ "xrds/ib/bundle_bytes", 4096, 0, 4096 },
 };
 
-static int value_open(const struct value *v, int flags)
+static int value_try(const struct value *v, int flags)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), "/proc/sys/net/%s", v->name);
-	return must(open(path, flags | O_CLOEXEC));
+	return open(path, flags | O_CLOEXEC);
+}
+
+static int value_open(const struct value *v, int flags)
+{
+	return must(value_try(v, flags));
 }
 
 static long long value_read(const struct value *v)
@@ -144,6 +175,10 @@ static void ranges(void)
 		const struct value *v = &values[i];
 
 		tap_context("%s", v->name);
+		if (v->min == v->max) {
+			check_err(value_try(v, O_WRONLY), EACCES);
+			continue;
+		}
 		check_ret(value_write(v, v->max), 0);
 		check_eq(value_read(v), v->max);
 		check_err(value_write(v, v->max + 1), EINVAL);
@@ -197,11 +232,41 @@ static void complete(void)
 	check_eq(count("rds") + count("xrds"), ARRAY_SIZE(values));
 }
 
+/* Two names of one value, perhaps in other units */
+static const struct {
+	const char *name;
+	const char *alias;
+	long long value;
+	long long seen;
+} aliases[] = {
+	{ "xrds/sock_max_dests", "rds/sock_max_peers", 500, 500 },
+	{ "xrds/heartbeat_ms", "rds/conn_heartbeat_interval_secs", 7000, 7 },
+	{ "xrds/ib/ack_timeout", "rds/ib/local_ack_timeout", 14, 14 },
+	{ "xrds/ib/max_unsignaled_wr", "rds/ib/max_unsignaled_wr", 8, 8 },
+};
+
+static void other_names(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(aliases); i++) {
+		struct value ours = { .name = aliases[i].name };
+		struct value theirs = { .name = aliases[i].alias };
+		long long unit = aliases[i].value / aliases[i].seen;
+
+		tap_context("%s", aliases[i].alias);
+		must(value_write(&ours, aliases[i].value));
+		check_eq(value_read(&theirs), aliases[i].seen);
+		must(value_write(&theirs, aliases[i].seen + 1));
+		check_eq(value_read(&ours), (aliases[i].seen + 1) * unit);
+	}
+}
+
 static const struct tap_case cases[] = {
 	{ "complete", "each sysctl is in the table of this test", complete,
 	  TAP_SAME_NETNS, 0 },
 	{ "defaults", "each has its default", defaults, TAP_SAME_NETNS, 0 },
 	{ "defaults_netns", "also in a new network namespace", defaults, 0, 0 },
+	{ "other_names", "a knob of Oracle's kernel is another name of ours",
+	  other_names, 0, 0 },
 	{ "ranges", "each takes its bounds, and beyond them fails with EINVAL",
 	  ranges, 0, 0 },
 };

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Knobs of a namespace: /proc/sys/net/rds has those that mainline RDS has
- * too, with its names and meanings; /proc/sys/net/xrds has the others.
+ * Knobs of a namespace: /proc/sys/net/rds has those of mainline RDS and of
+ * Oracle's UEK kernel, with their names; /proc/sys/net/xrds has the others.
+ *
+ * A knob of theirs that fits one of ours is another name for it. Each of the
+ * rest keeps its value, for scripts that write and read it, and has no effect:
+ * Documentation/differences.rst lists them.
  */
 #include <linux/capability.h>
 #include <linux/sysctl.h>
@@ -19,6 +23,10 @@ static unsigned int xrds_hundred = 100;
 /* bound of sizes that struct sock keeps as signed numbers */
 static unsigned int xrds_max_kb = 1 << 20;
 static unsigned int xrds_thousand = 1000;
+static unsigned int xrds_max_s = 3600;
+/* for programs that ask for the family and the level */
+static unsigned int xrds_pf_rds = PF_RDS;
+static unsigned int xrds_sol_rds = SOL_RDS;
 
 /* Connections that wait have a deadline from the value before. */
 static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
@@ -45,12 +53,50 @@ static int xrds_sysctl_dead(XRDS_CTL_CONST struct ctl_table *table, int write,
 	return ret;
 }
 
+/* In whole seconds; the value is in milliseconds. */
+static int xrds_sysctl_seconds(XRDS_CTL_CONST struct ctl_table *table,
+			       int write, void *buffer, size_t *lenp,
+			       loff_t *ppos)
+{
+	unsigned int *ms = table->data;
+	unsigned int s = DIV_ROUND_UP(READ_ONCE(*ms), MSEC_PER_SEC);
+	struct ctl_table tmp = *table;
+	int ret;
+
+	tmp.data = &s;
+	ret = proc_douintvec_minmax(&tmp, write, buffer, lenp, ppos);
+	if (!ret && write)
+		WRITE_ONCE(*ms, s * MSEC_PER_SEC);
+	return ret;
+}
+
+/* A constant */
+static int xrds_sysctl_fixed(XRDS_CTL_CONST struct ctl_table *table, int write,
+			     void *buffer, size_t *lenp, loff_t *ppos)
+{
+	struct ctl_table tmp = *table;
+
+	tmp.data = table->extra1;
+	return proc_douintvec(&tmp, write, buffer, lenp, ppos);
+}
+
 /* In the templates @data is an offset into struct xrds_net. */
 #define XRDS_KNOB(_name, _field, _min, _max) \
 	XRDS_KNOB_BY(proc_douintvec_minmax, _name, _field, _min, _max)
 
 #define XRDS_BOUND(_name, _field, _min, _max) \
 	XRDS_KNOB_BY(xrds_limit_sysctl, _name, _field, _min, _max)
+
+#define XRDS_INERT(_name, _which) \
+	XRDS_KNOB(_name, inert[XRDS_INERT_##_which], NULL, NULL)
+
+#define XRDS_FIXED(_name, _value) { \
+	.procname	= _name, \
+	.maxlen		= sizeof(unsigned int), \
+	.mode		= 0444, \
+	.proc_handler	= xrds_sysctl_fixed, \
+	.extra1		= _value, \
+}
 
 #define XRDS_KNOB_BY(_handler, _name, _field, _min, _max) { \
 	.procname	= _name, \
@@ -70,6 +116,19 @@ static const struct ctl_table xrds_rds_table[] = {
 	XRDS_KNOB("max_unacked_packets", max_unacked_packets, &xrds_one, NULL),
 	XRDS_KNOB("max_unacked_bytes", max_unacked_bytes, &xrds_one, NULL),
 	XRDS_KNOB("ping_enable", ping_enable, NULL, &xrds_one),
+	/* of Oracle's kernel */
+	XRDS_FIXED("pf_rds", &xrds_pf_rds),
+	XRDS_FIXED("sol_rds", &xrds_sol_rds),
+	XRDS_KNOB("sock_max_peers", sock_max_dests, &xrds_one,
+		  &xrds_max_dests),
+	XRDS_KNOB_BY(xrds_sysctl_seconds, "conn_heartbeat_interval_secs",
+		     heartbeat_ms, NULL, &xrds_max_s),
+	XRDS_INERT("conn_heartbeat_timeout_secs", BEAT_TIMEOUT_S),
+	XRDS_INERT("reconnect_passive_min_delay_ms", PASSIVE_MIN_MS),
+	XRDS_INERT("dr_sock_cancel_delay_ms", CANCEL_MS),
+	XRDS_INERT("enable_payload_csums", PAYLOAD_CSUMS),
+	XRDS_INERT("shutdown_trace_start_time", TRACE_START),
+	XRDS_INERT("shutdown_trace_end_time", TRACE_END),
 };
 
 static const struct ctl_table xrds_xrds_table[] = {
@@ -172,6 +231,9 @@ int xrds_sysctl_net_init(struct xrds_net *xn)
 	xn->heartbeat_ms = 5000;
 	xn->peer_dead_ms = 5000;
 	xn->idle_ms = 300 * 1000;
+	xn->inert[XRDS_INERT_PASSIVE_MIN_MS] = 3000;
+	xn->inert[XRDS_INERT_BEAT_TIMEOUT_S] = 10;
+	xn->inert[XRDS_INERT_CANCEL_MS] = 6000;
 
 	for (i = 0; i < XRDS_SYSCTL_DIRS; i++) {
 		xn->sysctl[i] = xrds_sysctl_register(xn, &xrds_sysctl_dirs[i]);

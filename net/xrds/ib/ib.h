@@ -90,6 +90,26 @@ struct xrds_ib_counters {
 	u64	v[XRDS_IB_C_NR];
 };
 
+/* Sysctls of mainline and of Oracle's UEK kernel without effect here */
+enum xrds_ib_inert {
+	XRDS_IB_INERT_RECV_ALLOCATION,
+	XRDS_IB_INERT_FLOW_CONTROL,
+	XRDS_IB_INERT_UNSOLICITED_WR,
+	XRDS_IB_INERT_UNMAP_CPU,
+	XRDS_IB_INERT_GC_INTERVAL,
+	XRDS_IB_INERT_GC_IDLE,
+	XRDS_IB_INERT_QUARANTINE,
+	XRDS_IB_INERT_POLL_TIMEOUT_S,
+	XRDS_IB_INERT_FREE_DELAY,
+	XRDS_IB_INERT_YIELD_MS,
+	XRDS_IB_INERT_WATCHDOG_MS,
+	XRDS_IB_INERT_CHECK_ADDRS,
+	XRDS_IB_INERT_REFILL,
+	XRDS_IB_INERT_RING_LOW,
+	XRDS_IB_INERT_RING_MID,
+	XRDS_IB_INERT_NR
+};
+
 /**
  * struct xrds_ib_net - the transport's state of one network namespace
  * @net:	the namespace
@@ -112,6 +132,7 @@ struct xrds_ib_counters {
  * @max_conns:	connections made by peers; above it a request gets no new one
  * @bundle_bytes: upper limit for a SEND with several messages, bytes; 0: no
  *		such SENDs in either direction
+ * @inert:	values that were written, by enum xrds_ib_inert
  */
 struct xrds_ib_net {
 	struct net *net;
@@ -133,6 +154,7 @@ struct xrds_ib_net {
 	unsigned int max_half_open;
 	unsigned int max_conns;
 	unsigned int bundle_bytes;
+	unsigned int inert[XRDS_IB_INERT_NR];
 };
 
 /* Counters of devices are added to those of the first namespace. Devices exist

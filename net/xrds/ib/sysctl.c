@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Sysctls of the RDMA transport, for each namespace: net/rds/ib with the names
- * of mainline RDS, net/xrds/ib with ours.
+ * of mainline RDS and of Oracle's UEK kernel, net/xrds/ib with ours. See
+ * diag/sysctl.c about those without effect.
  *
  * A table is copied for the namespace when that starts, and freed when it ends.
  * Values are written by programs at any time; readers use READ_ONCE().
@@ -31,6 +32,9 @@ enum {
 #define XRDS_IB_BOUND(_name, _field, _min, _max)			\
 	XRDS_IB_SYSCTL_BY(xrds_limit_sysctl, _name, _field, _min, _max)
 
+#define XRDS_IB_INERT(_name, _which)					\
+	XRDS_IB_SYSCTL(_name, inert[XRDS_IB_INERT_##_which], 0, UINT_MAX)
+
 #define XRDS_IB_SYSCTL_BY(_handler, _name, _field, _min, _max)		\
 	{								\
 		.procname	= _name,				\
@@ -50,6 +54,24 @@ static const struct ctl_table xrds_ib_table_rds[] = {
 		      XRDS_IB_MIN_RECV_WR, XRDS_IB_MAX_RECV_WR),
 	XRDS_IB_SYSCTL("max_unsignaled_wr", max_unsignaled_wr,
 		       1, XRDS_IB_MAX_UNSIGNALED_WR),
+	XRDS_IB_INERT("max_recv_allocation", RECV_ALLOCATION),
+	XRDS_IB_INERT("flow_control", FLOW_CONTROL),
+	/* of Oracle's kernel */
+	XRDS_IB_SYSCTL("local_ack_timeout", ack_timeout,
+		       XRDS_IB_MIN_ACK_TIMEOUT, XRDS_IB_MAX_ACK_TIMEOUT),
+	XRDS_IB_INERT("max_unsolicited_wr", UNSOLICITED_WR),
+	XRDS_IB_INERT("disable_unmap_mr_cpu_assignment", UNMAP_CPU),
+	XRDS_IB_INERT("frwr_gc_interval", GC_INTERVAL),
+	XRDS_IB_INERT("frwr_ibmr_gc_idle_time", GC_IDLE),
+	XRDS_IB_INERT("frwr_ibmr_qrtn_time", QUARANTINE),
+	XRDS_IB_INERT("frwr_poll_timeout_secs", POLL_TIMEOUT_S),
+	XRDS_IB_INERT("conn_dev_free_delay", FREE_DELAY),
+	XRDS_IB_INERT("yield_after_ms", YIELD_MS),
+	XRDS_IB_INERT("cm_watchdog_ms", WATCHDOG_MS),
+	XRDS_IB_INERT("check_conn_addrs", CHECK_ADDRS),
+	XRDS_IB_INERT("refill_from_send", REFILL),
+	XRDS_IB_INERT("ring_low_permille", RING_LOW),
+	XRDS_IB_INERT("ring_mid_permille", RING_MID),
 };
 
 static const struct ctl_table xrds_ib_table_xrds[] = {
@@ -115,6 +137,22 @@ static void xrds_ib_sysctl_defaults(struct xrds_ib_net *xin)
 	xin->bundle_bytes = XRDS_WIRE_MAX_BUNDLE_BYTES;
 }
 
+/* That kernel's; a new namespace begins with them. */
+static const unsigned int xrds_ib_inert_defaults[XRDS_IB_INERT_NR] = {
+	[XRDS_IB_INERT_RECV_ALLOCATION]	= 32768,
+	[XRDS_IB_INERT_UNSOLICITED_WR]	= 16,
+	[XRDS_IB_INERT_GC_INTERVAL]	= 5000,
+	[XRDS_IB_INERT_GC_IDLE]		= 1000,
+	[XRDS_IB_INERT_QUARANTINE]	= 300000,
+	[XRDS_IB_INERT_POLL_TIMEOUT_S]	= 10,
+	[XRDS_IB_INERT_FREE_DELAY]	= 10000,
+	[XRDS_IB_INERT_YIELD_MS]	= 2000,
+	[XRDS_IB_INERT_CHECK_ADDRS]	= 1,
+	[XRDS_IB_INERT_REFILL]		= 2,
+	[XRDS_IB_INERT_RING_LOW]	= 250,
+	[XRDS_IB_INERT_RING_MID]	= 375,
+};
+
 static void xrds_ib_sysctl_inherit(struct xrds_ib_net *xin,
 				   const struct xrds_ib_net *first)
 {
@@ -142,6 +180,7 @@ int xrds_ib_sysctl_init(struct xrds_ib_net *xin)
 		xrds_ib_sysctl_defaults(xin);
 	else
 		xrds_ib_sysctl_inherit(xin, xrds_ib_net(&init_net));
+	memcpy(xin->inert, xrds_ib_inert_defaults, sizeof(xin->inert));
 
 	xin->ctl_rds = xrds_ib_sysctl_register(xin, "net/rds/ib",
 					       xrds_ib_table_rds,
