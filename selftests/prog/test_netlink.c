@@ -766,7 +766,105 @@ static void errors(void)
 	check_eq(n, 0);
 }
 
+/* ----------------------------------------------------------------- resets */
+
+/* XRDS_CMD_CONN_RESET with one attribute, or none; the kernel's answer */
+static int reset(struct nl *nl, int attr, const void *value, size_t len)
+{
+	struct {
+		struct nlmsghdr h;
+		struct genlmsghdr g;
+		struct nlattr a;
+		char value[32];
+	} m = {
+		.h = { .nlmsg_len = NLMSG_HDRLEN + GENL_HDRLEN,
+		       .nlmsg_type = nl->family,
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		.g = { .cmd = XRDS_CMD_CONN_RESET, .version = 1 },
+		.a = { .nla_type = attr, .nla_len = NLA_HDRLEN + len },
+	};
+	const struct nlmsghdr *h = (void *)buffer;
+
+	if (attr) {
+		memcpy(m.value, value, len);
+		m.h.nlmsg_len += NLA_ALIGN(m.a.nla_len);
+	}
+	must(send(nl->fd, &m, m.h.nlmsg_len, 0));
+	must(recv(nl->fd, buffer, nl->part, 0));
+	check_eq(h->nlmsg_type, NLMSG_ERROR);
+	return ((const struct nlmsgerr *)NLMSG_DATA(h))->error;
+}
+
+static bool resets_are(void *want)
+{
+	return counter_now("conn_reset") == *(long long *)want;
+}
+
+static void check_resets(long long want)
+{
+	if (!tap_wait(resets_are, &want, WAIT_MS))
+		check_eq(counter_now("conn_reset"), want);
+}
+
+static void send_self(int fd)
+{
+	union addr self = rds_self(fd);
+	char byte = 0;
+
+	must(rds_send(fd, &byte, 1, 0, &self));
+	must(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL));
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+}
+
+static void resets(void)
+{
+	struct in6_addr self = {
+		.s6_addr = { [10] = 0xff, 0xff, 127, 0, 0, 1 },
+	};
+	struct in6_addr other = {
+		.s6_addr = { [10] = 0xff, 0xff, 127, 0, 0, 9 },
+	};
+	int fd = rds_bound_to("127.0.0.1", 0, NULL);
+	u8 tos = 0, wrong = 7;
+	struct nl nl;
+	pid_t pid;
+
+	nl_open(&nl);
+	/* all of none */
+	check_eq(reset(&nl, 0, NULL, 0), 0);
+	send_self(fd);
+	check_eq(reset(&nl, XRDS_A_CONN_FADDR, &other, sizeof(other)), -ENOENT);
+	check_eq(reset(&nl, XRDS_A_CONN_TOS, &wrong, 1), -ENOENT);
+	check(reset(&nl, XRDS_A_CONN_FADDR, &other, 4) < 0);
+	check_resets(0);
+	check_eq(reset(&nl, XRDS_A_CONN_FADDR, &self, sizeof(self)), 0);
+	check_resets(1);
+	send_self(fd);
+	check_eq(reset(&nl, XRDS_A_CONN_LADDR, &self, sizeof(self)), 0);
+	check_resets(2);
+	send_self(fd);
+	check_eq(reset(&nl, XRDS_A_CONN_TOS, &tos, 1), 0);
+	check_resets(3);
+	send_self(fd);
+	check_eq(reset(&nl, 0, NULL, 0), 0);
+	check_resets(4);
+	send_self(fd);
+
+	pid = must(fork());
+	if (!pid) {
+		as_nobody();
+		nl_open(&nl);
+		check_eq(reset(&nl, 0, NULL, 0), -EPERM);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+	check_resets(4);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
+	{ "resets", "connections are reset by address, by an administrator",
+	  resets, 0, 0 },
 	{ "complete", "a dump has each socket that stays, once, while others come and go",
 	  complete, 0, 60 },
 	{ "many", "2,000 sockets, in parts of any size", many, 0, 60 },

@@ -96,6 +96,8 @@ typedef void (*row_fn)(const struct row *row, void *arg);
 void nl_open(void);
 void nl_dump(int cmd, row_fn fn, void *arg);
 void nl_listen(void (*fn)(int cmd, const struct row *row));
+/* Resets the connections to a peer, from an address of this node; NULL: any */
+void nl_reset(const char *faddr, const char *laddr);
 
 /* rows.c */
 void rows_show(const struct object *object);

@@ -6,6 +6,7 @@
  * that it is shown as it is, because a busy node may interrupt each dump. So
  * rows are kept until the dump is complete, and only then shown.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,6 +201,43 @@ void nl_dump(int cmd, row_fn fn, void *arg)
 		parse(nlh, &row);
 		fn(&row, arg);
 	}
+}
+
+/* ------------------------------------------------------------------ reset */
+
+/* @name: an address, IPv4 is mapped; NULL: none */
+static void put_addr(struct nlmsghdr *nlh, int attr, const char *name)
+{
+	struct in6_addr addr = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+
+	if (!name)
+		return;
+	if (inet_pton(AF_INET, name, &addr.s6_addr[12]) != 1 &&
+	    inet_pton(AF_INET6, name, &addr) != 1) {
+		fprintf(stderr, "xrds-info: '%s' is not an address\n", name);
+		exit(EXIT_ERROR);
+	}
+	mnl_attr_put(nlh, attr, sizeof(addr), &addr);
+}
+
+void nl_reset(const char *faddr, const char *laddr)
+{
+	struct nlmsghdr *nlh = begin(family, NLM_F_ACK, XRDS_CMD_CONN_RESET,
+				     XRDS_FAMILY_VERSION);
+	unsigned int seq = nlh->nlmsg_seq;
+	bool interrupted = false;
+
+	put_addr(nlh, XRDS_A_CONN_FADDR, faddr);
+	put_addr(nlh, XRDS_A_CONN_LADDR, laddr);
+	if (mnl_socket_sendto(sock, nlh, nlh->nlmsg_len) < 0)
+		die("netlink");
+	if (receive(seq, NULL, NULL, &interrupted) >= 0)
+		return;
+	if (errno == ENOENT) {
+		fprintf(stderr, "xrds-info: there is no such connection\n");
+		exit(EXIT_ERROR);
+	}
+	die("reset");
 }
 
 /* ----------------------------------------------------------------- events */

@@ -27,7 +27,9 @@ static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
 		"usage: xrds-info [OPTION]... [OBJECT]...\n"
-		"Shows the state of XRDS in this network namespace.\n"
+		"       xrds-info reset {all | PEER [LOCAL]}\n"
+		"Shows the state of XRDS in this network namespace, or resets\n"
+		"connections.\n"
 		"OBJECT is one or more of\n"
 		"  devices       RDMA devices and their limits\n"
 		"  connections   state, queue pairs, sequence numbers\n"
@@ -146,11 +148,25 @@ static void wait_for_next(void)
 	nanosleep(&ts, NULL);
 }
 
+/* "reset all", or "reset PEER [LOCAL]" */
+static void reset(int argc, char **argv)
+{
+	if (argc < 1 || argc > 2)
+		help(EXIT_ERROR);
+	nl_open();
+	nl_reset(strcmp(argv[0], "all") ? argv[0] : NULL,
+		 argc > 1 ? argv[1] : NULL);
+}
+
 int main(int argc, char **argv)
 {
 	int i;
 
 	parse(argc, argv);
+	if (optind < argc && !strcmp(argv[optind], "reset")) {
+		reset(argc - optind - 1, argv + optind + 1);
+		return 0;
+	}
 	if (optind == argc - 1 && !strcmp(argv[optind], "events")) {
 		nl_open();
 		nl_listen(opt.json ? json_event : rows_event);

@@ -4,9 +4,9 @@
  * connections and nodes.
  *
  * Documentation/netlink/specs/xrds.yaml is the definition, and
- * include/uapi/linux/xrds_netlink.h is made from it. There are dumps only, and
- * a dump takes no attribute: a program picks rows itself. Nothing can be
- * changed.
+ * include/uapi/linux/xrds_netlink.h is made from it. A dump takes no attribute:
+ * a program picks rows itself. Nothing can be changed but this: an
+ * administrator may have connections made anew.
  *
  * Visibility. As with RDS_INFO_*, all users may see counters, connections, their
  * peers and devices of their namespace. Numbers of queue pairs, keys of memory and the
@@ -160,6 +160,37 @@ static int xrds_nl_dump_devices(struct sk_buff *skb,
 	return skb->len;
 }
 
+/* --------------------------------------------------------------- resets */
+
+static int xrds_nl_reset(struct sk_buff *skb, struct genl_info *info)
+{
+	struct nlattr *laddr = info->attrs[XRDS_A_CONN_LADDR];
+	struct nlattr *faddr = info->attrs[XRDS_A_CONN_FADDR];
+	struct nlattr *tos = info->attrs[XRDS_A_CONN_TOS];
+	struct xrds_conn_match m = { .tos = tos ? nla_get_u8(tos) : -1 };
+	struct in6_addr from, to;
+
+	if (laddr) {
+		from = nla_get_in6_addr(laddr);
+		m.laddr = &from;
+	}
+	if (faddr) {
+		to = nla_get_in6_addr(faddr);
+		m.faddr = &to;
+	}
+	/* a mistyped address is told; all of none is all */
+	if (!xrds_conn_reset(xrds_net(genl_info_net(info)), &m) &&
+	    (laddr || faddr || tos))
+		return -ENOENT;
+	return 0;
+}
+
+static const struct nla_policy xrds_nl_reset_policy[XRDS_A_CONN_TOS + 1] = {
+	[XRDS_A_CONN_LADDR] = NLA_POLICY_EXACT_LEN(sizeof(struct in6_addr)),
+	[XRDS_A_CONN_FADDR] = NLA_POLICY_EXACT_LEN(sizeof(struct in6_addr)),
+	[XRDS_A_CONN_TOS] = { .type = NLA_U8 },
+};
+
 /* ----------------------------------------------------------------- news */
 
 static bool xrds_nl_listened(struct net *net)
@@ -302,6 +333,13 @@ static const struct genl_ops xrds_nl_ops[] = {
 	{
 		.cmd	= XRDS_CMD_DEVICE_GET,
 		.dumpit	= xrds_nl_dump_devices,
+	},
+	{
+		.cmd	= XRDS_CMD_CONN_RESET,
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= xrds_nl_reset,
+		.policy	= xrds_nl_reset_policy,
+		.maxattr = ARRAY_SIZE(xrds_nl_reset_policy) - 1,
 	},
 };
 
