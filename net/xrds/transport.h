@@ -258,6 +258,8 @@ struct xrds_legacy {
  * @cong_rx:	congestion updates that wait for the worker
  * @up_at:	jiffies when it last came up; worker
  * @asked_at:	jiffies when it last sent a request; worker
+ * @lost_at:	jiffies when it was last lost while it was up; worker
+ * @lost_by:	reason of that, negative errno, 0: it was never lost; worker
  */
 struct xrds_conn {
 	struct rhash_head node;
@@ -360,6 +362,8 @@ struct xrds_conn {
 	unsigned long up_at;
 	unsigned long asked_at;
 	unsigned long heard_at;
+	unsigned long lost_at;
+	int lost_by;
 };
 
 /* Addresses of a message that the peer has sent: over loopback the connection

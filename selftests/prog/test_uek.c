@@ -10,9 +10,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "counters.h"
+#include "dump.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -309,6 +311,45 @@ static void inq(void)
 	close(rx);
 }
 
+/* ----------------------------------------------------------------- paths */
+
+static void paths(void)
+{
+	bool v6 = strchr(tap_host, ':');
+	int fd = rds_bound(NULL);
+	long long want = counter_now("conn_reset");
+	const struct xrds_uek_conn_paths *row;
+	struct dump d;
+
+	connect_up(tap_host, tap_host, 0);
+	d = dump_read(fd, XRDS_UEK_INFO_CONN_PATHS, 346);
+	check_eq(d.nr, !v6);
+	dump_free(&d);
+	d = dump_read(fd, XRDS_UEK_INFO6_CONN_PATHS, 346);
+	if (!check_eq(d.nr, 1))
+		return;
+	row = d.rows;
+	check_eq(row->npaths, 1);
+	check_eq(row->tos, 0);
+	check(!strcmp((char *)row->transport, "loop"));
+	check(!memcmp(row->local_addr, row->peer_addr, 16));
+	check_eq(row->paths[0].flags, RDS_INFO_CONNECTION_FLAG_CONNECTED);
+	check_range(row->paths[0].connect_time, time(NULL) - 60,
+		    time(NULL) + 1);
+	check_eq(row->paths[0].reset_time, 0);
+	check_eq(row->paths[0].disconnect_reason, XRDS_UEK_REASON_NONE);
+	dump_free(&d);
+
+	check_ret(reset_self(fd), 0);
+	check_resets(&want, 1);
+	d = dump_read(fd, XRDS_UEK_INFO6_CONN_PATHS, 346);
+	row = d.rows;
+	check_range(row->paths[0].reset_time, time(NULL) - 60, time(NULL) + 1);
+	check_eq(row->paths[0].disconnect_reason, XRDS_UEK_REASON_USER_RESET);
+	dump_free(&d);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "lengths", "an option is known by its number and its length",
 	  lengths, 0, 0 },
@@ -322,6 +363,7 @@ static const struct tap_case cases[] = {
 	  selection, 0, 0 },
 	{ "namespaces", "a socket resets connections of its namespace only",
 	  namespaces, 0, 0 },
+	{ "paths", "RDS_INFO_CONN_PATHS", paths, TAP_EACH_FAMILY, 0 },
 	{ "inq", "RDS_CMSG_INQ: the bytes that are still queued", inq,
 	  TAP_EACH_FAMILY, 0 },
 };

@@ -191,6 +191,57 @@ struct xrds_uek_reset6 {
 	__u8	dst[16];
 };
 
+/* Dumps of Oracle's UEK kernel, as RDS_INFO_*: rows are xrds_uek_conn_paths,
+ * with IPv4 addresses only, and with all
+ */
+#define XRDS_UEK_INFO_CONN_PATHS	10020
+#define XRDS_UEK_INFO6_CONN_PATHS	10021
+
+#define XRDS_UEK_PATHS		8
+
+/* xrds_uek_path.disconnect_reason; that kernel has more */
+#define XRDS_UEK_REASON_NONE		0
+#define XRDS_UEK_REASON_USER_RESET	1
+#define XRDS_UEK_REASON_TIMEOUT		6
+
+/**
+ * struct xrds_uek_path - a path of a connection
+ * @attempt_time:	when a request was sent last, seconds since 1970; 0: never
+ * @connect_time:	when it came up last
+ * @reset_time:		when it was lost last
+ * @disconnect_reason:	why, XRDS_UEK_REASON_*
+ * @connect_attempts:	attempts that failed since it was up last
+ * @index:		of the path
+ * @flags:		RDS_INFO_CONNECTION_FLAG_*
+ */
+struct xrds_uek_path {
+	__s64	attempt_time;
+	__s64	connect_time;
+	__s64	reset_time;
+	__u32	disconnect_reason;
+	__u32	connect_attempts;
+	__u32	index;
+	__u8	flags;
+} __attribute__((packed));
+
+/**
+ * struct xrds_uek_conn_paths - a connection and its paths
+ * @local_addr:	address on this node, IPv4 mapped
+ * @peer_addr:	the other one
+ * @transport:	its name
+ * @tos:	type of service
+ * @npaths:	1
+ * @paths:	the first @npaths of them are used
+ */
+struct xrds_uek_conn_paths {
+	__u8	local_addr[16];
+	__u8	peer_addr[16];
+	__u8	transport[16];
+	__u8	tos;
+	__u8	npaths;
+	struct xrds_uek_path paths[XRDS_UEK_PATHS];
+} __attribute__((packed));
+
 /* Payload of XRDS_CMSG_EOS */
 enum xrds_eos_reason {
 	XRDS_EOS_FINISHED	= 0,	/* the sender shut down or closed */

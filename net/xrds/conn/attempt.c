@@ -75,6 +75,8 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	if (conn->state == XRDS_ST_UP) {
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
 		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, error);
+		WRITE_ONCE(conn->lost_at, jiffies);
+		WRITE_ONCE(conn->lost_by, error);
 		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
 	/* the first failure of a row is worth a line, each retry is not */
@@ -192,7 +194,7 @@ void xrds_attempt_advance(struct xrds_conn *conn, int error)
 		xrds_attempt_fail(conn, ret);
 		return;
 	}
-	conn->asked_at = jiffies;
+	WRITE_ONCE(conn->asked_at, jiffies);
 	xrds_fsm_set(conn, XRDS_ST_CONNECTING, xrds_attempt_deadline(conn));
 }
 

@@ -122,6 +122,65 @@ static int xrds_dump_conns(struct xrds_dump *d)
 	return 0;
 }
 
+static_assert(sizeof(struct xrds_uek_path) == 37);
+static_assert(sizeof(struct xrds_uek_conn_paths) == 346);
+
+/* Jiffies of the past as seconds since 1970; 0 for none */
+static s64 xrds_dump_seconds(unsigned long at)
+{
+	return at ? ktime_get_real_seconds() - (long)(jiffies - at) / HZ : 0;
+}
+
+static u32 xrds_dump_reason(const struct xrds_conn *conn)
+{
+	switch (READ_ONCE(conn->lost_by)) {
+	case -ECONNABORTED:
+		return XRDS_UEK_REASON_USER_RESET;
+	case -ETIMEDOUT:
+		return XRDS_UEK_REASON_TIMEOUT;
+	default:
+		return XRDS_UEK_REASON_NONE;
+	}
+}
+
+static void xrds_dump_path(struct xrds_conn *conn,
+			   struct xrds_uek_conn_paths *row)
+{
+	struct xrds_uek_path *path = &row->paths[0];
+
+	memcpy(row->local_addr, &conn->key.laddr, sizeof(row->local_addr));
+	memcpy(row->peer_addr, &conn->key.faddr, sizeof(row->peer_addr));
+	strscpy((char *)row->transport, conn->trans->name,
+		sizeof(row->transport));
+	row->tos = conn->key.tos;
+	row->npaths = 1;
+	path->attempt_time = xrds_dump_seconds(READ_ONCE(conn->asked_at));
+	path->connect_time = xrds_dump_seconds(READ_ONCE(conn->up_at));
+	path->reset_time = xrds_dump_seconds(READ_ONCE(conn->lost_at));
+	path->disconnect_reason = xrds_dump_reason(conn);
+	path->connect_attempts = READ_ONCE(conn->retries);
+	spin_lock_bh(&conn->lock);
+	path->flags = xrds_conn_info_flags(conn);
+	spin_unlock_bh(&conn->lock);
+}
+
+static int xrds_dump_paths(struct xrds_dump *d)
+{
+	struct xrds_conn *conn;
+	void *row;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
+		if (!xrds_dump_takes(d, &conn->key.laddr))
+			continue;
+		row = xrds_dump_row(d);
+		if (row)
+			xrds_dump_path(conn, row);
+	}
+	rcu_read_unlock();
+	return 0;
+}
+
 static void xrds_dump_rdma_conn(struct xrds_conn *conn, void *row, bool v6)
 {
 	struct rds6_info_rdma_connection all = {
@@ -276,7 +335,7 @@ static int xrds_dump_counters(struct xrds_dump *d)
 		.walk = _walk, .each = sizeof(struct _row), .v6 = _v6 }
 
 static const struct xrds_dump_kind
-xrds_dump_kinds[RDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
+xrds_dump_kinds[XRDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 	XRDS_DUMP(RDS_INFO_COUNTERS, xrds_dump_counters,
 		  rds_info_counter, false),
 	XRDS_DUMP(RDS_INFO_CONNECTIONS, xrds_dump_conns,
@@ -303,6 +362,10 @@ xrds_dump_kinds[RDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 		  rds6_info_socket, true),
 	XRDS_DUMP(RDS6_INFO_IB_CONNECTIONS, xrds_dump_rdma_conns,
 		  rds6_info_rdma_connection, true),
+	XRDS_DUMP(XRDS_UEK_INFO_CONN_PATHS, xrds_dump_paths,
+		  xrds_uek_conn_paths, false),
+	XRDS_DUMP(XRDS_UEK_INFO6_CONN_PATHS, xrds_dump_paths,
+		  xrds_uek_conn_paths, true),
 };
 
 /* Walk until all rows have found room, or cannot. */

@@ -278,6 +278,8 @@ struct xrds_dump {
 	size_t nr;
 };
 
+enum { XRDS_INFO_LAST = XRDS_UEK_INFO6_CONN_PATHS };
+
 /* The next row of a dump, all zero; NULL when it is only counted */
 static inline void *xrds_dump_row(struct xrds_dump *d)
 {
