@@ -67,6 +67,8 @@ static inline u32 xrds_recv_charge(u32 len)
  * @dest_off:	see struct xrds_wire_msg
  * @rop:	op in front of it, with a reference; ends at the transport once
  *		@posted is set
+ * @notice:	comes, or may come, when the message ends; NULL:
+ *		none; the pump reads it without a lock
  * @posted:	was handed to the transport at least once, or is now; conn->lock,
  *		constant once @ended is set
  * @ended:	was taken out of the queues; conn->lock
@@ -100,6 +102,7 @@ struct xrds_msg {
 	u32 dest_rkey;
 	u32 dest_off;
 	struct xrds_rop *rop;
+	struct xrds_notice *notice;
 	struct sk_buff *skb;
 	unsigned int nr_bv;
 	struct bio_vec bv[];

@@ -18,6 +18,25 @@
 struct xrds_rdma_peer;
 
 /**
+ * struct xrds_notice - RDS_CMSG_RDMA_STATUS, to come or to be read
+ * @node:	in rs->notices once it can be read; rs->lock
+ * @rop:	the op that it is a part of; NULL: of a message, which owns it
+ *		until it can be read
+ * @token:	the program's name for the op or the message
+ * @status:	how that has ended, or a part of it; rs->lock
+ * @waits:	ends that must come first; rs->lock
+ * @wanted:	also after a success
+ */
+struct xrds_notice {
+	struct list_head node;
+	struct xrds_rop *rop;
+	u64 token;
+	s32 status;
+	u8 waits;
+	bool wanted;
+};
+
+/**
  * struct xrds_rdma_sock - what a socket has of RDMA
  * @sk:		the socket that it is a member of
  * @xn:		the socket's namespace
@@ -28,7 +47,7 @@ struct xrds_rdma_peer;
  * @nr_nodes:	length of @nodes
  * @nr_armed:	nodes with a barrier armed
  * @events:	nodes where the awaited has come about
- * @notices:	ops with a notice to read
+ * @notices:	notices to read
  * @mrs:	memory regions
  * @lost:	those of @mrs that the owner has still to be told of
  * @recverr:	RDS_RECVERR; written under the socket's lock, read without
@@ -153,19 +172,17 @@ enum xrds_rop_op {
  * @conn_node:	in conn->ops while @msg is in a queue of it; conn->lock
  * @turn_node:	in to->waiting, until it was posted or has ended; rs->lock
  * @msg:	immediate message that the op belongs to; conn->lock
- * @notice_node: in rs->notices; rs->lock
+ * @notice:	see there
  * @ref:	the message's, the FIFO's, the notice's
  * @rs:		socket, with a reference
  * @to:		node it goes to
  * @pin:	local memory, until the op is done
  * @bytes:	of it
  * @id:		identifier; 0 until issued; rs->lock
- * @token:	the program's name for it
  * @raddr:	remote address
  * @rkey:	remote key
  * @op:		enum xrds_rop_op
  * @masked:	an atomic with masks
- * @notify:	the program wants a notice
  * @silent:	the immediate message is not delivered
  * @fence:	the immediate message waits for the op
  * @id_asked:	the program was told the identifier
@@ -183,19 +200,17 @@ struct xrds_rop {
 	struct list_head conn_node;
 	struct list_head turn_node;
 	struct xrds_msg *msg;
-	struct list_head notice_node;
+	struct xrds_notice notice;
 	refcount_t ref;
 	struct xrds_rdma_sock *rs;
 	struct xrds_rdma_peer *to;
 	struct xrds_pin *pin;
 	u64 bytes;
 	u64 id;
-	u64 token;
 	u64 raddr;
 	u32 rkey;
 	u8 op;
 	bool masked;
-	bool notify;
 	bool silent;
 	bool fence;
 	bool id_asked;

@@ -15,6 +15,7 @@
 
 #include "counters.h"
 #include "dump.h"
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -24,6 +25,8 @@ enum {
 	BURST		= 20,		/* messages between two resets */
 	TOS		= 3,
 	OPTION_BYTES	= 64,
+	TOKEN		= 77,
+	REMOTE_NOTIFY	= RDS_RDMA_NOTIFY_ME | XRDS_UEK_REMOTE_COMPLETE,
 };
 
 /* ------------------------------------------------------------------ resets */
@@ -311,6 +314,130 @@ static void inq(void)
 	close(rx);
 }
 
+/* --------------------------------------------------------------- notices */
+
+static ssize_t send_asked(int fd, const union addr *to, u64 token, u64 flags)
+{
+	struct xrds_uek_asend arg = { .user_token = token, .flags = flags };
+
+	return rds_send_cmsg(fd, to, XRDS_UEK_CMSG_ASYNC_SEND, &arg,
+			     sizeof(arg));
+}
+
+static void check_notice(int fd, u64 token, int status)
+{
+	struct got got;
+
+	must(got_within(fd, &got, WAIT_MS));
+	check_eq(got.ret, 0);
+	if (!check_eq(got.nr_status, 1))
+		return;
+	check_eq(got.status[0].user_token, token);
+	check_eq(got.status[0].status, status);
+}
+
+static void async_send(void)
+{
+	int tx = rds_bound(NULL), rx;
+	union addr to;
+	char byte;
+
+	rx = rds_bound(&to);
+	must(send_asked(tx, &to, TOKEN, XRDS_UEK_SEND_NOTIFY_ME | 1ull << 40));
+	check_notice(tx, TOKEN, RDS_RDMA_SUCCESS);
+	/* a success is not told unless that is asked for */
+	must(send_asked(tx, &to, TOKEN + 1, 0));
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	check_quiet(tx);
+	for (int i = 0; i < 2; i++)
+		must(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL));
+	close(tx);
+	close(rx);
+}
+
+static void async_cancelled(void)
+{
+	int tx = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	stall_loop();
+	must(send_asked(tx, &to, TOKEN, 0));
+	must(send_asked(tx, &to, TOKEN + 1, XRDS_UEK_SEND_NOTIFY_ME));
+	must(setsockopt(tx, SOL_RDS, RDS_CANCEL_SENT_TO, &to, sizeof(to)));
+	check_notice(tx, TOKEN, RDS_RDMA_CANCELED);
+	check_notice(tx, TOKEN + 1, RDS_RDMA_CANCELED);
+	/* unread ones go with their socket */
+	must(send_asked(tx, &to, TOKEN, XRDS_UEK_SEND_NOTIFY_ME));
+	must(setsockopt(tx, SOL_RDS, RDS_CANCEL_SENT_TO, &to, sizeof(to)));
+	close(tx);
+	close(rx);
+}
+
+static void async_refused(void)
+{
+	struct xrds_uek_asend arg = { .user_token = TOKEN };
+	struct target t;
+	struct ctl ctl = { 0 };
+	struct op op;
+	char data[8] = "";
+	int tx = rds_bound(NULL);
+
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	for (size_t len = 0; len < sizeof(arg); len++) {
+		tap_context("%zu bytes", len);
+		check_err(rds_send_cmsg(tx, &t.addr, XRDS_UEK_CMSG_ASYNC_SEND,
+					&arg, len), EINVAL);
+	}
+	tap_context("two");
+	ctl_add(&ctl, XRDS_UEK_CMSG_ASYNC_SEND, &arg, sizeof(arg));
+	ctl_add(&ctl, XRDS_UEK_CMSG_ASYNC_SEND, &arg, sizeof(arg));
+	check_err(ctl_send(tx, &t.addr, &ctl, "", 0, 0), EINVAL);
+	tap_context("with an op");
+	op = op_write(&t, 0, data, sizeof(data));
+	op.rdma.local_vec_addr = (uintptr_t)&op.vec;
+	op.rdma.nr_local = 1;
+	memset(&ctl, 0, sizeof(ctl));
+	ctl_add(&ctl, RDS_CMSG_RDMA_ARGS, &op.rdma, sizeof(op.rdma));
+	ctl_add(&ctl, XRDS_UEK_CMSG_ASYNC_SEND, &arg, sizeof(arg));
+	check_err(ctl_send(tx, &t.addr, &ctl, "", 0, 0), EINVAL);
+	close(tx);
+	target_close(&t);
+}
+
+/* The op is done at once; its message is under way for a while */
+static void remote_complete(void)
+{
+	struct target t;
+	struct got got;
+	char *mem = pages(PAGE_BYTES), byte;
+	int tx = rds_bound(NULL);
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	stamp(mem, PAGE_BYTES, 1);
+	op = op_write(&t, 0, mem, PAGE_BYTES);
+	op_set(&op, REMOTE_NOTIFY, TOKEN);
+	op.payload = "x";
+	op.len = 1;
+	must(op_send(tx, &t.addr, &op));
+	check_notice(tx, TOKEN, RDS_RDMA_SUCCESS);
+	check(stamped(t.mem, PAGE_BYTES, 1));
+	/* the message was there before its notice */
+	check_ret(rds_recv(t.fd, &byte, 1, MSG_DONTWAIT, NULL), 1);
+
+	tap_context("a wrong key");
+	op = op_write(&t, 0, mem, PAGE_BYTES);
+	op.rdma.cookie ^= 0x5a5a;
+	op_set(&op, REMOTE_NOTIFY, TOKEN + 1);
+	must(op_send(tx, &t.addr, &op));
+	check_notice(tx, TOKEN + 1, RDS_RDMA_REMOTE_ERROR);
+	check(got_now(tx, &got, sizeof(struct ctl)) < 0);
+	check_quiet(tx);
+	close(tx);
+	target_close(&t);
+}
+
 /* ----------------------------------------------------------------- paths */
 
 static void paths(void)
@@ -363,6 +490,13 @@ static const struct tap_case cases[] = {
 	  selection, 0, 0 },
 	{ "namespaces", "a socket resets connections of its namespace only",
 	  namespaces, 0, 0 },
+	{ "async_send", "a notice when the peer's kernel has a message",
+	  async_send, TAP_EACH_FAMILY, 0 },
+	{ "async_cancelled", "a notice of each message that is dropped",
+	  async_cancelled, 0, 0 },
+	{ "async_refused", "bad arguments: EINVAL", async_refused, 0, 0 },
+	{ "remote_complete", "a notice when the peer's kernel has the message",
+	  remote_complete, TAP_EACH_FAMILY, 0 },
 	{ "paths", "RDS_INFO_CONN_PATHS", paths, TAP_EACH_FAMILY, 0 },
 	{ "inq", "RDS_CMSG_INQ: the bytes that are still queued", inq,
 	  TAP_EACH_FAMILY, 0 },

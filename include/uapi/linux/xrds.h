@@ -46,9 +46,16 @@
 #define XRDS_CMSG_MR_LOST	106	/* recvmsg: struct xrds_mr_event */
 
 /* The same of Oracle's UEK kernel */
+#define XRDS_UEK_CMSG_ASYNC_SEND 10	/* sendmsg: struct xrds_uek_asend */
 #define XRDS_UEK_CMSG_INQ	12	/* recvmsg: int, bytes still queued */
 
 #define SIOCXRDSBARRIER		(SIOCPROTOPRIVATE + 8)
+
+/* A flag of rds_rdma_args and rds_atomic_args of that kernel, and one of
+ * xrds_uek_asend
+ */
+#define XRDS_UEK_REMOTE_COMPLETE 0x80	/* notify when the peer's kernel has it */
+#define XRDS_UEK_SEND_NOTIFY_ME	0x100	/* notify of a success, too */
 
 /* xrds_barrier.flags */
 #define XRDS_BARRIER_NONBLOCK	1
@@ -161,6 +168,16 @@ struct xrds_mr_event {
 	__u64	cookie;
 	__u32	reason;
 	__u32	reserved;
+};
+
+/**
+ * struct xrds_uek_asend - a notice of a message is wanted
+ * @user_token:	comes with the notice
+ * @flags:	XRDS_UEK_SEND_NOTIFY_ME; others are ignored
+ */
+struct xrds_uek_asend {
+	__u64	user_token;
+	__u64	flags;
 };
 
 /**

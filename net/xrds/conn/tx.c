@@ -180,7 +180,9 @@ static bool xrds_tx_flags(struct xrds_conn *conn, struct xrds_msg *msg,
 {
 	u8 ask = 0;
 
+	/* a notice waits for the acknowledgment */
 	if (conn->tx_unasked + 1 >= XRDS_ASK_ACK_MSGS ||
+	    READ_ONCE(msg->notice) ||
 	    (msg->flow && (xrds_space_ack_wanted(msg->flow, msg->len) ||
 			   xrds_tx_ask_window(msg))) ||
 	    (conn->legacy.on && xrds_tx_ask_legacy(conn)))

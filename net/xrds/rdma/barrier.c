@@ -190,6 +190,25 @@ void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs)
 }
 
 /**
+ * xrds_barrier_wake_sock - wake those who wait for notices and events of a socket
+ * @rs: socket
+ * @mask: events for poll()
+ *
+ * Context: any, without L4.
+ */
+void xrds_barrier_wake_sock(struct xrds_rdma_sock *rs, __poll_t mask)
+{
+	struct socket_wq *wq;
+
+	rcu_read_lock();
+	wq = rcu_dereference(rs->sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, mask);
+	sk_wake_async(rs->sk, SOCK_WAKE_WAITD, POLL_IN);
+	rcu_read_unlock();
+}
+
+/**
  * xrds_barrier_wake - wake those who wait for completions of a socket
  * @rs: socket
  * @node: node whose mark may have moved
@@ -200,17 +219,9 @@ void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs)
 void xrds_barrier_wake(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 		       __poll_t mask)
 {
-	struct socket_wq *wq;
-
 	wake_up_interruptible(&node->wait);
-	if (!mask)
-		return;
-	rcu_read_lock();
-	wq = rcu_dereference(rs->sk->sk_wq);
-	if (skwq_has_sleeper(wq))
-		wake_up_interruptible_poll(&wq->wait, mask);
-	sk_wake_async(rs->sk, SOCK_WAKE_WAITD, POLL_IN);
-	rcu_read_unlock();
+	if (mask)
+		xrds_barrier_wake_sock(rs, mask);
 }
 
 /**

@@ -151,14 +151,8 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 		rop->status = status;
 	trace_xrds_rop_done(rop);
 	more = xrds_rop_leave(rs, node, &left, &mask);
-	if ((rop->notify || (rop->status && READ_ONCE(rs->recverr))) &&
-	    !sock_flag(rs->sk, SOCK_DEAD)) {
-		refcount_inc(&rop->ref);
-		trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref),
-				   _THIS_IP_);
-		list_add_tail(&rop->notice_node, &rs->notices);
+	if (xrds_notice_end(rs, &rop->notice, rop->status))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	}
 	spin_unlock_bh(rs->lock);
 
 	xrds_pin_free(pin);
@@ -262,7 +256,7 @@ static struct xrds_rop *xrds_rop_alloc(struct xrds_rdma_sock *rs,
 	INIT_LIST_HEAD(&rop->node);
 	INIT_LIST_HEAD(&rop->conn_node);
 	INIT_LIST_HEAD(&rop->turn_node);
-	INIT_LIST_HEAD(&rop->notice_node);
+	rop->notice.rop = rop;
 	rop->rs = rs;
 	sock_hold(rs->sk);
 	atomic_inc(&rs->xn->nr_rops);
@@ -271,7 +265,9 @@ static struct xrds_rop *xrds_rop_alloc(struct xrds_rdma_sock *rs,
 
 static void xrds_rop_set_flags(struct xrds_rop *rop, u64 flags)
 {
-	rop->notify = flags & RDS_RDMA_NOTIFY_ME;
+	rop->notice.wanted = flags & RDS_RDMA_NOTIFY_ME;
+	/* its own end, and perhaps that of its immediate message */
+	rop->notice.waits = flags & XRDS_UEK_REMOTE_COMPLETE ? 2 : 1;
 	rop->silent = flags & RDS_RDMA_SILENT;
 	rop->fence = flags & RDS_RDMA_FENCE;
 }
@@ -337,7 +333,7 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 	rop->bytes = pin->bytes;
 	rop->op = write ? XRDS_ROP_WRITE : XRDS_ROP_READ;
 	rop->rkey = (u32)args->cookie;
-	rop->token = args->user_token;
+	rop->notice.token = args->user_token;
 	xrds_rop_set_flags(rop, args->flags);
 	if (pin->bytes > args->remote_vec.bytes ||
 	    check_add_overflow(args->remote_vec.addr, args->cookie >> 32,
@@ -418,7 +414,7 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 	rop->pin = pin;
 	rop->bytes = pin->bytes;
 	rop->rkey = (u32)args->cookie;
-	rop->token = args->user_token;
+	rop->notice.token = args->user_token;
 	xrds_rop_set_flags(rop, args->flags);
 	xrds_rop_set_atomic(rop, args, type);
 	if (check_add_overflow(args->remote_addr, args->cookie >> 32,

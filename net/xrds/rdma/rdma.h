@@ -62,7 +62,7 @@ void xrds_mr_free_all(struct xrds_rdma_sock *rs);
 #define XRDS_ROP_FLAGS	(RDS_RDMA_READWRITE | RDS_RDMA_FENCE | \
 			 RDS_RDMA_INVALIDATE | RDS_RDMA_USE_ONCE | \
 			 RDS_RDMA_DONTWAIT | RDS_RDMA_NOTIFY_ME | \
-			 RDS_RDMA_SILENT)
+			 RDS_RDMA_SILENT | XRDS_UEK_REMOTE_COMPLETE)
 
 enum { XRDS_ROP_MAX_BYTES = 1 << 30 };
 
@@ -74,6 +74,14 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 				      const struct rds_atomic_args *args,
 				      int type);
 void xrds_rop_put(struct xrds_rop *rop);
+
+/* ------------------------------------------------------------ notice.c */
+
+struct xrds_notice *xrds_notice_alloc(u64 token, bool wanted);
+bool xrds_notice_end(struct xrds_rdma_sock *rs, struct xrds_notice *n,
+		     s32 status);
+void xrds_notice_msg_end(struct xrds_rdma_sock *rs, struct xrds_notice *n,
+			 s32 status);
 
 /* ----------------------------------------------------------- barrier.c */
 
@@ -128,6 +136,7 @@ void xrds_rdma_peer_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
 struct xrds_rdma_peer *xrds_rdma_peer_find_or_create(struct xrds_rdma_sock *rs,
 						     const struct xrds_addr *to);
 void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs);
+void xrds_barrier_wake_sock(struct xrds_rdma_sock *rs, __poll_t mask);
 void xrds_barrier_wake(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 		       __poll_t mask);
 bool xrds_barrier_event(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Control messages about RDMA: events of barriers, see rdma/barrier.c, memory
- * regions that were lost, see rdma/mr.c, and notices. A notice says how one op
- * has ended, if the program asked for that, or if the op has failed and
+ * regions that were lost, see rdma/mr.c, and notices. A notice says how one op or
+ * message has ended, if the program asked for that, or if the op has failed and
  * RDS_RECVERR is on. Those of monitor.c and node.c come last.
  *
- * Nothing is allocated when one comes: a notice is the op itself, on the
- * socket's list of notices, an event is the node, on the list of events, and a
- * lost region is on the list of these. One that does not fit the reader's
+ * Nothing is allocated when one comes: a notice is a part of the op
+ * (notice.c), an event is the node, and a lost region is itself, each on a list
+ * of the socket. One that does not fit the reader's
  * buffer stays on its list.
  *
  * All lists here are guarded by xs->lock (L4).
@@ -17,38 +17,43 @@
 #include "sock/sock.h"
 #include "xrds.h"
 
-/* -------------------------------------------------------------- barriers */
-
-/* --------------------------------------------------------------- notices */
+/* A notice was read, or nobody will read it. */
+static void xrds_notice_drop(struct xrds_notice *n)
+{
+	if (n->rop)
+		xrds_rop_put(n->rop);
+	else
+		kfree(n);
+}
 
 /* Give one notice. Returns 1, 0 when there is none, or -EFAULT: it stays. */
 static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
 {
 	struct rds_rdma_notify notify;
-	struct xrds_rop *rop;
+	struct xrds_notice *n;
 	int ret;
 
 	spin_lock_bh(&xs->lock);
-	rop = list_first_entry_or_null(&xs->rdma.notices, struct xrds_rop,
-				       notice_node);
-	if (rop)
-		list_del_init(&rop->notice_node);
+	n = list_first_entry_or_null(&xs->rdma.notices, struct xrds_notice,
+				     node);
+	if (n)
+		list_del(&n->node);
 	spin_unlock_bh(&xs->lock);
-	if (!rop)
+	if (!n)
 		return 0;
 
 	memset(&notify, 0, sizeof(notify));
-	notify.user_token = rop->token;
-	notify.status = rop->status;
+	notify.user_token = n->token;
+	notify.status = n->status;
 	ret = put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_STATUS, sizeof(notify),
 		       &notify);
 	if (ret) {
 		spin_lock_bh(&xs->lock);
-		list_add(&rop->notice_node, &xs->rdma.notices);
+		list_add(&n->node, &xs->rdma.notices);
 		spin_unlock_bh(&xs->lock);
 		return ret;
 	}
-	xrds_rop_put(rop);
+	xrds_notice_drop(n);
 	return 1;
 }
 
@@ -201,14 +206,12 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
  */
 void xrds_notify_purge(struct xrds_sock *xs)
 {
-	struct xrds_rop *rop, *tmp;
+	struct xrds_notice *n, *tmp;
 	LIST_HEAD(drop);
 
 	spin_lock_bh(&xs->lock);
 	list_splice_init(&xs->rdma.notices, &drop);
 	spin_unlock_bh(&xs->lock);
-	list_for_each_entry_safe(rop, tmp, &drop, notice_node) {
-		list_del_init(&rop->notice_node);
-		xrds_rop_put(rop);
-	}
+	list_for_each_entry_safe(n, tmp, &drop, node)
+		xrds_notice_drop(n);
 }

@@ -28,6 +28,7 @@
 /**
  * struct xrds_send_args - what the control messages of one call ask for
  * @rop:	op, with a reference
+ * @notice:	of a message without op; the message's once that is queued
  * @id_addr:	where the program wants its identifier, or 0
  * @barrier:	barrier to arm
  * @has_id:	@id_addr was given
@@ -38,6 +39,7 @@
  */
 struct xrds_send_args {
 	struct xrds_rop *rop;
+	struct xrds_notice *notice;
 	u64 id_addr;
 	struct xrds_barrier barrier;
 	bool has_id;
@@ -53,8 +55,10 @@ static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	bool atomic = cmsg->cmsg_type != RDS_CMSG_RDMA_ARGS;
 	struct xrds_rop *rop;
 
-	/* a cookie goes with plain messages only, as in mainline */
-	if (args->rop || args->has_cookie ||
+	/* a cookie goes with plain messages only, as in mainline; an op has a
+	 * notice of its own
+	 */
+	if (args->rop || args->has_cookie || args->notice ||
 	    len != (atomic ? sizeof(struct rds_atomic_args) :
 			     sizeof(struct rds_rdma_args)))
 		return -EINVAL;
@@ -93,6 +97,20 @@ static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	return 0;
 }
 
+/* That kernel ignores other flags, and its programs leave them unset. */
+static int xrds_send_cmsg_notice(struct cmsghdr *cmsg, size_t len,
+				 struct xrds_send_args *args)
+{
+	struct xrds_uek_asend arg;
+
+	if (args->rop || args->notice || len != sizeof(arg))
+		return -EINVAL;
+	memcpy(&arg, CMSG_DATA(cmsg), sizeof(arg));
+	args->notice = xrds_notice_alloc(arg.user_token,
+					 arg.flags & XRDS_UEK_SEND_NOTIFY_ME);
+	return args->notice ? 0 : -ENOMEM;
+}
+
 static int xrds_send_cmsg_barrier(struct cmsghdr *cmsg, size_t len,
 				  struct xrds_send_args *args)
 {
@@ -120,6 +138,8 @@ static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	case RDS_CMSG_RDMA_DEST:
 	case RDS_CMSG_RDMA_MAP:
 		return xrds_send_cmsg_cookie(xs, cmsg, len, args);
+	case XRDS_UEK_CMSG_ASYNC_SEND:
+		return xrds_send_cmsg_notice(cmsg, len, args);
 	case XRDS_CMSG_RDMA_ID:
 		if (args->has_id || len != sizeof(args->id_addr))
 			return -EINVAL;
@@ -162,6 +182,7 @@ static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 
 	if (args->mapped)
 		xrds_mr_free(&xs->rdma, &free);
+	kfree(args->notice);
 }
 
 /* Do a socket and a destination have the same kind of address? A connection has
@@ -439,6 +460,10 @@ static void xrds_send_fill(struct xrds_msg *msg,
 		msg->has |= XRDS_HAS_RDMA;
 		msg->rdma_rkey = args->rop->rkey;
 	}
+	if (args->rop && args->rop->notice.waits > 1)
+		msg->notice = &args->rop->notice;
+	else
+		msg->notice = args->notice;
 }
 
 /* The receiver may get a plain message at once. Returns whether it has. */
@@ -455,7 +480,7 @@ static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
 	};
 
 	if (args->rop || args->has_barrier || args->has_cookie ||
-	    conn->trans->direct(conn, &dest->flow, &wm, skb))
+	    args->notice || conn->trans->direct(conn, &dest->flow, &wm, skb))
 		return false;
 	xrds_flow_begin(&dest->flow);
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
@@ -503,6 +528,8 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 		ret = xrds_send_queue(dest, conn, msg,
 				      m->msg_flags & MSG_BATCH);
 	if (ret) {
+		/* for another try, or xrds_send_undo() */
+		msg->notice = NULL;
 		xrds_msg_put(msg);
 		goto err_space;
 	}

@@ -33,13 +33,23 @@ static void xrds_done_flush(struct xrds_done *done)
 	memset(done, 0, offsetof(struct xrds_done, acked));
 }
 
+static void xrds_done_notice(struct xrds_msg *msg, s32 status)
+{
+	struct xrds_notice *n = msg->notice;
+
+	/* a reader may free it; transports may still have the message */
+	WRITE_ONCE(msg->notice, NULL);
+	xrds_notice_msg_end(&xrds_dest_of(msg->flow)->key.xs->rdma, n, status);
+}
+
 /**
  * xrds_upcall_msgs_done - end messages
  * @xn: their namespace
  * @list: of messages; its references are dropped
  * @fate: XRDS_C_SEND_ACKED, or why they are dropped; counts them, but not the
  *	ends of streams
- * @status: how an op ends that the transport never had; it ends the others
+ * @status: how an op ends that the transport never had, which ends the others;
+ *	and how the notice of a message does that is dropped
  *
  * Context: any, without L3, L4.
  */
@@ -61,6 +71,9 @@ void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
 			trace_xrds_msg_drop(msg, fate);
 		if (msg->rop && !msg->posted)
 			xrds_rop_done(msg->rop, status);
+		if (unlikely(msg->notice))
+			xrds_done_notice(msg, done.acked ? RDS_RDMA_SUCCESS :
+							   status);
 		if (msg->flags & XRDS_F_EOS) {
 			xrds_upcall_eos_done(xrds_dest_of(msg->flow));
 			xrds_msg_put(msg);
@@ -96,6 +109,9 @@ void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
  */
 void xrds_upcall_msg_free(struct xrds_msg *msg)
 {
+	/* it was never queued */
+	if (msg->notice && !msg->notice->rop)
+		kfree(msg->notice);
 	if (msg->rop)
 		xrds_rop_put(msg->rop);
 	if (msg->flow)
