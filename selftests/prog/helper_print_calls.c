@@ -340,7 +340,8 @@ static void set_options(const char *what, int fd)
 		{ "zero", 0 }, { "cancel", RDS_CANCEL_SENT_TO },
 		{ "free_mr", RDS_FREE_MR }, { "barrier", 4 },
 		{ "recverr", RDS_RECVERR }, { "monitor", RDS_CONG_MONITOR },
-		{ "nine", 9 }, { "latency", SO_RDS_MSG_RXPATH_LATENCY },
+		{ "thirteen", 13 },
+		{ "latency", SO_RDS_MSG_RXPATH_LATENCY },
 		{ "stamp_old", 29 }, { "stamp_new", 63 },
 		{ "counters", RDS_INFO_COUNTERS }, { "minus1", -1 },
 	};
