@@ -112,11 +112,48 @@ static void priv_reserved(void)
 	struct xrds_wire_priv priv;
 	__u8 buf[XRDS_WIRE_PRIV_V4_BYTES];
 
-	/* some legacy nodes put a fragment size there */
 	memcpy(buf, v4_bytes, sizeof(buf));
-	buf[14] = 0x40;
 	buf[31] = 1;
 	CHECK(!try(&priv, buf, sizeof(buf), 0));
+}
+
+/* Oracle's kernels put 16384 there, in 4.1; mainline 0. */
+static void fragment_sizes(void)
+{
+	static const struct {
+		__u16 theirs;
+		__u32 size;
+	} table[] = {
+		{ 0, 4096 }, { 1, 4096 }, { 4096, 4096 }, { 6000, 4096 },
+		{ 8191, 4096 }, { 8192, 8192 }, { 16384, 8192 },
+		{ 65535, 8192 },
+	};
+	struct xrds_wire_priv priv;
+	__u8 buf[XRDS_WIRE_PRIV_V6_BYTES];
+	unsigned int i;
+	int v6;
+
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		for (v6 = 0; v6 < 2; v6++) {
+			__u8 *half = buf + (v6 ? 38 : 14);
+			__u32 bytes = v6 ? sizeof(v6_bytes) : sizeof(v4_bytes);
+
+			memcpy(buf, v6 ? v6_bytes : v4_bytes, bytes);
+			half[0] = table[i].theirs >> 8;
+			half[1] = table[i].theirs;
+			CHECK(!try(&priv, buf, bytes, v6));
+			CHECK(priv.payload == table[i].theirs);
+			CHECK(xrds_wire_legacy_payload(&priv, XRDS_VER_4_1) ==
+			      table[i].size);
+			CHECK(xrds_wire_legacy_payload(&priv, XRDS_VER_4_0) ==
+			      4096);
+			CHECK(xrds_wire_legacy_payload(&priv, XRDS_VER_3_1) ==
+			      4096);
+			half[0] = 0;
+			xrds_wire_priv_encode(buf, &priv, v6);
+			CHECK(half[0] == table[i].theirs >> 8);
+		}
+	}
 }
 
 static void priv_addresses(void)
@@ -257,6 +294,7 @@ const struct unit_test unit_priv_tests[] = {
 	{ padding, "every byte of private data is written" },
 	{ priv_lengths, "private data of every length" },
 	{ priv_reserved, "bytes that legacy nodes put into reserved fields" },
+	{ fragment_sizes, "which size of fragments two sides agree on" },
 	{ priv_addresses, "addresses that no node has" },
 	{ versions, "version that answers a request" },
 	{ versions_chosen, "version that a reply settles on" },

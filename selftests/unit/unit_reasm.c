@@ -49,7 +49,9 @@ static void single(void)
 	msg.len++;
 	CHECK(add(&r, &msg, msg.len, XRDS_VER_XRDS, &done) ==
 	      XRDS_WIRE_FRAG_LEN);
-	msg.len = 4097;
+	msg.len = 8192;
+	CHECK(!add(&r, &msg, msg.len, XRDS_VER_4_1, &done) && done);
+	msg.len = 8193;
 	CHECK(add(&r, &msg, msg.len, XRDS_VER_4_1, &done) ==
 	      XRDS_WIRE_FRAG_LEN);
 }
@@ -61,23 +63,24 @@ static void classic(void)
 	};
 	struct xrds_wire_reasm r = { };
 	struct xrds_wire_msg msg = first_msg;
+	__u32 at, size;
 	unsigned int i;
-	__u32 at;
 	int done;
 
-	for (i = 0; i < ARRAY_SIZE(lens); i++) {
-		msg.len = lens[i];
+	for (i = 0; i < 2 * ARRAY_SIZE(lens); i++) {
+		size = i % 2 ? 4096 : 8192;
+		msg.len = lens[i / 2];
 		msg.flags = 0;
-		for (at = 0; at < msg.len; at += 4096) {
+		for (at = 0; at < msg.len; at += size) {
 			__u32 rest = msg.len - at;
 
 			/* not in legacy headers, so not looked at */
 			msg.tag = 0;
 			msg.frag = 0;
-			CHECK(!add(&r, &msg, rest < 4096 ? rest : 4096,
+			CHECK(!add(&r, &msg, rest < size ? rest : size,
 				   XRDS_VER_4_1, &done));
-			CHECK(done == (rest <= 4096));
-			CHECK(done || r.got == at + 4096);
+			CHECK(done == (rest <= size));
+			CHECK(done || r.got == at + size);
 			msg.ack++;
 		}
 	}
@@ -85,23 +88,28 @@ static void classic(void)
 
 static void classic_lengths(void)
 {
-	static const __u32 bad[] = { 0, 1, 4095, 4097, 8192, 0xffffffff };
+	static const __u32 bad[] = {
+		0, 1, 4095, 4097, 8191, 8193, 12288, 0xffffffff
+	};
+	struct xrds_wire_msg long_msg = first_msg;
 	unsigned int i;
 	int done;
 
+	/* so that none of them is the last one */
+	long_msg.len = 40000;
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
 		struct xrds_wire_reasm r = { };
 
-		CHECK(add(&r, &first_msg, bad[i], XRDS_VER_3_1, &done) ==
+		CHECK(add(&r, &long_msg, bad[i], XRDS_VER_3_1, &done) ==
 		      XRDS_WIRE_FRAG_LEN);
-		CHECK(!add(&r, &first_msg, 4096, XRDS_VER_3_1, &done));
-		CHECK(add(&r, &first_msg, bad[i], XRDS_VER_3_1, &done) ==
+		CHECK(!add(&r, &long_msg, 4096, XRDS_VER_3_1, &done));
+		CHECK(add(&r, &long_msg, bad[i], XRDS_VER_3_1, &done) ==
 		      XRDS_WIRE_FRAG_LEN);
 	}
 	/* the last fragment: 10000 - 2 * 4096 = 1808 */
-	for (i = 0; i <= 4097; i++) {
+	for (i = 0; i <= 8193; i++) {
 		struct xrds_wire_reasm r = { };
-		int valid = i >= 1808 && i <= 4096;
+		int valid = i >= 1808 && i <= 8192;
 
 		CHECK(!add(&r, &first_msg, 4096, XRDS_VER_3_1, &done));
 		CHECK(r.take == 4096);
@@ -112,6 +120,21 @@ static void classic_lengths(void)
 		/* bytes behind the end of the message are none of it */
 		CHECK(!valid || r.take == 1808);
 	}
+}
+
+/* The two sizes may alternate: only their sum counts. */
+static void classic_sizes(void)
+{
+	struct xrds_wire_msg long_msg = first_msg;
+	struct xrds_wire_reasm r = { };
+	int done;
+
+	long_msg.len = 4096 + 8192 + 4096;
+	CHECK(!add(&r, &long_msg, 4096, XRDS_VER_4_1, &done) && !done);
+	CHECK(!add(&r, &long_msg, 8192, XRDS_VER_4_1, &done) && !done);
+	CHECK(!add(&r, &long_msg, 4096, XRDS_VER_4_1, &done) && done);
+	/* XRDS mode has its own limit */
+	CHECK(!add(&r, &long_msg, MAX_PAYLOAD, XRDS_VER_XRDS, &done) && !done);
 }
 
 /* Any split that keeps the rules makes a message. */
@@ -320,7 +343,8 @@ static void numbers(void)
 const struct unit_test unit_reasm_tests[] = {
 	{ single, "messages of one fragment" },
 	{ classic, "legacy messages of several fragments" },
-	{ classic_lengths, "legacy fragments have one length" },
+	{ classic_lengths, "legacy fragments have few lengths" },
+	{ classic_sizes, "legacy fragments of either size" },
 	{ random_splits, "random splits of random messages" },
 	{ xrds_lengths, "fragments too long or too short" },
 	{ order, "fragments out of order" },

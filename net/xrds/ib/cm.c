@@ -51,8 +51,10 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 		xrds_ib_event_wire_error(ep, err);
 		return -EPROTO;
 	}
-	/* the event makes it visible to the worker */
+	/* the event makes both visible to the worker, which sends after it */
 	ep->ack = priv.ack;
+	if (version != XRDS_VER_XRDS)
+		ep->tx.payload = xrds_wire_legacy_payload(&priv, version);
 	return 0;
 }
 
@@ -293,6 +295,7 @@ static int xrds_ib_connect(struct xrds_ib_ep *ep)
 	xrds_ib_fill_priv(ep, &priv);
 	priv.major = ep->old_offer && !priv.tos ? 3 : 4;
 	priv.minor = 1;
+	priv.payload = XRDS_WIRE_CLASSIC_MAX_PAYLOAD;
 	xrds_ib_fill_param(ep, &param);
 	param.private_data = data;
 	param.private_data_len =
@@ -359,6 +362,8 @@ static int xrds_ib_reply(struct xrds_ib_ep *ep,
 	xrds_ib_fill_priv(ep, &priv);
 	priv.major = ep->version >> 8;
 	priv.minor = ep->version & 0xff;
+	if (!xrds_ib_ep_xrds(ep))
+		priv.payload = ep->tx.payload;
 	xrds_ib_fill_param(ep, &param);
 	param.responder_resources = min(param.responder_resources,
 					req->responder);
@@ -422,6 +427,7 @@ int xrds_ib_cm_accept(struct xrds_conn *conn)
 		xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_SETUP_ERROR);
 		goto out;
 	}
+	ep->tx.payload = req->payload;
 	xrds_ib_ep_publish(ep);
 	ret = xrds_ib_reply(ep, req);
 out:

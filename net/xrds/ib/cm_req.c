@@ -170,6 +170,7 @@ static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	req->base.epoch = priv->epoch;
 	req->base.legacy = req->version != XRDS_VER_XRDS;
 	req->ack = priv->ack;
+	req->payload = xrds_wire_legacy_payload(priv, req->version);
 	req->peer_qpn = param->qp_num;
 	req->id = id;
 	req->xin = xin;

@@ -228,6 +228,7 @@ int xrds_ib_cm_start(struct xrds_conn *conn);
  * @withdrawn:	the peer, or the device, is gone; handler mutex of @id
  * @version:	XRDS_VER_*
  * @ack:	acknowledgment in the private data of a legacy peer
+ * @payload:	payload of a fragment to a legacy peer, bytes
  * @peer_qpn:	number of the peer's queue pair
  * @responder:	RDMA reads of the peer in progress, at most
  * @initiator:	RDMA reads of this side in progress, at most
@@ -239,6 +240,7 @@ struct xrds_ib_cm_req {
 	bool withdrawn;
 	int version;
 	u64 ack;
+	u32 payload;
 	u32 peer_qpn;
 	u8 responder;
 	u8 initiator;

@@ -17,7 +17,9 @@
  * window. That is much, so the side that dials an unknown peer begins with a
  * small queue, which is enlarged here.
  *
- * Each fragment carries 4096 bytes, and all have the same header.
+ * Each fragment carries 4096 bytes, and all have the same header. Oracle's
+ * kernels name a larger size in their private data. XRDS goes up to 8192 bytes,
+ * because a send context has space for two pieces of payload, which may be pages.
  * xrds_ib_legacy_hdr() removes the fields that only XRDS mode has.
  */
 #include <linux/moduleparam.h>

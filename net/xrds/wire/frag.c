@@ -6,8 +6,9 @@
  * stay the same from the first to the last. In XRDS mode a fragment has an
  * index, and messages with different tags may come interleaved; those whose tag
  * is not 0 have their number in the last fragment only, so that messages are
- * complete in the order of their numbers. The legacy versions have neither, and
- * fragments of one size. A message begins with the first fragment and ends with
+ * complete in the order of their numbers. The legacy versions have neither. Each
+ * connection has one of two sizes there; both are taken at any time, because
+ * only their sum counts. A message begins with the first fragment and ends with
  * its last byte or with any error.
  *
  * As in hdr.c the function is pure, and believes nothing: a length is compared
@@ -64,7 +65,7 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 				       int ver, int *done)
 {
 	int legacy = ver != XRDS_VER_XRDS;
-	__u32 least, rest;
+	__u32 rest;
 	int last;
 
 	*done = 0;
@@ -86,11 +87,8 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 	if (!legacy && msg->frag != r->next)
 		return XRDS_WIRE_FRAG;
 
-	least = XRDS_WIRE_MIN_FRAG_PAYLOAD;
-	if (legacy) {
-		max_payload = XRDS_WIRE_CLASSIC_PAYLOAD;
-		least = XRDS_WIRE_CLASSIC_PAYLOAD;
-	}
+	if (legacy)
+		max_payload = XRDS_WIRE_CLASSIC_MAX_PAYLOAD;
 	rest = r->first.len - r->got;
 	if (payload > max_payload)
 		return XRDS_WIRE_FRAG_LEN;
@@ -98,7 +96,9 @@ enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
 		payload = rest;
 	if (payload > rest)
 		return XRDS_WIRE_FRAG_LEN;
-	if (payload < rest && payload < least)
+	if (payload < rest && payload < XRDS_WIRE_MIN_FRAG_PAYLOAD)
+		return XRDS_WIRE_FRAG_LEN;
+	if (legacy && payload < rest && payload % XRDS_WIRE_CLASSIC_PAYLOAD)
 		return XRDS_WIRE_FRAG_LEN;
 	last = payload == rest;
 	if (msg->tag && last != !!msg->seq)

@@ -48,7 +48,7 @@ struct priv_layout {
 	__be16	mask;
 	__u8	tos;
 	__u8	epoch;
-	__be16	reserved;
+	__be16	payload;
 	__be64	ack;
 	__be32	credits;
 	__be32	pad;
@@ -188,6 +188,7 @@ __u32 xrds_wire_priv_encode(void *buf, const struct xrds_wire_priv *priv,
 		.mask		= __cpu_to_be16(priv->mask),
 		.tos		= priv->tos,
 		.epoch		= priv->epoch,
+		.payload	= __cpu_to_be16(priv->payload),
 		.ack		= __cpu_to_be64(priv->ack),
 		.credits	= __cpu_to_be32(priv->credits),
 	};
@@ -238,6 +239,7 @@ enum xrds_wire_err xrds_wire_priv_decode(struct xrds_wire_priv *priv,
 	priv->mask = __be16_to_cpu(tail.mask);
 	priv->tos = tail.tos;
 	priv->epoch = tail.epoch;
+	priv->payload = __be16_to_cpu(tail.payload);
 	priv->ack = __be64_to_cpu(tail.ack);
 	priv->credits = __be32_to_cpu(tail.credits);
 
@@ -297,6 +299,25 @@ int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask)
 	}
 }
 EXPORT_SYMBOL_GPL(xrds_wire_version_chosen);
+
+/**
+ * xrds_wire_legacy_payload() - payload of a fragment of a legacy connection
+ * @priv:	private data of the peer
+ * @ver:	negotiated version, XRDS_VER_*
+ *
+ * Both sides take the lower one of their two sizes, and know few sizes. That of
+ * this side is XRDS_WIRE_CLASSIC_MAX_PAYLOAD.
+ *
+ * Context: any.
+ * Return: bytes, of each fragment but the last one.
+ */
+__u32 xrds_wire_legacy_payload(const struct xrds_wire_priv *priv, int ver)
+{
+	return ver == XRDS_VER_4_1 &&
+	       priv->payload >= XRDS_WIRE_CLASSIC_MAX_PAYLOAD ?
+	       XRDS_WIRE_CLASSIC_MAX_PAYLOAD : XRDS_WIRE_CLASSIC_PAYLOAD;
+}
+EXPORT_SYMBOL_GPL(xrds_wire_legacy_payload);
 
 /**
  * xrds_wire_reject_encode() - write the private data of a refusal

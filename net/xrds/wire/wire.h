@@ -35,7 +35,8 @@ enum {
 
 	/* one SEND carries at most this much, header included */
 	XRDS_WIRE_CLASSIC_PAYLOAD	= 4096,
-	XRDS_WIRE_CLASSIC_FRAG_BYTES	= 48 + 4096,
+	XRDS_WIRE_CLASSIC_MAX_PAYLOAD	= 8192,		/* if both sides say so */
+	XRDS_WIRE_CLASSIC_FRAG_BYTES	= 48 + XRDS_WIRE_CLASSIC_MAX_PAYLOAD,
 	XRDS_WIRE_MIN_FRAG_BYTES	= 16 << 10,	/* XRDS */
 	XRDS_WIRE_MAX_FRAG_BYTES	= 64 << 10,	/* XRDS */
 	XRDS_WIRE_FRAG_UNIT_BYTES	= 4096,		/* XRDS */
@@ -377,6 +378,8 @@ enum xrds_wire_err xrds_wire_refused_entry(const void *buf, __u16 index,
  *		a random number on; tells a REQ that crossed an established
  *		connection from one that replaces it (XRDS). Reserved byte of
  *		mainline.
+ * @payload:	largest payload of a fragment that the sender takes (REQ), or
+ *		that both send (REP); 0: XRDS_WIRE_CLASSIC_PAYLOAD (4.1)
  * @ack:	last sequence received (legacy modes)
  * @credits:	0
  */
@@ -388,6 +391,7 @@ struct xrds_wire_priv {
 	__u16	mask;
 	__u8	tos;
 	__u8	epoch;
+	__u16	payload;
 	__u64	ack;
 	__u32	credits;
 };
@@ -407,6 +411,7 @@ enum xrds_wire_err xrds_wire_priv_decode(struct xrds_wire_priv *priv,
 					 const void *buf, __u32 bytes, int v6);
 int xrds_wire_version(const struct xrds_wire_priv *priv, __u16 mask);
 int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask);
+__u32 xrds_wire_legacy_payload(const struct xrds_wire_priv *priv, int ver);
 __u32 xrds_wire_reject_encode(void *buf, enum xrds_wire_reject reason);
 enum xrds_wire_reject xrds_wire_reject_decode(const void *buf, __u32 bytes);
 const char *xrds_wire_strerror(enum xrds_wire_err err);
