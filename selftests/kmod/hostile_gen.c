@@ -574,6 +574,9 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 static int judge_legacy(const struct hostile_gen *gen,
 			const struct xrds_wire_msg *wm)
 {
+	/* a payload that is random has another sum than a random one */
+	if (wm->has & XRDS_HAS_CSUM)
+		return NOT_SURE;
 	if (wm->ack >> FUTURE_SHIFT)
 		return judge_ack(gen);
 	return wm->ack >> PAST_SHIFT ? NOT_SURE : XRDS_WIRE_OK;

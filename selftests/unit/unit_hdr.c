@@ -386,6 +386,19 @@ static void kinds(void)
 	}
 }
 
+/* Decodes a legacy header in all legacy versions, and is refused in XRDS mode. */
+static void decode_legacy(struct xrds_wire_msg *out, const void *buf,
+			  __u32 bytes)
+{
+	int v, err;
+
+	for (v = 0; v < NR_VERSIONS; v++) {
+		err = unit_decode(out, buf, bytes, versions[v]);
+		CHECK((versions[v] == XRDS_VER_XRDS) == !!err);
+	}
+	CHECK(!unit_decode(out, buf, bytes, XRDS_VER_4_1));
+}
+
 /* As Oracle's kernels send it, and the answer to it. */
 static void heartbeat(void)
 {
@@ -396,33 +409,101 @@ static void heartbeat(void)
 	static const __u8 pong_ext[] = { 7, 0, 0, 0, 1, 0 };
 	struct xrds_wire_msg msg = {
 		.seq = 6, .ack = 5, .flags = XRDS_F_HB_PONG,
+		.has = XRDS_HAS_CAP_BITS, .cap_bits = XRDS_CAP_HEARTBEAT,
 	};
-	struct xrds_wire_msg out;
 	__u8 hdr[XRDS_WIRE_HDR_BYTES];
+	struct xrds_wire_msg out;
 	struct xrds_hdr answer;
-	int err, v;
 
 	xrds_wire_hdr_encode(&answer, &msg);
 	CHECK(answer.flags == 0x10);
 	CHECK(!memcmp(answer.ext, pong_ext, sizeof(pong_ext)));
 	memcpy(hdr, ping, sizeof(hdr));
 	unit_seal(hdr);
-	for (v = 0; v < NR_VERSIONS; v++) {
-		err = unit_decode(&out, hdr, sizeof(hdr), versions[v]);
-		if (versions[v] == XRDS_VER_XRDS) {
-			CHECK(err);
-			CHECK(unit_decode(&out, &answer, sizeof(answer),
-					  versions[v]));
-			continue;
+	decode_legacy(&out, hdr, sizeof(hdr));
+	CHECK(out.kind == XRDS_KIND_PING && out.seq == 5 && out.ack == 4);
+	CHECK(out.flags == (XRDS_F_HB_PING | XRDS_F_ACK_REQUIRED));
+	CHECK(out.has == XRDS_HAS_CAP_BITS && out.cap_bits == 1);
+	decode_legacy(&out, &answer, sizeof(answer));
+	CHECK(out.kind == XRDS_KIND_PING && out.flags == XRDS_F_HB_PONG);
+	CHECK(out.has == XRDS_HAS_CAP_BITS && out.cap_bits == 1);
+	/* other bits are for others, and none at all is an old kernel */
+	hdr[33] = 0x80;
+	hdr[36] = 0xfe;
+	unit_seal(hdr);
+	decode_legacy(&out, hdr, sizeof(hdr));
+	CHECK(out.cap_bits == 0x800000fe);
+	hdr[32] = 0;
+	unit_seal(hdr);
+	decode_legacy(&out, hdr, sizeof(hdr));
+	CHECK(!out.has && out.flags & XRDS_F_HB_PING);
+	/* not both in one */
+	hdr[24] = 0x18;
+	unit_seal(hdr);
+	decode_legacy(&out, hdr, sizeof(hdr));
+	CHECK(!out.flags);
+}
+
+/* As Oracle's kernels send it, in front of another extension. */
+static void payload_csum(void)
+{
+	static const __u8 data[XRDS_WIRE_HDR_BYTES] = {
+		[7] = 5, [19] = 4, [21] = 1, [23] = 2,
+		[32] = 9, 0x12, 0x34, 0x56, 0x78, 1, 0xaa, 0xbb, 0xcc,
+		2, 0xde, 0xad, 0xbe, 0xef,
+	};
+	__u8 hdr[XRDS_WIRE_HDR_BYTES];
+	struct xrds_wire_msg out;
+
+	memcpy(hdr, data, sizeof(hdr));
+	unit_seal(hdr);
+	decode_legacy(&out, hdr, sizeof(hdr) + 4);
+	CHECK(out.has == (XRDS_HAS_CSUM | XRDS_HAS_RDMA));
+	CHECK(out.csum == 0x12345678 && out.rdma_rkey == 0xdeadbeef);
+	/* switched off */
+	hdr[37] = 0;
+	unit_seal(hdr);
+	decode_legacy(&out, hdr, sizeof(hdr) + 4);
+	CHECK(out.has == XRDS_HAS_RDMA);
+	/* the body does not fit behind two others */
+	memset(hdr + 32, 0, 16);
+	hdr[32] = 3;
+	hdr[41] = 9;
+	unit_seal(hdr);
+	decode_legacy(&out, hdr, sizeof(hdr) + 4);
+	CHECK(out.has == XRDS_HAS_RDMA_DEST);
+}
+
+/* Sums of the same words, of 16 or 32 bits, or carried in another way */
+static void payload_sums(void)
+{
+	__u32 sum32 = 0, words[64], i, k;
+	__u16 sum16;
+
+	CHECK(xrds_wire_csum_same(0, 0));
+	CHECK(xrds_wire_csum_same(0xffffffff, 0xffff));
+	CHECK(xrds_wire_csum_same(0xffff, 0));
+	CHECK(xrds_wire_csum_same(0x00010000, 1));
+	CHECK(!xrds_wire_csum_same(0x00010000, 2));
+	for (k = 0; k < 1000; k++) {
+		__u64 wide = 0, narrow = 0;
+
+		for (i = 0; i < ARRAY_SIZE(words); i++) {
+			words[i] = unit_random();
+			wide += words[i];
+			narrow += (words[i] & 0xffff) + (words[i] >> 16);
 		}
-		CHECK(!err && out.kind == XRDS_KIND_PING);
-		CHECK(out.seq == 5 && out.ack == 4 && !out.has);
-		CHECK(out.flags == (XRDS_F_HB_PING | XRDS_F_ACK_REQUIRED));
-		/* we answer no answer */
-		CHECK(!unit_decode(&out, &answer, sizeof(answer),
-				   versions[v]));
-		CHECK(out.kind == XRDS_KIND_PING);
-		CHECK(!(out.flags & XRDS_F_HB_PING));
+		while (wide >> 32)
+			wide = (wide & 0xffffffff) + (wide >> 32);
+		while (narrow >> 16)
+			narrow = (narrow & 0xffff) + (narrow >> 16);
+		sum32 = wide;
+		sum16 = narrow;
+		CHECK(xrds_wire_csum_same(sum32, sum16));
+		CHECK(xrds_wire_csum_same(sum16, sum16));
+		/* one bit of the payload */
+		i = 1U << unit_below(16);
+		CHECK(!xrds_wire_csum_same(sum32 ^ i, sum16));
 	}
 }
 
@@ -771,6 +852,8 @@ const struct unit_test unit_hdr_tests[] = {
 	{ lengths, "message length ends at 1 MiB" },
 	{ kinds, "ports, length and sequence number make the kind" },
 	{ heartbeat, "heartbeats of Oracle's kernels, and the answer" },
+	{ payload_csum, "payload checksums of Oracle's kernels" },
+	{ payload_sums, "which payload checksums are the same" },
 	{ ack_rules, "an acknowledgment carries nothing else" },
 	{ flags_xrds, "flags in XRDS mode" },
 	{ resume_rules, "messages that follow a refusal" },

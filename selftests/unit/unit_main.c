@@ -64,11 +64,14 @@ int unit_try(const struct xrds_wire_msg *msg, __u32 payload, int ver)
 	return unit_decode(&out, &hdr, sizeof(hdr) + payload, ver);
 }
 
-/* These depend on the state of the connection; no decoder can return them. */
+/* These depend on the state of the connection, or on a whole payload; no decoder
+ * can return them.
+ */
 static int is_stateful(int err)
 {
 	return err == XRDS_WIRE_ACK || err == XRDS_WIRE_CTL_STATE ||
-	       err == XRDS_WIRE_OPCODE || err == XRDS_WIRE_PRIV_VERSION;
+	       err == XRDS_WIRE_OPCODE || err == XRDS_WIRE_PRIV_VERSION ||
+	       err == XRDS_WIRE_PAYLOAD;
 }
 
 static void all_errors_reached(void)

@@ -34,7 +34,8 @@ int unit_same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b)
 	       a->sport == b->sport && a->dport == b->dport &&
 	       a->tag == b->tag && a->frag == b->frag &&
 	       a->flags == b->flags && a->credit == b->credit &&
-	       a->has == b->has && a->sport_idx == b->sport_idx &&
+	       a->has == b->has && a->cap_bits == b->cap_bits &&
+	       a->csum == b->csum && a->sport_idx == b->sport_idx &&
 	       a->npaths == b->npaths && a->gen_num == b->gen_num &&
 	       a->rdma_rkey == b->rdma_rkey && a->dest_rkey == b->dest_rkey &&
 	       a->dest_off == b->dest_off && a->rdma_bytes == b->rdma_bytes &&

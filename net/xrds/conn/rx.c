@@ -145,6 +145,7 @@ static void xrds_rx_pong_queue(struct xrds_conn *conn, u16 port, bool pump)
 	if (!msg)
 		goto err_no_mem;
 	msg->dport = port;
+	msg->flags = port ? 0 : XRDS_F_HB_PONG;
 	if (conn->trans->prepare && conn->trans->prepare(conn, msg))
 		goto err_msg;
 	if (!xrds_tx_queue(conn, msg, pump)) {

@@ -130,6 +130,7 @@ void xrds_ib_frag_wire_msg(const struct xrds_ib_ep *ep,
 		/* it was made for a legacy peer, which an XRDS node has
 		 * replaced
 		 */
+		wm->flags &= ~(XRDS_F_HB_PING | XRDS_F_HB_PONG);
 		wm->sport = XRDS_IB_NO_PORT;
 		wm->dport = XRDS_IB_NO_PORT;
 	}

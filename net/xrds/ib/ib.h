@@ -359,6 +359,8 @@ u32 xrds_ib_legacy_max_recvs(const struct xrds_ib_ep *ep);
 int xrds_ib_legacy_start(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_received(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm);
+enum xrds_wire_err xrds_ib_legacy_check_csum(const struct xrds_wire_msg *wm,
+					     const struct sk_buff *skb);
 void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
 
 /* ------------------------------------------------------------- quirks.c */

@@ -21,6 +21,10 @@
  * kernels name a larger size in their private data. XRDS goes up to 8192 bytes,
  * because a send context has space for two pieces of payload, which may be pages.
  * xrds_ib_legacy_hdr() removes the fields that only XRDS mode has.
+ *
+ * Oracle's kernels may also send a checksum of the payload. A message with a
+ * wrong one is a violation like others: it is not acknowledged, and comes again
+ * on the next connection.
  */
 #include <linux/moduleparam.h>
 
@@ -160,15 +164,43 @@ void xrds_ib_legacy_received(struct xrds_ib_ep *ep)
  */
 void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm)
 {
-	wm->flags &= XRDS_F_CONG_BITMAP | XRDS_F_ACK_REQUIRED |
-		     XRDS_F_RETRANSMITTED;
-	if (wm->seq && !wm->sport && !wm->dport)
-		wm->flags |= XRDS_F_HB_PONG;
+	u8 known = XRDS_F_CONG_BITMAP | XRDS_F_ACK_REQUIRED |
+		   XRDS_F_RETRANSMITTED;
+
+	/* a heartbeat or its answer; with ports these bits are of XRDS mode */
+	if (wm->seq && !wm->sport && !wm->dport) {
+		known |= XRDS_F_HB_PING | XRDS_F_HB_PONG;
+		wm->has = XRDS_HAS_CAP_BITS;
+		wm->cap_bits = XRDS_CAP_HEARTBEAT;
+	}
+	wm->flags &= known;
 	if (!(wm->has & XRDS_HAS_SILENT))
 		return;
 	wm->has = 0;
 	wm->sport = XRDS_IB_NO_PORT;
 	wm->dport = XRDS_IB_NO_PORT;
+}
+
+/**
+ * xrds_ib_legacy_check_csum - compare a payload with its checksum
+ * @wm: header of a whole message
+ * @skb: its payload
+ *
+ * Context: completions.
+ * Return: XRDS_WIRE_OK, also if the message has no checksum; PAYLOAD.
+ */
+enum xrds_wire_err xrds_ib_legacy_check_csum(const struct xrds_wire_msg *wm,
+					     const struct sk_buff *skb)
+{
+	__sum16 sum;
+
+	if (likely(!(wm->has & XRDS_HAS_CSUM)))
+		return XRDS_WIRE_OK;
+	/* in memory it has the order of bytes of the payload */
+	sum = ~csum_fold(skb_checksum(skb, 0, skb->len, 0));
+	return xrds_wire_csum_same(wm->csum,
+				   le16_to_cpu((__force __le16)sum)) ?
+	       XRDS_WIRE_OK : XRDS_WIRE_PAYLOAD;
 }
 
 /**

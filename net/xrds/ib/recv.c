@@ -189,11 +189,15 @@ static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
 }
 
 /* A message is complete. */
-static void xrds_ib_recv_whole(struct xrds_ib_ep *ep,
-			       struct xrds_ib_rx_msg *rmsg)
+static enum xrds_wire_err xrds_ib_recv_whole(struct xrds_ib_ep *ep,
+					     struct xrds_ib_rx_msg *rmsg)
 {
 	struct sk_buff *skb = rmsg->head;
+	enum xrds_wire_err err;
 
+	err = xrds_ib_legacy_check_csum(&rmsg->reasm.first, skb);
+	if (err)
+		return err;
 	rmsg->head = NULL;
 	rmsg->last = NULL;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
@@ -201,6 +205,7 @@ static void xrds_ib_recv_whole(struct xrds_ib_ep *ep,
 		xrds_cong_recv(ep->conn, XRDS_CTL_CONG_MAP, skb);
 	else
 		xrds_rx_msg(ep->conn, &rmsg->reasm.first, skb);
+	return XRDS_WIRE_OK;
 }
 
 static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
@@ -237,9 +242,7 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 		xrds_skb_trace(rmsg->head)->at[XRDS_RX_HDR] = hdr_at;
 		xrds_skb_trace(rmsg->head)->at[XRDS_RX_START] = local_clock();
 	}
-	if (done)
-		xrds_ib_recv_whole(ep, rmsg);
-	return XRDS_WIRE_OK;
+	return done ? xrds_ib_recv_whole(ep, rmsg) : XRDS_WIRE_OK;
 }
 
 /* -------------------------------------------------------------- bundles */
@@ -277,8 +280,7 @@ static enum xrds_wire_err xrds_ib_recv_bundled(struct xrds_ib_ep *ep,
 	}
 	xrds_skb_trace(rmsg->head)->at[XRDS_RX_HDR] = hdr_at;
 	xrds_skb_trace(rmsg->head)->at[XRDS_RX_START] = local_clock();
-	xrds_ib_recv_whole(ep, rmsg);
-	return XRDS_WIRE_OK;
+	return xrds_ib_recv_whole(ep, rmsg);
 }
 
 /* Several messages in one SEND; @wm is the first, and becomes the last. */
@@ -490,7 +492,7 @@ static enum xrds_wire_err xrds_ib_recv_first(struct xrds_ib_ep *ep,
 		ep->rx.failed = true;
 		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOMEM);
 	} else if (done) {
-		xrds_ib_recv_whole(ep, rmsg);
+		return xrds_ib_recv_whole(ep, rmsg);
 	}
 	return XRDS_WIRE_OK;
 }

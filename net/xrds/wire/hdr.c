@@ -86,24 +86,51 @@ static void hdr_seal(struct xrds_hdr *hdr)
 	memcpy(&hdr->csum, &csum, sizeof(hdr->csum));
 }
 
+/**
+ * xrds_wire_csum_same() - do two sums of a payload agree?
+ * @csum:	sum of the sender, of 32 bits (Legacy)
+ * @sum:	sum of the 16-bit words, little-endian, that have arrived
+ *
+ * The sender has added words of any length in one's complement arithmetic, so
+ * only the remainders by 65535 are the same.
+ *
+ * Context: any.
+ * Return: whether they do.
+ */
+int xrds_wire_csum_same(__u32 csum, __u16 sum)
+{
+	return csum % 0xffff == sum % 0xffff;
+}
+EXPORT_SYMBOL_GPL(xrds_wire_csum_same);
+
 /* -------------------------------------------------------------- headers */
 
-/* Length of each extension, type and body, 0 if it does not exist, and its bit
- * in xrds_wire_msg.has, 0 if its content is of no interest.
+/* Versions that have an extension */
+enum {
+	EXT_LEGACY	= 1,
+	EXT_XRDS	= 2,
+	EXT_ALL		= EXT_LEGACY | EXT_XRDS,
+};
+
+/* Length of each extension, type and body, the versions that have it, and its
+ * bit in xrds_wire_msg.has, 0 if its content is of no interest.
  */
 static const struct {
 	__u8	bytes;
-	__u8	has;
+	__u8	versions;
+	__u16	has;
 } ext_types[XRDS_EXT_SILENT + 1] = {
-	[XRDS_EXT_VERSION]	= { 1 + 4, 0 },
-	[XRDS_EXT_RDMA]		= { 1 + 4, XRDS_HAS_RDMA },
-	[XRDS_EXT_RDMA_DEST]	= { 1 + 8, XRDS_HAS_RDMA_DEST },
-	[XRDS_EXT_RDMA_BYTES]	= { 1 + 8, XRDS_HAS_RDMA_BYTES },
-	[XRDS_EXT_NPATHS]	= { 1 + 2, XRDS_HAS_NPATHS },
-	[XRDS_EXT_GEN_NUM]	= { 1 + 4, XRDS_HAS_GEN_NUM },
-	[XRDS_EXT_SPORT_IDX]	= { 1 + 1, XRDS_HAS_SPORT_IDX },
-	[XRDS_EXT_EOS]		= { 1 + 4, XRDS_HAS_EOS },
-	[XRDS_EXT_SILENT]	= { 1, XRDS_HAS_SILENT },
+	[XRDS_EXT_VERSION]	= { 1 + 4, EXT_ALL, 0 },
+	[XRDS_EXT_RDMA]		= { 1 + 4, EXT_ALL, XRDS_HAS_RDMA },
+	[XRDS_EXT_RDMA_DEST]	= { 1 + 8, EXT_ALL, XRDS_HAS_RDMA_DEST },
+	[XRDS_EXT_RDMA_BYTES]	= { 1 + 8, EXT_ALL, XRDS_HAS_RDMA_BYTES },
+	[XRDS_EXT_NPATHS]	= { 1 + 2, EXT_ALL, XRDS_HAS_NPATHS },
+	[XRDS_EXT_GEN_NUM]	= { 1 + 4, EXT_ALL, XRDS_HAS_GEN_NUM },
+	[XRDS_EXT_CAP_BITS]	= { 1 + 4, EXT_LEGACY, XRDS_HAS_CAP_BITS },
+	[XRDS_EXT_SPORT_IDX]	= { 1 + 1, EXT_ALL, XRDS_HAS_SPORT_IDX },
+	[XRDS_EXT_CSUM]		= { 1 + 8, EXT_LEGACY, XRDS_HAS_CSUM },
+	[XRDS_EXT_EOS]		= { 1 + 4, EXT_XRDS, XRDS_HAS_EOS },
+	[XRDS_EXT_SILENT]	= { 1, EXT_XRDS, XRDS_HAS_SILENT },
 };
 
 /* The order in which extensions are written. Receivers stop at the first type
@@ -118,6 +145,8 @@ static const __u8 ext_order[] = {
 	XRDS_EXT_GEN_NUM,
 	XRDS_EXT_SPORT_IDX,
 	XRDS_EXT_RDMA_BYTES,
+	XRDS_EXT_CAP_BITS,
+	XRDS_EXT_CSUM,
 	XRDS_EXT_NONE
 };
 
@@ -172,8 +201,15 @@ static void ext_put(__u8 *body, __u8 type, const struct xrds_wire_msg *msg)
 	case XRDS_EXT_GEN_NUM:
 		put32(body, msg->gen_num);
 		break;
+	case XRDS_EXT_CAP_BITS:
+		put32(body, msg->cap_bits);
+		break;
 	case XRDS_EXT_SPORT_IDX:
 		body[0] = msg->sport_idx;
+		break;
+	case XRDS_EXT_CSUM:
+		put32(body, msg->csum);
+		body[4] = 1;
 		break;
 	case XRDS_EXT_EOS:
 		put32(body, msg->eos_reason);
@@ -202,8 +238,17 @@ static void ext_get(struct xrds_wire_msg *msg, const __u8 *body, __u8 type)
 	case XRDS_EXT_GEN_NUM:
 		msg->gen_num = get32(body);
 		break;
+	case XRDS_EXT_CAP_BITS:
+		msg->cap_bits = get32(body);
+		break;
 	case XRDS_EXT_SPORT_IDX:
 		msg->sport_idx = body[0];
+		break;
+	case XRDS_EXT_CSUM:
+		msg->csum = body[4] ? get32(body) : 0;
+		/* without this byte the sum means nothing */
+		if (!body[4])
+			msg->has &= ~XRDS_HAS_CSUM;
 		break;
 	case XRDS_EXT_EOS:
 		msg->eos_reason = get32(body);
@@ -229,40 +274,34 @@ static void ext_encode(__u8 *ext, const struct xrds_wire_msg *msg)
 	}
 }
 
-/* Heartbeats and their answers say that this node answers heartbeats. */
-static void ext_put_caps(__u8 *ext)
-{
-	ext[0] = XRDS_EXT_CAP_BITS;
-	put32(ext + 1, XRDS_CAP_HEARTBEAT);
-}
-
-/* Take the extension at @pos if its type is one of those up to @last. Its bytes;
- * 0 if it is unknown or does not fit.
+/* Take the extension at @pos, if @version has its type. Its bytes; 0 if the type
+ * is unknown or the body does not fit.
  */
 static __u32 ext_take(struct xrds_wire_msg *msg, const __u8 *ext, __u32 pos,
-		      __u8 last)
+		      int version)
 {
 	__u8 type = ext[pos];
-	__u32 bytes = type <= last ? ext_types[type].bytes : 0;
+	__u32 bytes;
 
+	if (type > XRDS_EXT_SILENT || !(ext_types[type].versions & version))
+		return 0;
+	bytes = ext_types[type].bytes;
 	if (bytes > XRDS_WIRE_EXT_BYTES - pos)
 		return 0;
-	if (bytes) {
-		ext_get(msg, ext + pos + 1, type);
-		msg->has |= ext_types[type].has;
-	}
+	msg->has |= ext_types[type].has;
+	ext_get(msg, ext + pos + 1, type);
 	return bytes;
 }
 
 /* The list of a legacy peer ends at an unknown type; some peers add an extension
- * once more when they send again. Only XRDS mode has ever sent those from EOS.
+ * once more when they send again.
  */
 static void ext_decode_legacy(struct xrds_wire_msg *msg, const __u8 *ext)
 {
 	__u32 pos = 0, bytes;
 
 	while (pos < XRDS_WIRE_EXT_BYTES && ext[pos] != XRDS_EXT_NONE) {
-		bytes = ext_take(msg, ext, pos, XRDS_EXT_EOS - 1);
+		bytes = ext_take(msg, ext, pos, EXT_LEGACY);
 		if (!bytes)
 			return;
 		pos += bytes;
@@ -273,11 +312,11 @@ static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
 				     const __u8 *ext)
 {
 	__u32 pos = 0, bytes;
-	__u8 before;
+	__u16 before;
 
 	while (pos < XRDS_WIRE_EXT_BYTES && ext[pos] != XRDS_EXT_NONE) {
 		before = msg->has;
-		bytes = ext_take(msg, ext, pos, XRDS_EXT_SILENT);
+		bytes = ext_take(msg, ext, pos, EXT_XRDS);
 		if (!bytes || before & ext_types[ext[pos]].has)
 			return XRDS_WIRE_EXT;
 		pos += bytes;
@@ -293,7 +332,7 @@ static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
  * Return: bytes; the set fits into a header if this is at most
  * XRDS_WIRE_EXT_BYTES.
  */
-__u32 xrds_wire_ext_bytes(__u8 has)
+__u32 xrds_wire_ext_bytes(__u16 has)
 {
 	const __u8 *type;
 	__u32 bytes = 0;
@@ -330,9 +369,6 @@ void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg)
 	memset(hdr->ext, 0, sizeof(hdr->ext));
 	if (msg->has)
 		ext_encode(hdr->ext, msg);
-	else if (msg->flags & (XRDS_F_HB_PING | XRDS_F_HB_PONG) &&
-		 !msg->sport && !msg->dport)
-		ext_put_caps(hdr->ext);
 	hdr_seal(hdr);
 }
 EXPORT_SYMBOL_GPL(xrds_wire_hdr_encode);
@@ -461,6 +497,20 @@ static inline int is_bare(const struct xrds_wire_msg *msg, __u32 payload)
 	return !payload && !msg->sport && !msg->dport;
 }
 
+/* Flags of a legacy header. Those of a heartbeat and its answer mean something
+ * without ports, and only one of the two.
+ */
+static __u8 legacy_flags(const struct xrds_wire_msg *msg, __u8 flags)
+{
+	__u8 beat = flags & (XRDS_F_HB_PING | XRDS_F_HB_PONG);
+
+	flags &= FLAGS_LEGACY | XRDS_F_CONG_BITMAP;
+	if (msg->sport || msg->dport ||
+	    beat == (XRDS_F_HB_PING | XRDS_F_HB_PONG))
+		return flags;
+	return flags | beat;
+}
+
 /* The kind of a legacy peer's header is found as mainline does it, from all its
  * flags, known or not. A message that would count as received but has no number
  * is refused: mainline's numbers begin anew with it.
@@ -553,8 +603,7 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 		return XRDS_WIRE_LEN;
 	if (!strict) {
 		ext_decode_legacy(msg, hdr.ext);
-		msg->flags = hdr.flags & (FLAGS_LEGACY | XRDS_F_CONG_BITMAP |
-					  XRDS_F_HB_PING);
+		msg->flags = legacy_flags(msg, hdr.flags);
 		return legacy_check(msg, hdr.flags, payload);
 	}
 	err = ext_decode(msg, hdr.ext);

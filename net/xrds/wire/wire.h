@@ -127,11 +127,12 @@ enum xrds_ext_type {
 	XRDS_EXT_GEN_NUM	= 6,	/* All: 4 */
 	XRDS_EXT_CAP_BITS	= 7,	/* Legacy, in heartbeats: XRDS_CAP_ 4 */
 	XRDS_EXT_SPORT_IDX	= 8,	/* All: 1 */
+	XRDS_EXT_CSUM		= 9,	/* Legacy: sum 4, in use 1, any 3 */
 	XRDS_EXT_EOS		= 16,	/* XRDS: reason 4 */
 	XRDS_EXT_SILENT		= 17,	/* XRDS: no body */
 };
 
-/* Body of XRDS_EXT_CAP_BITS; that of a peer is not read */
+/* Body of XRDS_EXT_CAP_BITS: the sender answers heartbeats */
 #define XRDS_CAP_HEARTBEAT	0x00000001
 
 /* Control messages: flags has XRDS_F_CONTROL, dport the type, sport 0 */
@@ -154,14 +155,16 @@ enum xrds_wire_err {
 };
 
 /* Which of the optional extension headers of struct xrds_wire_msg are there */
-#define XRDS_HAS_RDMA		0x01
-#define XRDS_HAS_RDMA_DEST	0x02
-#define XRDS_HAS_RDMA_BYTES	0x04
-#define XRDS_HAS_NPATHS		0x08
-#define XRDS_HAS_GEN_NUM	0x10
-#define XRDS_HAS_SPORT_IDX	0x20
-#define XRDS_HAS_EOS		0x40
-#define XRDS_HAS_SILENT		0x80	/* not to be delivered */
+#define XRDS_HAS_RDMA		0x0001
+#define XRDS_HAS_RDMA_DEST	0x0002
+#define XRDS_HAS_RDMA_BYTES	0x0004
+#define XRDS_HAS_NPATHS		0x0008
+#define XRDS_HAS_GEN_NUM	0x0010
+#define XRDS_HAS_SPORT_IDX	0x0020
+#define XRDS_HAS_EOS		0x0040
+#define XRDS_HAS_SILENT		0x0080	/* not to be delivered */
+#define XRDS_HAS_CAP_BITS	0x0100
+#define XRDS_HAS_CSUM		0x0200
 
 /* xrds_wire_msg.rdma_dir: direction of the op in front of the message */
 #define XRDS_RDMA_DIR_WRITE	0x01
@@ -195,6 +198,8 @@ enum xrds_wire_kind {
  * @flags:	see struct xrds_hdr
  * @credit:	see struct xrds_hdr
  * @has:	XRDS_HAS_*: which of the following are present
+ * @cap_bits:	XRDS_CAP_* of the sender
+ * @csum:	sum of the payload, see xrds_wire_csum_same()
  * @sport_idx:	multipath source port index
  * @npaths:	number of paths of the sender
  * @gen_num:	generation number of the sender
@@ -216,7 +221,9 @@ struct xrds_wire_msg {
 	__u16	frag;
 	__u8	flags;
 	__u8	credit;
-	__u8	has;
+	__u16	has;
+	__u32	cap_bits;
+	__u32	csum;
 	__u8	sport_idx;
 	__u16	npaths;
 	__u32	gen_num;
@@ -229,7 +236,8 @@ struct xrds_wire_msg {
 	__u32	eos_reason;
 };
 
-__u32 xrds_wire_ext_bytes(__u8 has);
+int xrds_wire_csum_same(__u32 csum, __u16 sum);
+__u32 xrds_wire_ext_bytes(__u16 has);
 void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg);
 void xrds_wire_hdr_update(struct xrds_hdr *hdr, __u64 ack, __u8 credit,
 			  __u8 set_flags, __u16 frag);
