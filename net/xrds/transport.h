@@ -129,6 +129,13 @@ struct xrds_quiet {
  * @old_offer:	the peer has refused our request without a reason that we know:
  *		the next one offers the oldest version; worker, and the
  *		transport while it asks
+ * @answers:	the peer's kernel answers heartbeats: a heartbeat of its own, or
+ *		an answer, has said so; receive path, reset by the worker without
+ *		an endpoint
+ * @ping:	heartbeat that was sent last, with a reference, or NULL; worker
+ * @unanswered:	times that a heartbeat was due since a message was received;
+ *		worker
+ * @heard_next:	conn->rx_next when the last heartbeat was due; worker
  * @confirmed:	acknowledgment that the peer's device has taken; completions
  * @ack:	acknowledgment in the peer's request or reply; worker
  */
@@ -137,6 +144,10 @@ struct xrds_legacy {
 	bool heard;
 	bool numbered;
 	bool old_offer;
+	bool answers;
+	u8 unanswered;
+	struct xrds_msg *ping;
+	u64 heard_next;
 	u64 confirmed;
 	u64 ack;
 };

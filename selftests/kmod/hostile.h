@@ -39,6 +39,7 @@ enum hostile_counter {
 	HOSTILE_C_ASKED,	/* requests of the peer */
 	HOSTILE_C_ACCEPTED,	/* of those, accepted */
 	HOSTILE_C_BEATS,	/* heartbeats that the peer has answered */
+	HOSTILE_C_PINGS,	/* heartbeats of the peer */
 	HOSTILE_C_BROKEN,	/* connections that ended before anything fatal */
 	HOSTILE_C_UNSURE,	/* errors that the peer may have found, or not */
 	HOSTILE_NR_COUNTERS
@@ -73,7 +74,7 @@ struct hostile_order {
  * @port:	where data goes, 0: to random ports
  * @seq:	last sequence number used
  * @granted:	credits granted
- * @max_payload: most that a fragment may carry
+ * @max_payload: size of a fragment in the private data; 0: it names none
  * @reasm:	where the peer is with its messages, by tag
  * @last:	header of the last packet
  * @last_bytes:	its length
@@ -95,6 +96,7 @@ struct hostile_gen {
 };
 
 struct hostile_link;
+struct hostile_uek;
 
 /**
  * struct hostile_buf - a buffer and its work request
@@ -126,6 +128,9 @@ struct hostile_buf {
  * @got:	number of the last message of a legacy peer
  * @acked:	acknowledged by that peer
  * @beats:	heartbeats that it has answered
+ * @pings:	heartbeats of its own
+ * @payload:	size of a fragment in its reply, bytes
+ * @uek:	see hostile_uek.c
  * @unsure:	the peer may end it at any time, see hostile_link.c
  * @fatal:	buffer with the error that the peer must find, or NULL
  * @found:	the peer's device has taken it
@@ -145,6 +150,9 @@ struct hostile_link {
 	u64 got;
 	u64 acked;
 	atomic_t beats;
+	atomic_t pings;
+	u32 payload;
+	struct hostile_uek *uek;
 	bool unsure;
 	struct hostile_buf *fatal;
 	bool found;
@@ -190,6 +198,8 @@ int hostile_torn(const struct hostile_order *order);
 int hostile_gang(const struct hostile_order *order);
 struct hostile_link *hostile_link_dial(const struct hostile_order *order,
 				       int ver);
+struct hostile_link *hostile_link_dial_uek(const struct hostile_order *order,
+					   struct hostile_uek *uek);
 struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit);
 int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
 		      u32 bytes);
@@ -199,6 +209,13 @@ int hostile_flood(const struct hostile_order *order, bool maps);
 int hostile_beat(const struct hostile_order *order);
 int hostile_deaf(const struct hostile_order *order);
 int hostile_borne(const struct hostile_order *order);
+int hostile_send_beat(struct hostile_link *link, u64 seq, u64 ack, u8 flags);
+int hostile_send_last(struct hostile_link *link, u64 seq);
+
+/* hostile_uek.c */
+int hostile_uek(const struct hostile_order *order, bool mute);
+int hostile_sums(const struct hostile_order *order);
+bool hostile_uek_recv(struct hostile_link *link, const void *data, u32 bytes);
 
 /* hostile_storm.c */
 int hostile_storm(const struct hostile_order *order);

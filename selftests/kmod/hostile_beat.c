@@ -46,6 +46,11 @@ static const struct borne_step borne[][MAX_STEPS] = {
 	  { 1, 5000, 4000, 3000, 0xe0, 904 } },
 	{ { 1, 5000, 4000, 3000, 0x00, 4096 }, { 2, 0, 0, 0, 0x0a, 0 },
 	  { 1, 5000, 4000, 3000, 0x00, 904 } },
+	{ { 1, 0, 0, 0, 0x18, 0 } },
+	{ { 1, 64, 4000, 3000, 0x00, 64, .ext = { 9, 1, 2, 3, 4, 0, 6 } } },
+	{ { 1, 16384, 4000, 3000, 0x00, 8192 },
+	  { 1, 16384, 4000, 3000, 0x00, 4096 },
+	  { 1, 16384, 4000, 3000, 0x00, 4096 } },
 	{ { 1, 64, 4000, 3000, 0xf8, 64 } },
 	{ { 1, 64, 4000, 3000, 0x00, 64, .ext = { 200, 1, 2, 3 } } },
 	{ { 1, 64, 4000, 3000, 0x00, 64,
@@ -81,6 +86,18 @@ static int send_hdr(struct hostile_link *link, const struct xrds_wire_msg *wm)
 	       -ENOTCONN : 0;
 }
 
+/* A heartbeat or an answer, as Oracle's kernels send them */
+int hostile_send_beat(struct hostile_link *link, u64 seq, u64 ack, u8 flags)
+{
+	struct xrds_wire_msg wm = {
+		.seq = seq, .ack = ack, .flags = flags | XRDS_F_ACK_REQUIRED,
+		.has = XRDS_HAS_CAP_BITS, .cap_bits = XRDS_CAP_HEARTBEAT,
+	};
+
+	return send_hdr(link, &wm);
+}
+
+/* One of a kernel that says nothing of its own answers */
 static int send_beat(struct hostile_link *link, u64 seq, u64 ack)
 {
 	struct xrds_wire_msg wm = {
@@ -101,7 +118,7 @@ static bool acknowledged(struct hostile_link *link, u64 seq)
  * When that is acknowledged in turn the peer keeps nothing, and does not dial to
  * send it again.
  */
-static int send_last(struct hostile_link *link, u64 seq)
+int hostile_send_last(struct hostile_link *link, u64 seq)
 {
 	struct xrds_wire_msg wm = {
 		.seq = seq, .ack = READ_ONCE(link->got), .sport = 1, .dport = 1,
@@ -132,7 +149,7 @@ int hostile_beat(const struct hostile_order *order)
 	for (i = 1; i <= order->count && !ret; i++)
 		ret = send_beat(link, i, READ_ONCE(link->got)) ?:
 		      wait_for_beats(link, i);
-	ret = ret ?: send_last(link, i);
+	ret = ret ?: hostile_send_last(link, i);
 	hostile_link_free(link);
 	return ret;
 }
@@ -155,7 +172,7 @@ int hostile_deaf(const struct hostile_order *order)
 	if (!ret && wait_for_beats(link, min_t(u32, MAX_PONGS,
 					       order->count)) == -ENOTCONN)
 		ret = -ENOTCONN;
-	ret = ret ?: send_last(link, i);
+	ret = ret ?: hostile_send_last(link, i);
 	hostile_link_free(link);
 	return ret;
 }
@@ -217,7 +234,8 @@ int hostile_borne(const struct hostile_order *order)
 			ret = send_step(link, step);
 	}
 	ret = ret ?: send_beat(link, BEAT_SEQ, READ_ONCE(link->got)) ?:
-	      wait_for_beats(link, 1) ?: send_last(link, BEAT_SEQ + 1);
+	      wait_for_beats(link, 1) ?:
+	      hostile_send_last(link, BEAT_SEQ + 1);
 	hostile_link_free(link);
 	return ret;
 }

@@ -682,6 +682,7 @@ u32 hostile_gen_priv(struct hostile_gen *gen, void *buf, u32 room,
 			  XRDS_WIRE_MASK & ~XRDS_WIRE_MASK_XRDS,
 		.tos	= tos,
 		.epoch	= hostile_random(gen, 256),
+		.payload = gen->max_payload,
 	};
 	u32 bytes, i;
 

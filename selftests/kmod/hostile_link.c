@@ -42,6 +42,18 @@ enum {
 
 /* --------------------------------------------------------------- events */
 
+/* The size of fragments that the other end names */
+static void note_reply(struct hostile_link *link,
+		       const struct rdma_conn_param *param)
+{
+	bool v6 = link->id->route.addr.dst_addr.ss_family == AF_INET6;
+	struct xrds_wire_priv priv;
+
+	if (!xrds_wire_priv_decode(&priv, param->private_data,
+				   param->private_data_len, v6))
+		link->payload = priv.payload;
+}
+
 int hostile_link_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct hostile_link *link = id->context;
@@ -50,7 +62,10 @@ int hostile_link_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		WRITE_ONCE(link->event, event->event);
+		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
+		note_reply(link, &event->param.conn);
 		WRITE_ONCE(link->event, event->event);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
@@ -137,14 +152,20 @@ static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
 }
 
 /* Only acknowledgments are looked at, and answers to heartbeats. */
-static void recv_legacy(struct hostile_link *link, const struct xrds_hdr *hdr)
+static void recv_legacy(struct hostile_link *link, const struct xrds_hdr *hdr,
+			u32 bytes)
 {
+	if (link->uek && !hostile_uek_recv(link, hdr, bytes))
+		return;
 	if (hdr->seq)
 		WRITE_ONCE(link->got, be64_to_cpu(hdr->seq));
 	WRITE_ONCE(link->acked, be64_to_cpu(hdr->ack));
 	if (!hdr->sport && !hdr->dport && hdr->flags & XRDS_F_HB_PONG) {
 		hostile_count(HOSTILE_C_BEATS);
 		atomic_inc(&link->beats);
+	} else if (!hdr->sport && !hdr->dport && hdr->flags & XRDS_F_HB_PING) {
+		hostile_count(HOSTILE_C_PINGS);
+		atomic_inc(&link->pings);
 	}
 	wake_up_all(&link->wait);
 }
@@ -161,7 +182,7 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	if (link->gen.ver != XRDS_VER_XRDS)
-		recv_legacy(link, buf->data);
+		recv_legacy(link, buf->data, wc->byte_len);
 	else
 		recv_xrds(link, buf->data, wc->byte_len);
 	post_recv(link, buf);
@@ -739,6 +760,24 @@ struct hostile_link *hostile_link_dial(const struct hostile_order *order,
 		msleep_interruptible(AGAIN_MS);
 	}
 	return link;
+}
+
+/* As a node with Oracle's kernel dials: it names a size of fragments. */
+struct hostile_link *hostile_link_dial_uek(const struct hostile_order *order,
+					   struct hostile_uek *uek)
+{
+	struct hostile_link *link = hostile_link_alloc(order->seed);
+
+	if (!link)
+		return NULL;
+	link->gen.ver = XRDS_VER_4_1;
+	link->gen.max_payload = 16384;
+	link->uek = uek;
+	if (!connect_link(link, order))
+		return link;
+	hostile_count(HOSTILE_C_NO_LINK);
+	hostile_link_free(link);
+	return NULL;
 }
 
 static bool all_taken(struct hostile_link *link)

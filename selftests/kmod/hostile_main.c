@@ -18,6 +18,11 @@
  *   maps		COUNT congestion maps, one right after the other
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
  *   deaf		the same, and no answer is acknowledged before the last one
+ *   uek		heartbeats as Oracle's kernels send and answer them, COUNT at
+ *		least each way, and SEED messages, which return; not wrong either
+ *   mute	the same; after that it answers and acknowledges nothing
+ *   sums	a message for each of the right payload checksums, then, if SEED
+ *		is not 0, one with a wrong checksum
  *   borne	case SEED of the packets that mainline tolerates; not wrong either
  *   refuse	from now on all requests are refused
  *   answer	from now on they are not
@@ -59,6 +64,7 @@ static const char * const counter_names[] = {
 	[HOSTILE_C_ASKED]	= "asked",
 	[HOSTILE_C_ACCEPTED]	= "accepted",
 	[HOSTILE_C_BEATS]	= "beats",
+	[HOSTILE_C_PINGS]	= "pings",
 	[HOSTILE_C_BROKEN]	= "broken",
 	[HOSTILE_C_UNSURE]	= "unsure",
 };
@@ -111,6 +117,12 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_beat(order);
 	if (!strcmp(kind, "deaf"))
 		return hostile_deaf(order);
+	if (!strcmp(kind, "uek"))
+		return hostile_uek(order, false);
+	if (!strcmp(kind, "mute"))
+		return hostile_uek(order, true);
+	if (!strcmp(kind, "sums"))
+		return hostile_sums(order);
 	if (!strcmp(kind, "borne"))
 		return hostile_borne(order);
 	if (!strcmp(kind, "refuse"))

@@ -3,16 +3,21 @@
 
 Node B runs the module xrds_hostile, which means no harm here. A peer with
 Oracle's kernel sends a heartbeat about once a minute; here each follows upon
-the answer to the last one, so that BEATS of them stand for hours.
+the answer to the last one, so that BEATS of them stand for hours. Node A sends
+one every few milliseconds where an hour of them is HOUR.
 """
 
 import re
 
 import close
+import traffic
 
 TIMEOUT = 120
 MODULES = ("xrds_ib xrds_nomem", "xrds_hostile")
 BEATS = 300
+HOUR = 60                   # heartbeats each way
+HEARTBEAT = "/proc/sys/net/xrds/heartbeat_ms"
+SIZES = (0, 1, 4095, 4096, 4097, 8192, 8193, 16384, 40000)
 PONGS = 256                 # answers that may wait in a connection
 PROC = "/proc/xrds_hostile"
 NO_MEMORY = "/sys/module/xrds_nomem/parameters/every_sent"
@@ -29,6 +34,9 @@ BORNE = (
     ("bytes behind the end of a message", "recv_queued", 64),
     ("fragments with different flags", "recv_queued", 5000),
     ("a heartbeat between fragments", "recv_queued", 5000),
+    ("both flags of heartbeats", None, None),
+    ("a payload checksum that is not in use", "recv_queued", 64),
+    ("fragments of two sizes", "recv_queued", 16384),
     ("unknown flags", "recv_queued", 64),
     ("an unknown extension", "recv_queued", 64),
     ("an extension beyond the header", "recv_queued", 64),
@@ -56,7 +64,10 @@ def _wrong(grown: dict[str, int]) -> dict[str, int]:
 
 
 def test_heartbeat(rig):
-    """Every heartbeat is answered, on one connection, without a violation."""
+    """Every heartbeat is answered, on one connection, without a violation. A
+    peer that does not say that it answers them gets none.
+    """
+    rig.a.write(HEARTBEAT, "10")
     before = close.counters(rig.a)
     rig.check(_order(rig, "beat", 1, BEATS).code == 0, "the peer gave up")
     done = _done(rig)
@@ -66,8 +77,90 @@ def test_heartbeat(rig):
     grown = close.delta(rig.a, before)
     rig.check(grown["conn_up"] == 1, f"up {grown['conn_up']} times")
     rig.check(grown["send_pong"] == BEATS, f"sent: {grown['send_pong']}")
+    rig.check(grown["send_heartbeat"] > 0, "no heartbeat was due")
+    rig.check(not grown["send_hb_ping"],
+              f"sent unasked: {grown['send_hb_ping']}")
     rig.check(not _wrong(grown), f"taken for violations: {_wrong(grown)}")
     rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    rig.a.write(HEARTBEAT, "5000")
+
+
+def _grown_by_peer(rig, before: dict[str, int]) -> dict[str, int]:
+    """Since @before, on one connection without a violation"""
+    grown = close.delta(rig.a, before)
+    rig.check(grown["conn_up"] == 1, f"up {grown['conn_up']} times")
+    rig.check(not _wrong(grown), f"taken for violations: {_wrong(grown)}")
+    return grown
+
+
+def _listen(rig, count: int):
+    reader = rig.a.start(f"helper_messages recv --bind {rig.a.ip} --port 3000 "
+                         f"--count {count} --timeout 100")
+    reader.expect("listening")
+    return reader
+
+
+def test_hour(rig):
+    """An hour of heartbeats both ways, beside messages both ways: no connection
+    ends, and nothing is lost or changed.
+    """
+    rig.a.write(HEARTBEAT, "100")
+    before = close.counters(rig.a)
+    old = _done(rig)
+    reader = _listen(rig, len(SIZES))
+    peer = rig.b.start(f"echo uek {rig.a.ip} {rig.b.ip} {len(SIZES)} {HOUR} "
+                       f"> {PROC}")
+    # its heartbeat says that it answers ours
+    rig.a.wait_for("[ $(helper_counter recv_hb_pong) -gt "
+                   f"{before['recv_hb_pong'] + 2} ]")
+    # they come back, in fragments of the size that the peer has asked for
+    rig.a.run(f"helper_messages send --bind {rig.a.ip} --to {rig.b.ip} "
+              f"--port 3000 --sizes {','.join(map(str, SIZES))}")
+    reader.wait(60)
+    peer.wait(100)
+    done = traffic.grown(old, _done(rig))
+    rig.diag(f"{done}")
+    grown = _grown_by_peer(rig, before)
+    # the only end was that of the peer, when all was done
+    for name, most in (("conn_reset", 1), ("conn_timeout", 0),
+                       ("recv_drop_old_seq", 0), ("conn_dial", 0)):
+        rig.check(grown[name] <= most, f"{name}: {grown[name]}")
+    rig.check(done["beats"] >= HOUR, f"answered: {done['beats']}")
+    rig.check(done["pings"] >= HOUR, f"heartbeats of A: {done['pings']}")
+    rig.check(grown["recv_hb_pong"] >= HOUR,
+              f"answers to A: {grown['recv_hb_pong']}")
+    rig.a.write(HEARTBEAT, "5000")
+
+
+def test_mute(rig):
+    """A peer that stops answering is found, though its device is there."""
+    rig.a.write(HEARTBEAT, "200")
+    before = close.counters(rig.a)
+    peer = _order(rig, "mute", 0, 3)
+    rig.check(peer.code == 0, "the connection did not end")
+    grown = _grown_by_peer(rig, before)
+    rig.check(grown["conn_timeout"] == 1,
+              f"conn_timeout: {grown['conn_timeout']}")
+    rig.check(grown["conn_reset"] == 1, f"conn_reset: {grown['conn_reset']}")
+    # nothing is left that would be worth another attempt
+    rig.check(not grown["conn_dial"], f"conn_dial: {grown['conn_dial']}")
+    rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    rig.a.write(HEARTBEAT, "5000")
+
+
+def test_payload(rig):
+    """A payload checksum that is right does no harm; a wrong one ends the
+    connection, and nobody gets the message.
+    """
+    before = close.counters(rig.a)
+    reader = _listen(rig, 9)
+    rig.check(_order(rig, "sums", 0, 1).code == 0, "right ones were refused")
+    rig.check(_grown_by_peer(rig, before)["recv_queued"] == 4, "not all came")
+    rig.check(_order(rig, "sums", 777, 1).code == 0, "a wrong one was taken")
+    grown = close.delta(rig.a, before)
+    rig.check(_wrong(grown) == {"wire_payload": 1}, f"{_wrong(grown)}")
+    rig.check(grown["recv_queued"] == 8, f"queued: {grown['recv_queued']}")
+    reader.kill()
 
 
 def _unanswered(rig, counter: str, answers: int) -> None:
@@ -105,6 +198,8 @@ def _borne(rig, number: int, what: str, counter) -> None:
     expected = 3 if counter == "recv_ack_required" else 1
     rig.check(not counter or grown[counter] == expected,
               f"{what}: {counter} rose by {grown[counter or 'conn_up']}")
+    # only the heartbeat behind it has an answer
+    rig.check(grown["send_pong"] == 1, f"{what}: {grown['send_pong']} answers")
     others = {"recv_queued", "recv_drop_void", "cong_update_received"}
     for name in others - {counter}:
         rig.check(not grown[name], f"{what}: {name} rose by {grown[name]}")
@@ -115,9 +210,7 @@ def test_borne(rig):
     effect as there.
     """
     lengths = [length for _, _, length in BORNE if length]
-    reader = rig.a.start(f"helper_messages recv --bind {rig.a.ip} --port 3000 "
-                         f"--count {len(lengths)} --timeout 100")
-    reader.expect("listening")
+    reader = _listen(rig, len(lengths))
     for number, (what, counter, _) in enumerate(BORNE):
         _borne(rig, number, what, counter)
     reader.wait(30, check=False)

@@ -408,10 +408,9 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
  */
 static bool xrds_attempt_beat(struct xrds_conn *conn)
 {
-	if (!xrds_tx_beat(conn))
+	if (!xrds_tx_beat(conn) ||
+	    (conn->legacy.on && !xrds_legacy_beat(conn)))
 		return false;
-	if (conn->legacy.on)
-		xrds_legacy_beat(conn);
 	conn->beat_at = xrds_attempt_next_beat(conn);
 	return true;
 }

@@ -219,7 +219,8 @@ void xrds_close_expire(struct xrds_conn *conn, int error);
 bool xrds_legacy_duplicate(struct xrds_conn *conn,
 			   const struct xrds_wire_msg *wm);
 void xrds_legacy_open(struct xrds_conn *conn);
-void xrds_legacy_beat(struct xrds_conn *conn);
+void xrds_legacy_close(struct xrds_conn *conn);
+bool xrds_legacy_beat(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------------- tx.c */
 

@@ -92,6 +92,7 @@ void xrds_fsm_stop(struct xrds_conn *conn)
 	cancel_delayed_work_sync(&conn->ack_work);
 	/* the next endpoint begins with a hello of its own */
 	WRITE_ONCE(conn->rx_ack, 0);
+	xrds_legacy_close(conn);
 	xrds_cong_close(conn);
 	xrds_refuse_close(conn);
 	xrds_tx_resume_drop_ops(conn, false);

@@ -29,11 +29,17 @@
  * for the end of a connection: a side that has lost it dials again, at once, so
  * idle connections stay. The heartbeat is an acknowledgment, which the peer's
  * device acknowledges if it is there.
+ *
+ * That says nothing about the peer's kernel. Oracle's kernels have a heartbeat
+ * that the other kernel answers. They send one when a connection has come up,
+ * and it says that they answer such heartbeats themselves. From then on this
+ * side sends them as well, and ends the connection when no answer comes.
  */
 #include <linux/ktime.h>
 
 #include "conn/conn.h"
 #include "msg.h"
+#include "upcall.h"
 #include "xrds.h"
 
 enum {
@@ -41,6 +47,10 @@ enum {
 	 * it; messages to it are received, acknowledged and dropped
 	 */
 	XRDS_LEGACY_NO_PORT	= 1,
+	/* times that a heartbeat was due and nothing was received, before the
+	 * peer's kernel counts as dead
+	 */
+	XRDS_LEGACY_MAX_UNANSWERED = 3,
 };
 
 /* ------------------------------------------------------------ receiving */
@@ -180,37 +190,127 @@ void xrds_legacy_open(struct xrds_conn *conn)
 	xrds_legacy_number(conn);
 	conn->tx_ack_sent = 0;
 	conn->tx_unasked = 0;
+	conn->legacy.unanswered = 0;
 	WRITE_ONCE(conn->tx_open, true);
 	spin_unlock_bh(&conn->tx_lock);
 }
 
 /* --------------------------------------------------------------- sending */
 
+/* Queue a message of the kernel's own, which nobody gets to see. Returns it, with
+ * a reference; NULL without memory for it, or when the connection is dead.
+ */
+static struct xrds_msg *xrds_legacy_queue(struct xrds_conn *conn, u16 port,
+					  u8 flags)
+{
+	struct xrds_msg *msg;
+
+	msg = xrds_msg_alloc(conn->xn, 0, GFP_KERNEL | __GFP_NOWARN);
+	if (!msg)
+		return NULL;
+	msg->sport = port;
+	msg->dport = port;
+	msg->flags = flags;
+	xrds_msg_get(msg);
+	if (!xrds_tx_queue(conn, msg, true))
+		return msg;
+	xrds_msg_put(msg);
+	xrds_msg_put(msg);
+	return NULL;
+}
+
+/* Is the last heartbeat in progress? If not, it is forgotten. */
+static bool xrds_legacy_pinging(struct xrds_conn *conn)
+{
+	struct xrds_msg *ping = conn->legacy.ping;
+	bool ended;
+
+	if (!ping)
+		return false;
+	spin_lock_bh(&conn->lock);
+	ended = ping->ended;
+	spin_unlock_bh(&conn->lock);
+	if (!ended)
+		return true;
+	conn->legacy.ping = NULL;
+	xrds_msg_put(ping);
+	return false;
+}
+
+/* Send a heartbeat to a peer that answers them, one at a time. The answer may
+ * wait behind much that the peer has to send, so any message counts for it.
+ */
+static bool xrds_legacy_ping(struct xrds_conn *conn)
+{
+	struct xrds_legacy *legacy = &conn->legacy;
+	u64 next = READ_ONCE(conn->rx_next);
+
+	if (legacy->heard_next != next) {
+		legacy->heard_next = next;
+		legacy->unanswered = 0;
+	}
+	if (legacy->unanswered == XRDS_LEGACY_MAX_UNANSWERED)
+		return false;
+	if (!xrds_legacy_pinging(conn)) {
+		legacy->ping = xrds_legacy_queue(conn, 0, XRDS_F_HB_PING);
+		if (!legacy->ping)
+			return true;
+		xrds_count(conn->xn, XRDS_C_SEND_HB_PING);
+	}
+	legacy->unanswered++;
+	return true;
+}
+
+/**
+ * xrds_legacy_close - the endpoint has ended: so has the heartbeat
+ * @conn: connection without endpoint
+ *
+ * It would otherwise be a reason to connect again. The next peer may be another.
+ *
+ * Context: the connection's work.
+ */
+void xrds_legacy_close(struct xrds_conn *conn)
+{
+	struct xrds_msg *ping = conn->legacy.ping;
+	LIST_HEAD(ended);
+
+	WRITE_ONCE(conn->legacy.answers, false);
+	conn->legacy.ping = NULL;
+	if (!ping)
+		return;
+	spin_lock_bh(&conn->lock);
+	if (!ping->ended)
+		xrds_txq_end(conn, ping, &ended);
+	spin_unlock_bh(&conn->lock);
+	xrds_upcall_msgs_done(conn->xn, &ended, XRDS_C_SEND_DROP_CONN_DEAD,
+			      RDS_RDMA_DROPPED);
+	xrds_msg_put(ping);
+}
+
 /**
  * xrds_legacy_beat - have the messages in flight acknowledged
  * @conn: connection that is up
  *
  * The message that was to ask may have been cancelled before it was sent. This
- * one asks in its place, and nobody gets to see it.
+ * one asks in its place, and nobody gets to see it. A heartbeat, where the peer
+ * answers them, asks as well.
  *
- * Context: process, without L2, L3, L4.
+ * Context: the connection's work, without L2, L3, L4.
+ * Return: false when the peer's kernel has answered none of the last heartbeats.
  */
-void xrds_legacy_beat(struct xrds_conn *conn)
+bool xrds_legacy_beat(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg;
 	bool asked;
 
+	if (READ_ONCE(conn->legacy.answers))
+		return xrds_legacy_ping(conn);
 	spin_lock_bh(&conn->lock);
 	asked = list_empty(&conn->inflight) || !list_empty(&conn->again) ||
 		xrds_flow_any_ready(conn) || conn->kmsgs;
 	spin_unlock_bh(&conn->lock);
-	if (asked)
-		return;
-	msg = xrds_msg_alloc(conn->xn, 0, GFP_KERNEL | __GFP_NOWARN);
-	if (!msg)
-		return;
-	msg->sport = XRDS_LEGACY_NO_PORT;
-	msg->dport = XRDS_LEGACY_NO_PORT;
-	if (xrds_tx_queue(conn, msg, true))
+	msg = asked ? NULL : xrds_legacy_queue(conn, XRDS_LEGACY_NO_PORT, 0);
+	if (msg)
 		xrds_msg_put(msg);
+	return true;
 }

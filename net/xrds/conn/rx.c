@@ -182,6 +182,22 @@ static void xrds_rx_pong(struct xrds_conn *conn, u16 port)
 	xrds_conn_put(conn);
 }
 
+/* A message without ports: a heartbeat of a legacy peer's kernel, the answer to
+ * ours, or neither of the two.
+ */
+static void xrds_rx_beat(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
+{
+	u8 beat = wm->flags & (XRDS_F_HB_PING | XRDS_F_HB_PONG);
+
+	if (beat && wm->has & XRDS_HAS_CAP_BITS)
+		WRITE_ONCE(conn->legacy.answers,
+			   wm->cap_bits & XRDS_CAP_HEARTBEAT);
+	if (beat == XRDS_F_HB_PING)
+		xrds_rx_pong_queue(conn, 0, true);
+	else if (beat)
+		xrds_count(conn->xn, XRDS_C_RECV_HB_PONG);
+}
+
 static void xrds_rx_drop(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 			 struct sk_buff *skb, enum xrds_counter why)
 {
@@ -256,13 +272,10 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	} else if (!wm->dport) {
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
-		/* without ports only a heartbeat wants an answer, and
-		 * xrds_ib_legacy_hdr() makes one of a message without ports
-		 */
 		if (wm->sport)
 			xrds_rx_pong(conn, wm->sport);
-		else if (wm->flags & XRDS_F_HB_PING)
-			xrds_rx_pong_queue(conn, 0, true);
+		else
+			xrds_rx_beat(conn, wm);
 	} else {
 		result = xrds_rx_deliver(conn, wm, skb);
 		xrds_count(xn, result);
