@@ -160,6 +160,8 @@ f.ext_npaths = ProtoField.uint16("rds.ext.npaths", "Paths")
 f.ext_gen = ProtoField.uint32("rds.ext.gen_num", "Generation", base.HEX)
 f.ext_caps = ProtoField.uint32("rds.ext.cap_bits", "Capabilities", base.HEX)
 f.ext_sport_idx = ProtoField.uint8("rds.ext.sport_idx", "Path")
+f.ext_csum = ProtoField.uint32("rds.ext.csum", "Payload checksum", base.HEX)
+f.ext_csum_used = ProtoField.bool("rds.ext.csum.used", "In use")
 f.ext_eos = ProtoField.uint32("rds.ext.eos", "Reason", base.DEC, EOS_REASONS)
 
 f.hello_revision = ProtoField.uint16("rds.hello.revision", "Revision")
@@ -194,6 +196,7 @@ f.priv_mask = ProtoField.uint16("rds.priv.mask", "Minor versions spoken",
 				base.HEX)
 f.priv_tos = ProtoField.uint8("rds.priv.tos", "Type of service")
 f.priv_epoch = ProtoField.uint8("rds.priv.epoch", "Epoch")
+f.priv_payload = ProtoField.uint16("rds.priv.frag", "Fragment size")
 f.priv_ack = ProtoField.uint64("rds.priv.ack", "Acknowledgment")
 f.priv_credits = ProtoField.uint32("rds.priv.credits", "Credits")
 f.reject = ProtoField.uint32("rds.reject", "Reason", base.DEC, REJECTS)
@@ -292,6 +295,13 @@ local EXTENSIONS = {
 	end },
 	[8] = { "SPORT_IDX", 1, function(tree, body)
 		tree:add(f.ext_sport_idx, body)
+	end },
+	[9] = { "CSUM", 8, function(tree, body)
+		add_all(tree, body, { { f.ext_csum, 0, 4 },
+				      { f.ext_csum_used, 4, 1 } })
+		return body(4, 1):uint() ~= 0 and
+		       string.format("payload checksum 0x%08x",
+				     body(0, 4):uint()) or nil
 	end },
 	[16] = { "EOS", 4, function(tree, body)
 		tree:add(f.ext_eos, body)
@@ -599,7 +609,8 @@ local function show_private(packet, range, family)
 		{ family == 6 and f.priv_daddr6 or f.priv_daddr4, addr, addr },
 		{ f.priv_major, at, 1 }, { f.priv_minor, at + 1, 1 },
 		{ f.priv_mask, at + 2, 2 }, { f.priv_tos, at + 4, 1 },
-		{ f.priv_epoch, at + 5, 1 }, { f.priv_ack, at + 8, 8 },
+		{ f.priv_epoch, at + 5, 1 }, { f.priv_payload, at + 6, 2 },
+		{ f.priv_ack, at + 8, 8 },
 		{ f.priv_credits, at + 16, 4 },
 	})
 	packet:say(", version %d.%d, mask 0x%04x, TOS %d", major, minor,
