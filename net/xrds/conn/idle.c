@@ -3,8 +3,8 @@
  * Is a connection idle? Answers only; close.c ends connections.
  *
  * A connection is idle when it has nothing to deliver, no flow waits on it, no
- * socket watches its node, and nothing has come or gone for idle_ms. In a namespace without sockets every
- * connection is.
+ * socket watches its node, and nothing has come or gone for idle_ms. In a
+ * namespace without sockets every connection is.
  */
 #include "conn/conn.h"
 #include "xrds.h"
