@@ -33,7 +33,7 @@ enum {
 	TIMES		= 20,		/* a call may take as many medians */
 	SENDERS		= 400,
 	WINDOW		= 250,		/* in flight at once, of each */
-	TURNS		= 20,
+	TURNS		= 3,		/* one hold of the lock gives one */
 	STAY		= 1000,		/* messages that nobody takes */
 	SHORTEST	= 2,		/* length of the first of these */
 	BURST		= 100,		/* others that go at once */

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Control messages about RDMA: events of barriers, see rdma/barrier.c, memory
- * regions that were lost, see rdma/mr.c, and notices. A notice says how one op or
- * message has ended, if the program asked for that, or if the op has failed and
- * RDS_RECVERR is on. Those of monitor.c and node.c come last.
+ * regions that were lost, see rdma/mr.c, and notices. A notice says how one op
+ * or message has ended, if the program asked for that, or if the op has failed
+ * and RDS_RECVERR is on. Those of monitor.c and node.c come last.
  *
- * Nothing is allocated when one comes: a notice is a part of the op
- * (notice.c), an event is the node, and a lost region is itself, each on a list
- * of the socket. One that does not fit the reader's
- * buffer stays on its list.
+ * Nothing is allocated when one comes: a notice is a part of the op (notice.c),
+ * an event is the node, and a lost region is itself, each on a list of the
+ * socket. One that does not fit the reader's buffer stays on its list.
  *
  * All lists here are guarded by xs->lock (L4).
  */
