@@ -148,7 +148,7 @@ static void unknown_flags(void)
 	struct op op;
 
 	begin();
-	for (int bit = 7; bit < 64; bit++) {
+	for (int bit = 8; bit < 64; bit++) {
 		tap_context("bit %d", bit);
 		op = good();
 		op.rdma.flags |= 1ull << bit;
