@@ -381,7 +381,8 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 
 	if (level != SOL_RDS)
 		return -ENOPROTOOPT;
-	if (optname >= RDS_INFO_FIRST && optname <= XRDS_INFO_LAST)
+	if ((optname >= RDS_INFO_FIRST && optname <= RDS_INFO_LAST) ||
+	    (optname >= XRDS_UEK_INFO_CONN_PATHS && optname <= XRDS_INFO_LAST))
 		return xrds_opt_info_getsockopt(&xs->sk, optname, optval,
 						optlen);
 	if (get_user(len, optlen))
