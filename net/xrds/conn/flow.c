@@ -620,7 +620,7 @@ void xrds_flow_leave_all(struct xrds_conn *conn)
 /**
  * xrds_flow_walk - the next flow of a connection
  * @conn: connection
- * @flow: the one before, whose reference is dropped; NULL: begin
+ * @flow: the flow before, its reference is dropped; NULL: begin
  *
  * A flow with a reference stays where it is until the connection is dead, and
  * new ones come behind it: so each one that is there all the time is visited once.

@@ -18,7 +18,7 @@ enum { XRDS_CONN_FLUSH_MS = 2000 };
 /**
  * xrds_conn_walk - the next connection of a namespace
  * @xn: namespace
- * @conn: the one before, whose reference is dropped; NULL: begin
+ * @conn: the connection before, its reference is dropped; NULL: begin
  *
  * One that is there all the time is visited once. It may be DEAD by the time the
  * caller looks at it: then its transport may be gone.

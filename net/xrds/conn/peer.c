@@ -2,8 +2,8 @@
 /*
  * Peers: the nodes at the other end of connections, and whether they are there.
  *
- * All connections between two addresses share one peer, whatever their type of
- * service. Sockets that have asked for it watch the peer (sock/node.c). Then its
+ * All connections between two addresses share one peer; the type of service makes
+ * no difference. Sockets that have asked for it watch the peer (sock/node.c). Then its
  * connections are made without a message, stay when they are idle, and are
  * probed (probe.c).
  *
