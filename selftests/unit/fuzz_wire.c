@@ -59,7 +59,10 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		must(msg.kind <= XRDS_KIND_VOID);
 		must(ver == XRDS_VER_XRDS ||
 		     !(msg.tag || msg.frag || msg.credit));
-		must(ver == XRDS_VER_XRDS || !(msg.flags & ~0x2f));
+		must(ver == XRDS_VER_XRDS || !(msg.flags & ~0x3f));
+		/* heartbeats have no ports */
+		must(ver == XRDS_VER_XRDS || !(msg.flags & 0x18) ||
+		     !(msg.sport || msg.dport));
 		must(msg.kind != XRDS_KIND_CTL ||
 		     msg.len == size - XRDS_WIRE_HDR_BYTES);
 		must(xrds_wire_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);
