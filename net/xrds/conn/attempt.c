@@ -67,13 +67,12 @@ static void xrds_attempt_set_up(struct xrds_conn *conn)
  */
 void xrds_attempt_fail(struct xrds_conn *conn, int error)
 {
-	bool stable = false;
+	bool up = conn->state == XRDS_ST_UP, stable = false;
 
 	/* a peer whose own request never comes is one that refuses */
 	if (error == -EALREADY && conn->nr_refused++ >= XRDS_CROSSED_MAX)
 		error = -ECONNREFUSED;
-	if (conn->state == XRDS_ST_UP) {
-		xrds_count(conn->xn, XRDS_C_CONN_RESET);
+	if (up) {
 		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, error);
 		WRITE_ONCE(conn->lost_at, jiffies);
 		WRITE_ONCE(conn->lost_by, error);
@@ -85,6 +84,9 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 				     &conn->key.faddr,
 				     xrds_fsm_state_name(conn->state), error);
 	xrds_fsm_stop(conn);
+	/* counted when nothing travels over this endpoint any more */
+	if (up)
+		xrds_count(conn->xn, XRDS_C_CONN_RESET);
 	if (error == -EALREADY) {
 		/* no loss: the peer's own request is on its way */
 		xrds_fsm_pause(conn, XRDS_CROSSED_MS);
@@ -231,13 +233,15 @@ void xrds_attempt_accept(struct xrds_conn *conn, int error)
  */
 void xrds_attempt_replace(struct xrds_conn *conn, int error)
 {
+	bool up = conn->state == XRDS_ST_UP;
+
 	if (!READ_ONCE(conn->pending))
 		return;
-	if (conn->state == XRDS_ST_UP) {
-		xrds_count(conn->xn, XRDS_C_CONN_RESET);
+	if (up)
 		xrds_peer_down(conn, XRDS_DOWN_REASON_REPLACED, 0);
-	}
 	xrds_fsm_stop(conn);
+	if (up)
+		xrds_count(conn->xn, XRDS_C_CONN_RESET);
 	xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
 	xrds_attempt_accept(conn, 0);
 	/* it may have been taken back, and messages may wait */

@@ -89,9 +89,9 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 {
 	struct xrds_closing why = conn->closing;
 
-	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
 	xrds_close_tell(conn, orderly);
 	xrds_fsm_stop(conn);
+	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
 	/* a legacy peer does not tell the last number that it has received */
 	conn->settled = orderly && !conn->legacy.on;
 	if (conn->settled)
