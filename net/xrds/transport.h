@@ -222,6 +222,8 @@ struct xrds_legacy {
  *		others, oldest first; @lock
  * @inflight:	handed over and not acknowledged, by sequence; @lock
  * @acked:	highest acknowledgment taken; @lock
+ * @acked_before: the same when we were made: last number of the connections
+ *		before us; constant
  * @ops:	ops of messages that have not ended, oldest first; @lock
  * @nr_msgs:	messages in all queues; @lock
  * @nr_new:	those of them without a number; @lock
@@ -334,6 +336,7 @@ struct xrds_conn {
 	struct list_head inflight;
 	struct list_head ops;
 	u64 acked;
+	u64 acked_before;
 	u64 tx_node;
 	u32 tx_life;
 	u32 tx_life_open;

@@ -27,6 +27,7 @@ enum {
 	TOS		= 3,
 	OPTION_BYTES	= 64,
 	TOKEN		= 77,
+	HOUR_MS		= 3600000,
 	REMOTE_NOTIFY	= RDS_RDMA_NOTIFY_ME | XRDS_UEK_REMOTE_COMPLETE,
 };
 
@@ -140,6 +141,23 @@ static void permission(void)
 	close(fd);
 }
 
+/* A connection from one address to another that is up */
+static void connect_up(const char *src, const char *dst, u8 tos)
+{
+	int tx = rds_bound_to(src, 0, NULL), rx;
+	union addr to;
+	char byte = 0;
+
+	rx = rds_bound_to(dst, 0, &to);
+	if (tos)
+		must(ioctl(tx, SIOCRDSSETTOS, &tos));
+	must(rds_send(tx, &byte, 1, 0, &to));
+	must(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL));
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	close(tx);
+	close(rx);
+}
+
 static void numbered(int fd, const union addr *to, u32 from)
 {
 	for (u32 n = from; n < from + BURST; n++)
@@ -154,6 +172,9 @@ static void order(void)
 	union addr to;
 
 	rx = rds_bound(&to);
+	/* the first reset, at least, is one of a connection that is up */
+	must(rds_send(tx, &next, sizeof(next), 0, &to));
+	must(rds_recv_within(rx, &got, sizeof(got), WAIT_MS, NULL));
 	/* some of them are under way when the connection is lost */
 	knob("net/xrds/loop/delay_ms", 2);
 	for (int i = 0; i < RESETS; i++) {
@@ -168,24 +189,39 @@ static void order(void)
 	}
 	must_wait(rds_all_acked, &tx, WAIT_MS);
 	check_err(rds_recv(rx, &got, sizeof(got), MSG_DONTWAIT, NULL), EAGAIN);
-	check(counter_now("conn_reset") > before);
+	check(counter_reaches("conn_reset", before + 1, WAIT_MS));
 	close(tx);
 	close(rx);
 }
 
-/* A connection from one address to another that is up */
-static void connect_up(const char *src, const char *dst, u8 tos)
+/* The first messages of a connection are under way when it is lost; numbers of
+ * messages go on from those of a connection that was forgotten before.
+ */
+static void order_first(void)
 {
-	int tx = rds_bound_to(src, 0, NULL), rx;
+	long long collected = counter_now("conn_collected");
+	long long up, reset;
+	int tx = rds_bound(NULL), rx;
+	u32 got, next = 0;
 	union addr to;
-	char byte = 0;
 
-	rx = rds_bound_to(dst, 0, &to);
-	if (tos)
-		must(ioctl(tx, SIOCRDSSETTOS, &tos));
-	must(rds_send(tx, &byte, 1, 0, &to));
-	must(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL));
-	must_wait(rds_all_acked, &tx, WAIT_MS);
+	rx = rds_bound(&to);
+	connect_up("127.0.0.1", "127.0.0.77", 0);
+	up = counter_now("conn_up") + 1;
+	knob("net/xrds/idle_ms", 20);
+	check(counter_reaches("conn_collected", collected + 1, WAIT_MS));
+	knob("net/xrds/idle_ms", HOUR_MS);
+	knob("net/xrds/loop/delay_ms", HOUR_MS);
+	numbered(tx, &to, 0);
+	check(counter_reaches("conn_up", up, WAIT_MS));
+	reset = counter_now("conn_reset") + 1;
+	check_ret(reset_self(tx), 0);
+	check(counter_reaches("conn_reset", reset, WAIT_MS));
+	knob("net/xrds/loop/delay_ms", 0);
+	for (; next < BURST; next++) {
+		must(rds_recv_within(rx, &got, sizeof(got), WAIT_MS, NULL));
+		check_eq(got, next);
+	}
 	close(tx);
 	close(rx);
 }
@@ -488,6 +524,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "order", "resets lose, double and reorder nothing", order,
 	  TAP_EACH_FAMILY, 0 },
+	{ "order_first", "nor those that are the first of a connection",
+	  order_first, TAP_EACH_FAMILY, 0 },
 	{ "selection", "the connections asked for are reset, and no others",
 	  selection, 0, 0 },
 	{ "namespaces", "a socket resets connections of its namespace only",

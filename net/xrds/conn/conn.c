@@ -233,6 +233,7 @@ struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
 	conn->id = ++xn->conn_ids;
 	conn->tx_seq = xn->last_seq;
 	conn->acked = xn->last_seq;
+	conn->acked_before = xn->last_seq;
 	rcu_read_lock();
 	old = rhashtable_lookup_get_insert_fast(&xn->conns, &conn->node,
 						xrds_conn_params);

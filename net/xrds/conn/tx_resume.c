@@ -123,7 +123,8 @@ static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
  * The acknowledgment may be lower than an earlier one, as it stays below the
  * numbers of refused messages, which the peer tells again. A peer that has
  * forgotten us does not say that it has received anything, whether it knows us
- * again by our hello or not.
+ * again by our hello or not. Nor does a peer that has received nothing yet, but
+ * it has acknowledged nothing either.
  *
  * Context: the connection's work.
  * Return: 0, -EPROTO when it acknowledges what was never sent.
@@ -131,8 +132,8 @@ static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
 	u64 ack = h->peer_node == conn->xn->node ? h->ack : 0;
-	/* also before the first message of a new connection: nothing is posted */
-	bool forgot = conn->acked && !(h->flags & XRDS_HELLO_KNOWN);
+	bool forgot = conn->acked > conn->acked_before &&
+		      !(h->flags & XRDS_HELLO_KNOWN);
 
 	if (ack > conn->tx_seq)
 		return -EPROTO;
