@@ -38,6 +38,7 @@ static int __net_init xrds_net_init(struct net *net)
 	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_ports);
+	INIT_LIST_HEAD(&xn->unpins);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
 	init_waitqueue_head(&xn->gone);
 	xrds_limit_net_init(xn);
@@ -108,9 +109,8 @@ static void __net_exit xrds_net_exit(struct net *net)
 	/* ends all connections, and with them what closed sockets have left */
 	xrds_conn_net_exit(xn);
 	cancel_delayed_work_sync(&xn->linger_work);
-	xrds_mr_flush();
-	/* and their memory, which goes back */
-	flush_workqueue(xrds_pin_wq);
+	xrds_mr_flush(xn);
+	xrds_pin_net_exit(xn);
 	xrds_gate_exit(xn);
 	xrds_part_exit(xn);
 	xrds_past_exit(xn);

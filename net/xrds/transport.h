@@ -615,7 +615,7 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 			     u32 rkey);
 void xrds_mr_put(struct xrds_mr *mr);
 void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey);
-void xrds_mr_flush(void);
+void xrds_mr_flush(struct xrds_net *xn);
 
 /* transport.c */
 void xrds_transport_register(struct xrds_transport *trans);

@@ -207,7 +207,7 @@ static void __net_exit xrds_ib_net_exit(struct net *net)
 		xrds_ib_listen_put(net);
 	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
 	/* there are no sockets, so all other regions have ended */
-	xrds_mr_flush();
+	xrds_mr_flush(xrds_net(net));
 	xrds_ib_sysctl_exit(xin);
 	free_percpu(xin->counters);
 }
