@@ -96,6 +96,8 @@ struct xrds_user *xrds_user_get_current(void)
 	new->trusted = trusted;
 	refcount_set(&new->ref, 1);
 	spin_lock_init(&new->dials.lock);
+	INIT_LIST_HEAD(&new->unpins);
+	init_waitqueue_head(&new->unpinned);
 
 	spin_lock_irqsave(&xrds_users_lock, flags);
 	user = xrds_user_find(uid, trusted);

@@ -38,6 +38,7 @@ static int __net_init xrds_net_init(struct net *net)
 	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
 	INIT_LIST_HEAD(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_ports);
+	INIT_LIST_HEAD(&xn->unpins);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
 	init_waitqueue_head(&xn->gone);
 	xrds_limit_net_init(xn);
@@ -110,17 +111,18 @@ err_counters:
 	return ret;
 }
 
-static void __net_exit xrds_net_exit(struct net *net)
+static void __net_exit xrds_net_pre_exit(struct net *net)
 {
-	struct xrds_net *xn = xrds_net(net);
+	xrds_conn_net_pre_exit(xrds_net(net));
+}
 
-	xrds_sysctl_net_exit(xn);
-	/* ends all connections, and with them what closed sockets have left */
+/* Its connections have ended, and with them its sockets. */
+static void __net_exit xrds_net_exit(struct xrds_net *xn)
+{
 	xrds_conn_net_exit(xn);
 	cancel_delayed_work_sync(&xn->linger_work);
-	xrds_mr_flush();
-	/* and their memory, which goes back */
-	flush_workqueue(xrds_pin_wq);
+	xrds_mr_flush(xn);
+	xrds_pin_net_exit(xn);
 	xrds_node_exit(xn);
 	xrds_peer_exit(xn);
 	xrds_gate_exit(xn);
@@ -134,11 +136,23 @@ static void __net_exit xrds_net_exit(struct net *net)
 	free_percpu(xn->counters);
 }
 
+static void __net_exit xrds_net_exit_batch(struct list_head *nets)
+{
+	struct net *net;
+
+	list_for_each_entry(net, nets, exit_list)
+		xrds_sysctl_net_exit(xrds_net(net));
+	xrds_conn_end_nets(nets, NULL);
+	list_for_each_entry(net, nets, exit_list)
+		xrds_net_exit(xrds_net(net));
+}
+
 static struct pernet_operations xrds_pernet_ops = {
-	.init	= xrds_net_init,
-	.exit	= xrds_net_exit,
-	.id	= &xrds_net_id,
-	.size	= sizeof(struct xrds_net),
+	.init		= xrds_net_init,
+	.pre_exit	= xrds_net_pre_exit,
+	.exit_batch	= xrds_net_exit_batch,
+	.id		= &xrds_net_id,
+	.size		= sizeof(struct xrds_net),
 };
 
 /* Another module has the family: name it, and say how to unload it. */

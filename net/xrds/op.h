@@ -9,6 +9,7 @@
 
 #include <linux/bvec.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/workqueue.h>
@@ -77,9 +78,11 @@ struct xrds_rdma_sock {
  * @bytes:	sum of all
  * @write:	pinned for writing
  * @mm:		the process's memory
- * @xn:		namespace that it is charged to
+ * @xn:		namespace that it is charged to; NULL: it has gone
  * @user:	and the user, with a reference
- * @work:	gives it back
+ * @user_node:	in user->unpins while it is to be given back; lock in pin.c
+ * @xn_node:	in xn->unpins at that time; the same
+ * @work:	gives back @user's memory, if this is the first of it
  */
 struct xrds_pin {
 	struct page **pages;
@@ -91,6 +94,8 @@ struct xrds_pin {
 	struct mm_struct *mm;
 	struct xrds_net *xn;
 	struct xrds_user *user;
+	struct list_head user_node;
+	struct list_head xn_node;
 	struct work_struct work;
 };
 
@@ -116,7 +121,7 @@ struct xrds_mr_key {
  * @linked:	found by lookups; rs->lock, and set under @lock as well
  * @ref:	the table's, and those of accesses over loopback
  * @rcu:	for lookups
- * @work:	ends a region that was used
+ * @used_node:	in xn->mrs_used, when it was used and is to end
  * @trans:	transport it is registered with
  * @pin:	memory
  * @offset:	where in the key's address space the memory begins
@@ -140,7 +145,7 @@ struct xrds_mr {
 	bool linked;
 	refcount_t ref;
 	struct rcu_head rcu;
-	struct work_struct work;
+	struct llist_node used_node;
 	const struct xrds_transport *trans;
 	struct xrds_pin *pin;
 	u32 offset;

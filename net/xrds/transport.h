@@ -620,8 +620,8 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 void xrds_conn_fill_hello(struct xrds_conn *conn,
 			  struct xrds_wire_hello *hello);
 void xrds_conn_end_transport(const struct xrds_transport *trans);
-void xrds_conn_destroy_all(struct xrds_net *xn,
-			   const struct xrds_transport *trans);
+void xrds_conn_end_nets(struct list_head *nets,
+			const struct xrds_transport *trans);
 bool xrds_conn_netns_unused(const struct xrds_net *xn);
 void xrds_legacy_heard(struct xrds_conn *conn);
 void xrds_legacy_confirm(struct xrds_conn *conn, u64 ack);
@@ -652,7 +652,7 @@ void xrds_mr_put(struct xrds_mr *mr);
 void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey);
 bool xrds_mr_make_dead(struct xrds_mr *mr, u32 lost);
 void xrds_mr_lost(struct xrds_mr *mr);
-void xrds_mr_flush(void);
+void xrds_mr_flush(struct xrds_net *xn);
 
 /* transport.c */
 void xrds_transport_register(struct xrds_transport *trans);

@@ -48,6 +48,7 @@
 
 #include <linux/in6.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/socket.h>
@@ -185,6 +186,11 @@ struct xrds_rate {
  * @ref:	one for each socket, and for objects that outlive it
  * @used:	what it has
  * @dials:	attempts to connect
+ * @unpins:	pinned memory that is to be given back, oldest first; this and
+ *		the next two are guarded by a lock in pin.c
+ * @nr_unpins:	how much ever was, in pieces; also read without
+ * @nr_unpinned: how much ever was given back, in pieces; also read without
+ * @unpinned:	woken when @nr_unpinned grows
  */
 struct xrds_user {
 	struct hlist_node node;
@@ -193,6 +199,10 @@ struct xrds_user {
 	refcount_t ref;
 	atomic64_t used[XRDS_LIMITS];
 	struct xrds_rate dials;
+	struct list_head unpins;
+	u32 nr_unpins;
+	u32 nr_unpinned;
+	wait_queue_head_t unpinned;
 };
 
 struct xrds_user *xrds_user_get_current(void);
@@ -235,6 +245,9 @@ enum xrds_inert {
  * @dests:	destinations by struct xrds_dest_key
  * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
  * @mrs:	memory regions by struct xrds_mr_key
+ * @mrs_used:	regions that were used for the last time and are to end
+ * @mrs_work:	ends them
+ * @unpins:	pinned memory that is to be given back; lock in pin.c
  * @sources:	senders to sockets, by struct xrds_dest_key
  * @past:	destinations that were evicted, by struct xrds_dest_key
  * @parts:	objects that flows share, by struct xrds_part_key
@@ -301,6 +314,9 @@ struct xrds_net {
 	struct rhashtable dests;
 	struct rhashtable nodes;
 	struct rhashtable mrs;
+	struct llist_head mrs_used;
+	struct work_struct mrs_work;
+	struct list_head unpins;
 	struct rhashtable sources;
 	struct rhashtable past;
 	struct rhashtable parts;

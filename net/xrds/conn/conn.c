@@ -223,7 +223,7 @@ struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
 	if (IS_ERR(conn))
 		return conn;
 
-	/* xn->lock orders us with xrds_conn_destroy_all() */
+	/* xn->lock orders us with xrds_conn_net_flush() */
 	spin_lock_bh(&xn->lock);
 	if (xn->exiting || READ_ONCE(trans->leaving)) {
 		old = ERR_PTR(-ENETDOWN);

@@ -124,6 +124,7 @@ struct xrds_conn_works {
 int xrds_conn_init(const struct xrds_conn_works *works);
 void xrds_conn_exit(void);
 int xrds_conn_net_init(struct xrds_net *xn);
+void xrds_conn_net_pre_exit(struct xrds_net *xn);
 void xrds_conn_net_exit(struct xrds_net *xn);
 void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
 void xrds_conn_push_later(struct xrds_conn *conn);

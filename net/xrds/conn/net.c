@@ -5,7 +5,8 @@
  *
  * A namespace or a transport that goes lets its connections deliver the
  * messages of closed sockets, ends them in order, and waits for the last of
- * their workers. Both waits are bounded.
+ * their workers. Both waits are bounded. The kernel ends namespaces in batches,
+ * and those of a batch wait together.
  */
 #include "conn/conn.h"
 #include "tracepoints.h"
@@ -178,23 +179,14 @@ bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans)
 	return gone;
 }
 
-/**
- * xrds_conn_destroy_all - end all connections of a namespace
- * @xn: namespace
- * @trans: only those of this transport, which finds no new ones any more;
- *	NULL: all, and xn->exiting is set
- *
- * The messages of closed sockets go out first, where the peer takes them, and
- * then the connections end in order, both for a bounded time.
- *
- * Context: process, may sleep.
+/* Let the messages of closed sockets go out, where the peer takes them, until
+ * this time. Without any socket the messages are the kernel's own answers.
  */
-void xrds_conn_destroy_all(struct xrds_net *xn,
-			   const struct xrds_transport *trans)
+static void xrds_conn_net_flush(struct xrds_net *xn,
+				const struct xrds_transport *trans,
+				unsigned long until)
 {
-	long left = msecs_to_jiffies(XRDS_CONN_FLUSH_MS);
-	struct xrds_conn *conn;
-	int i;
+	long left = until - jiffies;
 
 	/* a caller that makes a connection meanwhile has seen that it must
 	 * not, or its connection is on the list
@@ -202,20 +194,15 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 	spin_lock_bh(&xn->lock);
 	spin_unlock_bh(&xn->lock);
 
-	/* The queue is that of all namespaces, and works there may take long.
-	 * A namespace that could not be completed for want of memory waits for
-	 * none of them. Works of its own have a reference on a connection or a
-	 * socket, and these are counted down when a grace period is over.
-	 */
-	if (!atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks))
-		return;
+	if (left > 0)
+		wait_event_timeout(xn->gone, !atomic_read(&xn->nr_socks) ||
+				   xrds_conn_net_flushed(xn, trans), left);
+}
 
-	/* first the messages, then the ends of streams that they make due */
-	for (i = 0; i < 2; i++) {
-		left = wait_event_timeout(xn->gone,
-					  xrds_conn_net_flushed(xn, trans), left);
-		flush_workqueue(xrds_conn_wq);
-	}
+static void xrds_conn_net_destroy(struct xrds_net *xn,
+				  const struct xrds_transport *trans)
+{
+	struct xrds_conn *conn;
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
@@ -223,15 +210,81 @@ void xrds_conn_destroy_all(struct xrds_net *xn,
 			xrds_conn_event(conn, XRDS_EV_DESTROY);
 	}
 	rcu_read_unlock();
+}
 
-	/* each worker's waits are bounded, so is this */
+/* Works have a reference on a connection or a socket. When none is left in a
+ * namespace that goes, no work of it runs; the queue itself is that of all
+ * namespaces.
+ */
+static void xrds_conn_net_wait(struct xrds_net *xn)
+{
+	/* Each worker's waits are bounded, so is this. The messages are gone
+	 * then, so closed sockets go, and with them the rest.
+	 */
+	wait_event(xn->gone,
+		   !atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks));
+}
+
+/* End the connections of one transport in a namespace that stays: the module of
+ * the transport is on its way out.
+ */
+static void xrds_conn_net_unload(struct xrds_net *xn,
+				 const struct xrds_transport *trans)
+{
+	unsigned long until = xrds_conn_deadline(XRDS_CONN_FLUSH_MS);
+	int i;
+
+	/* first the messages, then the ends of streams that they make due */
+	for (i = 0; i < 2; i++) {
+		xrds_conn_net_flush(xn, trans, until);
+		flush_workqueue(xrds_conn_wq);
+	}
+	xrds_conn_net_destroy(xn, trans);
 	wait_event(xn->gone, xrds_conn_net_gone(xn, trans));
 	/* Their workers may still be in the last lines, and those that queue
 	 * the ends of streams may have met a connection before it was dead.
 	 */
 	flush_workqueue(xrds_conn_wq);
 }
-EXPORT_SYMBOL_GPL(xrds_conn_destroy_all);
+
+/**
+ * xrds_conn_end_nets - end all connections of namespaces
+ * @nets: namespaces, by net->exit_list
+ * @trans: in a namespace that stays, only those of this transport, which finds
+ *	no new ones any more; NULL: all namespaces go
+ *
+ * The messages of closed sockets go out first, where the peer takes them, and
+ * then the connections end in order, both for a bounded time, which is the same
+ * for all of the namespaces: one thread ends the namespaces of the host.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_conn_end_nets(struct list_head *nets,
+			const struct xrds_transport *trans)
+{
+	unsigned long until = xrds_conn_deadline(XRDS_CONN_FLUSH_MS);
+	struct net *net;
+
+	list_for_each_entry(net, nets, exit_list) {
+		if (!xrds_net(net)->exiting)
+			xrds_conn_net_unload(xrds_net(net), trans);
+	}
+	list_for_each_entry(net, nets, exit_list) {
+		if (xrds_net(net)->exiting)
+			xrds_conn_net_flush(xrds_net(net), NULL, until);
+	}
+	list_for_each_entry(net, nets, exit_list) {
+		if (xrds_net(net)->exiting)
+			xrds_conn_net_destroy(xrds_net(net), NULL);
+	}
+	list_for_each_entry(net, nets, exit_list) {
+		if (xrds_net(net)->exiting)
+			xrds_conn_net_wait(xrds_net(net));
+	}
+	/* the callbacks that brought these to zero may still be waking us */
+	rcu_barrier();
+}
+EXPORT_SYMBOL_GPL(xrds_conn_end_nets);
 
 /* A namespace with connections of a transport, with a reference: others come
  * and go while these are waited for. One that is going ends its own.
@@ -263,29 +316,32 @@ void xrds_conn_end_transport(const struct xrds_transport *trans)
 	struct net *net;
 
 	while ((net = xrds_conn_net_of(trans))) {
-		xrds_conn_destroy_all(xrds_net(net), trans);
+		xrds_conn_net_unload(xrds_net(net), trans);
 		put_net(net);
 	}
 }
 EXPORT_SYMBOL_GPL(xrds_conn_end_transport);
 
 /**
- * xrds_conn_net_exit - end all connections and free the table
- * @xn: namespace without open sockets
+ * xrds_conn_net_pre_exit - make no connections any more
+ * @xn: namespace that goes, without open sockets
  *
- * Context: process, may sleep.
+ * Context: process.
  */
-void xrds_conn_net_exit(struct xrds_net *xn)
+void xrds_conn_net_pre_exit(struct xrds_net *xn)
 {
 	spin_lock_bh(&xn->lock);
 	xn->exiting = true;
 	spin_unlock_bh(&xn->lock);
+}
 
-	xrds_conn_destroy_all(xn, NULL);
-	/* messages are gone, so closed sockets go, and with them the rest */
-	wait_event(xn->gone,
-		   !atomic_read(&xn->nr_conns) && !atomic_read(&xn->nr_socks));
-	/* the callback that brought these to zero may still be waking us */
-	rcu_barrier();
+/**
+ * xrds_conn_net_exit - free a namespace's connection table
+ * @xn: namespace without connections
+ *
+ * Context: process.
+ */
+void xrds_conn_net_exit(struct xrds_net *xn)
+{
 	rhashtable_destroy(&xn->conns);
 }

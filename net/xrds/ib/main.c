@@ -206,20 +206,30 @@ static void __net_exit xrds_ib_net_exit(struct net *net)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 
-	if (net_eq(net, &init_net))
-		xrds_ib_listen_put(net);
-	xrds_conn_destroy_all(xrds_net(net), &xrds_ib_transport);
 	/* there are no sockets, so all other regions have ended */
-	xrds_mr_flush();
+	xrds_mr_flush(xrds_net(net));
 	xrds_ib_sysctl_exit(xin);
 	free_percpu(xin->counters);
 }
 
+static void __net_exit xrds_ib_net_exit_batch(struct list_head *nets)
+{
+	struct net *net;
+
+	list_for_each_entry(net, nets, exit_list) {
+		if (net_eq(net, &init_net))
+			xrds_ib_listen_put(net);
+	}
+	xrds_conn_end_nets(nets, &xrds_ib_transport);
+	list_for_each_entry(net, nets, exit_list)
+		xrds_ib_net_exit(net);
+}
+
 static struct pernet_operations xrds_ib_net_ops = {
-	.init	= xrds_ib_net_init,
-	.exit	= xrds_ib_net_exit,
-	.id	= &xrds_ib_net_id,
-	.size	= sizeof(struct xrds_ib_net),
+	.init		= xrds_ib_net_init,
+	.exit_batch	= xrds_ib_net_exit_batch,
+	.id		= &xrds_ib_net_id,
+	.size		= sizeof(struct xrds_ib_net),
 };
 
 /* --------------------------------------------------------------- module */

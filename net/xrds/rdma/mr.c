@@ -39,29 +39,6 @@ static const struct rhashtable_params xrds_mr_params = {
 };
 
 /**
- * xrds_mr_init - make a namespace's table of regions
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_mr_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->mrs, &xrds_mr_params);
-}
-
-/**
- * xrds_mr_exit - free a namespace's table of regions
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_mr_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->mrs);
-}
-
-/**
  * xrds_mr_put - drop a reference on a region
  * @mr: region
  *
@@ -153,7 +130,40 @@ static void xrds_mr_destroy(struct xrds_mr *mr)
 
 static void xrds_mr_work(struct work_struct *work)
 {
-	xrds_mr_destroy(container_of(work, struct xrds_mr, work));
+	struct xrds_net *xn = container_of(work, struct xrds_net, mrs_work);
+	struct llist_node *used = llist_del_all(&xn->mrs_used);
+	struct xrds_mr *mr, *tmp;
+
+	llist_for_each_entry_safe(mr, tmp, llist_reverse_order(used),
+				  used_node) {
+		xrds_mr_destroy(mr);
+		cond_resched();
+	}
+}
+
+/**
+ * xrds_mr_init - make a namespace's table of regions
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: 0 or a negative errno.
+ */
+int xrds_mr_init(struct xrds_net *xn)
+{
+	init_llist_head(&xn->mrs_used);
+	INIT_WORK(&xn->mrs_work, xrds_mr_work);
+	return rhashtable_init(&xn->mrs, &xrds_mr_params);
+}
+
+/**
+ * xrds_mr_exit - free a namespace's table of regions
+ * @xn: namespace without sockets
+ *
+ * Context: process.
+ */
+void xrds_mr_exit(struct xrds_net *xn)
+{
+	rhashtable_destroy(&xn->mrs);
 }
 
 /**
@@ -172,22 +182,24 @@ void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey)
 
 	if (!mr)
 		return;
-	if (mr->use_once && xrds_mr_unlink(mr))
-		queue_work(xrds_pin_wq, &mr->work);
+	if (mr->use_once && xrds_mr_unlink(mr) &&
+	    llist_add(&mr->used_node, &xn->mrs_used))
+		queue_work(xrds_pin_wq, &xn->mrs_work);
 	xrds_mr_put(mr);
 }
 
 /**
- * xrds_mr_flush - wait for the ends of regions that were used
+ * xrds_mr_flush - wait for the ends of a namespace's regions that were used
+ * @xn: namespace
  *
  * A region whose socket is closed may still be about to end in that way. Then
  * it is all that needs the module of its transport.
  *
- * Context: process, may sleep.
+ * Context: process, may sleep; bounded as transport->mr_unreg() is.
  */
-void xrds_mr_flush(void)
+void xrds_mr_flush(struct xrds_net *xn)
 {
-	flush_workqueue(xrds_pin_wq);
+	flush_work(&xn->mrs_work);
 }
 EXPORT_SYMBOL_GPL(xrds_mr_flush);
 
@@ -298,16 +310,18 @@ static int xrds_mr_publish(struct xrds_mr *mr,
  * @trans: the transport of its address
  * @args: memory and flags; args->cookie_addr, if not zero, gets the cookie
  * @cookie: result
+ * @timeo: how long to wait for memory that is being given back, see
+ *	xrds_pin_user()
  *
- * Context: process, may sleep; no lock of ours but L1 held.
+ * Context: process, may sleep; no lock of ours held.
  * Return: 0, -EINVAL, -EFAULT, -EMSGSIZE beyond the device's limit,
  * -EPERM or -ENOMEM beyond RLIMIT_MEMLOCK, -EDQUOT beyond the bounds of the
  * user or the namespace, -EOPNOTSUPP when the transport has
- * no RDMA, -ENODEV when its device is gone.
+ * no RDMA, -ENODEV when its device is gone, -EINTR when killed.
  */
 int xrds_mr_create(struct xrds_rdma_sock *rs,
 		   const struct xrds_transport *trans,
-		   const struct rds_get_mr_args *args, u64 *cookie)
+		   const struct rds_get_mr_args *args, u64 *cookie, long *timeo)
 {
 	unsigned int tries = 0;
 	struct xrds_mr *mr;
@@ -330,7 +344,6 @@ int xrds_mr_create(struct xrds_rdma_sock *rs,
 	spin_lock_init(&mr->lock);
 	INIT_LIST_HEAD(&mr->rs_node);
 	INIT_LIST_HEAD(&mr->lost_node);
-	INIT_WORK(&mr->work, xrds_mr_work);
 	mr->xn = rs->xn;
 	mr->user = xrds_user_get(rs->user);
 	mr->rs = rs;
@@ -342,7 +355,8 @@ int xrds_mr_create(struct xrds_rdma_sock *rs,
 	atomic_inc(&rs->xn->nr_mrs);
 
 	/* a peer may write to it: the pages then hold its data, too */
-	mr->pin = xrds_pin_user(rs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write);
+	mr->pin = xrds_pin_user(rs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write,
+				timeo);
 	if (IS_ERR(mr->pin)) {
 		ret = PTR_ERR(mr->pin);
 		mr->pin = NULL;

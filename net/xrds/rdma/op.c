@@ -296,14 +296,17 @@ static struct rds_iovec *xrds_rop_vector(const struct rds_rdma_args *args)
  * @rs: bound socket
  * @trans: the transport of its address
  * @args: the control message
+ * @timeo: how long to wait for memory that is being given back, see
+ *	xrds_pin_user()
  *
  * Context: process, may sleep.
  * Return: the op with its memory pinned, or ERR_PTR(): -EINVAL, -EMSGSIZE,
- * -EFAULT, -ENOMEM, -EPERM, -EDQUOT, -EOPNOTSUPP.
+ * -EFAULT, -ENOMEM, -EPERM, -EDQUOT, -EOPNOTSUPP, -EINTR when killed.
  */
 struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 				    const struct xrds_transport *trans,
-				    const struct rds_rdma_args *args)
+				    const struct rds_rdma_args *args,
+				    long *timeo)
 {
 	bool write = args->flags & RDS_RDMA_READWRITE;
 	struct rds_iovec *vec;
@@ -323,7 +326,7 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 	}
 	/* a remote write reads our memory */
 	pin = xrds_pin_user(rs, vec, args->nr_local, XRDS_ROP_MAX_BYTES,
-			    !write);
+			    !write, timeo);
 	kvfree(vec);
 	if (IS_ERR(pin)) {
 		xrds_rop_put(rop);
@@ -384,6 +387,7 @@ static void xrds_rop_set_atomic(struct xrds_rop *rop,
  * @trans: the transport of its address
  * @args: the control message
  * @type: its type
+ * @timeo: as in xrds_rop_from_args()
  *
  * Context: process, may sleep.
  * Return: as xrds_rop_from_args().
@@ -391,7 +395,7 @@ static void xrds_rop_set_atomic(struct xrds_rop *rop,
 struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 				      const struct xrds_transport *trans,
 				      const struct rds_atomic_args *args,
-				      int type)
+				      int type, long *timeo)
 {
 	struct rds_iovec vec = {
 		.addr	= args->local_addr,
@@ -406,7 +410,7 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 	rop = xrds_rop_alloc(rs, trans);
 	if (IS_ERR(rop))
 		return rop;
-	pin = xrds_pin_user(rs, &vec, 1, vec.bytes, true);
+	pin = xrds_pin_user(rs, &vec, 1, vec.bytes, true, timeo);
 	if (IS_ERR(pin)) {
 		xrds_rop_put(rop);
 		return ERR_CAST(pin);

@@ -9,7 +9,15 @@
  * given back, also by another process, and after the first one has exited.
  *
  * Giving pages back may sleep, and the last user may be a completion: it is
- * done by a work item.
+ * done by a work item. It may also last: each page is locked, and the owner of a
+ * file system in user space keeps its pages locked for as long as it likes. So
+ * each user's memory is given back in a queue of its own, one piece after the
+ * other, and nobody but that user waits for it. A namespace does not wait for
+ * it either: namespaces end one after the other.
+ *
+ *   in use -> xrds_pin_free(): in user->unpins and xn->unpins -> given back
+ *
+ * The user is charged until the end, the namespace until its own end.
  */
 #include <linux/capability.h>
 #include <linux/mm.h>
@@ -22,24 +30,61 @@
 
 struct workqueue_struct *xrds_pin_wq;
 
-static void xrds_pin_uncharge(struct xrds_net *xn, struct xrds_user *user,
-			      u64 pages)
+/* A leaf; held for a few instructions, whoever has how much. */
+static DEFINE_SPINLOCK(xrds_pin_lock);	/* unpins of users and namespaces */
+
+/* Take memory that was given back off the lists. Returns whether its user has
+ * more, which then refers to the user as well.
+ */
+static bool xrds_pin_done(struct xrds_pin *pin)
 {
-	xrds_limit_uncharge(xn, user, XRDS_LIMIT_PINNED, pages << PAGE_SHIFT);
+	struct xrds_user *user = pin->user;
+	u64 bytes = (u64)pin->nr_pages << PAGE_SHIFT;
+	bool more;
+
+	spin_lock_bh(&xrds_pin_lock);
+	atomic64_sub(bytes, &user->used[XRDS_LIMIT_PINNED]);
+	if (pin->xn)
+		atomic64_sub(bytes, &pin->xn->used[XRDS_LIMIT_PINNED]);
+	list_del(&pin->xn_node);
+	list_del(&pin->user_node);
+	more = !list_empty(&user->unpins);
+	/* pairs with xrds_pin_nr_unpinned(): behind the charges */
+	smp_store_release(&user->nr_unpinned, user->nr_unpinned + 1);
+	spin_unlock_bh(&xrds_pin_lock);
+	wake_up_all(&user->unpinned);
+	return more;
 }
 
+/* Runs once from the time when a user's list gets its first entry until the list
+ * is empty, so it is the only one that removes entries. The first one is freed
+ * last: another user's work item at the same place would wait for this one.
+ */
 static void xrds_pin_work(struct work_struct *work)
 {
-	struct xrds_pin *pin = container_of(work, struct xrds_pin, work);
+	struct xrds_pin *first = container_of(work, struct xrds_pin, work);
+	struct xrds_user *user = first->user;
+	struct xrds_pin *pin;
+	bool more;
 
-	unpin_user_pages_dirty_lock(pin->pages, pin->nr_pages, pin->write);
-	atomic64_sub(pin->nr_pages, &pin->mm->pinned_vm);
-	xrds_pin_uncharge(pin->xn, pin->user, pin->nr_pages);
-	xrds_user_put(pin->user);
-	mmdrop(pin->mm);
-	kvfree(pin->pages);
-	kvfree(pin->bv);
-	kfree(pin);
+	do {
+		spin_lock_bh(&xrds_pin_lock);
+		pin = list_first_entry(&user->unpins, struct xrds_pin,
+				       user_node);
+		spin_unlock_bh(&xrds_pin_lock);
+		unpin_user_pages_dirty_lock(pin->pages, pin->nr_pages,
+					    pin->write);
+		atomic64_sub(pin->nr_pages, &pin->mm->pinned_vm);
+		more = xrds_pin_done(pin);
+		xrds_user_put(user);
+		mmdrop(pin->mm);
+		kvfree(pin->pages);
+		kvfree(pin->bv);
+		if (pin != first)
+			kfree(pin);
+		cond_resched();
+	} while (more);
+	kfree(first);
 }
 
 /**
@@ -50,8 +95,42 @@ static void xrds_pin_work(struct work_struct *work)
  */
 void xrds_pin_free(struct xrds_pin *pin)
 {
-	if (pin)
+	struct xrds_user *user;
+	bool first;
+
+	if (!pin)
+		return;
+	user = pin->user;
+	spin_lock_bh(&xrds_pin_lock);
+	first = list_empty(&user->unpins);
+	list_add_tail(&pin->user_node, &user->unpins);
+	list_add_tail(&pin->xn_node, &pin->xn->unpins);
+	WRITE_ONCE(user->nr_unpins, user->nr_unpins + 1);
+	spin_unlock_bh(&xrds_pin_lock);
+	if (first)
 		queue_work(xrds_pin_wq, &pin->work);
+}
+
+/**
+ * xrds_pin_net_exit - a namespace goes: leave its memory to the users
+ * @xn: namespace without sockets
+ *
+ * Context: process.
+ */
+void xrds_pin_net_exit(struct xrds_net *xn)
+{
+	struct xrds_pin *pin;
+
+	do {
+		spin_lock_bh(&xrds_pin_lock);
+		pin = list_first_entry_or_null(&xn->unpins, struct xrds_pin,
+					       xn_node);
+		if (pin) {
+			list_del_init(&pin->xn_node);
+			pin->xn = NULL;
+		}
+		spin_unlock_bh(&xrds_pin_lock);
+	} while (pin);
 }
 
 /* Count pages as pinned by the calling process, if its limit allows it. Never
@@ -71,21 +150,46 @@ static bool xrds_pin_count(u64 pages)
 }
 
 /* The same, and by its user */
-static int xrds_pin_charge(struct xrds_rdma_sock *rs, u64 pages)
+static int xrds_pin_try_charge(struct xrds_rdma_sock *rs, u64 pages)
 {
 	int ret;
 
-	if (!xrds_pin_count(pages)) {
-		/* pages of ops that have ended may still be counted */
-		flush_workqueue(xrds_pin_wq);
-		if (!xrds_pin_count(pages))
-			return -ENOMEM;
-	}
+	if (!xrds_pin_count(pages))
+		return -ENOMEM;
 	ret = xrds_limit_charge(rs->xn, rs->user, XRDS_LIMIT_PINNED,
 				pages << PAGE_SHIFT);
 	if (ret)
 		atomic64_sub(pages, &current->mm->pinned_vm);
 	return ret;
+}
+
+static u32 xrds_pin_nr_unpinned(struct xrds_user *user)
+{
+	/* pairs with the store-release in xrds_pin_done() */
+	return smp_load_acquire(&user->nr_unpinned);
+}
+
+/* The same, and again when all is given back that the user has given up so far:
+ * memory of ops that have ended may still be charged.
+ */
+static int xrds_pin_charge(struct xrds_rdma_sock *rs, u64 pages, long *timeo)
+{
+	struct xrds_user *user = rs->user;
+	/* before the attempt: it may be given back behind that */
+	u32 before = xrds_pin_nr_unpinned(user);
+	int ret = xrds_pin_try_charge(rs, pages);
+	u32 nr = READ_ONCE(user->nr_unpins);
+	long left;
+
+	if (!ret || !*timeo || nr == before)
+		return ret;
+	left = wait_event_killable_timeout(user->unpinned,
+					   (s32)(xrds_pin_nr_unpinned(user) -
+						 nr) >= 0, *timeo);
+	if (left < 0)
+		return -EINTR;
+	*timeo = left;
+	return xrds_pin_try_charge(rs, pages);
 }
 
 /* Pages that a range touches; 0 when it is empty or wraps. */
@@ -180,15 +284,18 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
  * @nr: how many, at least one
  * @max_bytes: most that all together may be
  * @write: the memory will be written to
+ * @timeo: how long to wait for memory that the same user has given up, if more
+ *	may not be pinned without it, jiffies; on return the rest of it
  *
  * Context: process, may sleep; no lock of ours held.
  * Return: the memory, or ERR_PTR(): -EINVAL for an empty range, -EMSGSIZE,
  * -EFAULT, -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, -EPERM when
- * that is zero, -EDQUOT when the user or the namespace has too much pinned.
+ * that is zero, -EDQUOT when the user or the namespace has too much pinned,
+ * -EINTR when killed.
  */
 struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 			       const struct rds_iovec *vec, unsigned int nr,
-			       u64 max_bytes, bool write)
+			       u64 max_bytes, bool write, long *timeo)
 {
 	u64 pages = 0, bytes = 0, n;
 	struct xrds_pin *pin;
@@ -218,7 +325,7 @@ struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 	ret = -ENOMEM;
 	if (!pin->pages || !pin->bv)
 		goto err_free;
-	ret = xrds_pin_charge(rs, pages);
+	ret = xrds_pin_charge(rs, pages, timeo);
 	if (ret)
 		goto err_free;
 
@@ -235,7 +342,8 @@ struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 err_unpin:
 	unpin_user_pages(pin->pages, pin->nr_pages);
 	atomic64_sub(pages, &current->mm->pinned_vm);
-	xrds_pin_uncharge(rs->xn, rs->user, pages);
+	xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_PINNED,
+			    pages << PAGE_SHIFT);
 err_free:
 	kvfree(pin->bv);
 	kvfree(pin->pages);

@@ -36,9 +36,10 @@
 extern struct workqueue_struct *xrds_pin_wq;
 int xrds_pin_init(void);
 void xrds_pin_exit(void);
+void xrds_pin_net_exit(struct xrds_net *xn);
 struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 			       const struct rds_iovec *vec, unsigned int nr,
-			       u64 max_bytes, bool write);
+			       u64 max_bytes, bool write, long *timeo);
 void xrds_pin_free(struct xrds_pin *pin);
 
 /* ---------------------------------------------------------------- mr.c */
@@ -53,7 +54,8 @@ void xrds_mr_exit(struct xrds_net *xn);
 bool xrds_mr_owned(struct xrds_rdma_sock *rs, u64 cookie);
 int xrds_mr_create(struct xrds_rdma_sock *rs,
 		   const struct xrds_transport *trans,
-		   const struct rds_get_mr_args *args, u64 *cookie);
+		   const struct rds_get_mr_args *args, u64 *cookie,
+		   long *timeo);
 int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args);
 void xrds_mr_free_all(struct xrds_rdma_sock *rs);
 
@@ -68,11 +70,12 @@ enum { XRDS_ROP_MAX_BYTES = 1 << 30 };
 
 struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 				    const struct xrds_transport *trans,
-				    const struct rds_rdma_args *args);
+				    const struct rds_rdma_args *args,
+				    long *timeo);
 struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 				      const struct xrds_transport *trans,
 				      const struct rds_atomic_args *args,
-				      int type);
+				      int type, long *timeo);
 void xrds_rop_put(struct xrds_rop *rop);
 
 /* ------------------------------------------------------------ notice.c */

@@ -20,7 +20,7 @@
  * connections where it must. A work item queues a mark that becomes due later,
  * on the connection of the destination's last message and on no other: the
  * socket may be closed by then, and its transport about to go. That work runs
- * in xrds_conn_wq, which xrds_conn_destroy_all() flushes after the last
+ * in xrds_conn_wq, which xrds_conn_net_unload() flushes after the last
  * connection of the transport is dead. It leaves all marks to the caller as
  * long as that is at work (xs->eos_callers), as theirs may need a connection.
  *

@@ -27,6 +27,7 @@
 
 /**
  * struct xrds_send_args - what the control messages of one call ask for
+ * @timeo:	how long the call may still wait, jiffies; 0: not at all
  * @rop:	op, with a reference
  * @notice:	of a message without op; the message's once that is queued
  * @id_addr:	where the program wants its identifier, or 0
@@ -38,6 +39,7 @@
  * @cookie:	key and offset of memory offered to the receiver
  */
 struct xrds_send_args {
+	long timeo;
 	struct xrds_rop *rop;
 	struct xrds_notice *notice;
 	u64 id_addr;
@@ -63,8 +65,9 @@ static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
 			     sizeof(struct rds_rdma_args)))
 		return -EINVAL;
 	rop = atomic ? xrds_rop_from_atomic(&xs->rdma, xs->trans, CMSG_DATA(cmsg),
-					    cmsg->cmsg_type) :
-		       xrds_rop_from_args(&xs->rdma, xs->trans, CMSG_DATA(cmsg));
+					    cmsg->cmsg_type, &args->timeo) :
+		       xrds_rop_from_args(&xs->rdma, xs->trans, CMSG_DATA(cmsg),
+					  &args->timeo);
 	if (IS_ERR(rop))
 		return PTR_ERR(rop);
 	args->rop = rop;
@@ -88,7 +91,7 @@ static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
 		if (len != sizeof(struct rds_get_mr_args))
 			return -EINVAL;
 		ret = xrds_mr_create(&xs->rdma, xs->trans, CMSG_DATA(cmsg),
-				     &args->cookie);
+				     &args->cookie, &args->timeo);
 		if (ret)
 			return ret;
 		args->mapped = true;
@@ -544,7 +547,7 @@ err_space:
 }
 
 static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
-			struct msghdr *m, u32 len, long timeo,
+			struct msghdr *m, u32 len,
 			const struct xrds_send_args *args)
 {
 	struct xrds_conn *conn;
@@ -560,7 +563,7 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 			xrds_dest_put(dest);
 			return PTR_ERR(conn);
 		}
-		ret = xrds_send_reserve(dest, conn, len, timeo);
+		ret = xrds_send_reserve(dest, conn, len, args->timeo);
 		if (ret >= 0)
 			ret = xrds_send_one(xs, dest, conn, m, len, args, ret);
 		xrds_conn_put(conn);
@@ -578,7 +581,9 @@ static int xrds_send_broken(const struct msghdr *m)
 
 static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 {
-	struct xrds_send_args args = {};
+	struct xrds_send_args args = {
+		.timeo	= sock_sndtimeo(&xs->sk, m->msg_flags & MSG_DONTWAIT),
+	};
 	struct xrds_addr to;
 	int ret;
 
@@ -597,10 +602,7 @@ static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 	if (m->msg_controllen)
 		ret = xrds_send_cmsgs(xs, m, &args);
 	if (!ret)
-		ret = xrds_send_to(xs, &to, m, len,
-				   sock_sndtimeo(&xs->sk, m->msg_flags &
-							  MSG_DONTWAIT),
-				   &args);
+		ret = xrds_send_to(xs, &to, m, len, &args);
 	if (ret < 0)
 		xrds_send_undo(xs, &args);
 	if (args.rop)

@@ -121,6 +121,7 @@ static int xrds_reply_release(struct xrds_sock *xs, sockptr_t optval,
 static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 		       unsigned int optlen)
 {
+	long timeo = MAX_SCHEDULE_TIMEOUT;
 	struct rds_get_mr_args args;
 	u64 cookie;
 
@@ -130,7 +131,7 @@ static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 		return -EFAULT;
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
-	return xrds_mr_create(&xs->rdma, xs->trans, &args, &cookie);
+	return xrds_mr_create(&xs->rdma, xs->trans, &args, &cookie, &timeo);
 }
 
 /* Destinations and sources are walked in steps: all of it, or nothing. */
@@ -159,6 +160,7 @@ static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
 				unsigned int optlen)
 {
 	struct rds_get_mr_for_dest_args args;
+	long timeo = MAX_SCHEDULE_TIMEOUT;
 	struct rds_get_mr_args plain;
 	u64 cookie;
 
@@ -171,7 +173,7 @@ static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
 	plain.vec = args.vec;
 	plain.cookie_addr = args.cookie_addr;
 	plain.flags = args.flags;
-	return xrds_mr_create(&xs->rdma, xs->trans, &plain, &cookie);
+	return xrds_mr_create(&xs->rdma, xs->trans, &plain, &cookie, &timeo);
 }
 
 static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
