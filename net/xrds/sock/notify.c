@@ -6,7 +6,8 @@
  *
  * Nothing is allocated when an op ends: a notice is the op itself, on the
  * socket's list of notices, and an event is the node, on the list of events.
- * One that does not fit the reader's buffer stays on its list.
+ * One that does not fit the reader's buffer, or cannot be copied there, stays on
+ * its list.
  *
  * All lists here are guarded by xs->lock (L4).
  */
@@ -14,10 +15,6 @@
 #include "rdma/rdma.h"
 #include "sock/sock.h"
 #include "xrds.h"
-
-/* -------------------------------------------------------------- barriers */
-
-/* --------------------------------------------------------------- notices */
 
 /* Give one notice. Returns 1, 0 when there is none, or -EFAULT: it stays. */
 static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
@@ -130,11 +127,14 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 		n += ret > 0;
 	}
 	if (ret >= 0) {
-		ret = xrds_monitor_read(xs, m);
+		ret = xrds_monitor_read(xs, m, n);
 		n += ret > 0;
 	}
-	if (ret < 0)
+	if (ret < 0) {
+		/* it is there again for threads that saw none, and sleep */
+		xs->sk.sk_state_change(&xs->sk);
 		return n ?: ret;
+	}
 	/* not for later arrivals that would have fitted */
 	if ((!list_empty_careful(&xs->rdma.notices) &&
 	     !xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) ||

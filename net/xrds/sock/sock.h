@@ -110,6 +110,7 @@ struct xrds_source;
  * @cong_news:	a destination that refused us for congestion is clear again,
  *		RDS_CONG_MONITOR is off, and no poll has reported it yet; @lock
  * @cleared:	the same destinations while RDS_CONG_MONITOR is on; @lock
+ * @unnamed:	those of which a reader was told the ports only; @lock
  */
 struct xrds_sock {
 	struct sock sk;
@@ -176,6 +177,7 @@ struct xrds_sock {
 	bool cong_eagain;
 	bool cong_news;
 	struct list_head cleared;
+	struct list_head unnamed;
 };
 
 static inline struct xrds_sock *xrds_sk(const struct sock *sk)
