@@ -81,7 +81,8 @@ struct xrds_source;
  * @nr_past:	length of @past; @lock
  * @drained:	woken when everything is acknowledged after close
  * @linger_node: in xn->lingering after close; xn->lock
- * @linger_end:	jiffies when a closed socket gives up
+ * @linger_end:	jiffies when a closed socket gives up; written before it is on
+ *		that list
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @rcv_mem:	memory of the messages in it; its lock; bytes
  * @rcv_payload: payload of them; its lock; bytes
