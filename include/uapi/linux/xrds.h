@@ -23,6 +23,7 @@
 #define XRDS_REPLY_RESERVE	103	/* set, get: __u32, bytes per message */
 #define XRDS_REPLY_RELEASE	104	/* set: struct sockaddr_storage */
 #define XRDS_CONG_EAGAIN	105	/* set, get: int, boolean */
+#define XRDS_DELIVERED_EVENT	107	/* set, get: int, boolean */
 
 /* Control messages, level SOL_RDS */
 #define XRDS_CMSG_RDMA_ID	101	/* sendmsg: __u64, user address of a __u64 */
@@ -133,6 +134,10 @@ enum xrds_eos_reason {
 	XRDS_EOS_FINISHED	= 0,	/* the sender shut down or closed */
 	XRDS_EOS_LOST		= 1,	/* the sender's node lost the socket */
 	XRDS_EOS_ABORTED	= 2,	/* the sender aborted */
+
+	/* with XRDS_DELIVERED_EVENT, of the socket's own streams, without source */
+	XRDS_EOS_DELIVERED	= 3,	/* all that was sent is acknowledged */
+	XRDS_EOS_UNDELIVERED	= 4,	/* nothing is left, but some was dropped */
 };
 
 #endif /* _UAPI_LINUX_XRDS_H */

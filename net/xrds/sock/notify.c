@@ -2,7 +2,8 @@
 /*
  * Control messages about RDMA ops: events of barriers, see rdma/barrier.c, and
  * notices. A notice says how one op has ended, if the program asked for that,
- * or if the op has failed and RDS_RECVERR is on.
+ * or if the op has failed and RDS_RECVERR is on. With them come the news of
+ * congestion, see monitor.c, and that everything is delivered, see delivered.c.
  *
  * Nothing is allocated when an op ends: a notice is the op itself, on the
  * socket's list of notices, and an event is the node, on the list of events.
@@ -101,6 +102,8 @@ __poll_t xrds_notify_pending(struct xrds_sock *xs)
 		mask |= EPOLLIN | EPOLLRDBAND;
 	if (!list_empty_careful(&xs->cleared))
 		mask |= EPOLLIN | EPOLLWRBAND;
+	if (xrds_delivered_pending(xs))
+		mask |= EPOLLIN | EPOLLRDNORM;
 	return mask;
 }
 
@@ -128,6 +131,10 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 	}
 	if (ret >= 0) {
 		ret = xrds_monitor_read(xs, m, n);
+		n += ret > 0;
+	}
+	if (ret >= 0) {
+		ret = xrds_delivered_read(xs, m);
 		n += ret > 0;
 	}
 	if (ret < 0) {

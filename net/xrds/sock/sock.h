@@ -31,6 +31,13 @@
 
 struct xrds_source;
 
+/* Has a socket whose streams end nothing left to deliver? */
+enum xrds_delivered {
+	XRDS_DELIVERED_NOT,	/* it has, or its streams go on */
+	XRDS_DELIVERED_NEWS,	/* it has nothing left */
+	XRDS_DELIVERED_TOLD,	/* and the program knows */
+};
+
 /* ----------------------------------------------------------- socket.c */
 
 /**
@@ -75,6 +82,10 @@ struct xrds_source;
  * @eos_due:	destinations whose mark is to be queued; @lock
  * @nr_eos:	marks that are not acknowledged yet, due ones included; @lock
  * @eos_callers: shutdown() or close() at work on these; @lock
+ * @delivered:	enum xrds_delivered; @lock, and exchanged by readers
+ * @undelivered: a message or a mark was dropped that the program has not
+ *		cancelled; never reset, and read after @delivered
+ * @delivered_event: XRDS_DELIVERED_EVENT; @lock
  * @eos_work:	queues marks that become due
  * @past:	destinations that were evicted, and wait for the end of their
  *		stream, oldest first; @lock
@@ -148,6 +159,9 @@ struct xrds_sock {
 	struct list_head eos_due;
 	u32 nr_eos;
 	u32 eos_callers;
+	u32 delivered;
+	bool undelivered;
+	bool delivered_event;
 	struct delayed_work eos_work;
 	struct list_head past;
 	u32 nr_past;
@@ -236,6 +250,15 @@ static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 __poll_t xrds_notify_pending(struct xrds_sock *xs);
 int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_notify_purge(struct xrds_sock *xs);
+
+/* --------------------------------------------------------- delivered.c */
+
+void xrds_delivered_drop_eos(struct xrds_sock *xs);
+bool xrds_delivered_check(struct xrds_sock *xs);
+bool xrds_delivered_pending(const struct xrds_sock *xs);
+void xrds_delivered_wake(struct xrds_sock *xs);
+int xrds_delivered_read(struct xrds_sock *xs, struct msghdr *m);
+void xrds_delivered_set(struct xrds_sock *xs, bool on);
 
 /* ----------------------------------------------------------- sockopt.c */
 
