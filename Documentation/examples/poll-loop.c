@@ -8,7 +8,8 @@
  * Build it with -Iinclude/uapi, or with the installed header. poll() returns
  * when one of these happens:
  *
- *   POLLIN               recvmsg() has a message, or a notice of a failed op
+ *   POLLIN               recvmsg() has a message, or a notice: an op has failed,
+ *                        or all that was sent before shutdown() is delivered
  *   POLLIN | POLLRDBAND  the barrier was reached: buffers are free again
  *   POLLOUT              there is space, after sendmsg() failed for lack of it
  *
@@ -37,7 +38,7 @@ static char memory[NR_BLOCKS][BLOCK_BYTES];	/* offered, or written from */
 static struct sockaddr_storage peer;
 static __u64 mine, theirs;	/* keys of the memory offered; 0: none (yet) */
 static __u64 issued, completed;	/* last identifier, high-water mark */
-static int offered, done;
+static int offered, ended, done;
 
 /* Send a message; 0: no space, try again later. */
 static int send_one(const char *text, void *control, size_t len)
@@ -92,8 +93,12 @@ static int send_all(void)
 	while (theirs && issued < COUNT && issued - completed < NR_BLOCKS && room)
 		room = send_block();
 	/* none has failed: the notices were read after the mark */
-	if (completed == COUNT)
-		room = done = send_one("done", NULL, 0);
+	if (completed == COUNT && !ended) {
+		room = ended = send_one("done", NULL, 0);
+		/* poll() tells when the peer has all of it */
+		if (ended && shutdown(fd, SHUT_WR))
+			err(1, "shutdown");
+	}
 	return room;
 }
 
@@ -108,6 +113,7 @@ static int receive(void)
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
 	struct xrds_barrier_event event;
 	struct cmsghdr *c;
+	__u32 reason;
 
 	if (n < 0 && errno == EAGAIN)
 		return 0;
@@ -122,8 +128,11 @@ static int receive(void)
 			peer = from;
 		} else if (c->cmsg_type == RDS_CMSG_RDMA_STATUS) {
 			errx(1, "a write has failed");
-		} else if (c->cmsg_type == XRDS_CMSG_EOS && !done) {
-			errx(1, "the peer has gone");
+		} else if (c->cmsg_type == XRDS_CMSG_EOS) {
+			memcpy(&reason, CMSG_DATA(c), sizeof(reason));
+			done |= reason == XRDS_EOS_DELIVERED;
+			if (!done && (!ended || reason == XRDS_EOS_UNDELIVERED))
+				errx(1, "the peer has gone");
 		}
 	}
 	done |= n == 4 && !memcmp(text, "done", 4);
@@ -165,6 +174,7 @@ static void begin(struct addrinfo *local, struct addrinfo *remote)
 	fd = socket(AF_RDS, SOCK_SEQPACKET, 0);
 	if (fd < 0 || bind(fd, local->ai_addr, local->ai_addrlen) ||
 	    setsockopt(fd, SOL_RDS, RDS_RECVERR, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_RDS, XRDS_DELIVERED_EVENT, &on, sizeof(on)) ||
 	    (remote && setsockopt(fd, SOL_RDS, RDS_GET_MR, &args, sizeof(args))))
 		err(1, "socket");
 	if (remote)

@@ -694,6 +694,7 @@ static void test_setsockopt(void)
 	set_option(RDS_RECVERR, &one, sizeof(one));
 	set_option(RDS_CONG_MONITOR, &one, sizeof(one));
 	set_option(XRDS_CONG_EAGAIN, &one, sizeof(one));
+	set_option(XRDS_DELIVERED_EVENT, &one, sizeof(one));
 	set_option(XRDS_DEST_SNDBUF, &sndbuf, sizeof(sndbuf));
 	set_option(XRDS_REPLY_RESERVE, &one, sizeof(one));
 	set_option(SO_TIMESTAMP, &one, sizeof(one));
@@ -719,6 +720,7 @@ static void test_getsockopt(void)
 	get_option(RDS_RECVERR, NULL, sizeof(int));
 	get_option(RDS_CONG_MONITOR, NULL, sizeof(int));
 	get_option(XRDS_CONG_EAGAIN, NULL, sizeof(int));
+	get_option(XRDS_DELIVERED_EVENT, NULL, sizeof(int));
 	get_option(XRDS_REPLY_RESERVE, NULL, sizeof(int));
 	get_option(SO_RDS_TRANSPORT, NULL, sizeof(int));
 	get_option(XRDS_DEST_SNDBUF, &to, sizeof(struct xrds_dest_sndbuf));

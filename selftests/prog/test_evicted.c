@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Destinations that gave their place to others (net.xrds.sock_max_dests) read
- * the end of the stream as all others do: once, behind the messages.
+ * the end of the stream as all others do: once, behind the messages. Senders that
+ * wait for them do not wait longer.
  *
  * timeout: 120
  */
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -26,6 +30,9 @@ enum {
 	LINGER_S	= 60,
 	DELAY_MS	= 200,
 	EARLY_MS	= 80,		/* jiffies of a busy machine lag */
+	CHUNK		= 4096,
+	PATIENCE_MS	= 4000,
+	PATIENT_MS	= 3000,		/* the part of it before the eviction */
 };
 
 /* Of all cases: the sender, its address, and its receivers */
@@ -314,6 +321,88 @@ static void bounded(void)
 	end();
 }
 
+/* -------------------------------------------------------- senders that wait */
+
+struct sender {
+	pthread_t thread;
+	union addr to;
+	ssize_t ret;
+	int error;
+	long long ms;
+};
+
+static void *send_patiently(void *arg)
+{
+	struct sender *s = arg;
+	long long start = tap_now_ms();
+
+	s->ret = rds_send(tx, "x", 1, 0, &s->to);
+	s->error = errno;
+	s->ms = tap_now_ms() - start;
+	return NULL;
+}
+
+static bool blocked(void *arg)
+{
+	struct xrds_dest_status st = { 0 };
+	struct sender *s = arg;
+
+	return !dest_status(tx, &s->to, &st) && st.flags & XRDS_DEST_BLOCKED;
+}
+
+/* From now on no other thread of this process runs, unless we sleep */
+static void run_alone(int policy)
+{
+	struct sched_param param = { .sched_priority = policy == SCHED_FIFO };
+
+	must(sched_setscheduler(0, policy, &param));
+}
+
+/*
+ * A sender waits for the end of congestion. When that comes another message takes
+ * the place of its destination before it runs, and the new destination refuses
+ * it again.
+ */
+static void one_timeout(void)
+{
+	static char chunk[CHUNK];
+	int full, other = rds_bound(NULL), next;
+	struct sender s = { 0 };
+	union addr next_to;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	must(sched_setaffinity(0, sizeof(one), &one));
+	full = small_receiver(&s.to);
+	next = rds_bound(&next_to);
+	tx = rds_bound(NULL);
+	knob("net/xrds/sock_max_dests", 1);
+	rds_timeout(tx, SO_SNDTIMEO, PATIENCE_MS);
+	congest(other, &s.to);
+	check_eq(pthread_create(&s.thread, NULL, send_patiently, &s), 0);
+	must_wait(blocked, &s, WAIT_MS);
+	check_eq(poll_one(tx, POLLIN, PATIENT_MS), 0);
+
+	run_alone(SCHED_FIFO);
+	drain(full);
+	check_ret(rds_send(tx, "x", 1, MSG_DONTWAIT, &next_to), 1);
+	while (rds_send(other, chunk, sizeof(chunk), MSG_DONTWAIT, &s.to) > 0)
+		;
+	check_eq(errno, ENOBUFS);
+	run_alone(SCHED_OTHER);
+
+	pthread_join(s.thread, NULL);
+	check_eq(s.ret, -1);
+	check_eq(s.error, ETIMEDOUT);
+	check_range(s.ms, PATIENCE_MS - EARLY_MS,
+		    PATIENCE_MS + PATIENT_MS - EARLY_MS);
+	close(full);
+	close(other);
+	close(next);
+	close(tx);
+}
+
 static const struct tap_case cases[] = {
 	{ "shut_wr", "SHUT_WR: one mark to each", shut_wr, TAP_EACH_FAMILY, 0 },
 	{ "by_close", "close(): the same", by_close, TAP_EACH_FAMILY, 0 },
@@ -329,6 +418,8 @@ static const struct tap_case cases[] = {
 	{ "charged", "they count as memory of the sender: EDQUOT", charged, 0,
 	  0 },
 	{ "bounded", "the oldest are forgotten, and counted", bounded, 0, 60 },
+	{ "one_timeout", "SO_SNDTIMEO is one for all destinations of a send",
+	  one_timeout, 0, 0 },
 };
 
 int main(int argc, char **argv)

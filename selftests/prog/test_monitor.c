@@ -5,16 +5,23 @@
  *
  * timeout: 120
  */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "congest.h"
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
+#include "waker.h"
 
 enum {
 	CHUNK		= 4096,
@@ -24,6 +31,8 @@ enum {
 	NEWS		= POLLIN | POLLWRBAND,
 	MASK_ROOM	= CMSG_SPACE(sizeof(u64)),
 	ONE_ROOM	= CMSG_SPACE(sizeof(struct sockaddr_storage)),
+	NOTICE_ROOM	= CMSG_SPACE(sizeof(struct rds_rdma_notify)),
+	ENOUGH_ROOM	= 1024,
 };
 
 static char chunk[CHUNK];
@@ -139,6 +148,26 @@ static int two_cleared(union addr *to)
 	return fd;
 }
 
+/* One call tells both, by mask and by address */
+static void expect_both(int fd, const union addr *to)
+{
+	struct told told;
+
+	listen_to(&told, fd, ENOUGH_ROOM);
+	check_ret(told.ret, 0);
+	check_eq(told.flags & MSG_CTRUNC, 0);
+	check_eq(told.mask, RDS_CONG_MONITOR_MASK(addr_port(&to[0])) |
+			    RDS_CONG_MONITOR_MASK(addr_port(&to[1])));
+	check_eq(told.nr, 2);
+	check(names(&told, &to[0]));
+	check(names(&told, &to[1]));
+	listen_to(&told, fd, ENOUGH_ROOM);
+	check_err(told.ret, EAGAIN);
+}
+
+/* To a reader without space for an address the mask says it all, once: it can
+ * sleep. The addresses are for a reader that has space.
+ */
 static void mask_only(void)
 {
 	struct told told;
@@ -146,15 +175,167 @@ static void mask_only(void)
 	int fd;
 
 	fd = two_cleared(to);
-	/* room for the mask alone: it says all there is */
 	listen_to(&told, fd, MASK_ROOM);
 	check_ret(told.ret, 0);
-	check_eq(told.flags & MSG_CTRUNC, 0);
+	check(told.flags & MSG_CTRUNC);
 	check_eq(told.mask, RDS_CONG_MONITOR_MASK(addr_port(&to[0])) |
 			    RDS_CONG_MONITOR_MASK(addr_port(&to[1])));
 	check_eq(told.nr, 0);
 	check_eq(poll_one(fd, NEWS, 0), 0);
+	listen_to(&told, fd, MASK_ROOM);
+	check_err(told.ret, EAGAIN);
+	listen_to(&told, fd, 0);
+	check_err(told.ret, EAGAIN);
+	expect_both(fd, to);
 	close(fd);
+}
+
+/* Destinations whose addresses nobody asks for do not use the places up. */
+static void mask_only_places(void)
+{
+	struct told told;
+	union addr to[2], more;
+	int fd, rx;
+
+	fd = two_cleared(to);
+	knob("net/xrds/sock_max_dests", 2);
+	rx = rds_bound(&more);
+	/* news is not given up for a place */
+	check_err(rds_send(fd, "x", 1, MSG_DONTWAIT, &more), ENFILE);
+	listen_to(&told, fd, MASK_ROOM);
+	check_ret(told.ret, 0);
+	check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &more), 1);
+	listen_to(&told, fd, ENOUGH_ROOM);
+	check_ret(told.ret, 0);
+	check_eq(told.nr, 1);
+	close(fd);
+	close(rx);
+}
+
+/* A notice of an op waits to be read */
+static void give_notice(int fd, struct target *t)
+{
+	static char byte;
+	struct op op;
+
+	target_open(t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	op = op_write(t, 0, &byte, 1);
+	op_set(&op, RDS_RDMA_NOTIFY_ME, 0);
+	check_ret(op_send(fd, &t->addr, &op), 0);
+	check_eq(poll_one(fd, POLLRDNORM, tap_ms(WAIT_MS)), POLLRDNORM);
+}
+
+/* The space that notices left is not all that the program has */
+static void behind_notices(void)
+{
+	struct target target;
+	struct told told;
+	union addr to[2];
+	int fd;
+
+	loop_only();
+	fd = two_cleared(to);
+	give_notice(fd, &target);
+	listen_to(&told, fd, NOTICE_ROOM + MASK_ROOM);
+	check_ret(told.ret, 0);
+	check(told.flags & MSG_CTRUNC);
+	check_eq(told.other, 1);
+	check_eq(told.mask, 0);
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+	expect_both(fd, to);
+	close(fd);
+	target_close(&target);
+}
+
+/* ------------------------------------------------------ that cannot be copied */
+
+static ssize_t listen_at(int fd, void *control, size_t room)
+{
+	struct msghdr m = { .msg_control = control, .msg_controllen = room };
+
+	return recvmsg(fd, &m, MSG_DONTWAIT);
+}
+
+static void no_copy(void)
+{
+	char *wall = before_wall(PROT_READ | PROT_WRITE);
+	union addr to[2];
+	int fd;
+
+	fd = two_cleared(to);
+	/* neither the addresses, nor even the mask */
+	check_err(listen_at(fd, wall - MASK_ROOM, ENOUGH_ROOM), EFAULT);
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+	check_err(listen_at(fd, wall, ENOUGH_ROOM), EFAULT);
+	check_eq(poll_one(fd, NEWS, 0), NEWS);
+	expect_both(fd, to);
+	close(fd);
+}
+
+static struct {
+	int fd;
+	void *page;	/* userfaultfd's */
+} late;
+
+static void *listen_late(void *arg)
+{
+	(void)arg;
+	check_err(listen_at(late.fd, late.page, PAGE_BYTES), EFAULT);
+	return NULL;
+}
+
+static bool woken(void *arg)
+{
+	const struct waker *w = arg;
+
+	return READ_ONCE(w->returns);
+}
+
+/* A thread that looks while another one has the news sees none, and sleeps. The
+ * other one cannot take it: the memory goes away.
+ */
+static void poll_meanwhile(int fd, int events)
+{
+	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	struct uffdio_api api = { .api = UFFD_API };
+	pthread_t reader;
+	struct waker w;
+
+	if (uffd < 0)
+		tap_skip("no userfaultfd");
+	late.fd = fd;
+	late.page = pages(PAGE_BYTES);
+	reg.range.start = (uintptr_t)late.page;
+	reg.range.len = PAGE_BYTES;
+	must(ioctl(uffd, UFFDIO_API, &api));
+	must(ioctl(uffd, UFFDIO_REGISTER, &reg));
+	check_eq(pthread_create(&reader, NULL, listen_late, NULL), 0);
+	check_eq(poll_one(uffd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	waker_start(&w, fd, events);
+	must(munmap(late.page, PAGE_BYTES));
+	close(uffd);
+	pthread_join(reader, NULL);
+	check(tap_wait(woken, &w, WAIT_MS));
+	waker_stop(&w);
+	check_eq(w.seen, events);
+}
+
+static void no_copy_wakes(void)
+{
+	struct target target;
+	union addr to[2];
+	int fd;
+
+	loop_only();
+	fd = two_cleared(to);
+	poll_meanwhile(fd, NEWS);
+	expect_both(fd, to);
+	give_notice(fd, &target);
+	poll_meanwhile(fd, POLLIN | POLLRDNORM);
+	close(fd);
+	target_close(&target);
 }
 
 static void little_room(void)
@@ -337,8 +518,16 @@ static void given_up(void)
 static const struct tap_case cases[] = {
 	{ "told_once", "the end of congestion is told once, by name and mask",
 	  told_once, TAP_EACH_FAMILY, 0 },
-	{ "mask_only", "with room for the mask only it tells everything",
-	  mask_only, 0, 0 },
+	{ "mask_only", "no space for addresses: the mask, once; they come later",
+	  mask_only, TAP_EACH_FAMILY, 0 },
+	{ "mask_only_places", "such destinations give their place to others",
+	  mask_only_places, 0, 0 },
+	{ "behind_notices", "nor are they lost where notices took the space",
+	  behind_notices, 0, 0 },
+	{ "no_copy", "news that cannot be copied out is told again", no_copy,
+	  0, 0 },
+	{ "no_copy_wakes", "and wakes those that have looked meanwhile",
+	  no_copy_wakes, 0, 0 },
 	{ "little_room", "news that find no room are told later", little_room,
 	  0, 0 },
 	{ "data_passes", "without room for news data is read", data_passes,

@@ -134,6 +134,7 @@ static void set_sizes(void)
 	static const struct { int option; socklen_t len; } options[] = {
 		{ XRDS_DEST_SNDBUF, sizeof(struct xrds_dest_sndbuf) },
 		{ XRDS_CONG_EAGAIN, sizeof(int) },
+		{ XRDS_DELIVERED_EVENT, sizeof(int) },
 		{ RDS_RECVERR, sizeof(int) },
 		{ RDS_CONG_MONITOR, sizeof(int) },
 		{ XRDS_UEK_INQ, sizeof(int) },
@@ -150,6 +151,8 @@ static void set_sizes(void)
 		}
 	check_err(setsockopt(fd, SOL_RDS, XRDS_CONG_EAGAIN, data,
 			     sizeof(int) + 1), EINVAL);
+	check_err(setsockopt(fd, SOL_RDS, XRDS_DELIVERED_EVENT, data,
+			     sizeof(int) + 1), EINVAL);
 	tap_context("negative");
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
 		check_err(setsockopt(fd, SOL_RDS, options[i].option, data, -1),
@@ -163,6 +166,7 @@ static void get_sizes(void)
 		{ XRDS_DEST_STATUS, sizeof(struct xrds_dest_status) },
 		{ XRDS_DEST_SNDBUF, sizeof(struct xrds_dest_sndbuf) },
 		{ XRDS_CONG_EAGAIN, sizeof(int) },
+		{ XRDS_DELIVERED_EVENT, sizeof(int) },
 		{ RDS_RECVERR, sizeof(int) },
 		{ XRDS_UEK_TRANSPORT, sizeof(int) },
 		{ XRDS_UEK_INQ, sizeof(int) },
@@ -302,7 +306,8 @@ static void status_unbound(void)
 
 static void booleans(void)
 {
-	static const int options[] = { XRDS_CONG_EAGAIN, RDS_RECVERR };
+	static const int options[] = { XRDS_CONG_EAGAIN, RDS_RECVERR,
+				       XRDS_DELIVERED_EVENT };
 	int fd = rds_bound(NULL);
 
 	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {

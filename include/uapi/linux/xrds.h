@@ -24,6 +24,7 @@
 #define XRDS_REPLY_RELEASE	104	/* set: struct sockaddr_storage */
 #define XRDS_CONG_EAGAIN	105	/* set, get: int, boolean */
 #define XRDS_NODE_EVENTS	106	/* set, get: int, boolean */
+#define XRDS_DELIVERED_EVENT	107	/* set, get: int, boolean */
 
 /*
  * Options of Oracle's UEK kernel at the same level. <linux/rds.h> of that
@@ -264,6 +265,10 @@ enum xrds_eos_reason {
 	XRDS_EOS_FINISHED	= 0,	/* the sender shut down or closed */
 	XRDS_EOS_LOST		= 1,	/* the sender's node lost the socket */
 	XRDS_EOS_ABORTED	= 2,	/* the sender aborted */
+
+	/* with XRDS_DELIVERED_EVENT, of the socket's own streams, without source */
+	XRDS_EOS_DELIVERED	= 3,	/* all that was sent is acknowledged */
+	XRDS_EOS_UNDELIVERED	= 4,	/* nothing is left, but some was dropped */
 };
 
 /* xrds_node_event.state */

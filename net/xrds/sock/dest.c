@@ -168,15 +168,17 @@ void xrds_dest_release(struct xrds_dest *dest)
 }
 
 /* Has an idle destination no state that a program could miss? One that has
- * refused, and would take a message now, is a reason for POLLOUT: it goes where
- * nothing else can.
+ * refused, and would take a message now, is a reason for POLLOUT, and a program
+ * that was told its port may ask for its address: these go where nothing else
+ * can.
  */
-static bool xrds_dest_spare(const struct xrds_dest *dest, bool refused)
+static bool xrds_dest_spare(const struct xrds_dest *dest, bool last)
 {
 	return !dest->sndbuf && !dest->reservations && !dest->unread &&
-	       list_empty(&dest->cleared_node) && !xrds_dest_eos_pending(dest) &&
+	       (list_empty(&dest->cleared_node) || (last && dest->unnamed)) &&
+	       !xrds_dest_eos_pending(dest) &&
 	       (dest->send == XRDS_SEND_OPEN ||
-		(refused && dest->send == XRDS_SEND_READY));
+		(last && dest->send == XRDS_SEND_READY));
 }
 
 /* Make room for one more. Returns the one that goes, which the caller releases,
@@ -184,7 +186,7 @@ static bool xrds_dest_spare(const struct xrds_dest *dest, bool refused)
  */
 static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 {
-	struct xrds_dest *dest, *ready = NULL;
+	struct xrds_dest *dest, *last = NULL;
 	int ret;
 
 	lockdep_assert_held(&xs->lock);
@@ -192,18 +194,18 @@ static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
 	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
 		if (xrds_dest_spare(dest, false))
 			goto found;
-		if (!ready && xrds_dest_spare(dest, true))
-			ready = dest;
+		if (!last && xrds_dest_spare(dest, true))
+			last = dest;
 	}
-	if (!ready)
+	if (!last)
 		return ERR_PTR(-ENFILE);
-	dest = ready;
+	dest = last;
 found:
 	ret = xrds_past_add(dest);
 	if (ret)
 		return ERR_PTR(ret);
 	/* until a send after the one that this makes room for */
-	if (dest == ready)
+	if (dest->send == XRDS_SEND_READY)
 		xs->ready_gone = 2;
 	xrds_dest_unlink(dest);
 	return dest;

@@ -71,13 +71,15 @@ enum xrds_dest_send {
  *		message's, each caller's
  * @xs_node:	in xs->dests while @linked; xs->lock
  * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
- * @cleared_node: in xs->cleared after it has become clear; xs->lock
+ * @cleared_node: in xs->cleared after it has become clear, then in xs->unnamed or
+ *		with a reader; xs->lock
  * @reservations:	reservations for replies not used yet; xs->lock, and read
  *		without it for an estimate
  * @holds:	messages from it are held back for want of space; xs->lock
  * @eos:	how far the end of the stream is; xs->lock
  * @eos_node:	in xs->eos_due; xs->lock
  * @linked:	still found by lookups; xs->lock
+ * @unnamed:	it is in xs->unnamed; xs->lock
  * @space:	senders blocked in sendmsg() wait here for space and for the
  *		end of congestion
  * @sndbuf:	XRDS_DEST_SNDBUF, 0: the socket's default; xs->lock; bytes
@@ -104,6 +106,7 @@ struct xrds_dest {
 	u32 reservations;
 	bool holds;
 	bool linked;
+	bool unnamed;
 	u8 eos;
 	u8 send;
 	struct list_head eos_node;
@@ -209,7 +212,8 @@ int xrds_node_read(struct xrds_sock *xs, struct msghdr *m);
 
 __poll_t xrds_monitor_note(struct xrds_dest *dest);
 void xrds_monitor_set(struct xrds_sock *xs, bool on);
-int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m);
+bool xrds_monitor_unnamed(struct xrds_sock *xs, const struct msghdr *m);
+int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m, int before);
 
 /* -------------------------------------------------------------- past.c */
 

@@ -50,7 +50,7 @@ static void xrds_eos_restore_all(struct xrds_sock *xs)
 	while (xrds_past_take(xs, &to)) {
 		dest = xrds_dest_find_or_create(xs, &to);
 		if (IS_ERR(dest)) {
-			xrds_count(xs->xn, XRDS_C_SEND_DROP_EOS);
+			xrds_delivered_drop_eos(xs);
 		} else {
 			xrds_flow_begin(&dest->flow);
 			xrds_dest_put(dest);
@@ -152,7 +152,7 @@ static int xrds_eos_send_one(struct xrds_dest *dest, bool dial)
 	if (ret == -ENOMEM) {
 		xrds_eos_later(dest);
 	} else if (ret) {
-		xrds_count(dest->key.xs->xn, XRDS_C_SEND_DROP_EOS);
+		xrds_delivered_drop_eos(dest->key.xs);
 		xrds_upcall_eos_done(dest);
 		ret = 0;
 	}
@@ -204,7 +204,7 @@ void xrds_eos_work(struct work_struct *work)
 void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 {
 	struct xrds_dest *dest;
-	bool more;
+	bool more, done;
 
 	spin_lock_bh(&xs->lock);
 	xs->ending = true;
@@ -230,9 +230,12 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	spin_lock_bh(&xs->lock);
 	xs->eos_callers--;
 	more = !list_empty(&xs->eos_due);
+	done = xrds_delivered_check(xs);
 	spin_unlock_bh(&xs->lock);
 	if (more)
 		xrds_dest_eos_kick(xs);
+	if (done)
+		xrds_delivered_wake(xs);
 }
 
 /**
@@ -252,7 +255,7 @@ void xrds_eos_give_up(struct xrds_sock *xs)
 	spin_unlock_bh(&xs->lock);
 
 	while ((dest = xrds_eos_next(xs, true))) {
-		xrds_count(xs->xn, XRDS_C_SEND_DROP_EOS);
+		xrds_delivered_drop_eos(xs);
 		xrds_upcall_eos_done(dest);
 		xrds_dest_put(dest);
 	}

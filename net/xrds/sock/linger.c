@@ -34,6 +34,9 @@ void xrds_linger_begin(struct xrds_sock *xs)
 {
 	struct sock *sk = &xs->sk;
 
+	/* the wait of close() is a part of it */
+	xs->linger_end = jiffies +
+			 msecs_to_jiffies(READ_ONCE(xs->xn->linger_ms));
 	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime) {
 		/* of a stream that was ending, too, see xrds_shutdown() */
 		WRITE_ONCE(xs->eos_reason, XRDS_EOS_ABORTED);
@@ -87,14 +90,13 @@ void xrds_linger_wait(struct xrds_sock *xs)
  */
 void xrds_linger_start(struct xrds_sock *xs)
 {
-	unsigned long wait = msecs_to_jiffies(READ_ONCE(xs->xn->linger_ms));
+	long left = xs->linger_end - jiffies;
 	struct xrds_net *xn = xs->xn;
 	struct xrds_sock *before;
 	bool first;
 
 	sock_hold(&xs->sk);
 	spin_lock_bh(&xn->lock);
-	xs->linger_end = jiffies + wait;
 	list_for_each_entry_reverse(before, &xn->lingering, linger_node)
 		if (!time_before(xs->linger_end, before->linger_end))
 			break;
@@ -103,7 +105,7 @@ void xrds_linger_start(struct xrds_sock *xs)
 	spin_unlock_bh(&xn->lock);
 	/* it may be waiting for one that is gone, for longer */
 	if (first)
-		mod_delayed_work(system_wq, &xn->linger_work, wait);
+		mod_delayed_work(system_wq, &xn->linger_work, max(left, 0L));
 
 	/* the last message may have gone before we were on the list */
 	if (xrds_linger_is_drained(xs))

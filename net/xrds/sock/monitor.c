@@ -8,7 +8,16 @@
  * themselves are on a list until recvmsg() has told them: by a mask of ports,
  * as programs have always been told, and by address.
  *
- * xs->lock (L4) guards the list.
+ *   xs->cleared   news: poll() reports them
+ *   xs->unnamed   a reader without space for an address was told the ports: the
+ *                 first reader with space is told the addresses. poll() does not
+ *                 report them, as a program that knows the mask only would never
+ *                 sleep.
+ *
+ * A reader keeps those that it is told on a list of its own meanwhile. When they
+ * cannot be copied out they are news again.
+ *
+ * xs->lock (L4) guards the lists.
  */
 #include "sock/dest.h"
 #include "rdma/rdma.h"
@@ -40,8 +49,8 @@ __poll_t xrds_monitor_note(struct xrds_dest *dest)
 		xs->cong_news = true;
 		return EPOLLIN | EPOLLWRBAND;
 	}
-	if (list_empty(&dest->cleared_node))
-		list_add_tail(&dest->cleared_node, &xs->cleared);
+	dest->unnamed = false;
+	list_move_tail(&dest->cleared_node, &xs->cleared);
 	return EPOLLIN | EPOLLRDNORM | EPOLLWRBAND;
 }
 
@@ -58,42 +67,80 @@ void xrds_monitor_set(struct xrds_sock *xs, bool on)
 
 	spin_lock_bh(&xs->lock);
 	WRITE_ONCE(xs->cong_monitor, on);
-	if (!on)
-		list_for_each_entry_safe(dest, tmp, &xs->cleared, cleared_node)
+	if (!on) {
+		list_splice_init(&xs->unnamed, &xs->cleared);
+		list_for_each_entry_safe(dest, tmp, &xs->cleared,
+					 cleared_node) {
+			dest->unnamed = false;
 			list_del_init(&dest->cleared_node);
+		}
+	}
 	spin_unlock_bh(&xs->lock);
 }
 
-/* Take up to @max destinations off the list, and note them in @mask; without
- * @ss take all. Returns how many are in @ss.
+/* The next one to tell, or NULL. */
+static struct xrds_dest *xrds_monitor_next(struct xrds_sock *xs, bool name)
+{
+	lockdep_assert_held(&xs->lock);
+
+	if (name && !list_empty(&xs->unnamed))
+		return list_first_entry(&xs->unnamed, struct xrds_dest,
+					cleared_node);
+	return list_first_entry_or_null(&xs->cleared, struct xrds_dest,
+					cleared_node);
+}
+
+/* Move up to @max destinations to @taken, and note them in @mask and in @ss, if
+ * there is one. Returns how many.
  */
 static int xrds_monitor_take(struct xrds_sock *xs, struct sockaddr_storage *ss,
-			     int max, u64 *mask)
+			     int max, u64 *mask, struct list_head *taken)
 {
-	struct xrds_dest *dest, *tmp;
+	struct xrds_dest *dest;
 	struct xrds_addr addr;
 	int n = 0;
 
 	spin_lock_bh(&xs->lock);
-	list_for_each_entry_safe(dest, tmp, &xs->cleared, cleared_node) {
-		if (ss && n == max)
-			break;
+	while (n < max && (dest = xrds_monitor_next(xs, ss))) {
 		addr.addr = dest->key.addr;
 		addr.scope = dest->key.scope;
 		addr.port = dest->key.port;
 		if (ss)
-			xrds_addr_build(&addr, &ss[n++]);
+			xrds_addr_build(&addr, &ss[n]);
 		*mask |= RDS_CONG_MONITOR_MASK(dest->key.port);
-		list_del_init(&dest->cleared_node);
+		list_move_tail(&dest->cleared_node, taken);
+		n++;
 	}
 	spin_unlock_bh(&xs->lock);
 	return n;
 }
 
-/* How many addresses have room behind the mask */
+/* The destinations in @taken go to the list @to; NULL: they are told. */
+static void xrds_monitor_put(struct xrds_sock *xs, struct list_head *taken,
+			     struct list_head *to)
+{
+	struct xrds_dest *dest, *tmp;
+
+	spin_lock_bh(&xs->lock);
+	/* the option may be off meanwhile */
+	if (!xs->cong_monitor)
+		to = NULL;
+	list_for_each_entry_safe(dest, tmp, taken, cleared_node) {
+		dest->unnamed = to == &xs->unnamed;
+		list_del_init(&dest->cleared_node);
+		if (to)
+			list_add_tail(&dest->cleared_node, to);
+	}
+	spin_unlock_bh(&xs->lock);
+}
+
+/* How many addresses have space behind the mask */
 static int xrds_monitor_room(const struct msghdr *m)
 {
-	size_t fixed = CMSG_SPACE(sizeof(u64)) + CMSG_LEN(0);
+	/* of programs of 32 bits; the mask needs no padding */
+	size_t head = m->msg_flags & MSG_CMSG_COMPAT ?
+		      sizeof(struct compat_cmsghdr) : CMSG_LEN(0);
+	size_t fixed = head + sizeof(u64) + head;
 
 	if (!m->msg_control || m->msg_controllen < fixed)
 		return 0;
@@ -103,26 +150,43 @@ static int xrds_monitor_room(const struct msghdr *m)
 }
 
 /**
+ * xrds_monitor_unnamed - is there something that only this reader can be told?
+ * @xs: socket
+ * @m: result
+ *
+ * Context: process. Lockless.
+ * Return: whether it has space for addresses, of which another reader was told
+ * the ports only.
+ */
+bool xrds_monitor_unnamed(struct xrds_sock *xs, const struct msghdr *m)
+{
+	return !list_empty_careful(&xs->unnamed) && xrds_monitor_room(m);
+}
+
+/**
  * xrds_monitor_read - tell a reader which destinations became uncongested
  * @xs: socket
  * @m: result; those that do not fit stay, and MSG_CTRUNC is set
+ * @before: notices that took space in @m
  *
- * A reader without room for an address knows RDS_CMSG_CONG_UPDATE only, and
- * is told all by that.
+ * A reader without space for an address is told the ports by
+ * RDS_CMSG_CONG_UPDATE, as it may know nothing else. But where other notices
+ * took that space the next call has it.
  *
  * Context: process, may sleep.
  * Return: 1 when something was told, 0 when there is nothing to tell or no
- * room, -EFAULT, -ENOMEM.
+ * space, -EFAULT, -ENOMEM: it stays.
  */
-int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m)
+int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m, int before)
 {
-	int max = xrds_monitor_room(m), n, ret = 0;
+	int max = xrds_monitor_room(m), n, ret;
 	struct sockaddr_storage *ss = NULL;
+	LIST_HEAD(taken);
 	u64 mask = 0;
 
-	if (list_empty_careful(&xs->cleared))
+	if (list_empty_careful(&xs->cleared) && !xrds_monitor_unnamed(xs, m))
 		return 0;
-	if (!xrds_cmsg_room(m, sizeof(mask))) {
+	if (!xrds_cmsg_room(m, sizeof(mask)) || (before && !max)) {
 		m->msg_flags |= MSG_CTRUNC;
 		return 0;
 	}
@@ -131,21 +195,17 @@ int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m)
 		if (!ss)
 			return -ENOMEM;
 	}
-	n = xrds_monitor_take(xs, ss, max, &mask);
-	if (mask)
-		ret = put_cmsg(m, SOL_RDS, RDS_CMSG_CONG_UPDATE, sizeof(mask),
-			       &mask);
-	if (!ret && n)
+	n = xrds_monitor_take(xs, ss, max ?: XRDS_CLEARED_MAX, &mask, &taken);
+	ret = n ? put_cmsg(m, SOL_RDS, RDS_CMSG_CONG_UPDATE, sizeof(mask),
+			   &mask) : 0;
+	if (!ret && n && max)
 		ret = put_cmsg(m, SOL_RDS, XRDS_CMSG_CONG_CLEARED,
 			       n * sizeof(*ss), ss);
 	kfree(ss);
-	if (ret) {
-		/* the next poll tells that there was something */
-		spin_lock_bh(&xs->lock);
-		xs->cong_news = true;
-		spin_unlock_bh(&xs->lock);
-	} else if (!list_empty_careful(&xs->cleared)) {
+	xrds_monitor_put(xs, &taken, ret ? &xs->cleared :
+				     max ? NULL : &xs->unnamed);
+	if (!ret && (!list_empty_careful(&xs->cleared) ||
+		     !list_empty_careful(&xs->unnamed)))
 		m->msg_flags |= MSG_CTRUNC;
-	}
-	return ret ?: !!mask;
+	return ret ?: !!n;
 }

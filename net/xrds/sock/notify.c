@@ -3,11 +3,12 @@
  * Control messages about RDMA: events of barriers, see rdma/barrier.c, memory
  * regions that were lost, see rdma/mr.c, and notices. A notice says how one op
  * or message has ended, if the program asked for that, or if the op has failed
- * and RDS_RECVERR is on. Those of monitor.c and node.c come last.
+ * and RDS_RECVERR is on. Those of monitor.c, node.c and delivered.c come last.
  *
  * Nothing is allocated when one comes: a notice is a part of the op (notice.c),
  * an event is the node, and a lost region is itself, each on a list of the
- * socket. One that does not fit the reader's buffer stays on its list.
+ * socket. One that does not fit the reader's buffer, or cannot be copied there,
+ * stays on its list.
  *
  * All lists here are guarded by xs->lock (L4).
  */
@@ -145,6 +146,8 @@ __poll_t xrds_notify_pending(struct xrds_sock *xs)
 		mask |= EPOLLIN | EPOLLWRBAND;
 	if (!list_empty_careful(&xs->news))
 		mask |= EPOLLIN | EPOLLPRI;
+	if (xrds_delivered_pending(xs))
+		mask |= EPOLLIN | EPOLLRDNORM;
 	return mask;
 }
 
@@ -177,15 +180,22 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 		n += ret > 0;
 	}
 	if (ret >= 0) {
-		ret = xrds_monitor_read(xs, m);
+		ret = xrds_monitor_read(xs, m, n);
 		n += ret > 0;
 	}
 	if (ret >= 0) {
 		ret = xrds_node_read(xs, m);
 		n += ret > 0;
 	}
-	if (ret < 0)
+	if (ret >= 0) {
+		ret = xrds_delivered_read(xs, m);
+		n += ret > 0;
+	}
+	if (ret < 0) {
+		/* it is there again for threads that saw none, and sleep */
+		xs->sk.sk_state_change(&xs->sk);
 		return n ?: ret;
+	}
 	/* not for later arrivals that would have fitted */
 	if ((!list_empty_careful(&xs->rdma.notices) &&
 	     !xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) ||

@@ -118,7 +118,7 @@ int xrds_past_add(const struct xrds_dest *dest)
 	if (++xs->nr_past > xrds_net_max_past(xs->xn)) {
 		xrds_past_forget(list_first_entry(&xs->past, struct xrds_past,
 						  list));
-		xrds_count(xs->xn, XRDS_C_SEND_DROP_EOS);
+		xrds_delivered_drop_eos(xs);
 	}
 	return 0;
 

@@ -401,7 +401,8 @@ static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 		 * They cannot be peeked at. A reader that was woken for some
 		 * and has no space for them wakes the next reader.
 		 */
-		if (!peek && xrds_notify_pending(xs)) {
+		if (!peek && (xrds_notify_pending(xs) ||
+			      xrds_monitor_unnamed(xs, m))) {
 			ret = xrds_notify_read(xs, m);
 			if (slept && m->msg_flags & MSG_CTRUNC)
 				sk->sk_data_ready(sk);

@@ -245,9 +245,10 @@ static bool xrds_send_retry(const struct xrds_dest *dest)
 	return !xrds_dest_blocked(dest) || READ_ONCE(dest->key.xs->ending);
 }
 
-/* Set space aside for one message. @timeo: how long to wait, jiffies; 0: not at
- * all. The space stays reserved until xrds_upcall_flow_done(). Nothing was
- * copied yet when this refuses.
+/* Set space aside for one message. @bound: how long the call may wait, jiffies;
+ * 0: not at all. @timeo: how much of that is left, for all attempts of the call.
+ * The space stays reserved until xrds_upcall_flow_done(). Nothing was copied yet
+ * when this refuses.
  *
  * Returns 0; 1: a reservation for a reply was used, see
  * xrds_space_renew_reply(); -EAGAIN: no space, -ENOBUFS: congested, both only
@@ -256,10 +257,9 @@ static bool xrds_send_retry(const struct xrds_dest *dest)
  * again; -EDQUOT: the user or the namespace has too much queued.
  */
 static int xrds_send_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
-			     u32 len, long timeo)
+			     u32 len, long bound, long *timeo)
 {
 	struct xrds_net *xn = dest->key.xs->xn;
-	long bound = timeo;
 	int ret;
 
 	for (;;) {
@@ -267,20 +267,20 @@ static int xrds_send_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		if (READ_ONCE(conn->state) == XRDS_ST_DEAD)
 			return -ESTALE;
 		/* the attempt after the last wait is not patient any more */
-		ret = xrds_space_try_reserve(dest, conn, len, timeo);
+		ret = xrds_space_try_reserve(dest, conn, len, *timeo);
 		if (ret >= 0 || ret == -ESTALE || ret == -EPIPE ||
 		    ret == -EDQUOT)
 			return ret;
 		/* messages that must go first may wait for our pump */
 		xrds_send_push(dest->key.xs);
-		if (!timeo)
+		if (!*timeo)
 			break;
 		xrds_count(xn, ret == -ENOBUFS ? XRDS_C_CONG_SEND_BLOCKED :
 						 XRDS_C_SEND_QUEUE_FULL);
-		timeo = wait_event_interruptible_timeout(dest->space,
-							 xrds_send_retry(dest),
-							 timeo);
-		if (timeo < 0) {
+		*timeo = wait_event_interruptible_timeout(dest->space,
+							  xrds_send_retry(dest),
+							  *timeo);
+		if (*timeo < 0) {
 			if (ret == -ENOBUFS)
 				xrds_space_interrupted(dest);
 			return sock_intr_errno(bound);
@@ -547,8 +547,8 @@ err_space:
 }
 
 static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
-			struct msghdr *m, u32 len,
-			const struct xrds_send_args *args)
+			struct msghdr *m, u32 len, long bound,
+			struct xrds_send_args *args)
 {
 	struct xrds_conn *conn;
 	struct xrds_dest *dest;
@@ -563,7 +563,7 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 			xrds_dest_put(dest);
 			return PTR_ERR(conn);
 		}
-		ret = xrds_send_reserve(dest, conn, len, args->timeo);
+		ret = xrds_send_reserve(dest, conn, len, bound, &args->timeo);
 		if (ret >= 0)
 			ret = xrds_send_one(xs, dest, conn, m, len, args, ret);
 		xrds_conn_put(conn);
@@ -581,9 +581,8 @@ static int xrds_send_broken(const struct msghdr *m)
 
 static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 {
-	struct xrds_send_args args = {
-		.timeo	= sock_sndtimeo(&xs->sk, m->msg_flags & MSG_DONTWAIT),
-	};
+	long bound = sock_sndtimeo(&xs->sk, m->msg_flags & MSG_DONTWAIT);
+	struct xrds_send_args args = { .timeo = bound };
 	struct xrds_addr to;
 	int ret;
 
@@ -602,7 +601,7 @@ static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 	if (m->msg_controllen)
 		ret = xrds_send_cmsgs(xs, m, &args);
 	if (!ret)
-		ret = xrds_send_to(xs, &to, m, len, &args);
+		ret = xrds_send_to(xs, &to, m, len, bound, &args);
 	if (ret < 0)
 		xrds_send_undo(xs, &args);
 	if (args.rop)

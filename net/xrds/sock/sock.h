@@ -31,6 +31,13 @@
 
 struct xrds_source;
 
+/* Has a socket whose streams end nothing left to deliver? */
+enum xrds_delivered {
+	XRDS_DELIVERED_NOT,	/* it has, or its streams go on */
+	XRDS_DELIVERED_NEWS,	/* it has nothing left */
+	XRDS_DELIVERED_TOLD,	/* and the program knows */
+};
+
 /* ----------------------------------------------------------- socket.c */
 
 /**
@@ -75,13 +82,18 @@ struct xrds_source;
  * @eos_due:	destinations whose mark is to be queued; @lock
  * @nr_eos:	marks that are not acknowledged yet, due ones included; @lock
  * @eos_callers: shutdown() or close() at work on these; @lock
+ * @delivered:	enum xrds_delivered; @lock, and exchanged by readers
+ * @undelivered: a message or a mark was dropped that the program has not
+ *		cancelled; never reset, and read after @delivered
+ * @delivered_event: XRDS_DELIVERED_EVENT; @lock
  * @eos_work:	queues marks that become due
  * @past:	destinations that were evicted, and wait for the end of their
  *		stream, oldest first; @lock
  * @nr_past:	length of @past; @lock
  * @drained:	woken when everything is acknowledged after close
  * @linger_node: in xn->lingering after close; xn->lock
- * @linger_end:	jiffies when a closed socket gives up
+ * @linger_end:	jiffies when a closed socket gives up; written before it is on
+ *		that list
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @rcv_mem:	memory of the messages in it; its lock; bytes
  * @rcv_nr:	messages that were queued there, ever; its lock
@@ -117,6 +129,7 @@ struct xrds_source;
  * @next_source: source that is to be watched next, while @node_events begins or
  *		ends; sk_receive_queue.lock
  * @news:	nodes that the program is to be told of; xn->peer_lock
+ * @unnamed:	those of which a reader was told the ports only; @lock
  */
 struct xrds_sock {
 	struct sock sk;
@@ -153,6 +166,9 @@ struct xrds_sock {
 	struct list_head eos_due;
 	u32 nr_eos;
 	u32 eos_callers;
+	u32 delivered;
+	bool undelivered;
+	bool delivered_event;
 	struct delayed_work eos_work;
 	struct list_head past;
 	u32 nr_past;
@@ -189,6 +205,7 @@ struct xrds_sock {
 	bool node_events;
 	struct xrds_source *next_source;
 	struct list_head news;
+	struct list_head unnamed;
 };
 
 static inline struct xrds_sock *xrds_sk(const struct sock *sk)
@@ -250,6 +267,15 @@ static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 __poll_t xrds_notify_pending(struct xrds_sock *xs);
 int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_notify_purge(struct xrds_sock *xs);
+
+/* --------------------------------------------------------- delivered.c */
+
+void xrds_delivered_drop_eos(struct xrds_sock *xs);
+bool xrds_delivered_check(struct xrds_sock *xs);
+bool xrds_delivered_pending(const struct xrds_sock *xs);
+void xrds_delivered_wake(struct xrds_sock *xs);
+int xrds_delivered_read(struct xrds_sock *xs, struct msghdr *m);
+void xrds_delivered_set(struct xrds_sock *xs, bool on);
 
 /* ----------------------------------------------------------- sockopt.c */
 

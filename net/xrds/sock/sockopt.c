@@ -39,6 +39,19 @@ static int xrds_set_cong_eagain(struct xrds_sock *xs, sockptr_t optval,
 	return xrds_set_bool(xs, &xs->cong_eagain, optval, optlen);
 }
 
+static int xrds_set_delivered_event(struct xrds_sock *xs, sockptr_t optval,
+				    unsigned int optlen)
+{
+	int value;
+
+	if (optlen != sizeof(value))
+		return -EINVAL;
+	if (copy_from_sockptr(&value, optval, sizeof(value)))
+		return -EFAULT;
+	xrds_delivered_set(xs, value);
+	return 0;
+}
+
 static int xrds_set_dest_sndbuf(struct xrds_sock *xs, sockptr_t optval,
 				unsigned int optlen)
 {
@@ -271,6 +284,8 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 		return xrds_set_cong_eagain(xs, optval, optlen);
 	case XRDS_NODE_EVENTS:
 		return xrds_set_node_events(xs, optval, optlen);
+	case XRDS_DELIVERED_EVENT:
+		return xrds_set_delivered_event(xs, optval, optlen);
 	case SO_RDS_TRANSPORT:
 		/* the same number */
 		if (optlen == sizeof(struct xrds_uek_reset))
@@ -404,6 +419,9 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 	case XRDS_NODE_EVENTS:
 		return xrds_get_int(READ_ONCE(xs->node_events), optval, optlen,
 				    len);
+	case XRDS_DELIVERED_EVENT:
+		return xrds_get_int(READ_ONCE(xs->delivered_event), optval,
+				    optlen, len);
 	case SO_RDS_TRANSPORT:
 	case XRDS_UEK_TRANSPORT:
 		return xrds_get_int(xrds_opt_transport(xs), optval, optlen,

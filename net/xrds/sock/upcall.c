@@ -11,6 +11,15 @@
 #include "upcall.h"
 #include "xrds.h"
 
+/* Was a message lost, and not by the wish of the program? */
+static void xrds_upcall_note_loss(const struct xrds_msg *msg,
+				  enum xrds_counter fate)
+{
+	if (fate != XRDS_C_SEND_ACKED && fate != XRDS_C_SEND_DROP_CLOSED &&
+	    msg->flow)
+		WRITE_ONCE(xrds_dest_of(msg->flow)->key.xs->undelivered, true);
+}
+
 /* Messages that end together, summed up so that each lock is taken once. */
 struct xrds_done {
 	struct xrds_dest *dest;
@@ -69,6 +78,7 @@ void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
 			trace_xrds_msg_ack(msg);
 		else
 			trace_xrds_msg_drop(msg, fate);
+		xrds_upcall_note_loss(msg, fate);
 		if (msg->rop && !msg->posted)
 			xrds_rop_done(msg->rop, status);
 		if (unlikely(msg->notice))
@@ -135,11 +145,12 @@ static bool xrds_upcall_go_idle(struct xrds_dest *dest)
 	return false;
 }
 
-/* Has a closed socket delivered everything? */
-static bool xrds_upcall_none_left(const struct xrds_sock *xs)
+/* Has a socket that is closed, or sends nothing more, delivered everything? */
+static bool xrds_upcall_none_left(struct xrds_sock *xs)
 {
-	return sock_flag(&xs->sk, SOCK_DEAD) && !xs->queued_msgs &&
-	       !xs->nr_eos;
+	if (sock_flag(&xs->sk, SOCK_DEAD))
+		return !xs->queued_msgs && !xs->nr_eos;
+	return xrds_delivered_check(xs);
 }
 
 /**
@@ -214,8 +225,8 @@ void xrds_upcall_eos_done(struct xrds_dest *dest)
 }
 
 /**
- * xrds_upcall_drained - a closed socket has nothing left to deliver
- * @xs: socket; the caller has a reference
+ * xrds_upcall_drained - a socket has nothing left to deliver
+ * @xs: socket, closed or shut down; the caller has a reference
  *
  * Context: any, without L4, L5.
  */
@@ -230,6 +241,7 @@ void xrds_upcall_drained(struct xrds_sock *xs)
 	spin_unlock_bh(&xn->lock);
 
 	wake_up_all(&xs->drained);
+	xrds_delivered_wake(xs);
 	if (was)
 		sock_put(&xs->sk);
 }
