@@ -108,7 +108,7 @@ static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
 		ret = fn(arg, &(struct xrds_counter_row){
 			.name = texts[i].name,
 			.help = texts[i].help,
-			.value = atomic64_read(&xn->used[i]),
+			.value = percpu_counter_sum_positive(&xn->used[i]),
 			.level = true,
 		});
 	return ret;

@@ -46,6 +46,7 @@
 
 #include <linux/in6.h>
 #include <linux/list.h>
+#include <linux/percpu_counter.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/socket.h>
@@ -156,7 +157,7 @@ struct xrds_user {
 	kuid_t uid;
 	bool trusted;
 	refcount_t ref;
-	atomic64_t used[XRDS_LIMITS];
+	struct percpu_counter used[XRDS_LIMITS];
 	struct xrds_rate dials;
 };
 
@@ -172,7 +173,8 @@ void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
 		     enum xrds_limit l, u32 quarters);
 bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user);
-void xrds_limit_net_init(struct xrds_net *xn);
+int xrds_limit_net_init(struct xrds_net *xn);
+void xrds_limit_net_exit(struct xrds_net *xn);
 int xrds_limit_sysctl(XRDS_CTL_CONST struct ctl_table *table, int write,
 		      void *buffer, size_t *lenp, loff_t *ppos);
 
@@ -276,7 +278,7 @@ struct xrds_net {
 	spinlock_t cong_lock;		/* cong_ports, links */
 	struct list_head cong_ports;
 	bool exiting;
-	atomic64_t used[XRDS_LIMITS];
+	struct percpu_counter used[XRDS_LIMITS];
 	struct xrds_rate dials;
 
 	unsigned int max[XRDS_LIMITS];
