@@ -99,7 +99,7 @@ static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
 		[XRDS_LIMIT_CONNS] = { "used_connections",
 			"connections on the account of users" },
 		[XRDS_LIMIT_RECV] = { "used_recv",
-			"bytes that wait to be read, in steps of 64 KiB of each socket" },
+			"bytes of memory of what waits to be read" },
 	};
 	unsigned int i;
 	int ret = 0;
