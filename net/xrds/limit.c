@@ -40,6 +40,38 @@ static const u8 xrds_limit_shift[XRDS_LIMITS] = {
 	[XRDS_LIMIT_RECV]	= 10,
 };
 
+/* Each processor keeps up to a batch of a counter to itself. So a message mostly
+ * touches no memory that processors share. A bound is exact all the same: near
+ * it the parts are summed up.
+ */
+static s32 xrds_limit_batch(enum xrds_limit l)
+{
+	return 64 << xrds_limit_shift[l];
+}
+
+static void xrds_used_exit(struct percpu_counter *used)
+{
+	unsigned int l;
+
+	for (l = 0; l < XRDS_LIMITS; l++)
+		percpu_counter_destroy(&used[l]);
+}
+
+static int xrds_used_init(struct percpu_counter *used, gfp_t gfp)
+{
+	unsigned int l;
+	int ret;
+
+	for (l = 0; l < XRDS_LIMITS; l++) {
+		ret = percpu_counter_init(&used[l], 0, gfp);
+		if (ret) {
+			xrds_used_exit(used);
+			return ret;
+		}
+	}
+	return 0;
+}
+
 /* ----------------------------------------------------------------- users */
 
 static struct xrds_user *xrds_user_find(kuid_t uid, bool trusted)
@@ -92,6 +124,10 @@ struct xrds_user *xrds_user_get_current(void)
 	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return NULL;
+	if (xrds_used_init(new->used, GFP_KERNEL_ACCOUNT)) {
+		kfree(new);
+		return NULL;
+	}
 	new->uid = uid;
 	new->trusted = trusted;
 	refcount_set(&new->ref, 1);
@@ -106,6 +142,7 @@ struct xrds_user *xrds_user_get_current(void)
 	spin_unlock_irqrestore(&xrds_users_lock, flags);
 	if (!user)
 		return new;
+	xrds_used_exit(new->used);
 	kfree(new);
 	return user;
 }
@@ -140,6 +177,7 @@ void xrds_user_put(struct xrds_user *user)
 	spin_lock_irqsave(&xrds_users_lock, flags);
 	hash_del(&user->node);
 	spin_unlock_irqrestore(&xrds_users_lock, flags);
+	xrds_used_exit(user->used);
 	kfree(user);
 }
 
@@ -163,18 +201,27 @@ static u64 xrds_limit_of_user(const struct xrds_user *user, enum xrds_limit l)
 	       xrds_share(first, xrds_limit_of_net(first, l));
 }
 
-/* Never more than the bound even for a moment: that would refuse others what
- * they may have.
- */
-static bool xrds_limit_add(atomic64_t *used, u64 n, u64 bound)
+static void xrds_limit_change(struct xrds_net *xn, struct xrds_user *user,
+			      enum xrds_limit l, s64 n)
 {
-	s64 now = atomic64_read(used);
+	if (xn)
+		percpu_counter_add_batch(&xn->used[l], n, xrds_limit_batch(l));
+	if (user)
+		percpu_counter_add_batch(&user->used[l], n,
+					 xrds_limit_batch(l));
+}
 
-	do {
-		if (now + n > bound)
-			return false;
-	} while (!atomic64_try_cmpxchg(used, &now, now + n));
-	return true;
+static bool xrds_limit_more(struct percpu_counter *used, enum xrds_limit l,
+			    u64 most)
+{
+	return __percpu_counter_compare(used, min_t(u64, most, S64_MAX),
+					xrds_limit_batch(l)) > 0;
+}
+
+static bool xrds_limit_fits(struct percpu_counter *used, enum xrds_limit l,
+			    u64 n, u64 bound)
+{
+	return n <= bound && !xrds_limit_more(used, l, bound - n);
 }
 
 /**
@@ -184,21 +231,23 @@ static bool xrds_limit_add(atomic64_t *used, u64 n, u64 bound)
  * @l: what
  * @n: how much, bytes or pieces
  *
+ * Requests that are made at the same moment may exceed a bound together: by less
+ * than one of them for each other processor.
+ *
  * Context: any.
  * Return: 0 or -EDQUOT.
  */
 int xrds_limit_charge(struct xrds_net *xn, struct xrds_user *user,
 		      enum xrds_limit l, u64 n)
 {
-	if (!xrds_limit_add(&xn->used[l], n, xrds_limit_of_net(xn, l)))
-		goto refused;
-	if (!user || xrds_limit_add(&user->used[l], n,
-				    xrds_limit_of_user(user, l)))
-		return 0;
-	atomic64_sub(n, &xn->used[l]);
-refused:
-	xrds_count(xn, XRDS_C_LIMIT_MEM + l);
-	return -EDQUOT;
+	if (!xrds_limit_fits(&xn->used[l], l, n, xrds_limit_of_net(xn, l)) ||
+	    (user && !xrds_limit_fits(&user->used[l], l, n,
+				      xrds_limit_of_user(user, l)))) {
+		xrds_count(xn, XRDS_C_LIMIT_MEM + l);
+		return -EDQUOT;
+	}
+	xrds_limit_change(xn, user, l, n);
+	return 0;
 }
 
 /**
@@ -208,21 +257,19 @@ refused:
  * @l: what
  * @n: how much, bytes or pieces
  *
- * For a reservation that was charged as an estimate before.
+ * For a reply whose space was reserved, and for messages of others.
  *
  * Context: any.
  */
 void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
 		      enum xrds_limit l, u64 n)
 {
-	atomic64_add(n, &xn->used[l]);
-	if (user)
-		atomic64_add(n, &user->used[l]);
+	xrds_limit_change(xn, user, l, n);
 }
 
 /**
  * xrds_limit_uncharge - somebody has something no more
- * @xn: namespace
+ * @xn: namespace; NULL: it has gone
  * @user: user that was charged, or NULL
  * @l: what
  * @n: how much, bytes or pieces
@@ -232,9 +279,7 @@ void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
 void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 			 enum xrds_limit l, u64 n)
 {
-	atomic64_sub(n, &xn->used[l]);
-	if (user)
-		atomic64_sub(n, &user->used[l]);
+	xrds_limit_change(xn, user, l, -(s64)n);
 }
 
 /**
@@ -255,13 +300,13 @@ bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
 		     enum xrds_limit l, u32 quarters)
 {
 	u64 most = xrds_limit_of_net(xn, l);
-	u64 has = atomic64_read(&user->used[l]);
 
 	if (!user->trusted &&
-	    has > xrds_limit_of_user(user, l) / 4 * quarters)
+	    xrds_limit_more(&user->used[l], l,
+			    xrds_limit_of_user(user, l) / 4 * quarters))
 		return true;
-	return has > xrds_share(xn, most) / 2 &&
-	       atomic64_read(&xn->used[l]) > most / 4 * quarters;
+	return xrds_limit_more(&xn->used[l], l, most / 4 * quarters) &&
+	       xrds_limit_more(&user->used[l], l, xrds_share(xn, most) / 2);
 }
 
 /* ------------------------------------------------------------------ rates */
@@ -310,8 +355,9 @@ bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
  * bounds pinned memory; here it is bounded below all of the machine's.
  *
  * Context: process.
+ * Return: 0 or -ENOMEM.
  */
-void xrds_limit_net_init(struct xrds_net *xn)
+int xrds_limit_net_init(struct xrds_net *xn)
 {
 	const struct xrds_net *first = xrds_net(&init_net);
 	u64 kb = (u64)totalram_pages() << (PAGE_SHIFT - 10);
@@ -323,7 +369,7 @@ void xrds_limit_net_init(struct xrds_net *xn)
 		xn->max_dials = first->max_dials;
 		xn->user_percent = first->user_percent;
 		xn->unprivileged = first->unprivileged;
-		return;
+		return xrds_used_init(xn->used, GFP_KERNEL_ACCOUNT);
 	}
 	xn->max[XRDS_LIMIT_MEM] = min_t(u64, kb / 4, U32_MAX);
 	xn->max[XRDS_LIMIT_PINNED] = min_t(u64, kb, U32_MAX);
@@ -334,6 +380,18 @@ void xrds_limit_net_init(struct xrds_net *xn)
 	xn->max_dials = 1000;
 	xn->user_percent = 50;
 	xn->unprivileged = 1;
+	return xrds_used_init(xn->used, GFP_KERNEL);
+}
+
+/**
+ * xrds_limit_net_exit - a namespace is going away
+ * @xn: namespace in which nothing is used any more
+ *
+ * Context: process.
+ */
+void xrds_limit_net_exit(struct xrds_net *xn)
+{
+	xrds_used_exit(xn->used);
 }
 
 /**

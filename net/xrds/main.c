@@ -41,14 +41,16 @@ static int __net_init xrds_net_init(struct net *net)
 	INIT_LIST_HEAD(&xn->unpins);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
 	init_waitqueue_head(&xn->gone);
-	xrds_limit_net_init(xn);
 
 	xn->counters = alloc_percpu(struct xrds_counters);
 	if (!xn->counters)
 		return -ENOMEM;
-	ret = xrds_bind_init(xn);
+	ret = xrds_limit_net_init(xn);
 	if (ret)
 		goto err_counters;
+	ret = xrds_bind_init(xn);
+	if (ret)
+		goto err_limits;
 	ret = xrds_dest_init(xn);
 	if (ret)
 		goto err_bind;
@@ -106,6 +108,8 @@ err_dest:
 	xrds_dest_exit(xn);
 err_bind:
 	xrds_bind_exit(xn);
+err_limits:
+	xrds_limit_net_exit(xn);
 err_counters:
 	free_percpu(xn->counters);
 	return ret;
@@ -133,6 +137,7 @@ static void __net_exit xrds_net_exit(struct xrds_net *xn)
 	xrds_rdma_peer_exit(xn);
 	xrds_dest_exit(xn);
 	xrds_bind_exit(xn);
+	xrds_limit_net_exit(xn);
 	free_percpu(xn->counters);
 }
 

@@ -2,10 +2,12 @@
 /*
  * Messages on their way out: memory and references.
  *
- * A message owns page references in bio_vecs. Small payloads share pages
- * through the task's page fragment; large ones take high-order pages as long
- * as these are cheap to get. All of it is charged to the memory cgroup of the
- * sender. Over loopback the payload may be the receiver's skb instead.
+ * The payload of a message is in bio_vecs. A small one is in the same slab
+ * object as the message; a large one has pages, of a high order as long as these
+ * are cheap to get, and no larger than it needs. Page fragments are not used: a
+ * message would keep a page of 32 KiB alive, and be charged for its part of it.
+ * All of it is charged to the memory cgroup of the sender. Over loopback the
+ * payload may be the receiver's skb instead.
  *
  * send.c makes the messages of programs; the kernel's own have no destination.
  * The list that a message is on has a reference, and so has each posting of it.
@@ -14,7 +16,6 @@
  * (L4) is held then.
  */
 #include <linux/mm.h>
-#include <linux/sched.h>
 #include <linux/uio.h>
 
 #include "msg.h"
@@ -22,11 +23,29 @@
 #include "xrds.h"
 
 enum {
-	/* payloads up to this come from the shared page fragment */
-	XRDS_MSG_FRAG_BYTES	= 4096,
 	/* a whole message */
 	XRDS_MSG_MAX_ORDER	= 8,
 };
+
+/* Make a message; @len bytes behind its bio_vecs are not cleared. */
+static struct xrds_msg *xrds_msg_make(struct xrds_net *xn, unsigned int nr_bv,
+				      u32 len, gfp_t gfp)
+{
+	struct xrds_msg *msg;
+	size_t bytes;
+
+	bytes = struct_size(msg, bv, nr_bv);
+	msg = kmalloc(bytes + len, gfp);
+	if (!msg)
+		return NULL;
+	memset(msg, 0, bytes);
+	refcount_set(&msg->ref, 1);
+	INIT_LIST_HEAD(&msg->node);
+	INIT_LIST_HEAD(&msg->flow_node);
+	msg->xn = xn;
+	atomic_inc(&xn->nr_msgs);
+	return msg;
+}
 
 /**
  * xrds_msg_alloc - make a message without payload memory
@@ -40,17 +59,7 @@ enum {
 struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
 				gfp_t gfp)
 {
-	struct xrds_msg *msg;
-
-	msg = kzalloc(struct_size(msg, bv, nr_bv), gfp);
-	if (!msg)
-		return NULL;
-	refcount_set(&msg->ref, 1);
-	INIT_LIST_HEAD(&msg->node);
-	INIT_LIST_HEAD(&msg->flow_node);
-	msg->xn = xn;
-	atomic_inc(&xn->nr_msgs);
-	return msg;
+	return xrds_msg_make(xn, nr_bv, 0, gfp);
 }
 
 /**
@@ -66,7 +75,7 @@ void xrds_msg_put(struct xrds_msg *msg)
 	if (!refcount_dec_and_test(&msg->ref))
 		return;
 
-	for (i = 0; i < msg->nr_bv; i++)
+	for (i = 0; i < msg->nr_bv && !msg->small; i++)
 		put_page(msg->bv[i].bv_page);
 	kfree_skb(msg->skb);
 	xrds_upcall_msg_free(msg);
@@ -128,41 +137,20 @@ out:
 	return page;
 }
 
-/**
- * xrds_msg_frag - take a small payload from a program
- * @bv: result: where it is, with a reference on the page
- * @from: where from
- * @len: how much, at most a page
- *
- * Context: process.
- * Return: 0, -ENOMEM, -EFAULT.
- */
-int xrds_msg_frag(struct bio_vec *bv, struct iov_iter *from, u32 len)
-{
-	struct page_frag *pfrag = &current->task_frag;
-
-	if (!skb_page_frag_refill(len, pfrag, GFP_KERNEL_ACCOUNT))
-		return -ENOMEM;
-	/* refill provides space for a page at most */
-	if (copy_from_iter(page_address(pfrag->page) + pfrag->offset, len,
-			   from) != len)
-		return -EFAULT;
-	get_page(pfrag->page);
-	bv->bv_page = pfrag->page;
-	bv->bv_offset = pfrag->offset;
-	bv->bv_len = len;
-	/* keep the next message's payload aligned */
-	pfrag->offset += min_t(u32, ALIGN(len, SMP_CACHE_BYTES),
-			       pfrag->size - pfrag->offset);
-	return 0;
-}
-
 static int xrds_msg_copy_small(struct xrds_msg *msg, struct iov_iter *from)
 {
-	int ret = xrds_msg_frag(&msg->bv[0], from, msg->len);
+	struct bio_vec *bv = msg->bv;
+	void *payload = bv + 1;
 
-	msg->nr_bv = !ret;
-	return ret;
+	msg->small = true;
+	if (!msg->len)
+		return 0;
+	bv->bv_page = virt_to_page(payload);
+	bv->bv_offset = offset_in_page(payload);
+	bv->bv_len = msg->len;
+	msg->nr_bv = 1;
+	return copy_from_iter(payload, msg->len, from) == msg->len ? 0 :
+								    -EFAULT;
 }
 
 static int xrds_msg_copy_large(struct xrds_msg *msg, struct iov_iter *from)
@@ -224,18 +212,20 @@ struct xrds_msg *xrds_msg_around(struct xrds_net *xn, struct sk_buff *skb,
 struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,
 				    u32 len)
 {
-	bool small = len <= XRDS_MSG_FRAG_BYTES;
+	bool small = len <= XRDS_MSG_SMALL_BYTES;
 	struct xrds_msg *msg;
-	int ret = 0;
+	int ret;
 
-	msg = xrds_msg_alloc(xn, small ? !!len : DIV_ROUND_UP(len, PAGE_SIZE),
-			     GFP_KERNEL_ACCOUNT);
+	if (small)
+		msg = xrds_msg_make(xn, !!len, len, GFP_KERNEL_ACCOUNT);
+	else
+		msg = xrds_msg_alloc(xn, DIV_ROUND_UP(len, PAGE_SIZE),
+				     GFP_KERNEL_ACCOUNT);
 	if (!msg)
 		return ERR_PTR(-ENOMEM);
 	msg->len = len;
-	if (len)
-		ret = small ? xrds_msg_copy_small(msg, &m->msg_iter) :
-			      xrds_msg_copy_large(msg, &m->msg_iter);
+	ret = small ? xrds_msg_copy_small(msg, &m->msg_iter) :
+		      xrds_msg_copy_large(msg, &m->msg_iter);
 	if (ret) {
 		xrds_msg_put(msg);
 		return ERR_PTR(ret);

@@ -16,6 +16,8 @@
 
 #include <linux/bvec.h>
 #include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/refcount.h>
 #include <linux/skbuff.h>
@@ -42,6 +44,34 @@ static inline u32 xrds_msg_charge(u32 len)
 static inline u32 xrds_recv_charge(u32 len)
 {
 	return max_t(u32, len, XRDS_RECV_MIN_CHARGE_BYTES);
+}
+
+enum {
+	/* A payload up to this is in one slab object of 2 KiB with the message,
+	 * or with the rest of an skb's head. A larger one has pages of its own.
+	 * So none shares its memory with another message.
+	 */
+	XRDS_MSG_SMALL_BYTES	= 1664,
+	/* see xrds_msg_mem() */
+	XRDS_MSG_OBJS_BYTES	= 512,
+	XRDS_SKB_HEAD_BYTES	= 384,
+};
+
+/* The memory that a message takes until it is acknowledged, bytes. It is known
+ * before the payload is copied, and at least what a transport takes: over
+ * loopback the message, an skb with its head, and pages. Without an skb it is
+ * less.
+ */
+static inline u32 xrds_msg_mem(u32 len)
+{
+	u32 head = XRDS_SKB_HEAD_BYTES;
+	u32 pages = 0;
+
+	if (len > XRDS_MSG_SMALL_BYTES)
+		pages = PAGE_ALIGN(len);
+	else
+		head += len;
+	return XRDS_MSG_OBJS_BYTES + roundup_pow_of_two(head) + pages;
 }
 
 /**
@@ -75,9 +105,10 @@ static inline u32 xrds_recv_charge(u32 len)
  * @inflight:	counted in flow->inflight_bytes; conn->lock
  * @bulk:	large, and the transport has it in part: it is conn->tx_bulk
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
+ * @small:	the payload is behind @bv, and no page reference is held
  * @skb:	loopback: the receiver's view, made when the message was
  * @nr_bv:	entries of @bv
- * @bv:		payload; each holds a page reference
+ * @bv:		payload; each holds a page reference, unless @small
  */
 struct xrds_msg {
 	refcount_t ref;
@@ -97,6 +128,7 @@ struct xrds_msg {
 	bool ended;
 	bool inflight;
 	bool bulk;
+	bool small;
 	u32 eos_reason;
 	u32 rdma_rkey;
 	u32 dest_rkey;
@@ -112,7 +144,6 @@ struct xrds_msg *xrds_msg_alloc(struct xrds_net *xn, unsigned int nr_bv,
 				gfp_t gfp);
 void xrds_msg_put(struct xrds_msg *msg);
 struct page *xrds_msg_page(u32 len, u32 *bytes);
-int xrds_msg_frag(struct bio_vec *bv, struct iov_iter *from, u32 len);
 struct xrds_msg *xrds_msg_around(struct xrds_net *xn, struct sk_buff *skb,
 				 u32 len);
 struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,

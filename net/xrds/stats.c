@@ -99,7 +99,7 @@ static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
 		[XRDS_LIMIT_CONNS] = { "used_connections",
 			"connections on the account of users" },
 		[XRDS_LIMIT_RECV] = { "used_recv",
-			"bytes that wait to be read, in steps of 64 KiB of each socket" },
+			"bytes of memory of what waits to be read" },
 	};
 	unsigned int i;
 	int ret = 0;
@@ -108,7 +108,7 @@ static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
 		ret = fn(arg, &(struct xrds_counter_row){
 			.name = texts[i].name,
 			.help = texts[i].help,
-			.value = atomic64_read(&xn->used[i]),
+			.value = percpu_counter_sum_positive(&xn->used[i]),
 			.level = true,
 		});
 	return ret;

@@ -49,6 +49,7 @@
 #include <linux/in6.h>
 #include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/percpu_counter.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/socket.h>
@@ -154,7 +155,6 @@ enum xrds_limit {
 enum {
 	XRDS_SOCK_COST_BYTES	= 4096,
 	XRDS_DEST_COST_BYTES	= 1024,
-	XRDS_MSG_COST_BYTES	= 1024,
 	XRDS_SOURCE_COST_BYTES	= 256,
 	XRDS_PEER_COST_BYTES	= 256,
 	XRDS_WATCH_COST_BYTES	= 512,
@@ -197,7 +197,7 @@ struct xrds_user {
 	kuid_t uid;
 	bool trusted;
 	refcount_t ref;
-	atomic64_t used[XRDS_LIMITS];
+	struct percpu_counter used[XRDS_LIMITS];
 	struct xrds_rate dials;
 	struct list_head unpins;
 	u32 nr_unpins;
@@ -217,7 +217,8 @@ void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
 		     enum xrds_limit l, u32 quarters);
 bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user);
-void xrds_limit_net_init(struct xrds_net *xn);
+int xrds_limit_net_init(struct xrds_net *xn);
+void xrds_limit_net_exit(struct xrds_net *xn);
 int xrds_limit_sysctl(XRDS_CTL_CONST struct ctl_table *table, int write,
 		      void *buffer, size_t *lenp, loff_t *ppos);
 
@@ -346,7 +347,7 @@ struct xrds_net {
 	spinlock_t cong_lock;		/* cong_ports, links */
 	struct list_head cong_ports;
 	bool exiting;
-	atomic64_t used[XRDS_LIMITS];
+	struct percpu_counter used[XRDS_LIMITS];
 	struct xrds_rate dials;
 
 	unsigned int max[XRDS_LIMITS];

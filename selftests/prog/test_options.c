@@ -26,7 +26,7 @@ enum {
 static void unknown_options(void)
 {
 	static const int options[] = {
-		0, 4, 13, 99, 100, 107, 200, 9999, 10002, 10018, -1,
+		0, 4, 13, 99, 100, 108, 200, 9999, 10002, 10018, -1,
 	};
 	int fd = rds_bound(NULL), value = 1;
 	socklen_t len;

@@ -30,11 +30,6 @@
 #include "xrds.h"
 
 enum {
-	/* payloads up to this are in the skb itself, up to the next in a page
-	 * fragment, others in pages of their own
-	 */
-	XRDS_LOOP_LINEAR_BYTES	= 512,
-	XRDS_LOOP_FRAG_BYTES	= 4096,
 	/* how often a delayed message looks whether the delay has changed */
 	XRDS_LOOP_LOOK_MS	= 20,
 };
@@ -356,19 +351,6 @@ static int xrds_loop_add_page(struct sk_buff *skb, struct iov_iter *from,
 	return copy_from_iter(page_address(page), n, from) == n ? n : -EFAULT;
 }
 
-static int xrds_loop_add_frag(struct sk_buff *skb, struct iov_iter *from,
-			      u32 len)
-{
-	struct bio_vec bv;
-	int ret;
-
-	ret = xrds_msg_frag(&bv, from, len);
-	if (!ret)
-		skb_add_rx_frag(skb, 0, bv.bv_page, bv.bv_offset, len,
-				SKB_DATA_ALIGN(len));
-	return ret;
-}
-
 /* More pages than one skb takes go to further ones on its frag_list. */
 static int xrds_loop_add_pages(struct sk_buff *head, struct iov_iter *from,
 			       u32 len)
@@ -401,20 +383,20 @@ static int xrds_loop_add_pages(struct sk_buff *head, struct iov_iter *from,
 	return 0;
 }
 
-/* Take the payload as the receiver will get it: it is not copied again. */
+/* Take the payload as the receiver will get it: it is not copied again. A small
+ * one is in the skb itself, others in pages of their own.
+ */
 static struct sk_buff *xrds_loop_payload(struct iov_iter *from, u32 len)
 {
-	bool linear = len <= XRDS_LOOP_LINEAR_BYTES;
+	bool linear = len <= XRDS_MSG_SMALL_BYTES;
 	struct sk_buff *skb;
 	int ret = 0;
 
 	skb = xrds_skb_alloc(linear ? len : 0, GFP_KERNEL_ACCOUNT);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
-	if (len > XRDS_LOOP_FRAG_BYTES)
+	if (!linear)
 		ret = xrds_loop_add_pages(skb, from, len);
-	else if (!linear)
-		ret = xrds_loop_add_frag(skb, from, len);
 	else if (copy_from_iter(skb_put(skb, len), len, from) != len)
 		ret = -EFAULT;
 	if (ret) {

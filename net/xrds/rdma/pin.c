@@ -39,13 +39,11 @@ static DEFINE_SPINLOCK(xrds_pin_lock);	/* unpins of users and namespaces */
 static bool xrds_pin_done(struct xrds_pin *pin)
 {
 	struct xrds_user *user = pin->user;
-	u64 bytes = (u64)pin->nr_pages << PAGE_SHIFT;
 	bool more;
 
 	spin_lock_bh(&xrds_pin_lock);
-	atomic64_sub(bytes, &user->used[XRDS_LIMIT_PINNED]);
-	if (pin->xn)
-		atomic64_sub(bytes, &pin->xn->used[XRDS_LIMIT_PINNED]);
+	xrds_limit_uncharge(pin->xn, user, XRDS_LIMIT_PINNED,
+			    (u64)pin->nr_pages << PAGE_SHIFT);
 	list_del(&pin->xn_node);
 	list_del(&pin->user_node);
 	more = !list_empty(&user->unpins);

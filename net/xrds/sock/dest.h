@@ -159,12 +159,6 @@ int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
 
 /* ------------------------------------------------------------- space.c */
 
-/* The charge of messages to the user of their socket, bytes */
-static inline u64 xrds_space_cost(u32 msgs, u64 charge)
-{
-	return charge + (u64)msgs * XRDS_MSG_COST_BYTES;
-}
-
 int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 			   u32 len, bool patient);
 __poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_send to);
@@ -176,8 +170,7 @@ void xrds_space_wake(struct xrds_dest *dest, __poll_t mask);
 u32 xrds_space_sndbuf(const struct xrds_dest *dest);
 u64 xrds_space_reserved(const struct xrds_dest *dest);
 void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
-			   u64 charge,
-			   bool acked);
+			   u64 charge, u64 mem, bool acked);
 void xrds_upcall_eos_done(struct xrds_dest *dest);
 bool xrds_space_can_reserve_reply(struct xrds_dest *dest);
 void xrds_space_reserve_reply(struct xrds_dest *dest);

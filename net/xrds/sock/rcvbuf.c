@@ -22,14 +22,12 @@
  * further replies, over loopback, too, are acknowledged and dropped, so are
  * ends of streams, and the socket gets an error.
  *
- * There may be many sockets. So their messages are on the account of the user
- * and namespace, too: with more there than max_recv_kb a socket that receives
- * is congested, and with twice as much there is no memory left for those which
- * are congested already. Less than a unit in a socket is free. So a socket that
- * keeps up with its senders never touches the account, which all processors
- * share, nor suffers from sockets that do not: it can go on, slowly, when a
- * namespace is full. Of more, whole units are charged and given back as they
- * are reached, not message by message.
+ * There may be many sockets. So the memory of their messages is on the account of
+ * the user and the namespace, too: with more there than max_recv_kb a socket that
+ * receives is congested, and with twice as much there is no memory left for those
+ * which are congested already. A socket with less than XRDS_RECV_LITTLE is
+ * charged like any other, but does not suffer from sockets that are not read: it
+ * can go on, slowly, when a namespace is full.
  */
 #include "msg.h"
 #include "sock/sock.h"
@@ -40,8 +38,8 @@ enum {
 	 * of 32 KiB for 4 KiB of it, and rounded up
 	 */
 	XRDS_RECV_OVERHEAD	= 16,
-	/* of memory on an account, bytes */
-	XRDS_RECV_UNIT		= 64 << 10,
+	/* memory that a socket may have when an account is full, bytes */
+	XRDS_RECV_LITTLE	= 64 << 10,
 	/* quarters of the bound of an account */
 	XRDS_RECV_CLEAR		= 3,
 	XRDS_RECV_CONGESTED	= 4,
@@ -61,35 +59,14 @@ static bool xrds_recv_over(struct xrds_sock *xs, u32 share, u32 overhead)
 	return (u64)atomic_read(&xs->sk.sk_rmem_alloc) * share > most;
 }
 
-/* Is there more on the account than so much of the bound, and some of it is
- * this socket's?
+/* Is there more on the account than so much of the bound, and at least @some of
+ * it is this socket's?
  */
-static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 quarters)
+static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 some,
+			       u32 quarters)
 {
-	return READ_ONCE(xs->rcv_units) &&
+	return READ_ONCE(xs->rcv_mem) >= some &&
 	       xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_RECV, quarters);
-}
-
-/* Let the account follow rcv_mem: a unit is charged when it is full, and given
- * back when half of it is empty.
- */
-static void xrds_recv_settle(struct xrds_sock *xs)
-{
-	u32 most = xs->rcv_mem / XRDS_RECV_UNIT;
-	u32 least = (xs->rcv_mem + XRDS_RECV_UNIT / 2) / XRDS_RECV_UNIT;
-	u32 units = xs->rcv_units;
-
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	if (unlikely(units < most)) {
-		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV,
-				 (u64)(most - units) * XRDS_RECV_UNIT);
-		WRITE_ONCE(xs->rcv_units, most);
-	} else if (unlikely(units > least)) {
-		xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV,
-				    (u64)(units - least) * XRDS_RECV_UNIT);
-		WRITE_ONCE(xs->rcv_units, least);
-	}
 }
 
 /**
@@ -107,7 +84,7 @@ bool xrds_rcvbuf_overflows(struct xrds_sock *xs, bool legacy)
 	/* other sockets may fill the account before its senders were told */
 	return xrds_recv_over(xs, 1, legacy ? XRDS_RECV_OVERHEAD : 1) ||
 	       (READ_ONCE(xs->port.congested) &&
-		xrds_recv_too_many(xs, XRDS_RECV_OVERFLOW));
+		xrds_recv_too_many(xs, XRDS_RECV_LITTLE, XRDS_RECV_OVERFLOW));
 }
 
 /**
@@ -142,7 +119,8 @@ static bool xrds_rcvbuf_drained(struct xrds_sock *xs)
 {
 	return !xs->rcv_bytes || (xs->rcv_bytes <= xrds_sk_rcvbuf(xs) / 2 &&
 				  !xrds_recv_over(xs, 4, 1) &&
-				  !xrds_recv_too_many(xs, XRDS_RECV_CLEAR));
+				  !xrds_recv_too_many(xs, XRDS_RECV_LITTLE / 2,
+						      XRDS_RECV_CLEAR));
 }
 
 /**
@@ -157,11 +135,11 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->rcv_bytes += xrds_skb(skb)->charge;
-	xs->rcv_mem += skb->truesize;
+	WRITE_ONCE(xs->rcv_mem, xs->rcv_mem + skb->truesize);
 	xs->rcv_payload += xrds_skb(skb)->len;
 	if (xrds_skb(skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
-	xrds_recv_settle(xs);
+	xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
 }
 
 /**
@@ -178,7 +156,8 @@ bool xrds_rcvbuf_congests(struct xrds_sock *xs)
 	if (xs->port.congested)
 		return false;
 	if (!xrds_recv_full(xs)) {
-		if (!xrds_recv_too_many(xs, XRDS_RECV_CONGESTED))
+		if (!xrds_recv_too_many(xs, XRDS_RECV_LITTLE,
+					XRDS_RECV_CONGESTED))
 			return false;
 		xrds_count(xs->xn, XRDS_C_LIMIT_RECV);
 	}
@@ -223,11 +202,11 @@ bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
 
 	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
-	xs->rcv_mem -= skb->truesize;
+	WRITE_ONCE(xs->rcv_mem, xs->rcv_mem - skb->truesize);
 	xs->rcv_payload -= xrds_skb((struct sk_buff *)skb)->len;
 	if (xrds_skb((struct sk_buff *)skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
-	xrds_recv_settle(xs);
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
 	xs->loss_told = false;
 	if (!xs->port.congested || !xrds_rcvbuf_drained(xs))
 		return false;

@@ -488,7 +488,8 @@ static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
 	xrds_flow_begin(&dest->flow);
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
 	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
-	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len), true);
+	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len),
+			      xrds_msg_mem(len), true);
 	return true;
 }
 
@@ -542,7 +543,8 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 err_space:
 	if (reply)
 		xrds_space_renew_reply(dest);
-	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len), false);
+	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len),
+			      xrds_msg_mem(len), false);
 	return ret;
 }
 

@@ -95,11 +95,11 @@ enum xrds_delivered {
  * @linger_end:	jiffies when a closed socket gives up; written before it is on
  *		that list
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
- * @rcv_mem:	memory of the messages in it; its lock; bytes
+ * @rcv_mem:	memory of the messages in it, which is on the account of the user
+ *		and the namespace; its lock, and read without for an estimate;
+ *		bytes
  * @rcv_nr:	messages that were queued there, ever; its lock
  * @rcv_payload: payload of them; its lock; bytes
- * @rcv_units:	how much of that is on the user's account, see rcvbuf.c; its
- *		lock, and read without for an estimate
  * @reply_mem:	memory of replies in it; its lock, and read without for an
  *		estimate; bytes
  * @loss_told:	sk_err says that replies were lost, and none was read since;
@@ -180,7 +180,6 @@ struct xrds_sock {
 	u64 rcv_mem;
 	u32 rcv_nr;
 	u64 rcv_payload;
-	u32 rcv_units;
 	u64 reply_mem;
 	u32 losses;
 	bool loss_told;

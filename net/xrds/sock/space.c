@@ -269,7 +269,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		WRITE_ONCE(dest->reservations, dest->reservations - 1);
 		xs->nr_reservations--;
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
-				 xrds_space_cost(1, charge));
+				 xrds_msg_mem(len));
 		xrds_space_charge(dest, len);
 		/* mostly a reply is smaller than its reservation */
 		mask = xrds_space_freed(dest);
@@ -279,7 +279,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		/* a sender that was refused before, and sleeps, looks again */
 		mask = xrds_space_set(dest, XRDS_SEND_OPEN);
 		ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-					xrds_space_cost(1, charge));
+					xrds_msg_mem(len));
 		if (!ret)
 			xrds_space_charge(dest, len);
 	} else {

@@ -25,6 +25,7 @@ struct xrds_done {
 	struct xrds_dest *dest;
 	u64 bytes;
 	u64 charge;
+	u64 mem;
 	u32 msgs;
 	bool acked;
 	bool stale;
@@ -35,7 +36,7 @@ static void xrds_done_flush(struct xrds_done *done)
 	if (!done->dest)
 		return;
 	xrds_upcall_flow_done(done->dest, done->msgs, done->bytes, done->charge,
-			      done->acked);
+			      done->mem, done->acked);
 	if (done->stale)
 		xrds_node_dropped(done->dest, done->msgs);
 	xrds_dest_put(done->dest);
@@ -99,6 +100,7 @@ void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
 			done.msgs++;
 			done.bytes += msg->len;
 			done.charge += xrds_msg_charge(msg->len);
+			done.mem += xrds_msg_mem(msg->len);
 		}
 		xrds_msg_put(msg);
 	}
@@ -158,20 +160,20 @@ static bool xrds_upcall_none_left(struct xrds_sock *xs)
  * @dest: destination; the caller keeps its reference
  * @msgs: how many
  * @bytes: their payload
- * @charge: their charge
+ * @charge: their charge to the space
+ * @mem: their memory, see xrds_msg_mem()
  * @acked: the peer has them; else they were dropped
  *
  * Context: any, without L4.
  */
 void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
-			   u64 charge, bool acked)
+			   u64 charge, u64 mem, bool acked)
 {
 	struct xrds_sock *xs = dest->key.xs;
 	bool gone = false, owes = false, drained;
 	__poll_t mask;
 
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			    xrds_space_cost(msgs, charge));
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM, mem);
 	spin_lock_bh(&xs->lock);
 	WRITE_ONCE(dest->charged, dest->charged - charge);
 	dest->queued_bytes -= bytes;

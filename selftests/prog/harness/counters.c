@@ -104,6 +104,20 @@ long long protocol_sockets(void)
 	return found;
 }
 
+long long memory_available(void)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	long long kib = -1;
+	char line[128];
+
+	if (!file)
+		tap_fail("no /proc/meminfo");
+	while (kib < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "MemAvailable: %lld", &kib);
+	fclose(file);
+	return kib * 1024;
+}
+
 struct reach {
 	const char *name;
 	long long least;

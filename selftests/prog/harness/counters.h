@@ -31,6 +31,8 @@ long long hw_counter(const char *device, const char *name);
 long long module_refs(const char *module);
 /* Sockets of XRDS in this network namespace, /proc/net/protocols; or -1 */
 long long protocol_sockets(void);
+/* Memory of the node that could be had, bytes */
+long long memory_available(void);
 
 /* Waits until a counter of ours is @least or more; false at the deadline */
 bool counter_reaches(const char *name, long long least, int ms);

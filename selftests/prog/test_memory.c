@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The bounds in KiB bound the node's memory: messages of any size, and mixtures,
+ * take no more of it than the sysctl allows.
+ *
+ * timeout: 300
+ */
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "counters.h"
+#include "sock.h"
+#include "tap.h"
+
+enum {
+	BOUND_KB	= 12 << 10,
+	KEPT		= 600,		/* a message that stays */
+	PASSING		= 4096,		/* others, which are read at once */
+	PASSING_NR	= 7,
+	LOOK		= 64,		/* messages between two looks */
+	ROOM		= 1 << 28,
+};
+
+static char data[1 << 20];
+
+/* Of the node's memory; the kernel keeps some of it in caches. */
+static void check_taken(long long before, const char *what)
+{
+	long long taken = before - memory_available();
+
+	tap_diag("%s: %lld KiB of %d KiB", what, taken >> 10, BOUND_KB);
+	check(taken <= BOUND_KB * 1024LL * 13 / 10);
+}
+
+static bool too_much(long long before)
+{
+	return before - memory_available() > 2 * BOUND_KB * 1024LL;
+}
+
+static int roomy(void)
+{
+	struct xrds_dest_sndbuf arg = { .bytes = ~0u };
+	int fd = rds_bound(NULL);
+
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg, sizeof(arg)));
+	return fd;
+}
+
+static int reader(union addr *me)
+{
+	int fd = rds_bound(me), size = ROOM;
+
+	must(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)));
+	return fd;
+}
+
+static const size_t sizes[] = { 1, 64, 1 << 10, 4 << 10, 64 << 10, 1 << 20 };
+
+static void queued(void)
+{
+	union addr to = addr_of(tap_host, 4000);
+	int sink = rds_bound_to(tap_host, 4000, NULL), fd;
+	long long before;
+
+	knob("net/xrds/max_memory_kb", BOUND_KB);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		tap_context("%zu bytes", sizes[i]);
+		stall_loop();
+		fd = roomy();
+		before = memory_available();
+		while (rds_send(fd, data, sizes[i], MSG_DONTWAIT, &to) >= 0)
+			if (too_much(before))
+				break;
+		check_eq(errno, EDQUOT);
+		check_taken(before, "queued");
+		must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+		/* cancelled messages that are under way end only now */
+		knob("net/xrds/loop/delay_ms", 0);
+		close(fd);
+	}
+	close(sink);
+}
+
+static void unread(void)
+{
+	long long before;
+	union addr to;
+	int tx, rx;
+
+	knob("net/xrds/max_recv_kb", BOUND_KB);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		tap_context("%zu bytes", sizes[i]);
+		tx = roomy();
+		rx = reader(&to);
+		before = memory_available();
+		while (rds_send(tx, data, sizes[i], MSG_DONTWAIT, &to) >= 0)
+			if (too_much(before))
+				break;
+		check_eq(errno, ENOBUFS);
+		check_taken(before, "unread");
+		close(rx);
+		close(tx);
+	}
+}
+
+/* Each message stays alone of those that were sent with it. */
+static void unread_alone(void)
+{
+	union addr to, passing;
+	int tx = roomy(), rx = reader(&to), other = reader(&passing);
+	long long before = memory_available();
+
+	knob("net/xrds/max_recv_kb", BOUND_KB);
+	for (int n = 1; rds_send(tx, data, KEPT, MSG_DONTWAIT, &to) >= 0; n++) {
+		for (int i = 0; i < PASSING_NR; i++) {
+			check_ret(rds_send(tx, data, PASSING, 0, &passing),
+				  PASSING);
+			check_ret(rds_recv(other, data, PASSING, 0, NULL),
+				  PASSING);
+		}
+		if (n % LOOK == 0 && too_much(before))
+			break;
+	}
+	check_taken(before, "unread");
+	check_eq(rds_send(tx, data, KEPT, MSG_DONTWAIT, &to), -1);
+	close(rx);
+	close(other);
+	close(tx);
+}
+
+static const struct tap_case cases[] = {
+	{ "queued", "messages that wait to be sent take what the bound says",
+	  queued, 0, 120 },
+	{ "unread", "so do messages that wait to be read", unread, 0, 120 },
+	{ "unread_alone", "also if all others of the same time were read",
+	  unread_alone, 0, 120 },
+};
+
+int main(int argc, char **argv)
+{
+	return tap_main(argc, argv, cases, ARRAY_SIZE(cases));
+}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The bounds in KiB bound the memory of a node, measured there."""
+
+import re
+
+import remote
+
+TIMEOUT = 400
+PORT = 4600
+BOUND = 16 << 10            # KiB
+FLIGHT = 4 << 10            # KiB under way when a port becomes congested
+SIZES = ((1, 0), (64, 0), (1024, 0), (4096, 0), (65536, 0), (1 << 20, 0))
+# one message stays of those that were sent together
+ALONE = ((64, 4096), (1024, 2048), (1, 65536))
+
+
+def _available(node) -> int:
+    """KiB"""
+    return int(re.search(r"MemAvailable:\s+(\d+)", node.read("/proc/meminfo"))[1])
+
+
+def _check(rig, what: str, taken: int, most: int) -> None:
+    rig.diag(f"{what}: {taken} KiB of {most} KiB")
+    rig.check(taken <= most * 13 // 10, f"{what}: {taken} KiB are taken")
+
+
+def test_queued(rig):
+    """Messages to a node that is away take what max_memory_kb says."""
+    rig.b.cut()
+    rig.a.write("/proc/sys/net/xrds/max_memory_kb", str(BOUND))
+    for kept, passing in SIZES + ALONE:
+        out = rig.a.run(f"helper_memory queue {rig.a.ip} {rig.b.ip} {PORT} "
+                        f"{kept} {passing}", timeout=120).out
+        taken = int(re.search(r"^taken (-?\d+) ", out, re.MULTILINE)[1])
+        _check(rig, f"{kept} B, {passing} B cancelled", taken, BOUND)
+
+
+def test_unread(rig):
+    """Messages that nobody reads take what max_recv_kb says."""
+    rig.b.write("/proc/sys/net/xrds/max_recv_kb", str(BOUND))
+    for kept, passing in SIZES + ALONE:
+        sink = rig.b.start(f"helper_memory sink {rig.b.ip} {PORT}")
+        sink.expect("ready")
+        before = _available(rig.b)
+        rig.a.run(f"helper_memory fill {rig.a.ip} {rig.b.ip} {PORT} "
+                  f"{kept} {passing}", timeout=120)
+        taken = before - _available(rig.b)
+        _check(rig, f"{kept} B, {passing} B read", taken, BOUND + FLIGHT)
+        sink.kill()
+        sink.wait(check=False)
+        remote.until(rig.b, lambda: remote.counter(rig.b, "used_recv") == 0,
+                     "nothing waits to be read")
