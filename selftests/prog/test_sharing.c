@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "counters.h"
-#include "netns.h"
 #include "rdma.h"
 #include "sock.h"
 #include "tap.h"
@@ -26,7 +25,6 @@
 enum {
 	CHUNK		= 4096,
 	NETNS_ROUNDS	= 20,
-	SLOW_ENDS	= 16,
 	CLOSE_ROUNDS	= 300,
 };
 
@@ -611,42 +609,6 @@ static void namespace_ends(void)
 	}
 }
 
-/* Closed sockets whose messages do not get out: the end waits for them */
-static void namespace_slow_end(int ready)
-{
-	union addr to = addr_of(tap_host, 4000);
-	int tx;
-
-	tap_new_netns();
-	tx = rds_bound(NULL);
-	stall_loop();
-	must(rds_send(tx, "m", 1, 0, &to));
-	must(write(ready, "r", 1));
-	pause();
-}
-
-/* Namespaces that end together wait together: one thread ends all of the host's.
- */
-static void namespaces_end(void)
-{
-	pid_t pids[SLOW_ENDS];
-	int pipe_fd[2];
-	char byte;
-
-	must(pipe(pipe_fd));
-	for (int i = 0; i < SLOW_ENDS; i++) {
-		pids[i] = must(fork());
-		if (!pids[i])
-			namespace_slow_end(pipe_fd[1]);
-		must(read(pipe_fd[0], &byte, 1));
-	}
-	for (int i = 0; i < SLOW_ENDS; i++)
-		must(kill(pids[i], SIGKILL));
-	for (int i = 0; i < SLOW_ENDS; i++)
-		must(waitpid(pids[i], NULL, 0));
-	check(netns_settled(WAIT_MS));
-}
-
 static const struct tap_case cases[] = {
 	{ "forked", "a socket lives until the last process closes it", forked,
 	  0, 0 },
@@ -675,8 +637,6 @@ static const struct tap_case cases[] = {
 	{ "own_knobs", "each namespace has its own sysctls", own_knobs, 0, 0 },
 	{ "namespace_ends", "a namespace ends under traffic", namespace_ends,
 	  0, 120 },
-	{ "namespaces_end", "many end in about the time of one",
-	  namespaces_end, 0, 120 },
 };
 
 int main(int argc, char **argv)
