@@ -410,21 +410,22 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
  * destinations whose connections are to be probed. Returns how many, or a
  * negative errno.
  */
-static int xrds_dest_watch_some(struct xrds_sock *xs, bool on, u32 *left,
+static int xrds_dest_watch_some(struct xrds_sock *xs, u32 *left,
 				struct xrds_dest_key *keys)
 {
 	struct xrds_dest *dest;
 	int i, n = 0, ret = 0;
 
-	lockdep_assert_held(&xs->lock);
-
+	spin_lock_bh(&xs->lock);
 	for (i = 0; i < XRDS_WATCH_BATCH && *left && !ret; i++, --*left) {
 		dest = list_first_entry_or_null(&xs->dests, struct xrds_dest,
 						xs_node);
-		if (!dest)
+		if (!dest) {
+			*left = 0;
 			break;
+		}
 		list_move_tail(&dest->xs_node, &xs->dests);
-		if (!on) {
+		if (!xs->node_events) {
 			xrds_node_unwatch(&dest->watch);
 			continue;
 		}
@@ -432,16 +433,37 @@ static int xrds_dest_watch_some(struct xrds_sock *xs, bool on, u32 *left,
 		if (dest->watch)
 			keys[n++] = dest->key;
 	}
+	spin_unlock_bh(&xs->lock);
 	return ret ?: n;
 }
 
+/* Destinations and sources that are new from now on go by @on. Returns how many
+ * destinations there are.
+ */
+static u32 xrds_dest_watch_set(struct xrds_sock *xs, bool on)
+{
+	u32 left;
+
+	spin_lock_bh(&xs->lock);
+	spin_lock(&xs->sk.sk_receive_queue.lock);
+	WRITE_ONCE(xs->node_events, on);
+	WRITE_ONCE(xs->next_source,
+		   list_first_entry_or_null(&xs->sources, struct xrds_source,
+					    list));
+	spin_unlock(&xs->sk.sk_receive_queue.lock);
+	left = xs->nr_dests;
+	spin_unlock_bh(&xs->lock);
+	return left;
+}
+
 /**
- * xrds_dest_watch_all - begin or end to watch the nodes of all destinations
+ * xrds_dest_watch_all - begin or end to watch the nodes of all destinations and
+ *	sources
  * @xs: socket
  * @on: which
  *
- * Destinations that are made meanwhile go by the new state, and to the end of
- * the list.
+ * Destinations that are made meanwhile go to the end of the list. Sources that
+ * move in theirs go by the new state.
  *
  * Context: process, may sleep; the socket is locked or closed.
  * Return: 0, -ENOMEM, -EDQUOT.
@@ -449,19 +471,12 @@ static int xrds_dest_watch_some(struct xrds_sock *xs, bool on, u32 *left,
 int xrds_dest_watch_all(struct xrds_sock *xs, bool on)
 {
 	struct xrds_dest_key keys[XRDS_WATCH_BATCH];
-	u32 left;
+	u32 left = xrds_dest_watch_set(xs, on);
 	int n;
 
-	spin_lock_bh(&xs->lock);
-	WRITE_ONCE(xs->node_events, on);
-	left = xs->nr_dests;
-	spin_unlock_bh(&xs->lock);
-	while (left) {
-		spin_lock_bh(&xs->lock);
-		n = xrds_dest_watch_some(xs, on, &left, keys);
-		if (list_empty(&xs->dests))
-			left = 0;
-		spin_unlock_bh(&xs->lock);
+	while (left || READ_ONCE(xs->next_source)) {
+		n = left ? xrds_dest_watch_some(xs, &left, keys) :
+			   xrds_source_watch_some(xs, keys);
 		if (n < 0)
 			return n;
 		while (n--)

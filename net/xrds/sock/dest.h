@@ -260,6 +260,6 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      const struct xrds_conn *conn, bool *contact);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
 void xrds_source_free_all(struct xrds_sock *xs);
-int xrds_source_watch_all(struct xrds_sock *xs, bool on);
+int xrds_source_watch_some(struct xrds_sock *xs, struct xrds_dest_key *keys);
 
 #endif /* _XRDS_DEST_H */

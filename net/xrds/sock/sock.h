@@ -127,7 +127,7 @@ enum xrds_delivered {
  * @node_events: XRDS_NODE_EVENTS; lock_sock, @lock and sk_receive_queue.lock,
  *		read under any of them
  * @next_source: source that is to be watched next, while @node_events begins or
- *		ends; sk_receive_queue.lock
+ *		ends; sk_receive_queue.lock, whether it is NULL is read without
  * @news:	nodes that the program is to be told of; xn->peer_lock
  * @unnamed:	those of which a reader was told the ports only; @lock
  */

@@ -50,10 +50,8 @@ static int xrds_release(struct socket *sock)
 
 	xrds_send_push(xs);
 	/* nobody reads news any more */
-	if (xs->node_events) {
+	if (xs->node_events)
 		xrds_dest_watch_all(xs, false);
-		xrds_source_watch_all(xs, false);
-	}
 	/* while the destinations are still sure to stay */
 	if (xs->bound)
 		xrds_linger_begin(xs);

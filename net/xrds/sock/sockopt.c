@@ -158,12 +158,9 @@ static int xrds_set_node_events(struct xrds_sock *xs, sockptr_t optval,
 	if (copy_from_sockptr(&value, optval, sizeof(value)))
 		return -EFAULT;
 	lock_sock(&xs->sk);
-	ret = xrds_dest_watch_all(xs, value) ?:
-	      xrds_source_watch_all(xs, value);
-	if (ret) {
+	ret = xrds_dest_watch_all(xs, value);
+	if (ret)
 		xrds_dest_watch_all(xs, false);
-		xrds_source_watch_all(xs, false);
-	}
 	release_sock(&xs->sk);
 	return ret;
 }

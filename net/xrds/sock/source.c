@@ -63,8 +63,8 @@ static void xrds_source_pass(struct xrds_sock *xs, struct xrds_source *src)
 {
 	if (xs->next_source != src)
 		return;
-	xs->next_source = list_is_last(&src->list, &xs->sources) ? NULL :
-			  list_next_entry(src, list);
+	WRITE_ONCE(xs->next_source, list_is_last(&src->list, &xs->sources) ?
+				    NULL : list_next_entry(src, list));
 }
 
 /* Watch its node if the socket asks for that, else do not. Without memory the
@@ -340,13 +340,20 @@ void xrds_source_lost_all(struct xrds_conn *conn)
 	rhashtable_walk_exit(&iter);
 }
 
-/* Some of the sources that are next, as xrds_dest_watch_some() */
-static int xrds_source_watch_some(struct xrds_sock *xs,
-				  struct xrds_dest_key *keys)
+/**
+ * xrds_source_watch_some - watch the nodes of the next sources, or end that
+ * @xs: socket
+ * @keys: result: those whose connections are to be probed
+ *
+ * Context: process; the socket is locked or closed.
+ * Return: how many keys, -ENOMEM, -EDQUOT.
+ */
+int xrds_source_watch_some(struct xrds_sock *xs, struct xrds_dest_key *keys)
 {
 	struct xrds_source *src;
 	int i, n = 0, ret = 0;
 
+	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
 	for (i = 0; i < XRDS_WATCH_BATCH && xs->next_source && !ret; i++) {
 		src = xs->next_source;
 		xrds_source_pass(xs, src);
@@ -354,44 +361,8 @@ static int xrds_source_watch_some(struct xrds_sock *xs,
 		if (src->watch)
 			keys[n++] = src->key;
 	}
-	return ret ?: n;
-}
-
-/**
- * xrds_source_watch_all - begin or end to watch the nodes of all sources
- * @xs: socket
- * @on: which
- *
- * Sources that come meanwhile, or move in the list, go by the new state.
- *
- * Context: process, may sleep; the socket is locked or closed.
- * Return: 0, -ENOMEM, -EDQUOT.
- */
-int xrds_source_watch_all(struct xrds_sock *xs, bool on)
-{
-	struct xrds_dest_key keys[XRDS_WATCH_BATCH];
-	bool more;
-	int n;
-
-	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	WRITE_ONCE(xs->node_events, on);
-	xs->next_source = list_first_entry_or_null(&xs->sources,
-						   struct xrds_source, list);
 	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
-	do {
-		spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-		n = xrds_source_watch_some(xs, keys);
-		more = xs->next_source;
-		if (n < 0)
-			xs->next_source = NULL;
-		spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
-		if (n < 0)
-			return n;
-		while (n--)
-			xrds_dest_probe(xs, &keys[n].addr, keys[n].scope);
-		cond_resched();
-	} while (more);
-	return 0;
+	return ret ?: n;
 }
 
 /**
