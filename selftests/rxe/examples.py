@@ -39,3 +39,19 @@ def test_barrier(rig):
     after = rig.b.hw_counters()
     # 10 * 8 writes of 16 KiB, and as much as 8 of them read
     rig.check(after["rcvd_pkts"] - before["rcvd_pkts"] > 88, "over RDMA")
+
+
+def test_node_events(rig):
+    """A node that has sent and one that has received are told of each other."""
+    program = "node-events"
+    receiver = rig.b.start(f"{program} {rig.b.ip} 4000")
+    remote.until(rig, lambda: remote.shown(rig.b, "sockets"), "it is bound")
+    sender = rig.a.start(f"{program} {rig.a.ip} 4000 {rig.b.ip} 4000")
+    receiver.expect("^received: hello$")
+    told = ((receiver, rig.a), (sender, rig.b))
+    rig.b.cut()
+    for proc, peer in told:
+        proc.expect(f"^{peer.ip} is down$")
+    rig.b.join()
+    for proc, peer in told:
+        proc.expect(rf"^{peer.ip} is up again after \d+\.\d s$")
