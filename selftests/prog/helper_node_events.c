@@ -6,7 +6,8 @@
  *
  * SOCKETS sockets ask for events, and one more does not. Each sends MESSAGES
  * messages to REMOTE first, and those that are told that it is down send as many
- * again.
+ * again. With 0 for MESSAGES they send none: each receives one first, when "bound"
+ * is printed, and the first socket has asked before that.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -43,11 +44,36 @@ static void send_all(int fd)
 			err(1, "sendto");
 }
 
-static void begin(int fd, int asks)
+static void ask(int fd, int asks)
 {
 	if (setsockopt(fd, SOL_RDS, XRDS_NODE_EVENTS, &asks, sizeof(asks)))
 		err(1, "XRDS_NODE_EVENTS");
 	send_all(fd);
+}
+
+static void receive(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	char data[16];
+
+	if (poll(&pfd, 1, -1) < 0 || recv(fd, data, sizeof(data), 0) < 0)
+		err(1, "receive");
+}
+
+/* The last socket does not ask. */
+static void begin(const struct pollfd *fds, int nr)
+{
+	int i;
+
+	if (!msgs)
+		ask(fds[0].fd, 1);
+	for (i = 0; i <= nr; i++) {
+		if (!msgs)
+			receive(fds[i].fd);
+		ask(fds[i].fd, i < nr);
+	}
+	printf("watching\n");
+	fflush(stdout);
 }
 
 static void show(int nr, const struct xrds_node_event *event)
@@ -111,10 +137,10 @@ int main(int argc, char **argv)
 		if (fds[i].fd < 0 ||
 		    bind(fds[i].fd, (void *)&local, sizeof(local)))
 			err(1, "socket %d", i);
-		begin(fds[i].fd, i < nr);
 	}
-	printf("watching\n");
+	printf("bound\n");
 	fflush(stdout);
+	begin(fds, nr);
 	for (;;) {
 		if (poll(fds, nr + 1, -1) < 0)
 			err(1, "poll");

@@ -8,13 +8,17 @@ import os
 import re
 import time
 
+import close
 import remote
 
 ROUNDS = int(os.environ.get("NODE_ROUNDS", "1"))
 TIMEOUT = 240 + 60 * ROUNDS
 DEAD_MS = 5000
 PORT = 4700
+LOCAL = 10000                   # port of the first socket
 MANY = 1000
+CLOSES = 10
+PEER_DEAD = "/proc/sys/net/xrds/peer_dead_ms"
 OLD = 20                        # messages for the node that is down
 
 
@@ -33,13 +37,14 @@ def _events(watch) -> list[str]:
     return re.findall(r"port 0 (\w+) reason", watch.out)
 
 
-def _told(watch, state: str, seen: int) -> None:
-    """The next event, after those that were seen"""
-    watch.expect(rf"(.* port 0 .*\n){{{seen}}}.* port 0 {state} .*\n", 60)
+def _told(watch, state: str, seen: int = 1, sockets: int = 1) -> None:
+    """The next event of so many sockets, after those that were seen"""
+    watch.expect(rf"(.* port 0 .*\n){{{seen}}}"
+                 rf"(.* port 0 {state} .*\n){{{sockets}}}", 60)
 
 
-def _down(rig, watch, begin: float, seen: int) -> None:
-    _told(watch, "down", seen)
+def _down(rig, watch, begin: float, seen: int = 0, sockets: int = 1) -> None:
+    _told(watch, "down", seen, sockets)
     took = time.monotonic() - begin
     rig.diag(f"down after {took:.1f} s")
     rig.check(took < (DEAD_MS / 1000 + 1) * rig.kernel.slow, f"{took:.1f} s")
@@ -88,6 +93,64 @@ def test_power(rig):
 
 
 test_power.reboots = True
+
+
+def _restart(node) -> None:
+    """An orderly end: the network goes down, then the kernel restarts."""
+    node.killed = True
+    node.start("ip link set eth0 down; reboot -f")
+    remote.until(node, lambda: not node.alive(), f"{node} restarts")
+
+
+def test_reboot(rig):
+    """A node that is rebooted in order: down, then reborn."""
+    watch = _watch(rig)
+    begin = time.monotonic()
+    _restart(rig.b)
+    _down(rig, watch, begin)
+    rig.b.boot()
+    rig.b.wait_booted()
+    rig.b.run("modprobe xrds_ib")
+    _told(watch, "reborn")
+    rig.check(_events(watch) == ["down", "reborn"], watch.out)
+
+
+test_reboot.reboots = True
+
+
+def test_source(rig):
+    """Nodes that sockets have received from, and never sent to. One socket asks
+    before, one after that, and one does not ask.
+    """
+    watch = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {PORT} 2 0")
+    watch.expect("bound")
+    for number in range(3):
+        rig.b.start(f"helper_hold_socket {rig.b.ip} {rig.a.ip} 1 "
+                    f"{LOCAL + number}").expect("holding 1")
+    watch.expect("watching")
+    begin = time.monotonic()
+    rig.b.cut()
+    _down(rig, watch, begin, 0, 2)
+    rig.b.join()
+    _told(watch, "up", 2, 2)
+    for state in ("up", "down"):
+        told = sorted(re.findall(rf"socket (\d): .* {state} ", watch.out))
+        rig.check(told == ["0", "1"], f"{state}: {watch.out}")
+
+
+def test_idle(rig):
+    """A connection that the peer closes whenever it is idle: no event, for
+    longer than a node is silent that is down.
+    """
+    rig.a.write(PEER_DEAD, "2000")
+    watch = _watch(rig)
+    closed = remote.counter(rig.a, "conn_closed")
+    close.idle(rig, 300)
+    remote.wait_above(rig.a, "conn_closed", closed + CLOSES)
+    close.idle(rig, 0)
+    rig.b.cut()
+    _told(watch, "down", 0)
+    rig.check(_events(watch) == ["down"], watch.out)
 
 
 def test_many(rig):
