@@ -12,7 +12,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from xrdsvm import cli, gdb, host, listing, needs, rig, shell, tap, times
+from xrdsvm import cli, faults, gdb, host, listing, needs, plant, rig, shell, \
+    tap, times
 from xrdsvm.host import RigError
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
@@ -379,6 +380,15 @@ class OwnProgram(unittest.TestCase):
         self.assertEqual(shell.program(__file__), Path(__file__).resolve())
         with self.assertRaisesRegex(RigError, "no such file"):
             shell.program("/no/such/file")
+
+
+class Mistakes(unittest.TestCase):
+    """selftests/faults: the code may have changed since."""
+
+    def test_apply(self):
+        for fault in faults.find("*", True):
+            with self.subTest(fault.name):
+                self.assertTrue(plant.changes(fault, host.TOP))
 
 
 if __name__ == "__main__":

@@ -82,21 +82,27 @@ def _say(fault: Fault, key: str, value: str) -> None:
         setattr(fault, key.lower(), value)
 
 
+def changes(fault: Fault, top: Path) -> dict[Path, tuple[str, str]]:
+    """The files of a tree that the mistake changes, before and after."""
+    before = {path: path.read_text(encoding="utf-8")
+              for path in sorted((top / PLACE).rglob("*.[ch]"))}
+    now = dict(before)
+    for hunk in fault.hunks:
+        path, text = _apply(hunk, now)
+        now[path] = text
+    return {path: (before[path], now[path]) for path in now
+            if now[path] != before[path]}
+
+
 def plant(fault: Fault, top: Path) -> dict[Path, str]:
     """Make the mistake in a tree, or in none of its files.
 
     Returns what the changed files were before.
     """
-    now = {path: path.read_text(encoding="utf-8")
-           for path in sorted((top / PLACE).rglob("*.[ch]"))}
-    before = dict(now)
-    for hunk in fault.hunks:
-        path, text = _apply(hunk, now)
-        now[path] = text
-    changed = {path: before[path] for path in now if now[path] != before[path]}
-    for path in changed:
-        path.write_text(now[path], encoding="utf-8")
-    return changed
+    changed = changes(fault, top)
+    for path, (_, after) in changed.items():
+        path.write_text(after, encoding="utf-8")
+    return {path: before for path, (before, _) in changed.items()}
 
 
 def _apply(hunk: Hunk, files: dict[Path, str]) -> tuple[Path, str]:
