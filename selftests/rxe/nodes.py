@@ -138,6 +138,28 @@ def test_source(rig):
         rig.check(told == ["0", "1"], f"{state}: {watch.out}")
 
 
+def test_legacy(rig):
+    """A node with in-tree RDS that is cut off, or unloads it: down, and up. It
+    has no identity.
+    """
+    watch = _watch(rig)
+    begin = time.monotonic()
+    rig.b.cut()
+    _down(rig, watch, begin)
+    rig.b.join()
+    _told(watch, "up")
+    begin = time.monotonic()
+    rig.b.run("unload rds_rdma rds")
+    _down(rig, watch, begin, 2)
+    rig.b.run("modprobe rds_rdma")
+    _told(watch, "up", 3)
+    rig.check(_events(watch) == ["down", "up"] * 2, watch.out)
+
+
+test_legacy.modules = ("xrds_ib", "rds_rdma")
+test_legacy.kernels = "6.1 6.12"
+
+
 def test_idle(rig):
     """A connection that the peer closes whenever it is idle: no event, for
     longer than a node is silent that is down.
