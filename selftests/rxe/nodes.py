@@ -4,6 +4,7 @@
 NODE_ROUNDS in the environment is how often.
 """
 
+import contextlib
 import os
 import re
 import time
@@ -116,6 +117,51 @@ def test_reboot(rig):
 
 
 test_reboot.reboots = True
+
+
+@contextlib.contextmanager
+def _namespace(node):
+    """It has eth0, with a device, and a program that holds a socket."""
+    inside = "ip netns exec s2"
+    node.run("ip netns add s2 && ip link set eth0 netns s2")
+    node.run(f"{inside} ip link set eth0 up && "
+             f"{inside} ip addr add {node.ip}/24 dev eth0 && "
+             f"{inside} neighbours {node.number} {node.total} && "
+             f"{inside} rdma link add rxe0 type rxe netdev eth0")
+    holder = node.start(f"{inside} helper_hold_socket {node.ip}")
+    holder.expect("holding")
+    yield
+    # its process would keep the namespace
+    holder.kill()
+    node.run("ip netns del s2")
+
+
+def _home(node) -> None:
+    """The first namespace has eth0 again, and its device is gone."""
+    node.wait_for("[ -e /sys/class/net/eth0 ] && "
+                  "! [ -e /sys/class/infiniband/rxe0 ]")
+
+
+def test_namespace(rig):
+    """A network namespace of the peer's that is deleted: down. Another one with
+    its address: reborn.
+    """
+    rig.b.run("rdma link delete rxe0")
+    with _namespace(rig.b):
+        watch = _watch(rig)
+        begin = time.monotonic()
+    _down(rig, watch, begin)
+    _home(rig.b)
+    with _namespace(rig.b):
+        _told(watch, "reborn")
+    rig.check(_events(watch) == ["down", "reborn"], watch.out)
+    _home(rig.b)
+    rig.b.run(f"ip link set eth0 up && ip addr add {rig.b.ip}/24 dev eth0 && "
+              f"ip addr add {rig.b.ip6}/64 dev eth0 nodad && "
+              f"neighbours {rig.b.number} {rig.b.total}")
+
+
+test_namespace.kernels = "7.2"
 
 
 def test_source(rig):
