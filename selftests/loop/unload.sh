@@ -10,7 +10,6 @@
 . "$(dirname "$0")/../lib/lib.sh"
 
 ROUNDS=30
-NAMESPACES=12
 
 refused_with_socket() {
 	background helper_hold_socket 127.0.0.1
@@ -49,34 +48,9 @@ with_messages_queued() {
 	done
 }
 
-# The same in many namespaces, which wait for their messages together, and that
-# is two seconds: one after the other they would take too long.
-in_namespaces() {
-	local i pids=()
-
-	modprobe xrds || return 1
-	for ((i = 0; i < NAMESPACES; i++)); do
-		ip netns add "last$i" || return 1
-		ip -n "last$i" link set lo up || return 1
-		ip netns exec "last$i" bash -c \
-			'echo 3600000 > /proc/sys/net/xrds/loop/delay_ms' || return 1
-		background ip netns exec "last$i" \
-			helper_hold_socket 127.0.0.1 127.0.0.1 100
-		wait_for 10 grep -q holding "$log" || return 1
-		pids+=("$pid")
-	done
-	kill -9 "${pids[@]}"
-	wait "${pids[@]}" 2> /dev/null
-	wait_for 10 timeout 10 rmmod xrds || return 1
-	for ((i = 0; i < NAMESPACES; i++)); do
-		ip netns del "last$i" || return 1
-	done
-}
-
 check "refused while a socket is open, fine afterwards" refused_with_socket
 check "$ROUNDS times right after traffic" after_traffic
 check "with messages of dead processes queued" with_messages_queued
-check "the same in $NAMESPACES namespaces at once" in_namespaces
 modprobe xrds
 check "with nothing used" rmmod xrds
 check "the family is gone" bash -c '! grep -q XRDS /proc/net/protocols'
