@@ -286,7 +286,7 @@ void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
  * xrds_limit_over - has a user more than a bound allows?
  * @xn: namespace
  * @user: user
- * @l: what; one of those that are forced and not refused
+ * @l: kind of usage, one that is forced and not refused
  * @quarters: more than so many quarters of the bound
  *
  * A user is over when it is beyond its share, or when the namespace is over its

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * RDMA, as far as connections and transports see it: what a socket has of it,
+ * RDMA, as far as connections and transports see it: the RDMA part of a socket,
  * pinned memory, memory regions and ops. rdma/ owns all of these objects.
  * transport.h includes this header.
  */

@@ -195,8 +195,8 @@ void xrds_rop_issue(struct xrds_rop *rop)
  * xrds_rop_first - may an op be posted now?
  * @rop: op that was not posted
  *
- * Ops reach the wire in the order of their identifiers, whatever the ports of
- * their immediate messages are.
+ * Ops reach the wire in the order of their identifiers. The ports of their
+ * immediate messages do not change that.
  *
  * Context: any, conn->lock held.
  * Return: false while an earlier op of its socket waits that goes to the same

@@ -30,7 +30,7 @@
 
 struct workqueue_struct *xrds_pin_wq;
 
-/* A leaf; held for a few instructions, whoever has how much. */
+/* A leaf; held for a few instructions, however much a user has. */
 static DEFINE_SPINLOCK(xrds_pin_lock);	/* unpins of users and namespaces */
 
 /* Take memory that was given back off the lists. Returns whether its user has
