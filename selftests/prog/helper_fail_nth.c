@@ -335,6 +335,41 @@ static void test_recv(void)
 	each_size(&(struct call){ waiting_pair, do_recv, NULL, close_all, 0 });
 }
 
+/* The socket knows that all streams have ended, whatever it could not note. */
+static void stream_ends(void)
+{
+	check_ret(rds_recv_within(on.peer, in, sizeof(in), WAIT_MS, NULL),
+		  on.len);
+	must(shutdown(on.fd, SHUT_WR));
+	check_eq(poll_one(on.peer, POLLRDHUP, WAIT_MS), POLLRDHUP);
+}
+
+static void reserving_pair(void)
+{
+	pair();
+	rds_set_int(on.peer, SOL_RDS, XRDS_REPLY_RESERVE, 1);
+}
+
+static void test_streams(void)
+{
+	const struct call reserving = {
+		reserving_pair, do_send, stream_ends, close_all, 0
+	};
+	union addr to;
+	int tx = rds_bound(NULL), rx = rds_bound(&to);
+
+	/* their connection is there: it delivers within the call */
+	must(rds_send(tx, "w", 1, 0, &to));
+	must(rds_recv_within(rx, in, sizeof(in), WAIT_MS, NULL));
+	nth_open();
+	on.len = 1;
+	run(&(struct call){ pair, do_send, stream_ends, close_all, 0 });
+	run(&reserving);
+	close(tx);
+	close(rx);
+	check_settled();
+}
+
 /* ------------------------------------- several at a time, ends of streams */
 
 enum { BATCH = 8 };
@@ -740,6 +775,8 @@ static const struct tap_case cases[] = {
 	{ "send", "sendmsg() on a connection", test_send, 0, CASE_S },
 	{ "recv", "recvmsg(): an error takes no message away", test_recv, 0,
 	  CASE_S },
+	{ "streams", "sendmsg() that begins a stream: its end is reported",
+	  test_streams, 0, CASE_S },
 	{ "sendmmsg", "sendmmsg(), which may have sent some", test_sendmmsg, 0,
 	  CASE_S },
 	{ "ends", "shutdown() and the end of a stream", test_ends, 0, CASE_S },

@@ -36,6 +36,7 @@ enum {
 	QUIET_MS	= 300,
 	PROBE		= 1000000,	/* a number that no message has */
 	EARLY_MS	= 80,		/* jiffies of a busy machine lag */
+	STREAMS		= 5,
 };
 
 /**
@@ -475,6 +476,29 @@ static void rdhup(void)
 	close(rx);
 }
 
+/* The last of so many streams that the socket has forgotten some open ones */
+static void rdhup_many(void)
+{
+	long long ends = counter_now("recv_eos");
+	int tx[STREAMS], rx;
+	union addr to;
+
+	knob("net/xrds/sock_max_dests", STREAMS / 2);
+	rx = rds_bound(&to);
+	for (int i = 0; i < STREAMS; i++) {
+		tx[i] = rds_bound(NULL);
+		send_numbers(tx[i], &to, 1);
+		expect_number(rx, 0);
+	}
+	for (int i = 0; i < STREAMS - 1; i++)
+		close(tx[i]);
+	check(counter_reaches("recv_eos", ends + STREAMS - 1, WAIT_MS));
+	check_eq(poll_one(rx, POLLRDHUP, 0), 0);
+	close(tx[STREAMS - 1]);
+	check_eq(poll_one(rx, POLLRDHUP, tap_ms(WAIT_MS)), POLLRDHUP);
+	close(rx);
+}
+
 static void rdhup_wakes(void)
 {
 	union addr to;
@@ -772,6 +796,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "rdhup", "POLLRDHUP when all streams end, POLLHUP if ours has, too",
 	  rdhup, TAP_EACH_FAMILY, 0 },
+	{ "rdhup_many", "POLLRDHUP when more streams end than are remembered",
+	  rdhup_many, 0, 0 },
 	{ "rdhup_wakes", "a sleeper for POLLRDHUP only is woken", rdhup_wakes,
 	  0, 0 },
 	{ "shut_rd", "SHUT_RD drops messages that are queued or arrive",

@@ -22,12 +22,13 @@
  * further replies, over loopback, too, are acknowledged and dropped, so are
  * ends of streams, and the socket gets an error.
  *
- * There may be many sockets. So the memory of their messages is on the account of
- * the user and the namespace, too: with more there than max_recv_kb a socket that
- * receives is congested, and with twice as much there is no memory left for those
- * which are congested already. A socket with less than XRDS_RECV_LITTLE is
- * charged like any other, but does not suffer from sockets that are not read: it
- * can go on, slowly, when a namespace is full.
+ * There may be many sockets. So the memory of their messages, and of the sources
+ * that they note, is on the account of the user and the namespace, too: with more
+ * there than max_recv_kb a socket that receives is congested, and with twice as
+ * much there is no memory left for those which are congested already. A socket
+ * with messages of less than XRDS_RECV_LITTLE is charged like any other, but does
+ * not suffer from sockets that are not read: it can go on, slowly, when a
+ * namespace is full.
  */
 #include "msg.h"
 #include "sock/sock.h"

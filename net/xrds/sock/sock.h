@@ -115,7 +115,8 @@ enum xrds_delivered {
  * @nr_sources:	length of @sources
  * @nr_open:	sources whose stream has not ended
  * @heard:	there was a source
- * @sources_lost: one could not be noted
+ * @lost:	streams that may be open, and have no source: a bit for each hash
+ *		of an address
  * @all_ended:	every stream has ended, as far as we know
  * @rx_trace:	SO_RDS_MSG_RXPATH_LATENCY; @lock
  * @cong_monitor: RDS_CONG_MONITOR; @lock
@@ -191,7 +192,7 @@ struct xrds_sock {
 	u32 nr_sources;
 	u32 nr_open;
 	bool heard;
-	bool sources_lost;
+	u64 lost;
 	bool all_ended;
 
 	struct rds_rx_trace_so rx_trace;

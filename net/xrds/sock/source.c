@@ -4,13 +4,19 @@
  * have ended.
  *
  * When all streams have ended the socket polls EPOLLRDHUP. A source is noted
- * when its first message arrives. If there is no memory for that, or too many
- * are open, the socket no longer knows, and reports no EPOLLRDHUP. When a node
- * comes back without the sockets it had, the streams from it have ended, and
- * the marks for that are made here.
+ * when its first message arrives. If there is no memory for that, the next one
+ * notes it. If there are too many, the source goes that ended last, or else the
+ * one that is open for longest. An open stream without a source sets a bit, by a
+ * hash of its address, and the socket reports no EPOLLRDHUP until that stream
+ * sends again. When a node comes back without the sockets it had, the streams
+ * from it have ended, and the marks for that are made here.
+ *
+ * The owner of the socket is charged for sources as for messages to be read.
  *
  * Everything here is guarded by the lock of the receive queue (L5).
  */
+#include <linux/jhash.h>
+
 #include "conn/conn.h"
 #include "msg.h"
 #include "sock/dest.h"
@@ -80,6 +86,13 @@ static int xrds_source_watch(struct xrds_sock *xs, struct xrds_source *src)
 	return 0;
 }
 
+/* The bit of a source in xs->lost */
+static u64 xrds_source_bit(const struct xrds_dest_key *key)
+{
+	return BIT_ULL(jhash2((const u32 *)key, sizeof(*key) / sizeof(u32), 0) %
+		       BITS_PER_TYPE(u64));
+}
+
 static void xrds_source_free(struct xrds_sock *xs, struct xrds_source *src)
 {
 	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
@@ -90,25 +103,33 @@ static void xrds_source_free(struct xrds_sock *xs, struct xrds_source *src)
 			       xrds_source_params);
 	list_del(&src->list);
 	xs->nr_sources--;
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV,
+			    XRDS_SOURCE_COST_BYTES);
 	if (xs->last_source == src)
 		xs->last_source = NULL;
+	if (!src->ended) {
+		xs->nr_open--;
+		xs->lost |= xrds_source_bit(&src->key);
+	}
 	src->linked = false;
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			    XRDS_SOURCE_COST_BYTES);
 	/* xrds_source_lost_all() may have it in its hands */
 	kfree_rcu(src, rcu);
 }
 
-/* Those that have ended stand at the head of the list. */
-static bool xrds_source_evict(struct xrds_sock *xs)
+/* One in place of one, and more when the bound was lowered. */
+static void xrds_source_evict(struct xrds_sock *xs)
 {
 	struct xrds_source *src;
+	unsigned int i;
 
-	src = list_first_entry_or_null(&xs->sources, struct xrds_source, list);
-	if (!src || !src->ended)
-		return false;
-	xrds_source_free(xs, src);
-	return true;
+	for (i = 0; i < 2; i++) {
+		src = list_first_entry_or_null(&xs->sources, struct xrds_source,
+					       list);
+		if (!src ||
+		    xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests))
+			return;
+		xrds_source_free(xs, src);
+	}
 }
 
 static struct xrds_source *xrds_source_add(struct xrds_sock *xs,
@@ -116,31 +137,24 @@ static struct xrds_source *xrds_source_add(struct xrds_sock *xs,
 {
 	struct xrds_source *src;
 
-	if (xs->nr_sources >= READ_ONCE(xs->xn->sock_max_dests) &&
-	    !xrds_source_evict(xs))
-		return NULL;
-	if (xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			      XRDS_SOURCE_COST_BYTES))
-		return NULL;
 	src = kzalloc(sizeof(*src), GFP_ATOMIC | __GFP_NOWARN);
 	if (!src)
-		goto err_uncharge;
+		return NULL;
 	src->key = *key;
 	src->ended = true;
 	if (rhashtable_insert_fast(&xs->xn->sources, &src->node,
 				   xrds_source_params)) {
 		kfree(src);
-		goto err_uncharge;
+		return NULL;
 	}
+	xrds_source_evict(xs);
 	list_add(&src->list, &xs->sources);
 	src->linked = true;
 	xs->nr_sources++;
+	xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV,
+			 XRDS_SOURCE_COST_BYTES);
+	xs->last_source = src;
 	return src;
-
-err_uncharge:
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
-			    XRDS_SOURCE_COST_BYTES);
-	return NULL;
 }
 
 /* Messages mostly come in a row, so the last source is tried first: the table
@@ -164,7 +178,7 @@ static struct xrds_source *xrds_source_find(struct xrds_sock *xs,
 /* Are all streams over, as far as we know? Returns whether that is new. */
 static bool xrds_source_evaluate(struct xrds_sock *xs)
 {
-	bool ended = xs->heard && !xs->nr_open && !xs->sources_lost;
+	bool ended = xs->heard && !xs->nr_open && !xs->lost;
 	bool news = ended && !xs->all_ended;
 
 	WRITE_ONCE(xs->all_ended, ended);
@@ -251,14 +265,18 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		return false;
 	xrds_source_key(&key, xs, cb);
 	src = xrds_source_find(xs, &key);
-	if (!src)
+	/* an end is no reason to forget a stream that goes on */
+	if (!src && (!(cb->flags & XRDS_F_EOS) ||
+		     xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests)))
 		src = xrds_source_add(xs, &key);
 	xs->heard = true;
 	*contact = !conn->key.loop && (!src || src->conn != conn->id);
-	if (!src) {
-		xs->sources_lost = true;
+	if (src || cb->flags & XRDS_F_EOS)
+		xs->lost &= ~xrds_source_bit(&key);
+	else
+		xs->lost |= xrds_source_bit(&key);
+	if (!src)
 		return xrds_source_evaluate(xs);
-	}
 	if (xrds_source_stale(src, peer))
 		xrds_source_lost(xs, src);
 	src->peer = peer;
