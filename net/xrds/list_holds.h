@@ -8,4 +8,5 @@ X(END, end),	/* messages, ops and others that end, or are moved */
 X(PUMP, pump),	/* messages that are posted */
 X(LINK, link),	/* connections that are told of a port */
 X(DUMP, dump),	/* rows of a dump that are looked at */
+X(SORT, sort),	/* messages that are sorted by source */
 X(LOOP, loop),	/* messages that loopback delivers */

@@ -60,7 +60,7 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_mr_init(xn);
 	if (ret)
 		goto err_node;
-	ret = xrds_source_init(xn);
+	ret = xrds_srctab_init(xn);
 	if (ret)
 		goto err_mr;
 	ret = xrds_past_init(xn);
@@ -99,7 +99,7 @@ err_part:
 err_past:
 	xrds_past_exit(xn);
 err_source:
-	xrds_source_exit(xn);
+	xrds_srctab_exit(xn);
 err_mr:
 	xrds_mr_exit(xn);
 err_node:
@@ -132,7 +132,7 @@ static void __net_exit xrds_net_exit(struct xrds_net *xn)
 	xrds_gate_exit(xn);
 	xrds_part_exit(xn);
 	xrds_past_exit(xn);
-	xrds_source_exit(xn);
+	xrds_srctab_exit(xn);
 	xrds_mr_exit(xn);
 	xrds_rdma_peer_exit(xn);
 	xrds_dest_exit(xn);

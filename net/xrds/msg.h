@@ -170,7 +170,8 @@ static inline void xrds_msg_get(struct xrds_msg *msg)
  * @eos_reason:	with XRDS_F_EOS
  * @cookie:	RDMA cookie that came with it; 0: none
  * @reply:	it has come as a reply
- * @nr:		xs->rcv_nr when it was queued
+ * @sorted:	its source has it, see srcq.c
+ * @nr:		ascends along the receive queue: xs->rcv_nr when it came
  */
 struct xrds_skb_cb {
 	struct in6_addr saddr;
@@ -182,6 +183,7 @@ struct xrds_skb_cb {
 	u8 eos_reason;
 	u64 cookie;
 	bool reply;
+	bool sorted;
 	u32 nr;
 };
 
@@ -205,13 +207,15 @@ enum xrds_rx_point {
 static_assert((int)XRDS_RX_POINTS == (int)RDS_MSG_RX_DGRAM_TRACE_MAX);
 
 /**
- * struct xrds_skb_trace - what a queued message remembers for those who look
- *	closely; in front of its payload
+ * struct xrds_skb_trace - the rest of what a queued message remembers; in front
+ *	of its payload
+ * @next:	the next message of its source, see srcq.c
  * @seq:	sequence number
  * @at:		local_clock() at each point, 0: nobody has looked
  * @tos:	type of service of the connection
  */
 struct xrds_skb_trace {
+	struct sk_buff *next;
 	u64 seq;
 	u64 at[XRDS_RX_POINTS];
 	u8 tos;

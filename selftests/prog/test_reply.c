@@ -107,10 +107,10 @@ static bool marks_came(void *arg)
 	return counter_now("recv_eos") >= *(int *)arg;
 }
 
-/* A read that fails may end congestion all the same, as it drops the ends of
- * streams: then the sender is told.
+/* A read that finds nothing may end congestion all the same, as it drops the
+ * ends of streams: then the sender is told.
  */
-static void clears_and_fails(void)
+static void clears_in_vain(void)
 {
 	struct xrds_dest_sndbuf keep = { .bytes = SPACE };
 	int rx, tx = rds_bound(NULL), ended[MARKS], nr = MARKS - 1;
@@ -138,7 +138,7 @@ static void clears_and_fails(void)
 	close(ended[nr]);
 	check_err(rds_send(tx, "x", 1, MSG_DONTWAIT, &to), ENOBUFS);
 	waker_start(&w, tx, POLLOUT);
-	check_err(rds_recv(rx, data, 1, MSG_DONTWAIT, NULL), ENFILE);
+	check_err(rds_recv(rx, data, 1, MSG_DONTWAIT, NULL), EAGAIN);
 	check(tap_wait(returned, &w, WAIT_MS));
 	waker_stop(&w);
 	close(tx);
@@ -344,17 +344,19 @@ static void others_pass(void)
 {
 	int greedy = rds_bound(NULL), modest = rds_bound(NULL), fd;
 	union addr self, from, second = rds_self(modest);
+	int passed = 0;
 
 	fd = server(&self);
 	ask(greedy, &self, FIT + 2);
 	await(fd, FIT + 2);
 	ask(modest, &self, 1);
 	await(fd, FIT + 3);
-	for (int i = 0; i < FIT; i++)
-		check_ret(read_now(fd, NULL), 1);
-	check_eq(poll_one(fd, POLLIN, 0), POLLIN);
-	check_ret(read_now(fd, &from), 1);
-	check(addr_same(&from, &second));
+	for (int i = 0; i < FIT + 1; i++) {
+		check_eq(poll_one(fd, POLLIN, 0), POLLIN);
+		check_ret(read_now(fd, &from), 1);
+		passed += addr_same(&from, &second);
+	}
+	check_eq(passed, 1);
 	check_err(read_now(fd, NULL), EAGAIN);
 	close(fd);
 	close(greedy);
@@ -708,16 +710,6 @@ static void peek_held(void)
 	close(fd);
 }
 
-/* How long it takes to look in vain for a message, so often */
-static long long vain_ms(int fd, int times)
-{
-	long long start = tap_now_ms();
-
-	while (times--)
-		check_err(read_now(fd, NULL), EAGAIN);
-	return tap_now_ms() - start;
-}
-
 /* Streams that are open, with a message each that the server has read */
 static void speak(int *streams, int nr, int fd, const union addr *to)
 {
@@ -729,8 +721,8 @@ static void speak(int *streams, int nr, int fd, const union addr *to)
 	}
 }
 
-/* Marks that the reader has no room for go in one pass over what is held before
- * them. A pass for each would take as long as so many reads that find nothing.
+/* One read drops all marks that the reader has no room for, and no message that
+ * is held.
  */
 static void many_marks(void)
 {
@@ -738,7 +730,6 @@ static void many_marks(void)
 	int held = tap_count(HELD), nr = tap_count(ENDED);
 	struct rlimit files = { 4096, 4096 };
 	static int ended[ENDED];
-	long long first;
 	union addr self;
 
 	must(setrlimit(RLIMIT_NOFILE, &files));
@@ -751,7 +742,6 @@ static void many_marks(void)
 		await(fd, 1);
 		check_ret(read_now(fd, NULL), 1);
 	}
-	/* in turns: of a row of messages only the first is looked at */
 	for (int i = 0; i < held; i++)
 		ask(tx[i % 2], &self, 1);
 	await(fd, held);
@@ -761,9 +751,8 @@ static void many_marks(void)
 	must_wait(marks_came, &last, WAIT_MS);
 
 	lost = counter_now("recv_drop_eos");
-	first = vain_ms(fd, 1);
+	check_err(read_now(fd, NULL), EAGAIN);
 	check_eq(counter_now("recv_drop_eos") - lost, nr);
-	check_range(first, 0, vain_ms(fd, nr / 4));
 	must(ioctl(fd, SIOCINQ, &got));
 	check_eq(got, held);
 	check_ret(reserve(fd, 0), 0);
@@ -880,9 +869,9 @@ static const struct tap_case cases[] = {
 	{ "off_hands_out", "without reservation everything can be read",
 	  off_hands_out, 0, 0 },
 	{ "off_at_once", "and none is made any more", off_at_once, 0, 0 },
-	{ "clears_and_fails", "a read that fails may end congestion",
-	  clears_and_fails, 0, 0 },
-	{ "many_marks", "ends of streams behind held messages go in one pass",
+	{ "clears_in_vain", "a read that finds nothing may end congestion",
+	  clears_in_vain, 0, 0 },
+	{ "many_marks", "ends of streams beside held messages go in one read",
 	  many_marks, 0, 60 },
 	{ "rest_returned", "the space that a reply does not need can be used",
 	  rest_returned, TAP_EACH_FAMILY, 0 },

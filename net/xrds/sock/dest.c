@@ -476,7 +476,7 @@ int xrds_dest_watch_all(struct xrds_sock *xs, bool on)
 
 	while (left || READ_ONCE(xs->next_source)) {
 		n = left ? xrds_dest_watch_some(xs, &left, keys) :
-			   xrds_source_watch_some(xs, keys);
+			   xrds_srctab_watch_some(xs, keys);
 		if (n < 0)
 			return n;
 		while (n--)

@@ -219,14 +219,20 @@ bool xrds_past_take(struct xrds_sock *xs, struct xrds_addr *to);
 /* --------------------------------------------------------------- eos.c */
 
 /**
- * struct xrds_source - who has spoken to a socket
+ * struct xrds_source - a sender that a socket has heard of
  * @node:	in xn->sources while @linked
  * @key:	the socket that heard it, and its address
  * @list:	in xs->sources; sk_receive_queue.lock, as all below
+ * @first:	messages of it that were sorted, see srcq.c; NULL: none
+ * @last:	the last of them
+ * @nr_data:	those of them that are no ends of streams
+ * @data_node:	while there are such: in xs->srcq.ready, .held or .barred
+ * @mark_node:	in xs->srcq.marks while the first is the end of a stream
  * @peer:	node that its last message came from, 0: a legacy one
- * @conn:	conn->id of the connection that brought it
+ * @conn:	conn->id of the connection that brought it; 0: the source was made
+ *		for its messages, and nothing is known of its stream
  * @watch:	of its node, or NULL
- * @ended:	its stream has ended
+ * @ended:	its stream has ended, or nothing is known of it
  * @linked:	the socket still has it
  * @rcu:	for the walk of all sources
  */
@@ -234,6 +240,11 @@ struct xrds_source {
 	struct rhash_head node;
 	struct xrds_dest_key key;
 	struct list_head list;
+	struct sk_buff *first;
+	struct sk_buff *last;
+	u32 nr_data;
+	struct list_head data_node;
+	struct list_head mark_node;
 	u64 peer;
 	u64 conn;
 	struct xrds_watch *watch;
@@ -254,12 +265,37 @@ void xrds_eos_work(struct work_struct *work);
 void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing);
 void xrds_eos_give_up(struct xrds_sock *xs);
 
-int xrds_source_init(struct xrds_net *xn);
-void xrds_source_exit(struct xrds_net *xn);
 bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      const struct xrds_conn *conn, bool *contact);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
-void xrds_source_free_all(struct xrds_sock *xs);
-int xrds_source_watch_some(struct xrds_sock *xs, struct xrds_dest_key *keys);
+
+/* ------------------------------------------------------------ srctab.c */
+
+int xrds_srctab_init(struct xrds_net *xn);
+void xrds_srctab_exit(struct xrds_net *xn);
+void xrds_srctab_key(struct xrds_dest_key *key, struct xrds_sock *xs,
+		     const struct xrds_skb_cb *cb);
+u64 xrds_srctab_bit(const struct xrds_dest_key *key);
+struct xrds_source *xrds_srctab_add(struct xrds_sock *xs,
+				    const struct xrds_dest_key *key);
+struct xrds_source *xrds_srctab_find(struct xrds_sock *xs,
+				     const struct xrds_dest_key *key);
+struct xrds_source *xrds_srctab_of(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_srctab_place(struct xrds_sock *xs, struct xrds_source *src);
+int xrds_srctab_watch(struct xrds_sock *xs, struct xrds_source *src);
+int xrds_srctab_watch_some(struct xrds_sock *xs, struct xrds_dest_key *keys);
+void xrds_srctab_free_all(struct xrds_sock *xs);
+
+/* -------------------------------------------------------------- srcq.c */
+
+void xrds_srcq_enqueue(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_srcq_requeue(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_srcq_unlink(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_srcq_sort(struct xrds_sock *xs);
+struct sk_buff *xrds_srcq_data(const struct xrds_source *src);
+void xrds_srcq_ready_all(struct xrds_sock *xs);
+void xrds_srcq_set(struct xrds_sock *xs, u32 reserve);
+void xrds_srcq_unhold(struct xrds_sock *xs, const struct xrds_dest_key *key);
+bool xrds_srcq_bar(struct xrds_sock *xs, const struct xrds_addr *from);
 
 #endif /* _XRDS_DEST_H */

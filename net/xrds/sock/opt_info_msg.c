@@ -258,7 +258,8 @@ static bool xrds_dump_in_some(struct xrds_dump_in *w)
 
 	spin_lock_bh(&queue->lock);
 	/* A message that is not in the queue is on no list. One that a reader has
-	 * put back is at the front: those before the last one come again.
+	 * put back is at the front, with the lowest number: those before the
+	 * last one come again.
 	 */
 	skb = w->skb && w->skb->next ? w->skb->next : queue->next;
 	skb_queue_walk_from(queue, skb) {

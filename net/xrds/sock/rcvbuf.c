@@ -31,6 +31,7 @@
  * namespace is full.
  */
 #include "msg.h"
+#include "sock/dest.h"
 #include "sock/sock.h"
 #include "xrds.h"
 
@@ -231,7 +232,7 @@ bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb)
 {
 	bool cleared = xrds_rcvbuf_uncharge(xs, skb);
 
-	__skb_unlink(skb, &xs->sk.sk_receive_queue);
+	xrds_srcq_unlink(xs, skb);
 	xrds_count(xs->xn, XRDS_C_RECV_DROP_EOS);
 	kfree_skb(skb);
 	return cleared;

@@ -4,7 +4,8 @@
  * recvmsg().
  *
  * The queue is the socket's sk_receive_queue. Its lock guards the messages in
- * it, and the congestion that follows from their number, see rcvbuf.c.
+ * it, and the congestion that follows from their number, see rcvbuf.c. With
+ * XRDS_REPLY_RESERVE a reader takes them by source, see srcq.c and reply.c.
  */
 #include <linux/uio.h>
 #include <linux/errqueue.h>
@@ -97,8 +98,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	}
 	skb_set_owner_r(skb, &xs->sk);
 	xrds_timestamp_queued(xs, skb);
-	xrds_skb(skb)->nr = ++xs->rcv_nr;
-	__skb_queue_tail(queue, skb);
+	xrds_srcq_enqueue(xs, skb);
 	WRITE_ONCE(xs->marks_passed, false);
 	xrds_rcvbuf_charge_skb(xs, skb);
 	congested = xrds_rcvbuf_congests(xs);
@@ -205,15 +205,19 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	/* a reader who can see them: all of this is news to him */
 	if (unlikely(READ_ONCE(xs->marks_passed)) && (marks || !peek))
 		WRITE_ONCE(xs->marks_passed, false);
-	if (READ_ONCE(xs->reply_reserve))
-		return xrds_reply_dequeue(xs, peek, marks);
+	if (READ_ONCE(xs->reply_reserve)) {
+		skb = xrds_reply_dequeue(xs, peek, marks);
+		/* it may be off meanwhile */
+		if (skb || READ_ONCE(xs->reply_reserve))
+			return skb;
+	}
 
 	spin_lock_bh(&queue->lock);
 	skb = xrds_recv_first(xs, peek, marks, &cleared);
 	if (skb && peek) {
 		refcount_inc(&skb->users);
 	} else if (skb) {
-		__skb_unlink(skb, queue);
+		xrds_srcq_unlink(xs, skb);
 		cleared |= xrds_rcvbuf_uncharge(xs, skb);
 	}
 	spin_unlock_bh(&queue->lock);
@@ -285,7 +289,7 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 		xrds_opt_release_reply(xs, &from);
 
 	spin_lock_bh(&queue->lock);
-	__skb_queue_head(queue, skb);
+	xrds_srcq_requeue(xs, skb);
 	xrds_rcvbuf_charge_skb(xs, skb);
 	spin_unlock_bh(&queue->lock);
 	/* another reader may have gone to sleep meanwhile */
@@ -511,9 +515,11 @@ void xrds_recv_purge(struct xrds_sock *xs)
 
 	do {
 		spin_lock_bh(&queue->lock);
-		skb = __skb_dequeue(queue);
-		if (skb)
+		skb = skb_peek(queue);
+		if (skb) {
+			xrds_srcq_unlink(xs, skb);
 			cleared |= xrds_rcvbuf_uncharge(xs, skb);
+		}
 		spin_unlock_bh(&queue->lock);
 		if (skb)
 			xrds_recv_free(xs, skb);

@@ -8,7 +8,14 @@
  * state of the destination. Messages whose source has no space left wait in the
  * receive queue, and count there, so that the socket becomes congested and a
  * peer that asks too much is stopped. Those of other sources are handed out
- * meanwhile; of one source none overtakes another.
+ * meanwhile; of one source none overtakes another. So messages are sorted by
+ * source, see srcq.c, and a call looks at no message or source that is held back.
+ *
+ * A source needs a destination, and there may be too many of these, or no memory
+ * for one. Then the source is barred, and readers pass it over. A work item makes
+ * the destination of the one that is barred for longest, when a destination of
+ * the socket has become idle, and every XRDS_REPLY_RETRY_MS: others may have
+ * freed memory. When a message of that source is read, the next one follows.
  *
  * Such replies are delivered to a congested source, too: it may be congested
  * because it cannot read before we have. But one that asks and never reads
@@ -29,15 +36,29 @@
 #include "sock/sock.h"
 #include "xrds.h"
 
-static bool xrds_reply_same_source(const struct sk_buff *a,
-				   const struct sk_buff *b)
-{
-	const struct xrds_skb_cb *x = xrds_skb((struct sk_buff *)a);
-	const struct xrds_skb_cb *y = xrds_skb((struct sk_buff *)b);
+enum { XRDS_REPLY_RETRY_MS = 200 };
 
-	return x->sport == y->sport && x->scope == y->scope &&
-	       ipv6_addr_equal(&x->saddr, &y->saddr);
-}
+/* Result of a look for a message */
+enum xrds_reply_look {
+	XRDS_REPLY_NONE,	/* no message that may be read */
+	XRDS_REPLY_FOUND,	/* a message */
+	XRDS_REPLY_AGAIN,	/* look again: it has changed something */
+	XRDS_REPLY_NO_DEST,	/* its source needs a destination first */
+	XRDS_REPLY_NO_MEM,	/* messages cannot be sorted for want of memory */
+};
+
+/**
+ * struct xrds_reply_pick - a message that may be read
+ * @src:	its source
+ * @skb:	the message
+ * @dest:	destination of the source, with a reference; NULL if there is none
+ *		yet, or none is needed
+ */
+struct xrds_reply_pick {
+	struct xrds_source *src;
+	struct sk_buff *skb;
+	struct xrds_dest *dest;
+};
 
 static void xrds_reply_source(const struct sk_buff *skb, struct xrds_addr *a)
 {
@@ -46,26 +67,6 @@ static void xrds_reply_source(const struct sk_buff *skb, struct xrds_addr *a)
 	a->addr = cb->saddr;
 	a->scope = cb->scope;
 	a->port = cb->sport;
-}
-
-/* Are messages from the same source held back? */
-static bool xrds_reply_held(struct xrds_sock *xs, const struct sk_buff *skb)
-{
-	struct xrds_dest *dest;
-	struct xrds_addr from;
-	bool held;
-
-	xrds_reply_source(skb, &from);
-	dest = xrds_dest_find(xs, &from);
-	if (!dest)
-		return false;
-	/* see xrds_space_can_reserve_reply(); the walk has met those of this
-	 * source
-	 */
-	held = dest->holds;
-	/* not the last reference: the table's goes under xs->lock */
-	xrds_dest_put(dest);
-	return held;
 }
 
 /* Needs a message no reservation? The kernel's answer to a ping is not to be
@@ -83,50 +84,98 @@ static bool xrds_reply_none_due(const struct xrds_sock *xs,
 	       cb->flags & XRDS_F_EOS;
 }
 
-/* The first message whose source can be answered, or NULL. Ends of streams are
- * among them if @marks is set; else those in front of it go, in the same pass,
- * as the row of held messages may be long. With @peek none goes, and *cleared
- * is not needed. *dest is the destination of the message's source, with a
- * reference, or NULL if there is none yet or none is needed.
- */
-static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool peek,
-				       bool marks, bool *cleared,
-				       struct xrds_dest **dest)
+/* Try to make a destination for a barred source, after a time. */
+static void xrds_reply_later(struct xrds_sock *xs)
 {
-	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	const struct sk_buff *held = NULL;
-	struct sk_buff *skb, *next;
+	sock_hold(&xs->sk);
+	if (!queue_delayed_work(xrds_conn_wq, &xs->reply_work,
+				msecs_to_jiffies(XRDS_REPLY_RETRY_MS)))
+		sock_put(&xs->sk);
+}
+
+/**
+ * xrds_reply_retry - a destination for a barred source can perhaps be made now
+ * @xs: socket
+ *
+ * Context: any, xs->lock held.
+ */
+void xrds_reply_retry(struct xrds_sock *xs)
+{
+	/* a source that is barred meanwhile has found none idle */
+	if (likely(list_empty_careful(&xs->srcq.barred)))
+		return;
+	sock_hold(&xs->sk);
+	if (mod_delayed_work(xrds_conn_wq, &xs->reply_work, 0))
+		sock_put(&xs->sk);
+}
+
+/* The end of a stream that comes first at its source, or NULL */
+static struct xrds_source *xrds_reply_first_mark(struct xrds_sock *xs)
+{
+	return list_first_entry_or_null(&xs->srcq.marks, struct xrds_source,
+					mark_node);
+}
+
+/* The source whose turn it is, or NULL */
+static struct xrds_source *xrds_reply_first_ready(struct xrds_sock *xs)
+{
+	return list_first_entry_or_null(&xs->srcq.ready, struct xrds_source,
+					data_node);
+}
+
+/* Has the source of a message space for a reply, or no destination yet? If not
+ * it is held from now on.
+ */
+static bool xrds_reply_may_read(struct xrds_sock *xs,
+				struct xrds_reply_pick *pick)
+{
 	struct xrds_addr from;
 
-	lockdep_assert_held(&xs->lock);
-	lockdep_assert_held(&queue->lock);
+	if (xrds_reply_none_due(xs, pick->skb))
+		return true;
+	xrds_reply_source(pick->skb, &from);
+	pick->dest = xrds_dest_find(xs, &from);
+	if (!pick->dest || xrds_space_can_reserve_reply(pick->dest))
+		return true;
+	/* not the last reference: the table's goes under xs->lock */
+	xrds_dest_put(pick->dest);
+	pick->dest = NULL;
+	list_move_tail(&pick->src->data_node, &xs->srcq.held);
+	return false;
+}
 
-	skb_queue_walk_safe(queue, skb, next) {
-		*dest = NULL;
-		if (xrds_skb(skb)->flags & XRDS_F_EOS) {
-			/* the end of a stream overtakes nothing of it */
-			if ((peek && !marks) || xrds_reply_held(xs, skb))
-				continue;
-			if (marks)
-				return skb;
-			*cleared |= xrds_rcvbuf_drop_mark(xs, skb);
-			continue;
-		}
-		if (xrds_reply_none_due(xs, skb))
-			return skb;
-		/* mostly they come in a row */
-		if (held && xrds_reply_same_source(held, skb))
-			continue;
-		xrds_reply_source(skb, &from);
-		*dest = xrds_dest_find(xs, &from);
-		if (!*dest || xrds_space_can_reserve_reply(*dest))
-			return skb;
-		/* not the last reference: the table's goes under xs->lock */
-		xrds_dest_put(*dest);
-		held = skb;
+/* Look for a message whose source can be answered. Ends of streams are among
+ * them if @marks is set; else those that come first at their source go. With
+ * @peek none goes, and *cleared is not needed.
+ */
+static enum xrds_reply_look xrds_reply_find(struct xrds_sock *xs, bool peek,
+					    bool marks, bool *cleared,
+					    struct xrds_reply_pick *pick)
+{
+	bool sorted;
+
+	lockdep_assert_held(&xs->lock);
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	memset(pick, 0, sizeof(*pick));
+	sorted = xrds_srcq_sort(xs);
+	pick->src = xrds_reply_first_mark(xs);
+	if (pick->src && (marks || !peek)) {
+		pick->skb = pick->src->first;
+		if (marks)
+			return XRDS_REPLY_FOUND;
+		*cleared |= xrds_rcvbuf_drop_mark(xs, pick->skb);
+		return XRDS_REPLY_AGAIN;
 	}
-	*dest = NULL;
-	return NULL;
+	pick->src = xrds_reply_first_ready(xs);
+	if (pick->src) {
+		pick->skb = xrds_srcq_data(pick->src);
+		return xrds_reply_may_read(xs, pick) ? XRDS_REPLY_FOUND :
+						       XRDS_REPLY_AGAIN;
+	}
+	if (!sorted)
+		return XRDS_REPLY_NO_MEM;
+	return xs->srcq.unsorted ? XRDS_REPLY_AGAIN : XRDS_REPLY_NONE;
 }
 
 /**
@@ -140,48 +189,77 @@ static struct sk_buff *xrds_reply_find(struct xrds_sock *xs, bool peek,
 bool xrds_reply_ready(struct xrds_sock *xs, bool marks)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct xrds_dest *dest;
-	bool ready;
+	enum xrds_reply_look look;
+	struct xrds_reply_pick pick;
 
-	spin_lock_bh(&xs->lock);
-	spin_lock(&queue->lock);
-	ready = xrds_reply_find(xs, true, marks, NULL, &dest);
-	spin_unlock(&queue->lock);
-	spin_unlock_bh(&xs->lock);
-	if (dest)
-		xrds_dest_put(dest);
-	return ready;
+	do {
+		spin_lock_bh(&xs->lock);
+		spin_lock(&queue->lock);
+		look = xrds_reply_find(xs, true, marks, NULL, &pick);
+		spin_unlock(&queue->lock);
+		spin_unlock_bh(&xs->lock);
+		if (pick.dest)
+			xrds_dest_put(pick.dest);
+	} while (look == XRDS_REPLY_AGAIN);
+	/* without memory a reader tries again, and is told */
+	return look != XRDS_REPLY_NONE;
+}
+
+/* A message is read together with space for the reply. */
+static void xrds_reply_reserve(struct xrds_sock *xs, struct xrds_dest *dest)
+{
+	xrds_space_reserve_reply(dest);
+	if (unlikely(xs->reply_probe)) {
+		xs->reply_probe = false;
+		xrds_reply_retry(xs);
+	}
 }
 
 /* One attempt; *from is a source that needs a destination first. */
-static struct sk_buff *xrds_reply_try(struct xrds_sock *xs, bool peek,
-				      bool marks, bool *cleared,
-				      struct xrds_addr *from)
+static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
+					   bool marks, bool *cleared,
+					   struct xrds_addr *from,
+					   struct sk_buff **skb)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct xrds_dest *dest;
-	struct sk_buff *skb;
+	enum xrds_reply_look look;
+	struct xrds_reply_pick pick;
 
-	from->port = 0;
 	spin_lock_bh(&xs->lock);
 	spin_lock(&queue->lock);
-	skb = xrds_reply_find(xs, peek, marks, cleared, &dest);
-	if (skb && peek) {
-		refcount_inc(&skb->users);
-	} else if (skb && (dest || xrds_reply_none_due(xs, skb))) {
-		if (dest)
-			xrds_space_reserve_reply(dest);
-		__skb_unlink(skb, queue);
-		*cleared |= xrds_rcvbuf_uncharge(xs, skb);
-	} else if (skb) {
-		xrds_reply_source(skb, from);
-		skb = NULL;
+	look = xrds_reply_find(xs, peek, marks, cleared, &pick);
+	if (look != XRDS_REPLY_FOUND) {
+		/* nothing to take */
+	} else if (peek) {
+		refcount_inc(&pick.skb->users);
+		*skb = pick.skb;
+	} else if (pick.dest || xrds_reply_none_due(xs, pick.skb)) {
+		if (pick.dest)
+			xrds_reply_reserve(xs, pick.dest);
+		xrds_srcq_unlink(xs, pick.skb);
+		*cleared |= xrds_rcvbuf_uncharge(xs, pick.skb);
+		*skb = pick.skb;
+	} else {
+		xrds_reply_source(pick.skb, from);
+		look = XRDS_REPLY_NO_DEST;
 	}
 	spin_unlock(&queue->lock);
 	spin_unlock_bh(&xs->lock);
-	if (dest)
-		xrds_dest_put(dest);
-	return skb;
+	if (pick.dest)
+		xrds_dest_put(pick.dest);
+	return look;
+}
+
+/* No destination can be made for a source: others go on. */
+static void xrds_reply_bar(struct xrds_sock *xs, const struct xrds_addr *from)
+{
+	spin_lock_bh(&xs->lock);
+	/* without reservation none is needed any more */
+	if (xs->reply_reserve && !xs->ending && xrds_srcq_bar(xs, from)) {
+		xrds_count(xs->xn, XRDS_C_REPLY_BARRED);
+		xrds_reply_later(xs);
+	}
+	spin_unlock_bh(&xs->lock);
 }
 
 /* Space for several replies wakes one reader, and that one the next. */
@@ -203,34 +281,103 @@ static void xrds_reply_pass_on(struct xrds_sock *xs)
  * @marks: ends of streams as well; else they are dropped
  *
  * Context: process, may sleep.
- * Return: the message with a reference; NULL when there is none; ERR_PTR():
- * -ENOMEM, -ENFILE when the source cannot be made a destination.
+ * Return: the message with a reference; NULL when there is none;
+ * ERR_PTR(-ENOMEM) when there is no memory to sort the messages by source.
  */
 struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 {
 	struct xrds_dest *dest = NULL;
+	struct sk_buff *skb = NULL;
+	enum xrds_reply_look look;
 	struct xrds_addr from;
 	bool cleared = false;
-	struct sk_buff *skb;
 
-	/* with a reference it may still be evicted, but not for ever */
-	while (!(skb = xrds_reply_try(xs, peek, marks, &cleared, &from)) &&
-	       from.port) {
-		if (dest)
+	do {
+		look = xrds_reply_try(xs, peek, marks, &cleared, &from, &skb);
+		if (look != XRDS_REPLY_NO_DEST)
+			continue;
+		/* with a reference it may still be evicted, but not for ever;
+		 * one that failed is enough for a call
+		 */
+		if (!IS_ERR_OR_NULL(dest))
 			xrds_dest_put(dest);
-		dest = xrds_dest_find_or_create(xs, &from);
-		if (IS_ERR(dest)) {
-			skb = ERR_CAST(dest);
-			break;
-		}
-	}
+		if (!IS_ERR(dest))
+			dest = xrds_dest_find_or_create(xs, &from);
+		if (IS_ERR(dest))
+			xrds_reply_bar(xs, &from);
+	} while (look == XRDS_REPLY_NO_DEST || look == XRDS_REPLY_AGAIN);
 	if (!IS_ERR_OR_NULL(dest))
 		xrds_dest_put(dest);
 	if (cleared)
 		xrds_cong_local(&xs->port, false);
-	if (!IS_ERR_OR_NULL(skb) && !peek)
+	if (look == XRDS_REPLY_NO_MEM)
+		return ERR_PTR(-ENOMEM);
+	if (skb && !peek)
 		xrds_reply_pass_on(xs);
 	return skb;
+}
+
+/* The source that is barred for longest */
+static bool xrds_reply_first_barred(struct xrds_sock *xs,
+				    struct xrds_dest_key *key)
+{
+	struct xrds_source *src;
+
+	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
+	src = list_first_entry_or_null(&xs->srcq.barred, struct xrds_source,
+				       data_node);
+	if (src)
+		*key = src->key;
+	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+	return src;
+}
+
+/**
+ * xrds_reply_work - make a destination for a barred source
+ * @work: xs->reply_work, with a reference on the socket
+ *
+ * Context: process.
+ */
+void xrds_reply_work(struct work_struct *work)
+{
+	struct xrds_sock *xs = container_of(work, struct xrds_sock,
+					    reply_work.work);
+	struct xrds_dest *dest;
+	struct xrds_dest_key key;
+	struct xrds_addr from;
+
+	if (!xrds_reply_first_barred(xs, &key))
+		goto out;
+	from.addr = key.addr;
+	from.scope = key.scope;
+	from.port = key.port;
+	dest = xrds_dest_find_or_create(xs, &from);
+	spin_lock_bh(&xs->lock);
+	if (!IS_ERR(dest)) {
+		xrds_srcq_unhold(xs, &key);
+		xs->reply_probe = true;
+	}
+	if (!list_empty(&xs->srcq.barred))
+		xrds_reply_later(xs);
+	spin_unlock_bh(&xs->lock);
+	if (!IS_ERR(dest)) {
+		xrds_dest_put(dest);
+		xs->sk.sk_data_ready(&xs->sk);
+	}
+out:
+	sock_put(&xs->sk);
+}
+
+/**
+ * xrds_reply_stop - a socket is closed: it makes no destinations any more
+ * @xs: socket without sources
+ *
+ * Context: process, may sleep.
+ */
+void xrds_reply_stop(struct xrds_sock *xs)
+{
+	if (cancel_delayed_work_sync(&xs->reply_work))
+		sock_put(&xs->sk);
 }
 
 /**
@@ -257,7 +404,7 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
 	else if (xs->nr_reservations && bytes != xs->reply_reserve)
 		ret = -EBUSY;
 	if (!ret)
-		WRITE_ONCE(xs->reply_reserve, bytes);
+		xrds_srcq_set(xs, bytes);
 	spin_unlock_bh(&xs->lock);
 
 	/* messages held back may be read now, by all readers that wait */

@@ -41,6 +41,24 @@ enum xrds_delivered {
 /* ----------------------------------------------------------- socket.c */
 
 /**
+ * struct xrds_srcq - messages of a socket by source, see srcq.c
+ * @ready:	sources with messages that may be read; sk_receive_queue.lock, as
+ *		for all below
+ * @held:	those whose replies have no space
+ * @barred:	those that no destination could be made for
+ * @marks:	those whose first message is the end of a stream
+ * @unsorted:	with XRDS_REPLY_RESERVE: where sorting goes on in
+ *		sk_receive_queue; NULL: all messages are sorted
+ */
+struct xrds_srcq {
+	struct list_head ready;
+	struct list_head held;
+	struct list_head barred;
+	struct list_head marks;
+	struct sk_buff *unsorted;
+};
+
+/**
  * struct xrds_sock - one AF_RDS socket
  * @sk:		must be first
  * @xn:		namespace state
@@ -71,8 +89,11 @@ enum xrds_delivered {
  *		tried until that is no reason for POLLOUT any more; @lock
  * @queued_bytes: payload accepted and not yet acknowledged; @lock
  * @queued_msgs: the same in messages; @lock
- * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock
+ * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock and sk_receive_queue.lock, read
+ *		under either
  * @nr_reservations: reservations for replies not used yet; @lock
+ * @reply_work:	makes destinations for barred sources, see reply.c
+ * @reply_probe: it has made one that nothing is reserved for yet; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
  * @rdma:	see there
  * @ending:	the socket sends nothing more: its streams end; @lock
@@ -109,8 +130,10 @@ enum xrds_delivered {
  * @marks_passed: nothing but ends of streams waits, and the last reader peeked
  *		and had no room for them: poll() does not report them until
  *		there is news; sk_receive_queue.lock
- * @sources:	senders to this socket; those whose stream has ended
- *		come first; sk_receive_queue.lock, as all down to @all_ended
+ * @sources:	senders to this socket, in the order in which they are
+ *		forgotten: those whose stream has ended come first;
+ *		sk_receive_queue.lock, as all down to @all_ended
+ * @srcq:	their messages
  * @last_source: the last of them to speak
  * @nr_sources:	length of @sources
  * @nr_open:	sources whose stream has not ended
@@ -159,6 +182,8 @@ struct xrds_sock {
 	u64 queued_msgs;
 	u32 reply_reserve;
 	u32 nr_reservations;
+	struct delayed_work reply_work;
+	bool reply_probe;
 	u32 dest_sndbuf;
 	struct xrds_rdma_sock rdma;
 	bool ending;
@@ -188,6 +213,7 @@ struct xrds_sock {
 	bool marks_passed;
 
 	struct list_head sources;
+	struct xrds_srcq srcq;
 	struct xrds_source *last_source;
 	u32 nr_sources;
 	u32 nr_open;
@@ -355,7 +381,6 @@ void xrds_send_push(struct xrds_sock *xs);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);
-bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_recv_ready(struct xrds_sock *xs, bool marks);
 void xrds_recv_shutdown(struct xrds_sock *xs);
 int xrds_recv_inq(struct xrds_sock *xs);
@@ -378,6 +403,7 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_rcvbuf_congests(struct xrds_sock *xs);
 bool xrds_rcvbuf_refuses(struct xrds_sock *xs);
 bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
+bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 
 /* ------------------------------------------------------------- reply.c */
 
@@ -385,6 +411,9 @@ bool xrds_reply_ready(struct xrds_sock *xs, bool marks);
 struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
 				   bool marks);
 int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
+void xrds_reply_retry(struct xrds_sock *xs);
+void xrds_reply_work(struct work_struct *work);
+void xrds_reply_stop(struct xrds_sock *xs);
 bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb);
 void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
 

@@ -68,9 +68,9 @@ static int xrds_release(struct socket *sock)
 
 	if (xs->bound) {
 		xrds_bind_del(xs);
-		/* they may bring marks into the receive queue */
-		xrds_source_free_all(xs);
 		xrds_recv_purge(xs);
+		xrds_srctab_free_all(xs);
+		xrds_reply_stop(xs);
 		xrds_link_close(&xs->port);
 		xrds_notify_purge(xs);
 		xrds_mr_free_all(&xs->rdma);
@@ -522,6 +522,11 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->past);
 	INIT_DELAYED_WORK(&xs->eos_work, xrds_eos_work);
 	INIT_LIST_HEAD(&xs->sources);
+	INIT_LIST_HEAD(&xs->srcq.ready);
+	INIT_LIST_HEAD(&xs->srcq.held);
+	INIT_LIST_HEAD(&xs->srcq.barred);
+	INIT_LIST_HEAD(&xs->srcq.marks);
+	INIT_DELAYED_WORK(&xs->reply_work, xrds_reply_work);
 	init_waitqueue_head(&xs->drained);
 	atomic_inc(&xn->nr_socks);
 

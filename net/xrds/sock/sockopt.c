@@ -500,6 +500,7 @@ int xrds_opt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 		WRITE_ONCE(dest->reservations, dest->reservations - 1);
 		xs->nr_reservations--;
 		mask = xrds_space_freed(dest);
+		xrds_reply_retry(xs);
 		ret = 0;
 	}
 	spin_unlock_bh(&xs->lock);

@@ -4,19 +4,14 @@
  * have ended.
  *
  * When all streams have ended the socket polls EPOLLRDHUP. A source is noted
- * when its first message arrives. If there is no memory for that, the next one
- * notes it. If there are too many, the source goes that ended last, or else the
- * one that is open for longest. An open stream without a source sets a bit, by a
- * hash of its address, and the socket reports no EPOLLRDHUP until that stream
- * sends again. When a node comes back without the sockets it had, the streams
- * from it have ended, and the marks for that are made here.
- *
- * The owner of the socket is charged for sources as for messages to be read.
+ * when its first message arrives, see srctab.c. If there is no memory for that,
+ * the next one notes it. An open stream without a source sets a bit, by a hash
+ * of its address, and the socket reports no EPOLLRDHUP until that stream sends
+ * again. When a node comes back without the sockets it had, the streams from it
+ * have ended, and the marks for that are made here.
  *
  * Everything here is guarded by the lock of the receive queue (L5).
  */
-#include <linux/jhash.h>
-
 #include "conn/conn.h"
 #include "msg.h"
 #include "sock/dest.h"
@@ -24,156 +19,6 @@
 #include "tracepoints.h"
 #include "upcall.h"
 #include "xrds.h"
-
-static const struct rhashtable_params xrds_source_params = {
-	.key_len	= sizeof(struct xrds_dest_key),
-	.key_offset	= offsetof(struct xrds_source, key),
-	.head_offset	= offsetof(struct xrds_source, node),
-	.automatic_shrinking = true,
-};
-
-/**
- * xrds_source_init - make a namespace's table of sources
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_source_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->sources, &xrds_source_params);
-}
-
-/**
- * xrds_source_exit - free a namespace's table of sources
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_source_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->sources);
-}
-
-static void xrds_source_key(struct xrds_dest_key *key, struct xrds_sock *xs,
-			    const struct xrds_skb_cb *cb)
-{
-	key->xs = xs;
-	key->addr = cb->saddr;
-	key->scope = cb->scope;
-	key->port = cb->sport;
-}
-
-/* A source leaves its place in the list: the walk goes on with the next one. */
-static void xrds_source_pass(struct xrds_sock *xs, struct xrds_source *src)
-{
-	if (xs->next_source != src)
-		return;
-	WRITE_ONCE(xs->next_source, list_is_last(&src->list, &xs->sources) ?
-				    NULL : list_next_entry(src, list));
-}
-
-/* Watch its node if the socket asks for that, else do not. Without memory the
- * next message tries again.
- */
-static int xrds_source_watch(struct xrds_sock *xs, struct xrds_source *src)
-{
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	if (READ_ONCE(xs->node_events))
-		return xrds_node_watch(&src->watch, &src->key);
-	xrds_node_unwatch(&src->watch);
-	return 0;
-}
-
-/* The bit of a source in xs->lost */
-static u64 xrds_source_bit(const struct xrds_dest_key *key)
-{
-	return BIT_ULL(jhash2((const u32 *)key, sizeof(*key) / sizeof(u32), 0) %
-		       BITS_PER_TYPE(u64));
-}
-
-static void xrds_source_free(struct xrds_sock *xs, struct xrds_source *src)
-{
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	xrds_source_pass(xs, src);
-	xrds_node_unwatch(&src->watch);
-	rhashtable_remove_fast(&xs->xn->sources, &src->node,
-			       xrds_source_params);
-	list_del(&src->list);
-	xs->nr_sources--;
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV,
-			    XRDS_SOURCE_COST_BYTES);
-	if (xs->last_source == src)
-		xs->last_source = NULL;
-	if (!src->ended) {
-		xs->nr_open--;
-		xs->lost |= xrds_source_bit(&src->key);
-	}
-	src->linked = false;
-	/* xrds_source_lost_all() may have it in its hands */
-	kfree_rcu(src, rcu);
-}
-
-/* One in place of one, and more when the bound was lowered. */
-static void xrds_source_evict(struct xrds_sock *xs)
-{
-	struct xrds_source *src;
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		src = list_first_entry_or_null(&xs->sources, struct xrds_source,
-					       list);
-		if (!src ||
-		    xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests))
-			return;
-		xrds_source_free(xs, src);
-	}
-}
-
-static struct xrds_source *xrds_source_add(struct xrds_sock *xs,
-					   const struct xrds_dest_key *key)
-{
-	struct xrds_source *src;
-
-	src = kzalloc(sizeof(*src), GFP_ATOMIC | __GFP_NOWARN);
-	if (!src)
-		return NULL;
-	src->key = *key;
-	src->ended = true;
-	if (rhashtable_insert_fast(&xs->xn->sources, &src->node,
-				   xrds_source_params)) {
-		kfree(src);
-		return NULL;
-	}
-	xrds_source_evict(xs);
-	list_add(&src->list, &xs->sources);
-	src->linked = true;
-	xs->nr_sources++;
-	xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV,
-			 XRDS_SOURCE_COST_BYTES);
-	xs->last_source = src;
-	return src;
-}
-
-/* Messages mostly come in a row, so the last source is tried first: the table
- * costs as much as the lookup of the socket does.
- */
-static struct xrds_source *xrds_source_find(struct xrds_sock *xs,
-					    const struct xrds_dest_key *key)
-{
-	struct xrds_source *src = xs->last_source;
-
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	if (!src || memcmp(&src->key, key, sizeof(*key)))
-		src = rhashtable_lookup_fast(&xs->xn->sources, key,
-					     xrds_source_params);
-	if (src)
-		xs->last_source = src;
-	return src;
-}
 
 /* Are all streams over, as far as we know? Returns whether that is new. */
 static bool xrds_source_evaluate(struct xrds_sock *xs)
@@ -190,20 +35,13 @@ static void xrds_source_set(struct xrds_sock *xs, struct xrds_source *src,
 {
 	if (src->ended == ended)
 		return;
-	xrds_source_pass(xs, src);
-	xrds_source_watch(xs, src);
 	src->ended = ended;
-	if (ended) {
-		xs->nr_open--;
-		list_move(&src->list, &xs->sources);
-	} else {
-		xs->nr_open++;
-		list_move_tail(&src->list, &xs->sources);
-	}
+	xs->nr_open += ended ? -1 : 1;
+	xrds_srctab_place(xs, src);
 }
 
 /* Make a mark for a stream whose node has forgotten it. As with a mark that
- * arrives, a socket that receives nothing more gets none.
+ * arrives, a socket that is closed or receives nothing more gets none.
  */
 static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 {
@@ -211,7 +49,8 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	struct sk_buff *skb;
 
 	xrds_source_set(xs, src, true);
-	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN)
+	if (sock_flag(&xs->sk, SOCK_DEAD) ||
+	    READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN)
 		return;
 	skb = xrds_skb_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
@@ -227,7 +66,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	cb->flags = XRDS_F_EOS;
 	cb->eos_reason = XRDS_EOS_LOST;
 	skb_set_owner_r(skb, &xs->sk);
-	__skb_queue_tail(&xs->sk.sk_receive_queue, skb);
+	xrds_srcq_enqueue(xs, skb);
 	WRITE_ONCE(xs->marks_passed, false);
 	xrds_rcvbuf_charge_skb(xs, skb);
 	xrds_count(xs->xn, XRDS_C_RECV_EOS_LOST);
@@ -263,18 +102,18 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 	/* answers to pings are nobody's stream */
 	if (!cb->sport)
 		return false;
-	xrds_source_key(&key, xs, cb);
-	src = xrds_source_find(xs, &key);
+	xrds_srctab_key(&key, xs, cb);
+	src = xrds_srctab_find(xs, &key);
 	/* an end is no reason to forget a stream that goes on */
 	if (!src && (!(cb->flags & XRDS_F_EOS) ||
 		     xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests)))
-		src = xrds_source_add(xs, &key);
+		src = xrds_srctab_add(xs, &key);
 	xs->heard = true;
 	*contact = !conn->key.loop && (!src || src->conn != conn->id);
 	if (src || cb->flags & XRDS_F_EOS)
-		xs->lost &= ~xrds_source_bit(&key);
+		xs->lost &= ~xrds_srctab_bit(&key);
 	else
-		xs->lost |= xrds_source_bit(&key);
+		xs->lost |= xrds_srctab_bit(&key);
 	if (!src)
 		return xrds_source_evaluate(xs);
 	if (xrds_source_stale(src, peer))
@@ -283,7 +122,7 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 	src->conn = conn->id;
 	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
 	if (unlikely(READ_ONCE(xs->node_events)))
-		xrds_source_watch(xs, src);
+		xrds_srctab_watch(xs, src);
 	return xrds_source_evaluate(xs);
 }
 
@@ -307,9 +146,8 @@ bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from)
 	bool ended;
 
 	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	src = rhashtable_lookup_fast(&xs->xn->sources, &key,
-				     xrds_source_params);
-	ended = src && src->ended;
+	src = xrds_srctab_find(xs, &key);
+	ended = src && src->ended && src->conn;
 	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
 	return ended;
 }
@@ -356,56 +194,4 @@ void xrds_source_lost_all(struct xrds_conn *conn)
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);
-}
-
-/**
- * xrds_source_watch_some - watch the nodes of the next sources, or end that
- * @xs: socket
- * @keys: result: those whose connections are to be probed
- *
- * Context: process; the socket is locked or closed.
- * Return: how many keys, -ENOMEM, -EDQUOT.
- */
-int xrds_source_watch_some(struct xrds_sock *xs, struct xrds_dest_key *keys)
-{
-	struct xrds_source *src;
-	int i, n = 0, ret = 0;
-
-	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	for (i = 0; i < XRDS_WATCH_BATCH && xs->next_source && !ret; i++) {
-		src = xs->next_source;
-		xrds_source_pass(xs, src);
-		ret = xrds_source_watch(xs, src);
-		if (src->watch)
-			keys[n++] = src->key;
-	}
-	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
-	return ret ?: n;
-}
-
-/**
- * xrds_source_free_all - a socket is closed
- * @xs: socket, SOCK_DEAD is set
- *
- * Context: process.
- */
-void xrds_source_free_all(struct xrds_sock *xs)
-{
-	struct xrds_source *src, *tmp;
-	u32 n;
-
-	/* messages that are under way make no new ones */
-	do {
-		n = 0;
-		spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-		list_for_each_entry_safe(src, tmp, &xs->sources, list) {
-			if (n == XRDS_END_BATCH)
-				break;
-			xrds_source_free(xs, src);
-			n++;
-		}
-		spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
-		xrds_hold_count(XRDS_HOLD_END, n);
-		cond_resched();
-	} while (n == XRDS_END_BATCH);
 }

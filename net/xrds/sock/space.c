@@ -146,6 +146,7 @@ static __poll_t xrds_space_recheck_held(struct xrds_dest *dest)
 	    !xrds_space_fits(dest, xrds_msg_charge(xs->reply_reserve)))
 		return 0;
 	dest->holds = false;
+	xrds_srcq_unhold(xs, &dest->key);
 	return EPOLLIN | EPOLLRDNORM;
 }
 
@@ -422,6 +423,7 @@ void xrds_space_release_all(struct xrds_sock *xs)
 	lockdep_assert_held(&xs->lock);
 
 	xs->nr_reservations = 0;
+	xrds_srcq_ready_all(xs);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
 		WRITE_ONCE(dest->reservations, 0);
 		dest->holds = false;

@@ -144,6 +144,7 @@ static bool xrds_upcall_go_idle(struct xrds_dest *dest)
 		return true;
 	}
 	list_move_tail(&dest->idle_node, &xs->idle_dests);
+	xrds_reply_retry(xs);
 	return false;
 }
 
