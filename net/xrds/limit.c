@@ -327,6 +327,16 @@ static bool xrds_rate_take(struct xrds_rate *rate, u64 per_second)
 	return taken;
 }
 
+/* What was taken is not used. */
+static void xrds_rate_give(struct xrds_rate *rate)
+{
+	spin_lock_bh(&rate->lock);
+	/* another second may have begun */
+	if (rate->nr)
+		rate->nr--;
+	spin_unlock_bh(&rate->lock);
+}
+
 /**
  * xrds_limit_dial - may a connection be tried now?
  * @xn: namespace
@@ -338,12 +348,17 @@ static bool xrds_rate_take(struct xrds_rate *rate, u64 per_second)
 bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
 {
 	const struct xrds_net *first = xrds_net(&init_net);
+	bool bound = user && !user->trusted;
 
-	if (user && !user->trusted &&
+	if (bound &&
 	    !xrds_rate_take(&user->dials,
 			    xrds_share(first, READ_ONCE(first->max_dials))))
 		return false;
-	return xrds_rate_take(&xn->dials, READ_ONCE(xn->max_dials));
+	if (xrds_rate_take(&xn->dials, READ_ONCE(xn->max_dials)))
+		return true;
+	if (bound)
+		xrds_rate_give(&user->dials);
+	return false;
 }
 
 /**

@@ -14,4 +14,5 @@ X(BYE,		"bye"),	/* the peer sends nothing more */
 X(BYE_ACK,	"bye-ack"),	/* the peer has read our BYE */
 X(IDLE,		"idle"),	/* nothing is under way, or idle_ms changed */
 X(WANT,		"want"),	/* something is queued */
+X(TURN,		"turn"),	/* it may dial, see dialq.c */
 X(TIMEOUT,	"timeout"),	/* the state's deadline passed */

@@ -179,6 +179,26 @@ struct xrds_rate {
 	unsigned int nr;
 };
 
+enum {
+	XRDS_DIALQ_BITS		= 6,
+};
+
+/**
+ * struct xrds_dialq - connections that wait to dial, see conn/dialq.c
+ * @lock:	outside the locks of struct xrds_rate
+ * @rows:	those of a user or of a peer, oldest first; @lock
+ * @turn:	row that was looked at last; @lock
+ * @nr:		how many wait; @lock, also read without
+ * @work:	looks at the rows while some wait
+ */
+struct xrds_dialq {
+	spinlock_t lock;		/* rows, turn, nr */
+	struct list_head rows[1 << XRDS_DIALQ_BITS];
+	unsigned int turn;
+	unsigned int nr;
+	struct delayed_work work;
+};
+
 /**
  * struct xrds_user - what one user has, in all namespaces
  * @node:	in the table
@@ -350,6 +370,7 @@ struct xrds_net {
 	bool exiting;
 	struct percpu_counter used[XRDS_LIMITS];
 	struct xrds_rate dials;
+	struct xrds_dialq dialq;
 
 	unsigned int max[XRDS_LIMITS];
 	unsigned int max_dials;

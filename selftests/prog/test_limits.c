@@ -36,6 +36,7 @@ enum {
 	CONNS		= 8,
 	PER_SECOND	= 5,
 	DIALS		= 3 * PER_SECOND,
+	MANY_DIALS	= 250,
 	READERS		= 16,
 	RCVBUF		= 1 << 20,
 	RECV_KB		= 2048,
@@ -356,7 +357,8 @@ static union addr node_addr(int number)
 {
 	char host[32];
 
-	snprintf(host, sizeof(host), "127.0.2.%d", number);
+	snprintf(host, sizeof(host), "127.0.%d.%d", 2 + number / 256,
+		 number % 256);
 	return addr_of(host, 4000);
 }
 
@@ -397,6 +399,47 @@ static void connects(void)
 	/* the third second has begun; ticks may have come late at first */
 	check(tap_now_ms() - start >= 1500);
 	check(counter_now("limit_dials") > before);
+	close(fd);
+}
+
+/* A socket of @uid that sends to @nr nodes, from @first on. It aborts. */
+static int sends_to_nodes(uid_t uid, int first, int nr)
+{
+	struct linger abort = { .l_onoff = 1 };
+	union addr to;
+	int fd;
+
+	as_user(uid);
+	fd = rds_bound_to("127.0.0.1", 0, NULL);
+	as_user(0);
+	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
+	for (int i = first; i < first + nr; i++) {
+		to = node_addr(i);
+		check_ret(rds_send(fd, "c", 1, 0, &to), 1);
+	}
+	return fd;
+}
+
+/* The rows of users take turns. */
+static void connects_beside(void)
+{
+	long long before = counter_now("limit_dials"), dials;
+	int floods[2], fd;
+
+	knob("net/xrds/max_connects_per_s", PER_SECOND);
+	for (int i = 0; i < 2; i++)
+		floods[i] = sends_to_nodes(NOBODY - i, 1 + i * MANY_DIALS,
+					   MANY_DIALS);
+	dials = counter_now("conn_dial");
+	fd = sends_to_nodes(NOBODY - 2, 1 + 2 * MANY_DIALS, 1);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+	check(counter_now("conn_dial") - dials <= 3 * PER_SECOND);
+	/* each waits once, however long that is */
+	check_range(counter_now("limit_dials") - before, MANY_DIALS,
+		    2 * MANY_DIALS + 1);
+	/* they leave their rows */
+	close(floods[0]);
+	close(floods[1]);
 	close(fd);
 }
 
@@ -852,6 +895,7 @@ static const struct tap_case cases[] = {
 	{ "connections", "connections are bounded: EDQUOT", connections, 0, 0 },
 	{ "connects", "attempts to connect wait for their second", connects, 0,
 	  90 },
+	{ "connects_beside", "users take turns in that", connects_beside, 0, 90 },
 	{ "unread", "messages that wait to be read are bounded: congestion",
 	  unread, TAP_EACH_FAMILY, 60 },
 	{ "neighbour_idle",

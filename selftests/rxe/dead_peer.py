@@ -92,7 +92,7 @@ def test_shared(rig):
     rig.a.write("/proc/sys/net/xrds/max_connects_per_s", "4")
     hold = f"exec su nobody -s /bin/bash -c 'helper_hold_socket {rig.a.ip}"
     rig.a.start(f"{hold} {rig.b.ip} 1'").expect("state up")
-    rig.a.start(f"{hold} 10.0.0.100 1 & for n in {{101..{99 + MANY}}}; do "
+    rig.a.start(f"{hold} 10.0.0.100 1 & for n in {{101..{104 + MANY}}}; do "
                 f"helper_hold_socket {rig.a.ip} 10.0.0.$n 1 & done; wait'")
     remote.wait_above(rig.a, "limit_dials", MANY)
     rig.a.write(BREAK, "1")

@@ -21,8 +21,6 @@ enum {
 	XRDS_CROSSED_MS		= 100,
 	/* how often, before that is taken for a refusal like others */
 	XRDS_CROSSED_MAX	= 20,
-	/* before the next look whether a connection may be tried */
-	XRDS_DIAL_WAIT_MS	= 100,
 };
 
 static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
@@ -125,17 +123,10 @@ static struct xrds_user *xrds_attempt_dialler(const struct xrds_conn *conn)
 	return known && !conn->key.loop ? NULL : conn->user;
 }
 
-static void xrds_attempt_begin(struct xrds_conn *conn)
+static void xrds_attempt_go(struct xrds_conn *conn)
 {
 	int ret;
 
-	if (!xrds_limit_dial(conn->xn, xrds_attempt_dialler(conn))) {
-		xrds_count(conn->xn, XRDS_C_LIMIT_DIALS);
-		xrds_fsm_pause(conn, XRDS_DIAL_WAIT_MS / 2 +
-			       reciprocal_scale(get_random_u32(),
-						XRDS_DIAL_WAIT_MS / 2));
-		return;
-	}
 	WRITE_ONCE(conn->dialled, true);
 	xrds_count(conn->xn, XRDS_C_CONN_DIAL);
 	xrds_fsm_set(conn, XRDS_ST_RESOLVING,
@@ -143,6 +134,27 @@ static void xrds_attempt_begin(struct xrds_conn *conn)
 	ret = conn->trans->dial(conn);
 	if (ret)
 		xrds_attempt_fail(conn, ret);
+}
+
+static void xrds_attempt_begin(struct xrds_conn *conn)
+{
+	if (xrds_dialq_enter(conn, xrds_attempt_dialler(conn)))
+		xrds_attempt_go(conn);
+	else
+		xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
+}
+
+/* Is there a reason to dial? Without one the connection is idle. */
+static bool xrds_attempt_wanted(struct xrds_conn *conn)
+{
+	bool dials;
+
+	spin_lock_bh(&conn->lock);
+	dials = xrds_idle_dials(conn);
+	spin_unlock_bh(&conn->lock);
+	if (!dials)
+		xrds_close_go_idle(conn);
+	return dials;
 }
 
 /**
@@ -167,16 +179,22 @@ void xrds_attempt_dial(struct xrds_conn *conn, int error)
  */
 void xrds_attempt_redial(struct xrds_conn *conn, int error)
 {
-	bool dials;
-
 	conn->backing_off = false;
-	spin_lock_bh(&conn->lock);
-	dials = xrds_idle_dials(conn);
-	spin_unlock_bh(&conn->lock);
-	if (dials)
+	if (xrds_attempt_wanted(conn))
 		xrds_attempt_begin(conn);
-	else
-		xrds_close_go_idle(conn);
+}
+
+/**
+ * xrds_attempt_turn - it is allowed to dial now, if there is a reason
+ * @conn: connection
+ * @error: not used
+ *
+ * Context: the connection's work.
+ */
+void xrds_attempt_turn(struct xrds_conn *conn, int error)
+{
+	if (!conn->backing_off && xrds_attempt_wanted(conn))
+		xrds_attempt_go(conn);
 }
 
 /**
@@ -214,6 +232,7 @@ void xrds_attempt_accept(struct xrds_conn *conn, int error)
 	/* the peer may have taken it back */
 	if (!READ_ONCE(conn->pending))
 		return;
+	xrds_dialq_leave(conn);
 	WRITE_ONCE(conn->dialled, false);
 	xrds_count(conn->xn, XRDS_C_CONN_ACCEPT);
 	ret = conn->trans->accept(conn);
@@ -456,15 +475,6 @@ void xrds_attempt_tick(struct xrds_conn *conn, int error)
  */
 void xrds_attempt_go_idle(struct xrds_conn *conn, int error)
 {
-	bool dials;
-
-	if (conn->backing_off)
-		return;
-	spin_lock_bh(&conn->lock);
-	dials = xrds_idle_dials(conn);
-	spin_unlock_bh(&conn->lock);
-	if (dials)
+	if (!conn->backing_off && xrds_attempt_wanted(conn))
 		xrds_attempt_begin(conn);
-	else
-		xrds_close_go_idle(conn);
 }

@@ -148,6 +148,7 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	spin_lock_init(&conn->lock);
 	xrds_fq_init(&conn->fq);
 	conn->bulk_over = U32_MAX;
+	INIT_LIST_HEAD(&conn->dial_node);
 	INIT_LIST_HEAD(&conn->again);
 	INIT_LIST_HEAD(&conn->gates);
 	INIT_LIST_HEAD(&conn->refused);
@@ -507,6 +508,7 @@ EXPORT_SYMBOL_GPL(xrds_conn_netns_unused);
 int xrds_conn_net_init(struct xrds_net *xn)
 {
 	INIT_LIST_HEAD(&xn->conn_list);
+	xrds_dialq_init(xn);
 	return rhashtable_init(&xn->conns, &xrds_conn_params);
 }
 

@@ -150,6 +150,13 @@ struct xrds_conn_match {
 unsigned int xrds_conn_reset(struct xrds_net *xn,
 			     const struct xrds_conn_match *m);
 
+/* ------------------------------------------------------------- dialq.c */
+
+bool xrds_dialq_enter(struct xrds_conn *conn, struct xrds_user *dialler);
+void xrds_dialq_leave(struct xrds_conn *conn);
+void xrds_dialq_init(struct xrds_net *xn);
+void xrds_dialq_exit(struct xrds_net *xn);
+
 /* --------------------------------------------------------------- fsm.c */
 
 const char *xrds_fsm_state_name(enum xrds_state state);
@@ -183,6 +190,7 @@ void xrds_attempt_start_early(struct xrds_conn *conn, int error);
 void xrds_attempt_open(struct xrds_conn *conn, int error);
 void xrds_attempt_tick(struct xrds_conn *conn, int error);
 void xrds_attempt_go_idle(struct xrds_conn *conn, int error);
+void xrds_attempt_turn(struct xrds_conn *conn, int error);
 
 /* -------------------------------------------------------------- idle.c */
 

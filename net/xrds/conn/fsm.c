@@ -187,6 +187,7 @@ void xrds_fsm_dead(struct xrds_conn *conn)
 
 	/* a request that came in between */
 	xrds_fsm_refuse(conn);
+	xrds_dialq_leave(conn);
 	xrds_cong_close(conn);
 	xrds_refuse_forget(conn);
 	xrds_link_leave(conn);

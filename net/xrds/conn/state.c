@@ -74,6 +74,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= NULL,
 		[XRDS_EV_IDLE]		= xrds_attempt_go_idle,
 		[XRDS_EV_WANT]		= xrds_attempt_dial,
+		[XRDS_EV_TURN]		= xrds_attempt_turn,
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_redial,
 	},
 	[XRDS_ST_RESOLVING] = {
@@ -88,6 +89,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= NULL,
 		[XRDS_EV_IDLE]		= NULL,
 		[XRDS_EV_WANT]		= NULL,
+		[XRDS_EV_TURN]		= NULL,
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_expire,
 	},
 	[XRDS_ST_CONNECTING] = {
@@ -102,6 +104,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= NULL,
 		[XRDS_EV_IDLE]		= NULL,
 		[XRDS_EV_WANT]		= NULL,
+		[XRDS_EV_TURN]		= NULL,
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_expire,
 	},
 	[XRDS_ST_WAIT_CTS] = {
@@ -116,6 +119,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= NULL,
 		[XRDS_EV_IDLE]		= NULL,
 		[XRDS_EV_WANT]		= NULL,
+		[XRDS_EV_TURN]		= NULL,
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_expire,
 	},
 	[XRDS_ST_UP] = {
@@ -130,6 +134,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= NULL,
 		[XRDS_EV_IDLE]		= xrds_attempt_tick,
 		[XRDS_EV_WANT]		= xrds_state_pump,
+		[XRDS_EV_TURN]		= NULL,
 		[XRDS_EV_TIMEOUT]	= xrds_attempt_tick,
 	},
 	[XRDS_ST_CLOSING] = {
@@ -144,6 +149,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= xrds_close_answered,
 		[XRDS_EV_IDLE]		= xrds_close_check,
 		[XRDS_EV_WANT]		= xrds_state_keep,
+		[XRDS_EV_TURN]		= NULL,
 		[XRDS_EV_TIMEOUT]	= xrds_close_expire,
 	},
 	[XRDS_ST_PARTING] = {
@@ -158,6 +164,7 @@ static const xrds_state_fn xrds_state_table[XRDS_ST_NR][XRDS_EV_NR] = {
 		[XRDS_EV_BYE_ACK]	= NULL,
 		[XRDS_EV_IDLE]		= xrds_close_check,
 		[XRDS_EV_WANT]		= xrds_state_keep,
+		[XRDS_EV_TURN]		= NULL,
 		[XRDS_EV_TIMEOUT]	= xrds_close_expire,
 	},
 };
