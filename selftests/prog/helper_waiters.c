@@ -27,7 +27,7 @@ static void say(const char *what)
 
 static void ports(const char *local, int port, int nr)
 {
-	static int fds[CROWD_PORTS];
+	static int fds[CROWD_PORTS + 1];
 	sigset_t set;
 	int sig;
 
@@ -37,11 +37,12 @@ static void ports(const char *local, int port, int nr)
 	crowd_listen(local, port, nr, fds);
 	say("ready");
 	sigwait(&set, &sig);
-	crowd_read(fds[0]);
+	crowd_read(nr, fds);
 }
 
-static void release(void)
+static void release(struct crowd *c)
 {
+	(void)c;
 	say("waiting");
 }
 

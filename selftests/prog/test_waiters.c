@@ -19,19 +19,20 @@ enum {
 	MEMORY_KB	= 900 << 10,
 };
 
-static int sinks[PORTS];
+static int sinks[PORTS + 1];
 
 static void *reader(void *arg)
 {
-	(void)arg;
-	crowd_read(sinks[0]);
+	const struct crowd *c = arg;
+
+	crowd_read(c->ports, sinks);
 }
 
-static void release(void)
+static void release(struct crowd *c)
 {
 	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, reader, NULL))
+	if (pthread_create(&thread, NULL, reader, c))
 		tap_fail("no thread");
 }
 

@@ -5,7 +5,9 @@
  *
  * Other programs hold a machine up now and then, which is nobody's fault here.
  * So the bystander notes its longest round trip while the port changes once, and
- * the median of these is judged.
+ * the median of these is judged. A machine that is busy all the time makes it
+ * longer as well. That is seen with a port for which nobody of the crowd waits,
+ * before and after.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -25,6 +27,7 @@ enum {
 	TRIPS		= 101,		/* odd */
 	TOGGLES		= 41,		/* odd */
 	FACTOR		= 20,
+	FACTOR_TOGGLED	= 2,
 	LIMIT_MS	= 60000,
 };
 
@@ -57,17 +60,24 @@ static void more_files(void)
 void crowd_listen(const char *host, u16 port, int nr, int *fds)
 {
 	more_files();
-	for (int i = 0; i < nr; i++) {
+	for (int i = 0; i <= nr; i++) {
 		fds[i] = rds_bound_to(host, port + i, NULL);
 		rds_set_int(fds[i], SOL_SOCKET, SO_RCVBUF, 1);
 	}
 }
 
-void crowd_read(int fd)
+void crowd_read(int nr, const int *fds)
 {
+	struct pollfd ready[] = {
+		{ .fd = fds[0], .events = POLLIN },
+		{ .fd = fds[nr], .events = POLLIN },
+	};
+
 	for (;;) {
-		poll_one(fd, POLLIN, -1);
-		drain(fd);
+		must(poll(ready, ARRAY_SIZE(ready), -1));
+		for (size_t i = 0; i < ARRAY_SIZE(ready); i++)
+			if (ready[i].revents)
+				drain(ready[i].fd);
 	}
 }
 
@@ -142,19 +152,22 @@ static void *toggle(void *arg)
 
 	rds_timeout(fd, SO_SNDTIMEO, tap_ms(LIMIT_MS));
 	while (c->toggles < TOGGLES) {
-		must(rds_send(fd, data, BYTES, 0, &c->to));
+		must(rds_send(fd, data, BYTES, 0, &c->toggled));
 		WRITE_ONCE(c->toggles, c->toggles + 1);
 	}
+	must(close(fd));
 	return NULL;
 }
 
-/* The median of the longest round trips, with the port toggling */
-static long long toggled_us(struct crowd *c)
+/* The median of the longest round trips, with a port toggling */
+static long long toggled_us(struct crowd *c, int number)
 {
 	long long longest[TOGGLES] = { 0 }, us;
 	pthread_t thread;
 	int n = 0, now;
 
+	c->toggled = crowd_port(c, number);
+	c->toggles = 0;
 	if (pthread_create(&thread, NULL, toggle, c))
 		tap_fail("no thread");
 	while (n < TOGGLES) {
@@ -190,22 +203,28 @@ static bool all_woken(void *arg)
 	return true;
 }
 
-void crowd_check(struct crowd *c, void (*release)(void))
+void crowd_check(struct crowd *c, void (*release)(struct crowd *c))
 {
-	long long alone, beside, before, after;
+	long long alone, other, beside, again, before, after;
 
 	refuse_all(c);
 	tap_diag("%d waiters", c->ports * c->senders);
 	alone = median_us(c);
 	check(!poll_one(c->fds[0], POLLOUT, 0));
 	before = woken();
-	release();
+	release(c);
 	must_wait(all_woken, c, LIMIT_MS);
 	after = woken();
-	beside = toggled_us(c);
+	other = toggled_us(c, c->ports);
+	beside = toggled_us(c, 0);
+	again = toggled_us(c, c->ports);
 	tap_diag("a round trip takes %lld us, %lld us with a port that toggles",
 		 alone, beside);
-	check_range(beside, 0, FACTOR * alone);
+	tap_diag("%lld us and %lld us with one that nobody waits for", other,
+		 again);
+	if (again > other)
+		other = again;
+	check(beside <= FACTOR * alone || beside <= FACTOR_TOGGLED * other);
 	if (before < 0)
 		tap_fail("no counter cong_woken");
 	tap_diag("%lld waiters were looked at, %d wait for the port",

@@ -24,7 +24,8 @@ enum {
  * @by_tx:	the bystander's socket that sends
  * @by_rx:	the one at which its message, or the answer, arrives
  * @by_to:	where it sends to
- * @toggles:	how often the first receiver was congested anew
+ * @toggled:	receiver that is congested and read, again and again
+ * @toggles:	how often it was congested anew
  */
 struct crowd {
 	const char *local;
@@ -35,18 +36,21 @@ struct crowd {
 	int by_tx;
 	int by_rx;
 	union addr by_to;
+	union addr toggled;
 	int toggles;
 };
 
-/* Opens receivers that a message congests; fds gets their sockets */
+/* Opens receivers that a message congests, and one more that is not of the crowd;
+ * fds gets their sockets.
+ */
 void crowd_listen(const char *host, u16 port, int nr, int *fds);
-/* Reads all that comes to the first one, for good: the port toggles */
-void crowd_read(int fd) __noreturn;
+/* Reads all that comes to the first one and to the last, for good: they toggle. */
+void crowd_read(int nr, const int *fds) __noreturn;
 /*
  * Congests all ports, has all of the sockets refused by each of them, and calls
  * @release, from which on crowd_read() runs. Checks that only the waiters of that
  * port are looked at, and that the bystander's messages go on as before.
  */
-void crowd_check(struct crowd *c, void (*release)(void));
+void crowd_check(struct crowd *c, void (*release)(struct crowd *c));
 
 #endif /* _XRDS_TEST_CROWD_H */
