@@ -186,6 +186,7 @@ enum xrds_rop_op {
  * @id:		identifier; 0 until issued; rs->lock
  * @raddr:	remote address
  * @rkey:	remote key
+ * @offset:	the cookie's other half, which @raddr includes
  * @op:		enum xrds_rop_op
  * @masked:	an atomic with masks
  * @silent:	the immediate message is not delivered
@@ -214,6 +215,7 @@ struct xrds_rop {
 	u64 id;
 	u64 raddr;
 	u32 rkey;
+	u32 offset;
 	u8 op;
 	bool masked;
 	bool silent;

@@ -48,8 +48,8 @@ static void before_connection(void)
 	struct op op;
 
 	target_open(&t, sizeof(small), WRITABLE);
-	/* that of the first byte in its page */
-	check_eq(t.cookie >> 32 & (PAGE_BYTES - 1), 0);
+	/* as the memory is aligned */
+	check_eq((t.cookie >> 32) % sizeof(u64), 0);
 	stamp(small, sizeof(small), 1);
 	op = op_write(&t, 0, small, sizeof(small));
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
@@ -248,7 +248,7 @@ static void not_guessed(void)
 		offsets |= (u32)((cookie ^ first) >> 32);
 	}
 	check_eq(keys, ~0u);
-	check_eq(offsets, ~0u & ~(u32)(PAGE_BYTES - 1));
+	check_eq(offsets, ~0u & ~(u32)(sizeof(u64) - 1));
 	munmap(mem, PAGE_BYTES);
 	close(fd);
 }
@@ -294,6 +294,11 @@ static void outside(void)
 	outside_one(fd, &t, 0, BYTES + 1);
 	t.cookie = (u32)cookie;
 	outside_one(fd, &t, 0, 1);
+	/* nor inside: both halves have to be right */
+	t.cookie = cookie + (8ull << 32);
+	outside_one(fd, &t, 0, 1);
+	t.cookie = cookie - (8ull << 32);
+	outside_one(fd, &t, 8, 1);
 	tap_context("afterwards");
 	t.cookie = cookie;
 	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
@@ -575,7 +580,7 @@ static void invalidate_in_use(void)
 static const struct tap_case cases[] = {
 	{ "before_connection", "a region works before there is any connection",
 	  before_connection, TAP_EACH_FAMILY, 0 },
-	{ "not_guessed", "all bits of a cookie are random, but those in its page",
+	{ "not_guessed", "all bits of a cookie are random, but three for atomics",
 	  not_guessed, 0, 0 },
 	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
 	  TAP_EACH_FAMILY, 0 },

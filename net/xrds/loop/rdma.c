@@ -5,7 +5,9 @@
  *
  * The key is looked up among the regions of the destination address, and
  * judged as a device would: it must exist, allow the access, and cover every
- * byte. Copies are made under mr->lock, which invalidation takes too, so that a
+ * byte. Unlike a device, loopback sees the cookie's offset apart from the place in
+ * the region, and both halves of the cookie must be right: in a large region most
+ * offsets would do. Copies are made under mr->lock, which invalidation takes too, so that a
  * region is never touched after its key is void. A long op is copied in pieces,
  * by a work that gives way to others between them; if the key is made void
  * meanwhile the op fails with a part of it done, as on a device. An op that
@@ -31,12 +33,12 @@
  */
 int xrds_loop_mr_reg(struct xrds_mr *mr)
 {
-	/* Neither is to be guessed, and an access needs both. The table refuses
-	 * a key that is in use. Atomics are aligned in the page.
+	/* Neither is to be guessed, and an op needs both. The table refuses a
+	 * key that is in use. Atomics are aligned as their memory is.
 	 */
 	mr->key.rkey = get_random_u32();
-	mr->offset = (get_random_u32() & ~(u32)(PAGE_SIZE - 1)) |
-		     mr->pin->bv[0].bv_offset;
+	mr->offset = ALIGN_DOWN(get_random_u32(), sizeof(u64)) |
+		     mr->pin->bv[0].bv_offset % sizeof(u64);
 	return 0;
 }
 
@@ -158,11 +160,11 @@ static bool xrds_loop_allowed(const struct xrds_rop *rop,
 			      const struct xrds_mr *mr)
 {
 	bool write = rop->op != XRDS_ROP_READ;
-	u64 at = rop->raddr - mr->offset;
+	u64 at = rop->raddr - rop->offset;
 
 	lockdep_assert_held(&mr->lock);
 
-	return !mr->dead && rop->raddr >= mr->offset && at <= mr->pin->bytes &&
+	return !mr->dead && rop->offset == mr->offset && at <= mr->pin->bytes &&
 	       rop->pin->bytes <= mr->pin->bytes - at && (!write || mr->write);
 }
 

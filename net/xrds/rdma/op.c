@@ -336,10 +336,11 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 	rop->bytes = pin->bytes;
 	rop->op = write ? XRDS_ROP_WRITE : XRDS_ROP_READ;
 	rop->rkey = (u32)args->cookie;
+	rop->offset = args->cookie >> 32;
 	rop->notice.token = args->user_token;
 	xrds_rop_set_flags(rop, args->flags);
 	if (pin->bytes > args->remote_vec.bytes ||
-	    check_add_overflow(args->remote_vec.addr, args->cookie >> 32,
+	    check_add_overflow(args->remote_vec.addr, (u64)rop->offset,
 			       &rop->raddr) ||
 	    check_add_overflow(rop->raddr, pin->bytes, &end)) {
 		xrds_rop_put(rop);
@@ -418,10 +419,11 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 	rop->pin = pin;
 	rop->bytes = pin->bytes;
 	rop->rkey = (u32)args->cookie;
+	rop->offset = args->cookie >> 32;
 	rop->notice.token = args->user_token;
 	xrds_rop_set_flags(rop, args->flags);
 	xrds_rop_set_atomic(rop, args, type);
-	if (check_add_overflow(args->remote_addr, args->cookie >> 32,
+	if (check_add_overflow(args->remote_addr, (u64)rop->offset,
 			       &rop->raddr) || rop->raddr % sizeof(u64)) {
 		xrds_rop_put(rop);
 		return ERR_PTR(-EINVAL);
