@@ -270,6 +270,7 @@ struct xrds_legacy {
  * @cong_ports:	our ports whose state must be told; @lock
  * @cong_nr:	entries of @cong_ports; @lock
  * @cong_full:	all state must be told; @lock
+ * @cong_filling: a message with that is made; @tx_lock
  * @cong_rx:	congestion updates that wait for the worker
  * @up_at:	jiffies when it last came up; worker
  * @asked_at:	jiffies when it last sent a request; worker
@@ -360,6 +361,7 @@ struct xrds_conn {
 	u16 cong_ports[XRDS_CONG_PENDING];
 	u8 cong_nr;
 	bool cong_full;
+	bool cong_filling;
 
 	/* rx */
 	struct xrds_wire_hello hello ____cacheline_aligned_in_smp;

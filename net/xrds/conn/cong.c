@@ -334,7 +334,8 @@ int xrds_cong_xmit(struct xrds_conn *conn)
 	lockdep_assert_held(&conn->tx_lock);
 	BUILD_BUG_ON(sizeof(buf) < 4 + 4 * XRDS_CONG_PENDING);
 
-	if (likely(!READ_ONCE(conn->cong_nr)) || conn->key.loop)
+	if (likely(!READ_ONCE(conn->cong_nr)) || conn->key.loop ||
+	    conn->cong_filling)
 		return 0;
 
 	spin_lock(&conn->lock);
@@ -378,44 +379,81 @@ static struct xrds_msg *xrds_cong_full_alloc(struct xrds_net *xn)
 	return msg;
 }
 
-/* No change may be sent between this and the call that gives it to the transport. */
+/* Some more of our congested ports. @cursor is on their list, without a bind key, and
+ * keeps the place. Returns whether there may be more.
+ */
+static bool xrds_cong_full_some(struct xrds_conn *conn, struct xrds_msg *msg,
+				struct xrds_port *cursor, u32 *nr)
+{
+	u8 *buf = page_address(msg->bv[0].bv_page);
+	struct xrds_net *xn = conn->xn;
+	struct xrds_port *port;
+	bool more = false;
+	u32 n = 0;
+
+	spin_lock_bh(&xn->cong_lock);
+	while (!list_is_last(&cursor->node, &xn->cong_ports)) {
+		more = n == XRDS_END_BATCH;
+		if (more)
+			break;
+		n++;
+		port = list_next_entry(cursor, node);
+		list_move(&cursor->node, &port->node);
+		if (!port->bind || port->bind->scope != conn->key.scope ||
+		    !ipv6_addr_equal(&port->bind->addr, &conn->key.laddr))
+			continue;
+		if (msg->dport == XRDS_CTL_CONG_MAP)
+			xrds_wire_map_set(buf, port->bind->port);
+		else if (*nr < XRDS_WIRE_CONG_MAX_ENTRIES)
+			xrds_wire_cong_put(buf, *nr, port->bind->port, 1);
+		++*nr;
+	}
+	spin_unlock_bh(&xn->cong_lock);
+	xrds_hold_count(XRDS_HOLD_END, n);
+	return more;
+}
+
+/* All our congested ports, as a map or as a list. Returns how many. */
+static u32 xrds_cong_full_walk(struct xrds_conn *conn, struct xrds_msg *msg,
+			       enum xrds_ctl_type type)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_port cursor = {};
+	u32 nr = 0;
+
+	msg->dport = type;
+	spin_lock_bh(&xn->cong_lock);
+	list_add(&cursor.node, &xn->cong_ports);
+	spin_unlock_bh(&xn->cong_lock);
+	while (xrds_cong_full_some(conn, msg, &cursor, &nr))
+		cond_resched();
+	spin_lock_bh(&xn->cong_lock);
+	list_del(&cursor.node);
+	spin_unlock_bh(&xn->cong_lock);
+	return nr;
+}
+
 static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 {
 	u8 *buf = page_address(msg->bv[0].bv_page);
-	bool legacy = conn->legacy.on;
-	struct xrds_net *xn = conn->xn;
-	struct xrds_port *port;
-	unsigned int n = 0;
+	bool list = !conn->legacy.on;
+	u32 nr;
 
-	lockdep_assert_held(&conn->tx_lock);
-
-	msg->flags = legacy ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
-
-	spin_lock_bh(&xn->cong_lock);
-	list_for_each_entry(port, &xn->cong_ports, node)
-		if (ipv6_addr_equal(&port->bind->addr, &conn->key.laddr) &&
-		    port->bind->scope == conn->key.scope)
-			n++;
-	msg->dport = legacy || n > XRDS_WIRE_CONG_MAX_ENTRIES ?
-		     XRDS_CTL_CONG_MAP : XRDS_CTL_CONG;
-	if (msg->dport == XRDS_CTL_CONG)
-		xrds_wire_cong_begin(buf, 1, n);
-	n = 0;
-	list_for_each_entry(port, &xn->cong_ports, node) {
-		if (!ipv6_addr_equal(&port->bind->addr, &conn->key.laddr) ||
-		    port->bind->scope != conn->key.scope)
-			continue;
-		if (msg->dport == XRDS_CTL_CONG)
-			xrds_wire_cong_put(buf, n++, port->bind->port, 1);
-		else
-			xrds_wire_map_set(buf, port->bind->port);
+	if (list) {
+		nr = xrds_cong_full_walk(conn, msg, XRDS_CTL_CONG);
+		list = nr <= XRDS_WIRE_CONG_MAX_ENTRIES;
 	}
-	spin_unlock_bh(&xn->cong_lock);
-
-	msg->len = msg->dport == XRDS_CTL_CONG ? xrds_wire_cong_bytes(n) :
-						 XRDS_WIRE_CONG_MAP_BYTES;
+	if (list) {
+		xrds_wire_cong_begin(buf, 1, nr);
+		msg->len = xrds_wire_cong_bytes(nr);
+	} else {
+		memset(buf, 0, XRDS_WIRE_CONG_MAP_BYTES);
+		xrds_cong_full_walk(conn, msg, XRDS_CTL_CONG_MAP);
+		msg->len = XRDS_WIRE_CONG_MAP_BYTES;
+	}
 	msg->bv[0].bv_len = msg->len;
-	if (legacy)
+	msg->flags = conn->legacy.on ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
+	if (conn->legacy.on)
 		msg->dport = 0;
 }
 
@@ -492,17 +530,21 @@ static bool xrds_cong_send_full(struct xrds_conn *conn)
 		xrds_conn_ep_event(conn, conn->ep_gen, XRDS_EV_ERROR, -ENOMEM);
 		return false;
 	}
-	spin_lock_bh(&conn->tx_lock);
-	/* From here on changes are marked again. They need tx_lock to be sent,
-	 * so the peer hears of them after this, which may be older.
+	/* From here on changes are marked again, and wait: the peer must hear
+	 * of them after the message, which may be older.
 	 */
+	spin_lock_bh(&conn->tx_lock);
+	conn->cong_filling = true;
 	spin_lock(&conn->lock);
 	conn->cong_full = false;
 	spin_unlock(&conn->lock);
+	spin_unlock_bh(&conn->tx_lock);
 	xrds_cong_full_fill(conn, msg);
 	xrds_msg_get(msg);
+	spin_lock_bh(&conn->tx_lock);
 	old = conn->ctl_msg;
 	conn->ctl_msg = msg;
+	conn->cong_filling = false;
 	spin_unlock_bh(&conn->tx_lock);
 	xrds_cong_full_link(conn, msg);
 	xrds_msg_put(msg);
