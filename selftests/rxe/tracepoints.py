@@ -11,6 +11,8 @@ MAPPED = "::ffff:"
 
 def _on(*nodes) -> None:
     for node in nodes:
+        # the tracer of a debug kernel swaps buffers, and events with them
+        node.write(f"{TRACING}/current_tracer", "nop")
         node.write(f"{TRACING}/trace", "")
         node.write(f"{TRACING}/events/xrds/enable", "1")
 

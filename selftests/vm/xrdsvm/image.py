@@ -33,7 +33,8 @@ KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
 # Programs written for RDS, or against it, where the host has them.
 STRANGERS = ("qperf", "trinity")
 RDS_TOOLS = ("rds-ping", "rds-info", "rds-stress")   # in $RDS_TOOLS_DIR
-ON_NODES = ("unload", "leaks", "settled", "holders", "neighbours")   # scripts
+ON_NODES = ("unload", "leaks", "settled", "holders", "neighbours",
+            "watch_off")   # scripts
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
 
 

@@ -13,6 +13,7 @@ POINT = re.compile(r"^(not )?ok\b(?: \d+)?(?: -)? ?(.*?)"
 PLAN = re.compile(r"^1\.\.(\d+)(?: # SKIP ?(.*))?$")
 KSFT_SKIP = 4       # exit status by which kernel self-tests say "skipped"
 SKIPS = TOP / "selftests/skips"
+LONGEST_OFF = 5     # tests whose longest time without interrupts is printed
 
 
 @dataclass
@@ -93,6 +94,8 @@ class Report:
         self.took: dict[str, float] = {}        # seconds of a whole test
         # of loops under spin locks: steps in one hold, the bound, the test
         self.holds: dict[str, tuple[int, int, str]] = {}
+        # microseconds without interrupts or preemption, where, the test
+        self.longest_off: list[tuple[int, str, str]] = []
         self._skips = Skips("" if os.environ.get("XRDS_EXPECT_ALL", "0")
                             not in ("", "0") else SKIPS.read_text("utf-8"))
 
@@ -130,11 +133,19 @@ class Report:
         if steps > self.holds.get(name, (0, 0, ""))[0]:
             self.holds[name] = steps, most, title
 
+    def off(self, usec: int, where: str, title: str) -> None:
+        """The longest time without interrupts or preemption in a test."""
+        note(f"{usec} us without interrupts or preemption: {where}")
+        self.longest_off.append((usec, where, title))
+
     def end(self) -> int:
         """The plan, the failures once more, the last line; exit status."""
         print(f"1..{self.passed + self.failed + self.skipped}")
         for name, (steps, most, title) in self.holds.items():
             note(f"steps in one hold of a lock: {name} {steps} of {most} "
+                 f"({title})")
+        for usec, where, title in sorted(self.longest_off)[-LONGEST_OFF:]:
+            note(f"{usec} us without interrupts or preemption: {where} "
                  f"({title})")
         for title in self.failures:
             note(f"failed: {title}")

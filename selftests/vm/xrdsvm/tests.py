@@ -450,7 +450,11 @@ class Trial:
             if done.code:
                 raise Failed(f"{node}: {done}")
             for line in done.out.splitlines():
-                name, steps, most = line.split()
+                name, steps, most, *end = line.split()
+                if name == "off":
+                    self.report.off(int(steps), f"{most} to {end[0]}",
+                                    self.title)
+                    continue
                 self.report.hold(name, int(steps), int(most), self.title)
                 if int(steps) > int(most):
                     raise Failed(f"{node}: {steps} steps of {name} in one hold "
