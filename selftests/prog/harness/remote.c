@@ -349,8 +349,9 @@ void tally_print(const char *name, const struct tally *t)
 
 long long remote_arg(int number, long long otherwise)
 {
-	return number < remote_argc ? strtoll(remote_argv[number], NULL, 0) :
-				      otherwise;
+	/* a cookie may have the highest bit */
+	return number < remote_argc ?
+	       (long long)strtoull(remote_argv[number], NULL, 0) : otherwise;
 }
 
 void remote_say(const char *format, ...)
