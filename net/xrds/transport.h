@@ -273,6 +273,8 @@ struct xrds_legacy {
  * @asked_at:	jiffies when it last sent a request; worker
  * @lost_at:	jiffies when it was last lost while it was up; worker
  * @lost_by:	reason of that, negative errno, 0: it was never lost; worker
+ * @log_at:	jiffies of its last line in the log that told a failure; worker
+ * @log_due:	the log has a failure, and not that it is up again; worker
  */
 struct xrds_conn {
 	struct rhash_head node;
@@ -378,6 +380,8 @@ struct xrds_conn {
 	unsigned long heard_at;
 	unsigned long lost_at;
 	int lost_by;
+	unsigned long log_at;
+	bool log_due;
 };
 
 /* Addresses of a message that the peer has sent: over loopback the connection

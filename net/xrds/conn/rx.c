@@ -36,9 +36,11 @@ enum {
  */
 static void xrds_rx_stop(struct xrds_conn *conn)
 {
+	struct xrds_addr_text text;
+
 	conn->rx_stopped = true;
-	net_warn_ratelimited("xrds: %pI6c: dropping the connection: a socket has too much to read\n",
-			     &conn->key.faddr);
+	net_warn_ratelimited("xrds: %s: dropping the connection: a socket has too much to read\n",
+			     xrds_addr_text(&conn->key.faddr, &text));
 	xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen), XRDS_EV_ERROR,
 			   -ENOBUFS);
 }

@@ -96,8 +96,11 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	struct xrds_ib_dev *ibdev;
 	int ret;
 
-	if (!xrds_ib_dev_usable(dev))
+	if (!xrds_ib_dev_usable(dev)) {
+		pr_info("xrds_ib: %s: not used, the device lacks features\n",
+			dev_name(&dev->dev));
 		return -EOPNOTSUPP;
+	}
 
 	ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
 	if (!ibdev)
@@ -128,6 +131,7 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	xrds_ib_dev_publish(ibdev);
 	INIT_IB_EVENT_HANDLER(&ibdev->handler, dev, xrds_ib_lost_event);
 	ib_register_event_handler(&ibdev->handler);
+	pr_info("xrds_ib: %s: device added\n", dev_name(&dev->dev));
 	return 0;
 
 err_pd:
@@ -162,6 +166,7 @@ static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 	xrds_ib_mr_pool_exit(&ibdev->mr_pool);
 	ib_dealloc_pd(ibdev->pd);
 	kfree(ibdev);
+	pr_info("xrds_ib: %s: device removed\n", dev_name(&dev->dev));
 }
 
 static struct ib_client xrds_ib_client = {
