@@ -170,8 +170,12 @@ static void xrds_rx_pong(struct xrds_conn *conn, u16 port)
 	struct xrds_net *xn = conn->xn;
 
 	xrds_count(xn, XRDS_C_RECV_PING);
-	if (!port || !READ_ONCE(xn->ping_enable))
+	if (!port)
 		return;
+	if (!READ_ONCE(xn->ping_enable)) {
+		xrds_count(xn, XRDS_C_RECV_DROP_PING);
+		return;
+	}
 	conn = xrds_rx_pong_conn(conn);
 	if (IS_ERR(conn)) {
 		/* that there are too many is counted where it is found */
