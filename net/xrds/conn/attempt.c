@@ -60,6 +60,15 @@ static void xrds_attempt_set_up(struct xrds_conn *conn)
 	xrds_fsm_set(conn, XRDS_ST_UP, at);
 }
 
+/* For dumps; a crossed request is no failure. */
+static void xrds_attempt_note_fail(struct xrds_conn *conn, int error)
+{
+	if (error == -EALREADY)
+		return;
+	WRITE_ONCE(conn->failed_at, jiffies);
+	WRITE_ONCE(conn->failed_by, error);
+}
+
 /* One line for the failures in a row, and one when the connection is up again. A
  * connection that fails again and again has a few of them, not a line each time.
  */
@@ -111,10 +120,12 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	/* a peer whose own request never comes is one that refuses */
 	if (error == -EALREADY && conn->nr_refused++ >= XRDS_CROSSED_MAX)
 		error = -ECONNREFUSED;
+	xrds_attempt_note_fail(conn, error);
 	if (up) {
 		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, error);
 		WRITE_ONCE(conn->lost_at, jiffies);
 		WRITE_ONCE(conn->lost_by, error);
+		WRITE_ONCE(conn->nr_lost, conn->nr_lost + 1);
 		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
 	xrds_attempt_log_fail(conn, error);

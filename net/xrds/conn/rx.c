@@ -296,6 +296,7 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	 * received
 	 */
 	WRITE_ONCE(conn->rx_next, wm->seq + 1);
+	WRITE_ONCE(conn->rx_bytes, conn->rx_bytes + wm->len);
 	/* pairs with the load-acquire in xrds_refuse_ack() */
 	smp_store_release(&conn->rx_ack, wm->seq);
 	if (unlikely(conn->rx_refused)) {
