@@ -17,7 +17,7 @@ B ?= $(CURDIR)/build/$(KREL)
 CHECKER := selftests/check
 VM := python3 selftests/vm/vm
 DEPS := selftests/vm/deps.sh
-VERSION := $(shell sed -n 's/^MODULE_VERSION("\(.*\)");/\1/p' net/xrds/main.c)
+VERSION := $(shell sed -n 's/.*XRDS_VERSION.*"\(.*\)"/\1/p' net/xrds/version.h)
 
 all: modules
 

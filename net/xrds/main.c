@@ -18,6 +18,7 @@
 #include "sock/dest.h"
 #include "sock/sock.h"
 #include "transport.h"
+#include "version.h"
 #include "xrds.h"
 
 unsigned int xrds_net_id;
@@ -284,5 +285,5 @@ module_exit(xrds_exit);
 
 MODULE_DESCRIPTION("Reliable Datagram Sockets");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1");
+MODULE_VERSION(XRDS_VERSION);
 MODULE_ALIAS_NETPROTO(PF_RDS);

@@ -30,6 +30,7 @@
 #include <linux/module.h>
 
 #include "ib/ib.h"
+#include "version.h"
 
 unsigned int xrds_ib_net_id;
 struct workqueue_struct *xrds_ib_wq;
@@ -324,3 +325,4 @@ module_exit(xrds_ib_exit);
 
 MODULE_DESCRIPTION("XRDS: reliable datagram sockets over RDMA");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(XRDS_VERSION);
