@@ -85,8 +85,13 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
 		goto err_conn;
+	ret = xrds_proc_net_init(xn);
+	if (ret)
+		goto err_sysctl;
 	return 0;
 
+err_sysctl:
+	xrds_sysctl_net_exit(xn);
 err_conn:
 	xrds_conn_net_exit(xn);
 err_watch:
@@ -146,8 +151,10 @@ static void __net_exit xrds_net_exit_batch(struct list_head *nets)
 {
 	struct net *net;
 
-	list_for_each_entry(net, nets, exit_list)
+	list_for_each_entry(net, nets, exit_list) {
+		xrds_proc_net_exit(xrds_net(net));
 		xrds_sysctl_net_exit(xrds_net(net));
+	}
 	xrds_conn_end_nets(nets, NULL);
 	list_for_each_entry(net, nets, exit_list)
 		xrds_net_exit(xrds_net(net));
