@@ -17,7 +17,7 @@ B ?= $(CURDIR)/build/$(KREL)
 CHECKER := selftests/check
 VM := python3 selftests/vm/vm
 DEPS := selftests/vm/deps.sh
-VERSION := $(shell sed -n 's/^MODULE_VERSION("\(.*\)");/\1/p' net/xrds/main.c)
+VERSION := $(shell sed -n 's/.*XRDS_VERSION.*"\(.*\)"/\1/p' net/xrds/version.h)
 
 all: modules
 
@@ -28,6 +28,7 @@ help:
 	@echo '  make install-dkms the same, modules by DKMS for each kernel'
 	@echo '  make uninstall    remove all of that'
 	@echo '  make deb          Debian packages, in build/deb'
+	@echo '  make rpm          RPM packages, in build/rpm'
 	@echo '  make demo         two virtual nodes exchange datagrams over RDMA'
 	@echo '  make test         the unit tests, and the most important tests of one'
 	@echo '                    node and of several: twelve minutes (T=name runs'
@@ -153,6 +154,10 @@ deb:
 	@$(DEPS) deb
 	@tools/install/deb
 
+rpm:
+	@$(DEPS) rpm
+	@tools/install/rpm
+
 clean:
 	rm -rf build
 	for dir in selftests/prog selftests/unit tools; do \
@@ -178,7 +183,7 @@ demo soak shell run debug-kernel test-the-tests matrix flaky:
 	@$(RUN)
 
 test-packages:
-	@$(DEPS) rig deb debootstrap
+	@$(DEPS) rig deb rpm debootstrap
 	@$(RUN)
 
 list:
@@ -204,6 +209,6 @@ ci:
 	@$(VM) ci
 
 .PHONY: all help modules mirror install install-modules install-dkms \
-	install-dkms-source install-conf install-tools uninstall deb clean bench \
+	install-dkms-source install-conf install-tools uninstall deb rpm clean bench \
 	demo list test test-full test-all test-packages matrix flaky soak shell run fuzz \
 	debug-kernel test-the-tests unit style sparse doc ci

@@ -130,3 +130,23 @@ bool xrds_addr_is_loopback(const struct in6_addr *addr)
 		return ipv4_is_loopback(addr->s6_addr32[3]);
 	return ipv6_addr_loopback(addr);
 }
+
+/**
+ * xrds_addr_text - an address as a log line has it
+ * @addr: address, IPv4 mapped
+ * @text: buffer
+ *
+ * Context: any.
+ * Return: the text, in the buffer; IPv4 without the prefix of mapped addresses.
+ */
+const char *xrds_addr_text(const struct in6_addr *addr,
+			   struct xrds_addr_text *text)
+{
+	if (ipv6_addr_v4mapped(addr))
+		snprintf(text->s, sizeof(text->s), "%pI4",
+			 &addr->s6_addr32[3]);
+	else
+		snprintf(text->s, sizeof(text->s), "%pI6c", addr);
+	return text->s;
+}
+EXPORT_SYMBOL_GPL(xrds_addr_text);

@@ -18,6 +18,7 @@
 #include "sock/dest.h"
 #include "sock/sock.h"
 #include "transport.h"
+#include "version.h"
 #include "xrds.h"
 
 unsigned int xrds_net_id;
@@ -84,8 +85,13 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
 		goto err_conn;
+	ret = xrds_proc_net_init(xn);
+	if (ret)
+		goto err_sysctl;
 	return 0;
 
+err_sysctl:
+	xrds_sysctl_net_exit(xn);
 err_conn:
 	xrds_conn_net_exit(xn);
 err_watch:
@@ -145,8 +151,10 @@ static void __net_exit xrds_net_exit_batch(struct list_head *nets)
 {
 	struct net *net;
 
-	list_for_each_entry(net, nets, exit_list)
+	list_for_each_entry(net, nets, exit_list) {
+		xrds_proc_net_exit(xrds_net(net));
 		xrds_sysctl_net_exit(xrds_net(net));
+	}
 	xrds_conn_end_nets(nets, NULL);
 	list_for_each_entry(net, nets, exit_list)
 		xrds_net_exit(xrds_net(net));
@@ -284,5 +292,5 @@ module_exit(xrds_exit);
 
 MODULE_DESCRIPTION("Reliable Datagram Sockets");
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.1");
+MODULE_VERSION(XRDS_VERSION);
 MODULE_ALIAS_NETPROTO(PF_RDS);

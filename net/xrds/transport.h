@@ -236,6 +236,7 @@ struct xrds_legacy {
  * @tx_life:	times that the peer was found to be another node than @tx_node;
  *		messages queued earlier are stale; @lock
  * @tx_life_open: the same when it was opened last; worker
+ * @tx_bytes:	payload of the messages that have got a number; @lock
  * @tx_unasked:	messages sent since one asked for an acknowledgment; @tx_lock
  * @ctl_msg:	a control message too large for xmit_ctl() that waits for
  *		room; @tx_lock
@@ -244,6 +245,7 @@ struct xrds_legacy {
  * @reborn:	sources may be there of another node than @peer_node; set by the
  *		receive path before XRDS_EV_CTS, cleared by the worker after it
  * @rx_next:	next sequence number expected; receive path
+ * @rx_bytes:	payload of the messages received; receive path
  * @rx_stopped:	a message could be neither taken nor refused: nothing that
  *		follows on this endpoint is taken; receive path
  * @rx_refused:	the message at hand was refused; receive path
@@ -276,6 +278,11 @@ struct xrds_legacy {
  * @asked_at:	jiffies when it last sent a request; worker
  * @lost_at:	jiffies when it was last lost while it was up; worker
  * @lost_by:	reason of that, negative errno, 0: it was never lost; worker
+ * @nr_lost:	times that it was lost while it was up; worker
+ * @failed_at:	jiffies when an attempt last failed, or it was last lost; worker
+ * @failed_by:	reason of that, negative errno, 0: neither has happened; worker
+ * @log_at:	jiffies of its last line in the log that told a failure; worker
+ * @log_due:	the log has a failure, and not that it is up again; worker
  */
 struct xrds_conn {
 	struct rhash_head node;
@@ -342,6 +349,7 @@ struct xrds_conn {
 	struct list_head ops;
 	u64 acked;
 	u64 acked_before;
+	u64 tx_bytes;
 	u64 tx_node;
 	u32 tx_life;
 	u32 tx_life_open;
@@ -368,6 +376,7 @@ struct xrds_conn {
 	u64 peer_node;
 	bool reborn;
 	u64 rx_next;
+	u64 rx_bytes;
 	bool rx_stopped;
 	bool rx_refused;
 	u64 rx_ack;
@@ -384,6 +393,11 @@ struct xrds_conn {
 	unsigned long heard_at;
 	unsigned long lost_at;
 	int lost_by;
+	u32 nr_lost;
+	unsigned long failed_at;
+	int failed_by;
+	unsigned long log_at;
+	bool log_due;
 };
 
 /* Addresses of a message that the peer has sent: over loopback the connection
@@ -640,7 +654,8 @@ struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room);
 u64 xrds_tx_ack_value(struct xrds_conn *conn);
 void xrds_tx_need_ack(struct xrds_conn *conn);
 int xrds_tx_acked(struct xrds_conn *conn, u64 ack);
-u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow);
+u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow,
+		    u32 bytes);
 bool xrds_txq_bulk_went(struct xrds_conn *conn, u32 bytes);
 u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
 void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,

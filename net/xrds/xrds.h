@@ -47,6 +47,7 @@
 #define _XRDS_H
 
 #include <linux/in6.h>
+#include <linux/inet.h>
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/percpu_counter.h>
@@ -475,5 +476,13 @@ int xrds_addr_parse(struct xrds_addr *out, const void *sa, int len);
 int xrds_addr_check_dest(const struct xrds_addr *a);
 int xrds_addr_build(const struct xrds_addr *a, struct sockaddr_storage *ss);
 bool xrds_addr_is_loopback(const struct in6_addr *addr);
+
+/* An address as text, for a log line */
+struct xrds_addr_text {
+	char s[INET6_ADDRSTRLEN];
+};
+
+const char *xrds_addr_text(const struct in6_addr *addr,
+			   struct xrds_addr_text *text);
 
 #endif /* _XRDS_H */

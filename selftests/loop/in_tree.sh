@@ -17,6 +17,11 @@ refused() {
 		[ -e /proc/sys/net/rds/ping_enable ]
 }
 
+hint() {
+	xrds-info 2>&1 | grep -F "in-tree rds is loaded: modprobe -r" &&
+		xrds-ping -c 1 127.0.0.1 2>&1 | grep -F "in-tree rds is loaded"
+}
+
 accepted() {
 	modprobe -r rds && modprobe xrds || return 1
 	[ -e /proc/sys/net/rds/ping_enable ] || return 1
@@ -24,5 +29,6 @@ accepted() {
 }
 
 check "refused while in-tree RDS has the family, with a reason" refused
+check "the tools name it, too" hint
 check "fine afterwards" accepted
 finish

@@ -816,6 +816,18 @@ static void send_self(int fd)
 	must_wait(rds_all_acked, &fd, WAIT_MS);
 }
 
+/* It was reset 4 times, and 5 bytes were sent to the sender itself. */
+static void check_failed(const struct row *row, void *arg)
+{
+	check_eq(u32_of(row, XRDS_A_CONN_LOST), 4);
+	check_eq(u32_of(row, XRDS_A_CONN_ERROR), ECONNABORTED);
+	check(row->attrs[XRDS_A_CONN_FAILED_MS]);
+	check(u64_of(row, XRDS_A_CONN_FAILED_MS) < WAIT_MS);
+	check_eq(u64_of(row, XRDS_A_CONN_TX_BYTES), 5);
+	check_eq(u64_of(row, XRDS_A_CONN_RX_BYTES), 5);
+	++*(int *)arg;
+}
+
 static void resets(void)
 {
 	struct in6_addr self = {
@@ -824,7 +836,7 @@ static void resets(void)
 	struct in6_addr other = {
 		.s6_addr = { [10] = 0xff, 0xff, 127, 0, 0, 9 },
 	};
-	int fd = rds_bound_to("127.0.0.1", 0, NULL);
+	int fd = rds_bound_to("127.0.0.1", 0, NULL), n = 0;
 	u8 tos = 0, wrong = 7;
 	struct nl nl;
 	pid_t pid;
@@ -849,6 +861,8 @@ static void resets(void)
 	check_eq(reset(&nl, 0, NULL, 0), 0);
 	check_resets(4);
 	send_self(fd);
+	check_eq(dump(&nl, XRDS_CMD_CONN_GET, check_failed, &n), 0);
+	check_eq(n, 1);
 
 	pid = must(fork());
 	if (!pid) {

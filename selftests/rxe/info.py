@@ -159,6 +159,13 @@ def test_lost(rig):
     down = json.loads(next(line for line in events.out.splitlines()
                            if '"down"' in line))
     rig.check(down["reason"] == "lost" and down["error"], f"{down}")
+    # the log names the address and the error, and says when it is over
+    rig.a.run("dmesg | grep -E "
+              f"'xrds: {rig.b.ip}: connection lost: -E[A-Z]+$'")
+    _ping(rig)
+    rig.a.run("dmesg | grep -E "
+              f"'xrds: {rig.b.ip}: connection up again after [0-9]+ ms$'")
+    rig.a.run("dmesg | grep 'xrds_ib: rxe0: device added$'")
 
 
 def test_errors(rig):

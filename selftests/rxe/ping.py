@@ -52,10 +52,17 @@ def test_several(rig):
 
 
 def test_no_answer(rig):
-    """A node that is not there: no answer, no hang, exit status 1."""
+    """A node that is not there, or without RDS: no answer, no hang, the reason,
+    and exit status 1.
+    """
     done = rig.a.run("xrds-ping -c 3 -i 0.2 -w 3 10.0.0.99", check=False)
     rig.check(done.code == 1, f"exit {done.code}\n{done.out}")
     rig.check(" 0 answered" in done.out, done.out)
+    rig.check("nobody answers at that address" in done.out, done.out)
+    rig.b.run("modprobe -r xrds_ib", timeout=60)
+    done = rig.a.run(f"xrds-ping -c 1 -w 4 {rig.b.ip}", check=False)
+    rig.b.run("modprobe xrds_ib")
+    rig.check(done.code == 1 and "no RDS is loaded" in done.out, done.out)
 
 
 test_no_answer.leaves = "messages"

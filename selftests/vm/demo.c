@@ -177,7 +177,7 @@ static int receive_all(const char *local, const char *remote)
 
 		for (int n = 0; n < plan[i].messages; n++)
 			receive(fd, plan[i].bytes, sequence++, &from);
-		printf("%zu %d %.0f\n", plan[i].bytes, plan[i].messages,
+		printf("%zu %d %.3f\n", plan[i].bytes, plan[i].messages,
 		       now_ms() - start);
 		fflush(stdout);
 	}

@@ -7,6 +7,7 @@
 #   build  compiler and headers of the default kernel
 #   unit   build, and compilers for the unit tests and the fuzz target
 #   rig    build, and programs that boot nodes; the rig adds packages of tests
+#   rpm    build, and rpmbuild
 #   deb    programs that build and check Debian packages
 #   check  build, and programs of the style, sparse and doc checks
 set -eu
@@ -16,6 +17,7 @@ unit="$build python3 g++ clang libclang-rt-14-dev"
 rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 libmnl-dev"
 bench="$rig gnuplot-nox perftest ibverbs-providers"
 check="$build git python3 python3-yaml sparse shellcheck codespell mandoc xz-utils"
+rpm="$build git libmnl-dev rpm"
 deb="$build build-essential git libmnl-dev dpkg-dev debhelper dh-dkms lintian"
 
 check="$check man-db python3-docutils"
@@ -26,6 +28,7 @@ for group in "$@"; do
 	unit) wanted="$wanted $unit" ;;
 	rig) wanted="$wanted $rig" ;;
 	deb) wanted="$wanted $deb" ;;
+	rpm) wanted="$wanted $rpm" ;;
 	check) wanted="$wanted $check" ;;
 	bench) wanted="$wanted $bench" ;;
 	*) wanted="$wanted $group" ;;	# a package by name

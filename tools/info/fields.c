@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "info.h"
 
@@ -29,6 +30,11 @@ static const char * const socket_flags[] = {
 	"bound", "connected", "congested", "ending", NULL
 };
 
+/* The address of a socket tells the first two. */
+static const char * const socket_marks[] = {
+	"", "", "congested", "ending", NULL
+};
+
 static const char * const dest_flags[] = {
 	"blocked", "congested", "eos-sent", "closed", NULL
 };
@@ -47,7 +53,9 @@ static const char * const device_flags[] = {
 	.attr = XRDS_A_##_set##_##_attr, .kind = KIND_##_kind, .name = _name, \
 	.column = _column, .port = _port, .names = _names }
 
-/* Kinds of fields: not in the table; in it; address and port; named values */
+/* Kinds of fields: not in the table; in it; address and port; named values; in
+ * the table only
+ */
 #define PLAIN(set, attr, kind, name) \
 	FIELD(set, attr, kind, name, NULL, 0, NULL)
 #define COLUMN(set, attr, kind, name, column) \
@@ -56,6 +64,9 @@ static const char * const device_flags[] = {
 	FIELD(set, attr, ADDR, name, column, XRDS_A_##set##_##port, NULL)
 #define NAMED(set, attr, kind, name, column, names) \
 	FIELD(set, attr, kind, name, column, 0, names)
+
+#define SHORT(set, attr, kind, column, names) \
+	FIELD(set, attr, kind, "", column, 0, names)
 
 static const struct field socket_fields[] = {
 	COLUMN(SOCKET, ID, U32, "id", "ID"),
@@ -66,15 +77,17 @@ static const struct field socket_fields[] = {
 	PLAIN(SOCKET, SCOPE, U32, "scope"),
 	COLUMN(SOCKET, QUEUED_BYTES, U64, "queued-bytes", "SENDQ"),
 	COLUMN(SOCKET, RECV_BYTES, U64, "recv-bytes", "RECVQ"),
+	COLUMN(SOCKET, RCVBUF, U32, "rcvbuf", "RCVBUF"),
+	SHORT(SOCKET, FLAGS, BITS, "FLAGS", socket_marks),
+	FIELD(SOCKET, INODE, PROGRAM, "program", "PROGRAM", 0, NULL),
 	COLUMN(SOCKET, DESTS, U32, "dests", "DESTS"),
 	COLUMN(SOCKET, UID, U32, "uid", "UID"),
 	COLUMN(SOCKET, INODE, U64, "inode", "INODE"),
 	COLUMN(SOCKET, TRANSPORT, TEXT, "transport", "TRANSPORT"),
-	NAMED(SOCKET, FLAGS, BITS, "flags", "FLAGS", socket_flags),
-	PLAIN(SOCKET, TOS, U8, "tos"),
-	PLAIN(SOCKET, SNDBUF, U32, "sndbuf"),
-	PLAIN(SOCKET, RCVBUF, U32, "rcvbuf"),
-	PLAIN(SOCKET, QUEUED_MSGS, U64, "queued-msgs"),
+	NAMED(SOCKET, FLAGS, BITS, "flags", NULL, socket_flags),
+	COLUMN(SOCKET, SNDBUF, U32, "sndbuf", "SNDBUF"),
+	COLUMN(SOCKET, QUEUED_MSGS, U64, "queued-msgs", "MSGS"),
+	COLUMN(SOCKET, TOS, U8, "tos", "TOS"),
 	PLAIN(SOCKET, NODES, U32, "nodes"),
 	{ .name = NULL }
 };
@@ -87,10 +100,10 @@ static const struct field dest_fields[] = {
 	NAMED(DEST, CONN_STATE, NAME, "conn-state", "STATE", states),
 	COLUMN(DEST, QUEUED_BYTES, U64, "queued-bytes", "QUEUED"),
 	COLUMN(DEST, QUEUED_MSGS, U64, "queued-msgs", "MSGS"),
-	COLUMN(DEST, ACKED_MSGS, U64, "acked-msgs", "ACKED"),
 	NAMED(DEST, FLAGS, BITS, "flags", "FLAGS", dest_flags),
+	COLUMN(DEST, ACKED_MSGS, U64, "acked-msgs", "ACKED"),
 	COLUMN(DEST, SNDBUF, U32, "sndbuf", "SNDBUF"),
-	PLAIN(DEST, PROGRESS_NS, U64, "progress-ns"),
+	COLUMN(DEST, PROGRESS_NS, SINCE, "progress-ns", "PROGRESS"),
 	PLAIN(DEST, SCOPE, U32, "scope"),
 	PLAIN(DEST, SOCKET, U32, "socket"),
 	{ .name = NULL }
@@ -112,20 +125,25 @@ const struct field conn_fields[] = {
 	COLUMN(CONN, LADDR, ADDR, "laddr", "LOCAL"),
 	COLUMN(CONN, FADDR, ADDR, "faddr", "PEER"),
 	NAMED(CONN, STATE, NAME, "state", "STATE", states),
-	COLUMN(CONN, QPN, U32, "qpn", "QPN"),
-	COLUMN(CONN, PEER_QPN, U32, "peer-qpn", "PEERQPN"),
-	COLUMN(CONN, RTT_NS, U64, "rtt-ns", "RTT/ns"),
+	COLUMN(CONN, UP_MS, MS, "up-ms", "UP"),
+	COLUMN(CONN, FAILED_MS, MS, "failed-ms", "FAILED"),
+	COLUMN(CONN, ERROR, ERRNO, "error", "ERROR"),
+	COLUMN(CONN, LOST, U32, "lost", "LOST"),
+	COLUMN(CONN, RETRIES, U32, "retries", "RETRIES"),
+	COLUMN(CONN, DEVICE, TEXT, "device", "DEVICE"),
+	COLUMN(CONN, RTT_NS, NS, "rtt-ns", "RTT"),
+	COLUMN(CONN, TX_BYTES, U64, "tx-bytes", "TXBYTES"),
+	COLUMN(CONN, RX_BYTES, U64, "rx-bytes", "RXBYTES"),
 	COLUMN(CONN, TX_SEQ, U64, "tx-seq", "SENT"),
 	COLUMN(CONN, ACKED_SEQ, U64, "acked-seq", "ACKED"),
 	COLUMN(CONN, RX_SEQ, U64, "rx-seq", "RECEIVED"),
 	COLUMN(CONN, TOS, U8, "tos", "TOS"),
 	COLUMN(CONN, LANE, U8, "lane", "LANE"),
-	COLUMN(CONN, RETRIES, U32, "retries", "RETRIES"),
-	COLUMN(CONN, DEVICE, TEXT, "device", "DEVICE"),
+	COLUMN(CONN, QPN, U32, "qpn", "QPN"),
+	COLUMN(CONN, PEER_QPN, U32, "peer-qpn", "PEERQPN"),
 	COLUMN(CONN, VERSION, VERSION, "version", "VERSION"),
 	COLUMN(CONN, TRANSPORT, TEXT, "transport", "TRANSPORT"),
 	NAMED(CONN, FLAGS, BITS, "flags", "FLAGS", conn_flags),
-	PLAIN(CONN, UP_MS, U64, "up-ms"),
 	PLAIN(CONN, MTU, U32, "mtu"),
 	PLAIN(CONN, FRAGMENT, U32, "fragment"),
 	PLAIN(CONN, SEND_SLOTS, U32, "send-slots"),
@@ -135,7 +153,6 @@ const struct field conn_fields[] = {
 	PLAIN(CONN, RETRY_COUNT, U32, "retry-count"),
 	PLAIN(CONN, SCOPE, U32, "scope"),
 	NAMED(CONN, REASON, NAME, "reason", NULL, reasons),
-	PLAIN(CONN, ERROR, ERRNO, "error"),
 	{ .name = NULL }
 };
 
@@ -143,13 +160,13 @@ const struct field peer_fields[] = {
 	COLUMN(PEER, FADDR, ADDR, "faddr", "NODE"),
 	COLUMN(PEER, LADDR, ADDR, "laddr", "LOCAL"),
 	NAMED(PEER, STATE, NAME, "state", "STATE", peer_states),
-	COLUMN(PEER, SINCE_MS, U64, "since-ms", "SINCE/ms"),
+	COLUMN(PEER, SINCE_MS, MS, "since-ms", "SINCE"),
 	NAMED(PEER, REASON, NAME, "reason", "REASON", reasons),
 	COLUMN(PEER, UP_CONNS, U32, "up-conns", "UP"),
-	COLUMN(PEER, CONNS, U32, "conns", "OF"),
+	COLUMN(PEER, CONNS, U32, "conns", "CONNS"),
 	COLUMN(PEER, WATCHES, U32, "watches", "WATCHES"),
-	PLAIN(PEER, SILENT_MS, U64, "silent-ms"),
-	PLAIN(PEER, OUTAGE_MS, U64, "outage-ms"),
+	COLUMN(PEER, SILENT_MS, MS, "silent-ms", "SILENT"),
+	COLUMN(PEER, OUTAGE_MS, MS, "outage-ms", "OUTAGE"),
 	PLAIN(PEER, SCOPE, U32, "scope"),
 	{ .name = NULL }
 };
@@ -170,6 +187,7 @@ static const struct field region_fields[] = {
 static const struct field counter_fields[] = {
 	COLUMN(COUNTER, NAME, TEXT, "name", "NAME"),
 	COLUMN(COUNTER, VALUE, U64, "value", "VALUE"),
+	SHORT(COUNTER, VALUE, RATE, "PER/s", NULL),
 	COLUMN(COUNTER, HELP, TEXT, "help", "WHAT"),
 	PLAIN(COUNTER, LEVEL, PRESENT, "level"),
 	{ .name = NULL }
@@ -178,9 +196,9 @@ static const struct field counter_fields[] = {
 static const struct field device_fields[] = {
 	COLUMN(DEVICE, NAME, TEXT, "name", "NAME"),
 	COLUMN(DEVICE, ENDPOINTS, U32, "endpoints", "QPS"),
-	COLUMN(DEVICE, MAX_QP, U32, "max-qp", "OF"),
+	COLUMN(DEVICE, MAX_QP, U32, "max-qp", "MAXQPS"),
 	COLUMN(DEVICE, REGIONS, U32, "regions", "REGIONS"),
-	COLUMN(DEVICE, MAX_MR, U32, "max-mr", "OF"),
+	COLUMN(DEVICE, MAX_MR, U32, "max-mr", "MAXREG"),
 	COLUMN(DEVICE, RECV_POSTED, U32, "recv-posted", "BUFFERS"),
 	COLUMN(DEVICE, RECV_BYTES, U32, "recv-bytes", "BYTES"),
 	NAMED(DEVICE, FLAGS, BITS, "flags", "FLAGS", device_flags),
@@ -237,7 +255,7 @@ static const char *bits_text(uint32_t bits, const char * const *names,
 
 	*out = '\0';
 	for (; *names; names++, bits >>= 1)
-		if (bits & 1)
+		if (bits & 1 && **names)
 			len += snprintf(out + len, TEXT_MAX - len, "%s%s",
 					len ? "," : "", *names);
 	return out;
@@ -250,6 +268,43 @@ static const char *name_text(uint32_t i, const char * const *names)
 		i--;
 	}
 	return *names ? *names : "?";
+}
+
+/* A time, in units of which a second has so many: as "71us", "2.0s", "3d04h" */
+static const char *time_text(uint64_t v, uint64_t second, char *out)
+{
+	uint64_t s = v / second, us = v % second * (1000000 / (double)second);
+
+	if (s >= 86400)
+		snprintf(out, TEXT_MAX, "%" PRIu64 "d%02" PRIu64 "h",
+			 s / 86400, s / 3600 % 24);
+	else if (s >= 3600)
+		snprintf(out, TEXT_MAX, "%" PRIu64 "h%02" PRIu64 "m",
+			 s / 3600, s / 60 % 60);
+	else if (s >= 60)
+		snprintf(out, TEXT_MAX, "%" PRIu64 "m%02" PRIu64 "s",
+			 s / 60, s % 60);
+	else if (s)
+		snprintf(out, TEXT_MAX, "%" PRIu64 ".%" PRIu64 "s", s,
+			 us / 100000);
+	else if (us >= 10000 || second == 1000)
+		snprintf(out, TEXT_MAX, "%" PRIu64 "ms", us / 1000);
+	else
+		snprintf(out, TEXT_MAX, "%" PRIu64 "us", us);
+	return out;
+}
+
+/* Since that time of CLOCK_MONOTONIC; 0: never */
+static const char *since_text(uint64_t ns, char *out)
+{
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = ts.tv_sec * 1000000000ull + ts.tv_nsec;
+	if (!ns)
+		return "never";
+	return time_text(now > ns ? (now - ns) / 1000000 : 0, 1000, out);
 }
 
 static uint64_t number(const struct nlattr *attr)
@@ -265,6 +320,27 @@ static uint64_t number(const struct nlattr *attr)
 		return mnl_attr_get_u64(attr);
 	default:
 		return 0;
+	}
+}
+
+/* As a table has it: short, with units */
+const char *field_short(const struct field *f, const struct nlattr *attr,
+			char *out)
+{
+	const char *name;
+
+	switch (f->kind) {
+	case KIND_MS:
+		return time_text(number(attr), 1000, out);
+	case KIND_NS:
+		return time_text(number(attr), 1000000000, out);
+	case KIND_SINCE:
+		return since_text(number(attr), out);
+	case KIND_ERRNO:
+		name = strerrorname_np(number(attr));
+		return name ?: field_text(f, attr, out);
+	default:
+		return field_text(f, attr, out);
 	}
 }
 
@@ -290,6 +366,10 @@ const char *field_text(const struct field *f, const struct nlattr *attr,
 		return bits_text(v, f->names, out);
 	case KIND_ERRNO:
 		return strerror(v);
+	case KIND_PROGRAM:
+		return program_text(v, out);
+	case KIND_RATE:
+		return "";
 	case KIND_HEX:
 		snprintf(out, TEXT_MAX, "0x%" PRIx64, v);
 		return out;
@@ -301,4 +381,54 @@ const char *field_text(const struct field *f, const struct nlattr *attr,
 		snprintf(out, TEXT_MAX, "%" PRIu64, v);
 		return out;
 	}
+}
+
+bool object_has(const struct object *object, const char *name, size_t len)
+{
+	const struct field *f;
+
+	for (f = object->fields; f->name; f++)
+		if (len && strlen(f->name) == len && !strncmp(f->name, name, len))
+			return true;
+	return false;
+}
+
+static bool fits(const struct field *f, const struct row *row,
+		 const char *value)
+{
+	const struct nlattr *attr = row->attrs[f->attr];
+	const char * const *name = f->names;
+	char text[TEXT_MAX];
+	uint32_t bits;
+
+	if (!attr)
+		return false;
+	if (f->kind != KIND_BITS)
+		return !strcmp(field_text(f, attr, text), value);
+	for (bits = mnl_attr_get_u32(attr); *name; name++, bits >>= 1)
+		if (bits & 1 && !strcmp(*name, value))
+			return true;
+	return false;
+}
+
+/* An object that does not have the attribute is not filtered by it. */
+static bool passes(const struct object *object, const struct row *row,
+		   const struct filter *filter)
+{
+	const struct field *f;
+
+	for (f = object->fields; f->name; f++)
+		if (!strcmp(f->name, filter->name))
+			return fits(f, row, filter->value);
+	return true;
+}
+
+bool row_wanted(const struct object *object, const struct row *row)
+{
+	int i;
+
+	for (i = 0; i < opt.nr_filters; i++)
+		if (!passes(object, row, &opt.filters[i]))
+			return false;
+	return true;
 }

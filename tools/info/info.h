@@ -5,6 +5,8 @@
  *   xrds-info.c  arguments, watching
  *   fields.c     names and meaning of the attributes of each dump
  *   nl.c         the netlink socket: dumps, events
+ *   netns.c      all network namespaces
+ *   program.c    the programs that have the sockets
  *   rows.c       prints rows as a table or as text
  *   json.c       prints rows as JSON
  */
@@ -22,6 +24,7 @@ enum {
 	EXIT_ERROR	= 2,
 	ATTRS_MAX	= 64,
 	TEXT_MAX	= 256,
+	FILTERS_MAX	= 8,
 };
 
 /* How the value of an attribute is read */
@@ -30,12 +33,17 @@ enum kind {
 	KIND_U16,
 	KIND_U32,
 	KIND_U64,
+	KIND_MS,		/* u64, a time in milliseconds */
+	KIND_NS,		/* u64, a time in nanoseconds */
+	KIND_SINCE,		/* u64, a time of CLOCK_MONOTONIC in nanoseconds */
+	KIND_RATE,		/* u64, shown as its growth a second */
 	KIND_ADDR,		/* struct in6_addr, IPv4 mapped */
 	KIND_TEXT,
 	KIND_PRESENT,		/* true when it is there */
 	KIND_NAME,		/* u32, index into names */
 	KIND_BITS,		/* u32, bits named by names */
 	KIND_ERRNO,		/* u32 */
+	KIND_PROGRAM,		/* u64, inode of a socket: the program that has it */
 	KIND_HEX,		/* u32 or u64 */
 	KIND_VERSION,		/* u32, 256 * major + minor */
 };
@@ -44,7 +52,7 @@ enum kind {
  * struct field - an attribute
  * @attr:	its number
  * @kind:	how it is read
- * @name:	its name in the specification
+ * @name:	its name in the specification; "": it is for tables only
  * @column:	head of its column; NULL: not in the table
  * @port:	for an address: attribute of its port, 0: none
  * @names:	for KIND_NAME and KIND_BITS, ends with NULL
@@ -70,11 +78,25 @@ struct object {
 	const struct field *fields;
 };
 
+/**
+ * struct filter - a condition that rows must fulfil
+ * @name:	of an attribute
+ * @value:	its text; of flags, one of them
+ */
+struct filter {
+	char *name;
+	char *value;
+};
+
 struct options {
 	bool json;
 	bool all;
 	bool lines;
+	bool namespaces;
 	double watch;
+	char *columns;			/* names, with commas; NULL: as usual */
+	struct filter filters[FILTERS_MAX];
+	int nr_filters;
 };
 
 extern struct options opt;
@@ -86,9 +108,24 @@ const struct object *object_find(const char *name);
 const char *field_text(const struct field *f, const struct nlattr *attr,
 		       char *out);
 
+const char *field_short(const struct field *f, const struct nlattr *attr,
+			char *out);
+
 struct row {
 	const struct nlattr *attrs[ATTRS_MAX];
 };
+
+/* Do the options of the command line let the row pass? */
+bool row_wanted(const struct object *object, const struct row *row);
+/* Whether an object has an attribute of this name */
+bool object_has(const struct object *object, const char *name, size_t len);
+
+/* program.c */
+void program_scan(void);
+const char *program_text(uint64_t inode, char *out);
+
+/* netns.c */
+void netns_each(void (*fn)(const char *name));
 
 /* nl.c; all end the program on errors */
 typedef void (*row_fn)(const struct row *row, void *arg);
@@ -104,7 +141,8 @@ void rows_show(const struct object *object);
 void rows_event(int cmd, const struct row *row);
 
 /* json.c */
-void json_begin(void);
+/* @netns: its name, NULL: it is not told */
+void json_begin(const char *netns);
 void json_object(const struct object *object);
 void json_end(void);
 void json_event(int cmd, const struct row *row);

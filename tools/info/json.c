@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "info.h"
 
@@ -50,6 +51,9 @@ static void value(const struct field *f, const struct nlattr *attr)
 	case KIND_U16:
 	case KIND_U32:
 	case KIND_U64:
+	case KIND_MS:
+	case KIND_NS:
+	case KIND_SINCE:
 		fputs(field_text(f, attr, text), stdout);
 		break;
 	case KIND_PRESENT:
@@ -63,12 +67,20 @@ static void value(const struct field *f, const struct nlattr *attr)
 	}
 }
 
+static bool program_known(const struct field *f, const struct row *row)
+{
+	char text[TEXT_MAX];
+
+	return *field_text(f, row->attrs[f->attr], text);
+}
+
 static void members(const struct field *f, const struct row *row)
 {
 	const char *comma = "";
 
 	for (; f->name; f++) {
-		if (!row->attrs[f->attr])
+		if (!row->attrs[f->attr] || !*f->name ||
+		    (f->kind == KIND_PROGRAM && !program_known(f, row)))
 			continue;
 		printf("%s\"%s\": ", comma, f->name);
 		value(f, row->attrs[f->attr]);
@@ -80,16 +92,42 @@ static void put_row(const struct row *row, void *arg)
 {
 	const struct object *object = arg;
 
+	if (!row_wanted(object, row))
+		return;
 	printf("%s\n    {", first_row ? "" : ",");
 	members(object->fields, row);
 	putchar('}');
 	first_row = false;
 }
 
-void json_begin(void)
+/* The time as ISO 8601 */
+static void put_time(void)
+{
+	char text[TEXT_MAX];
+	struct timespec ts;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	strftime(text, sizeof(text), "%FT%T", localtime_r(&ts.tv_sec, &tm));
+	printf("\"time\": \"%s.%03ld", text, ts.tv_nsec / 1000000);
+	strftime(text, sizeof(text), "%z", &tm);
+	printf("%s\"", text);
+}
+
+void json_begin(const char *netns)
 {
 	putchar('{');
 	first_object = true;
+	if (netns) {
+		fputs("\n  \"namespace\": ", stdout);
+		string(netns);
+		first_object = false;
+	}
+	if (opt.watch) {
+		fputs(first_object ? "\n  " : ",\n  ", stdout);
+		put_time();
+		first_object = false;
+	}
 }
 
 void json_object(const struct object *object)
@@ -121,7 +159,9 @@ static const char *event_name(int cmd)
 
 void json_event(int cmd, const struct row *row)
 {
-	printf("{\"event\": \"%s\", ", event_name(cmd));
+	putchar('{');
+	put_time();
+	printf(", \"event\": \"%s\", ", event_name(cmd));
 	members(cmd == XRDS_CMD_PEER_NTF ? peer_fields : conn_fields, row);
 	printf("}\n");
 	fflush(stdout);

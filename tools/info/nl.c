@@ -14,6 +14,7 @@
 
 #include <linux/genetlink.h>
 
+#include "hint.h"
 #include "info.h"
 
 enum {
@@ -118,8 +119,7 @@ static int receive(unsigned int seq, mnl_cb_t fn, void *arg, bool *interrupted)
 
 static void die_not_loaded(void)
 {
-	fprintf(stderr,
-		"xrds-info: XRDS is not loaded: modprobe xrds_ib (or xrds)\n");
+	fprintf(stderr, "xrds-info: %s\n", hint_no_family());
 	exit(EXIT_ERROR);
 }
 
@@ -128,6 +128,10 @@ void nl_open(void)
 	bool interrupted = false;
 	struct nlmsghdr *nlh;
 
+	/* that of another namespace */
+	if (sock)
+		mnl_socket_close(sock);
+	family = 0;
 	sock = mnl_socket_open(NETLINK_GENERIC);
 	if (!sock || mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0)
 		die("netlink");

@@ -5,6 +5,7 @@
  *
  * A column is as wide as its widest value. Columns that do not fit are left
  * out, from the right. If the last column that fits in part is text, it is cut.
+ * A file or a pipe is as wide as it must be.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ enum {
 	COLUMNS_MAX	= 32,
 	WIDTH_DEFAULT	= 80,
 	WIDTH_MIN	= 40,
+	WIDTH_NONE	= 1 << 20,	/* a file or a pipe */
+	RATES_MAX	= 512,
 	GAP		= 2,
 };
 
@@ -26,6 +29,7 @@ enum {
  * struct table - the cells of a table
  * @object:	the kind of object that it shows
  * @columns:	its columns
+ * @heads:	their heads
  * @nr_columns:	how many
  * @width:	of each, characters
  * @right:	it is a number
@@ -36,6 +40,7 @@ enum {
 struct table {
 	const struct object *object;
 	const struct field *columns[COLUMNS_MAX];
+	const char *heads[COLUMNS_MAX];
 	int nr_columns;
 	int width[COLUMNS_MAX];
 	bool right[COLUMNS_MAX];
@@ -44,12 +49,16 @@ struct table {
 	int room;
 };
 
+static int rate_row;		/* of the counters that are looked at */
+
 static int terminal_width(void)
 {
 	const char *text = getenv("COLUMNS");
 	struct winsize size;
 	int width = text ? atoi(text) : 0;
 
+	if (!width && !isatty(STDOUT_FILENO))
+		return WIDTH_NONE;
 	if (!width && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
 		width = size.ws_col;
 	if (!width)
@@ -68,6 +77,31 @@ static char *copy(const char *text)
 	return made;
 }
 
+/* The value that a counter had when it was shown last, and when that was. A
+ * counter keeps its place among the others.
+ */
+static const char *rate_text(const struct row *row, char *out)
+{
+	static struct { uint64_t value, ns; } last[RATES_MAX];
+	uint64_t value = mnl_attr_get_u64(row->attrs[XRDS_A_COUNTER_VALUE]);
+	int n = rate_row++;
+	struct timespec ts;
+	uint64_t ns;
+
+	*out = '\0';
+	if (n >= RATES_MAX)
+		return out;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
+	if (last[n].ns && value != last[n].value)
+		snprintf(out, TEXT_MAX, "%.1f",
+			 ((double)value - (double)last[n].value) * 1e9 /
+			 (ns - last[n].ns));
+	last[n].value = value;
+	last[n].ns = ns;
+	return out;
+}
+
 /* An address is followed by its port, if both share a column. */
 static char *cell(const struct field *f, const struct row *row)
 {
@@ -77,7 +111,8 @@ static char *cell(const struct field *f, const struct row *row)
 
 	if (!attr)
 		return copy("-");
-	addr = field_text(f, attr, text);
+	addr = f->kind == KIND_RATE ? rate_text(row, text) :
+				      field_short(f, attr, text);
 	port = f->port ? row->attrs[f->port] : NULL;
 	if (!port)
 		return copy(*addr ? addr : "-");
@@ -88,13 +123,15 @@ static char *cell(const struct field *f, const struct row *row)
 
 static bool is_number(enum kind kind)
 {
-	return kind <= KIND_U64;
+	return kind <= KIND_RATE;
 }
 
 static bool wanted(const struct object *object, const struct row *row)
 {
 	const struct nlattr *value = row->attrs[XRDS_A_COUNTER_VALUE];
 
+	if (!row_wanted(object, row))
+		return false;
 	return opt.all || object->cmd != XRDS_CMD_COUNTER_GET || !value ||
 	       mnl_attr_get_u64(value);
 }
@@ -105,8 +142,10 @@ static void add_row(const struct row *row, void *arg)
 	int i, len;
 	char **at;
 
-	if (!wanted(t->object, row))
+	if (!wanted(t->object, row)) {
+		rate_row++;
 		return;
+	}
 	if (t->nr_rows == t->room) {
 		t->room = 2 * t->room + 16;
 		t->cells = realloc(t->cells, t->room * sizeof(*t->cells) *
@@ -125,17 +164,44 @@ static void add_row(const struct row *row, void *arg)
 	}
 }
 
+static void add_column(struct table *t, const struct field *f,
+		       const char *head)
+{
+	if (t->nr_columns == COLUMNS_MAX)
+		return;
+	t->right[t->nr_columns] = is_number(f->kind);
+	t->width[t->nr_columns] = strlen(head);
+	t->heads[t->nr_columns] = head;
+	t->columns[t->nr_columns++] = f;
+}
+
+/* Those that were asked for, in that order */
+static void choose_named(struct table *t)
+{
+	const char *name = opt.columns;
+	const struct field *f;
+	size_t len;
+
+	for (; *name; name += len + (name[len] == ',')) {
+		len = strcspn(name, ",");
+		for (f = t->object->fields; f->name; f++)
+			if (strlen(f->name) == len &&
+			    !strncmp(f->name, name, len))
+				add_column(t, f, f->column ?: f->name);
+	}
+}
+
 static void choose_columns(struct table *t)
 {
 	const struct field *f;
 
-	for (f = t->object->fields; f->name; f++) {
-		if (!f->column || t->nr_columns == COLUMNS_MAX)
-			continue;
-		t->right[t->nr_columns] = is_number(f->kind);
-		t->width[t->nr_columns] = strlen(f->column);
-		t->columns[t->nr_columns++] = f;
+	if (opt.columns) {
+		choose_named(t);
+		return;
 	}
+	for (f = t->object->fields; f->name; f++)
+		if (f->column && (f->kind != KIND_RATE || opt.watch))
+			add_column(t, f, f->column);
 }
 
 /* How many columns fit; the last one may be made narrower for that. */
@@ -151,7 +217,7 @@ static int fit(struct table *t)
 		left -= gap + t->width[i];
 	}
 	if (i < t->nr_columns && t->columns[i]->kind == KIND_TEXT &&
-	    left >= GAP + (int)strlen(t->columns[i]->column)) {
+	    left >= GAP + (int)strlen(t->heads[i])) {
 		t->width[i] = left - GAP;
 		i++;
 	}
@@ -175,7 +241,7 @@ static void print_table(struct table *t)
 	int n = fit(t), row, i;
 
 	for (i = 0; i < n; i++)
-		print_cell(t, i, n, t->columns[i]->column);
+		print_cell(t, i, n, t->heads[i]);
 	putchar('\n');
 	for (row = 0; row < t->nr_rows; row++) {
 		for (i = 0; i < n; i++)
@@ -193,10 +259,28 @@ static void print_lines(const struct row *row, void *arg)
 	if (!wanted(object, row))
 		return;
 	for (f = object->fields; f->name; f++)
-		if (row->attrs[f->attr])
+		if (row->attrs[f->attr] && *f->name)
 			printf("%-16s %s\n", f->name,
 			       field_text(f, row->attrs[f->attr], text));
 	putchar('\n');
+}
+
+/* Objects of sockets: the kernel shows a user those of his own. */
+static bool is_private(const struct object *object)
+{
+	return object->cmd == XRDS_CMD_SOCKET_GET ||
+	       object->cmd == XRDS_CMD_DEST_GET ||
+	       object->cmd == XRDS_CMD_NODE_GET ||
+	       object->cmd == XRDS_CMD_REGION_GET;
+}
+
+static const char *none_text(const struct object *object)
+{
+	if (object->cmd != XRDS_CMD_DEVICE_GET || opt.nr_filters)
+		return "none";
+	return access("/sys/module/xrds_ib", F_OK) ?
+	       "none (xrds_ib is not loaded: modprobe xrds_ib)" :
+	       "none (those of this machine: rdma link)";
 }
 
 void rows_show(const struct object *object)
@@ -204,17 +288,21 @@ void rows_show(const struct object *object)
 	struct table t = { .object = object };
 	int i;
 
-	printf("%s\n", object->name);
+	printf("%s%s\n", object->name, is_private(object) && geteuid() ?
+	       " (of this user; root sees all)" : "");
 	if (opt.lines) {
 		nl_dump(object->cmd, print_lines, (void *)object);
 		return;
 	}
 	choose_columns(&t);
+	rate_row = 0;
+	if (!t.nr_columns)
+		return;
 	nl_dump(object->cmd, add_row, &t);
 	if (t.nr_rows)
 		print_table(&t);
 	else
-		printf("none\n");
+		printf("%s\n", none_text(object));
 	for (i = 0; i < t.nr_rows * t.nr_columns; i++)
 		free(t.cells[i]);
 	free(t.cells);
@@ -261,9 +349,9 @@ static void node_event(const struct row *row)
 void rows_event(int cmd, const struct row *row)
 {
 	time_t now = time(NULL);
-	char stamp[16];
+	char stamp[32];
 
-	strftime(stamp, sizeof(stamp), "%H:%M:%S", localtime(&now));
+	strftime(stamp, sizeof(stamp), "%F %T", localtime(&now));
 	printf("%s ", stamp);
 	if (cmd == XRDS_CMD_PEER_NTF)
 		node_event(row);

@@ -26,7 +26,7 @@ static int nr_chosen;
 static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
-		"usage: xrds-info [OPTION]... [OBJECT]...\n"
+		"usage: xrds-info [OPTION]... [OBJECT]... [ATTRIBUTE=VALUE]...\n"
 		"       xrds-info reset {all | PEER [LOCAL]}\n"
 		"Shows the state of XRDS in this network namespace, or resets\n"
 		"connections.\n"
@@ -43,11 +43,16 @@ static void __attribute__((noreturn)) help(int code)
 		"or this one alone:\n"
 		"  events        connections and nodes that come up and go down\n"
 		"A name may be shortened. Default: devices connections sockets\n"
+		"ATTRIBUTE=VALUE shows only rows like faddr=10.0.0.2, state=up, lport=18800,\n"
+		"flags=congested; --long shows the names of attributes.\n"
 		"  -a, --all          show counters that are zero, too\n"
 		"  -j, --json         print JSON\n"
 		"  -l, --long         print all attributes, one in a line\n"
+		"  -N, --namespaces   show all network namespaces, one after the other\n"
+		"  -o, --columns=ATTRIBUTE,...  the columns of tables\n"
 		"  -w, --watch[=SEC]  repeat the output at this interval [1 s]\n"
 		"  -h, --help         print this\n"
+		"  -V, --version      print the version\n"
 		"Exit status: 0, or 2 after an error.\n");
 	exit(code);
 }
@@ -93,13 +98,16 @@ static void parse(int argc, char **argv)
 		{ "all", no_argument, NULL, 'a' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "long", no_argument, NULL, 'l' },
+		{ "namespaces", no_argument, NULL, 'N' },
+		{ "columns", required_argument, NULL, 'o' },
+		{ "version", no_argument, NULL, 'V' },
 		{ "watch", optional_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	int c;
 
-	while ((c = getopt_long(argc, argv, "ajlw::h", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "ajlNo:w::hV", options, NULL)) != -1) {
 		switch (c) {
 		case 'a':
 			opt.all = true;
@@ -110,6 +118,15 @@ static void parse(int argc, char **argv)
 		case 'l':
 			opt.lines = true;
 			break;
+		case 'N':
+			opt.namespaces = true;
+			break;
+		case 'o':
+			opt.columns = optarg;
+			break;
+		case 'V':
+			printf("xrds-info %s\n", XRDS_VERSION);
+			exit(0);
 		case 'w':
 			opt.watch = optarg ? seconds_arg(optarg) : 1;
 			break;
@@ -119,12 +136,79 @@ static void parse(int argc, char **argv)
 	}
 }
 
-static void show(void)
+static bool has_name(const char *name, size_t len)
 {
 	int i;
 
+	for (i = 0; i < nr_chosen; i++)
+		if (object_has(chosen[i], name, len))
+			return true;
+	return false;
+}
+
+static void check_name(const char *name, size_t len)
+{
+	if (has_name(name, len))
+		return;
+	fprintf(stderr, "xrds-info: no attribute '%.*s', see --long\n",
+		(int)len, name);
+	exit(EXIT_ERROR);
+}
+
+static void check_names(void)
+{
+	const char *name = opt.columns ?: "";
+	size_t len;
+	int i;
+
+	for (; *name; name += len + (name[len] == ',')) {
+		len = strcspn(name, ",");
+		check_name(name, len);
+	}
+	for (i = 0; i < opt.nr_filters; i++)
+		check_name(opt.filters[i].name, strlen(opt.filters[i].name));
+}
+
+static void add_filter(char *arg, char *equals)
+{
+	if (opt.nr_filters == FILTERS_MAX) {
+		fprintf(stderr, "xrds-info: too many conditions\n");
+		exit(EXIT_ERROR);
+	}
+	*equals = '\0';
+	opt.filters[opt.nr_filters].name = arg;
+	opt.filters[opt.nr_filters++].value = equals + 1;
+}
+
+/* Objects, and conditions; by default the first three objects */
+static void choose_all(int argc, char **argv)
+{
+	char *equals;
+	int i;
+
+	for (i = 0; i < argc; i++) {
+		equals = strchr(argv[i], '=');
+		if (equals)
+			add_filter(argv[i], equals);
+		else
+			choose_by_name(argv[i]);
+	}
+	for (i = 0; !nr_chosen && i < 3; i++)
+		chosen[i] = &objects[i];
+	nr_chosen = nr_chosen ? nr_chosen : 3;
+	check_names();
+}
+
+/* Shows the present namespace. @netns: its name; NULL: it is not told */
+static void show(const char *netns)
+{
+	int i;
+
+	program_scan();
 	if (opt.json)
-		json_begin();
+		json_begin(netns);
+	else if (netns)
+		printf("namespace %s\n\n", netns);
 	for (i = 0; i < nr_chosen; i++) {
 		if (opt.json) {
 			json_object(chosen[i]);
@@ -136,6 +220,23 @@ static void show(void)
 	}
 	if (opt.json)
 		json_end();
+	else if (netns)
+		putchar('\n');
+}
+
+static void show_namespace(const char *netns)
+{
+	nl_open();
+	show(netns);
+}
+
+static void print_time(void)
+{
+	time_t now = time(NULL);
+	char text[32];
+
+	strftime(text, sizeof(text), "%F %T", localtime(&now));
+	printf("%s\n", text);
 }
 
 static void wait_for_next(void)
@@ -160,8 +261,6 @@ static void reset(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int i;
-
 	parse(argc, argv);
 	if (optind < argc && !strcmp(argv[optind], "reset")) {
 		reset(argc - optind - 1, argv + optind + 1);
@@ -172,17 +271,17 @@ int main(int argc, char **argv)
 		nl_listen(opt.json ? json_event : rows_event);
 		return 0;
 	}
-	for (i = optind; i < argc; i++)
-		choose_by_name(argv[i]);
-	for (i = 0; !nr_chosen && i < 3; i++)
-		chosen[i] = &objects[i];
-	nr_chosen = nr_chosen ? nr_chosen : 3;
-
+	choose_all(argc - optind, argv + optind);
 	nl_open();
 	for (;;) {
 		if (opt.watch && !opt.json && isatty(STDOUT_FILENO))
 			printf("\033[H\033[2J");
-		show();
+		if (opt.watch && !opt.json)
+			print_time();
+		if (opt.namespaces)
+			netns_each(show_namespace);
+		else
+			show(NULL);
 		fflush(stdout);
 		if (!opt.watch)
 			return 0;

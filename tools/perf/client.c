@@ -7,6 +7,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,7 +17,15 @@
 
 #include "perf.h"
 
-enum { CHECK_EVERY = 64 };	/* messages between looks at the clock */
+enum {
+	CHECK_EVERY	= 64,		/* messages between looks at the clock */
+	LOOK_MS		= 100,		/* between looks whether the peer is there */
+	SLOW_MS		= 10,		/* a turn that takes longer looks at once */
+	HINT_MS		= 2000,		/* without an answer to the order */
+	HINTS		= 3,		/* so often, then nobody listens */
+};
+
+#define NSEC_PER_MSEC	1000000ull
 
 static int fds[MAX_SOCKETS];
 static struct address peer;	/* the child that serves this client */
@@ -32,12 +41,54 @@ struct span {
 
 /* ------------------------------------------------------------------- order */
 
+static void __attribute__((noreturn)) server_ended(void)
+{
+	die("the server has ended", ECONNRESET);
+}
+
+static void __attribute__((noreturn)) op_failed(int status)
+{
+	static const char * const names[] = {
+		[RDS_RDMA_SUCCESS] = "success",
+		[RDS_RDMA_REMOTE_ERROR] = "refused by the server's device: has the server ended?",
+		[RDS_RDMA_CANCELED] = "cancelled",
+		[RDS_RDMA_DROPPED] = "the connection was lost",
+		[RDS_RDMA_OTHER_ERROR] = "an error of this node",
+	};
+	bool known = status >= 0 && status <= RDS_RDMA_OTHER_ERROR;
+
+	fflush(stdout);
+	fprintf(stderr, "xrds-perf: an RDMA op has failed: %s\n",
+		known ? names[status] : "?");
+	exit(EXIT_ERROR);
+}
+
+static uint64_t looked_ns;	/* when the next function has last looked */
+
+/* Is the peer still there? A look that takes no time to speak of */
+static void look(uint64_t now)
+{
+	struct arrival arrival;
+
+	if (now - looked_ns < LOOK_MS * NSEC_PER_MSEC)
+		return;
+	looked_ns = now;
+	if (opt.over_unix)
+		return;
+	while (receive_now(fds[0], in, MAX_BYTES, &arrival)) {
+		if (arrival.failed)
+			op_failed(arrival.status);
+		if (arrival.ended || arrival.reborn)
+			server_ended();
+	}
+}
+
 static void wait_note(int fd, enum kind what, struct arrival *arrival)
 {
 	do {
 		receive(fd, in, MAX_BYTES, arrival);
 		if (arrival->ended)
-			die("the server", ECONNRESET);
+			server_ended();
 	} while (!is_note(in, arrival->bytes) ||
 		 ntohl(((struct note *)in)->kind) != what);
 }
@@ -48,6 +99,15 @@ static void sync_up(void)
 
 	send_note(fds[0], &peer, SYNC, total);
 	wait_note(fds[0], DONE, &arrival);
+}
+
+/* Failed ops give notices, which look() finds. */
+static void want_failures(void)
+{
+	int on = 1;
+
+	if (setsockopt(fds[0], SOL_RDS, RDS_RECVERR, &on, sizeof(on)))
+		die("RDS_RECVERR", errno);
 }
 
 /* Mainline's AF_RDS has none. */
@@ -73,6 +133,9 @@ static void open_sockets(const struct address *from)
 		set_buffers(fds[i]);
 		set_patience(fds[i], PATIENCE_S);
 	}
+	/* one socket is enough to tell of a node */
+	if (!opt.over_unix)
+		want_news(fds[0]);
 }
 
 /* Create destinations: nobody reads there, so the messages are dropped. */
@@ -81,6 +144,52 @@ static void meet_strangers(struct address server)
 	for (uint32_t i = 0; i < opt.strangers; i++) {
 		set_port(&server, STRANGE_PORT + i);
 		send_plain(fds[0], &server, NULL, 0);
+	}
+}
+
+static void __attribute__((noreturn)) no_server(const char *why)
+{
+	fprintf(stderr, "xrds-perf: %s port %u: %s\n", opt.host, opt.port, why);
+	exit(EXIT_ERROR);
+}
+
+/* The order was sent, and nothing came back: tell why. A message to a port that
+ * nobody has bound is acknowledged, and lost. Returns whether the order has
+ * arrived.
+ */
+static bool order_arrived(const struct address *server)
+{
+	static const char *last;
+	struct xrds_dest_status s = { 0 };
+	socklen_t len = sizeof(s);
+	const char *why;
+
+	memcpy(&s.dest, &server->ss, sizeof(server->ss));
+	if (getsockopt(fds[0], SOL_RDS, XRDS_DEST_STATUS, &s, &len))
+		return false;
+	if (s.state == XRDS_DEST_UP && !s.queued_msgs)
+		return true;
+	why = s.state == XRDS_DEST_UP ?
+	      "connected, but the message is not acknowledged" :
+	      "no connection yet: nobody answers, or no RDS is loaded there";
+	if (why != last)
+		fprintf(stderr, "xrds-perf: %s: %s\n", opt.host, why);
+	last = why;
+	return false;
+}
+
+static void wait_ready(const struct address *server)
+{
+	struct pollfd pfd = { .fd = fds[0], .events = POLLIN };
+	int left = PATIENCE_S * 1000 / HINT_MS, arrived = 0;
+
+	if (opt.over_unix || !has_barrier())
+		return;
+	while (!poll(&pfd, 1, HINT_MS)) {
+		if (order_arrived(server) && ++arrived == HINTS)
+			no_server("nobody listens: is xrds-perf -s running there?");
+		if (!--left)
+			no_server("no connection");
 	}
 }
 
@@ -104,8 +213,11 @@ static void give_order(void)
 	}
 	if (!opt.over_unix && !has_barrier())
 		opt.notices = true;
+	if (opt.mode == WRITE || opt.mode == READ)
+		want_failures();
 	meet_strangers(server);
 	send_note(fds[0], &server, ORDER, 0);
+	wait_ready(&server);
 	wait_note(fds[0], READY, &arrival);
 	if (opt.over_unix)
 		return;
@@ -131,7 +243,7 @@ static void take_answer(int fd)
 	do {
 		receive(fd, in, MAX_BYTES, &arrival);
 		if (arrival.ended)
-			die("the server", ECONNRESET);
+			server_ended();
 	} while (arrival.notices);
 }
 
@@ -165,6 +277,7 @@ static uint64_t echo_loop(const struct span *span, bool measure)
 		slot = got / opt.sockets % opt.depth;
 		take_answer(fds[socket]);
 		now = now_ns();
+		report_done(1);
 		if (measure)
 			report_latency(now - sent_ns[socket][slot]);
 		got++;
@@ -186,7 +299,9 @@ static uint64_t stream_loop(const struct span *span)
 
 	while (opt.batch == 1 && !over(span, sent)) {
 		send_plain(fds[sent % opt.sockets], &peer, memory, opt.bytes);
-		sent++;
+		report_done(1);
+		if (++sent % CHECK_EVERY == 0)
+			look(now_ns());
 	}
 	while (opt.batch > 1 && !over(span, sent)) {
 		uint64_t left = span->count ? span->count - sent : opt.batch;
@@ -194,7 +309,9 @@ static uint64_t stream_loop(const struct span *span)
 
 		send_batch(fds[sent / opt.batch % opt.sockets], &peer, memory,
 			   opt.bytes, n);
+		report_done(n);
 		sent += n;
+		look(now_ns());
 	}
 	total += sent;
 	sync_up();
@@ -232,16 +349,16 @@ static void send_op(uint32_t index, uint64_t *id)
 
 static void wait_barrier(uint64_t id)
 {
-	struct xrds_barrier barrier = {
-		.rdma_id = id,
-		.timeout_ms = PATIENCE_S * 1000,
-	};
+	struct xrds_barrier barrier = { .rdma_id = id, .timeout_ms = 1000 };
+	uint64_t end = now_ns() + PATIENCE_S * NSEC_PER_SEC;
 
 	memcpy(&barrier.dest, &peer.ss, sizeof(peer.ss));
 	while (ioctl(fds[0], SIOCXRDSBARRIER, &barrier)) {
-		if (errno == EINTR)
-			continue;
-		die("barrier", errno);
+		if (errno != EINTR && errno != ETIMEDOUT)
+			die("barrier", errno);
+		look(now_ns());
+		if (now_ns() >= end)
+			die("the peer is silent", ETIMEDOUT);
 	}
 }
 
@@ -253,9 +370,9 @@ static void wait_notices(uint32_t wanted)
 	while (got < wanted) {
 		receive(fds[0], in, MAX_BYTES, &arrival);
 		if (arrival.failed)
-			die("an RDMA op", EIO);
+			op_failed(arrival.status);
 		if (arrival.ended)
-			die("the server", ECONNRESET);
+			server_ended();
 		got += arrival.notices;
 	}
 }
@@ -263,7 +380,7 @@ static void wait_notices(uint32_t wanted)
 /* Repeatedly send opt.depth ops and wait for all of them. */
 static uint64_t rdma_loop(const struct span *span, bool measure)
 {
-	uint64_t issued = 0, id = 0, begin;
+	uint64_t issued = 0, id = 0, begin, now;
 	uint32_t i;
 
 	for (;;) {
@@ -285,8 +402,13 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 			wait_notices(i);
 		else
 			wait_barrier(id);
+		now = now_ns();
+		if (now - begin >= SLOW_MS * NSEC_PER_MSEC)
+			looked_ns = 0;
+		look(now);
+		report_done(i);
 		if (measure)
-			report_latency(now_ns() - begin);
+			report_latency(now - begin);
 	}
 	if (!opt.silent) {
 		total += issued;
@@ -319,6 +441,7 @@ void run_client(void)
 	if (opt.warm_up)
 		loop(&warm_up, false);
 	sync_up();
+	report_seconds();
 	report_begin();
 	begin = now_ns();
 	span.end_ns = begin + opt.time_ns;

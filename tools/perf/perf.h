@@ -101,6 +101,9 @@ struct arrival {
 	struct address from;
 	unsigned int notices;	/* of RDMA ops */
 	bool failed;		/* a notice reports a failure */
+	int status;		/* of that, RDS_RDMA_* */
+	bool news;		/* of nodes */
+	bool reborn;		/* the peer's node is another one than before */
 	bool ended;		/* the sender is gone */
 	bool cookie_came;
 	uint64_t cookie;
@@ -117,6 +120,10 @@ void *take_memory(size_t bytes);
 void set_patience(int fd, uint32_t seconds);
 
 void receive(int fd, void *buf, size_t room, struct arrival *arrival);
+/* The same without waiting; returns false when there is nothing. */
+bool receive_now(int fd, void *buf, size_t room, struct arrival *arrival);
+/* Ask for news of the nodes that are sent to; mainline has none. */
+void want_news(int fd);
 void send_plain(int fd, const struct address *to, const void *buf,
 		size_t bytes);
 void send_batch(int fd, const struct address *to, const void *buf,
@@ -138,7 +145,11 @@ void run_client(void);
 
 /* --------------------------------------------------------------- report.c */
 
+/* So many messages or ops are done; the second counts one, and its time. */
+void report_done(uint64_t count);
 void report_latency(uint64_t ns);
+/* Begin to print a line a second, unless JSON is asked for. */
+void report_seconds(void);
 void report_begin(void);
 void report_end(uint64_t messages, uint64_t elapsed_ns);
 

@@ -6,6 +6,7 @@
  * The histogram has STEPS buckets of equal width between two powers of two, so
  * a value read from it is at most 1/STEPS too low.
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -60,8 +61,63 @@ static uint64_t bucket_ns(unsigned int bucket)
 	return (uint64_t)(STEPS + bucket % STEPS) << shift;
 }
 
+/* --------------------------------------------------------- line a second */
+
+/* Written by the thread that measures, read by the one that prints */
+static uint64_t done_now, worst_ns;
+
+void report_done(uint64_t count)
+{
+	__atomic_store_n(&done_now, done_now + count, __ATOMIC_RELAXED);
+}
+
+static void report_worst(uint64_t ns)
+{
+	if (ns > __atomic_load_n(&worst_ns, __ATOMIC_RELAXED))
+		__atomic_store_n(&worst_ns, ns, __ATOMIC_RELAXED);
+}
+
+static void sleep_until(const struct timespec *ts)
+{
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, ts, NULL))
+		;
+}
+
+static void *print_seconds(void *arg)
+{
+	uint64_t last = done_now, count, worst;
+	unsigned long second = 0;
+	struct timespec ts;
+
+	(void)arg;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	for (;;) {
+		ts.tv_sec++;
+		sleep_until(&ts);
+		count = __atomic_load_n(&done_now, __ATOMIC_RELAXED) - last;
+		last += count;
+		worst = __atomic_exchange_n(&worst_ns, 0, __ATOMIC_RELAXED);
+		printf("%4lu s: %lu, %.3f Gbit/s", ++second, count,
+		       (double)count * opt.bytes * 8 / 1e9);
+		if (worst)
+			printf(", slowest %.3f us", worst / 1000.0);
+		putchar('\n');
+		fflush(stdout);
+	}
+	return NULL;
+}
+
+void report_seconds(void)
+{
+	pthread_t thread;
+
+	if (!opt.json && !pthread_create(&thread, NULL, print_seconds, NULL))
+		pthread_detach(thread);
+}
+
 void report_latency(uint64_t ns)
 {
+	report_worst(ns);
 	buckets[bucket_of(ns)]++;
 	if (!latency.count || ns < latency.min)
 		latency.min = ns;
@@ -207,10 +263,11 @@ static void text(uint64_t messages, uint64_t ns, const struct system *used)
 	printf("%s of %u bytes, depth %u, %u sockets: %lu in %.3f s\n",
 	       mode_names[opt.mode], opt.bytes, opt.depth, opt.sockets,
 	       messages, (double)ns / NSEC_PER_SEC);
-	printf("  %.0f a second, %.3f us each, %.3f MB/s\n",
+	printf("  %.0f a second, %.3f us each, %.3f MB/s, %.3f Gbit/s\n",
 	       (double)messages * NSEC_PER_SEC / ns,
 	       (double)ns / messages / 1000.0,
-	       (double)messages * opt.bytes * 1000 / ns);
+	       (double)messages * opt.bytes * 1000 / ns,
+	       (double)messages * opt.bytes * 8 / ns);
 	printf("  each: %.2f context switches and %.2f softirqs of this system\n",
 	       (double)used->switches / messages,
 	       (double)used->softirqs / messages);

@@ -15,14 +15,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hint.h"
 #include "perf.h"
 
 enum { CONTROL_BYTES = 2048 };
 
+static void __attribute__((noreturn)) die_with(const char *what, int error,
+					       const char *hint)
+{
+	fflush(stdout);
+	fprintf(stderr, "xrds-perf: %s: %s%s\n", what, strerror(error), hint);
+	exit(EXIT_ERROR);
+}
+
 void die(const char *what, int error)
 {
-	fprintf(stderr, "xrds-perf: %s: %s\n", what, strerror(error));
-	exit(EXIT_ERROR);
+	die_with(what, error, "");
 }
 
 uint64_t now_ns(void)
@@ -131,6 +139,8 @@ void set_patience(int fd, uint32_t seconds)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)))
 		die("SO_RCVTIMEO", errno);
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)))
+		die("SO_SNDTIMEO", errno);
 }
 
 /* Make a socket, bound to an address; with AF_UNIX to none. */
@@ -141,13 +151,22 @@ int open_socket(const struct address *address)
 
 	if (fd < 0) {
 		if (errno == EAFNOSUPPORT)
-			fprintf(stderr, "xrds-perf: no AF_RDS: modprobe xrds_ib\n");
+			fprintf(stderr, "xrds-perf: no AF_RDS: %s\n",
+				hint_no_family());
 		die("socket", errno);
 	}
 	if (address &&
 	    bind(fd, (const struct sockaddr *)&address->ss, address->len))
-		die("bind", errno);
+		die_with("bind", errno, hint_bind(errno));
 	return fd;
+}
+
+void want_news(int fd)
+{
+	int on = 1;
+
+	/* without, a peer that is gone is found when the time is up */
+	setsockopt(fd, SOL_RDS, XRDS_NODE_EVENTS, &on, sizeof(on));
 }
 
 /* ---------------------------------------------------------------- messages */
@@ -180,7 +199,8 @@ void send_control(int fd, const struct address *to, const void *buf,
 
 	while (sendmsg(fd, &m, 0) < 0) {
 		if (errno != EINTR)
-			die("send", errno);
+			die_with("send", errno, control_bytes ?
+				 hint_memory(errno) : "");
 	}
 }
 
@@ -223,6 +243,30 @@ void send_batch(int fd, const struct address *to, const void *buf,
 	}
 }
 
+/* The peer's node went down or came up. Returns whether it is another one now. */
+static bool node_news(const struct cmsghdr *c)
+{
+	struct xrds_node_event event;
+	char host[NI_MAXHOST] = "?";
+
+	memcpy(&event, CMSG_DATA(c), sizeof(event));
+	getnameinfo((struct sockaddr *)&event.node, sizeof(event.node), host,
+		    sizeof(host), NULL, 0, NI_NUMERICHOST);
+	switch (event.state) {
+	case XRDS_NODE_DOWN:
+		fprintf(stderr, "xrds-perf: %s is down\n", host);
+		break;
+	case XRDS_NODE_UP:
+		fprintf(stderr, "xrds-perf: %s is up again after %.1f s\n",
+			host, (double)event.down_ns / NSEC_PER_SEC);
+		break;
+	case XRDS_NODE_REBORN:
+		fprintf(stderr, "xrds-perf: %s has restarted\n", host);
+		return true;
+	}
+	return false;
+}
+
 static void look_at(const struct cmsghdr *c, struct arrival *arrival)
 {
 	struct rds_rdma_notify notify;
@@ -233,7 +277,14 @@ static void look_at(const struct cmsghdr *c, struct arrival *arrival)
 	case RDS_CMSG_RDMA_STATUS:
 		memcpy(&notify, CMSG_DATA(c), sizeof(notify));
 		arrival->notices++;
-		arrival->failed |= notify.status != RDS_RDMA_SUCCESS;
+		if (notify.status != RDS_RDMA_SUCCESS) {
+			arrival->failed = true;
+			arrival->status = notify.status;
+		}
+		break;
+	case XRDS_CMSG_NODE:
+		arrival->news = true;
+		arrival->reborn |= node_news(c);
 		break;
 	case RDS_CMSG_RDMA_DEST:
 		memcpy(&arrival->cookie, CMSG_DATA(c), sizeof(arrival->cookie));
@@ -245,8 +296,9 @@ static void look_at(const struct cmsghdr *c, struct arrival *arrival)
 	}
 }
 
-/* Waits for a message or for notices. */
-void receive(int fd, void *buf, size_t room, struct arrival *arrival)
+/* One call. Returns false when there is nothing to read in time. */
+static bool receive_once(int fd, void *buf, size_t room, int flags,
+			 struct arrival *arrival)
 {
 	char control[CONTROL_BYTES] __attribute__((aligned(8)));
 	struct iovec iov = { buf, room };
@@ -261,14 +313,16 @@ void receive(int fd, void *buf, size_t room, struct arrival *arrival)
 
 	arrival->notices = 0;
 	arrival->failed = false;
+	arrival->news = false;
+	arrival->reborn = false;
 	arrival->ended = false;
 	arrival->cookie_came = false;
 	do
-		arrival->bytes = recvmsg(fd, &m, 0);
+		arrival->bytes = recvmsg(fd, &m, flags);
 	while (arrival->bytes < 0 && errno == EINTR);
 	if (arrival->bytes < 0) {
 		if (errno == EAGAIN || errno == ETIMEDOUT)
-			errno = ETIMEDOUT;
+			return false;
 		die("receive", errno);
 	}
 	arrival->from.len = m.msg_namelen;
@@ -277,6 +331,23 @@ void receive(int fd, void *buf, size_t room, struct arrival *arrival)
 	/* a connection that the other end has closed */
 	if (opt.over_unix && !arrival->bytes)
 		arrival->ended = true;
+	return true;
+}
+
+bool receive_now(int fd, void *buf, size_t room, struct arrival *arrival)
+{
+	return receive_once(fd, buf, room, MSG_DONTWAIT, arrival);
+}
+
+/* Waits for a message or for notices. News are told, and come alone. */
+void receive(int fd, void *buf, size_t room, struct arrival *arrival)
+{
+	do {
+		if (!receive_once(fd, buf, room, 0, arrival))
+			die("the peer is silent", ETIMEDOUT);
+		if (arrival->reborn)
+			arrival->ended = true;
+	} while (arrival->news && !arrival->notices && !arrival->ended);
 }
 
 /* ------------------------------------------------------------------- notes */

@@ -62,6 +62,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  -H           print the histogram of latencies\n"
 		"  -4, -6       IPv4 or IPv6 only\n"
 		"  -h, --help   print this\n"
+		"  -V, --version  print the version\n"
 		"Exit status: 0, or 2 after an error.\n", DEFAULT_PORT);
 	exit(code);
 }
@@ -180,6 +181,9 @@ static void flag_option(int c)
 	case '6':
 		opt.family = AF_INET6;
 		break;
+	case 'V':
+		printf("xrds-perf %s\n", XRDS_VERSION);
+		exit(0);
 	default:
 		help(c == 'h' ? 0 : EXIT_ERROR);
 	}
@@ -189,12 +193,13 @@ static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
 	int c;
 
 	while ((c = getopt_long(argc, argv,
-				"sm:l:a:d:M:S:i:D:n:t:w:P:b:B:NqI:p:ujH46h", options,
+				"sm:l:a:d:M:S:i:D:n:t:w:P:b:B:NqI:p:ujH46hV", options,
 				NULL)) != -1) {
 		if (c == 'm')
 			opt.mode = mode_of(optarg);

@@ -4,6 +4,7 @@
  *
  *   xrds-ping.c  arguments, addresses, messages to port 0, statistics
  *   rdma.c       RDMA probes instead of messages
+ *   why.c        the reason why nothing is answered
  *   serve.c      offers memory for RDMA probes
  */
 #ifndef XRDS_PING_H
@@ -37,13 +38,18 @@ struct options {
 	bool sized;			/* the option -s was given */
 	unsigned short rdma;		/* port with memory; 0: messages */
 	unsigned short serve;		/* offer memory at this port */
+	unsigned char tos;		/* type of service */
 	bool quiet;
 	bool json;
+	bool late;			/* report pings that are not answered yet */
+	bool dates;			/* in front of each line */
 };
 
 struct statistics {
 	unsigned long sent, received;
+	unsigned long timed;		/* answers in the times that follow */
 	double min, max, sum, sum2;	/* milliseconds */
+	double setup;			/* with the connection; 0: it was up */
 };
 
 extern struct options opt;
@@ -55,11 +61,19 @@ extern char to_text[NI_MAXHOST], from_text[NI_MAXHOST];
 void __attribute__((noreturn)) die(const char *what, int error);
 long long now_ns(void);
 void set_port(struct sockaddr_storage *ss, unsigned short port);
+/* Returns a socket, or -errno after a line about an error that is new. */
+int try_socket(int flags);
 int open_socket(int flags);
+/* Print the time, with the option -D. */
+void put_date(void);
 /* Must the loop end, because of a signal, the time or the count? */
 bool finished(long long now, long long end);
 /* An answer came after this time; @what names it in a line of its own. */
 void answered(const char *what, unsigned long seq, long long ns);
+
+/* why.c */
+bool why_connected(void);
+void why_silent(void);
 
 void rdma_loop(void);
 void serve(void);			/* does not return */

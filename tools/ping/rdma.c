@@ -78,7 +78,7 @@ static bool take(void)
 		char bytes[1024];
 	} control;
 	struct sockaddr_storage peer;
-	char text[80];
+	char text[160];
 	struct iovec iov = { text, sizeof(text) - 1 };
 	struct msghdr m = {
 		.msg_name = &peer, .msg_namelen = sizeof(peer),

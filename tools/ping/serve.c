@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hint.h"
 #include "ping.h"
 
 enum {
@@ -121,6 +122,7 @@ static void asked(const struct sockaddr_storage *peer, const char *text)
 {
 	unsigned long bytes;
 	struct client *c;
+	char why[160];
 	int error;
 
 	if (sscanf(text, "lend %lu", &bytes) != 1 || !bytes ||
@@ -128,7 +130,9 @@ static void asked(const struct sockaddr_storage *peer, const char *text)
 		return;
 	c = place(peer);
 	error = lend(c, bytes);
-	answer(c, error ? strerror(error) : "lent");
+	snprintf(why, sizeof(why), "%s%s", error ? strerror(error) : "lent",
+		 error ? hint_memory(error) : "");
+	answer(c, why);
 }
 
 static bool is_end(struct msghdr *m)

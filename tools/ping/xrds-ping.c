@@ -11,6 +11,7 @@
  * own, so a late answer is not taken for the answer of a later ping. When all
  * sockets wait, no new ping is sent.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -22,14 +23,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "hint.h"
 #include "ping.h"
 
 enum {
 	SLOTS		= 64,		/* unanswered pings at a time */
+	SILENT_MS	= 1500,		/* then the reason is told */
 	RDMA_BYTES	= 4096,		/* of an RDMA probe, by default */
 };
 
@@ -53,6 +58,8 @@ static struct slot slots[SLOTS];
 static int nr_slots;
 
 static int stopped;		/* by a signal */
+static bool connected;		/* the next answer needs no new connection */
+static long long look_ns;	/* when to look for the reason of silence */
 
 void die(const char *what, int error)
 {
@@ -132,46 +139,94 @@ static void choose_source(void)
 
 /* ----------------------------------------------------------------- sockets */
 
-static void open_failed(int error)
+/* A line about an error, unless it is that of the last one */
+static int complain(const char *what, const char *which, int error,
+		    const char *hint)
 {
-	if (error == EAFNOSUPPORT) {
-		fprintf(stderr, "xrds-ping: no AF_RDS: modprobe xrds_ib\n");
+	static int last;
+
+	if (error != last)
+		fprintf(stderr, "xrds-ping: %s %s: %s%s\n", what, which,
+			strerror(error), hint);
+	last = error;
+	return -error;
+}
+
+int try_socket(int flags)
+{
+	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+	int error;
+
+	if (fd < 0 && errno == EAFNOSUPPORT) {
+		fprintf(stderr, "xrds-ping: no AF_RDS: %s\n",
+			hint_no_family());
 		exit(EXIT_ERROR);
 	}
-	die("socket", error);
+	if (fd < 0)
+		return complain("no", "socket", errno, "");
+	if (bind(fd, (struct sockaddr *)&from, addr_len)) {
+		error = errno;
+		close(fd);
+		return complain("cannot bind", from_text, error,
+				hint_bind(error));
+	}
+	if (opt.tos && ioctl(fd, SIOCRDSSETTOS, &opt.tos))
+		die("SIOCRDSSETTOS", errno);
+	return fd;
 }
 
 int open_socket(int flags)
 {
-	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
+	int fd = try_socket(flags);
 
 	if (fd < 0)
-		open_failed(errno);
-	if (bind(fd, (struct sockaddr *)&from, addr_len)) {
-		int error = errno;
-
-		fprintf(stderr, "xrds-ping: cannot bind %s: %s%s\n", from_text,
-			strerror(error), error == EADDRNOTAVAIL ?
-			" (no RDMA device has this address)" : "");
 		exit(EXIT_ERROR);
-	}
 	return fd;
 }
 
 /* A socket with nothing outstanding, or NULL */
 static struct slot *free_slot(void)
 {
+	int fd;
+
 	for (int i = 0; i < nr_slots; i++)
 		if (!slots[i].waiting)
 			return &slots[i];
 	if (nr_slots == SLOTS)
 		return NULL;
-	pfds[nr_slots].fd = open_socket(SOCK_NONBLOCK);
+	/* the device may be away for now; the first ping must go */
+	fd = stats.sent ? try_socket(SOCK_NONBLOCK) :
+			  open_socket(SOCK_NONBLOCK);
+	if (fd < 0)
+		return NULL;
+	pfds[nr_slots].fd = fd;
 	pfds[nr_slots].events = POLLIN;
 	return &slots[nr_slots++];
 }
 
 /* ------------------------------------------------------------------- pings */
+
+/* The kernel's own rds does not take the flags of the call. */
+static void die_sending(int error)
+{
+	if (error == EOPNOTSUPP && !access("/sys/module/rds", F_OK)) {
+		fprintf(stderr, "xrds-ping: %s\n", hint_no_family());
+		exit(EXIT_ERROR);
+	}
+	die(to_text, error);
+}
+
+static void report_late(void)
+{
+	for (int i = 0; i < nr_slots; i++) {
+		if (!slots[i].waiting)
+			continue;
+		put_date();
+		printf("no answer yet from %s: seq=%lu\n", to_text,
+		       slots[i].seq);
+	}
+	fflush(stdout);
+}
 
 static void send_ping(void)
 {
@@ -186,8 +241,13 @@ static void send_ping(void)
 		   addr_len) < 0) {
 		if (errno == EAGAIN || errno == ENOBUFS)
 			return;
-		die(to_text, errno);
+		if (!stats.sent)
+			die_sending(errno);
+		complain("cannot send to", to_text, errno, "");
+		return;
 	}
+	if (!look_ns)
+		look_ns = slot->sent_ns + SILENT_MS * NSEC_PER_MSEC;
 	slot->waiting = true;
 	slot->seq = ++stats.sent;
 }
@@ -199,20 +259,46 @@ static bool from_port_0(const struct sockaddr_storage *ss)
 	return !((struct sockaddr_in *)ss)->sin_port;
 }
 
-void answered(const char *what, unsigned long seq, long long ns)
+/* The time of day with microseconds, as ping -D has it */
+void put_date(void)
 {
-	double ms = (double)ns / NSEC_PER_MSEC;
+	struct timespec ts;
 
-	stats.received++;
+	if (!opt.dates)
+		return;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	printf("[%lld.%06ld] ", (long long)ts.tv_sec, ts.tv_nsec / 1000);
+}
+
+static void add_time(double ms)
+{
+	stats.timed++;
 	stats.sum += ms;
 	stats.sum2 += ms * ms;
-	if (stats.received == 1 || ms < stats.min)
+	if (stats.timed == 1 || ms < stats.min)
 		stats.min = ms;
 	if (ms > stats.max)
 		stats.max = ms;
+}
+
+void answered(const char *what, unsigned long seq, long long ns)
+{
+	double ms = (double)ns / NSEC_PER_MSEC;
+	bool setup = !connected;
+
+	stats.received++;
+	/* the time to make the connection is told apart */
+	connected = true;
+	if (setup)
+		stats.setup = ms;
+	else
+		add_time(ms);
+	look_ns = 0;
 	if (opt.quiet || opt.json)
 		return;
-	printf("%s %s: seq=%lu time=%.3f ms\n", what, to_text, seq, ms);
+	put_date();
+	printf("%s %s: seq=%lu time=%.3f ms%s\n", what, to_text, seq, ms,
+	       setup ? " (the connection was made)" : "");
 	fflush(stdout);
 }
 
@@ -253,7 +339,13 @@ static void ping_loop(void)
 
 	end = opt.deadline_ns ? now + opt.deadline_ns : 0;
 	while (!finished(now, end)) {
+		if (look_ns && now >= look_ns) {
+			why_silent();
+			look_ns = now + NSEC_PER_SEC;
+		}
 		if (now >= next && (!opt.count || stats.sent < opt.count)) {
+			if (opt.late && !opt.json)
+				report_late();
 			send_ping();
 			next += opt.interval_ns;
 			if (next < now)
@@ -263,6 +355,8 @@ static void ping_loop(void)
 		       now + NSEC_PER_SEC : next;
 		if (end && wake > end)
 			wake = end;
+		if (look_ns && wake > look_ns)
+			wake = look_ns;
 		now = now_ns();
 		wake = wake > now ? wake - now : 0;
 		ts.tv_sec = wake / NSEC_PER_SEC;
@@ -275,14 +369,14 @@ static void ping_loop(void)
 
 static double deviation(double mean)
 {
-	double variance = stats.sum2 / stats.received - mean * mean;
+	double variance = stats.sum2 / stats.timed - mean * mean;
 
 	return variance > 0 ? sqrt(variance) : 0.0;
 }
 
 static void print_json(long long ms)
 {
-	double mean = stats.received ? stats.sum / stats.received : 0;
+	double mean = stats.timed ? stats.sum / stats.timed : 0;
 
 	printf("{\"host\": \"%s\", \"from\": \"%s\", \"bytes\": %lu, ",
 	       to_text, from_text, opt.bytes);
@@ -290,7 +384,9 @@ static void print_json(long long ms)
 		printf("\"rdma\": %u, ", opt.rdma);
 	printf("\"sent\": %lu, \"answered\": %lu, \"ms\": %lld", stats.sent,
 	       stats.received, ms);
-	if (stats.received) {
+	if (stats.setup)
+		printf(", \"setup_ms\": %.3f", stats.setup);
+	if (stats.timed) {
 		printf(", \"min_ms\": %.3f, \"mean_ms\": %.3f", stats.min, mean);
 		printf(", \"max_ms\": %.3f, \"deviation_ms\": %.3f", stats.max,
 		       deviation(mean));
@@ -310,11 +406,16 @@ static int print_statistics(long long start)
 	}
 	printf("--- %s: %lu sent, %lu answered, %lld ms\n", to_text,
 	       stats.sent, stats.received, ms);
+	if (stats.setup)
+		printf("first answer, over a new connection: %.3f ms\n",
+		       stats.setup);
+	if (stats.timed) {
+		mean = stats.sum / stats.timed;
+		printf("round trip min/mean/max/deviation: %.3f/%.3f/%.3f/%.3f ms\n",
+		       stats.min, mean, stats.max, deviation(mean));
+	}
 	if (!stats.received)
 		return EXIT_SILENT;
-	mean = stats.sum / stats.received;
-	printf("round trip min/mean/max/deviation: %.3f/%.3f/%.3f/%.3f ms\n",
-	       stats.min, mean, stats.max, deviation(mean));
 	return stats.received < stats.sent ? EXIT_SILENT : 0;
 }
 
@@ -332,6 +433,9 @@ static void __attribute__((noreturn)) help(int code)
 		"  -i SECONDS   time between two pings [1]\n"
 		"  -I ADDRESS   send from this address\n"
 		"  -l PORT      offer memory for -r, at an address of this node\n"
+		"  -O           report each message that has no answer yet\n"
+		"  -D           print the time in front of each line\n"
+		"  -Q TOS       type of service, 0 to 255 [0]\n"
 		"  -r PORT      do RDMA to the memory offered at this port\n"
 		"  -s BYTES     size of a message [0], or of memory [4096]; up to 1 MiB\n"
 		"  -w SECONDS   stop after this time\n"
@@ -339,6 +443,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  -j, --json   print the statistics as JSON\n"
 		"  -4, -6       IPv4 or IPv6 only\n"
 		"  -h, --help   print this\n"
+		"  -V, --version  print the version\n"
 		"Exit status: 0 all were answered, 1 some were not, 2 error.\n");
 	exit(code);
 }
@@ -373,6 +478,10 @@ static unsigned long bytes_arg(const char *text)
 	char *end;
 	unsigned long value = strtoul(text, &end, 10);
 
+	if (!strcasecmp(end, "k") || !strcasecmp(end, "m")) {
+		value <<= toupper(*end) == 'K' ? 10 : 20;
+		end++;
+	}
 	if (end == text || *end || value > MAX_BYTES || *text == '-') {
 		fprintf(stderr, "xrds-ping: '%s' is not a size\n", text);
 		exit(EXIT_ERROR);
@@ -387,6 +496,19 @@ static unsigned short port_arg(const char *text)
 
 	if (end == text || *end || !value || value > 65535 || *text == '-') {
 		fprintf(stderr, "xrds-ping: '%s' is not a port\n", text);
+		exit(EXIT_ERROR);
+	}
+	return value;
+}
+
+static unsigned char tos_arg(const char *text)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 0);
+
+	if (end == text || *end || value > 255 || *text == '-') {
+		fprintf(stderr, "xrds-ping: '%s' is not a type of service\n",
+			text);
 		exit(EXIT_ERROR);
 	}
 	return value;
@@ -412,11 +534,12 @@ static int parse(int argc, char **argv)
 	static const struct option options[] = {
 		{ "help", no_argument, NULL, 'h' },
 		{ "json", no_argument, NULL, 'j' },
+		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
 	int family = AF_UNSPEC, c;
 
-	while ((c = getopt_long(argc, argv, "c:i:I:l:r:s:w:qjh46", options,
+	while ((c = getopt_long(argc, argv, "c:i:I:l:r:s:w:Q:qjODh46V", options,
 				NULL)) != -1) {
 		switch (c) {
 		case 'c':
@@ -447,6 +570,18 @@ static int parse(int argc, char **argv)
 		case 'q':
 			opt.quiet = true;
 			break;
+		case 'O':
+			opt.late = true;
+			break;
+		case 'D':
+			opt.dates = true;
+			break;
+		case 'Q':
+			opt.tos = tos_arg(optarg);
+			break;
+		case 'V':
+			printf("xrds-ping %s\n", XRDS_VERSION);
+			exit(0);
 		case '4':
 			family = AF_INET;
 			break;
@@ -487,6 +622,7 @@ int main(int argc, char **argv)
 		       from_text);
 	fflush(stdout);
 	start = now_ns();
+	connected = opt.rdma || why_connected();
 	if (opt.rdma)
 		rdma_loop();
 	else

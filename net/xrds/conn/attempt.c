@@ -21,6 +21,8 @@ enum {
 	XRDS_CROSSED_MS		= 100,
 	/* how often, before that is taken for a refusal like others */
 	XRDS_CROSSED_MAX	= 20,
+	/* between two failures of a connection that have lines in the log */
+	XRDS_LOG_PAUSE_S	= 10,
 };
 
 static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
@@ -56,6 +58,52 @@ static void xrds_attempt_set_up(struct xrds_conn *conn)
 	xrds_fsm_set(conn, XRDS_ST_UP, at);
 }
 
+/* For dumps; a crossed request is no failure. */
+static void xrds_attempt_note_fail(struct xrds_conn *conn, int error)
+{
+	if (error == -EALREADY)
+		return;
+	WRITE_ONCE(conn->failed_at, jiffies);
+	WRITE_ONCE(conn->failed_by, error);
+}
+
+/* One line for the failures in a row, and one when the connection is up again. A
+ * connection that fails again and again has a few of them, not a line each time.
+ */
+static void xrds_attempt_log_fail(struct xrds_conn *conn, int error)
+{
+	struct xrds_addr_text text;
+
+	/* the connection goes on, or the transport has told the reason */
+	if (conn->log_due || error == -EALREADY || error == -ECONNREFUSED)
+		return;
+	if (conn->log_at &&
+	    time_before(jiffies, conn->log_at + XRDS_LOG_PAUSE_S * HZ))
+		return;
+	conn->log_due = true;
+	conn->log_at = jiffies;
+	xrds_addr_text(&conn->key.faddr, &text);
+	if (conn->state == XRDS_ST_UP)
+		net_info_ratelimited("xrds: %s: connection lost: %pe\n",
+				     text.s, ERR_PTR(error));
+	else
+		net_info_ratelimited("xrds: %s: cannot connect (%s): %pe\n",
+				     text.s, xrds_fsm_state_name(conn->state),
+				     ERR_PTR(error));
+}
+
+static void xrds_attempt_log_up(struct xrds_conn *conn)
+{
+	struct xrds_addr_text text;
+
+	if (!conn->log_due)
+		return;
+	conn->log_due = false;
+	net_info_ratelimited("xrds: %s: connection up again after %u ms\n",
+			     xrds_addr_text(&conn->key.faddr, &text),
+			     jiffies_to_msecs(jiffies - conn->log_at));
+}
+
 /**
  * xrds_attempt_fail - give an attempt or a connection up
  * @conn: connection
@@ -70,17 +118,15 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	/* a peer whose own request never comes is one that refuses */
 	if (error == -EALREADY && conn->nr_refused++ >= XRDS_CROSSED_MAX)
 		error = -ECONNREFUSED;
+	xrds_attempt_note_fail(conn, error);
 	if (up) {
 		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, error);
 		WRITE_ONCE(conn->lost_at, jiffies);
 		WRITE_ONCE(conn->lost_by, error);
+		WRITE_ONCE(conn->nr_lost, conn->nr_lost + 1);
 		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
-	/* the first failure of a row is worth a line, each retry is not */
-	if (!conn->failed && error != -ECONNREFUSED && error != -EALREADY)
-		net_info_ratelimited("xrds: %pI6c: connection %s: error %d\n",
-				     &conn->key.faddr,
-				     xrds_fsm_state_name(conn->state), error);
+	xrds_attempt_log_fail(conn, error);
 	xrds_fsm_stop(conn);
 	/* counted when nothing travels over this endpoint any more */
 	if (up)
@@ -406,6 +452,7 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 		return;
 	}
 	xrds_count(conn->xn, XRDS_C_CONN_UP);
+	xrds_attempt_log_up(conn);
 	WRITE_ONCE(conn->up_at, jiffies);
 	WRITE_ONCE(conn->failed, false);
 	WRITE_ONCE(conn->retries, 0);

@@ -344,11 +344,14 @@ EXPORT_SYMBOL_GPL(xrds_conn_ep_event);
 void xrds_conn_wire_error(struct xrds_conn *conn, u32 gen,
 			  enum xrds_wire_err err)
 {
+	struct xrds_addr_text text;
+
 	xrds_count(conn->xn, err == XRDS_WIRE_CSUM ?
 			     XRDS_C_RECV_DROP_BAD_CHECKSUM :
 			     XRDS_C_WIRE + err);
-	net_warn_ratelimited("xrds: %pI6c: dropping the connection: %s\n",
-			     &conn->key.faddr, xrds_wire_strerror(err));
+	net_warn_ratelimited("xrds: %s: dropping the connection: %s\n",
+			     xrds_addr_text(&conn->key.faddr, &text),
+			     xrds_wire_strerror(err));
 	xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, -EPROTO);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_wire_error);

@@ -36,9 +36,11 @@ enum {
  */
 static void xrds_rx_stop(struct xrds_conn *conn)
 {
+	struct xrds_addr_text text;
+
 	conn->rx_stopped = true;
-	net_warn_ratelimited("xrds: %pI6c: dropping the connection: a socket has too much to read\n",
-			     &conn->key.faddr);
+	net_warn_ratelimited("xrds: %s: dropping the connection: a socket has too much to read\n",
+			     xrds_addr_text(&conn->key.faddr, &text));
 	xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen), XRDS_EV_ERROR,
 			   -ENOBUFS);
 }
@@ -168,8 +170,12 @@ static void xrds_rx_pong(struct xrds_conn *conn, u16 port)
 	struct xrds_net *xn = conn->xn;
 
 	xrds_count(xn, XRDS_C_RECV_PING);
-	if (!port || !READ_ONCE(xn->ping_enable))
+	if (!port)
 		return;
+	if (!READ_ONCE(xn->ping_enable)) {
+		xrds_count(xn, XRDS_C_RECV_DROP_PING);
+		return;
+	}
 	conn = xrds_rx_pong_conn(conn);
 	if (IS_ERR(conn)) {
 		/* that there are too many is counted where it is found */
@@ -290,6 +296,7 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 	 * received
 	 */
 	WRITE_ONCE(conn->rx_next, wm->seq + 1);
+	WRITE_ONCE(conn->rx_bytes, conn->rx_bytes + wm->len);
 	/* pairs with the load-acquire in xrds_refuse_ack() */
 	smp_store_release(&conn->rx_ack, wm->seq);
 	if (unlikely(conn->rx_refused)) {

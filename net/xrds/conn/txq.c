@@ -111,6 +111,7 @@ static void xrds_txq_number(struct xrds_conn *conn, struct xrds_flow *flow,
 			    struct xrds_msg *msg)
 {
 	msg->seq = ++conn->tx_seq;
+	conn->tx_bytes += msg->len;
 	conn->nr_new--;
 	msg->posted = true;
 	xrds_txq_count(flow, msg, -1);
@@ -213,11 +214,13 @@ static bool xrds_txq_none_before(const struct xrds_conn *conn,
  * xrds_txq_direct - number a message that passes all queues
  * @conn: connection of a transport that delivers at once
  * @flow: the message's
+ * @bytes: its payload
  *
  * Context: transports, conn->tx_lock held.
  * Return: the number; it is acknowledged already; 0: another message goes first.
  */
-u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow)
+u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow,
+		    u32 bytes)
 {
 	u64 seq = 0;
 
@@ -226,6 +229,7 @@ u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow)
 	spin_lock(&conn->lock);
 	if (xrds_txq_none_before(conn, flow)) {
 		seq = ++conn->tx_seq;
+		conn->tx_bytes += bytes;
 		WRITE_ONCE(conn->acked, seq);
 	}
 	spin_unlock(&conn->lock);
@@ -284,6 +288,7 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 	if (msg->seq) {
 		msg->seq = 0;
 		conn->tx_seq--;
+		conn->tx_bytes -= msg->len;
 		conn->nr_new++;
 		xrds_txq_set_inflight(flow, msg, false);
 		list_move(&msg->node, &flow->queue);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Observation and tuning: netlink, sysctls, debugfs. */
+/* Observation and tuning: netlink, /proc/net, sysctls, debugfs. */
 #ifndef _XRDS_DIAG_H
 #define _XRDS_DIAG_H
 
@@ -18,6 +18,11 @@ void xrds_nl_exit(void);
 
 int xrds_sysctl_net_init(struct xrds_net *xn);
 void xrds_sysctl_net_exit(struct xrds_net *xn);
+
+/* -------------------------------------------------------------- proc.c */
+
+int xrds_proc_net_init(struct xrds_net *xn);
+void xrds_proc_net_exit(struct xrds_net *xn);
 
 /* ----------------------------------------------------------- debugfs.c */
 

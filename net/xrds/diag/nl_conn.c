@@ -17,6 +17,7 @@ static_assert((int)XRDS_ST_DEAD == (int)XRDS_CONN_STATE_DEAD);
  * @waiting:	messages wait to be posted
  * @tx_seq:	last sequence number given out
  * @acked:	highest acknowledgment taken
+ * @tx_bytes:	payload that was sent
  * @has_ep:	there is an endpoint, and @d is valid
  * @d:		the transport's description of it
  */
@@ -24,6 +25,7 @@ struct xrds_nl_conn {
 	bool waiting;
 	u64 tx_seq;
 	u64 acked;
+	u64 tx_bytes;
 	bool has_ep;
 	struct xrds_conn_detail d;
 };
@@ -44,6 +46,7 @@ static void xrds_nl_conn_read(struct xrds_conn *conn, struct xrds_nl_conn *c)
 
 	spin_lock_bh(&conn->lock);
 	c->acked = conn->acked;
+	c->tx_bytes = conn->tx_bytes;
 	c->waiting = conn->nr_new || !list_empty(&conn->again);
 	spin_unlock_bh(&conn->lock);
 }
@@ -93,14 +96,29 @@ static bool xrds_nl_conn_put_detail(struct sk_buff *skb,
 					       d->rtt_ns, XRDS_A_CONN_PAD));
 }
 
-static bool xrds_nl_conn_put_up(struct sk_buff *skb,
-				const struct xrds_conn *conn)
+static bool xrds_nl_conn_put_ms(struct sk_buff *skb, int attr,
+				unsigned long since)
 {
-	unsigned long since = READ_ONCE(conn->up_at);
-
-	return nla_put_u64_64bit(skb, XRDS_A_CONN_UP_MS,
+	return nla_put_u64_64bit(skb, attr,
 				 jiffies64_to_msecs(jiffies - since),
 				 XRDS_A_CONN_PAD);
+}
+
+static bool xrds_nl_conn_put_sent(struct sk_buff *skb,
+				  const struct xrds_conn *conn,
+				  const struct xrds_nl_conn *c)
+{
+	return nla_put_u64_64bit(skb, XRDS_A_CONN_TX_SEQ, c->tx_seq,
+				 XRDS_A_CONN_PAD) ||
+	       nla_put_u64_64bit(skb, XRDS_A_CONN_ACKED_SEQ, c->acked,
+				 XRDS_A_CONN_PAD) ||
+	       nla_put_u64_64bit(skb, XRDS_A_CONN_RX_SEQ,
+				 READ_ONCE(conn->rx_next) - 1,
+				 XRDS_A_CONN_PAD) ||
+	       nla_put_u64_64bit(skb, XRDS_A_CONN_TX_BYTES, c->tx_bytes,
+				 XRDS_A_CONN_PAD) ||
+	       nla_put_u64_64bit(skb, XRDS_A_CONN_RX_BYTES,
+				 READ_ONCE(conn->rx_bytes), XRDS_A_CONN_PAD);
 }
 
 /**
@@ -122,15 +140,32 @@ int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin)
 	    nla_put_u32(skb, XRDS_A_CONN_STATE, state) ||
 	    nla_put_u32(skb, XRDS_A_CONN_FLAGS, xrds_nl_conn_flags(conn, &c)) ||
 	    nla_put_u32(skb, XRDS_A_CONN_RETRIES, READ_ONCE(conn->retries)) ||
-	    (state == XRDS_ST_UP && xrds_nl_conn_put_up(skb, conn)) ||
-	    nla_put_u64_64bit(skb, XRDS_A_CONN_TX_SEQ, c.tx_seq,
-			      XRDS_A_CONN_PAD) ||
-	    nla_put_u64_64bit(skb, XRDS_A_CONN_ACKED_SEQ, c.acked,
-			      XRDS_A_CONN_PAD) ||
-	    nla_put_u64_64bit(skb, XRDS_A_CONN_RX_SEQ,
-			      READ_ONCE(conn->rx_next) - 1, XRDS_A_CONN_PAD))
+	    nla_put_u32(skb, XRDS_A_CONN_LOST, READ_ONCE(conn->nr_lost)) ||
+	    (state == XRDS_ST_UP &&
+	     xrds_nl_conn_put_ms(skb, XRDS_A_CONN_UP_MS,
+				 READ_ONCE(conn->up_at))) ||
+	    xrds_nl_conn_put_sent(skb, conn, &c))
 		return -EMSGSIZE;
 	if (c.has_ep && xrds_nl_conn_put_detail(skb, &c.d, admin))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * xrds_nl_fill_conn_failed - put the last failure of a connection, if any
+ * @skb: message
+ * @conn: connection
+ *
+ * Context: any.
+ * Return: 0 or -EMSGSIZE.
+ */
+int xrds_nl_fill_conn_failed(struct sk_buff *skb, const struct xrds_conn *conn)
+{
+	int error = READ_ONCE(conn->failed_by);
+
+	if (error && (nla_put_u32(skb, XRDS_A_CONN_ERROR, -error) ||
+		      xrds_nl_conn_put_ms(skb, XRDS_A_CONN_FAILED_MS,
+					  READ_ONCE(conn->failed_at))))
 		return -EMSGSIZE;
 	return 0;
 }

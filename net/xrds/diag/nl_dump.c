@@ -314,7 +314,8 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 static int xrds_nl_fill_table_conn(struct sk_buff *skb,
 				   const struct xrds_nl_view *view, void *obj)
 {
-	return xrds_nl_fill_conn(skb, obj, view->admin);
+	return xrds_nl_fill_conn(skb, obj, view->admin) ?:
+	       xrds_nl_fill_conn_failed(skb, obj);
 }
 
 /* ------------------------------------------------------------------ peers */

@@ -23,8 +23,10 @@
 
 static void xrds_ib_log_refused(struct xrds_ib_ep *ep, const char *why)
 {
-	net_info_ratelimited("xrds: %pI6c: connection refused: %s\n",
-			     &ep->conn->key.faddr, why);
+	struct xrds_addr_text text;
+
+	net_info_ratelimited("xrds: %s: connection refused: %s\n",
+			     xrds_addr_text(&ep->conn->key.faddr, &text), why);
 }
 
 /* Does the reply to our request come from the peer that was dialled? */

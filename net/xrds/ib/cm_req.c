@@ -201,6 +201,7 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 	struct xrds_ib_net *xin = id->context;
 	struct xrds_wire_priv priv;
 	struct xrds_conn_key key;
+	struct xrds_addr_text text;
 	enum xrds_wire_err err;
 	int ret;
 
@@ -211,16 +212,18 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
 				   XRDS_IB_C_CONNECT_NO_VERSION :
 				   XRDS_IB_C_CONNECT_BAD_PRIV);
-		net_warn_ratelimited("xrds: %pI6c: request refused: %s\n",
-				     &key.faddr, xrds_wire_strerror(err));
+		net_warn_ratelimited("xrds: %s: request refused: %s\n",
+				     xrds_addr_text(&key.faddr, &text),
+				     xrds_wire_strerror(err));
 		xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);
 		return -EPROTO;
 	}
 	key.tos = priv.tos;
 	ret = xrds_ib_cm_req_queue(xin, id, param, &key, &priv);
 	if (ret) {
-		net_warn_ratelimited("xrds: %pI6c: request refused: error %d\n",
-				     &key.faddr, ret);
+		net_warn_ratelimited("xrds: %s: request not taken: %pe\n",
+				     xrds_addr_text(&key.faddr, &text),
+				     ERR_PTR(ret));
 		if (xrds_wire_version(&priv, xrds_ib_legacy_mask()) !=
 		    XRDS_VER_XRDS)
 			xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);

@@ -59,8 +59,8 @@ static int xrds_ib_listen_start(struct xrds_ib_net *xin)
 
 	id = xrds_ib_listen_at(xin, (struct sockaddr *)&any);
 	if (IS_ERR(id)) {
-		pr_err("xrds_ib: cannot listen on RDMA port %d: error %ld; is another RDS loaded?\n",
-		       XRDS_WIRE_PORT_V4, PTR_ERR(id));
+		pr_err("xrds_ib: cannot listen on RDMA port %d: %pe; is another RDS loaded?\n",
+		       XRDS_WIRE_PORT_V4, id);
 		return PTR_ERR(id);
 	}
 	xin->listen[0] = id;

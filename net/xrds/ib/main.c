@@ -30,6 +30,7 @@
 #include <linux/module.h>
 
 #include "ib/ib.h"
+#include "version.h"
 
 unsigned int xrds_ib_net_id;
 struct workqueue_struct *xrds_ib_wq;
@@ -96,8 +97,11 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	struct xrds_ib_dev *ibdev;
 	int ret;
 
-	if (!xrds_ib_dev_usable(dev))
+	if (!xrds_ib_dev_usable(dev)) {
+		pr_info("xrds_ib: %s: not used, the device lacks features\n",
+			dev_name(&dev->dev));
 		return -EOPNOTSUPP;
+	}
 
 	ibdev = kzalloc(sizeof(*ibdev), GFP_KERNEL);
 	if (!ibdev)
@@ -128,6 +132,7 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	xrds_ib_dev_publish(ibdev);
 	INIT_IB_EVENT_HANDLER(&ibdev->handler, dev, xrds_ib_lost_event);
 	ib_register_event_handler(&ibdev->handler);
+	pr_info("xrds_ib: %s: device added\n", dev_name(&dev->dev));
 	return 0;
 
 err_pd:
@@ -162,6 +167,7 @@ static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 	xrds_ib_mr_pool_exit(&ibdev->mr_pool);
 	ib_dealloc_pd(ibdev->pd);
 	kfree(ibdev);
+	pr_info("xrds_ib: %s: device removed\n", dev_name(&dev->dev));
 }
 
 static struct ib_client xrds_ib_client = {
@@ -319,3 +325,4 @@ module_exit(xrds_ib_exit);
 
 MODULE_DESCRIPTION("XRDS: reliable datagram sockets over RDMA");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(XRDS_VERSION);

@@ -435,7 +435,7 @@ static int xrds_loop_direct(struct xrds_conn *conn,
 	ep = conn->ep;
 	if (conn->tx_open && !conn->tx_closing && !ep->broken && !ep->op &&
 	    list_empty(&ep->queue))
-		wm->seq = xrds_txq_direct(conn, flow);
+		wm->seq = xrds_txq_direct(conn, flow, wm->len);
 	if (wm->seq)
 		xrds_loop_receive(conn, wm, skb);
 	spin_unlock_bh(&conn->tx_lock);

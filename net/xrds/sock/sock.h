@@ -268,6 +268,7 @@ extern const struct net_proto_family xrds_socket_family;
 
 /* -------------------------------------------------------------- walk.c */
 
+struct xrds_sock *xrds_walk_sock_after(struct xrds_net *xn, unsigned long id);
 struct xrds_sock *xrds_walk_sock(struct xrds_net *xn, struct xrds_sock *xs);
 
 /* ------------------------------------------------------------- close.c */

@@ -71,11 +71,11 @@ def _messages(a: Node, b: Node) -> tuple[int, int]:
     sender = a.start(f"demo send {a.ip} {b.ip}")
     messages = volume = 0
     for line in receiver.wait(SECONDS).out.splitlines()[1:]:
-        size, count, elapsed = (int(word) for word in line.split())
-        print(f"  {count:5} x {_human(size):>8}   as sent, in order   "
-              f"{elapsed / count:8.2f} ms each")
-        messages += count
-        volume += count * size
+        size, count, elapsed = (float(word) for word in line.split())
+        print(f"  {count:5.0f} x {_human(int(size)):>8}   as sent, in order   "
+              f"{1000 * elapsed / count:8.1f} us each")
+        messages += int(count)
+        volume += int(count * size)
     sender.wait(SECONDS)
     return messages, volume
 

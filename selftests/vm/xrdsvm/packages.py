@@ -8,6 +8,7 @@ their own on top.
 """
 
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -122,7 +123,8 @@ def run(report: Report) -> None:
     system = System(kernel)
     try:
         clean = system.files()
-        if _step(report, "pkg/deb", _build) and \
+        _step(report, "pkg/rpm", _rpm)
+        if _step(report, "pkg/deb", _build, "deb") and \
                 _step(report, "pkg/install", _install, system):
             _step(report, "pkg/node", _nodes, system)
         _step(report, "pkg/remove", _remove, system, clean)
@@ -149,14 +151,37 @@ def _check(condition, why: str) -> None:
         raise Failed(why)
 
 
-def _build() -> None:
+def _build(kind: str) -> None:
     env = dict(os.environ)
     for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"):
         env.pop(name, None)
-    out = call(TOP / "tools/install/deb", timeout=1800, env=env)
+    out = call(TOP / "tools/install" / kind, timeout=1800, env=env)
     for line in out.splitlines():
         if line[:2] in ("E:", "W:"):
             note(f"  {line}")
+
+
+def _rpm() -> None:
+    """The same files as those of make, installed by rpm below a folder."""
+    _build("rpm")
+    with tempfile.TemporaryDirectory() as tmp:
+        made, root = Path(tmp) / "made", Path(tmp) / "root"
+        call("make", "-s", "-C", TOP, "install-dkms", f"DESTDIR={made}",
+             "PREFIX=/usr", "MODPROBE_D=/usr/lib/modprobe.d",
+             "MODULES_LOAD_D=/usr/lib/modules-load.d", timeout=600)
+        root.mkdir()
+        call("rpm", "--root", root, "-i", "--nodeps", "--noscripts",
+             *sorted((BUILD / "rpm").glob("xrds-*.rpm")), timeout=600)
+        found = [{str(f.relative_to(top)).removesuffix(".gz")
+                  for f in top.rglob("*") if f.is_file() and not
+                  re.search(r"/\.?rpm(db)?/|/licenses/|/\.build-id/", str(f))}
+                 for top in (made, root)]
+        _check(found[0] == found[1], f"other files: {found[0] ^ found[1]}")
+        out = call(root / "usr/bin/xrds-info", "--version", timeout=60)
+        _check(out.startswith("xrds-info "), out)
+        conf = (root / "usr/src").glob("xrds-*/dkms.conf")
+        _check("#" not in next(conf).read_text().split("PACKAGE_VERSION")[1],
+               "dkms.conf has no version")
 
 
 def _check_modules(system: System, place: str, ib: str = "") -> None:

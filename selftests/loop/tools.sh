@@ -1,0 +1,157 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The tools tell what an administrator needs: the congested receiver and its
+# program, whole texts in a pipe, the reason of silence and of errors.
+# nodes: 1
+# timeout: 120
+# modules: xrds
+
+. "$(dirname "$0")/../lib/lib.sh"
+
+PORT=4321
+
+saw() {
+	grep -q "$1" "$log"
+}
+
+# table WIDTH PATTERN OPTION...: a table of that width has a line like that
+table() {
+	local width=$1 pattern=$2 out
+
+	shift 2
+	out=$(COLUMNS=$width xrds-info "$@") || return
+	echo "$out"
+	[ -z "$(cut -c "$((width + 1))-" <<< "$out" | tr -d '\n')" ] || return 1
+	grep -q "$pattern" <<< "$out"
+}
+
+# words PATTERN COMMAND...: the command fails within ten seconds, and tells that
+words() {
+	local pattern=$1 out status
+
+	shift
+	out=$(timeout 10 "$@" 2>&1) && status=0 || status=$?
+	echo "$out"
+	[ "$status" -gt 0 ] && [ "$status" -lt 124 ] && grep -q "$pattern" <<< "$out"
+}
+
+versions() {
+	local tool version
+
+	version=$(modinfo -F version xrds)
+	[ "$version" = "$(modinfo -F version xrds_ib)" ] || return 1
+	for tool in xrds-info xrds-perf xrds-ping; do
+		[ "$($tool --version)" = "$tool $version" ] || return 1
+		[ "$($tool -V)" = "$tool $version" ] || return 1
+	done
+}
+
+congested() {
+	xrds-info -j sockets flags=congested | grep -q "\"lport\": $PORT"
+}
+
+pipe() {
+	xrds-info -a counters |
+		grep -q "pings not answered because net.rds.ping_enable is 0"
+}
+
+columns() {
+	local out
+
+	out=$(xrds-info -o lport,program,flags sockets "lport=$PORT")
+	echo "$out"
+	[ "$(wc -l <<< "$out")" = 3 ] &&
+		[[ $out == *lport*PROGRAM*flags* ]] &&
+		[[ $out == *"$PORT"*"helper_late_rea/"*"bound,congested"* ]]
+}
+
+namespaces() {
+	local out
+
+	out=$(xrds-info -N -j sockets)
+	echo "$out"
+	[[ $out == *'"namespace": "own"'*'"of process'*'"laddr": "127.0.0.77"'* ]] &&
+		! xrds-info sockets | grep -q 127.0.0.77
+}
+
+failed_connection() {
+	local out
+
+	out=$(xrds-info -j connections)
+	echo "$out"
+	[[ $out == *'"error": "Software caused connection abort"'*'"lost": '[1-9]* ]]
+}
+
+ping_disabled() {
+	local status
+
+	echo 0 > /proc/sys/net/rds/ping_enable
+	words "the node does not answer pings" xrds-ping -O -c 2 -w 3 127.0.0.1
+	status=$?
+	echo 1 > /proc/sys/net/rds/ping_enable
+	return "$status"
+}
+
+set_up() {
+	local out
+
+	out=$(xrds-ping -i 0 -c 3 -s 1K 127.0.0.9)
+	echo "$out"
+	[ "$(grep -c "the connection was made" <<< "$out")" = 1 ] &&
+		[[ $out == *"3 sent, 3 answered"*"first answer, over a new"*"round trip min"* ]] &&
+		! xrds-ping -c 1 127.0.0.9 | grep "connection was made"
+}
+
+# A client whose server is killed ends at once, and tells it
+server_killed() {
+	local server client
+
+	background xrds-perf -s -p 18801 127.0.0.1
+	server=$pid
+	wait_for 20 saw ready || return
+	background xrds-perf -p 18801 -t 60 -l 4K "$@" 127.0.0.1
+	client=$pid
+	# a line for each second
+	wait_for 20 saw " 2 s: [1-9].* Gbit/s" || { cat "$log"; return 1; }
+	xargs kill -9 "$server" < "/proc/$server/task/$server/children"
+	wait_for 10 saw "xrds-perf: .*server.* ended" || { cat "$log"; return 1; }
+	wait "$client"
+	[ $? = 2 ]
+}
+
+check "--version" versions
+background helper_late_reader 127.0.0.1 "$PORT" 4096
+wait_for 20 saw ready
+background helper_hold_socket 127.0.0.1 127.0.0.1 10 "$PORT"
+background unshare -n sh -c \
+	"ip link set lo up; exec helper_hold_socket 127.0.0.77"
+wait_for 20 saw holding
+check "the congested receiver" wait_for 20 congested
+check "at 80 columns" table 80 ":$PORT .* congested" sockets
+check "and the program that has it" table 100 "$PORT .* helper_late_rea/" sockets
+check "a pipe has whole texts" pipe
+check "columns and rows that were asked for" columns
+check_fails "no such column" xrds-info -o nothing sockets
+check_fails "no such attribute" xrds-info sockets nothing=1
+check "all namespaces" namespaces
+check "a connection is reset" xrds-info reset all
+check "time and error of a connection" wait_for 20 failed_connection
+check "watching counters: the time, and rates" \
+	bash -c "timeout 2 xrds-info -w0.5 counters | grep -E '^[0-9]{4}-|PER/s' |
+		wc -l | grep -v '^[0-3]$'"
+check "ping: it does not answer" ping_disabled
+check "ping: the set-up has a time of its own" set_up
+ip address add 10.9.9.9/32 dev lo
+check "ping: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \
+	xrds-ping -c 1 -I 10.9.9.9 10.9.9.9
+check "perf: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \
+	xrds-perf -n 1 -I 10.9.9.9 10.9.9.9
+check "info: no devices, and no xrds_ib" \
+	table 80 "none (xrds_ib is not loaded: modprobe xrds_ib)" devices
+check "perf: no server" words "nobody listens: is xrds-perf -s" \
+	xrds-perf -n 1 127.0.0.1
+check "perf: server killed, echo" server_killed
+check "perf: server killed, stream" server_killed -m stream
+check "perf: server killed, write" server_killed -m write
+finish
