@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A device that fails as adapters do (selftests/kmod/xrds_device.c).
+
+Node A has it. Whatever fails, each message arrives once and in order, and those
+of other connections of the device are not delayed for long.
+"""
+
+import contextlib
+
+import remote
+import traffic
+
+MODULES = ("xrds_device xrds_ib", "xrds_ib")
+KERNELS = "6.1 debug"
+TIMEOUT = 150
+ORDERS = "/proc/xrds_device"
+DELAY = "/proc/sys/net/rds/reconnect_max_delay_ms"
+BOUND = 30                  # seconds, for the end of anything
+
+
+def _order(rig, *orders: str) -> None:
+    for order in orders:
+        rig.a.write(ORDERS, order)
+
+
+def _count(rig, name: str) -> int:
+    return int(rig.a.run(f"grep '^{name} ' {ORDERS}").out.split()[1])
+
+
+def _renew(rig) -> None:
+    """The device goes and comes back."""
+    rig.a.run("rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0",
+              timeout=BOUND)
+
+
+def _connection(rig) -> dict:
+    """The one between the IPv4 addresses, which is up."""
+    def found() -> list[dict]:
+        return [row for row in remote.shown(rig.a, "connections")
+                if row["faddr"] == rig.b.ip and row["state"] == "up"]
+
+    remote.until(rig, found, "a connection")
+    return found()[0]
+
+
+class Streams:
+    """One between the IPv4 addresses, and one between the others."""
+
+    def __init__(self, rig) -> None:
+        traffic.patient(rig)
+        for node in rig.nodes:
+            # the delay between attempts is not what is tested
+            node.write(DELAY, "5")
+        self.rig = rig
+        self.all = [traffic.Stream(rig, traffic.ENDLESS, seed=81 + v6, sockets=2,
+                                   stall=100, ipv6=v6, port=5000 + 100 * v6)
+                    for v6 in (False, True)]
+        for stream in self.all:
+            stream.flowing()
+
+    def go_on(self) -> None:
+        """Messages arrive on both nodes, of both streams."""
+        for name in ("recv_queued", "recv_delivered"):
+            for node in self.rig.nodes:
+                remote.wait_above(node, name, remote.counter(node, name) + 100)
+
+    def stop(self) -> None:
+        for stream in self.all:
+            stream.stop(100)
+
+    def kill(self) -> None:
+        for stream in self.all:
+            for proc in stream.procs:
+                proc.kill()
+                proc.wait(check=False)
+
+
+@contextlib.contextmanager
+def _streams(rig):
+    streams = Streams(rig)
+    yield streams
+    streams.go_on()
+    streams.stop()
+
+
+def test_no_objects(rig):
+    """No completion queue for a connection, no object for a region."""
+    _order(rig, "fail create_cq 2")
+    traffic.run(rig, 200, seed=86)
+    rig.check(_count(rig, "failed") == 2, "not asked for")
+    for number, verb in enumerate(("alloc_mr", "map_mr_sg", "create_cq")):
+        _order(rig, f"fail {verb} 1")
+        done = rig.a.run(f"helper_serve_memory {rig.a.ip} 4096", check=False)
+        rig.check(done.code != 0, f"{verb}: it was registered")
+        rig.check(_count(rig, "failed") == 3 + number, f"{verb} was not called")
+        rig.check(remote.counter(rig.a, "obj_mrs") == 0, "a region is left")
+
+
+def test_limits(rig):
+    """As small as those of any adapter that has what XRDS needs."""
+    _order(rig, "limit max_send_sge 3", "limit max_sge_rd 1",
+           "limit max_fast_reg_page_list_len 128", "limit max_qp_wr 32",
+           "limit max_srq 0")
+    _renew(rig)
+    with _streams(rig):
+        rig.check("shared-rq" not in _connection(rig)["flags"], "it is shared")
+        remote.run(rig, "helper_rdma smoke")
+        remote.run(rig, "helper_rdma pieces")
