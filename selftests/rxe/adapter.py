@@ -6,6 +6,7 @@ of other connections of the device are not delayed for long.
 """
 
 import contextlib
+import time
 
 import remote
 import traffic
@@ -81,6 +82,54 @@ def _streams(rig):
     yield streams
     streams.go_on()
     streams.stop()
+
+
+def _latch(rig) -> None:
+    """The completion queue of the IPv4 connection has stopped."""
+    latched = _count(rig, "latched")
+    _order(rig, f"latch {_connection(rig)['qpn']}")
+    remote.until(rig, lambda: _count(rig, "latched") > latched, "latched")
+
+
+def _bounded(rig, what: str, command: str) -> None:
+    begin = time.monotonic()
+    rig.a.run(command, timeout=BOUND)
+    rig.diag(f"{what} after {time.monotonic() - begin:.1f} s")
+
+
+def test_latched(rig):
+    """The end of a connection whose completion queue has failed takes a bounded
+    time, and nobody else waits for it.
+    """
+    with _streams(rig) as streams:
+        _latch(rig)
+        late = remote.counter(rig.a, "ib_ep_drain_late")
+        rig.a.run(f"xrds-info reset {rig.b.ip}")
+        # another namespace ends meanwhile
+        _bounded(rig, "namespace", "unshare -n bash -c 'ip link set lo up && "
+                 "exec helper_stream -l 127.0.0.1 -c 200'")
+        remote.wait_above(rig.a, "ib_ep_drain_late", late, BOUND)
+
+
+def test_latched_device(rig):
+    """So does the removal of its device."""
+    with _streams(rig):
+        _latch(rig)
+        _bounded(rig, "device removed", "rdma link delete rxe0")
+        rig.a.run("rdma link add rxe0 type rxe netdev eth0")
+
+
+def test_latched_unload(rig):
+    """And so does unloading."""
+    streams = Streams(rig)
+    _latch(rig)
+    streams.kill()
+    rig.a.wait_for("modprobe -r xrds_ib", BOUND)
+    rig.a.run("modprobe xrds_ib")
+
+
+# the ends of the streams
+test_latched_unload.leaves = "messages"
 
 
 def test_no_objects(rig):

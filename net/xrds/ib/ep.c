@@ -20,16 +20,16 @@
  * leaves the two lists, each under the lock that their readers hold.
  *
  * drain: the queue pair goes to the error state, in which each posted work
- * request completes. ib_drain_sq() waits for a marker at the end of the send
- * queue, ib_drain_rq() for one in the receive queue if the endpoint has its
- * own. With a shared receive queue there is no marker. Posted buffers stay with
- * that queue. The buffers that this queue pair took have their completions in
- * the completion queue before the marker of the send queue, or within the time
- * that destroying the queue pair takes, or they are lost, see rq.c.
- * ib_drain_qp() is not used: on newer kernels it waits up to a minute for the
- * event "last work request reached", which some drivers never send. The
- * completion queue is emptied first: the markers need space even when the peer
- * has overrun it.
+ * request completes. A marker at the end of the send queue, and one in the
+ * receive queue if the endpoint has its own, tell when all have. With a shared
+ * receive queue there is no marker. Posted buffers stay with that queue. The
+ * buffers that this queue pair took have their completions in the completion
+ * queue before the marker of the send queue, or within the time that destroying
+ * the queue pair takes, or they are lost, see rq.c. The wait is bounded, as a
+ * completion queue that has failed has no completions any more: the destruction
+ * of the queue pair ends all of its work requests as well. ib_drain_qp() is not
+ * used: it waits without bound, and on newer kernels up to a minute for the
+ * event "last work request reached", which some drivers never send.
  *
  * destroy: the queue pair is destroyed first, then the works are cancelled,
  * because events of the queue pair start the watch. The remaining completions
@@ -308,18 +308,56 @@ static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
 	ib_process_cq_direct(ep->cq, ep->cq->cqe);
 }
 
+static void xrds_ib_ep_marker_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	complete(&container_of(wc->wr_cqe, struct xrds_ib_marker, cqe)->done);
+}
+
+/* Both queues have space for it. */
+static int xrds_ib_ep_post_markers(struct xrds_ib_ep *ep)
+{
+	struct ib_rdma_wr last_send = {
+		.wr.opcode	= IB_WR_RDMA_WRITE,
+		.wr.wr_cqe	= &ep->sq_end.cqe,
+	};
+	struct ib_recv_wr last_recv = { .wr_cqe = &ep->rq_end.cqe };
+	int ret;
+
+	init_completion(&ep->sq_end.done);
+	init_completion(&ep->rq_end.done);
+	ep->sq_end.cqe.done = xrds_ib_ep_marker_done;
+	ep->rq_end.cqe.done = xrds_ib_ep_marker_done;
+	ret = ib_post_send(ep->qp, &last_send.wr, NULL);
+	if (ret)
+		return ret;
+	if (!ep->rq->srq)
+		return ib_post_recv(ep->qp, &last_recv, NULL);
+	complete(&ep->rq_end.done);
+	return 0;
+}
+
+/* Wait until all that was posted has completed. Returns false if the device did
+ * not report that in time.
+ */
+static bool xrds_ib_ep_wait_drained(struct xrds_ib_ep *ep)
+{
+	unsigned long left = msecs_to_jiffies(XRDS_IB_DRAIN_MS);
+
+	left = wait_for_completion_timeout(&ep->sq_end.done, left);
+	return left && wait_for_completion_timeout(&ep->rq_end.done, left);
+}
+
 static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	if (xrds_ib_cm_id_up(ep->id))
 		rdma_disconnect(ep->id);
-	/* rdma_disconnect() does this first, and the drain again: no harm */
+	/* rdma_disconnect() does this first: no harm */
 	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
 	xrds_ib_ep_reap(ep);
-	ib_drain_sq(ep->qp);
-	if (!ep->rq->srq)
-		ib_drain_rq(ep->qp);
+	if (xrds_ib_ep_post_markers(ep) || !xrds_ib_ep_wait_drained(ep))
+		xrds_ib_count(ep->xin, XRDS_IB_C_EP_DRAIN_LATE);
 	/* with the queue pair mlx4 and mlx5 drop its entries in the completion
 	 * queue, and with them buffers of a shared receive queue
 	 */

@@ -261,6 +261,8 @@ enum {
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads in progress */
 	/* time for the device to report the guilty op, before the end */
 	XRDS_IB_NAK_MS		= 100,
+	/* time for all that is posted to complete at the end */
+	XRDS_IB_DRAIN_MS	= 3000,
 };
 
 /* The event that an active endpoint waits for; written by the worker */
@@ -276,6 +278,16 @@ enum {
 	XRDS_IB_HALF_OPEN,	/* counted in xin->half_open */
 	XRDS_IB_QP_ERROR,	/* the queue pair has reported an error */
 	XRDS_IB_PEER_GONE,	/* the peer has disconnected during an op */
+};
+
+/**
+ * struct xrds_ib_marker - last work request of a queue that is drained
+ * @cqe:	completion
+ * @done:	completed when the work request is
+ */
+struct xrds_ib_marker {
+	struct ib_cqe cqe;
+	struct completion done;
 };
 
 /**
@@ -303,6 +315,8 @@ enum {
  * @watch:	finds a queue pair that is stuck, has reported an error, or was
  *		disconnected by the peer during an op
  * @bulk_work:	posts more of a large message
+ * @sq_end:	of the send queue
+ * @rq_end:	of the endpoint's own receive queue
  * @tx:		sending side
  * @rx:		receiving side
  */
@@ -329,6 +343,8 @@ struct xrds_ib_ep {
 	bool granting;
 	struct delayed_work watch;
 	struct work_struct bulk_work;
+	struct xrds_ib_marker sq_end;
+	struct xrds_ib_marker rq_end;
 	struct xrds_ib_tx tx;
 	struct xrds_ib_rx rx ____cacheline_aligned_in_smp;
 };

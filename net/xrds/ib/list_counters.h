@@ -19,6 +19,7 @@ X(CONNECT_SETUP_ERROR, ib_connect_setup_error, "attempts that failed to make a q
 X(EP_CREATED, ib_ep_created, "endpoints made"),
 X(EP_FREED, ib_ep_freed, "endpoints freed"),
 X(EP_DISCONNECTED, ib_ep_disconnected, "disconnections by peers"),
+X(EP_DRAIN_LATE, ib_ep_drain_late, "queue pairs destroyed before all work requests had completed"),
 X(EP_QP_EVENT, ib_ep_qp_event, "errors that queue pairs reported as events"),
 X(TX_FRAGS, ib_tx_frags, "fragments sent"),
 X(TX_BUNDLES, ib_tx_bundles, "sends with several messages"),
