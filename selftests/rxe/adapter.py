@@ -15,6 +15,7 @@ MODULES = ("xrds_device xrds_ib", "xrds_ib")
 KERNELS = "6.1 debug"
 TIMEOUT = 150
 ORDERS = "/proc/xrds_device"
+WINDOW = "/proc/sys/net/xrds/ib/recv_window"
 DELAY = "/proc/sys/net/rds/reconnect_max_delay_ms"
 BOUND = 30                  # seconds, for the end of anything
 
@@ -130,6 +131,24 @@ def test_latched_unload(rig):
 
 # the ends of the streams
 test_latched_unload.leaves = "messages"
+
+
+def test_cq_size(rig):
+    """A completion queue has an entry for all that can complete there, also
+    after the shared receive queue has got more buffers.
+    """
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=85, stall=100)
+    stream.flowing()
+    rig.a.write(WINDOW, "250")
+    # another connection, for which there are more of them
+    traffic.run(rig, 400, seed=86, ipv6=True, port=5100)
+    device, = remote.shown(rig.a, "devices")
+    rig.check(device["recv-posted"] > 300, f"{device['recv-posted']} buffers")
+    remote.wait_above(rig.a, "recv_delivered",
+                      remote.counter(rig.a, "recv_delivered") + 100)
+    stream.stop(100)
+    rig.check(not _count(rig, "short_cqs"),
+              f"{_count(rig, 'short_cqs')} completions in short queues")
 
 
 def test_no_objects(rig):

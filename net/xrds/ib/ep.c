@@ -112,7 +112,6 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	struct xrds_ib_dev *ibdev = ep->ibdev;
 	u32 window = ep->tx.window;
 	struct xrds_ib_rq *rq;
-	int ret;
 
 	if (ibdev->shared)
 		rq = xrds_ib_rq_get_shared(ibdev, &xrds_ib_recv_ops,
@@ -127,18 +126,13 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	 * value
 	 */
 	ep->tx.window = min(window, rq->max_bufs);
-	if (!rq->srq) {
-		ret = xrds_ib_recv_init(ep);
-		if (ret)
-			return ret;
-	}
-	xrds_ib_rq_attach(rq, ep);
-	return 0;
+	return rq->srq ? 0 : xrds_ib_recv_init(ep);
 }
 
 static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 {
 	struct ib_device *dev = ep->ibdev->dev;
+	u32 nr_recv = READ_ONCE(ep->rq->cq_bufs);
 	struct xrds_ib_tx *tx = &ep->tx;
 	struct ib_qp_init_attr attr = {
 		.event_handler	= xrds_ib_ep_qp_event,
@@ -146,22 +140,20 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		.srq		= ep->rq->srq,
 		.sq_sig_type	= IB_SIGNAL_REQ_WR,
 		.qp_type	= IB_QPT_RC,
-		.cap.max_send_wr  = tx->nr + XRDS_IB_EXTRA_SEND_WR,
+		.cap.max_send_wr  = xrds_ib_sq_max_wr(tx),
 		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
 	};
-	u32 nr_recv = xrds_ib_legacy_known(ep) ? xrds_ib_legacy_max_recvs(ep) :
-						  tx->window;
 	struct ib_cq *cq;
 	int ret;
 
 	if (!ep->rq->srq) {
 		/* the buffer for the hello, and the marker of the drain */
-		nr_recv += 2;
+		nr_recv = tx->window + 2;
 		attr.cap.max_recv_wr = nr_recv;
 		attr.cap.max_recv_sge = 1;
 	}
 
-	/* all posted and granted work requests can complete without overrun */
+	/* all work requests can complete without overrun */
 	cq = ib_alloc_cq_any(dev, ep, attr.cap.max_send_wr + nr_recv + 1,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
@@ -170,6 +162,9 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 	attr.send_cq = cq;
 	attr.recv_cq = cq;
 
+	ret = xrds_ib_rq_attach(ep->rq, ep);
+	if (ret)
+		return ret;
 	ret = rdma_create_qp(ep->id, ep->ibdev->pd, &attr);
 	if (ret)
 		return ret;

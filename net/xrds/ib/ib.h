@@ -371,8 +371,7 @@ bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep);
 bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version);
 int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 				 u32 bytes);
-u32 xrds_ib_legacy_max_recvs(const struct xrds_ib_ep *ep);
-int xrds_ib_legacy_start(struct xrds_ib_ep *ep);
+void xrds_ib_legacy_start(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_received(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm);
 enum xrds_wire_err xrds_ib_legacy_check_csum(const struct xrds_wire_msg *wm,
@@ -386,11 +385,13 @@ void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
  * @no_fences:	a fence may wait for ever
  * @late_copies: invalidating a key does not stop a packet that is being copied
  * @spare_pages: entries that a page list must have behind the last page
+ * @fixed_cqs:	completion queues of the kernel keep the size they begin with
  */
 struct xrds_ib_quirks {
 	bool no_fences;
 	bool late_copies;
 	u8 spare_pages;
+	bool fixed_cqs;
 };
 
 int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev);

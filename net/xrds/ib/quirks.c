@@ -23,6 +23,9 @@
  * - The page list. Soft-RoCE (6.1) reads the entry behind the last page after
  *   it has copied that page, so the list needs one entry more.
  *
+ * Some drivers enlarge completion queues of programs, but not of the kernel, or
+ * none at all. That is tried on one.
+ *
  * Devices on rdmavt are not used. Their key 0 stands for all memory of the
  * kernel, and a peer that is connected to a queue pair of the kernel can use
  * it; and a key that is invalidated during a write stays valid for the rest of
@@ -31,12 +34,33 @@
  */
 #include "ib/ib.h"
 
+enum {
+	/* entries of the completion queue that is tried, and more of them */
+	XRDS_IB_PROBE_CQE	= 16,
+	XRDS_IB_PROBE_MORE_CQE	= 64,
+};
+
+/* Use a completion queue in the ways that not all devices allow. */
+static int xrds_ib_quirks_try(struct xrds_ib_dev *ibdev)
+{
+	struct ib_cq *cq;
+
+	cq = ib_alloc_cq_any(ibdev->dev, NULL, XRDS_IB_PROBE_CQE,
+			     IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	ibdev->quirks.fixed_cqs = ib_resize_cq(cq, XRDS_IB_PROBE_MORE_CQE);
+	xrds_ib_quirks_free_cq(cq);
+	return 0;
+}
+
 /**
  * xrds_ib_quirks_probe - examine the behaviour of a device
  * @ibdev: device with a protection domain; its quirks are set
  *
  * Context: process.
- * Return: 0; -EOPNOTSUPP when peers could reach memory that no key allows.
+ * Return: 0; -EOPNOTSUPP when peers could reach memory that no key allows; an
+ * errno of the driver.
  */
 int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 {
@@ -48,7 +72,7 @@ int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 	quirks->no_fences = software;
 	quirks->late_copies = software;
 	quirks->spare_pages = software;
-	return 0;
+	return xrds_ib_quirks_try(ibdev);
 }
 
 /**

@@ -14,6 +14,11 @@
  * runs low no new credits are granted; after the refill, rq->ops->grant() is
  * called for the endpoints.
  *
+ * A peer that ignores its credits can take all buffers of a shared queue, and an
+ * adapter stops a completion queue that overflows. So the completion queue of
+ * each endpoint has entries for all buffers that may be posted, and is enlarged
+ * before there are more of them.
+ *
  * A device may lose a buffer when a queue pair ends between the first and the
  * last packet of a message: soft-RoCE forgets the buffer that was being filled,
  * and it never completes. Only the destruction of the shared queue brings it
@@ -70,20 +75,53 @@ static void xrds_ib_rq_fill(struct xrds_ib_rq *rq)
 	xrds_ib_rq_arm(rq);
 }
 
+/* The completion queue of an endpoint gets entries for so many buffers. */
+static int xrds_ib_rq_fit_cq(const struct xrds_ib_ep *ep, u32 bufs)
+{
+	int cqe = xrds_ib_sq_max_wr(&ep->tx) + bufs + 1;
+
+	return ep->cq->cqe < cqe ? ib_resize_cq(ep->cq, cqe) : 0;
+}
+
+/* The number of buffers that each completion queue has entries for: as many as
+ * may be in the device's queue when so many are posted, or fewer if one of the
+ * completion queues cannot be enlarged.
+ */
+static u32 xrds_ib_rq_fit_cqs(struct xrds_ib_rq *rq, u32 bufs)
+{
+	u32 max = rq->max_bufs + XRDS_IB_MAX_LOST;
+	struct xrds_ib_ep *ep;
+	u32 enough;
+
+	lockdep_assert_held(&rq->ep_lock);
+
+	if (min(bufs, max) <= rq->cq_bufs)
+		return bufs;
+	enough = min(max(bufs, 2 * rq->cq_bufs), max);
+	list_for_each_entry(ep, &rq->eps, rq_entry) {
+		if (!xrds_ib_rq_fit_cq(ep, enough))
+			continue;
+		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_CQ);
+		return rq->cq_bufs;
+	}
+	WRITE_ONCE(rq->cq_bufs, enough);
+	return bufs;
+}
+
 /* Set the target: as many buffers as users may need at once, within limits. */
 static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 {
 	u32 users = clamp(rq->nr_users, 2U, rq->busy);
+	u32 target = rq->nr_users ? rq->window : 0;
 
 	lockdep_assert_held(&rq->ep_lock);
 
-	spin_lock_bh(&rq->lock);
 	if (rq->srq)
-		WRITE_ONCE(rq->target,
-			   min(users * rq->window, rq->max_bufs) +
-			   rq->nr_lost);
-	else
-		WRITE_ONCE(rq->target, rq->nr_users ? rq->window : 0);
+		target = xrds_ib_rq_fit_cqs(rq, min(users * rq->window,
+						    rq->max_bufs) +
+						rq->nr_lost);
+	spin_lock_bh(&rq->lock);
+	WRITE_ONCE(rq->target, target);
 	spin_unlock_bh(&rq->lock);
 }
 
@@ -175,15 +213,24 @@ u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
 /**
  * xrds_ib_rq_attach - an endpoint will receive from a queue
  * @rq: receive queue
- * @ep: endpoint
+ * @ep: endpoint with a completion queue and without a queue pair
  *
  * Context: process.
+ * Return: 0; a negative errno when the device does not enlarge a completion
+ * queue.
  */
-void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
+int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 {
+	int ret = 0;
+
 	mutex_lock(&rq->ep_lock);
-	list_add_tail(&ep->rq_entry, &rq->eps);
+	/* the queue may have got more buffers since that was made */
+	if (rq->srq)
+		ret = xrds_ib_rq_fit_cq(ep, rq->cq_bufs);
+	if (!ret)
+		list_add_tail(&ep->rq_entry, &rq->eps);
 	mutex_unlock(&rq->ep_lock);
+	return ret;
 }
 
 /**
@@ -312,6 +359,9 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 	if (attr.attr.max_wr <= 2 * XRDS_IB_MAX_LOST)
 		return -EOPNOTSUPP;
 	rq->max_bufs = attr.attr.max_wr - XRDS_IB_MAX_LOST;
+	rq->cq_bufs = XRDS_IB_MAX_LOST +
+		      (ibdev->quirks.fixed_cqs ? rq->max_bufs :
+		       min(XRDS_IB_FIRST_BUSY * rq->window, rq->max_bufs));
 
 	srq = ib_create_srq(ibdev->pd, &attr);
 	if (IS_ERR(srq))

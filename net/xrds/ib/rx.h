@@ -120,6 +120,8 @@ struct xrds_ib_rq_ops {
  * @buf_bytes:	size of a buffer
  * @order:	the same as page order
  * @max_bufs:	capacity of the device's queue
+ * @cq_bufs:	shared queue only: the completion queue of each endpoint has
+ *		entries for so many buffers; changed under @ep_lock
  * @refill:	gives empty buffers a page and an skb
  * @window:	buffers wanted for each busy user: the largest of theirs;
  *		@ep_lock
@@ -154,6 +156,7 @@ struct xrds_ib_rq {
 	u32 buf_bytes;
 	unsigned int order;
 	u32 max_bufs;
+	u32 cq_bufs;
 	u32 window;
 	struct delayed_work refill;
 
@@ -184,7 +187,7 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 					 const struct xrds_ib_rq_ops *ops,
 					 u32 max_bufs, u32 window);
 void xrds_ib_rq_put(struct xrds_ib_rq *rq);
-void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
