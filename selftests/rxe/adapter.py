@@ -151,6 +151,18 @@ def test_cq_size(rig):
               f"{_count(rig, 'short_cqs')} completions in short queues")
 
 
+def test_stuck_region(rig):
+    """The same for a region, whose owner is told that the device has failed."""
+    with _streams(rig):
+        proc = rig.a.start("helper_rdma_device_gone lost "
+                           f"{rig.a.ip} {rig.b.ip} 3")
+        proc.expect("ready")
+        _order(rig, "fail dereg_mr 3", "raise device")
+        proc.wait(BOUND)
+        rig.check(remote.counter(rig.a, "ib_rdma_mr_stuck") == 3, "not stuck")
+        _renew(rig)
+
+
 def test_no_objects(rig):
     """No completion queue for a connection, no object for a region."""
     _order(rig, "fail create_cq 2")

@@ -421,6 +421,7 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @shared:	endpoints share a receive queue
  * @quirks:	behaviour that needs a workaround, constant
  * @no_atomics:	its keys cannot allow atomics
+ * @stuck:	it has kept an object at the second attempt to destroy it
  * @regq:	registration queue
  * @mr_pool:	free objects for memory regions
  */
@@ -444,6 +445,7 @@ struct xrds_ib_dev {
 	bool shared;
 	struct xrds_ib_quirks quirks;
 	bool no_atomics;
+	bool stuck;
 	struct xrds_ib_regq regq;
 	struct xrds_ib_mr_pool mr_pool;
 };

@@ -23,6 +23,10 @@
  * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE such a device has
  * the object destroyed.
  *
+ * A driver may fail to destroy an object, for instance because its device does
+ * not answer. Then the key may be valid for good. The object keeps the memory,
+ * mapped, until the device is removed, when it is tried again.
+ *
  * Each region has a reference on its device until it has ended.
  *
  * The pool is bounded, by objects and by the pages they can hold. It is a
@@ -40,14 +44,18 @@ enum {
 
 /**
  * struct xrds_ib_frwr - a memory region object of the device
- * @entry:	in ibdev->mr_pool while free
+ * @entry:	in ibdev->mr_pool while it has no region
  * @mr:		the object
  * @pages:	number of pages it can hold
+ * @sgt:	memory of the region that it had, while it is stuck
+ * @dir:	direction in which that is mapped for the device, or DMA_NONE
  */
 struct xrds_ib_frwr {
 	struct list_head entry;
 	struct ib_mr *mr;
 	u32 pages;
+	struct sg_table sgt;
+	enum dma_data_direction dir;
 };
 
 /**
@@ -84,10 +92,45 @@ struct xrds_ib_mr {
 
 /* ----------------------------------------------------------------- pool */
 
-static void xrds_ib_frwr_destroy(struct xrds_ib_frwr *frwr)
+/* The device has kept the object, and for as long as it has it the memory. */
+static void xrds_ib_frwr_stick(struct xrds_ib_dev *ibdev,
+			       struct xrds_ib_frwr *frwr)
 {
-	ib_dereg_mr(frwr->mr);
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
+	struct sg_page_iter iter;
+
+	for_each_sgtable_page(&frwr->sgt, &iter, 0)
+		get_page(sg_page_iter_page(&iter));
+	spin_lock(&pool->lock);
+	list_add_tail(&frwr->entry, &pool->stuck);
+	spin_unlock(&pool->lock);
+	xrds_ib_rq_count(XRDS_IB_C_MR_STUCK);
+	dev_warn_once(&ibdev->dev->dev,
+		      "xrds: a memory region was not destroyed, its memory stays\n");
+}
+
+/* The device has destroyed an object that it kept before. */
+static void xrds_ib_frwr_unstick(struct xrds_ib_dev *ibdev,
+				 struct xrds_ib_frwr *frwr)
+{
+	struct sg_page_iter iter;
+
+	if (frwr->dir != DMA_NONE)
+		ib_dma_unmap_sgtable_attrs(ibdev->dev, &frwr->sgt, frwr->dir,
+					   0);
+	for_each_sgtable_page(&frwr->sgt, &iter, 0)
+		put_page(sg_page_iter_page(&iter));
+	sg_free_table(&frwr->sgt);
 	kfree(frwr);
+}
+
+static void xrds_ib_frwr_destroy(struct xrds_ib_dev *ibdev,
+				 struct xrds_ib_frwr *frwr)
+{
+	if (ib_dereg_mr(frwr->mr))
+		xrds_ib_frwr_stick(ibdev, frwr);
+	else
+		kfree(frwr);
 }
 
 /* Few sizes, so that a free object often fits. */
@@ -136,7 +179,7 @@ static void xrds_ib_mr_pool_put(struct xrds_ib_dev *ibdev,
 	}
 	spin_unlock(&pool->lock);
 	if (!fits)
-		xrds_ib_frwr_destroy(frwr);
+		xrds_ib_frwr_destroy(ibdev, frwr);
 }
 
 static struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_mr *m, u32 pages)
@@ -161,6 +204,7 @@ static struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_mr *m, u32 pages)
 	}
 	frwr->mr = mr;
 	frwr->pages = pages;
+	frwr->dir = DMA_NONE;
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_ALLOC);
 	return frwr;
 }
@@ -186,11 +230,22 @@ static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 	return ret;
 }
 
+/* With the object the key is void. If the device keeps it, the memory is its. */
 static void xrds_ib_mr_destroy_frwr(struct xrds_ib_mr *m)
 {
-	xrds_ib_frwr_destroy(m->frwr);
+	struct xrds_ib_frwr *frwr = m->frwr;
+
 	m->frwr = NULL;
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
+	if (!ib_dereg_mr(frwr->mr)) {
+		kfree(frwr);
+		return;
+	}
+	swap(frwr->sgt, m->sgt);
+	if (m->mapped)
+		frwr->dir = xrds_ib_mr_dir(m);
+	m->mapped = false;
+	xrds_ib_frwr_stick(m->ibdev, frwr);
 }
 
 /* First step of a region's end: it leaves the device's list, and is dead.
@@ -357,21 +412,30 @@ void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev)
 void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool)
 {
 	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->stuck);
 	INIT_LIST_HEAD(&pool->free);
 }
 
 /**
  * xrds_ib_mr_pool_exit - empty the pool of a device
- * @pool: pool that nobody uses any more
+ * @ibdev: device that nobody uses any more
+ *
+ * Objects that the device still keeps are lost on purpose.
  *
  * Context: process, may sleep.
  */
-void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool)
+void xrds_ib_mr_pool_exit(struct xrds_ib_dev *ibdev)
 {
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
 	struct xrds_ib_frwr *frwr, *tmp;
 
-	list_for_each_entry_safe(frwr, tmp, &pool->free, entry)
-		xrds_ib_frwr_destroy(frwr);
+	list_splice_tail_init(&pool->free, &pool->stuck);
+	list_for_each_entry_safe(frwr, tmp, &pool->stuck, entry) {
+		if (ib_dereg_mr(frwr->mr))
+			ibdev->stuck = true;
+		else
+			xrds_ib_frwr_unstick(ibdev, frwr);
+	}
 }
 
 /* --------------------------------------------------------- registration */

@@ -53,7 +53,7 @@ struct xrds_ib_regwr {
 };
 
 void xrds_ib_regq_init(struct xrds_ib_regq *regq);
-void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
+void xrds_ib_regq_exit(struct xrds_ib_dev *ibdev);
 int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
 
 /* ---------------------------------------------------------------- key.c */
@@ -66,21 +66,23 @@ void xrds_ib_key_remember(u32 rkey, u32 first, u32 pages);
 /* ----------------------------------------------------------------- mr.c */
 
 /**
- * struct xrds_ib_mr_pool - free objects for memory regions
+ * struct xrds_ib_mr_pool - objects for memory regions that have no region
  * @lock:	guards the rest
- * @free:	the objects, longest unused first
+ * @stuck:	objects that the device did not destroy, with their memory
+ * @free:	objects to be used again, longest unused first
  * @nr:		length of @free
  * @pages:	pages that all of them together can hold
  */
 struct xrds_ib_mr_pool {
-	spinlock_t lock;		/* free, nr, pages */
+	spinlock_t lock;		/* stuck, free, nr, pages */
+	struct list_head stuck;
 	struct list_head free;
 	u32 nr;
 	u32 pages;
 };
 
 void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool);
-void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool);
+void xrds_ib_mr_pool_exit(struct xrds_ib_dev *ibdev);
 int xrds_ib_mr_reg(struct xrds_mr *mr);
 void xrds_ib_mr_unreg(struct xrds_mr *mr);
 void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost);

@@ -140,14 +140,21 @@ static int xrds_ib_regq_connect(struct ib_device *dev, struct ib_qp *qp)
 
 /* ------------------------------------------------------------- lifetime */
 
-static void xrds_ib_regq_destroy(struct xrds_ib_regq *regq)
+/* If the device does not destroy the queue pair, that is lost with its
+ * completion queue, from which nothing is called any more.
+ */
+static void xrds_ib_regq_destroy(struct xrds_ib_dev *ibdev)
 {
+	struct xrds_ib_regq *regq = &ibdev->regq;
+
 	lockdep_assert_held_write(&regq->sem);
 
-	if (regq->qp)
-		ib_destroy_qp(regq->qp);
-	if (regq->cq)
+	if (regq->qp && ib_destroy_qp(regq->qp)) {
+		irq_poll_disable(&regq->cq->iop);
+		ibdev->stuck = true;
+	} else if (regq->cq) {
 		xrds_ib_quirks_free_cq(regq->cq);
+	}
 	regq->qp = NULL;
 	regq->cq = NULL;
 	WRITE_ONCE(regq->broken, false);
@@ -179,13 +186,13 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 	attr.recv_cq = cq;
 	qp = ib_create_qp(ibdev->pd, &attr);
 	if (IS_ERR(qp)) {
-		xrds_ib_regq_destroy(regq);
+		xrds_ib_regq_destroy(ibdev);
 		return PTR_ERR(qp);
 	}
 	regq->qp = qp;
 	ret = xrds_ib_regq_connect(ibdev->dev, qp);
 	if (ret)
-		xrds_ib_regq_destroy(regq);
+		xrds_ib_regq_destroy(ibdev);
 	return ret;
 }
 
@@ -199,7 +206,7 @@ static int xrds_ib_regq_renew(struct xrds_ib_dev *ibdev)
 
 	if (regq->qp && !regq->broken)
 		return 0;
-	xrds_ib_regq_destroy(regq);
+	xrds_ib_regq_destroy(ibdev);
 	return xrds_ib_regq_create(ibdev);
 }
 
@@ -217,15 +224,15 @@ void xrds_ib_regq_init(struct xrds_ib_regq *regq)
 
 /**
  * xrds_ib_regq_exit - destroy the registration queue
- * @regq: queue that nobody uses any more
+ * @ibdev: device that nobody uses any more
  *
  * Context: process.
  */
-void xrds_ib_regq_exit(struct xrds_ib_regq *regq)
+void xrds_ib_regq_exit(struct xrds_ib_dev *ibdev)
 {
-	down_write(&regq->sem);
-	xrds_ib_regq_destroy(regq);
-	up_write(&regq->sem);
+	down_write(&ibdev->regq.sem);
+	xrds_ib_regq_destroy(ibdev);
+	up_write(&ibdev->regq.sem);
 }
 
 /* -------------------------------------------------------------- posting */
@@ -297,7 +304,7 @@ int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 	 */
 	down_write(&regq->sem);
 	if (regq->broken)
-		xrds_ib_regq_destroy(regq);
+		xrds_ib_regq_destroy(ibdev);
 	up_write(&regq->sem);
 	return -EIO;
 }
