@@ -151,6 +151,17 @@ def test_cq_size(rig):
               f"{_count(rig, 'short_cqs')} completions in short queues")
 
 
+def test_stuck(rig):
+    """A queue pair that is not destroyed is, at the latest, with its device."""
+    with _streams(rig) as streams:
+        _order(rig, "fail destroy_qp 2")
+        rig.a.run("xrds-info reset all")
+        remote.until(rig, lambda: remote.counter(rig.a, "ib_ep_stuck") == 2,
+                     "two of them are left")
+        streams.go_on()
+        _renew(rig)
+
+
 def test_stuck_region(rig):
     """The same for a region, whose owner is told that the device has failed."""
     with _streams(rig):

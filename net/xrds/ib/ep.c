@@ -35,8 +35,10 @@
  * because events of the queue pair start the watch. The remaining completions
  * are read, then the completion queue is freed with its poller: see
  * xrds_ib_quirks_free_cq(). From then on no completion refers to the endpoint,
- * and send contexts, headers and incomplete messages are freed. Last comes the
- * identifier, see cm_id.c; its destruction waits for its handler.
+ * and send contexts, headers and incomplete messages are freed. Then comes the
+ * identifier, see cm_id.c; its destruction waits for its handler. Last is the
+ * reference on the receive queue. If the device does not destroy the queue pair,
+ * the endpoint's memory stays with that, see stuck.c.
  *
  * No step needs the peer, and each waits for the device only: neither a dead
  * peer nor the removal of a device holds it up.
@@ -342,21 +344,45 @@ static bool xrds_ib_ep_wait_drained(struct xrds_ib_ep *ep)
 	return left && wait_for_completion_timeout(&ep->rq_end.done, left);
 }
 
-static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
+/* Returns whether the device has done with all that was posted. */
+static bool xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	bool drained;
 
 	if (xrds_ib_cm_id_up(ep->id))
 		rdma_disconnect(ep->id);
 	/* rdma_disconnect() does this first: no harm */
 	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
 	xrds_ib_ep_reap(ep);
-	if (xrds_ib_ep_post_markers(ep) || !xrds_ib_ep_wait_drained(ep))
+	drained = !xrds_ib_ep_post_markers(ep) && xrds_ib_ep_wait_drained(ep);
+	if (!drained)
 		xrds_ib_count(ep->xin, XRDS_IB_C_EP_DRAIN_LATE);
 	/* with the queue pair mlx4 and mlx5 drop its entries in the completion
 	 * queue, and with them buffers of a shared receive queue
 	 */
 	xrds_ib_ep_reap(ep);
+	return drained;
+}
+
+/* End the queue pair; returns false if the device did not destroy it. */
+static bool xrds_ib_ep_destroy_qp(struct xrds_ib_ep *ep)
+{
+	bool drained = xrds_ib_ep_drain(ep), destroyed;
+
+	rdma_destroy_qp(ep->id);
+	/* rdma_cm does not say it, but each queue pair counts as a user */
+	destroyed = !atomic_read(&ep->cq->usecnt);
+	if (!destroyed) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_EP_STUCK);
+		xrds_ib_stuck_add(ep->rq, ep);
+	}
+	cancel_delayed_work_sync(&ep->watch);
+	cancel_work_sync(&ep->bulk_work);
+	/* it does not use memory any more when all has completed */
+	if (!destroyed && !drained)
+		xrds_ib_sq_keep_memory(ep);
+	return destroyed;
 }
 
 /* Could the peer's device send? It can after the reply, of either side. */
@@ -382,16 +408,14 @@ static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 {
 	struct xrds_conn *conn = ep->conn;
+	struct xrds_ib_rq *rq = ep->rq;
+	bool stuck = false;
 
 	xrds_ib_ep_make_dead(ep);
 
-	if (ep->qp) {
-		xrds_ib_ep_drain(ep);
-		rdma_destroy_qp(ep->id);
-		cancel_delayed_work_sync(&ep->watch);
-		cancel_work_sync(&ep->bulk_work);
-	}
-	if (ep->cq) {
+	if (ep->qp)
+		stuck = !xrds_ib_ep_destroy_qp(ep);
+	if (ep->cq && !stuck) {
 		xrds_ib_ep_reap(ep);
 		xrds_ib_quirks_free_cq(ep->cq);
 	}
@@ -400,11 +424,8 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_sq_free(ep);
 		xrds_ib_recv_free(ep);
 	}
-	if (ep->rq) {
-		if (xrds_ib_ep_lossy(ep))
-			xrds_ib_rq_lost(ep->rq);
-		xrds_ib_rq_put(ep->rq);
-	}
+	if (rq && xrds_ib_ep_lossy(ep))
+		xrds_ib_rq_lost(rq);
 	/* no handler runs behind this, and none will */
 	if (ep->id)
 		xrds_ib_cm_id_destroy(ep->id);
@@ -413,7 +434,11 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_dev_put(ep->ibdev);
 
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_FREED);
-	kfree(ep);
+	/* a stuck one is now its receive queue's */
+	if (!stuck)
+		kfree(ep);
+	if (rq)
+		xrds_ib_rq_put(rq);
 	xrds_conn_put(conn);
 }
 

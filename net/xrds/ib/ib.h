@@ -34,6 +34,7 @@
  *   dev.c        devices, and the device of an address
  *   cm_id.c      deferred destroy of connection manager identifiers
  *   event.c      an endpoint's reports to its connection
+ *   stuck.c      queue pairs that their device does not destroy
  *   quirks.c     behaviour of devices that needs a workaround
  *
  * Send contexts and messages to send are in ib/tx.h, receive queues in ib/rx.h,
@@ -49,7 +50,7 @@
  *   m->lock             mutex of a memory region; its registration
  *   regq->sem           registration queue: readers post, a writer replaces;
  *                       taken inside m->lock
- *   rq->ep_lock         mutex; rq->eps; tx_lock is taken inside
+ *   rq->ep_lock         mutex; rq->eps, rq->stuck; tx_lock is taken inside
  *   ibdev->lock         spin; ibdev->eps, ibdev->mrs; conn->lock is taken
  *                       inside
  *   rq->lock            spin; buffers; leaf
@@ -310,7 +311,7 @@ struct xrds_ib_marker {
  * @cq:		completion queue of sends and receives
  * @qp:		queue pair, same as id->qp
  * @rq:		receive queue, with a reference
- * @rq_entry:	in rq->eps; rq->ep_lock
+ * @rq_entry:	in rq->eps, or rq->stuck; rq->ep_lock
  * @granting:	counted in rq->nr_users; rq->ep_lock
  * @watch:	finds a queue pair that is stuck, has reported an error, or was
  *		disconnected by the peer during an op
@@ -377,6 +378,11 @@ void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm);
 enum xrds_wire_err xrds_ib_legacy_check_csum(const struct xrds_wire_msg *wm,
 					     const struct sk_buff *skb);
 void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
+
+/* -------------------------------------------------------------- stuck.c */
+
+void xrds_ib_stuck_add(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+bool xrds_ib_stuck_retry(struct xrds_ib_rq *rq);
 
 /* ------------------------------------------------------------- quirks.c */
 

@@ -390,6 +390,7 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	INIT_DELAYED_WORK(&rq->refill, xrds_ib_rq_refill);
 	mutex_init(&rq->ep_lock);
 	INIT_LIST_HEAD(&rq->eps);
+	INIT_LIST_HEAD(&rq->stuck);
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->bufs);
 	INIT_LIST_HEAD(&rq->ready);
@@ -474,6 +475,18 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 	return rq;
 }
 
+/* The device keeps the queue for good. */
+static void xrds_ib_rq_lose(struct xrds_ib_rq *rq)
+{
+	struct xrds_ib_dev *ibdev = rq->ibdev;
+
+	if (rq->srq)
+		WRITE_ONCE(rq->srq->event_handler, NULL);
+	cancel_delayed_work_sync(&rq->refill);
+	WRITE_ONCE(ibdev->stuck, true);
+	xrds_ib_dev_put(ibdev);
+}
+
 static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 {
 	/* make_dead: the refill finds nothing to do from now on */
@@ -481,8 +494,15 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 	cancel_delayed_work_sync(&rq->refill);
+	xrds_ib_page_ring_exit(&rq->page_ring);
 
-	/* drain: the device returns the buffers, and sends no more events */
+	/* drain: the device returns the buffers, and sends no more events; or it
+	 * has kept a queue pair, then it may use them for good
+	 */
+	if (!xrds_ib_stuck_retry(rq)) {
+		xrds_ib_rq_lose(rq);
+		return;
+	}
 	if (rq->srq) {
 		ib_destroy_srq(rq->srq);
 		cancel_delayed_work_sync(&rq->refill);
@@ -493,7 +513,6 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 	 * that.
 	 */
 	xrds_ib_buf_free_all(rq);
-	xrds_ib_page_ring_exit(&rq->page_ring);
 	mutex_destroy(&rq->ep_lock);
 	xrds_ib_dev_put(rq->ibdev);
 	kfree(rq);

@@ -125,8 +125,9 @@ struct xrds_ib_rq_ops {
  * @refill:	gives empty buffers a page and an skb
  * @window:	buffers wanted for each busy user: the largest of theirs;
  *		@ep_lock
- * @ep_lock:	guards @eps, @nr_users, @busy, @nr_lost and @window
+ * @ep_lock:	guards @eps, @stuck, @nr_users, @busy, @nr_lost and @window
  * @eps:	endpoints that receive from it
+ * @stuck:	endpoints whose queue pair is not destroyed
  * @nr_users:	endpoints that have granted credits
  * @busy:	shared queue only: number of users that get their @window
  * @nr_lost:	endpoints that may have lost a buffer
@@ -162,6 +163,7 @@ struct xrds_ib_rq {
 
 	struct mutex ep_lock;		/* eps, nr_users, busy, nr_lost */
 	struct list_head eps;
+	struct list_head stuck;
 	u32 nr_users;
 	u32 busy;
 	u32 nr_lost;

@@ -212,6 +212,7 @@ u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant);
 bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep);
 int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 		    void (*done)(struct ib_cq *cq, struct ib_wc *wc));
+void xrds_ib_sq_keep_memory(struct xrds_ib_ep *ep);
 void xrds_ib_sq_free(struct xrds_ib_ep *ep);
 
 /* --------------------------------------------------------------- rdma.c */
