@@ -174,6 +174,27 @@ def test_stuck_region(rig):
         _renew(rig)
 
 
+def test_no_srq(rig):
+    """Shared receive queues are advertised, and none can be made."""
+    _order(rig, "fail create_srq 1000000")
+    _renew(rig)
+    with _streams(rig):
+        rig.check("shared-rq" not in _connection(rig)["flags"], "it is shared")
+    rig.check(remote.counter(rig.a, "ib_rx_no_srq") > 0, "none was wanted")
+
+
+def test_events(rig):
+    """The device reports that a shared receive queue has failed, or a queue
+    pair.
+    """
+    with _streams(rig) as streams:
+        _order(rig, "raise srq")
+        remote.wait_above(rig.a, "ib_rx_srq_broken", 0)
+        streams.go_on()
+        _order(rig, f"raise qp {_connection(rig)['qpn']}")
+        remote.wait_above(rig.a, "ib_ep_qp_event", 0)
+
+
 def test_no_objects(rig):
     """No completion queue for a connection, no object for a region."""
     _order(rig, "fail create_cq 2")

@@ -112,14 +112,15 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	/* all namespaces use the same shared queue */
 	const struct xrds_ib_net *first = xrds_ib_net(&init_net);
 	struct xrds_ib_dev *ibdev = ep->ibdev;
+	struct xrds_ib_rq *rq = ERR_PTR(-EOPNOTSUPP);
 	u32 window = ep->tx.window;
-	struct xrds_ib_rq *rq;
 
 	if (ibdev->shared)
 		rq = xrds_ib_rq_get_shared(ibdev, &xrds_ib_recv_ops,
 					   READ_ONCE(first->max_recv_wr),
 					   READ_ONCE(first->recv_window));
-	else
+	/* it may have no more of them, or none although it advertises them */
+	if (IS_ERR(rq) && PTR_ERR(rq) != -ENODEV)
 		rq = xrds_ib_rq_create(ibdev, &xrds_ib_recv_ops, window);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);

@@ -60,6 +60,8 @@ X(RQ_LOW, ib_rx_ring_low, "times that credits were withheld as a shared queue ra
 X(RQ_LIMIT, ib_rx_srq_limit, "device reports that a shared queue ran low"),
 X(RQ_WIDENED, ib_rx_srq_widened, "times that the shared queue got more buffers because it ran low"),
 X(RQ_NO_CQ, ib_rx_srq_no_cq, "times that it got no more, as a completion queue was not enlarged"),
+X(RQ_NO_SRQ, ib_rx_no_srq, "shared receive queues that the device did not make"),
+X(RQ_BROKEN, ib_rx_srq_broken, "shared receive queues that the device gave up"),
 X(RQ_REPLACED, ib_rx_srq_replaced, "shared receive queues replaced because buffers were lost"),
 X(MR_REG, ib_rdma_mr_registered, "memory regions registered"),
 X(MR_UNREG, ib_rdma_mr_unregistered, "memory regions ended"),

@@ -29,6 +29,10 @@
  * endpoints have enlarged is replaced as well when it has no user any more, as
  * posted buffers cannot be taken back in any other way.
  *
+ * A device may give up a shared queue, which it reports. Then its endpoints end,
+ * and new ones get another queue. An endpoint for which the device makes no
+ * shared queue gets its own.
+ *
  * rq->ep_lock guards the users, rq->lock the buffers and their target.
  */
 #include "ib/ib.h"
@@ -137,11 +141,29 @@ static void xrds_ib_rq_widen(struct xrds_ib_rq *rq)
 	mutex_unlock(&rq->ep_lock);
 }
 
+/* The device has given up a shared queue: no endpoint receives from it. */
+static void xrds_ib_rq_end_eps(struct xrds_ib_rq *rq)
+{
+	struct xrds_ib_ep *ep;
+
+	spin_lock_bh(&rq->lock);
+	WRITE_ONCE(rq->stopped, true);
+	spin_unlock_bh(&rq->lock);
+	mutex_lock(&rq->ep_lock);
+	list_for_each_entry(ep, &rq->eps, rq_entry)
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -EIO);
+	mutex_unlock(&rq->ep_lock);
+}
+
 static void xrds_ib_rq_refill(struct work_struct *work)
 {
 	struct xrds_ib_rq *rq = container_of(to_delayed_work(work),
 					     struct xrds_ib_rq, refill);
 
+	if (READ_ONCE(rq->broken)) {
+		xrds_ib_rq_end_eps(rq);
+		return;
+	}
 	xrds_ib_rq_count(XRDS_IB_C_RQ_REFILL);
 	if (rq->srq && xchg(&rq->low, false))
 		xrds_ib_rq_widen(rq);
@@ -149,16 +171,26 @@ static void xrds_ib_rq_refill(struct work_struct *work)
 	xrds_ib_rq_grant(rq);
 }
 
-/* The device has fewer buffers than the limit that was set. Context: any. */
+/* The device has fewer buffers than the limit that was set, or has given the
+ * queue up. Context: any.
+ */
 static void xrds_ib_rq_event(struct ib_event *event, void *context)
 {
 	struct xrds_ib_rq *rq = context;
 
-	if (event->event != IB_EVENT_SRQ_LIMIT_REACHED)
+	switch (event->event) {
+	case IB_EVENT_SRQ_LIMIT_REACHED:
+		xrds_ib_rq_count(XRDS_IB_C_RQ_LIMIT);
+		WRITE_ONCE(rq->armed, false);
+		WRITE_ONCE(rq->low, true);
+		break;
+	case IB_EVENT_SRQ_ERR:
+		xrds_ib_rq_count(XRDS_IB_C_RQ_BROKEN);
+		WRITE_ONCE(rq->broken, true);
+		break;
+	default:
 		return;
-	xrds_ib_rq_count(XRDS_IB_C_RQ_LIMIT);
-	WRITE_ONCE(rq->armed, false);
-	WRITE_ONCE(rq->low, true);
+	}
 	xrds_ib_rq_kick_refill(rq, 0);
 }
 
@@ -216,8 +248,8 @@ u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
  * @ep: endpoint with a completion queue and without a queue pair
  *
  * Context: process.
- * Return: 0; a negative errno when the device does not enlarge a completion
- * queue.
+ * Return: 0; -EIO when the device has given the queue up; another negative errno
+ * when it does not enlarge a completion queue.
  */
 int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 {
@@ -227,6 +259,9 @@ int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	/* the queue may have got more buffers since that was made */
 	if (rq->srq)
 		ret = xrds_ib_rq_fit_cq(ep, rq->cq_bufs);
+	/* else the refill will see the endpoint */
+	if (READ_ONCE(rq->broken))
+		ret = -EIO;
 	if (!ret)
 		list_add_tail(&ep->rq_entry, &rq->eps);
 	mutex_unlock(&rq->ep_lock);
@@ -435,6 +470,7 @@ xrds_ib_rq_create_shared(struct xrds_ib_dev *ibdev,
 		return ERR_PTR(-ENOMEM);
 	ret = xrds_ib_rq_create_srq(rq, max_bufs);
 	if (ret) {
+		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_SRQ);
 		xrds_ib_rq_put(rq);
 		return ERR_PTR(ret);
 	}
@@ -459,9 +495,11 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 					 const struct xrds_ib_rq_ops *ops,
 					 u32 max_bufs, u32 window)
 {
-	struct xrds_ib_rq *rq;
+	struct xrds_ib_rq *rq, *broken = NULL;
 
 	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq && READ_ONCE(ibdev->rq->broken))
+		swap(ibdev->rq, broken);
 	rq = ibdev->rq;
 	if (READ_ONCE(ibdev->removed))
 		rq = ERR_PTR(-ENODEV);
@@ -472,6 +510,8 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 		refcount_inc(&rq->ref);
 	}
 	mutex_unlock(&ibdev->rq_lock);
+	if (broken)
+		xrds_ib_rq_put(broken);
 	return rq;
 }
 

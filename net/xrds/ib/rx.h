@@ -135,6 +135,7 @@ struct xrds_ib_rq_ops {
  *		any context, cleared by the refill
  * @withheld:	credits were not granted because buffers were short; see
  *		xrds_ib_rq_avail()
+ * @broken:	shared queue only: the device has given it up
  * @armed:	the device will report when it runs low; the event that clears
  *		it starts the refill
  * @page_ring:	pages of received messages, to be used again
@@ -169,6 +170,7 @@ struct xrds_ib_rq {
 	u32 nr_lost;
 	bool low;
 	bool withheld;
+	bool broken;
 	bool armed;
 	struct xrds_ib_page_ring page_ring;
 
