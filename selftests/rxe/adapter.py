@@ -208,6 +208,21 @@ def test_no_objects(rig):
         rig.check(remote.counter(rig.a, "obj_mrs") == 0, "a region is left")
 
 
+def test_atomics(rig):
+    """Atomics are advertised, and refused when the kernel posts one: that is
+    tried once, and no program's op is accepted.
+    """
+    _order(rig, "no_atomics 1")
+    _renew(rig)
+    device, = remote.shown(rig.a, "devices")
+    rig.check("atomics" not in device["flags"], f"{device}")
+    pair = remote.Pair(rig)
+    done = pair.start("helper_rdma smoke").wait(check=False)
+    pair.end()
+    rig.check(done.code and "EOPNOTSUPP" in done.out, done.out)
+    rig.check(_count(rig, "atomics") == 1, "more than one was posted")
+
+
 def test_limits(rig):
     """As small as those of any adapter that has what XRDS needs."""
     _order(rig, "limit max_send_sge 3", "limit max_sge_rd 1",

@@ -24,7 +24,9 @@
  *   it has copied that page, so the list needs one entry more.
  *
  * Some drivers enlarge completion queues of programs, but not of the kernel, or
- * none at all. That is tried on one.
+ * none at all; and some take atomics from programs only, and report each that
+ * the kernel posts in the log. Both are tried once, on a queue pair that was
+ * never connected.
  *
  * Devices on rdmavt are not used. Their key 0 stands for all memory of the
  * kernel, and a peer that is connected to a queue pair of the kernel can use
@@ -40,18 +42,83 @@ enum {
 	XRDS_IB_PROBE_MORE_CQE	= 64,
 };
 
-/* Use a completion queue in the ways that not all devices allow. */
+static void xrds_ib_quirks_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+/* Does the driver take an atomic? The queue pair has failed, so that no device
+ * performs it.
+ */
+static bool xrds_ib_quirks_takes_atomic(struct ib_qp *qp)
+{
+	static struct ib_cqe cqe = { .done = xrds_ib_quirks_done };
+	struct ib_sge sge = {
+		.length	= sizeof(u64),
+		.lkey	= qp->pd->local_dma_lkey,
+	};
+	struct ib_atomic_wr wr = {
+		.wr.opcode	= IB_WR_ATOMIC_FETCH_AND_ADD,
+		.wr.wr_cqe	= &cqe,
+		.wr.sg_list	= &sge,
+		.wr.num_sge	= 1,
+	};
+	struct ib_qp_attr attr = {
+		.qp_state	= IB_QPS_INIT,
+		.port_num	= rdma_start_port(qp->device),
+	};
+
+	/* if that is not possible, the device is believed */
+	if (ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+				    IB_QP_PORT | IB_QP_ACCESS_FLAGS))
+		return true;
+	attr.qp_state = IB_QPS_ERR;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE) ||
+	       !ib_post_send(qp, &wr.wr, NULL);
+}
+
+/* If the device does not destroy the queue pair, the completion queue stays in
+ * use.
+ */
+static int xrds_ib_quirks_try_qp(struct xrds_ib_dev *ibdev, struct ib_cq *cq)
+{
+	struct ib_qp_init_attr attr = {
+		.send_cq		= cq,
+		.recv_cq		= cq,
+		.sq_sig_type		= IB_SIGNAL_REQ_WR,
+		.qp_type		= IB_QPT_RC,
+		.cap.max_send_wr	= 1,
+		.cap.max_send_sge	= 1,
+		.cap.max_recv_wr	= 1,
+		.cap.max_recv_sge	= 1,
+	};
+	struct ib_qp *qp = ib_create_qp(ibdev->pd, &attr);
+
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	ibdev->quirks.no_atomics = !xrds_ib_quirks_takes_atomic(qp);
+	ibdev->stuck = ib_destroy_qp(qp);
+	return 0;
+}
+
+/* Use a queue pair and a completion queue in the ways that not all devices
+ * allow.
+ */
 static int xrds_ib_quirks_try(struct xrds_ib_dev *ibdev)
 {
 	struct ib_cq *cq;
+	int ret;
 
 	cq = ib_alloc_cq_any(ibdev->dev, NULL, XRDS_IB_PROBE_CQE,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	ibdev->quirks.fixed_cqs = ib_resize_cq(cq, XRDS_IB_PROBE_MORE_CQE);
-	xrds_ib_quirks_free_cq(cq);
-	return 0;
+	ret = xrds_ib_quirks_try_qp(ibdev, cq);
+	if (ibdev->stuck)
+		irq_poll_disable(&cq->iop);
+	else
+		xrds_ib_quirks_free_cq(cq);
+	return ret;
 }
 
 /**
