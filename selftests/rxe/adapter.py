@@ -233,3 +233,25 @@ def test_limits(rig):
         rig.check("shared-rq" not in _connection(rig)["flags"], "it is shared")
         remote.run(rig, "helper_rdma smoke")
         remote.run(rig, "helper_rdma pieces")
+
+
+def test_no_answer(rig):
+    """A device does not make keys invalid, nor says so: programs end at once,
+    and their regions in time. The device can be removed.
+    """
+    with _streams(rig):
+        proc = rig.a.start(f"helper_rdma_device_gone lost {rig.a.ip} "
+                           f"{rig.b.ip} 3")
+        proc.expect("ready")
+        _order(rig, "lose_inv 1")
+        begin = time.monotonic()
+        proc.kill()
+        proc.wait(BOUND, check=False)
+        rig.a.wait_for("test $(helper_counter obj_mrs) -eq 0", BOUND)
+        seconds = time.monotonic() - begin
+        rig.diag(f"ended after {seconds:.1f} s")
+        rig.check(_count(rig, "lost_invs") == 1, "more than one was tried")
+        rig.check(seconds < 4 * rig.kernel.slow, f"it took {seconds:.1f} s")
+        _order(rig, "lose_inv 0")
+        _renew(rig)
+        remote.run(rig, "helper_rdma smoke")
