@@ -461,6 +461,8 @@ int xrds_ib_cm_start(struct xrds_conn *conn)
 	ret = xrds_ib_rq_grow(ep->rq, ep);
 	if (ret)
 		return ret;
-	return xrds_ib_ep_xrds(ep) ? xrds_ib_send_hello(ep) :
-				     xrds_ib_legacy_start(ep);
+	if (xrds_ib_ep_xrds(ep))
+		return xrds_ib_send_hello(ep);
+	xrds_ib_legacy_start(ep);
+	return 0;
 }

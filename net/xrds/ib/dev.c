@@ -356,6 +356,7 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 	d->shared_rq = ibdev->shared;
 	d->fences = !ibdev->quirks.no_fences;
 	d->atomics = !READ_ONCE(ibdev->no_atomics) &&
+		     !ibdev->quirks.no_atomics &&
 		     attrs->atomic_cap != IB_ATOMIC_NONE;
 	d->max_qp = attrs->max_qp;
 	d->max_qp_wr = attrs->max_qp_wr;

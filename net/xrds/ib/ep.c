@@ -20,23 +20,25 @@
  * leaves the two lists, each under the lock that their readers hold.
  *
  * drain: the queue pair goes to the error state, in which each posted work
- * request completes. ib_drain_sq() waits for a marker at the end of the send
- * queue, ib_drain_rq() for one in the receive queue if the endpoint has its
- * own. With a shared receive queue there is no marker. Posted buffers stay with
- * that queue. The buffers that this queue pair took have their completions in
- * the completion queue before the marker of the send queue, or within the time
- * that destroying the queue pair takes, or they are lost, see rq.c.
- * ib_drain_qp() is not used: on newer kernels it waits up to a minute for the
- * event "last work request reached", which some drivers never send. The
- * completion queue is emptied first: the markers need space even when the peer
- * has overrun it.
+ * request completes. A marker at the end of the send queue, and one in the
+ * receive queue if the endpoint has its own, tell when all have. With a shared
+ * receive queue there is no marker. Posted buffers stay with that queue. The
+ * buffers that this queue pair took have their completions in the completion
+ * queue before the marker of the send queue, or within the time that destroying
+ * the queue pair takes, or they are lost, see rq.c. The wait is bounded, as a
+ * completion queue that has failed has no completions any more: the destruction
+ * of the queue pair ends all of its work requests as well. ib_drain_qp() is not
+ * used: it waits without bound, and on newer kernels up to a minute for the
+ * event "last work request reached", which some drivers never send.
  *
  * destroy: the queue pair is destroyed first, then the works are cancelled,
  * because events of the queue pair start the watch. The remaining completions
  * are read, then the completion queue is freed with its poller: see
  * xrds_ib_quirks_free_cq(). From then on no completion refers to the endpoint,
- * and send contexts, headers and incomplete messages are freed. Last comes the
- * identifier, see cm_id.c; its destruction waits for its handler.
+ * and send contexts, headers and incomplete messages are freed. Then comes the
+ * identifier, see cm_id.c; its destruction waits for its handler. Last is the
+ * reference on the receive queue. If the device does not destroy the queue pair,
+ * the endpoint's memory stays with that, see stuck.c.
  *
  * No step needs the peer, and each waits for the device only: neither a dead
  * peer nor the removal of a device holds it up.
@@ -110,15 +112,15 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	/* all namespaces use the same shared queue */
 	const struct xrds_ib_net *first = xrds_ib_net(&init_net);
 	struct xrds_ib_dev *ibdev = ep->ibdev;
+	struct xrds_ib_rq *rq = ERR_PTR(-EOPNOTSUPP);
 	u32 window = ep->tx.window;
-	struct xrds_ib_rq *rq;
-	int ret;
 
 	if (ibdev->shared)
 		rq = xrds_ib_rq_get_shared(ibdev, &xrds_ib_recv_ops,
 					   READ_ONCE(first->max_recv_wr),
 					   READ_ONCE(first->recv_window));
-	else
+	/* it may have no more of them, or none although it advertises them */
+	if (IS_ERR(rq) && PTR_ERR(rq) != -ENODEV)
 		rq = xrds_ib_rq_create(ibdev, &xrds_ib_recv_ops, window);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
@@ -127,18 +129,13 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	 * value
 	 */
 	ep->tx.window = min(window, rq->max_bufs);
-	if (!rq->srq) {
-		ret = xrds_ib_recv_init(ep);
-		if (ret)
-			return ret;
-	}
-	xrds_ib_rq_attach(rq, ep);
-	return 0;
+	return rq->srq ? 0 : xrds_ib_recv_init(ep);
 }
 
 static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 {
 	struct ib_device *dev = ep->ibdev->dev;
+	u32 nr_recv = READ_ONCE(ep->rq->cq_bufs);
 	struct xrds_ib_tx *tx = &ep->tx;
 	struct ib_qp_init_attr attr = {
 		.event_handler	= xrds_ib_ep_qp_event,
@@ -146,22 +143,20 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		.srq		= ep->rq->srq,
 		.sq_sig_type	= IB_SIGNAL_REQ_WR,
 		.qp_type	= IB_QPT_RC,
-		.cap.max_send_wr  = tx->nr + XRDS_IB_EXTRA_SEND_WR,
+		.cap.max_send_wr  = xrds_ib_sq_max_wr(tx),
 		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
 	};
-	u32 nr_recv = xrds_ib_legacy_known(ep) ? xrds_ib_legacy_max_recvs(ep) :
-						  tx->window;
 	struct ib_cq *cq;
 	int ret;
 
 	if (!ep->rq->srq) {
 		/* the buffer for the hello, and the marker of the drain */
-		nr_recv += 2;
+		nr_recv = tx->window + 2;
 		attr.cap.max_recv_wr = nr_recv;
 		attr.cap.max_recv_sge = 1;
 	}
 
-	/* all posted and granted work requests can complete without overrun */
+	/* all work requests can complete without overrun */
 	cq = ib_alloc_cq_any(dev, ep, attr.cap.max_send_wr + nr_recv + 1,
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
@@ -170,6 +165,9 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 	attr.send_cq = cq;
 	attr.recv_cq = cq;
 
+	ret = xrds_ib_rq_attach(ep->rq, ep);
+	if (ret)
+		return ret;
 	ret = rdma_create_qp(ep->id, ep->ibdev->pd, &attr);
 	if (ret)
 		return ret;
@@ -308,22 +306,84 @@ static void xrds_ib_ep_reap(struct xrds_ib_ep *ep)
 	ib_process_cq_direct(ep->cq, ep->cq->cqe);
 }
 
-static void xrds_ib_ep_drain(struct xrds_ib_ep *ep)
+static void xrds_ib_ep_marker_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	complete(&container_of(wc->wr_cqe, struct xrds_ib_marker, cqe)->done);
+}
+
+/* Both queues have space for it. */
+static int xrds_ib_ep_post_markers(struct xrds_ib_ep *ep)
+{
+	struct ib_rdma_wr last_send = {
+		.wr.opcode	= IB_WR_RDMA_WRITE,
+		.wr.wr_cqe	= &ep->sq_end.cqe,
+	};
+	struct ib_recv_wr last_recv = { .wr_cqe = &ep->rq_end.cqe };
+	int ret;
+
+	init_completion(&ep->sq_end.done);
+	init_completion(&ep->rq_end.done);
+	ep->sq_end.cqe.done = xrds_ib_ep_marker_done;
+	ep->rq_end.cqe.done = xrds_ib_ep_marker_done;
+	ret = ib_post_send(ep->qp, &last_send.wr, NULL);
+	if (ret)
+		return ret;
+	if (!ep->rq->srq)
+		return ib_post_recv(ep->qp, &last_recv, NULL);
+	complete(&ep->rq_end.done);
+	return 0;
+}
+
+/* Wait until all that was posted has completed. Returns false if the device did
+ * not report that in time.
+ */
+static bool xrds_ib_ep_wait_drained(struct xrds_ib_ep *ep)
+{
+	unsigned long left = msecs_to_jiffies(XRDS_IB_DRAIN_MS);
+
+	left = wait_for_completion_timeout(&ep->sq_end.done, left);
+	return left && wait_for_completion_timeout(&ep->rq_end.done, left);
+}
+
+/* Returns whether the device has done with all that was posted. */
+static bool xrds_ib_ep_drain(struct xrds_ib_ep *ep)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	bool drained;
 
 	if (xrds_ib_cm_id_up(ep->id))
 		rdma_disconnect(ep->id);
-	/* rdma_disconnect() does this first, and the drain again: no harm */
+	/* rdma_disconnect() does this first: no harm */
 	ib_modify_qp(ep->qp, &attr, IB_QP_STATE);
 	xrds_ib_ep_reap(ep);
-	ib_drain_sq(ep->qp);
-	if (!ep->rq->srq)
-		ib_drain_rq(ep->qp);
+	drained = !xrds_ib_ep_post_markers(ep) && xrds_ib_ep_wait_drained(ep);
+	if (!drained)
+		xrds_ib_count(ep->xin, XRDS_IB_C_EP_DRAIN_LATE);
 	/* with the queue pair mlx4 and mlx5 drop its entries in the completion
 	 * queue, and with them buffers of a shared receive queue
 	 */
 	xrds_ib_ep_reap(ep);
+	return drained;
+}
+
+/* End the queue pair; returns false if the device did not destroy it. */
+static bool xrds_ib_ep_destroy_qp(struct xrds_ib_ep *ep)
+{
+	bool drained = xrds_ib_ep_drain(ep), destroyed;
+
+	rdma_destroy_qp(ep->id);
+	/* rdma_cm does not say it, but each queue pair counts as a user */
+	destroyed = !atomic_read(&ep->cq->usecnt);
+	if (!destroyed) {
+		xrds_ib_count(ep->xin, XRDS_IB_C_EP_STUCK);
+		xrds_ib_stuck_add(ep->rq, ep);
+	}
+	cancel_delayed_work_sync(&ep->watch);
+	cancel_work_sync(&ep->bulk_work);
+	/* it does not use memory any more when all has completed */
+	if (!destroyed && !drained)
+		xrds_ib_sq_keep_memory(ep);
+	return destroyed;
 }
 
 /* Could the peer's device send? It can after the reply, of either side. */
@@ -349,16 +409,14 @@ static bool xrds_ib_ep_lossy(const struct xrds_ib_ep *ep)
 void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 {
 	struct xrds_conn *conn = ep->conn;
+	struct xrds_ib_rq *rq = ep->rq;
+	bool stuck = false;
 
 	xrds_ib_ep_make_dead(ep);
 
-	if (ep->qp) {
-		xrds_ib_ep_drain(ep);
-		rdma_destroy_qp(ep->id);
-		cancel_delayed_work_sync(&ep->watch);
-		cancel_work_sync(&ep->bulk_work);
-	}
-	if (ep->cq) {
+	if (ep->qp)
+		stuck = !xrds_ib_ep_destroy_qp(ep);
+	if (ep->cq && !stuck) {
 		xrds_ib_ep_reap(ep);
 		xrds_ib_quirks_free_cq(ep->cq);
 	}
@@ -367,11 +425,8 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_sq_free(ep);
 		xrds_ib_recv_free(ep);
 	}
-	if (ep->rq) {
-		if (xrds_ib_ep_lossy(ep))
-			xrds_ib_rq_lost(ep->rq);
-		xrds_ib_rq_put(ep->rq);
-	}
+	if (rq && xrds_ib_ep_lossy(ep))
+		xrds_ib_rq_lost(rq);
 	/* no handler runs behind this, and none will */
 	if (ep->id)
 		xrds_ib_cm_id_destroy(ep->id);
@@ -380,7 +435,11 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_dev_put(ep->ibdev);
 
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_FREED);
-	kfree(ep);
+	/* a stuck one is now its receive queue's */
+	if (!stuck)
+		kfree(ep);
+	if (rq)
+		xrds_ib_rq_put(rq);
 	xrds_conn_put(conn);
 }
 

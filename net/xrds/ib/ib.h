@@ -34,6 +34,7 @@
  *   dev.c        devices, and the device of an address
  *   cm_id.c      deferred destroy of connection manager identifiers
  *   event.c      an endpoint's reports to its connection
+ *   stuck.c      queue pairs that their device does not destroy
  *   quirks.c     behaviour of devices that needs a workaround
  *
  * Send contexts and messages to send are in ib/tx.h, receive queues in ib/rx.h,
@@ -49,7 +50,7 @@
  *   m->lock             mutex of a memory region; its registration
  *   regq->sem           registration queue: readers post, a writer replaces;
  *                       taken inside m->lock
- *   rq->ep_lock         mutex; rq->eps; tx_lock is taken inside
+ *   rq->ep_lock         mutex; rq->eps, rq->stuck; tx_lock is taken inside
  *   ibdev->lock         spin; ibdev->eps, ibdev->mrs; conn->lock is taken
  *                       inside
  *   rq->lock            spin; buffers; leaf
@@ -261,6 +262,8 @@ enum {
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads in progress */
 	/* time for the device to report the guilty op, before the end */
 	XRDS_IB_NAK_MS		= 100,
+	/* time for all that is posted to complete at the end */
+	XRDS_IB_DRAIN_MS	= 3000,
 };
 
 /* The event that an active endpoint waits for; written by the worker */
@@ -276,6 +279,16 @@ enum {
 	XRDS_IB_HALF_OPEN,	/* counted in xin->half_open */
 	XRDS_IB_QP_ERROR,	/* the queue pair has reported an error */
 	XRDS_IB_PEER_GONE,	/* the peer has disconnected during an op */
+};
+
+/**
+ * struct xrds_ib_marker - last work request of a queue that is drained
+ * @cqe:	completion
+ * @done:	completed when the work request is
+ */
+struct xrds_ib_marker {
+	struct ib_cqe cqe;
+	struct completion done;
 };
 
 /**
@@ -298,11 +311,13 @@ enum {
  * @cq:		completion queue of sends and receives
  * @qp:		queue pair, same as id->qp
  * @rq:		receive queue, with a reference
- * @rq_entry:	in rq->eps; rq->ep_lock
+ * @rq_entry:	in rq->eps, or rq->stuck; rq->ep_lock
  * @granting:	counted in rq->nr_users; rq->ep_lock
  * @watch:	finds a queue pair that is stuck, has reported an error, or was
  *		disconnected by the peer during an op
  * @bulk_work:	posts more of a large message
+ * @sq_end:	of the send queue
+ * @rq_end:	of the endpoint's own receive queue
  * @tx:		sending side
  * @rx:		receiving side
  */
@@ -329,6 +344,8 @@ struct xrds_ib_ep {
 	bool granting;
 	struct delayed_work watch;
 	struct work_struct bulk_work;
+	struct xrds_ib_marker sq_end;
+	struct xrds_ib_marker rq_end;
 	struct xrds_ib_tx tx;
 	struct xrds_ib_rx rx ____cacheline_aligned_in_smp;
 };
@@ -355,13 +372,17 @@ bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep);
 bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version);
 int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 				 u32 bytes);
-u32 xrds_ib_legacy_max_recvs(const struct xrds_ib_ep *ep);
-int xrds_ib_legacy_start(struct xrds_ib_ep *ep);
+void xrds_ib_legacy_start(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_received(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm);
 enum xrds_wire_err xrds_ib_legacy_check_csum(const struct xrds_wire_msg *wm,
 					     const struct sk_buff *skb);
 void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
+
+/* -------------------------------------------------------------- stuck.c */
+
+void xrds_ib_stuck_add(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+bool xrds_ib_stuck_retry(struct xrds_ib_rq *rq);
 
 /* ------------------------------------------------------------- quirks.c */
 
@@ -370,11 +391,15 @@ void xrds_ib_legacy_sent(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
  * @no_fences:	a fence may wait for ever
  * @late_copies: invalidating a key does not stop a packet that is being copied
  * @spare_pages: entries that a page list must have behind the last page
+ * @fixed_cqs:	completion queues of the kernel keep the size they begin with
+ * @no_atomics:	atomics of the kernel are refused when they are posted
  */
 struct xrds_ib_quirks {
 	bool no_fences;
 	bool late_copies;
 	u8 spare_pages;
+	bool fixed_cqs;
+	bool no_atomics;
 };
 
 int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev);
@@ -404,6 +429,7 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @shared:	endpoints share a receive queue
  * @quirks:	behaviour that needs a workaround, constant
  * @no_atomics:	its keys cannot allow atomics
+ * @stuck:	it has kept an object at the second attempt to destroy it
  * @regq:	registration queue
  * @mr_pool:	free objects for memory regions
  */
@@ -427,6 +453,7 @@ struct xrds_ib_dev {
 	bool shared;
 	struct xrds_ib_quirks quirks;
 	bool no_atomics;
+	bool stuck;
 	struct xrds_ib_regq regq;
 	struct xrds_ib_mr_pool mr_pool;
 };

@@ -12,10 +12,7 @@
  *   accept: set by the request
  *
  * A legacy peer has no credits. It sends as much as its own queue holds, and a
- * SEND that finds no receive buffer is repeated (RNR). So the completion queue
- * needs space for all buffers of the shared receive queue, not only for one
- * window. That is much, so the side that dials an unknown peer begins with a
- * small queue, which is enlarged here.
+ * SEND that finds no receive buffer is repeated (RNR).
  *
  * Each fragment carries 4096 bytes, and all have the same header. Oracle's
  * kernels name a larger size in their private data. XRDS goes up to 8192 bytes,
@@ -100,39 +97,15 @@ int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 }
 
 /**
- * xrds_ib_legacy_max_recvs - receives that may complete at once
- * @ep: endpoint with a receive queue
- *
- * Context: the connection's work.
- * Return: as many as the device's queue was made for.
- */
-u32 xrds_ib_legacy_max_recvs(const struct xrds_ib_ep *ep)
-{
-	return ep->rq->srq ? ep->rq->max_bufs + XRDS_IB_MAX_LOST :
-			     ep->tx.window;
-}
-
-static int xrds_ib_legacy_enlarge_cq(struct xrds_ib_ep *ep)
-{
-	int cqe = ep->tx.nr + XRDS_IB_EXTRA_SEND_WR +
-		  xrds_ib_legacy_max_recvs(ep) + 1;
-
-	return ep->cq->cqe < cqe ? ib_resize_cq(ep->cq, cqe) : 0;
-}
-
-/**
  * xrds_ib_legacy_start - the connection to a legacy peer is established
  * @ep: endpoint
  *
  * Context: the connection's work.
- * Return: 0; a negative errno when the device cannot enlarge a completion
- * queue: then the next attempt makes a large one.
  */
-int xrds_ib_legacy_start(struct xrds_ib_ep *ep)
+void xrds_ib_legacy_start(struct xrds_ib_ep *ep)
 {
 	xrds_ib_event_not_half_open(ep);
 	xrds_legacy_start(ep->conn, ep->gen, ep->ack);
-	return xrds_ib_legacy_enlarge_cq(ep);
 }
 
 /**

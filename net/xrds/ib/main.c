@@ -163,8 +163,11 @@ static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 	wait_for_completion(&ibdev->gone);
 
 	/* destroy: the last reference has gone, and no new one can come */
-	xrds_ib_regq_exit(&ibdev->regq);
-	xrds_ib_mr_pool_exit(&ibdev->mr_pool);
+	xrds_ib_regq_exit(ibdev);
+	xrds_ib_mr_pool_exit(ibdev);
+	/* an object that the device has kept refers to both */
+	if (ibdev->stuck)
+		return;
 	ib_dealloc_pd(ibdev->pd);
 	kfree(ibdev);
 	pr_info("xrds_ib: %s: device removed\n", dev_name(&dev->dev));

@@ -23,6 +23,10 @@
  * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE such a device has
  * the object destroyed.
  *
+ * A device may not answer in time, or its driver fail to destroy an object. Then
+ * the key may stay valid. The object keeps the memory, mapped, and a work item
+ * destroys it when the time is over, or tries again before the device goes.
+ *
  * Each region has a reference on its device until it has ended.
  *
  * The pool is bounded, by objects and by the pages they can hold. It is a
@@ -40,14 +44,20 @@ enum {
 
 /**
  * struct xrds_ib_frwr - a memory region object of the device
- * @entry:	in ibdev->mr_pool while free
+ * @entry:	in ibdev->mr_pool while it has no region
  * @mr:		the object
  * @pages:	number of pages it can hold
+ * @w:		work request that makes its key valid or invalid
+ * @sgt:	memory of the region that it had, while it is stuck
+ * @dir:	direction in which that is mapped for the device, or DMA_NONE
  */
 struct xrds_ib_frwr {
 	struct list_head entry;
 	struct ib_mr *mr;
 	u32 pages;
+	struct xrds_ib_regwr w;
+	struct sg_table sgt;
+	enum dma_data_direction dir;
 };
 
 /**
@@ -84,10 +94,82 @@ struct xrds_ib_mr {
 
 /* ----------------------------------------------------------------- pool */
 
-static void xrds_ib_frwr_destroy(struct xrds_ib_frwr *frwr)
+/* The device has kept the object, and for as long as it has it the memory. */
+static void xrds_ib_frwr_stick(struct xrds_ib_dev *ibdev,
+			       struct xrds_ib_frwr *frwr)
 {
-	ib_dereg_mr(frwr->mr);
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
+	struct sg_page_iter iter;
+
+	for_each_sgtable_page(&frwr->sgt, &iter, 0)
+		get_page(sg_page_iter_page(&iter));
+	spin_lock(&pool->lock);
+	list_add_tail(&frwr->entry, &pool->stuck);
+	spin_unlock(&pool->lock);
+}
+
+/* Returns whether the device has destroyed the object. */
+static bool xrds_ib_frwr_dereg(struct xrds_ib_dev *ibdev,
+			       struct xrds_ib_frwr *frwr)
+{
+	if (!ib_dereg_mr(frwr->mr))
+		return true;
+	xrds_ib_rq_count(XRDS_IB_C_MR_STUCK);
+	dev_warn_once(&ibdev->dev->dev,
+		      "xrds: a memory region was not destroyed, its memory stays\n");
+	return false;
+}
+
+/* The device has destroyed an object that it kept before. */
+static void xrds_ib_frwr_unstick(struct xrds_ib_dev *ibdev,
+				 struct xrds_ib_frwr *frwr)
+{
+	struct sg_page_iter iter;
+
+	if (frwr->dir != DMA_NONE)
+		ib_dma_unmap_sgtable_attrs(ibdev->dev, &frwr->sgt, frwr->dir,
+					   0);
+	for_each_sgtable_page(&frwr->sgt, &iter, 0)
+		put_page(sg_page_iter_page(&iter));
+	sg_free_table(&frwr->sgt);
 	kfree(frwr);
+}
+
+static void xrds_ib_frwr_destroy(struct xrds_ib_dev *ibdev,
+				 struct xrds_ib_frwr *frwr)
+{
+	if (xrds_ib_frwr_dereg(ibdev, frwr))
+		kfree(frwr);
+	else
+		xrds_ib_frwr_stick(ibdev, frwr);
+}
+
+/* The objects that the device was still using, and those that it has kept */
+static void xrds_ib_frwr_settle(struct work_struct *work)
+{
+	struct xrds_ib_mr_pool *pool = container_of(work,
+						    struct xrds_ib_mr_pool,
+						    work);
+	struct xrds_ib_dev *ibdev = container_of(pool, struct xrds_ib_dev,
+						 mr_pool);
+	struct xrds_ib_frwr *frwr, *tmp;
+	LIST_HEAD(todo);
+	LIST_HEAD(kept);
+
+	spin_lock(&pool->lock);
+	list_splice_init(&pool->stuck, &todo);
+	spin_unlock(&pool->lock);
+	list_for_each_entry_safe(frwr, tmp, &todo, entry) {
+		xrds_ib_regq_settle(ibdev, &frwr->w);
+		list_del(&frwr->entry);
+		if (xrds_ib_frwr_dereg(ibdev, frwr))
+			xrds_ib_frwr_unstick(ibdev, frwr);
+		else
+			list_add_tail(&frwr->entry, &kept);
+	}
+	spin_lock(&pool->lock);
+	list_splice(&kept, &pool->stuck);
+	spin_unlock(&pool->lock);
 }
 
 /* Few sizes, so that a free object often fits. */
@@ -136,7 +218,7 @@ static void xrds_ib_mr_pool_put(struct xrds_ib_dev *ibdev,
 	}
 	spin_unlock(&pool->lock);
 	if (!fits)
-		xrds_ib_frwr_destroy(frwr);
+		xrds_ib_frwr_destroy(ibdev, frwr);
 }
 
 static struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_mr *m, u32 pages)
@@ -161,6 +243,7 @@ static struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_mr *m, u32 pages)
 	}
 	frwr->mr = mr;
 	frwr->pages = pages;
+	frwr->dir = DMA_NONE;
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_ALLOC);
 	return frwr;
 }
@@ -174,23 +257,40 @@ static enum dma_data_direction xrds_ib_mr_dir(const struct xrds_ib_mr *m)
 
 static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 {
-	struct xrds_ib_regwr w = {
-		.wr.opcode		= IB_WR_LOCAL_INV,
-		.wr.ex.invalidate_rkey	= m->frwr->mr->rkey,
-	};
 	int ret;
 
-	ret = xrds_ib_regq_do(m->ibdev, &w);
-	if (ret)
+	m->frwr->w.wr = (struct ib_send_wr) {
+		.opcode			= IB_WR_LOCAL_INV,
+		.ex.invalidate_rkey	= m->frwr->mr->rkey,
+	};
+	ret = xrds_ib_regq_do(m->ibdev, &m->frwr->w);
+	if (ret && ret != -EINTR)
 		xrds_ib_count(m->xin, XRDS_IB_C_MR_INV_ERROR);
 	return ret;
 }
 
+/* With the object the key is void. As long as the device has it, or is making
+ * the key valid or void, the memory is the object's. A process that exits does
+ * not wait for the device.
+ */
 static void xrds_ib_mr_destroy_frwr(struct xrds_ib_mr *m)
 {
-	xrds_ib_frwr_destroy(m->frwr);
+	struct xrds_ib_frwr *frwr = m->frwr;
+	bool later = frwr->w.posted || current->flags & PF_EXITING;
+
 	m->frwr = NULL;
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
+	if (!later && xrds_ib_frwr_dereg(m->ibdev, frwr)) {
+		kfree(frwr);
+		return;
+	}
+	swap(frwr->sgt, m->sgt);
+	if (m->mapped)
+		frwr->dir = xrds_ib_mr_dir(m);
+	m->mapped = false;
+	xrds_ib_frwr_stick(m->ibdev, frwr);
+	if (later)
+		queue_work(xrds_ib_wq, &m->ibdev->mr_pool.work);
 }
 
 /* First step of a region's end: it leaves the device's list, and is dead.
@@ -357,21 +457,30 @@ void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev)
 void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool)
 {
 	spin_lock_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->stuck);
+	INIT_WORK(&pool->work, xrds_ib_frwr_settle);
 	INIT_LIST_HEAD(&pool->free);
 }
 
 /**
  * xrds_ib_mr_pool_exit - empty the pool of a device
- * @pool: pool that nobody uses any more
+ * @ibdev: device that nobody uses any more
+ *
+ * Objects that the device still keeps are lost on purpose.
  *
  * Context: process, may sleep.
  */
-void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool)
+void xrds_ib_mr_pool_exit(struct xrds_ib_dev *ibdev)
 {
-	struct xrds_ib_frwr *frwr, *tmp;
+	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
 
-	list_for_each_entry_safe(frwr, tmp, &pool->free, entry)
-		xrds_ib_frwr_destroy(frwr);
+	spin_lock(&pool->lock);
+	list_splice_tail_init(&pool->free, &pool->stuck);
+	spin_unlock(&pool->lock);
+	queue_work(xrds_ib_wq, &pool->work);
+	flush_work(&pool->work);
+	if (!list_empty(&pool->stuck))
+		ibdev->stuck = true;
 }
 
 /* --------------------------------------------------------- registration */
@@ -422,19 +531,20 @@ static int xrds_ib_mr_access(const struct xrds_ib_mr *m)
 /* Describe the pages to the object and make its key valid. */
 static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 {
+	struct ib_reg_wr *reg = &m->frwr->w.reg;
 	struct ib_mr *mr = m->frwr->mr;
-	struct xrds_ib_regwr w = {
-		.reg.wr.opcode	= IB_WR_REG_MR,
-		.reg.mr		= mr,
-		.reg.access	= xrds_ib_mr_access(m),
-	};
 	int ret;
 
 	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
 	if (ret != m->sgt.nents)
 		return ret < 0 ? ret : -EMSGSIZE;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
-	w.reg.key = mr->rkey;
+	*reg = (struct ib_reg_wr) {
+		.wr.opcode	= IB_WR_REG_MR,
+		.mr		= mr,
+		.key		= mr->rkey,
+		.access		= xrds_ib_mr_access(m),
+	};
 	ret = xrds_ib_key_draw(mr->rkey, pin->nr_pages, &m->first);
 	if (ret)
 		return ret;
@@ -443,12 +553,12 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 	 * the same
 	 */
 	mr->iova = ((u64)m->first << PAGE_SHIFT) + pin->bv[0].bv_offset;
-	ret = xrds_ib_regq_do(m->ibdev, &w);
-	if (ret != -EINVAL || !(w.reg.access & IB_ACCESS_REMOTE_ATOMIC))
+	ret = xrds_ib_regq_do(m->ibdev, &m->frwr->w);
+	if (ret != -EINVAL || !(reg->access & IB_ACCESS_REMOTE_ATOMIC))
 		return ret;
 	/* some mlx5 devices refuse remote atomics, but accept the rest */
-	w.reg.access &= ~IB_ACCESS_REMOTE_ATOMIC;
-	ret = xrds_ib_regq_do(m->ibdev, &w);
+	reg->access &= ~IB_ACCESS_REMOTE_ATOMIC;
+	ret = xrds_ib_regq_do(m->ibdev, &m->frwr->w);
 	if (!ret)
 		WRITE_ONCE(m->ibdev->no_atomics, true);
 	return ret;

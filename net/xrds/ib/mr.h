@@ -6,11 +6,13 @@
 #ifndef _XRDS_IB_MR_H
 #define _XRDS_IB_MR_H
 
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/rwsem.h>
-#include <linux/semaphore.h>
 #include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
 struct xrds_ib_dev;
@@ -22,16 +24,26 @@ struct xrds_mr;
  * struct xrds_ib_regq - registration queue of a device
  * @sem:	readers post, a writer makes the queue pair or destroys it
  * @avail:	work requests that can still be posted
+ * @wait:	woken when @avail rises, or @broken is set
+ * @nr_left:	work requests that xrds_ib_regq_settle() is to be called for
  * @cq:		completion queue, or NULL; @sem
  * @qp:		queue pair, connected to itself, or NULL; @sem
+ * @gen:	number of queue pairs that were destroyed; @sem
  * @broken:	it has failed and must be replaced; set by readers
+ * @hung:	the device did not answer; set by readers
+ * @retry_at:	jiffies when it may be tried again after that
  */
 struct xrds_ib_regq {
 	struct rw_semaphore sem;
-	struct semaphore avail;
+	atomic_t avail;
+	wait_queue_head_t wait;
+	atomic_t nr_left;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
+	u32 gen;
 	bool broken;
+	bool hung;
+	unsigned long retry_at;
 };
 
 /**
@@ -39,6 +51,9 @@ struct xrds_ib_regq {
  * @cqe:	completion
  * @done:	completed when the work request is
  * @status:	result
+ * @posted:	the device may still have it, and nobody waits for that
+ * @gen:	regq->gen when it was posted
+ * @deadline:	jiffies when the device should have completed it
  * @wr:		IB_WR_LOCAL_INV
  * @reg:	IB_WR_REG_MR
  */
@@ -46,6 +61,9 @@ struct xrds_ib_regwr {
 	struct ib_cqe cqe;
 	struct completion done;
 	enum ib_wc_status status;
+	bool posted;
+	u32 gen;
+	unsigned long deadline;
 	union {
 		struct ib_send_wr wr;
 		struct ib_reg_wr reg;
@@ -53,8 +71,9 @@ struct xrds_ib_regwr {
 };
 
 void xrds_ib_regq_init(struct xrds_ib_regq *regq);
-void xrds_ib_regq_exit(struct xrds_ib_regq *regq);
+void xrds_ib_regq_exit(struct xrds_ib_dev *ibdev);
 int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
+void xrds_ib_regq_settle(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
 
 /* ---------------------------------------------------------------- key.c */
 
@@ -66,21 +85,26 @@ void xrds_ib_key_remember(u32 rkey, u32 first, u32 pages);
 /* ----------------------------------------------------------------- mr.c */
 
 /**
- * struct xrds_ib_mr_pool - free objects for memory regions
+ * struct xrds_ib_mr_pool - objects for memory regions that have no region
  * @lock:	guards the rest
- * @free:	the objects, longest unused first
+ * @stuck:	objects that the device did not destroy, or may still be using,
+ *		with their memory
+ * @work:	destroys those in @stuck
+ * @free:	objects to be used again, longest unused first
  * @nr:		length of @free
  * @pages:	pages that all of them together can hold
  */
 struct xrds_ib_mr_pool {
-	spinlock_t lock;		/* free, nr, pages */
+	spinlock_t lock;		/* stuck, free, nr, pages */
+	struct list_head stuck;
+	struct work_struct work;
 	struct list_head free;
 	u32 nr;
 	u32 pages;
 };
 
 void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool);
-void xrds_ib_mr_pool_exit(struct xrds_ib_mr_pool *pool);
+void xrds_ib_mr_pool_exit(struct xrds_ib_dev *ibdev);
 int xrds_ib_mr_reg(struct xrds_mr *mr);
 void xrds_ib_mr_unreg(struct xrds_mr *mr);
 void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost);

@@ -23,6 +23,11 @@
  * - The page list. Soft-RoCE (6.1) reads the entry behind the last page after
  *   it has copied that page, so the list needs one entry more.
  *
+ * Some drivers enlarge completion queues of programs, but not of the kernel, or
+ * none at all; and some take atomics from programs only, and report each that
+ * the kernel posts in the log. Both are tried once, on a queue pair that was
+ * never connected.
+ *
  * Devices on rdmavt are not used. Their key 0 stands for all memory of the
  * kernel, and a peer that is connected to a queue pair of the kernel can use
  * it; and a key that is invalidated during a write stays valid for the rest of
@@ -31,12 +36,98 @@
  */
 #include "ib/ib.h"
 
+enum {
+	/* entries of the completion queue that is tried, and more of them */
+	XRDS_IB_PROBE_CQE	= 16,
+	XRDS_IB_PROBE_MORE_CQE	= 64,
+};
+
+static void xrds_ib_quirks_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+/* Does the driver take an atomic? The queue pair has failed, so that no device
+ * performs it.
+ */
+static bool xrds_ib_quirks_takes_atomic(struct ib_qp *qp)
+{
+	static struct ib_cqe cqe = { .done = xrds_ib_quirks_done };
+	struct ib_sge sge = {
+		.length	= sizeof(u64),
+		.lkey	= qp->pd->local_dma_lkey,
+	};
+	struct ib_atomic_wr wr = {
+		.wr.opcode	= IB_WR_ATOMIC_FETCH_AND_ADD,
+		.wr.wr_cqe	= &cqe,
+		.wr.sg_list	= &sge,
+		.wr.num_sge	= 1,
+	};
+	struct ib_qp_attr attr = {
+		.qp_state	= IB_QPS_INIT,
+		.port_num	= rdma_start_port(qp->device),
+	};
+
+	/* if that is not possible, the device is believed */
+	if (ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+				    IB_QP_PORT | IB_QP_ACCESS_FLAGS))
+		return true;
+	attr.qp_state = IB_QPS_ERR;
+	return ib_modify_qp(qp, &attr, IB_QP_STATE) ||
+	       !ib_post_send(qp, &wr.wr, NULL);
+}
+
+/* If the device does not destroy the queue pair, the completion queue stays in
+ * use.
+ */
+static int xrds_ib_quirks_try_qp(struct xrds_ib_dev *ibdev, struct ib_cq *cq)
+{
+	struct ib_qp_init_attr attr = {
+		.send_cq		= cq,
+		.recv_cq		= cq,
+		.sq_sig_type		= IB_SIGNAL_REQ_WR,
+		.qp_type		= IB_QPT_RC,
+		.cap.max_send_wr	= 1,
+		.cap.max_send_sge	= 1,
+		.cap.max_recv_wr	= 1,
+		.cap.max_recv_sge	= 1,
+	};
+	struct ib_qp *qp = ib_create_qp(ibdev->pd, &attr);
+
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	ibdev->quirks.no_atomics = !xrds_ib_quirks_takes_atomic(qp);
+	ibdev->stuck = ib_destroy_qp(qp);
+	return 0;
+}
+
+/* Use a queue pair and a completion queue in the ways that not all devices
+ * allow.
+ */
+static int xrds_ib_quirks_try(struct xrds_ib_dev *ibdev)
+{
+	struct ib_cq *cq;
+	int ret;
+
+	cq = ib_alloc_cq_any(ibdev->dev, NULL, XRDS_IB_PROBE_CQE,
+			     IB_POLL_SOFTIRQ);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	ibdev->quirks.fixed_cqs = ib_resize_cq(cq, XRDS_IB_PROBE_MORE_CQE);
+	ret = xrds_ib_quirks_try_qp(ibdev, cq);
+	if (ibdev->stuck)
+		irq_poll_disable(&cq->iop);
+	else
+		xrds_ib_quirks_free_cq(cq);
+	return ret;
+}
+
 /**
  * xrds_ib_quirks_probe - examine the behaviour of a device
  * @ibdev: device with a protection domain; its quirks are set
  *
  * Context: process.
- * Return: 0; -EOPNOTSUPP when peers could reach memory that no key allows.
+ * Return: 0; -EOPNOTSUPP when peers could reach memory that no key allows; an
+ * errno of the driver.
  */
 int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 {
@@ -48,7 +139,7 @@ int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 	quirks->no_fences = software;
 	quirks->late_copies = software;
 	quirks->spare_pages = software;
-	return 0;
+	return xrds_ib_quirks_try(ibdev);
 }
 
 /**

@@ -111,6 +111,7 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
 	const struct ib_device_attr *attrs;
 	struct xrds_ib_dev *ibdev;
 	enum ib_atomic_cap cap;
+	bool can;
 
 	if (!xrds_ib_rop_atomic(rop))
 		return 0;
@@ -121,8 +122,9 @@ static int xrds_ib_op_check(const struct xrds_conn *conn,
 	attrs = &ibdev->dev->attrs;
 	cap = xrds_ib_rop_masked(rop) ? attrs->masked_atomic_cap :
 					attrs->atomic_cap;
+	can = cap != IB_ATOMIC_NONE && !ibdev->quirks.no_atomics;
 	xrds_ib_dev_put(ibdev);
-	return cap == IB_ATOMIC_NONE ? -EOPNOTSUPP : 0;
+	return can ? 0 : -EOPNOTSUPP;
 }
 
 /**

@@ -11,26 +11,30 @@
  *
  * A caller posts one work request and sleeps until it has completed. Readers of
  * regq->sem post; a writer makes the queue pair, or destroys it, while nothing
- * is being posted. A semaphore counts the free entries of the send queue. Both
- * waits are bounded: a device that does not answer, or answers with an error,
- * breaks the queue, and the next caller makes another one.
+ * is being posted. regq->avail counts the free entries of the send queue.
  *
- * When xrds_ib_regq_do() returns, the device has finished with the work
- * request. After an error it has completed as flushed. After a timeout the
- * queue pair is destroyed, which waits for the other posting callers; their
- * waits are bounded as well. The result of the work request is then unknown:
- * the caller must not use that memory region again.
+ * All waits are bounded, and a process that is killed or exits ends its own. A device
+ * that answers with an error breaks the queue, and the next caller makes another
+ * one. A device that does not answer in time breaks it as well, and for a while
+ * each caller gets an error at once: however many there are, they lose one
+ * time-out together.
+ *
+ * A caller whose wait ends early leaves its work request with the device. It has
+ * xrds_ib_regq_settle() called by a work item, which waits for the rest of the
+ * time, and then destroys the queue pair. The result of the work request is then
+ * unknown: the memory region must not be used again.
  */
 #include <rdma/ib_cache.h>
 
 #include "ib/ib.h"
 
 enum {
-	/* One at a time: on soft-RoCE a LOCAL_INV waits for all work requests
-	 * before it, and can miss the end of that wait, see sq.c.
-	 */
-	XRDS_IB_REGQ_DEPTH	= 1,
+	XRDS_IB_REGQ_DEPTH	= 64,
 	XRDS_IB_REGQ_WAIT_MS	= 5000,
+	/* the same for a process that exits */
+	XRDS_IB_REGQ_EXIT_MS	= 100,
+	/* time without attempts after one that was not answered */
+	XRDS_IB_REGQ_REST_MS	= 10000,
 	XRDS_IB_REGQ_HOPS	= 64,
 	XRDS_IB_REGQ_TIMEOUT	= 14,	/* 67 ms; nothing is ever lost */
 	XRDS_IB_REGQ_RETRIES	= 6,
@@ -140,26 +144,44 @@ static int xrds_ib_regq_connect(struct ib_device *dev, struct ib_qp *qp)
 
 /* ------------------------------------------------------------- lifetime */
 
-static void xrds_ib_regq_destroy(struct xrds_ib_regq *regq)
+/* If the device does not destroy the queue pair, that is lost with its
+ * completion queue, from which nothing is called any more.
+ */
+static void xrds_ib_regq_destroy(struct xrds_ib_dev *ibdev)
 {
+	struct xrds_ib_regq *regq = &ibdev->regq;
+
 	lockdep_assert_held_write(&regq->sem);
 
-	if (regq->qp)
-		ib_destroy_qp(regq->qp);
-	if (regq->cq)
+	if (regq->qp && ib_destroy_qp(regq->qp)) {
+		irq_poll_disable(&regq->cq->iop);
+		ibdev->stuck = true;
+	} else if (regq->cq) {
 		xrds_ib_quirks_free_cq(regq->cq);
+	}
 	regq->qp = NULL;
 	regq->cq = NULL;
+	WRITE_ONCE(regq->gen, regq->gen + 1);
 	WRITE_ONCE(regq->broken, false);
+}
+
+/* Work requests at a time. On soft-RoCE a LOCAL_INV waits for all of them before
+ * it, and can miss the end of that wait, see sq.c.
+ */
+static int xrds_ib_regq_depth(const struct xrds_ib_dev *ibdev)
+{
+	return ibdev->quirks.no_fences ? 1 : min_t(int, XRDS_IB_REGQ_DEPTH,
+						   ibdev->dev->attrs.max_qp_wr);
 }
 
 static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 {
 	struct xrds_ib_regq *regq = &ibdev->regq;
+	int depth = xrds_ib_regq_depth(ibdev);
 	struct ib_qp_init_attr attr = {
 		.sq_sig_type		= IB_SIGNAL_REQ_WR,
 		.qp_type		= IB_QPT_RC,
-		.cap.max_send_wr	= XRDS_IB_REGQ_DEPTH,
+		.cap.max_send_wr	= depth,
 		.cap.max_send_sge	= 1,
 		.cap.max_recv_wr	= 1,
 		.cap.max_recv_sge	= 1,
@@ -170,8 +192,7 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 
 	lockdep_assert_held_write(&regq->sem);
 
-	cq = ib_alloc_cq_any(ibdev->dev, regq, XRDS_IB_REGQ_DEPTH + 1,
-			     IB_POLL_SOFTIRQ);
+	cq = ib_alloc_cq_any(ibdev->dev, regq, depth + 1, IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	regq->cq = cq;
@@ -179,13 +200,14 @@ static int xrds_ib_regq_create(struct xrds_ib_dev *ibdev)
 	attr.recv_cq = cq;
 	qp = ib_create_qp(ibdev->pd, &attr);
 	if (IS_ERR(qp)) {
-		xrds_ib_regq_destroy(regq);
+		xrds_ib_regq_destroy(ibdev);
 		return PTR_ERR(qp);
 	}
 	regq->qp = qp;
+	atomic_set(&regq->avail, depth);
 	ret = xrds_ib_regq_connect(ibdev->dev, qp);
 	if (ret)
-		xrds_ib_regq_destroy(regq);
+		xrds_ib_regq_destroy(ibdev);
 	return ret;
 }
 
@@ -199,7 +221,10 @@ static int xrds_ib_regq_renew(struct xrds_ib_dev *ibdev)
 
 	if (regq->qp && !regq->broken)
 		return 0;
-	xrds_ib_regq_destroy(regq);
+	if (regq->hung && time_before(jiffies, regq->retry_at))
+		return -EIO;
+	regq->hung = false;
+	xrds_ib_regq_destroy(ibdev);
 	return xrds_ib_regq_create(ibdev);
 }
 
@@ -212,20 +237,20 @@ static int xrds_ib_regq_renew(struct xrds_ib_dev *ibdev)
 void xrds_ib_regq_init(struct xrds_ib_regq *regq)
 {
 	init_rwsem(&regq->sem);
-	sema_init(&regq->avail, XRDS_IB_REGQ_DEPTH);
+	init_waitqueue_head(&regq->wait);
 }
 
 /**
  * xrds_ib_regq_exit - destroy the registration queue
- * @regq: queue that nobody uses any more
+ * @ibdev: device that nobody uses any more
  *
  * Context: process.
  */
-void xrds_ib_regq_exit(struct xrds_ib_regq *regq)
+void xrds_ib_regq_exit(struct xrds_ib_dev *ibdev)
 {
-	down_write(&regq->sem);
-	xrds_ib_regq_destroy(regq);
-	up_write(&regq->sem);
+	down_write(&ibdev->regq.sem);
+	xrds_ib_regq_destroy(ibdev);
+	up_write(&ibdev->regq.sem);
 }
 
 /* -------------------------------------------------------------- posting */
@@ -234,31 +259,74 @@ static void xrds_ib_regq_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct xrds_ib_regwr *w = container_of(wc->wr_cqe,
 					       struct xrds_ib_regwr, cqe);
+	struct xrds_ib_regq *regq = cq->cq_context;
 
+	atomic_inc(&regq->avail);
+	wake_up(&regq->wait);
 	w->status = wc->status;
 	complete(&w->done);
+}
+
+static void xrds_ib_regq_break(struct xrds_ib_regq *regq)
+{
+	WRITE_ONCE(regq->broken, true);
+	wake_up_all(&regq->wait);
+}
+
+static void xrds_ib_regq_hang(struct xrds_ib_regq *regq)
+{
+	regq->retry_at = jiffies + msecs_to_jiffies(XRDS_IB_REGQ_REST_MS);
+	WRITE_ONCE(regq->hung, true);
+	xrds_ib_regq_break(regq);
+}
+
+/* Take an entry of the send queue; false while there is none. */
+static bool xrds_ib_regq_take(struct xrds_ib_regq *regq, int *ret)
+{
+	*ret = READ_ONCE(regq->broken) ? -EIO : 0;
+	return *ret || atomic_dec_if_positive(&regq->avail) >= 0;
 }
 
 static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 			     struct xrds_ib_regwr *w)
 {
-	unsigned long wait = msecs_to_jiffies(XRDS_IB_REGQ_WAIT_MS);
-	int ret;
+	bool exiting = current->flags & PF_EXITING;
+	unsigned long wait = msecs_to_jiffies(exiting ? XRDS_IB_REGQ_EXIT_MS :
+							XRDS_IB_REGQ_WAIT_MS);
+	int ret = 0;
+	long left;
 
 	lockdep_assert_held_read(&regq->sem);
 
-	/* a caller with an entry returns it in time, or breaks the queue */
-	if (down_timeout(&regq->avail, wait))
-		return -ETIMEDOUT;
-	ret = ib_post_send(regq->qp, &w->wr, NULL);
-	if (!ret && !wait_for_completion_timeout(&w->done, wait))
-		ret = -ETIMEDOUT;
-	else if (!ret && w->status != IB_WC_SUCCESS)
-		ret = -EIO;
+	/* a process loses that time once, not for each of its regions */
+	if (exiting && atomic_read(&regq->nr_left))
+		return -EINTR;
+	left = wait_event_killable_timeout(regq->wait,
+					   xrds_ib_regq_take(regq, &ret), wait);
+	if (left <= 0)
+		return left || exiting ? -EINTR : -EIO;
 	if (ret)
-		WRITE_ONCE(regq->broken, true);
-	up(&regq->avail);
-	return ret;
+		return ret;
+	w->gen = regq->gen;
+	w->deadline = jiffies + msecs_to_jiffies(XRDS_IB_REGQ_WAIT_MS);
+	ret = ib_post_send(regq->qp, &w->wr, NULL);
+	if (ret) {
+		xrds_ib_regq_break(regq);
+		return ret;
+	}
+	left = wait_for_completion_killable_timeout(&w->done, wait);
+	if (left > 0 && w->status == IB_WC_SUCCESS)
+		return 0;
+	if (left > 0) {
+		xrds_ib_regq_break(regq);
+		return -EIO;
+	}
+	w->posted = true;
+	atomic_inc(&regq->nr_left);
+	if (left || exiting)
+		return -EINTR;
+	xrds_ib_regq_hang(regq);
+	return -EIO;
 }
 
 /**
@@ -266,38 +334,65 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
  * @ibdev: device, with a reference
  * @w: work request; opcode and arguments are set
  *
- * Context: process, may sleep, bounded.
- * Return: 0; -EIO when the device did not do it, or did not answer; other
- * negative errno when there is no queue.
+ * After an error the device may still have the work request: then w->posted is
+ * set, and xrds_ib_regq_settle() is to be called.
+ *
+ * Context: process, may sleep, bounded; ends early when the process is killed.
+ * Return: 0; -EIO when the device did not do it, or did not answer; -EINTR when
+ * the process is killed or exits; other negative errno when there is no queue.
  */
 int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 {
 	struct xrds_ib_regq *regq = &ibdev->regq;
-	int ret = 0;
+	int ret;
 
 	w->cqe.done = xrds_ib_regq_done;
 	w->wr.wr_cqe = &w->cqe;
 	w->wr.send_flags = IB_SEND_SIGNALED;
+	w->posted = false;
 	init_completion(&w->done);
 
-	down_read(&regq->sem);
+	ret = down_read_killable(&regq->sem);
+	if (ret)
+		return ret;
 	if (!regq->qp || READ_ONCE(regq->broken)) {
 		up_read(&regq->sem);
-		down_write(&regq->sem);
+		ret = down_write_killable(&regq->sem);
+		if (ret)
+			return ret;
 		ret = xrds_ib_regq_renew(ibdev);
 		downgrade_write(&regq->sem);
 	}
 	if (!ret)
 		ret = xrds_ib_regq_post(regq, w);
 	up_read(&regq->sem);
-	if (ret != -ETIMEDOUT)
-		return ret;
+	return ret;
+}
 
-	/* the device may still have it, unless another caller was here before
-	 */
-	down_write(&regq->sem);
-	if (regq->broken)
-		xrds_ib_regq_destroy(regq);
-	up_write(&regq->sem);
-	return -EIO;
+/**
+ * xrds_ib_regq_settle - wait until the device does not have a work request
+ * @ibdev: device
+ * @w: work request; nothing is done unless w->posted is set
+ *
+ * Context: process, may sleep, bounded; for a work item.
+ */
+void xrds_ib_regq_settle(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
+{
+	struct xrds_ib_regq *regq = &ibdev->regq;
+	long left = w->deadline - jiffies;
+
+	if (!w->posted)
+		return;
+	w->posted = false;
+	if (left > 0)
+		wait_for_completion_timeout(&w->done, left);
+	/* with its queue pair the work request has gone as well */
+	if (!completion_done(&w->done) && READ_ONCE(regq->gen) == w->gen) {
+		xrds_ib_regq_hang(regq);
+		down_write(&regq->sem);
+		if (regq->gen == w->gen)
+			xrds_ib_regq_destroy(ibdev);
+		up_write(&regq->sem);
+	}
+	atomic_dec(&regq->nr_left);
 }

@@ -14,6 +14,11 @@
  * runs low no new credits are granted; after the refill, rq->ops->grant() is
  * called for the endpoints.
  *
+ * A peer that ignores its credits can take all buffers of a shared queue, and an
+ * adapter stops a completion queue that overflows. So the completion queue of
+ * each endpoint has entries for all buffers that may be posted, and is enlarged
+ * before there are more of them.
+ *
  * A device may lose a buffer when a queue pair ends between the first and the
  * last packet of a message: soft-RoCE forgets the buffer that was being filled,
  * and it never completes. Only the destruction of the shared queue brings it
@@ -23,6 +28,10 @@
  * endpoints when it has lost as many buffers as it may post. A queue that many
  * endpoints have enlarged is replaced as well when it has no user any more, as
  * posted buffers cannot be taken back in any other way.
+ *
+ * A device may give up a shared queue, which it reports. Then its endpoints end,
+ * and new ones get another queue. An endpoint for which the device makes no
+ * shared queue gets its own.
  *
  * rq->ep_lock guards the users, rq->lock the buffers and their target.
  */
@@ -70,20 +79,53 @@ static void xrds_ib_rq_fill(struct xrds_ib_rq *rq)
 	xrds_ib_rq_arm(rq);
 }
 
+/* The completion queue of an endpoint gets entries for so many buffers. */
+static int xrds_ib_rq_fit_cq(const struct xrds_ib_ep *ep, u32 bufs)
+{
+	int cqe = xrds_ib_sq_max_wr(&ep->tx) + bufs + 1;
+
+	return ep->cq->cqe < cqe ? ib_resize_cq(ep->cq, cqe) : 0;
+}
+
+/* The number of buffers that each completion queue has entries for: as many as
+ * may be in the device's queue when so many are posted, or fewer if one of the
+ * completion queues cannot be enlarged.
+ */
+static u32 xrds_ib_rq_fit_cqs(struct xrds_ib_rq *rq, u32 bufs)
+{
+	u32 max = rq->max_bufs + XRDS_IB_MAX_LOST;
+	struct xrds_ib_ep *ep;
+	u32 enough;
+
+	lockdep_assert_held(&rq->ep_lock);
+
+	if (min(bufs, max) <= rq->cq_bufs)
+		return bufs;
+	enough = min(max(bufs, 2 * rq->cq_bufs), max);
+	list_for_each_entry(ep, &rq->eps, rq_entry) {
+		if (!xrds_ib_rq_fit_cq(ep, enough))
+			continue;
+		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_CQ);
+		return rq->cq_bufs;
+	}
+	WRITE_ONCE(rq->cq_bufs, enough);
+	return bufs;
+}
+
 /* Set the target: as many buffers as users may need at once, within limits. */
 static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 {
 	u32 users = clamp(rq->nr_users, 2U, rq->busy);
+	u32 target = rq->nr_users ? rq->window : 0;
 
 	lockdep_assert_held(&rq->ep_lock);
 
-	spin_lock_bh(&rq->lock);
 	if (rq->srq)
-		WRITE_ONCE(rq->target,
-			   min(users * rq->window, rq->max_bufs) +
-			   rq->nr_lost);
-	else
-		WRITE_ONCE(rq->target, rq->nr_users ? rq->window : 0);
+		target = xrds_ib_rq_fit_cqs(rq, min(users * rq->window,
+						    rq->max_bufs) +
+						rq->nr_lost);
+	spin_lock_bh(&rq->lock);
+	WRITE_ONCE(rq->target, target);
 	spin_unlock_bh(&rq->lock);
 }
 
@@ -99,11 +141,29 @@ static void xrds_ib_rq_widen(struct xrds_ib_rq *rq)
 	mutex_unlock(&rq->ep_lock);
 }
 
+/* The device has given up a shared queue: no endpoint receives from it. */
+static void xrds_ib_rq_end_eps(struct xrds_ib_rq *rq)
+{
+	struct xrds_ib_ep *ep;
+
+	spin_lock_bh(&rq->lock);
+	WRITE_ONCE(rq->stopped, true);
+	spin_unlock_bh(&rq->lock);
+	mutex_lock(&rq->ep_lock);
+	list_for_each_entry(ep, &rq->eps, rq_entry)
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -EIO);
+	mutex_unlock(&rq->ep_lock);
+}
+
 static void xrds_ib_rq_refill(struct work_struct *work)
 {
 	struct xrds_ib_rq *rq = container_of(to_delayed_work(work),
 					     struct xrds_ib_rq, refill);
 
+	if (READ_ONCE(rq->broken)) {
+		xrds_ib_rq_end_eps(rq);
+		return;
+	}
 	xrds_ib_rq_count(XRDS_IB_C_RQ_REFILL);
 	if (rq->srq && xchg(&rq->low, false))
 		xrds_ib_rq_widen(rq);
@@ -111,16 +171,26 @@ static void xrds_ib_rq_refill(struct work_struct *work)
 	xrds_ib_rq_grant(rq);
 }
 
-/* The device has fewer buffers than the limit that was set. Context: any. */
+/* The device has fewer buffers than the limit that was set, or has given the
+ * queue up. Context: any.
+ */
 static void xrds_ib_rq_event(struct ib_event *event, void *context)
 {
 	struct xrds_ib_rq *rq = context;
 
-	if (event->event != IB_EVENT_SRQ_LIMIT_REACHED)
+	switch (event->event) {
+	case IB_EVENT_SRQ_LIMIT_REACHED:
+		xrds_ib_rq_count(XRDS_IB_C_RQ_LIMIT);
+		WRITE_ONCE(rq->armed, false);
+		WRITE_ONCE(rq->low, true);
+		break;
+	case IB_EVENT_SRQ_ERR:
+		xrds_ib_rq_count(XRDS_IB_C_RQ_BROKEN);
+		WRITE_ONCE(rq->broken, true);
+		break;
+	default:
 		return;
-	xrds_ib_rq_count(XRDS_IB_C_RQ_LIMIT);
-	WRITE_ONCE(rq->armed, false);
-	WRITE_ONCE(rq->low, true);
+	}
 	xrds_ib_rq_kick_refill(rq, 0);
 }
 
@@ -175,15 +245,27 @@ u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
 /**
  * xrds_ib_rq_attach - an endpoint will receive from a queue
  * @rq: receive queue
- * @ep: endpoint
+ * @ep: endpoint with a completion queue and without a queue pair
  *
  * Context: process.
+ * Return: 0; -EIO when the device has given the queue up; another negative errno
+ * when it does not enlarge a completion queue.
  */
-void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
+int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 {
+	int ret = 0;
+
 	mutex_lock(&rq->ep_lock);
-	list_add_tail(&ep->rq_entry, &rq->eps);
+	/* the queue may have got more buffers since that was made */
+	if (rq->srq)
+		ret = xrds_ib_rq_fit_cq(ep, rq->cq_bufs);
+	/* else the refill will see the endpoint */
+	if (READ_ONCE(rq->broken))
+		ret = -EIO;
+	if (!ret)
+		list_add_tail(&ep->rq_entry, &rq->eps);
 	mutex_unlock(&rq->ep_lock);
+	return ret;
 }
 
 /**
@@ -312,6 +394,9 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 	if (attr.attr.max_wr <= 2 * XRDS_IB_MAX_LOST)
 		return -EOPNOTSUPP;
 	rq->max_bufs = attr.attr.max_wr - XRDS_IB_MAX_LOST;
+	rq->cq_bufs = XRDS_IB_MAX_LOST +
+		      (ibdev->quirks.fixed_cqs ? rq->max_bufs :
+		       min(XRDS_IB_FIRST_BUSY * rq->window, rq->max_bufs));
 
 	srq = ib_create_srq(ibdev->pd, &attr);
 	if (IS_ERR(srq))
@@ -340,6 +425,7 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	INIT_DELAYED_WORK(&rq->refill, xrds_ib_rq_refill);
 	mutex_init(&rq->ep_lock);
 	INIT_LIST_HEAD(&rq->eps);
+	INIT_LIST_HEAD(&rq->stuck);
 	spin_lock_init(&rq->lock);
 	INIT_LIST_HEAD(&rq->bufs);
 	INIT_LIST_HEAD(&rq->ready);
@@ -384,6 +470,7 @@ xrds_ib_rq_create_shared(struct xrds_ib_dev *ibdev,
 		return ERR_PTR(-ENOMEM);
 	ret = xrds_ib_rq_create_srq(rq, max_bufs);
 	if (ret) {
+		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_SRQ);
 		xrds_ib_rq_put(rq);
 		return ERR_PTR(ret);
 	}
@@ -408,9 +495,11 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 					 const struct xrds_ib_rq_ops *ops,
 					 u32 max_bufs, u32 window)
 {
-	struct xrds_ib_rq *rq;
+	struct xrds_ib_rq *rq, *broken = NULL;
 
 	mutex_lock(&ibdev->rq_lock);
+	if (ibdev->rq && READ_ONCE(ibdev->rq->broken))
+		swap(ibdev->rq, broken);
 	rq = ibdev->rq;
 	if (READ_ONCE(ibdev->removed))
 		rq = ERR_PTR(-ENODEV);
@@ -421,7 +510,21 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 		refcount_inc(&rq->ref);
 	}
 	mutex_unlock(&ibdev->rq_lock);
+	if (broken)
+		xrds_ib_rq_put(broken);
 	return rq;
+}
+
+/* The device keeps the queue for good. */
+static void xrds_ib_rq_lose(struct xrds_ib_rq *rq)
+{
+	struct xrds_ib_dev *ibdev = rq->ibdev;
+
+	if (rq->srq)
+		WRITE_ONCE(rq->srq->event_handler, NULL);
+	cancel_delayed_work_sync(&rq->refill);
+	WRITE_ONCE(ibdev->stuck, true);
+	xrds_ib_dev_put(ibdev);
 }
 
 static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
@@ -431,8 +534,15 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 	cancel_delayed_work_sync(&rq->refill);
+	xrds_ib_page_ring_exit(&rq->page_ring);
 
-	/* drain: the device returns the buffers, and sends no more events */
+	/* drain: the device returns the buffers, and sends no more events; or it
+	 * has kept a queue pair, then it may use them for good
+	 */
+	if (!xrds_ib_stuck_retry(rq)) {
+		xrds_ib_rq_lose(rq);
+		return;
+	}
 	if (rq->srq) {
 		ib_destroy_srq(rq->srq);
 		cancel_delayed_work_sync(&rq->refill);
@@ -443,7 +553,6 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 	 * that.
 	 */
 	xrds_ib_buf_free_all(rq);
-	xrds_ib_page_ring_exit(&rq->page_ring);
 	mutex_destroy(&rq->ep_lock);
 	xrds_ib_dev_put(rq->ibdev);
 	kfree(rq);

@@ -120,11 +120,14 @@ struct xrds_ib_rq_ops {
  * @buf_bytes:	size of a buffer
  * @order:	the same as page order
  * @max_bufs:	capacity of the device's queue
+ * @cq_bufs:	shared queue only: the completion queue of each endpoint has
+ *		entries for so many buffers; changed under @ep_lock
  * @refill:	gives empty buffers a page and an skb
  * @window:	buffers wanted for each busy user: the largest of theirs;
  *		@ep_lock
- * @ep_lock:	guards @eps, @nr_users, @busy, @nr_lost and @window
+ * @ep_lock:	guards @eps, @stuck, @nr_users, @busy, @nr_lost and @window
  * @eps:	endpoints that receive from it
+ * @stuck:	endpoints whose queue pair is not destroyed
  * @nr_users:	endpoints that have granted credits
  * @busy:	shared queue only: number of users that get their @window
  * @nr_lost:	endpoints that may have lost a buffer
@@ -132,6 +135,7 @@ struct xrds_ib_rq_ops {
  *		any context, cleared by the refill
  * @withheld:	credits were not granted because buffers were short; see
  *		xrds_ib_rq_avail()
+ * @broken:	shared queue only: the device has given it up
  * @armed:	the device will report when it runs low; the event that clears
  *		it starts the refill
  * @page_ring:	pages of received messages, to be used again
@@ -154,16 +158,19 @@ struct xrds_ib_rq {
 	u32 buf_bytes;
 	unsigned int order;
 	u32 max_bufs;
+	u32 cq_bufs;
 	u32 window;
 	struct delayed_work refill;
 
 	struct mutex ep_lock;		/* eps, nr_users, busy, nr_lost */
 	struct list_head eps;
+	struct list_head stuck;
 	u32 nr_users;
 	u32 busy;
 	u32 nr_lost;
 	bool low;
 	bool withheld;
+	bool broken;
 	bool armed;
 	struct xrds_ib_page_ring page_ring;
 
@@ -184,7 +191,7 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 					 const struct xrds_ib_rq_ops *ops,
 					 u32 max_bufs, u32 window);
 void xrds_ib_rq_put(struct xrds_ib_rq *rq);
-void xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
+int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq);

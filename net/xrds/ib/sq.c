@@ -616,6 +616,47 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 	return 0;
 }
 
+static void xrds_ib_sq_keep_msg(const struct xrds_msg *msg)
+{
+	u32 i;
+
+	for (i = 0; i < msg->nr_bv; i++)
+		get_page(msg->bv[i].bv_page);
+	for (i = 0; msg->rop && i < msg->rop->pin->nr_pages; i++)
+		get_page(msg->rop->pin->pages[i]);
+}
+
+/**
+ * xrds_ib_sq_keep_memory - keep all that is posted for good
+ * @ep: dead endpoint whose queue pair may still use it
+ *
+ * It is freed as always, but none of its pages becomes anybody else's.
+ *
+ * Context: process.
+ */
+void xrds_ib_sq_keep_memory(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+	struct xrds_ib_sctx *sctx;
+	u32 n, i, tag;
+
+	for (i = 0; i < tx->hdrs_bytes; i += PAGE_SIZE)
+		get_page(virt_to_page(tx->hdrs + i));
+	spin_lock_bh(&ep->conn->tx_lock);
+	for (n = 0, i = tx->tail; n < tx->used; n++) {
+		sctx = &tx->ring[i];
+		if (sctx->bundle)
+			get_page(sctx->bundle);
+		if (sctx->msg)
+			xrds_ib_sq_keep_msg(sctx->msg);
+		i = i + 1 == tx->nr ? 0 : i + 1;
+	}
+	for (tag = 0; tag < XRDS_IB_TAGS; tag++)
+		if (tx->cursor[tag].msg)
+			xrds_ib_sq_keep_msg(tx->cursor[tag].msg);
+	spin_unlock_bh(&ep->conn->tx_lock);
+}
+
 /**
  * xrds_ib_sq_free - free the ring of an endpoint, and end the messages in it
  * @ep: endpoint without queue pair and completion queue

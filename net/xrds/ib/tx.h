@@ -186,6 +186,12 @@ struct xrds_ib_tx {
 	struct ib_cqe nudge_cqe;
 };
 
+/* Work requests of a send queue, and so their completions, at a time */
+static inline u32 xrds_ib_sq_max_wr(const struct xrds_ib_tx *tx)
+{
+	return tx->nr + XRDS_IB_EXTRA_SEND_WR;
+}
+
 struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx);
 void xrds_ib_sq_count(struct xrds_ib_tx *tx, struct xrds_ib_sctx *sctx);
 void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
@@ -206,6 +212,7 @@ u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant);
 bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep);
 int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 		    void (*done)(struct ib_cq *cq, struct ib_wc *wc));
+void xrds_ib_sq_keep_memory(struct xrds_ib_ep *ep);
 void xrds_ib_sq_free(struct xrds_ib_ep *ep);
 
 /* --------------------------------------------------------------- rdma.c */

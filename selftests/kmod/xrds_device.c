@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For tests: RDMA devices that fail as adapters do.
+ *
+ * This stands between XRDS and a device of soft-RoCE, in the device's table of
+ * operations. It is loaded before XRDS, so that it also sees the first things
+ * that are done to a device. /proc/xrds_device takes orders, one a write:
+ *
+ *   latch QPN		from the next completion of that queue pair on, its
+ *			completion queue has none any more, as after an overflow
+ *   fail VERB COUNT	so many calls of that operation fail
+ *   lose_inv 0|1	a request that makes a key invalid is taken, and lost
+ *   no_atomics 0|1	atomics are advertised, and refused when they are posted
+ *   limit NAME VALUE	a limit of devices that are added from now on
+ *   raise srq|device	the event that says that it has failed
+ *   raise qp QPN	the same, at the next completion of that queue pair
+ *
+ * and shows counts:
+ *
+ *   latched		completion queues
+ *   failed, lost_invs, atomics, raised		what the orders say
+ *   short_cqs		completions that were looked at while their queue had
+ *			fewer entries than there were requests that could
+ *			complete there: buffers of the shared receive queue that
+ *			was made last, and a full send queue
+ */
+#include <linux/atomic.h>
+#include <linux/module.h>
+#include <linux/proc_fs.h>
+#include <linux/rcupdate.h>
+#include <linux/seq_file.h>
+#include <linux/uaccess.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+enum { ORDER_BYTES = 64 };
+
+enum verb {
+	DESTROY_QP, DEREG_MR, CREATE_SRQ, ALLOC_MR, MAP_MR_SG, CREATE_CQ,
+	NR_VERBS
+};
+
+static const char * const verb_names[NR_VERBS] = {
+	[DESTROY_QP]	= "destroy_qp",
+	[DEREG_MR]	= "dereg_mr",
+	[CREATE_SRQ]	= "create_srq",
+	[ALLOC_MR]	= "alloc_mr",
+	[MAP_MR_SG]	= "map_mr_sg",
+	[CREATE_CQ]	= "create_cq",
+};
+
+/* All of them have the size of an int. */
+static const struct {
+	const char *name;
+	size_t place;
+} limits[] = {
+#define LIMIT(name) { #name, offsetof(struct ib_device_attr, name) }
+	LIMIT(max_send_sge),
+	LIMIT(max_sge_rd),
+	LIMIT(max_fast_reg_page_list_len),
+	LIMIT(max_qp_wr),
+	LIMIT(max_srq),
+#undef LIMIT
+};
+
+/* The driver's own operations, the same for all of its devices */
+static typeof_member(struct ib_device, ops) real;
+
+static atomic_t to_fail[NR_VERBS];
+static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
+static unsigned int latch_qpn, fatal_qpn;
+static bool lose_inv, no_atomics;
+static atomic_t latched, failed, lost_invs, atomics, raised, short_cqs;
+
+static DEFINE_XARRAY(latched_cqs);	/* by address */
+static struct ib_srq *last_srq;
+static atomic_t posted;			/* buffers in it */
+static unsigned int send_wrs;		/* of the queue pairs that use it */
+
+static bool fails(enum verb verb)
+{
+	if (atomic_dec_if_positive(&to_fail[verb]) < 0)
+		return false;
+	atomic_inc(&failed);
+	return true;
+}
+
+/* -------------------------------------------------------- completion queues */
+
+static void latch(struct ib_cq *cq)
+{
+	if (!xa_insert(&latched_cqs, (unsigned long)cq, cq, GFP_ATOMIC))
+		atomic_inc(&latched);
+}
+
+static bool is_latched(struct ib_cq *cq)
+{
+	return xa_load(&latched_cqs, (unsigned long)cq);
+}
+
+static void look(struct ib_cq *cq, const struct ib_wc *wc)
+{
+	struct ib_event event = {
+		.device		= cq->device,
+		.element.qp	= wc->qp,
+		.event		= IB_EVENT_QP_FATAL,
+	};
+
+	if (!wc->qp)
+		return;
+	if (wc->qp->qp_num == READ_ONCE(latch_qpn))
+		latch(cq);
+	if (wc->qp->qp_num == READ_ONCE(fatal_qpn)) {
+		WRITE_ONCE(fatal_qpn, 0);
+		atomic_inc(&raised);
+		wc->qp->event_handler(&event, wc->qp->qp_context);
+	}
+	if (!wc->qp->srq || wc->qp->srq != READ_ONCE(last_srq))
+		return;
+	if (atomic_read(&posted) + READ_ONCE(send_wrs) > cq->cqe)
+		atomic_inc(&short_cqs);
+	/* the opcode of one that has failed is not set */
+	if (!wc->status && wc->opcode & IB_WC_RECV)
+		atomic_dec(&posted);
+}
+
+static int failing_poll_cq(struct ib_cq *cq, int max, struct ib_wc *wc)
+{
+	int n, i;
+
+	if (is_latched(cq))
+		return 0;
+	n = real.poll_cq(cq, max, wc);
+	for (i = 0; i < n; i++)
+		look(cq, &wc[i]);
+	return is_latched(cq) ? 0 : n;
+}
+
+static int failing_create_cq(struct ib_cq *cq,
+			     const struct ib_cq_init_attr *attr,
+			     struct ib_udata *udata)
+{
+	return fails(CREATE_CQ) ? -ENOMEM : real.create_cq(cq, attr, udata);
+}
+
+static int failing_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
+{
+	xa_erase(&latched_cqs, (unsigned long)cq);
+	return real.destroy_cq(cq, udata);
+}
+
+/* --------------------------------------------------- queue pairs and queues */
+
+static int failing_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
+			     struct ib_udata *udata)
+{
+	if (attr->srq)
+		WRITE_ONCE(send_wrs, attr->cap.max_send_wr);
+	return real.create_qp(qp, attr, udata);
+}
+
+static int failing_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	return qp->qp_type == IB_QPT_RC && fails(DESTROY_QP) ?
+	       -EIO : real.destroy_qp(qp, udata);
+}
+
+static int failing_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
+			      struct ib_udata *udata)
+{
+	if (fails(CREATE_SRQ))
+		return -EOPNOTSUPP;
+	WRITE_ONCE(last_srq, srq);
+	atomic_set(&posted, 0);
+	return real.create_srq(srq, attr, udata);
+}
+
+static int failing_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
+{
+	cmpxchg(&last_srq, srq, NULL);
+	return real.destroy_srq(srq, udata);
+}
+
+static int failing_post_srq_recv(struct ib_srq *srq,
+				 const struct ib_recv_wr *wr,
+				 const struct ib_recv_wr **bad)
+{
+	const struct ib_recv_wr *at;
+
+	for (at = wr; at && srq == READ_ONCE(last_srq); at = at->next)
+		atomic_inc(&posted);
+	return real.post_srq_recv(srq, wr, bad);
+}
+
+static bool is_atomic(const struct ib_send_wr *wr)
+{
+	return wr->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+	       wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Only a chain's first: XRDS posts an op's requests in front of the message. */
+static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			     const struct ib_send_wr **bad)
+{
+	if (wr->opcode == IB_WR_LOCAL_INV && READ_ONCE(lose_inv)) {
+		atomic_inc(&lost_invs);
+		return 0;
+	}
+	if (is_atomic(wr) && READ_ONCE(no_atomics)) {
+		atomic_inc(&atomics);
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	return real.post_send(qp, wr, bad);
+}
+
+/* ------------------------------------------------------------------ regions */
+
+static struct ib_mr *failing_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
+				      u32 max)
+{
+	return fails(ALLOC_MR) ? ERR_PTR(-ENOMEM) :
+				 real.alloc_mr(pd, type, max);
+}
+
+static int failing_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
+{
+	return fails(DEREG_MR) ? -EIO : real.dereg_mr(mr, udata);
+}
+
+static int failing_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int n,
+			     unsigned int *offset)
+{
+	return fails(MAP_MR_SG) ? -EINVAL : real.map_mr_sg(mr, sg, n, offset);
+}
+
+/* ------------------------------------------------------------------ devices */
+
+static void set_limits(struct ib_device_attr *attrs)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++)
+		if (wanted[i])
+			*(int *)((void *)attrs + limits[i].place) =
+				wanted[i] - 1;
+}
+
+static int failing_add(struct ib_device *dev)
+{
+	if (dev->ops.driver_id != RDMA_DRIVER_RXE)
+		return -EOPNOTSUPP;
+	real = dev->ops;
+	dev->ops.poll_cq = failing_poll_cq;
+	dev->ops.create_cq = failing_create_cq;
+	dev->ops.destroy_cq = failing_destroy_cq;
+	dev->ops.create_qp = failing_create_qp;
+	dev->ops.destroy_qp = failing_destroy_qp;
+	dev->ops.create_srq = failing_create_srq;
+	dev->ops.destroy_srq = failing_destroy_srq;
+	dev->ops.post_srq_recv = failing_post_srq_recv;
+	dev->ops.post_send = failing_post_send;
+	dev->ops.alloc_mr = failing_alloc_mr;
+	dev->ops.dereg_mr = failing_dereg_mr;
+	dev->ops.map_mr_sg = failing_map_mr_sg;
+	set_limits(&dev->attrs);
+	return 0;
+}
+
+static void failing_remove(struct ib_device *dev, void *data)
+{
+	dev->ops = real;
+}
+
+static struct ib_client client = {
+	.name	= "xrds_device",
+	.add	= failing_add,
+	.remove	= failing_remove,
+};
+
+/* ------------------------------------------------------------------- orders */
+
+static int raise(enum ib_event_type type)
+{
+	struct ib_event event = { .event = type };
+	struct ib_srq *srq = READ_ONCE(last_srq);
+
+	if (!srq)
+		return -ENOENT;
+	event.device = srq->device;
+	event.element.srq = srq;
+	atomic_inc(&raised);
+	if (type == IB_EVENT_SRQ_ERR)
+		srq->event_handler(&event, srq->srq_context);
+	else
+		ib_dispatch_event(&event);
+	return 0;
+}
+
+static int obey(char *order)
+{
+	unsigned int n;
+	char name[32];
+	size_t i;
+	int verb;
+
+	if (sscanf(order, "latch %u", &n) == 1) {
+		WRITE_ONCE(latch_qpn, n);
+	} else if (sscanf(order, "lose_inv %u", &n) == 1) {
+		WRITE_ONCE(lose_inv, n);
+	} else if (sscanf(order, "no_atomics %u", &n) == 1) {
+		WRITE_ONCE(no_atomics, n);
+	} else if (sscanf(order, "raise qp %u", &n) == 1) {
+		WRITE_ONCE(fatal_qpn, n);
+	} else if (sysfs_streq(order, "raise srq")) {
+		return raise(IB_EVENT_SRQ_ERR);
+	} else if (sysfs_streq(order, "raise device")) {
+		return raise(IB_EVENT_DEVICE_FATAL);
+	} else if (sscanf(order, "fail %31s %u", name, &n) == 2) {
+		verb = match_string(verb_names, NR_VERBS, name);
+		if (verb < 0)
+			return verb;
+		atomic_set(&to_fail[verb], n);
+	} else if (sscanf(order, "limit %31s %u", name, &n) == 2) {
+		for (i = 0; strcmp(limits[i].name, name); i++)
+			if (i == ARRAY_SIZE(limits) - 1)
+				return -EINVAL;
+		wanted[i] = n + 1;
+	} else {
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static ssize_t failing_write(struct file *file, const char __user *text,
+			     size_t bytes, loff_t *pos)
+{
+	char order[ORDER_BYTES];
+	int ret;
+
+	if (bytes >= sizeof(order))
+		return -EINVAL;
+	if (copy_from_user(order, text, bytes))
+		return -EFAULT;
+	order[bytes] = '\0';
+	ret = obey(order);
+	return ret ?: bytes;
+}
+
+static int failing_show(struct seq_file *seq, void *v)
+{
+	seq_printf(seq, "latched %d\nfailed %d\nlost_invs %d\natomics %d\n",
+		   atomic_read(&latched), atomic_read(&failed),
+		   atomic_read(&lost_invs), atomic_read(&atomics));
+	seq_printf(seq, "raised %d\nshort_cqs %d\n", atomic_read(&raised),
+		   atomic_read(&short_cqs));
+	return 0;
+}
+
+static int failing_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, failing_show, NULL);
+}
+
+static const struct proc_ops failing_ops = {
+	.proc_open	= failing_open,
+	.proc_read	= seq_read,
+	.proc_write	= failing_write,
+	.proc_lseek	= seq_lseek,
+	.proc_release	= single_release,
+};
+
+static int __init xrds_device_init(void)
+{
+	int ret = ib_register_client(&client);
+
+	if (!ret && !proc_create("xrds_device", 0600, NULL, &failing_ops)) {
+		ib_unregister_client(&client);
+		ret = -ENOMEM;
+	}
+	return ret;
+}
+
+static void __exit xrds_device_exit(void)
+{
+	remove_proc_entry("xrds_device", NULL);
+	ib_unregister_client(&client);
+	/* nobody is in these functions any more, not even preempted */
+	synchronize_rcu_tasks();
+	xa_destroy(&latched_cqs);
+}
+
+module_init(xrds_device_init);
+module_exit(xrds_device_exit);
+MODULE_DESCRIPTION("RDMA devices that fail as adapters do");
+MODULE_LICENSE("GPL");

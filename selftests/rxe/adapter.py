@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A device that fails as adapters do (selftests/kmod/xrds_device.c).
+
+Node A has it. Whatever fails, each message arrives once and in order, and those
+of other connections of the device are not delayed for long.
+"""
+
+import contextlib
+import time
+
+import remote
+import traffic
+
+MODULES = ("xrds_device xrds_ib", "xrds_ib")
+KERNELS = "6.1 debug"
+TIMEOUT = 150
+ORDERS = "/proc/xrds_device"
+WINDOW = "/proc/sys/net/xrds/ib/recv_window"
+DELAY = "/proc/sys/net/rds/reconnect_max_delay_ms"
+BOUND = 30                  # seconds, for the end of anything
+
+
+def _order(rig, *orders: str) -> None:
+    for order in orders:
+        rig.a.write(ORDERS, order)
+
+
+def _count(rig, name: str) -> int:
+    return int(rig.a.run(f"grep '^{name} ' {ORDERS}").out.split()[1])
+
+
+def _renew(rig) -> None:
+    """The device goes and comes back."""
+    rig.a.run("rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0",
+              timeout=BOUND)
+
+
+def _connection(rig) -> dict:
+    """The one between the IPv4 addresses, which is up."""
+    def found() -> list[dict]:
+        return [row for row in remote.shown(rig.a, "connections")
+                if row["faddr"] == rig.b.ip and row["state"] == "up"]
+
+    remote.until(rig, found, "a connection")
+    return found()[0]
+
+
+class Streams:
+    """One between the IPv4 addresses, and one between the others."""
+
+    def __init__(self, rig) -> None:
+        traffic.patient(rig)
+        for node in rig.nodes:
+            # the delay between attempts is not what is tested
+            node.write(DELAY, "5")
+        self.rig = rig
+        self.all = [traffic.Stream(rig, traffic.ENDLESS, seed=81 + v6, sockets=2,
+                                   stall=100, ipv6=v6, port=5000 + 100 * v6)
+                    for v6 in (False, True)]
+        for stream in self.all:
+            stream.flowing()
+
+    def go_on(self) -> None:
+        """Messages arrive on both nodes, of both streams."""
+        for name in ("recv_queued", "recv_delivered"):
+            for node in self.rig.nodes:
+                remote.wait_above(node, name, remote.counter(node, name) + 100)
+
+    def stop(self) -> None:
+        for stream in self.all:
+            stream.stop(100)
+
+    def kill(self) -> None:
+        for stream in self.all:
+            for proc in stream.procs:
+                proc.kill()
+                proc.wait(check=False)
+
+
+@contextlib.contextmanager
+def _streams(rig):
+    streams = Streams(rig)
+    yield streams
+    streams.go_on()
+    streams.stop()
+
+
+def _latch(rig) -> None:
+    """The completion queue of the IPv4 connection has stopped."""
+    latched = _count(rig, "latched")
+    _order(rig, f"latch {_connection(rig)['qpn']}")
+    remote.until(rig, lambda: _count(rig, "latched") > latched, "latched")
+
+
+def _bounded(rig, what: str, command: str) -> None:
+    begin = time.monotonic()
+    rig.a.run(command, timeout=BOUND)
+    rig.diag(f"{what} after {time.monotonic() - begin:.1f} s")
+
+
+def test_latched(rig):
+    """The end of a connection whose completion queue has failed takes a bounded
+    time, and nobody else waits for it.
+    """
+    with _streams(rig) as streams:
+        _latch(rig)
+        late = remote.counter(rig.a, "ib_ep_drain_late")
+        rig.a.run(f"xrds-info reset {rig.b.ip}")
+        # another namespace ends meanwhile
+        _bounded(rig, "namespace", "unshare -n bash -c 'ip link set lo up && "
+                 "exec helper_stream -l 127.0.0.1 -c 200'")
+        remote.wait_above(rig.a, "ib_ep_drain_late", late, BOUND)
+
+
+def test_latched_device(rig):
+    """So does the removal of its device."""
+    with _streams(rig):
+        _latch(rig)
+        _bounded(rig, "device removed", "rdma link delete rxe0")
+        rig.a.run("rdma link add rxe0 type rxe netdev eth0")
+
+
+def test_latched_unload(rig):
+    """And so does unloading."""
+    streams = Streams(rig)
+    _latch(rig)
+    streams.kill()
+    rig.a.wait_for("modprobe -r xrds_ib", BOUND)
+    rig.a.run("modprobe xrds_ib")
+
+
+# the ends of the streams
+test_latched_unload.leaves = "messages"
+
+
+def test_cq_size(rig):
+    """A completion queue has an entry for all that can complete there, also
+    after the shared receive queue has got more buffers.
+    """
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=85, stall=100)
+    stream.flowing()
+    rig.a.write(WINDOW, "250")
+    # another connection, for which there are more of them
+    traffic.run(rig, 400, seed=86, ipv6=True, port=5100)
+    device, = remote.shown(rig.a, "devices")
+    rig.check(device["recv-posted"] > 300, f"{device['recv-posted']} buffers")
+    remote.wait_above(rig.a, "recv_delivered",
+                      remote.counter(rig.a, "recv_delivered") + 100)
+    stream.stop(100)
+    rig.check(not _count(rig, "short_cqs"),
+              f"{_count(rig, 'short_cqs')} completions in short queues")
+
+
+def test_stuck(rig):
+    """A queue pair that is not destroyed is, at the latest, with its device."""
+    with _streams(rig) as streams:
+        _order(rig, "fail destroy_qp 2")
+        rig.a.run("xrds-info reset all")
+        remote.until(rig, lambda: remote.counter(rig.a, "ib_ep_stuck") == 2,
+                     "two of them are left")
+        streams.go_on()
+        _renew(rig)
+
+
+def test_stuck_region(rig):
+    """The same for a region, whose owner is told that the device has failed."""
+    with _streams(rig):
+        proc = rig.a.start("helper_rdma_device_gone lost "
+                           f"{rig.a.ip} {rig.b.ip} 3")
+        proc.expect("ready")
+        _order(rig, "fail dereg_mr 3", "raise device")
+        proc.wait(BOUND)
+        rig.check(remote.counter(rig.a, "ib_rdma_mr_stuck") == 3, "not stuck")
+        _renew(rig)
+
+
+def test_no_srq(rig):
+    """Shared receive queues are advertised, and none can be made."""
+    _order(rig, "fail create_srq 1000000")
+    _renew(rig)
+    with _streams(rig):
+        rig.check("shared-rq" not in _connection(rig)["flags"], "it is shared")
+    rig.check(remote.counter(rig.a, "ib_rx_no_srq") > 0, "none was wanted")
+
+
+def test_events(rig):
+    """The device reports that a shared receive queue has failed, or a queue
+    pair.
+    """
+    with _streams(rig) as streams:
+        _order(rig, "raise srq")
+        remote.wait_above(rig.a, "ib_rx_srq_broken", 0)
+        streams.go_on()
+        _order(rig, f"raise qp {_connection(rig)['qpn']}")
+        remote.wait_above(rig.a, "ib_ep_qp_event", 0)
+
+
+def test_no_objects(rig):
+    """No completion queue for a connection, no object for a region."""
+    _order(rig, "fail create_cq 2")
+    traffic.run(rig, 200, seed=86)
+    rig.check(_count(rig, "failed") == 2, "not asked for")
+    for number, verb in enumerate(("alloc_mr", "map_mr_sg", "create_cq")):
+        _order(rig, f"fail {verb} 1")
+        done = rig.a.run(f"helper_serve_memory {rig.a.ip} 4096", check=False)
+        rig.check(done.code != 0, f"{verb}: it was registered")
+        rig.check(_count(rig, "failed") == 3 + number, f"{verb} was not called")
+        rig.check(remote.counter(rig.a, "obj_mrs") == 0, "a region is left")
+
+
+def test_atomics(rig):
+    """Atomics are advertised, and refused when the kernel posts one: that is
+    tried once, and no program's op is accepted.
+    """
+    _order(rig, "no_atomics 1")
+    _renew(rig)
+    device, = remote.shown(rig.a, "devices")
+    rig.check("atomics" not in device["flags"], f"{device}")
+    pair = remote.Pair(rig)
+    done = pair.start("helper_rdma smoke").wait(check=False)
+    pair.end()
+    rig.check(done.code and "EOPNOTSUPP" in done.out, done.out)
+    rig.check(_count(rig, "atomics") == 1, "more than one was posted")
+
+
+def test_limits(rig):
+    """As small as those of any adapter that has what XRDS needs."""
+    _order(rig, "limit max_send_sge 3", "limit max_sge_rd 1",
+           "limit max_fast_reg_page_list_len 128", "limit max_qp_wr 32",
+           "limit max_srq 0")
+    _renew(rig)
+    with _streams(rig):
+        rig.check("shared-rq" not in _connection(rig)["flags"], "it is shared")
+        remote.run(rig, "helper_rdma smoke")
+        remote.run(rig, "helper_rdma pieces")
+
+
+def test_no_answer(rig):
+    """A device does not make keys invalid, nor says so: programs end at once,
+    and their regions in time. The device can be removed.
+    """
+    with _streams(rig):
+        proc = rig.a.start(f"helper_rdma_device_gone lost {rig.a.ip} "
+                           f"{rig.b.ip} 3")
+        proc.expect("ready")
+        _order(rig, "lose_inv 1")
+        begin = time.monotonic()
+        proc.kill()
+        proc.wait(BOUND, check=False)
+        rig.a.wait_for("test $(helper_counter obj_mrs) -eq 0", BOUND)
+        seconds = time.monotonic() - begin
+        rig.diag(f"ended after {seconds:.1f} s")
+        rig.check(_count(rig, "lost_invs") == 1, "more than one was tried")
+        rig.check(seconds < 4 * rig.kernel.slow, f"it took {seconds:.1f} s")
+        _order(rig, "lose_inv 0")
+        _renew(rig)
+        remote.run(rig, "helper_rdma smoke")
