@@ -12,7 +12,7 @@ X(ESTABLISHED,	"established"),	/* the CM says so */
 X(CTS,		"cts"),	/* conn->hello is valid */
 X(BYE,		"bye"),	/* the peer sends nothing more */
 X(BYE_ACK,	"bye-ack"),	/* the peer has read our BYE */
+X(TURN,		"turn"),	/* it may dial, see dialq.c */
 X(IDLE,		"idle"),	/* nothing is under way, or idle_ms changed */
 X(WANT,		"want"),	/* something is queued */
-X(TURN,		"turn"),	/* it may dial, see dialq.c */
 X(TIMEOUT,	"timeout"),	/* the state's deadline passed */

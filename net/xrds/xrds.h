@@ -181,7 +181,7 @@ struct xrds_rate {
 };
 
 enum {
-	XRDS_DIALQ_BITS		= 6,
+	XRDS_DIALQ_BITS		= 8,
 };
 
 /**
