@@ -41,6 +41,7 @@ static int __net_init xrds_net_init(struct net *net)
 	INIT_LIST_HEAD(&xn->cong_ports);
 	INIT_LIST_HEAD(&xn->unpins);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
+	xrds_dialq_init(xn);
 	init_waitqueue_head(&xn->gone);
 
 	xn->counters = alloc_percpu(struct xrds_counters);
@@ -130,6 +131,7 @@ static void __net_exit xrds_net_pre_exit(struct net *net)
 static void __net_exit xrds_net_exit(struct xrds_net *xn)
 {
 	xrds_conn_net_exit(xn);
+	xrds_dialq_exit(xn);
 	cancel_delayed_work_sync(&xn->linger_work);
 	xrds_mr_flush(xn);
 	xrds_pin_net_exit(xn);

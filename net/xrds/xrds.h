@@ -304,6 +304,7 @@ enum xrds_inert {
  * @exiting:	the namespace or the module is going away
  * @used:	current usage per limit
  * @dials:	attempts to connect
+ * @dialq:	connections that wait to dial
  * @max:	bounds of @used; KiB for bytes
  * @max_dials:	attempts to connect in a second
  * @user_percent: of the bounds for one user; that of the first namespace

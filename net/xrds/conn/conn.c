@@ -511,7 +511,6 @@ EXPORT_SYMBOL_GPL(xrds_conn_netns_unused);
 int xrds_conn_net_init(struct xrds_net *xn)
 {
 	INIT_LIST_HEAD(&xn->conn_list);
-	xrds_dialq_init(xn);
 	return rhashtable_init(&xn->conns, &xrds_conn_params);
 }
 

@@ -343,6 +343,5 @@ void xrds_conn_net_pre_exit(struct xrds_net *xn)
  */
 void xrds_conn_net_exit(struct xrds_net *xn)
 {
-	xrds_dialq_exit(xn);
 	rhashtable_destroy(&xn->conns);
 }
