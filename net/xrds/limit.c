@@ -327,7 +327,7 @@ static bool xrds_rate_take(struct xrds_rate *rate, u64 per_second)
 	return taken;
 }
 
-/* What was taken is not used. */
+/* The attempt is not made now: it does not count. */
 static void xrds_rate_give(struct xrds_rate *rate)
 {
 	spin_lock_bh(&rate->lock);

@@ -7,6 +7,11 @@
  * the connection, until it was up for the first time. Then it is that of the peer:
  * others share the connection, and the peer decides how often it is lost. The row
  * goes by a hash, so that users or peers may have one together.
+ *
+ * The connection's work lets it enter. It leaves with its turn, when it takes
+ * the peer's request, and at the latest when it is DEAD (xrds_fsm_dead()), so
+ * one in a row has a reference. A turn is lost that comes when the connection
+ * is not DOWN any more; others have the next one.
  */
 #include <linux/hash.h>
 

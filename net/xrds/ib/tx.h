@@ -23,8 +23,8 @@ enum {
 	XRDS_IB_CTL_BUFS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	XRDS_IB_MAX_CREDITS	= 32767,
-	/* payload of small messages that the device is given at a time: what
-	 * comes later may be of somebody else, and waits for all of it
+	/* payload of small messages that the device is given at a time: later
+	 * messages may be of somebody else, and wait for all of it
 	 */
 	XRDS_IB_BUSY_BYTES	= 256 << 10,
 	/* a nudge, and the marker of the drain */
