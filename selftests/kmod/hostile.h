@@ -69,6 +69,10 @@ struct hostile_order {
  * @ver:	XRDS_VER_*
  * @hello:	a valid clear-to-send was made
  * @bundles:	it said that bundles may come
+ * @brief:	and short headers
+ * @with_imm:	the next SEND has immediate data
+ * @imm:	the immediate data
+ * @ctx:	what the headers have said
  * @bye:	a BYE was made
  * @open:	the peer has answered a message: it takes acknowledgments
  * @port:	where data goes, 0: to random ports
@@ -84,6 +88,10 @@ struct hostile_gen {
 	int ver;
 	bool hello;
 	bool bundles;
+	bool brief;
+	bool with_imm;
+	u32 imm;
+	struct xrds_wire_context ctx;
 	bool bye;
 	bool open;
 	u16 port;
@@ -170,6 +178,8 @@ bool hostile_over(void);
 /* hostile_gen.c */
 u32 hostile_random(struct hostile_gen *gen, u32 below);
 void hostile_fill(struct hostile_gen *gen, void *buf, u32 bytes);
+void hostile_gen_seal(struct xrds_hdr *hdr);
+void hostile_gen_note(struct hostile_gen *gen, const void *buf, u32 bytes);
 u32 hostile_gen_hello(struct hostile_gen *gen, void *buf);
 u32 hostile_gen_data(struct hostile_gen *gen, void *buf, u32 len);
 u32 hostile_gen_map(struct hostile_gen *gen, void *buf);

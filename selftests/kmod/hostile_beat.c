@@ -206,7 +206,7 @@ static int send_step(struct hostile_link *link, const struct borne_step *step)
 	xrds_wire_hdr_encode(hdr, &wm);
 	memcpy(hdr->ext, step->ext, sizeof(hdr->ext));
 	/* the checksum, which must be right, counts the extensions */
-	xrds_wire_hdr_update(hdr, wm.ack, wm.credit, 0, wm.frag);
+	hostile_gen_seal(hdr);
 	if (step->unsealed)
 		hdr->csum = 0;
 	return hostile_link_send(link, buf, sizeof(*hdr) + step->payload) ?

@@ -66,7 +66,7 @@ static u64 edge(struct hostile_gen *gen, u64 valid)
 	}
 }
 
-static void seal(struct xrds_hdr *hdr)
+void hostile_gen_seal(struct xrds_hdr *hdr)
 {
 	const u8 *p = (const u8 *)hdr;
 	u32 sum = 0, i;
@@ -96,7 +96,8 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 	};
 	struct xrds_wire_hello hello = {
 		.revision	= XRDS_REVISION + hostile_random(gen, 2),
-		.flags		= hostile_random(gen, 2) ? XRDS_HELLO_BUNDLES : 0,
+		.flags		= hostile_random(gen, 8) &
+				  (XRDS_HELLO_BUNDLES | XRDS_HELLO_SHORT),
 		.frag_bytes	= FRAG_BYTES,
 		.credits	= hostile_random(gen, 4) ? 500 : MAX_CREDITS,
 		.tags		= 1 + hostile_random(gen, 9),
@@ -108,6 +109,7 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 	xrds_wire_hello_encode(buf + XRDS_WIRE_HDR_BYTES, &hello);
 	gen->granted = hello.credits;
 	gen->bundles = hello.flags & XRDS_HELLO_BUNDLES;
+	gen->brief = hello.flags & XRDS_HELLO_SHORT;
 	return make(buf, &wm, wm.len);
 }
 
@@ -473,7 +475,7 @@ static u32 spoil(struct hostile_gen *gen, u8 *buf, u32 bytes)
 		case 2:
 			buf[hostile_random(gen, bytes + 1)] ^=
 				1 << hostile_random(gen, 8);
-			seal(hdr);
+			hostile_gen_seal(hdr);
 			break;
 		case 3:
 			/* the checksum stays, so it does not match */
@@ -481,14 +483,69 @@ static u32 spoil(struct hostile_gen *gen, u8 *buf, u32 bytes)
 			return bytes;
 		default:
 			spoil_field(gen, hdr);
-			seal(hdr);
+			hostile_gen_seal(hdr);
 			break;
 		}
 	}
 	return bytes;
 }
 
+/* A SEND without a header: often of a flow that was used, rarely with an
+ * acknowledgment.
+ */
+static u32 make_short(struct hostile_gen *gen)
+{
+	static const u32 lens[] = {
+		1, 64, 4095, 4096, 5000, HOSTILE_BUF_BYTES,
+	};
+	u32 slot = hostile_random(gen, XRDS_WIRE_SLOTS), tries;
+
+	for (tries = 0; tries < 2 * XRDS_WIRE_SLOTS; tries++) {
+		if (gen->ctx.ports[slot])
+			break;
+		slot = hostile_random(gen, XRDS_WIRE_SLOTS);
+	}
+	gen->with_imm = true;
+	gen->imm = hostile_random(gen, 4) ? slot :
+		   hostile_random(gen, XRDS_WIRE_SLOTS);
+	/* tag, more, and the wish for an acknowledgment */
+	gen->imm |= hostile_random(gen, 8) << 7;
+	if (!hostile_random(gen, 8))
+		gen->imm |= hostile_random(gen, 64) << 10;
+	if (!hostile_random(gen, 16))
+		gen->imm |= hostile_random(gen, 0xffff) << 16;
+	/* the index of the next fragment, if there is one */
+	if (hostile_random(gen, 2) && gen->reasm[gen->imm >> 7 & 1].busy)
+		gen->imm = (gen->imm & ~(XRDS_WIRE_SLOTS - 1)) |
+			   gen->reasm[gen->imm >> 7 & 1].next %
+			   XRDS_WIRE_SLOTS;
+	return lens[hostile_random(gen, ARRAY_SIZE(lens))];
+}
+
 /* -------------------------------------------------------------- verdict */
+
+/* Note the headers of a SEND, as the other end does. */
+void hostile_gen_note(struct hostile_gen *gen, const void *buf, u32 bytes)
+{
+	struct xrds_wire_bundle b;
+	struct xrds_wire_msg wm;
+	int err;
+
+	if (gen->ver != XRDS_VER_XRDS ||
+	    xrds_wire_hdr_decode(&wm, buf, bytes, gen->ver))
+		return;
+	xrds_wire_context_note(&gen->ctx, &wm);
+	if (!gen->bundles || wm.kind == XRDS_KIND_CTL ||
+	    wm.kind == XRDS_KIND_ACK ||
+	    !xrds_wire_bundled(&wm, bytes - XRDS_WIRE_HDR_BYTES))
+		return;
+	err = xrds_wire_bundle_first(&b, &wm, bytes);
+	while (!err && b.next < bytes) {
+		err = xrds_wire_bundle_next(&b, &wm, buf);
+		if (!err)
+			xrds_wire_context_note(&gen->ctx, &wm);
+	}
+}
 
 /* The other end ignores acknowledgments until it sends messages itself. */
 static int judge_ack(const struct hostile_gen *gen)
@@ -533,6 +590,19 @@ static int judge_ctl(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 	}
 }
 
+/* Credits and acknowledgment */
+static int judge_credit(struct hostile_gen *gen, const struct xrds_wire_msg *wm)
+{
+	gen->granted += wm->credit;
+	if (wm->credit && gen->granted > MAX_CREDITS + CREDIT_SLACK)
+		return XRDS_WIRE_CREDIT;
+	if (wm->credit && gen->granted > MAX_CREDITS)
+		return NOT_SURE;
+	if (wm->ack >> FUTURE_SHIFT)
+		return judge_ack(gen);
+	return wm->ack ? NOT_SURE : XRDS_WIRE_OK;
+}
+
 static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 		      const u8 *payload)
 {
@@ -550,18 +620,13 @@ static int judge_xrds(struct hostile_gen *gen, const struct xrds_wire_msg *wm,
 		gen->hello = !err;
 		gen->bundles = !err &&
 			       hello.flags & XRDS_HELLO_BUNDLES;
+		gen->brief = !err && hello.flags & XRDS_HELLO_SHORT;
 		gen->granted = hello.credits;
 		return err;
 	}
-	gen->granted += wm->credit;
-	if (wm->credit && gen->granted > MAX_CREDITS + CREDIT_SLACK)
-		return XRDS_WIRE_CREDIT;
-	if (wm->credit && gen->granted > MAX_CREDITS)
-		return NOT_SURE;
-	if (wm->ack >> FUTURE_SHIFT)
-		return judge_ack(gen);
-	if (wm->ack)
-		return NOT_SURE;
+	err = judge_credit(gen, wm);
+	if (err)
+		return err;
 	if (wm->kind == XRDS_KIND_CTL)
 		return judge_ctl(gen, wm, payload);
 	if (wm->kind != XRDS_KIND_ACK && gen->bye)
@@ -609,6 +674,20 @@ static int judge_bundle(struct hostile_gen *gen, struct xrds_wire_msg *wm,
 	return err;
 }
 
+static int judge_short(struct hostile_gen *gen, u32 bytes)
+{
+	struct xrds_wire_msg wm;
+	int err;
+
+	if (!gen->hello || !gen->brief)
+		return XRDS_WIRE_OPCODE;
+	xrds_wire_short_decode(&wm, &gen->ctx, gen->imm);
+	err = judge_credit(gen, &wm);
+	if (err)
+		return err;
+	return gen->bye ? XRDS_WIRE_CTL_STATE : judge_whole(gen, &wm, bytes);
+}
+
 /* The error that the other end must find; the state moves on accordingly. */
 static int judge(struct hostile_gen *gen, const u8 *buf, u32 bytes)
 {
@@ -640,10 +719,16 @@ u32 hostile_gen_wrong(struct hostile_gen *gen, void *buf, bool fatal,
 
 	for (tries = 0; tries < TRIES; tries++) {
 		next = *gen;
-		bytes = make_any(&next, buf);
-		bytes = spoil(&next, buf, bytes);
-		/* of the same state, with the numbers that were used up */
-		verdict = judge(&next, buf, bytes);
+		if (gen->ver == XRDS_VER_XRDS && !hostile_random(&next, 4)) {
+			bytes = make_short(&next);
+			verdict = judge_short(&next, bytes);
+		} else {
+			bytes = make_any(&next, buf);
+			bytes = spoil(&next, buf, bytes);
+			/* of the same state, with the numbers that were used up
+			 */
+			verdict = judge(&next, buf, bytes);
+		}
 		gen->rnd = next.rnd;
 		if (bytes > HOSTILE_BUF_BYTES || verdict == NOT_SURE ||
 		    !verdict == fatal)

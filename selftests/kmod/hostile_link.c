@@ -170,6 +170,14 @@ static void recv_legacy(struct hostile_link *link, const struct xrds_hdr *hdr,
 	wake_up_all(&link->wait);
 }
 
+/* The same of a SEND without a header */
+static void recv_short(struct hostile_link *link, u32 imm)
+{
+	atomic_add(imm >> 10 & XRDS_WIRE_SHORT_CREDIT, &link->credits);
+	WRITE_ONCE(link->got, link->got + 1);
+	wake_up_all(&link->wait);
+}
+
 static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct hostile_buf *buf = container_of(wc->wr_cqe, struct hostile_buf,
@@ -183,6 +191,8 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	if (link->gen.ver != XRDS_VER_XRDS)
 		recv_legacy(link, buf->data, wc->byte_len);
+	else if (wc->wc_flags & IB_WC_WITH_IMM)
+		recv_short(link, be32_to_cpu(wc->ex.imm_data));
 	else
 		recv_xrds(link, buf->data, wc->byte_len);
 	post_recv(link, buf);
@@ -399,6 +409,13 @@ int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
 		.send_flags	= IB_SEND_SOLICITED,
 	};
 
+	if (link->gen.with_imm) {
+		wr.opcode = IB_WR_SEND_WITH_IMM;
+		wr.ex.imm_data = cpu_to_be32(link->gen.imm);
+		link->gen.with_imm = false;
+	} else {
+		hostile_gen_note(&link->gen, buf->data, bytes);
+	}
 	do {
 		sge[wr.num_sge].addr = buf->dma;
 		sge[wr.num_sge].length = min_t(u32, bytes, HOSTILE_BUF_BYTES);

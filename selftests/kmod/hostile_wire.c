@@ -11,6 +11,7 @@
 
 #include "wire/hdr.c"
 #include "wire/bundle.c"
+#include "wire/short.c"
 #include "wire/cong.c"
 #include "wire/refused.c"
 #include "wire/hello.c"

@@ -9,6 +9,7 @@ import traffic
 TIMEOUT = 180
 FRAGMENT = 32768
 HEADER = 48
+MESSAGES = 60
 EDGES = sorted({base + delta
                 for base in (4096, FRAGMENT, 2 * FRAGMENT, 4 * FRAGMENT)
                 for delta in (-HEADER - 1, -HEADER, -HEADER + 1, -1, 0, 1)} |
@@ -42,6 +43,44 @@ def test_sizes(rig):
 def test_sizes_ipv6(rig):
     """The same over IPv6."""
     _sizes(rig, rig.a.ip6, rig.b.ip6)
+
+
+def _cost(rig, size: int) -> dict[str, int]:
+    """Packets, fragments and short headers of so many messages, and the end."""
+    def now() -> dict[str, int]:
+        counters = {name: remote.counter(rig.a, name)
+                    for name in ("ib_tx_short", "ib_tx_frags")}
+        return counters | {"packets": rig.a.hw_counters()["sent_pkts"]}
+
+    receiver = rig.b.start(f"helper_messages recv --bind {rig.b.ip} "
+                           f"--count {MESSAGES}")
+    receiver.expect("listening")
+    before = now()
+    rig.a.run(f"helper_messages send --bind {rig.a.ip} --to {rig.b.ip} "
+              f"--sizes {','.join(MESSAGES * [str(size)])}", timeout=60)
+    receiver.wait(timeout=60)
+    cost = traffic.grown(before, now())
+    rig.diag(f"{MESSAGES} messages of {size} bytes: {cost}")
+    return cost
+
+
+def test_packets(rig):
+    """A message has no more packets and fragments than its payload fills."""
+    # those of one byte go together once there is a connection
+    _cost(rig, 1)
+    for size, packets in ((4096, 1), (8192, 2)):
+        cost = _cost(rig, size)
+        # with a full header each takes another packet
+        rig.check(cost["packets"] < (packets + 1) * MESSAGES, f"{cost}")
+        # the first one has a full header, and so has the end of the stream
+        rig.check(cost["ib_tx_short"] == MESSAGES - 1, f"{cost}")
+    cost = _cost(rig, FRAGMENT)
+    rig.check(cost["ib_tx_frags"] <= MESSAGES + 2, f"{cost}")
+
+
+def test_flows(rig):
+    """More flows than have a short header at a time."""
+    traffic.run(rig, 4000, seed=26, sockets=20)
 
 
 def test_stream(rig):

@@ -24,6 +24,7 @@ extern const struct unit_test unit_hdr_tests[];
 extern const struct unit_test unit_classic_tests[];
 extern const struct unit_test unit_reasm_tests[];
 extern const struct unit_test unit_bundle_tests[];
+extern const struct unit_test unit_short_tests[];
 extern const struct unit_test unit_ctl_tests[];
 extern const struct unit_test unit_priv_tests[];
 extern const struct unit_test unit_fq_tests[];

@@ -115,7 +115,10 @@ static void hello_fields(void)
 	h = hello_val;
 	for (v = 0; v < 65536; v++) {
 		h.flags = v;
+		h.revision = 3;
 		CHECK(!hello_try(&h) == (v <= 3));
+		h.revision = 4;
+		CHECK(!hello_try(&h) == (v <= 7));
 	}
 	h = hello_val;
 	h.node = 0;

@@ -282,28 +282,6 @@ static void checksum_zero(void)
 	CHECK(!unit_decode(&out, hdr, sizeof(hdr), XRDS_VER_XRDS));
 }
 
-static void update(void)
-{
-	int i;
-
-	for (i = 0; i < 20000; i++) {
-		struct xrds_wire_msg msg;
-		struct xrds_hdr hdr, want;
-		__u8 set = unit_random() & (XRDS_F_ACK_REQUIRED |
-					    XRDS_F_RETRANSMITTED);
-
-		random_msg(&msg);
-		xrds_wire_hdr_encode(&hdr, &msg);
-		msg.ack = unit_random();
-		msg.credit = unit_random();
-		msg.frag = unit_random();
-		msg.flags |= set;
-		xrds_wire_hdr_encode(&want, &msg);
-		xrds_wire_hdr_update(&hdr, msg.ack, msg.credit, set, msg.frag);
-		CHECK(!memcmp(&hdr, &want, sizeof(hdr)));
-	}
-}
-
 static void too_short(void)
 {
 	struct xrds_wire_msg out;
@@ -847,7 +825,6 @@ const struct unit_test unit_hdr_tests[] = {
 	{ checksum_reference, "checksum agrees with a second one" },
 	{ checksum_errors, "every flipped bit is found" },
 	{ checksum_zero, "checksum 0 is for legacy modes only" },
-	{ update, "an updated header is one that was encoded anew" },
 	{ too_short, "less than a header is refused" },
 	{ lengths, "message length ends at 1 MiB" },
 	{ kinds, "ports, length and sequence number make the kind" },

@@ -146,8 +146,7 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
-	conn->bulk_over = h->tags > 1 ? h->frag_bytes - XRDS_WIRE_HDR_BYTES :
-					U32_MAX;
+	conn->bulk_over = h->tags > 1 ? h->frag_bytes : U32_MAX;
 	WRITE_ONCE(conn->acked, max(conn->acked, ack));
 	spin_unlock(&conn->lock);
 	conn->tx_ack_sent = 0;

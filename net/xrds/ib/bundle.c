@@ -92,9 +92,10 @@ static void xrds_ib_bundle_head(struct xrds_ib_ep *ep,
 
 	xrds_ib_frag_wire_msg(ep, msg, &wm);
 	wm.ack = xrds_tx_ack_value(ep->conn);
-	wm.credit = xrds_ib_sq_spend(ep, &grant);
+	wm.credit = xrds_ib_sq_spend(ep, &grant, XRDS_WIRE_MAX_CREDIT);
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, &wm);
+	xrds_wire_context_note(&ep->tx.ctx, &wm);
 	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
 }
 
@@ -117,6 +118,7 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 		xrds_ib_frag_wire_msg(ep, msg, &wm);
 		/* its place may not be aligned */
 		xrds_wire_hdr_encode(&hdr, &wm);
+		xrds_wire_context_note(&ep->tx.ctx, &wm);
 		memcpy(data + at, &hdr, sizeof(hdr));
 		at += sizeof(hdr);
 		at += xrds_ib_bundle_copy(data + at, msg);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A message that is posted in part: its op first, then its fragments, each with
- * a header of its own, as send contexts and credits allow.
+ * a header of its own, as send contexts and credits allow. Most of the headers
+ * are short ones, which are no part of the payload: so 4 KiB of payload are one
+ * packet, and a fragment fills its packets and its buffer.
  *
  *   xrds_ib_frag_begin -> xrds_ib_frag_post -> ... -> xrds_ib_frag_post -> sent
  *
@@ -59,11 +61,10 @@ enum {
 	XRDS_IB_CTL_RESERVE	= 4,
 };
 
-/* Map the next piece of payload, as much as one fragment carries. */
+/* Map the next piece of payload, at most so much. */
 static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
-			    struct xrds_ib_sctx *sctx)
+			    struct xrds_ib_sctx *sctx, u32 avail)
 {
-	u32 avail = min(ep->tx.payload, cur->left);
 	struct ib_device *dev = ep->ibdev->dev;
 
 	while (avail && sctx->wr.num_sge < XRDS_IB_SGE) {
@@ -141,15 +142,12 @@ static void xrds_ib_frag_rewind(struct xrds_ib_ep *ep, u8 tag)
 {
 	struct xrds_ib_cursor *cur = &ep->tx.cursor[tag];
 	const struct xrds_msg *msg = cur->msg;
-	struct xrds_wire_msg wm;
 
-	xrds_ib_frag_wire_msg(ep, msg, &wm);
-	wm.tag = tag;
-	xrds_wire_hdr_encode(&cur->hdr, &wm);
-	cur->left = wm.len;
+	xrds_ib_frag_wire_msg(ep, msg, &cur->wm);
+	cur->wm.tag = tag;
+	cur->left = cur->wm.len;
 	cur->bv = 0;
 	cur->bv_off = 0;
-	cur->frag = 0;
 	cur->fence = xrds_ib_rdma_op_fenced(msg);
 }
 
@@ -243,30 +241,85 @@ static void xrds_ib_frag_bulk_went(struct xrds_ib_ep *ep,
 	if (xrds_txq_bulk_went(conn, bytes + XRDS_WIRE_HDR_BYTES))
 		ep->tx.blocked = true;
 	if (!cur->left)
-		cur->hdr.seq = cpu_to_be64(xrds_txq_bulk_number(conn,
-								cur->msg));
+		cur->wm.seq = xrds_txq_bulk_number(conn, cur->msg);
+}
+
+/* Can the next fragment have a short header? A message with an op has none, as
+ * the device may refuse the op when the headers are made. A large message gets
+ * its number with the last fragment.
+ */
+static bool xrds_ib_frag_brief(const struct xrds_ib_ep *ep,
+			       const struct xrds_ib_cursor *cur, u32 most)
+{
+	const struct xrds_wire_msg *wm = &cur->wm;
+	bool last = cur->left <= most;
+	struct xrds_wire_msg numbered;
+
+	if (!ep->tx.brief || cur->msg->rop || (wm->frag && wm->seq))
+		return false;
+	if (!cur->msg->bulk || !last)
+		return xrds_wire_short_fits(&ep->tx.ctx, wm, last);
+	numbered = *wm;
+	numbered.seq = ep->conn->tx_seq + 1;
+	return xrds_wire_short_fits(&ep->tx.ctx, &numbered, last);
+}
+
+/* The payload goes without a header. */
+static void xrds_ib_frag_put_short(struct xrds_ib_ep *ep,
+				   struct xrds_ib_cursor *cur,
+				   struct xrds_ib_sctx *sctx, u32 *grant)
+{
+	struct xrds_wire_msg *wm = &cur->wm;
+	u32 imm;
+
+	wm->credit = xrds_ib_sq_spend(ep, grant, XRDS_WIRE_SHORT_CREDIT);
+	imm = xrds_wire_short_encode(&ep->tx.ctx, wm, !cur->left);
+	sctx->wr.opcode = IB_WR_SEND_WITH_IMM;
+	sctx->wr.ex.imm_data = cpu_to_be32(imm);
+	sctx->wr.sg_list = &sctx->sge[1];
+	sctx->wr.num_sge--;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SHORT);
+}
+
+static void xrds_ib_frag_put_full(struct xrds_ib_ep *ep,
+				  struct xrds_ib_cursor *cur,
+				  struct xrds_ib_sctx *sctx, u32 *grant)
+{
+	struct xrds_wire_msg *wm = &cur->wm;
+	struct xrds_hdr *hdr;
+	u32 offset;
+
+	wm->credit = xrds_ib_sq_spend(ep, grant, XRDS_WIRE_MAX_CREDIT);
+	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
+	xrds_wire_hdr_encode(hdr, wm);
+	xrds_wire_context_note(&ep->tx.ctx, wm);
+	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
 }
 
 /* Fill a send context with the next fragment. */
 static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 			     struct xrds_ib_sctx *sctx, u32 *grant)
 {
-	struct xrds_hdr *hdr;
-	u32 left = cur->left, offset;
+	u32 left = cur->left, most = ep->tx.payload;
+	struct xrds_wire_msg *wm = &cur->wm;
+	bool brief;
 	int ret;
 
-	ret = xrds_ib_frag_map(ep, cur, sctx);
+	wm->ack = xrds_tx_ack_value(ep->conn);
+	brief = xrds_ib_frag_brief(ep, cur, most + XRDS_WIRE_HDR_BYTES);
+	if (brief)
+		most += XRDS_WIRE_HDR_BYTES;
+	ret = xrds_ib_frag_map(ep, cur, sctx, min(most, left));
 	if (ret)
 		return ret;
 	if (cur->msg->bulk)
 		xrds_ib_frag_bulk_went(ep, cur, left - cur->left);
-
-	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
-	*hdr = cur->hdr;
-	xrds_wire_hdr_update(hdr, xrds_tx_ack_value(ep->conn),
-			     xrds_ib_sq_spend(ep, grant), 0,
-			     xrds_ib_ep_xrds(ep) ? cur->frag++ : 0);
-	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
+	if (brief)
+		xrds_ib_frag_put_short(ep, cur, sctx, grant);
+	else
+		xrds_ib_frag_put_full(ep, cur, sctx, grant);
+	if (xrds_ib_ep_xrds(ep))
+		wm->frag++;
 
 	if (cur->fence && !ep->ibdev->quirks.no_fences)
 		sctx->wr.send_flags |= IB_SEND_FENCE;

@@ -23,6 +23,7 @@ X(EP_DRAIN_LATE, ib_ep_drain_late, "queue pairs destroyed before all work reques
 X(EP_STUCK, ib_ep_stuck, "queue pairs that the device did not destroy at the first attempt"),
 X(EP_QP_EVENT, ib_ep_qp_event, "queue pairs that the device reported as broken"),
 X(TX_FRAGS, ib_tx_frags, "fragments sent"),
+X(TX_SHORT, ib_tx_short, "fragments sent with a short header"),
 X(TX_BUNDLES, ib_tx_bundles, "sends with several messages"),
 X(TX_BUNDLED, ib_tx_bundled, "messages sent together with others in one send"),
 X(TX_PASSING, ib_tx_passing, "sends made while a large message was under way"),

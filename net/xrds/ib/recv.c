@@ -3,8 +3,8 @@
  * Receiving: from a completion to a whole message.
  *
  * Each SEND of the peer takes one buffer and has one completion: a header and
- * perhaps payload. In the order of this file: the header is decoded; the first
- * one must be a hello, and each later one must use a credit; credits and
+ * perhaps payload, or payload with a short header in the completion. In the order
+ * of this file: the header is decoded; the first one must be a hello, and each later one must use a credit; credits and
  * acknowledgment take effect; a control message is acted upon, a fragment joins
  * its message; a complete message goes to the core, and the messages of a
  * bundle one after the other, copied out of the buffer. Last of all the buffer
@@ -36,15 +36,16 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* -------------------------------------------------------------- payload */
 
-/* Add the page of a buffer to an skb that has space for it. */
+/* Add the page of a buffer, from an offset on, to an skb that has space for it.
+ */
 static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
-			    struct xrds_ib_buf *buf, u32 len)
+			    struct xrds_ib_buf *buf, u32 at, u32 len)
 {
 	struct page *page = xrds_ib_buf_unmap(ep->rq, buf);
 
 	xrds_ib_page_ring_keep(&ep->rq->page_ring, page);
-	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page,
-			XRDS_WIRE_HDR_BYTES, len, ep->rq->buf_bytes);
+	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, at, len,
+			ep->rq->buf_bytes);
 }
 
 static struct sk_buff *xrds_ib_skb_reserved(struct xrds_ib_buf *buf)
@@ -69,11 +70,13 @@ static struct sk_buff *xrds_ib_skb_copy(struct xrds_ib_ep *ep,
 	return skb;
 }
 
-/* The payload of a buffer in an skb of its own; cannot fail. */
+/* The payload of a buffer, from an offset on, in an skb of its own; cannot fail.
+ */
 static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
-					struct xrds_ib_buf *buf, u32 len)
+					struct xrds_ib_buf *buf, u32 at,
+					u32 len)
 {
-	const void *data = page_address(buf->page) + XRDS_WIRE_HDR_BYTES;
+	const void *data = page_address(buf->page) + at;
 	struct sk_buff *skb;
 
 	if (len <= XRDS_IB_COPY_BYTES) {
@@ -83,14 +86,14 @@ static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 	}
 	skb = xrds_ib_skb_reserved(buf);
 	if (len)
-		xrds_ib_skb_add(ep, skb, buf, len);
+		xrds_ib_skb_add(ep, skb, buf, at, len);
 	return skb;
 }
 
 /* Append the payload of a buffer to a message in ep->rx; cannot fail. */
 static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
 			       struct xrds_ib_rx_msg *rmsg,
-			       struct xrds_ib_buf *buf, u32 len)
+			       struct xrds_ib_buf *buf, u32 at, u32 len)
 {
 	struct sk_buff *head = rmsg->head;
 	struct sk_buff *last = rmsg->last;
@@ -105,7 +108,7 @@ static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
 		rmsg->last = last;
 		truesize = 0;
 	}
-	xrds_ib_skb_add(ep, last, buf, len);
+	xrds_ib_skb_add(ep, last, buf, at, len);
 	if (last == head)
 		return;
 	head->len += len;
@@ -130,6 +133,7 @@ static enum xrds_wire_err xrds_ib_recv_hello(struct xrds_ib_ep *ep,
 	hello.frag_bytes = min(hello.frag_bytes, ep->rq->buf_bytes);
 	ep->rx.max_payload = hello.frag_bytes - XRDS_WIRE_HDR_BYTES;
 	ep->rx.bundles = hello.flags & XRDS_HELLO_BUNDLES;
+	ep->rx.brief = hello.flags & XRDS_HELLO_SHORT;
 	ep->rx.hello = true;
 	xrds_ib_event_not_half_open(ep);
 	xrds_ib_send_open(ep, &hello);
@@ -148,10 +152,13 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 	case XRDS_CTL_CONG:
 	case XRDS_CTL_CONG_MAP:
 		xrds_cong_recv(conn, wm->dport,
-			       xrds_ib_skb_from(ep, buf, wm->len));
+			       xrds_ib_skb_from(ep, buf, XRDS_WIRE_HDR_BYTES,
+						wm->len));
 		return XRDS_WIRE_OK;
 	case XRDS_CTL_REFUSED:
-		xrds_refuse_recv(conn, xrds_ib_skb_from(ep, buf, wm->len));
+		xrds_refuse_recv(conn, xrds_ib_skb_from(ep, buf,
+							XRDS_WIRE_HDR_BYTES,
+							wm->len));
 		return XRDS_WIRE_OK;
 	case XRDS_CTL_BYE:
 		if (ep->rx.bye)
@@ -208,9 +215,11 @@ static enum xrds_wire_err xrds_ib_recv_whole(struct xrds_ib_ep *ep,
 	return XRDS_WIRE_OK;
 }
 
+/* A fragment, with its payload at an offset of the buffer */
 static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 					    const struct xrds_wire_msg *wm,
-					    struct xrds_ib_buf *buf, u32 len)
+					    struct xrds_ib_buf *buf, u32 at,
+					    u32 len)
 {
 	struct xrds_ib_rx *rx = &ep->rx;
 	struct xrds_ib_rx_msg *rmsg;
@@ -235,9 +244,9 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 		/* a legacy heartbeat, before the message is complete */
 		return XRDS_WIRE_OK;
 	} else if (rmsg->head) {
-		xrds_ib_skb_append(ep, rmsg, buf, len);
+		xrds_ib_skb_append(ep, rmsg, buf, at, len);
 	} else {
-		rmsg->head = xrds_ib_skb_from(ep, buf, len);
+		rmsg->head = xrds_ib_skb_from(ep, buf, at, len);
 		rmsg->last = rmsg->head;
 		xrds_skb_trace(rmsg->head)->at[XRDS_RX_HDR] = hdr_at;
 		xrds_skb_trace(rmsg->head)->at[XRDS_RX_START] = local_clock();
@@ -304,6 +313,8 @@ static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
 		if (b.next == bytes)
 			break;
 		err = xrds_wire_bundle_next(&b, wm, data);
+		if (!err)
+			xrds_wire_context_note(&ep->rx.ctx, wm);
 	}
 	xrds_rx_batch(ep->conn, false);
 	return err;
@@ -351,6 +362,7 @@ static enum xrds_wire_err xrds_ib_recv_hdr(struct xrds_ib_ep *ep,
 		return err;
 
 	if (xrds_ib_ep_xrds(ep)) {
+		xrds_wire_context_note(&ep->rx.ctx, wm);
 		if (!ep->rx.hello && wm->kind == XRDS_KIND_CTL &&
 		    wm->dport == XRDS_CTL_HELLO)
 			return xrds_ib_recv_hello(ep, data +
@@ -371,6 +383,26 @@ static enum xrds_wire_err xrds_ib_recv_hdr(struct xrds_ib_ep *ep,
 	return XRDS_WIRE_OK;
 }
 
+/* A SEND without a header: a fragment of a message, and nothing else */
+static enum xrds_wire_err xrds_ib_recv_short(struct xrds_ib_ep *ep,
+					     struct xrds_ib_buf *buf,
+					     u32 bytes, u32 imm)
+{
+	struct xrds_wire_msg wm;
+	enum xrds_wire_err err;
+
+	if (!ep->rx.brief)
+		return XRDS_WIRE_OPCODE;
+	xrds_wire_short_decode(&wm, &ep->rx.ctx, imm);
+	err = xrds_ib_recv_credit(ep, &wm);
+	if (err)
+		return err;
+	if (xrds_tx_acked(ep->conn, wm.ack))
+		return XRDS_WIRE_ACK;
+	ep->rx.ack_only = false;
+	return xrds_ib_recv_frag(ep, &wm, buf, 0, bytes);
+}
+
 static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 					   struct xrds_ib_buf *buf, u32 bytes)
 {
@@ -388,7 +420,7 @@ static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 	/* the first message, if there are several */
 	if (ep->rx.bundles && xrds_wire_bundled(&wm, len))
 		return xrds_ib_recv_bundle(ep, &wm, data, bytes);
-	return xrds_ib_recv_frag(ep, &wm, buf, len);
+	return xrds_ib_recv_frag(ep, &wm, buf, XRDS_WIRE_HDR_BYTES, len);
 }
 
 /* ---------------------------------------------------------- completions */
@@ -448,7 +480,12 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	ib_dma_sync_single_for_cpu(ep->ibdev->dev, buf->dma, wc->byte_len,
 				   DMA_FROM_DEVICE);
 	hello = !ep->rx.hello;
-	err = xrds_ib_recv_one(ep, buf, wc->byte_len);
+	/* legacy versions do not look at immediate data */
+	if (wc->wc_flags & IB_WC_WITH_IMM && xrds_ib_ep_xrds(ep))
+		err = xrds_ib_recv_short(ep, buf, wc->byte_len,
+					 be32_to_cpu(wc->ex.imm_data));
+	else
+		err = xrds_ib_recv_one(ep, buf, wc->byte_len);
 	if (buf->page)
 		ib_dma_sync_single_for_device(ep->ibdev->dev, buf->dma,
 					      wc->byte_len, DMA_FROM_DEVICE);

@@ -216,10 +216,12 @@ struct xrds_ib_rx_msg {
  * struct xrds_ib_rx - the receiving side of an endpoint; completions only,
  *	which the completion queue serialises
  * @received:	SENDs that used a credit, ever; also read by senders
- * @max_payload: largest payload of a fragment, bytes
+ * @max_payload: largest payload behind a full header, bytes
  * @msg:	messages that are being received, by tag
  * @hello:	the peer's hello has come
  * @bundles:	a SEND may have several messages
+ * @brief:	a SEND may have a short header
+ * @ctx:	context of the short headers of the peer
  * @ack_only:	the last SEND was an acknowledgment and nothing else
  * @bye:	the peer's BYE has come
  * @bye_ack:	the peer's BYE_ACK has come
@@ -235,6 +237,8 @@ struct xrds_ib_rx {
 	struct xrds_ib_rx_msg msg[XRDS_IB_TAGS];
 	bool hello;
 	bool bundles;
+	bool brief;
+	struct xrds_wire_context ctx;
 	bool ack_only;
 	bool bye;
 	bool bye_ack;

@@ -47,6 +47,7 @@ static void xrds_ib_send_ctl_fill(struct xrds_ib_ep *ep,
 	}
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, wm);
+	xrds_wire_context_note(&ep->tx.ctx, wm);
 	if (wm->len)
 		memcpy(hdr + XRDS_WIRE_HDR_BYTES, data, wm->len);
 	xrds_ib_sq_sync(ep, sctx, offset, XRDS_WIRE_HDR_BYTES + wm->len);
@@ -137,7 +138,7 @@ static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
 		wm.flags = 0;
 	}
 	wm.ack = xrds_tx_ack_value(ep->conn);
-	wm.credit = xrds_ib_sq_spend(ep, &grant);
+	wm.credit = xrds_ib_sq_spend(ep, &grant, XRDS_WIRE_MAX_CREDIT);
 	return xrds_ib_send_ctl_post(ep, &wm, data);
 }
 
@@ -430,6 +431,7 @@ void xrds_ib_send_open(struct xrds_ib_ep *ep,
 	ep->tx.credits = hello->credits;
 	ep->tx.most_credits = hello->credits;
 	ep->tx.payload = hello->frag_bytes - XRDS_WIRE_HDR_BYTES;
+	ep->tx.brief = hello->flags & XRDS_HELLO_SHORT;
 	if (hello->flags & XRDS_HELLO_BUNDLES)
 		ep->tx.bundle = READ_ONCE(ep->xin->bundle_bytes);
 	spin_unlock_bh(&ep->conn->tx_lock);
@@ -510,6 +512,9 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 	if (READ_ONCE(ep->xin->bundle_bytes) &&
 	    !READ_ONCE(ep->conn->no_bundles))
 		ep->hello_flags |= XRDS_HELLO_BUNDLES;
+	/* iWARP has no immediate data */
+	if (!rdma_protocol_iwarp(ep->ibdev->dev, ep->id->port_num))
+		ep->hello_flags |= XRDS_HELLO_SHORT;
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 	INIT_WORK(&ep->bulk_work, xrds_ib_send_bulk_work);

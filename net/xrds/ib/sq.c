@@ -88,6 +88,14 @@ struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx)
 	return sctx;
 }
 
+/* The mapped pieces of payload, and their number */
+static const struct ib_sge *xrds_ib_sq_payload(const struct xrds_ib_sctx *sctx,
+					       int *nr)
+{
+	*nr = sctx->wr.num_sge - (sctx->wr.sg_list == sctx->sge);
+	return &sctx->sge[1];
+}
+
 /**
  * xrds_ib_sq_count - count the payload of a send context
  * @tx: its ring
@@ -97,10 +105,12 @@ struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx)
  */
 void xrds_ib_sq_count(struct xrds_ib_tx *tx, struct xrds_ib_sctx *sctx)
 {
-	int i;
+	const struct ib_sge *sge;
+	int i, nr;
 
-	for (i = 1; i < sctx->wr.num_sge; i++)
-		sctx->bytes += sctx->sge[i].length;
+	sge = xrds_ib_sq_payload(sctx, &nr);
+	for (i = 0; i < nr; i++)
+		sctx->bytes += sge[i].length;
 	tx->busy_bytes += sctx->bytes;
 }
 
@@ -178,11 +188,13 @@ bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
 static void xrds_ib_sq_unmap_frag(struct xrds_ib_ep *ep,
 				  const struct xrds_ib_sctx *sctx)
 {
-	int i;
+	const struct ib_sge *sge;
+	int i, nr;
 
-	for (i = 1; i < sctx->wr.num_sge; i++)
-		ib_dma_unmap_page(ep->ibdev->dev, sctx->sge[i].addr,
-				  sctx->sge[i].length, DMA_TO_DEVICE);
+	sge = xrds_ib_sq_payload(sctx, &nr);
+	for (i = 0; i < nr; i++)
+		ib_dma_unmap_page(ep->ibdev->dev, sge[i].addr, sge[i].length,
+				  DMA_TO_DEVICE);
 }
 
 static void xrds_ib_sq_free_bundle(struct xrds_ib_ep *ep,
@@ -386,13 +398,14 @@ bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant)
  * xrds_ib_sq_spend - use one credit, grant as many as one header can
  * @ep: endpoint
  * @grant: in: credits available; out: credits left after this header
+ * @most: upper limit for this kind of header
  *
  * Context: any, conn->tx_lock held.
  * Return: the credits for the header.
  */
-u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant)
+u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant, u32 most)
 {
-	u32 n = min_t(u32, *grant, XRDS_WIRE_MAX_CREDIT);
+	u32 n = min(*grant, most);
 
 	if (!xrds_ib_ep_xrds(ep))
 		return 0;

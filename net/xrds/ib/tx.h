@@ -43,7 +43,8 @@ enum {
  * @wr:		work request
  * @rdma:	the same of a read or write
  * @atomic:	the same of an atomic
- * @sge:	of a SEND; the first is the header, the others mapped payload
+ * @sge:	of a SEND; the first is the header, which a short one does not use,
+ *		the others mapped payload
  * @rop:	op of which this is a part, kept by its message behind it; NULL
  *		for a SEND
  * @msg:	message that ends with this fragment, with a reference, or NULL
@@ -77,21 +78,19 @@ static_assert(!offsetof(struct ib_atomic_wr, wr));
  * struct xrds_ib_cursor - a message that is posted in part: its op first, then
  *	its fragments
  * @msg:	with a reference; NULL: none
- * @hdr:	header of its fragments
+ * @wm:		header of its next fragment
  * @left:	payload not posted, bytes
  * @bv:		index of the first bio_vec not wholly posted
  * @bv_off:	bytes of that bio_vec that are posted
- * @frag:	index of the next fragment
  * @fence:	the first fragment waits for the op
  * @op_end:	value of tx->retired when the device has done the op
  */
 struct xrds_ib_cursor {
 	struct xrds_msg *msg;
-	struct xrds_hdr hdr;
+	struct xrds_wire_msg wm;
 	u32 left;
 	u32 bv;
 	u32 bv_off;
-	u16 frag;
 	bool fence;
 	u32 op_end;
 };
@@ -118,7 +117,9 @@ struct xrds_ib_cursor {
  * @most_credits: highest value that @credits has had
  * @granted:	SENDs granted to the peer, ever
  * @window:	upper limit of outstanding SENDs of the peer
- * @payload:	largest payload of a fragment, bytes
+ * @payload:	largest payload behind a full header, bytes
+ * @brief:	the peer takes short headers
+ * @ctx:	context of the short headers to the peer
  * @bundle:	upper limit for a SEND with several messages, bytes; 0: there
  *		are none
  * @cursor:	messages of which some fragments are not posted, by tag
@@ -164,6 +165,8 @@ struct xrds_ib_tx {
 	u32 granted;
 	u32 window;
 	u32 payload;
+	bool brief;
+	struct xrds_wire_context ctx;
 	u32 bundle;
 	struct xrds_ib_cursor cursor[XRDS_IB_TAGS];
 	u32 nr_bulk;
@@ -208,7 +211,7 @@ void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 		     u32 offset, u32 bytes);
 u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep);
 bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant);
-u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant);
+u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant, u32 most);
 bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep);
 int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 		    void (*done)(struct ib_cq *cq, struct ib_wc *wc));

@@ -5,6 +5,7 @@
  *
  *   frag.c    messages in several SENDs
  *   bundle.c  several messages in one SEND
+ *   short.c   SENDs without a header
  *   hello.c   packets before the first message: private data, hello
  *   cong.c    lists and maps of congested ports
  *   refused.c lists of refused messages
@@ -372,31 +373,6 @@ void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg)
 	hdr_seal(hdr);
 }
 EXPORT_SYMBOL_GPL(xrds_wire_hdr_encode);
-
-/**
- * xrds_wire_hdr_update() - change what differs from one SEND to the next
- * @hdr:	an encoded header
- * @ack:	replaces the acknowledgment
- * @credit:	replaces the credits
- * @set_flags:	added to the flags
- * @frag:	replaces the fragment index; 0 in legacy modes
- *
- * The checksum is computed anew: that is twelve additions, no more than to
- * take the old values out of it and the new ones in, and cannot carry on a
- * mistake.
- *
- * Context: any.
- */
-void xrds_wire_hdr_update(struct xrds_hdr *hdr, __u64 ack, __u8 credit,
-			  __u8 set_flags, __u16 frag)
-{
-	hdr->ack = __cpu_to_be64(ack);
-	hdr->flags |= set_flags;
-	hdr->credit = credit;
-	hdr->frag = __cpu_to_be16(frag);
-	hdr_seal(hdr);
-}
-EXPORT_SYMBOL_GPL(xrds_wire_hdr_update);
 
 /* Length that a control message must announce */
 static int ctl_len_valid(__u16 type, __u32 len)

@@ -85,6 +85,15 @@ void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello)
 }
 EXPORT_SYMBOL_GPL(xrds_wire_hello_encode);
 
+/* Flags that a revision up to ours knows */
+static __u16 hello_flags(__u16 revision)
+{
+	__u16 flags = XRDS_HELLO_BUNDLES | XRDS_HELLO_KNOWN;
+
+	return revision < XRDS_REVISION_SHORT ? flags :
+						flags | XRDS_HELLO_SHORT;
+}
+
 /**
  * xrds_wire_hello_decode() - read and validate a clear-to-send
  * @hello:	its fields; undefined on error
@@ -120,8 +129,8 @@ enum xrds_wire_err xrds_wire_hello_decode(struct xrds_wire_hello *hello,
 	if (hello->revision < XRDS_REVISION_FIRST)
 		return XRDS_WIRE_HELLO;
 	if (hello->revision <= XRDS_REVISION &&
-	    (hello->flags & ~XRDS_HELLO_FLAGS || h.zero[0] || h.zero[1] ||
-	     h.reserved))
+	    (hello->flags & ~hello_flags(hello->revision) || h.zero[0] ||
+	     h.zero[1] || h.reserved))
 		return XRDS_WIRE_HELLO;
 	if (hello->frag_bytes < XRDS_WIRE_MIN_FRAG_BYTES ||
 	    hello->frag_bytes > XRDS_WIRE_MAX_FRAG_BYTES ||

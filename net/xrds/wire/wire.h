@@ -48,6 +48,10 @@ enum {
 	XRDS_WIRE_MAX_BUNDLE_BYTES	= 4096,
 	XRDS_WIRE_MAX_BUNDLE_MSGS	= 64,
 
+	/* short headers (XRDS): flows that have one, credits of one */
+	XRDS_WIRE_SLOTS			= 128,
+	XRDS_WIRE_SHORT_CREDIT		= 63,
+
 	XRDS_WIRE_MAX_CREDIT		= 127,		/* one header */
 	XRDS_WIRE_MAX_HELLO_CREDITS	= 32767,
 	XRDS_WIRE_MAX_EOS_REASON	= 2,		/* enum xrds_eos_reason */
@@ -186,6 +190,13 @@ enum xrds_wire_kind {
 	XRDS_KIND_VOID,		/* Legacy: means nothing; @seq is nothing */
 };
 
+/* xrds_wire_msg.brief: a short header */
+enum xrds_wire_brief {
+	XRDS_BRIEF_NOT,		/* a full one */
+	XRDS_BRIEF_MORE,	/* the message goes on */
+	XRDS_BRIEF_LAST,	/* it ends here */
+};
+
 /**
  * struct xrds_wire_msg - a header in host byte order
  * @seq:	see struct xrds_hdr, as all fields up to @frag
@@ -209,6 +220,7 @@ enum xrds_wire_kind {
  * @rdma_bytes:	bytes moved by the op
  * @rdma_dir:	XRDS_RDMA_DIR_*
  * @kind:	enum xrds_wire_kind; set by decoding, ignored by encoding
+ * @brief:	enum xrds_wire_brief; set by decoding, ignored by encoding
  * @eos_reason:	enum xrds_eos_reason
  */
 struct xrds_wire_msg {
@@ -233,17 +245,37 @@ struct xrds_wire_msg {
 	__u32	rdma_bytes;
 	__u8	rdma_dir;
 	__u8	kind;
+	__u8	brief;
 	__u32	eos_reason;
 };
 
 int xrds_wire_csum_same(__u32 csum, __u16 sum);
 __u32 xrds_wire_ext_bytes(__u16 has);
 void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg);
-void xrds_wire_hdr_update(struct xrds_hdr *hdr, __u64 ack, __u8 credit,
-			  __u8 set_flags, __u16 frag);
 enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 					const void *buf, __u32 bytes, int ver);
 int xrds_wire_is_hello(const void *buf, __u32 bytes);
+
+/**
+ * struct xrds_wire_context - what the headers of one direction have said (XRDS)
+ * @seq:	the last number
+ * @ack:	the highest acknowledgment
+ * @ports:	source and destination of the last flow of each slot; 0: none
+ */
+struct xrds_wire_context {
+	__u64	seq;
+	__u64	ack;
+	__u32	ports[XRDS_WIRE_SLOTS];
+};
+
+void xrds_wire_context_note(struct xrds_wire_context *ctx,
+			    const struct xrds_wire_msg *msg);
+int xrds_wire_short_fits(const struct xrds_wire_context *ctx,
+			 const struct xrds_wire_msg *msg, int last);
+__u32 xrds_wire_short_encode(struct xrds_wire_context *ctx,
+			     const struct xrds_wire_msg *msg, int last);
+void xrds_wire_short_decode(struct xrds_wire_msg *msg,
+			    struct xrds_wire_context *ctx, __u32 imm);
 
 /**
  * struct xrds_wire_reasm - progress of one partly received message
@@ -253,6 +285,7 @@ int xrds_wire_is_hello(const void *buf, __u32 bytes);
  *		the message (Legacy)
  * @next:	index of the next fragment
  * @busy:	a message has begun and not ended
+ * @open:	its length is not known: all its headers were short
  */
 struct xrds_wire_reasm {
 	struct xrds_wire_msg first;
@@ -260,6 +293,7 @@ struct xrds_wire_reasm {
 	__u32	take;
 	__u16	next;
 	__u8	busy;
+	__u8	open;
 };
 
 enum xrds_wire_err xrds_wire_reasm_add(struct xrds_wire_reasm *r,
@@ -320,14 +354,15 @@ struct xrds_wire_hello {
 /* Revisions of XRDS mode */
 enum {
 	XRDS_REVISION_FIRST	= 3,	/* earlier ones are refused */
-	XRDS_REVISION		= 3,	/* ours */
+	XRDS_REVISION_SHORT	= 4,	/* adds short headers */
+	XRDS_REVISION		= 4,	/* ours */
 };
 
 /* Flags of a hello */
 enum {
 	XRDS_HELLO_BUNDLES	= 1,	/* the sender takes several messages in one SEND */
 	XRDS_HELLO_KNOWN	= 2,	/* the sender has received messages */
-	XRDS_HELLO_FLAGS	= XRDS_HELLO_BUNDLES | XRDS_HELLO_KNOWN,
+	XRDS_HELLO_SHORT	= 4,	/* the sender takes short headers */
 };
 
 void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello);
