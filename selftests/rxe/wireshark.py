@@ -104,7 +104,8 @@ def test_xrds(rig):
     _check_named(rig, names, OPENING + (
         "version 4.8", "HELLO", "clear to send", "data ", "fragment 1",
         "SEND Middle", "SEND Last", "acknowledge of packet", "acknowledgment",
-        "CONG", "EOS", "FINISHED", "ping", "pong", "RDMA write First",
+        "CONG", "EOS", "FINISHED", "short header", "fragment 2, short header",
+        "header is in the last packet", "ping", "pong", "RDMA write First",
         "RDMA write Last", "RDMA read request", "RDMA read response",
         "used key", "BYE", "BYE_ACK", "disconnect request",
         "disconnect reply"))

@@ -16,7 +16,8 @@
 -- capture began after the request, a queue pair counts as RDS once a packet to
 -- it has an RDS header with a valid checksum. Only the first packet of a SEND
 -- has the header; the dissector finds the others by their packet sequence
--- numbers.
+-- numbers. A SEND with a short header has it in its last packet, as immediate data;
+-- ports and numbers come from the packets before.
 --
 -- Wireshark shows packets again in any order. So the state that earlier packets
 -- leave is kept for each packet (contexts).
@@ -145,6 +146,18 @@ f.frag = ProtoField.uint16("rds.frag", "Fragment")
 f.csum = ProtoField.uint16("rds.csum", "Checksum", base.HEX)
 f.csum_status = ProtoField.string("rds.csum.status", "Checksum status")
 f.data = ProtoField.bytes("rds.data", "Payload")
+f.short = ProtoField.uint32("rds.short", "Short header", base.HEX)
+f.short_slot = ProtoField.uint32("rds.short.slot", "Slot, or fragment",
+				 base.DEC, nil, 0x7f)
+f.short_tag = ProtoField.uint32("rds.short.tag", "Tag", base.DEC, nil, 0x80)
+f.short_more = ProtoField.bool("rds.short.more", "More fragments", 32, nil,
+			       0x100)
+f.short_ask = ProtoField.bool("rds.short.ack_required", "ACK_REQUIRED", 32, nil,
+			      0x200)
+f.short_credit = ProtoField.uint32("rds.short.credit", "Credits granted",
+				   base.DEC, nil, 0xfc00)
+f.short_ack = ProtoField.uint32("rds.short.ack", "Acknowledgment, low bits",
+				base.DEC, nil, 0xffff0000)
 
 f.ext = ProtoField.none("rds.ext", "Extension headers")
 f.ext_type = ProtoField.uint8("rds.ext.type", "Type")
@@ -699,15 +712,119 @@ end
 
 -- ------------------------------------------------------ reliable QPs
 
+-- The highest seven bits of the product of 32 bits: its parts stay exact.
+local function slot_of(sport, dport)
+	local high = bit32.band(sport * 0x79b1 + dport * 0x9e37, 0xffff)
+	local low = dport * 0x79b1
+
+	return bit32.rshift(bit32.band(high + bit32.rshift(low, 16), 0xffff), 9)
+end
+
+-- What full headers leave for the short ones behind them
+local function learn_full(flows, header, range)
+	local ack, seq = range(8, 8):uint64(), range(0, 8):uint64()
+
+	if range(32, 1):uint() == 2 then		-- RDMA
+		return
+	end
+	if not flows.ack or ack > flows.ack then
+		flows.ack = ack
+	end
+	if header.seq ~= "0" then
+		flows.seq = seq
+	end
+	if header.sport ~= 0 and header.dport ~= 0 then
+		flows[slot_of(header.sport, header.dport)] = header
+	end
+end
+
+-- All messages of a SEND, in their order
+local function learn_messages(flows, range)
+	local offset = 0
+
+	while is_header(offset < range:len() and range(offset)) do
+		local header = read_header(range(offset))
+
+		learn_full(flows, header, range(offset))
+		if header.control or header.frag > 0 then
+			return
+		end
+		offset = offset + HEADER_BYTES + header.len
+	end
+end
+
+-- Messages of which fragments are still to come, by tag. More bytes of one:
+local function learn_bytes(flows, tag, bytes)
+	local message = flows.messages[tag]
+
+	if not message then
+		return
+	end
+	message.got = message.got + bytes
+	if message.len and message.got >= message.len then
+		flows.messages[tag] = nil
+	end
+end
+
+local function learn_fragment(flows, header, bytes)
+	local tag = header.tag
+	local message = flows.messages[tag]
+
+	if header.frag == 0 or not message then
+		message = { flow = header, got = 0 }
+		flows.messages[tag] = message
+	end
+	message.fragment = header.frag + 1
+	message.len = header.len
+	learn_bytes(flows, tag, bytes - HEADER_BYTES)
+end
+
+-- A short header; the flow of a message is that of its first fragment.
+local function learn_short(flows, imm, bytes)
+	local value = imm:uint()
+	local tag = bit32.extract(value, 7)
+	local slot = bit32.band(value, 0x7f)
+	local message = flows.messages[tag] or
+			{ flow = flows[slot], fragment = 0, got = 0 }
+	local short = { flow = message.flow, fragment = message.fragment }
+
+	message.fragment = message.fragment + 1
+	flows.messages[tag] = message
+	learn_bytes(flows, tag, bytes)
+	if not bit32.btest(value, 0x100) then		-- the last one
+		flows.messages[tag] = nil
+		flows.seq = flows.seq and flows.seq + 1
+		short.seq = flows.seq and tostring(flows.seq)
+	end
+	return short
+end
+
+-- The packet's place in its message
+local function learn_place(packet, op, flows, part, bytes)
+	part.bytes = (part.bytes or 0) + bytes
+	if string.find(op[1], "Immediate") then
+		part.short = learn_short(flows,
+					 packet.frame_range(packet.extra, 4),
+					 part.bytes)
+	elseif part.header and op[4] == "first" then
+		learn_fragment(flows, part.header, bytes)
+	elseif part.header then
+		learn_bytes(flows, part.header.tag, bytes)
+	end
+end
+
 -- A later packet of a SEND, write or read response belongs to the packet
 -- before.
 local function learn_part(packet, op, range)
 	local key = packet.dst .. " " .. packet.qp .. " "
+	local flows = packet.conn.flows or { messages = {} }
 	local part
 
+	packet.conn.flows = flows
 	if op[4] == "first" then
 		part = { frame = packet.frame, fragment = 0 }
-		if op[3] == "send" and is_header(range) then
+		if op[3] == "send" and op[2] == 0 and is_header(range) then
+			learn_messages(flows, range)
 			local header = read_header(range)
 			local last = packet.conn.last
 
@@ -731,6 +848,9 @@ local function learn_part(packet, op, range)
 		part = began[key .. (packet.psn - 1) % 0x1000000]
 	end
 	began[key .. packet.psn] = part
+	if part and op[3] == "send" then
+		learn_place(packet, op, flows, part, range and range:len() or 0)
+	end
 	return part
 end
 
@@ -786,9 +906,52 @@ local function show_ack(packet, op)
 	end
 end
 
+local function show_short(packet, op, range)
+	local imm = packet.frame_range(packet.extra, 4)
+	local part = packet.context.part
+	local short = part and part.short or {}
+	local tree = packet.tree:add(f.short, imm)
+
+	add_all(tree, imm, { { f.short_slot, 0, 4 }, { f.short_tag, 0, 4 },
+			     { f.short_more, 0, 4 }, { f.short_ask, 0, 4 },
+			     { f.short_credit, 0, 4 }, { f.short_ack, 0, 4 } })
+	packet:say("data %s", short.seq or
+		   string.format("(tag %d)", bit32.extract(imm:uint(), 7)))
+	if short.flow then
+		packet:say(", %d > %d", short.flow.sport, short.flow.dport)
+		packet.tree:add(f.sport, short.flow.sport):set_generated()
+		packet.tree:add(f.dport, short.flow.dport):set_generated()
+	else
+		packet:say(", ports before the capture")
+	end
+	if short.fragment and short.fragment > 0 then
+		packet:say(", fragment %d", short.fragment)
+	end
+	packet:say(", short header")
+	if bit32.btest(imm:uint(), 0x200) then
+		packet:say(", wants an acknowledgment")
+	end
+	packet:say(" (%s)", op[1])
+	if part and part.frame ~= packet.frame then
+		packet.tree:add(f.continues, part.frame):set_generated()
+	end
+	if range then
+		packet.tree:add(f.data, range)
+	end
+end
+
 local function show_send(packet, op, range)
 	local part = packet.context.part
 
+	if string.find(op[1], "Immediate") then
+		show_short(packet, op, range)
+		return
+	end
+	if op[4] == "first" and op[1] ~= "SEND Only" and not is_header(range) then
+		packet:say("data, the header is in the last packet (%s)", op[1])
+		packet.tree:add(f.data, range)
+		return
+	end
 	if op[4] == "first" then
 		if not range or range:len() < HEADER_BYTES then
 			packet:complain("SEND shorter than a header")
@@ -804,6 +967,9 @@ local function show_send(packet, op, range)
 			packet:say(" %s", number_of(part.header))
 		end
 		packet:say(", fragment %d", part.fragment)
+		packet.tree:add(f.continues, part.frame):set_generated()
+	elseif part then
+		packet:say("data, the header is in the last packet")
 		packet.tree:add(f.continues, part.frame):set_generated()
 	else
 		packet:say("payload of a message that began before the capture")
