@@ -243,6 +243,7 @@ bool xrds_tx_beat(struct xrds_conn *conn);
 
 enum xrds_state xrds_txq_append(struct xrds_conn *conn, struct xrds_msg *msg);
 struct xrds_msg *xrds_txq_next(struct xrds_conn *conn);
+bool xrds_txq_pass(struct xrds_conn *conn, struct xrds_msg *msg);
 bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg);
 bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
 void xrds_txq_went(struct xrds_conn *conn, struct xrds_msg *msg);

@@ -235,6 +235,9 @@ bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow)
 
 	if (flow->conn != conn)
 		return false;
+	/* it was idle, and is: most messages do not wait in a queue */
+	if (flow->state == XRDS_FLOW_IDLE && list_empty(&flow->queue))
+		return false;
 	if (!stream)
 		return xrds_flow_refresh(conn, flow);
 	before = xrds_flow_queued_first(stream);
@@ -351,6 +354,49 @@ bool xrds_flow_any_ready(const struct xrds_conn *conn)
 {
 	return !xrds_fq_empty(&conn->fq, XRDS_SMALL) ||
 	       !xrds_fq_empty(&conn->fq, XRDS_LARGE);
+}
+
+/**
+ * xrds_flow_passes - may a message go before it is in any queue?
+ * @conn: connection
+ * @flow: the message's
+ * @msg: new message
+ *
+ * It may if it would be the first in each of them. An op has its turn among those
+ * of its socket, and the end of a stream is for XRDS peers only: both are queued.
+ *
+ * Context: conn->tx_lock and conn->lock held.
+ * Return: whether it may.
+ */
+bool xrds_flow_passes(const struct xrds_conn *conn,
+		      const struct xrds_flow *flow, const struct xrds_msg *msg)
+{
+	lockdep_assert_held(&conn->tx_lock);
+	lockdep_assert_held(&conn->lock);
+
+	return flow->conn == conn && conn->state == XRDS_ST_UP &&
+	       flow->state == XRDS_FLOW_IDLE &&
+	       !msg->rop && !(msg->flags & XRDS_F_EOS) &&
+	       msg->len <= conn->bulk_over && !conn->tx_bulk &&
+	       !xrds_flow_any_ready(conn) && list_empty(&conn->again) &&
+	       (!flow->stream || list_empty(&flow->stream->queued)) &&
+	       !xrds_flow_full(flow, msg) &&
+	       !(flow->gate && xrds_gate_shut(conn, flow));
+}
+
+/**
+ * xrds_flow_pass - a flow sends a message that passes all queues
+ * @flow: flow
+ * @bytes: how much, with the header
+ *
+ * Context: any, conn->lock held.
+ */
+void xrds_flow_pass(struct xrds_flow *flow, u64 bytes)
+{
+	struct xrds_share *share = flow->share;
+
+	xrds_fq_pass(&share->fq, &flow->fq_node, bytes);
+	xrds_fq_pass(&share->part.key.conn->fq, &share->node, bytes);
 }
 
 /**

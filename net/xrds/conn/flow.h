@@ -238,6 +238,9 @@ bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow);
 struct xrds_msg *xrds_flow_next(struct xrds_conn *conn);
 bool xrds_flow_bulk_holds(struct xrds_conn *conn);
 bool xrds_flow_any_ready(const struct xrds_conn *conn);
+bool xrds_flow_passes(const struct xrds_conn *conn,
+		      const struct xrds_flow *flow, const struct xrds_msg *msg);
+void xrds_flow_pass(struct xrds_flow *flow, u64 bytes);
 void xrds_flow_charge(struct xrds_flow *flow, u64 bytes);
 void xrds_flow_refund(struct xrds_flow *flow, u64 bytes);
 

@@ -203,6 +203,23 @@ struct xrds_fq_node *xrds_fq_first(const struct xrds_fq *fq,
 }
 
 /**
+ * xrds_fq_pass - a member sends while nobody waits
+ * @fq: queue with empty lines
+ * @member: member
+ * @bytes: how much
+ *
+ * The same as to add it, to charge it and to take it out again.
+ *
+ * Context: any.
+ */
+void xrds_fq_pass(struct xrds_fq *fq, struct xrds_fq_node *member, u64 bytes)
+{
+	member->start = max(member->start, fq->now - XRDS_FQ_FIRST_BYTES);
+	member->start += bytes;
+	fq->now = max(fq->now, member->start);
+}
+
+/**
  * xrds_fq_charge - a member sends
  * @fq: queue
  * @member: member, whether it waits or not

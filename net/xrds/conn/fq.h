@@ -55,6 +55,7 @@ void xrds_fq_del(struct xrds_fq *fq, struct xrds_fq_node *member,
 		 enum xrds_class class);
 struct xrds_fq_node *xrds_fq_first(const struct xrds_fq *fq,
 				   enum xrds_class class);
+void xrds_fq_pass(struct xrds_fq *fq, struct xrds_fq_node *member, u64 bytes);
 void xrds_fq_charge(struct xrds_fq *fq, struct xrds_fq_node *member, u64 bytes);
 void xrds_fq_refund(struct xrds_fq *fq, struct xrds_fq_node *member, u64 bytes);
 

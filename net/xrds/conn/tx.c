@@ -3,6 +3,7 @@
  * Transmission: the pump, which gives messages to the transport.
  *
  *   xrds_tx_queue -> flow->queue -> pump -> inflight -> acknowledged -> freed
+ *                `---------------------------^
  *
  * The flows of a connection share it (flow.c), and their messages get their
  * numbers in the order in which they go out (txq.c). A message leaves by a
@@ -40,61 +41,6 @@ enum {
 	/* the same of a legacy peer */
 	XRDS_LEGACY_ASK_MSGS	= 8,
 };
-
-/**
- * xrds_tx_queue - give a message to its connection
- * @conn: connection
- * @msg: message; on success the queue owns the caller's reference
- * @pump: post it at once where possible; false where tx_lock may be held
- *
- * Context: any, without L2, L3, L4 (L2 allowed without @pump).
- * Return: 0, -ESTALE when the connection is dead.
- */
-int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
-{
-	enum xrds_state state = xrds_txq_append(conn, msg);
-
-	if (state == XRDS_ST_DEAD)
-		return -ESTALE;
-	/* see xrds_conn_down(): it sees the message, or we saw DOWN */
-	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
-	    (state == XRDS_ST_UP && !pump))
-		xrds_conn_event(conn, XRDS_EV_WANT);
-	/* tx_open comes before UP; the worker, which sets UP, pumps then */
-	else if (pump && READ_ONCE(conn->tx_open))
-		xrds_tx_pump(conn);
-	return 0;
-}
-
-/**
- * xrds_tx_queue_more - the same, and more will follow at once
- * @conn: connection
- * @msg: message; on success the queue owns the caller's reference
- *
- * The message waits for those behind it, to go with them, if that is worth
- * while. The sender of the last of them pumps; should that not happen, a work
- * does in a moment.
- *
- * Context: process, without L2, L3, L4.
- * Return: 0, 1: the message may wait, -ESTALE when the connection is dead.
- */
-int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
-{
-	enum xrds_state state;
-
-	/* one that goes alone anyway need not wait, nor what is before it */
-	if (!READ_ONCE(conn->tx_bundles) ||
-	    msg->len > XRDS_WIRE_MAX_BUNDLE_BYTES - 2 * XRDS_WIRE_HDR_BYTES)
-		return xrds_tx_queue(conn, msg, true);
-	state = xrds_txq_append(conn, msg);
-	if (state == XRDS_ST_DEAD)
-		return -ESTALE;
-	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING)
-		xrds_conn_event(conn, XRDS_EV_WANT);
-	else
-		xrds_conn_push_later(conn);
-	return 1;
-}
 
 /* Ends of streams that stand in front are over: legacy peers do not know them.
  */
@@ -465,6 +411,94 @@ void xrds_tx_pump(struct xrds_conn *conn)
 		xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, ret);
 }
 EXPORT_SYMBOL_GPL(xrds_tx_pump);
+
+/* A message that needs no queue goes to the transport at once. Where somebody
+ * holds tx_lock it is queued, so that it can go with others. Returns whether it
+ * was taken.
+ */
+static bool xrds_tx_pass(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	bool passed;
+	int ret = 0;
+	u32 gen;
+
+	if (!READ_ONCE(conn->tx_open) || !spin_trylock_bh(&conn->tx_lock))
+		return false;
+	/* constant while there is an endpoint */
+	gen = READ_ONCE(conn->ep_gen);
+	passed = conn->tx_open && !conn->tx_closing &&
+		 xrds_txq_pass(conn, msg);
+	if (passed) {
+		ret = xrds_tx_one(conn, msg, false);
+		if (ret)
+			xrds_tx_putback(conn, msg, false, ret);
+	}
+	spin_unlock_bh(&conn->tx_lock);
+	if (!passed)
+		return false;
+	xrds_msg_put(msg);
+	if (ret && ret != -EAGAIN)
+		xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR, ret);
+	return true;
+}
+
+/**
+ * xrds_tx_queue - give a message to its connection
+ * @conn: connection
+ * @msg: message; on success the queue owns the caller's reference
+ * @pump: post it at once where possible; false where tx_lock may be held
+ *
+ * Context: any, without L2, L3, L4 (L2 allowed without @pump).
+ * Return: 0, -ESTALE when the connection is dead.
+ */
+int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
+{
+	enum xrds_state state;
+
+	if (pump && xrds_tx_pass(conn, msg))
+		return 0;
+	state = xrds_txq_append(conn, msg);
+	if (state == XRDS_ST_DEAD)
+		return -ESTALE;
+	/* see xrds_conn_down(): it sees the message, or we saw DOWN */
+	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
+	    (state == XRDS_ST_UP && !pump))
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	/* tx_open comes before UP; the worker, which sets UP, pumps then */
+	else if (pump && READ_ONCE(conn->tx_open))
+		xrds_tx_pump(conn);
+	return 0;
+}
+
+/**
+ * xrds_tx_queue_more - the same, and more will follow at once
+ * @conn: connection
+ * @msg: message; on success the queue owns the caller's reference
+ *
+ * The message waits for those behind it, to go with them, if that is worth
+ * while. The sender of the last of them pumps; should that not happen, a work
+ * does in a moment.
+ *
+ * Context: process, without L2, L3, L4.
+ * Return: 0, 1: the message may wait, -ESTALE when the connection is dead.
+ */
+int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	enum xrds_state state;
+
+	/* one that goes alone anyway need not wait, nor what is before it */
+	if (!READ_ONCE(conn->tx_bundles) ||
+	    msg->len > XRDS_WIRE_MAX_BUNDLE_BYTES - 2 * XRDS_WIRE_HDR_BYTES)
+		return xrds_tx_queue(conn, msg, true);
+	state = xrds_txq_append(conn, msg);
+	if (state == XRDS_ST_DEAD)
+		return -ESTALE;
+	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+	else
+		xrds_conn_push_later(conn);
+	return 1;
+}
 
 /**
  * xrds_tx_beat - send something, so that a peer that is gone is noticed

@@ -6,6 +6,9 @@
  *                         ^                                 |
  *                         +-- refused --    conn->again <-- reconnect
  *
+ * One that would be the first in all queues goes to inflight at once, with
+ * xrds_txq_pass().
+ *
  * A message is on exactly one of these lists. It gets its sequence number when
  * the pump takes it from its flow, and keeps it when it is sent again on another
  * endpoint, from conn->again and before all others. One that the peer refuses
@@ -51,6 +54,20 @@ static bool xrds_txq_pass_op(struct xrds_conn *conn, struct xrds_msg *msg)
 	return next && xrds_flow_update(conn, next);
 }
 
+/* A message comes to its connection. */
+static void xrds_txq_enter(struct xrds_conn *conn, struct xrds_flow *flow,
+			   struct xrds_msg *msg)
+{
+	msg->life = conn->tx_life;
+	msg->stamp = ++conn->stamp;
+	list_add_tail(&msg->flow_node, &flow->msgs);
+	xrds_flow_begin(flow);
+	conn->nr_msgs++;
+	if (!msg->flow)
+		conn->kmsgs++;
+	trace_xrds_msg_queue(msg);
+}
+
 /**
  * xrds_txq_append - put a message at the end of its queue
  * @conn: connection
@@ -66,26 +83,19 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 	enum xrds_state state;
 
 	spin_lock_bh(&conn->lock);
-	msg->life = conn->tx_life;
 	state = conn->state;
 	/* a flow leaves its connection only when that is dead */
 	if (state != XRDS_ST_DEAD && !WARN_ON_ONCE(flow->conn != conn)) {
+		xrds_txq_enter(conn, flow, msg);
 		list_add_tail(&msg->node, &flow->queue);
 		xrds_txq_count(flow, msg, 1);
-		msg->stamp = ++conn->stamp;
-		list_add_tail(&msg->flow_node, &flow->msgs);
-		xrds_flow_begin(flow);
 		if (msg->rop) {
 			msg->rop->msg = msg;
 			list_add_tail(&msg->rop->conn_node, &conn->ops);
 			xrds_rop_issue(msg->rop);
 		}
-		conn->nr_msgs++;
 		conn->nr_new++;
-		if (!msg->flow)
-			conn->kmsgs++;
 		xrds_flow_update(conn, flow);
-		trace_xrds_msg_queue(msg);
 	}
 	spin_unlock_bh(&conn->lock);
 	return state;
@@ -106,16 +116,23 @@ static void xrds_txq_set_inflight(struct xrds_flow *flow, struct xrds_msg *msg,
 	}
 }
 
-/* A message leaves its flow's queue, with a number. */
+/* A message gets its number. */
 static void xrds_txq_number(struct xrds_conn *conn, struct xrds_flow *flow,
 			    struct xrds_msg *msg)
 {
 	msg->seq = ++conn->tx_seq;
 	conn->tx_bytes += msg->len;
-	conn->nr_new--;
 	msg->posted = true;
-	xrds_txq_count(flow, msg, -1);
 	xrds_txq_set_inflight(flow, msg, true);
+}
+
+/* It leaves its flow's queue with it. */
+static void xrds_txq_number_queued(struct xrds_conn *conn,
+				   struct xrds_flow *flow, struct xrds_msg *msg)
+{
+	xrds_txq_number(conn, flow, msg);
+	conn->nr_new--;
+	xrds_txq_count(flow, msg, -1);
 	list_move_tail(&msg->node, &conn->inflight);
 }
 
@@ -192,10 +209,40 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 		if (msg->rop)
 			msg->posted = true;
 	} else {
-		xrds_txq_number(conn, flow, msg);
+		xrds_txq_number_queued(conn, flow, msg);
 	}
 	xrds_flow_update(conn, flow);
 	return again;
+}
+
+/**
+ * xrds_txq_pass - a new message goes to the transport before it was in a queue
+ * @conn: connection
+ * @msg: message; on success the connection owns the caller's reference, and the
+ *	caller gets another one
+ *
+ * Context: a sender, conn->tx_lock held.
+ * Return: false: it must wait for others, or for a port.
+ */
+bool xrds_txq_pass(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
+	bool passes;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	spin_lock(&conn->lock);
+	passes = xrds_flow_passes(conn, flow, msg);
+	if (passes) {
+		xrds_msg_get(msg);
+		xrds_txq_enter(conn, flow, msg);
+		xrds_flow_pass(flow, xrds_txq_cost(conn, msg));
+		xrds_txq_resume(conn, flow, msg);
+		xrds_txq_number(conn, flow, msg);
+		list_add_tail(&msg->node, &conn->inflight);
+	}
+	spin_unlock(&conn->lock);
+	return passes;
 }
 
 /* Does nothing on a connection go before a new message of this flow? */
@@ -374,7 +421,7 @@ u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (msg->ended || refused)
 		conn->tx_seq = seq;
 	else
-		xrds_txq_number(conn, flow, msg);
+		xrds_txq_number_queued(conn, flow, msg);
 	trace_xrds_msg_post(msg);
 	xrds_txq_bulk_leave(conn);
 	spin_unlock(&conn->lock);
