@@ -66,7 +66,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
-	bool congested, contact, ended, lost, tell;
+	bool congested, contact = false, ended, lost, tell;
 
 	/* a hint only: one more or less does no harm */
 	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
