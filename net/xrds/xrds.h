@@ -397,6 +397,34 @@ struct xrds_net {
 	unsigned int inert[XRDS_INERT_NR];
 };
 
+/* A bound of so many units is so many bytes, or pieces, shifted. */
+static inline u8 xrds_limit_shift(enum xrds_limit l)
+{
+	return l == XRDS_LIMIT_KEYS || l == XRDS_LIMIT_CONNS ? 0 : 10;
+}
+
+/* Each processor keeps up to a batch of a counter to itself. So a message mostly
+ * touches no memory that processors share. A bound is exact all the same: near
+ * it the parts are summed up.
+ */
+static inline s32 xrds_limit_batch(enum xrds_limit l)
+{
+	return 64 << xrds_limit_shift(l);
+}
+
+/* Charge without regard to the bounds. For messages that are received; others use
+ * xrds_limit_force() and xrds_limit_uncharge(). Both pointers may be NULL.
+ */
+static inline void xrds_limit_change(struct xrds_net *xn,
+				     struct xrds_user *user, enum xrds_limit l,
+				     s64 n)
+{
+	if (xn)
+		xrds_percpu_counter_add(&xn->used[l], n, xrds_limit_batch(l));
+	if (user)
+		xrds_percpu_counter_add(&user->used[l], n, xrds_limit_batch(l));
+}
+
 /* main.c */
 extern unsigned int xrds_net_id;
 
