@@ -503,6 +503,7 @@ struct xrds_bind_key {
 
 int xrds_addr_parse(struct xrds_addr *out, const void *sa, int len);
 int xrds_addr_check_dest(const struct xrds_addr *a);
+int xrds_addr_build_name(const struct xrds_addr *a, void *name);
 int xrds_addr_build(const struct xrds_addr *a, struct sockaddr_storage *ss);
 bool xrds_addr_is_loopback(const struct in6_addr *addr);
 

@@ -85,8 +85,8 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
-	lost = unlikely(xrds_rcvbuf_overflows(xs, false)) &&
-	       xrds_rcvbuf_taken(xs, skb);
+	lost = (mark || xrds_skb(skb)->reply) && xrds_rcvbuf_taken(xs, skb) &&
+	       xrds_rcvbuf_overflows(xs, false);
 	if (lost) {
 		tell = xrds_recv_tell_loss(xs);
 		spin_unlock_bh(&queue->lock);
@@ -97,7 +97,8 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		goto out;
 	}
 	skb_set_owner_r(skb, &xs->sk);
-	xrds_timestamp_queued(xs, skb);
+	if (xrds_timestamp_wanted(xs))
+		xrds_timestamp_queued(xs, skb);
 	xrds_srcq_enqueue(xs, skb);
 	WRITE_ONCE(xs->marks_passed, false);
 	xrds_rcvbuf_charge_skb(xs, skb);
@@ -205,6 +206,9 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	/* a reader who can see them: all of this is news to him */
 	if (unlikely(READ_ONCE(xs->marks_passed)) && (marks || !peek))
 		WRITE_ONCE(xs->marks_passed, false);
+	/* before a reader sleeps it looks again */
+	if (skb_queue_empty_lockless(queue))
+		return NULL;
 	if (READ_ONCE(xs->reply_reserve)) {
 		skb = xrds_reply_dequeue(xs, peek, marks);
 		/* it may be off meanwhile */
@@ -321,7 +325,8 @@ static int xrds_recv_put_inq(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /* Sleep until there may be something. Returns 0 or a negative errno. */
-static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
+static noinline int xrds_recv_wait(struct sock *sk, bool peek, bool marks,
+				   long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, xrds_recv_wake);
 	int ret = 0;
@@ -346,6 +351,15 @@ static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 	return ret;
 }
 
+/* Over loopback a small payload is in one piece. Returns 0 or -EFAULT. */
+static int xrds_recv_copy_payload(struct sk_buff *skb, struct msghdr *m,
+				  size_t n)
+{
+	if (n > skb_headlen(skb))
+		return skb_copy_datagram_msg(skb, 0, m, n);
+	return copy_to_iter(skb->data, n, &m->msg_iter) == n ? 0 : -EFAULT;
+}
+
 static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 			  struct msghdr *m, size_t size)
 {
@@ -368,17 +382,20 @@ static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 			     &reason))
 			return -EFAULT;
 	}
-	if (n && skb_copy_datagram_msg(skb, 0, m, n))
+	if (n && xrds_recv_copy_payload(skb, m, n))
 		return -EFAULT;
 	if (m->msg_name)
-		m->msg_namelen = xrds_addr_build(&from, m->msg_name);
+		m->msg_namelen = xrds_addr_build_name(&from, m->msg_name);
 	if (n < cb->len)
 		m->msg_flags |= MSG_TRUNC;
 	if (cb->cookie && put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_DEST,
 				   sizeof(cb->cookie), &cb->cookie))
 		return -EFAULT;
-	if (!(cb->flags & XRDS_F_EOS) && (xrds_timestamp_read(xs, skb, m) ||
-					  xrds_recv_put_inq(xs, m)))
+	if (cb->flags & XRDS_F_EOS)
+		return n;
+	if (xrds_timestamp_wanted(xs) && xrds_timestamp_read(xs, skb, m))
+		return -EFAULT;
+	if (xrds_recv_put_inq(xs, m))
 		return -EFAULT;
 	return n;
 }
@@ -406,7 +423,8 @@ static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 		 * and has no space for them wakes the next reader.
 		 */
 		if (!peek && (xrds_notify_pending(xs) ||
-			      xrds_monitor_unnamed(xs, m))) {
+			      (unlikely(!list_empty(&xs->unnamed)) &&
+			       xrds_monitor_unnamed(xs, m)))) {
 			ret = xrds_notify_read(xs, m);
 			if (slept && m->msg_flags & MSG_CTRUNC)
 				sk->sk_data_ready(sk);

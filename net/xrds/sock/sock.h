@@ -291,7 +291,21 @@ static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 	return m->msg_control && m->msg_controllen >= need;
 }
 
-__poll_t xrds_notify_pending(struct xrds_sock *xs);
+__poll_t xrds_notify_mask(struct xrds_sock *xs);
+
+/* The poll mask of notices and events, of which there are mostly none. Lockless;
+ * a woken thread looks again.
+ */
+static inline __poll_t xrds_notify_pending(struct xrds_sock *xs)
+{
+	if (likely(list_empty(&xs->rdma.notices) && list_empty(&xs->rdma.lost) &&
+		   list_empty(&xs->rdma.events) && list_empty(&xs->cleared) &&
+		   list_empty(&xs->news) &&
+		   READ_ONCE(xs->delivered) != XRDS_DELIVERED_NEWS))
+		return 0;
+	return xrds_notify_mask(xs);
+}
+
 int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_notify_purge(struct xrds_sock *xs);
 
@@ -419,6 +433,17 @@ bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb);
 void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
 
 /* --------------------------------------------------------- timestamp.c */
+
+/* SO_TIMESTAMP, SO_TIMESTAMPNS or SO_TIMESTAMPING of receiving in software */
+#define XRDS_STAMP_FLAGS	(BIT(SOCK_RCVTSTAMP) | \
+				 BIT(SOCK_TIMESTAMPING_RX_SOFTWARE))
+
+/* Does a socket ask when its messages come, or how long they take? */
+static inline bool xrds_timestamp_wanted(const struct xrds_sock *xs)
+{
+	return unlikely(READ_ONCE(xs->sk.sk_flags) & XRDS_STAMP_FLAGS ||
+			READ_ONCE(xs->rx_trace.rx_traces));
+}
 
 void xrds_timestamp_queued(struct xrds_sock *xs, struct sk_buff *skb);
 int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,

@@ -18,13 +18,12 @@
 /* SO_TIMESTAMP, SO_TIMESTAMPNS or SO_TIMESTAMPING of receiving in software */
 static bool xrds_stamp_wanted(const struct xrds_sock *xs)
 {
-	return sock_flag(&xs->sk, SOCK_RCVTSTAMP) ||
-	       sock_flag(&xs->sk, SOCK_TIMESTAMPING_RX_SOFTWARE);
+	return READ_ONCE(xs->sk.sk_flags) & XRDS_STAMP_FLAGS;
 }
 
 /**
  * xrds_timestamp_queued - a message is queued on a socket
- * @xs: socket
+ * @xs: socket with xrds_timestamp_wanted()
  * @skb: message
  *
  * Context: any, sk_receive_queue.lock held.
@@ -52,7 +51,7 @@ static u64 xrds_trace_between(const struct sk_buff *skb, unsigned int point,
 
 /**
  * xrds_timestamp_read - tell when a message came, and how long it took
- * @xs: socket
+ * @xs: socket with xrds_timestamp_wanted()
  * @skb: message
  * @m: where to
  *
@@ -69,7 +68,7 @@ int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,
 
 	if (xrds_stamp_wanted(xs))
 		__sock_recv_timestamp(m, &xs->sk, skb);
-	if (likely(!READ_ONCE(xs->rx_trace.rx_traces)))
+	if (!READ_ONCE(xs->rx_trace.rx_traces))
 		return 0;
 
 	now = local_clock();
