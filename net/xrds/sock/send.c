@@ -31,24 +31,24 @@
  * @rop:	op, with a reference
  * @notice:	of a message without op; the message's once that is queued
  * @id_addr:	where the program wants its identifier, or 0
- * @barrier:	barrier to arm
  * @has_id:	@id_addr was given
  * @has_barrier: @barrier was given
  * @has_cookie:	@cookie goes with the message
  * @mapped:	@cookie is of a region that this call has made
  * @cookie:	key and offset of memory offered to the receiver
+ * @barrier:	where the barrier to arm is, with @has_barrier
  */
 struct xrds_send_args {
 	long timeo;
 	struct xrds_rop *rop;
 	struct xrds_notice *notice;
 	u64 id_addr;
-	struct xrds_barrier barrier;
 	bool has_id;
 	bool has_barrier;
 	bool has_cookie;
 	bool mapped;
 	u64 cookie;
+	struct xrds_barrier *barrier;
 };
 
 static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
@@ -117,10 +117,10 @@ static int xrds_send_cmsg_notice(struct cmsghdr *cmsg, size_t len,
 static int xrds_send_cmsg_barrier(struct cmsghdr *cmsg, size_t len,
 				  struct xrds_send_args *args)
 {
-	if (args->has_barrier || len != sizeof(args->barrier))
+	if (args->has_barrier || len != sizeof(*args->barrier))
 		return -EINVAL;
-	memcpy(&args->barrier, CMSG_DATA(cmsg), sizeof(args->barrier));
-	if (args->barrier.flags & ~XRDS_BARRIER_NONBLOCK)
+	memcpy(args->barrier, CMSG_DATA(cmsg), sizeof(*args->barrier));
+	if (args->barrier->flags & ~XRDS_BARRIER_NONBLOCK)
 		return -EINVAL;
 	args->has_barrier = true;
 	return 0;
@@ -173,7 +173,7 @@ static int xrds_send_cmsgs(struct xrds_sock *xs, struct msghdr *m,
 			return ret;
 	}
 	if (!args->rop && (args->has_id ||
-			   (args->has_barrier && !args->barrier.rdma_id)))
+			   (args->has_barrier && !args->barrier->rdma_id)))
 		return -EINVAL;
 	return 0;
 }
@@ -347,7 +347,7 @@ static int xrds_send_barrier_node(struct xrds_sock *xs,
 				  struct xrds_rdma_peer *to,
 				  struct xrds_rdma_peer **node)
 {
-	const struct xrds_barrier *b = &args->barrier;
+	const struct xrds_barrier *b = args->barrier;
 	struct xrds_addr addr;
 	u64 issued;
 
@@ -416,7 +416,8 @@ static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
 	}
 	ret = xrds_send_queue(dest, conn, msg, false);
 	if (!ret && armed)
-		xrds_barrier_arm(&xs->rdma, armed, args->barrier.rdma_id ?: id);
+		xrds_barrier_arm(&xs->rdma, armed,
+				 args->barrier->rdma_id ?: id);
 out:
 	release_sock(&xs->sk);
 	return ret;
@@ -581,6 +582,27 @@ static int xrds_send_broken(const struct msghdr *m)
 	return -EPIPE;
 }
 
+/* A message with control messages. They need much of the stack, which is zeroed
+ * at each call: the usual message shall not pay for that.
+ */
+static noinline_for_stack int
+xrds_send_with_cmsgs(struct xrds_sock *xs, const struct xrds_addr *to,
+		     struct msghdr *m, u32 len, long bound)
+{
+	struct xrds_barrier barrier;
+	struct xrds_send_args args = { .timeo = bound, .barrier = &barrier };
+	int ret;
+
+	ret = xrds_send_cmsgs(xs, m, &args);
+	if (!ret)
+		ret = xrds_send_to(xs, to, m, len, bound, &args);
+	if (ret < 0)
+		xrds_send_undo(xs, &args);
+	if (args.rop)
+		xrds_rop_put(args.rop);
+	return ret;
+}
+
 static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 {
 	long bound = sock_sndtimeo(&xs->sk, m->msg_flags & MSG_DONTWAIT);
@@ -599,15 +621,8 @@ static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 	if (ret)
 		return ret;
 
-	/* the usual message has none, and a pile of zeros to pass over */
-	if (m->msg_controllen)
-		ret = xrds_send_cmsgs(xs, m, &args);
-	if (!ret)
-		ret = xrds_send_to(xs, &to, m, len, bound, &args);
-	if (ret < 0)
-		xrds_send_undo(xs, &args);
-	if (args.rop)
-		xrds_rop_put(args.rop);
+	ret = m->msg_controllen ? xrds_send_with_cmsgs(xs, &to, m, len, bound) :
+				  xrds_send_to(xs, &to, m, len, bound, &args);
 	if (ret == -ENOBUFS && READ_ONCE(xs->cong_eagain))
 		ret = -EAGAIN;
 	if (ret == -EPIPE)
