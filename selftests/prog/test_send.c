@@ -140,6 +140,28 @@ static void unbound_port(void)
 	close(a);
 }
 
+/* A message that is received at once makes none be lost that is under way. */
+static void passed(void)
+{
+	int fast = rds_bound(NULL), late = rds_bound(NULL);
+	int rx = rds_bound(NULL);
+	union addr to = rds_self(rx);
+	char byte;
+
+	check_ret(rds_send(fast, "x", 1, 0, &to), 1);
+	check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
+	stall_loop();
+	for (int i = 0; i < BATCH; i++)
+		check_ret(rds_send(late, "l", 1, 0, &to), 1);
+	knob("net/xrds/loop/delay_ms", 0);
+	check_ret(rds_send(fast, "f", 1, 0, &to), 1);
+	for (int i = 0; i < BATCH + 1; i++)
+		check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
+	close(rx);
+	close(late);
+	close(fast);
+}
+
 static void ping(void)
 {
 	union addr port0 = addr_of(tap_host, 0), from;
@@ -536,6 +558,8 @@ static const struct tap_case cases[] = {
 	  name_over_connect, TAP_EACH_FAMILY, 0 },
 	{ "unbound_port", "a message to an unbound port is dropped and counted",
 	  unbound_port, TAP_EACH_FAMILY, 0 },
+	{ "passed", "a message that waits nowhere costs none that wait",
+	  passed, TAP_EACH_FAMILY, 0 },
 	{ "ping", "port 0 answers an empty message", ping, TAP_EACH_FAMILY, 0 },
 	{ "ping_disabled", "with net.rds.ping_enable=0 it does not",
 	  ping_disabled, TAP_EACH_FAMILY, 0 },

@@ -157,6 +157,10 @@ void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
+/* ------------------------------------------------------------ direct.c */
+
+int xrds_direct_send(struct xrds_dest *dest, struct msghdr *m, u32 len);
+
 /* ------------------------------------------------------------- space.c */
 
 int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,

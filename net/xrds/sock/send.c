@@ -9,6 +9,8 @@
  * joins its connection if it has none (flow.c), and the message waits in the
  * flow's queue for its turn (tx.c). It stays with the connection until the peer
  * has acknowledged it.
+ *
+ * A plain message over loopback mostly takes none of these steps, see direct.c.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -470,30 +472,6 @@ static void xrds_send_fill(struct xrds_msg *msg,
 		msg->notice = args->notice;
 }
 
-/* The receiver may get a plain message at once. Returns whether it has. */
-static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
-			     struct sk_buff *skb, u32 len,
-			     const struct xrds_send_args *args, bool reply)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	struct xrds_wire_msg wm = {
-		.len	= len,
-		.sport	= xs->bind.port,
-		.dport	= dest->key.port,
-		.flags	= reply ? XRDS_F_REPLY : 0,
-	};
-
-	if (args->rop || args->has_barrier || args->has_cookie ||
-	    args->notice || conn->trans->direct(conn, &dest->flow, &wm, skb))
-		return false;
-	xrds_flow_begin(&dest->flow);
-	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
-	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
-	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len),
-			      xrds_msg_mem(len), true);
-	return true;
-}
-
 /* Space is reserved: make the message and queue it. */
 static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 			 struct xrds_conn *conn, struct msghdr *m, u32 len,
@@ -509,8 +487,6 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 		if (ret)
 			goto err_space;
 		xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
-		if (xrds_send_direct(dest, conn, skb, len, args, reply))
-			return len;
 	}
 
 	msg = skb ? xrds_msg_around(xs->xn, skb, len) :
@@ -549,11 +525,33 @@ err_space:
 	return ret;
 }
 
+/* Reserve space for a message, and queue it. */
+static int xrds_send_queued(struct xrds_dest *dest, struct msghdr *m, u32 len,
+			    long bound, struct xrds_send_args *args)
+{
+	struct xrds_conn *conn = xrds_dest_conn(dest);
+	int ret;
+
+	if (IS_ERR(conn))
+		return PTR_ERR(conn);
+	ret = xrds_send_reserve(dest, conn, len, bound, &args->timeo);
+	if (ret >= 0)
+		ret = xrds_send_one(dest->key.xs, dest, conn, m, len, args,
+				    ret);
+	xrds_conn_put(conn);
+	return ret;
+}
+
+static bool xrds_send_plain(const struct xrds_send_args *args)
+{
+	return !args->rop && !args->has_barrier && !args->has_cookie &&
+	       !args->notice;
+}
+
 static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 			struct msghdr *m, u32 len, long bound,
 			struct xrds_send_args *args)
 {
-	struct xrds_conn *conn;
 	struct xrds_dest *dest;
 	int ret;
 
@@ -561,15 +559,10 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 		dest = xrds_dest_find_or_create(xs, to);
 		if (IS_ERR(dest))
 			return PTR_ERR(dest);
-		conn = xrds_dest_conn(dest);
-		if (IS_ERR(conn)) {
-			xrds_dest_put(dest);
-			return PTR_ERR(conn);
-		}
-		ret = xrds_send_reserve(dest, conn, len, bound, &args->timeo);
-		if (ret >= 0)
-			ret = xrds_send_one(xs, dest, conn, m, len, args, ret);
-		xrds_conn_put(conn);
+		ret = xrds_send_plain(args) ? xrds_direct_send(dest, m, len) :
+					      -EAGAIN;
+		if (ret == -EAGAIN)
+			ret = xrds_send_queued(dest, m, len, bound, args);
 		xrds_dest_put(dest);
 	} while (ret == -ESTALE);
 	return ret;

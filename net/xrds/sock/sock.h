@@ -29,6 +29,7 @@
 #include "transport.h"
 #include "xrds.h"
 
+struct xrds_dest;
 struct xrds_source;
 
 /* Has a socket whose streams end nothing left to deliver? */
@@ -393,6 +394,29 @@ void xrds_send_push(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- recv.c */
 
+/**
+ * struct xrds_recv_news - what is told of a message that has come
+ * @xs:		its receiver; NULL: nothing is told
+ * @data:	it can be read
+ * @lost:	it was dropped, and the receiver has an error for that
+ * @contact:	it may be the first that its connection brings
+ * @congested:	it has made the receiver congested
+ * @ended:	all streams to the receiver have ended by it
+ */
+struct xrds_recv_news {
+	struct xrds_sock *xs;
+	bool data;
+	bool lost;
+	bool contact;
+	bool congested;
+	bool ended;
+};
+
+enum xrds_counter xrds_recv_direct(struct xrds_dest *dest,
+				   struct xrds_conn *conn, struct sk_buff *skb,
+				   u64 seq, u32 len,
+				   struct xrds_recv_news *news);
+void xrds_recv_tell(struct xrds_conn *conn, const struct xrds_recv_news *news);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);

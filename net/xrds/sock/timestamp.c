@@ -4,10 +4,10 @@
  * of SO_RDS_MSG_RXPATH_LATENCY.
  *
  * A message passes three points before recvmsg(), enum xrds_rx_point. The
- * transport notes the first two in front of its payload; the third, and the
- * time of day, are noted when it is queued on a socket that asks for them. A
- * message that was queued before the socket asked has no latencies: they read
- * as zero.
+ * transport notes the first two in front of its payload; over loopback all three
+ * are one moment, and it notes none. The third, and the time of day, are noted
+ * when it is queued on a socket that asks for them. A message that was queued
+ * before the socket asked has no latencies: they read as zero.
  */
 #include <linux/sched/clock.h>
 
@@ -30,10 +30,17 @@ static bool xrds_stamp_wanted(const struct xrds_sock *xs)
  */
 void xrds_timestamp_queued(struct xrds_sock *xs, struct sk_buff *skb)
 {
+	u64 *at = xrds_skb_trace(skb)->at;
+
 	if (xrds_stamp_wanted(xs))
 		__net_timestamp(skb);
-	if (READ_ONCE(xs->rx_trace.rx_traces))
-		xrds_skb_trace(skb)->at[XRDS_RX_END] = local_clock();
+	if (!READ_ONCE(xs->rx_trace.rx_traces))
+		return;
+	at[XRDS_RX_END] = local_clock();
+	if (!at[XRDS_RX_HDR]) {
+		at[XRDS_RX_HDR] = at[XRDS_RX_END];
+		at[XRDS_RX_START] = at[XRDS_RX_END];
+	}
 }
 
 static u64 xrds_trace_between(const struct sk_buff *skb, unsigned int point,
