@@ -264,6 +264,7 @@ enum xrds_inert {
  * @net:	the namespace; no reference, pernet exit comes first
  * @node:	identity of this namespace for its peers; random, never 0, constant
  * @binds:	bound sockets by (address, port, scope)
+ * @unbinds:	sockets that have left @binds, ever
  * @conns:	connections by struct xrds_conn_key
  * @dests:	destinations by struct xrds_dest_key
  * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
@@ -334,6 +335,7 @@ struct xrds_net {
 	struct net *net;
 	u64 node;
 	struct rhashtable binds;
+	atomic_t unbinds;
 	struct rhashtable conns;
 	struct rhashtable dests;
 	struct rhashtable nodes;

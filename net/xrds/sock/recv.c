@@ -136,8 +136,8 @@ enum xrds_counter xrds_recv_direct(struct xrds_dest *dest,
 
 	lockdep_assert_held(&dest->key.xs->lock);
 
-	xs = xrds_bind_lookup(conn->xn, &dest->key.addr, conn->key.scope,
-			      dest->key.port);
+	xs = xrds_bind_lookup_again(conn->xn, &dest->receiver, &dest->key.addr,
+				    conn->key.scope, dest->key.port);
 	if (!xs) {
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_NO_SOCK;

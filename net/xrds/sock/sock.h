@@ -29,6 +29,7 @@
 #include "transport.h"
 #include "xrds.h"
 
+struct xrds_bind_last;
 struct xrds_dest;
 struct xrds_source;
 
@@ -386,6 +387,10 @@ void xrds_bind_del(struct xrds_sock *xs);
 struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
 				   const struct in6_addr *addr, u32 scope,
 				   u16 port);
+struct xrds_sock *xrds_bind_lookup_again(struct xrds_net *xn,
+					 struct xrds_bind_last *last,
+					 const struct in6_addr *addr, u32 scope,
+					 u16 port);
 
 /* -------------------------------------------------------------- send.c */
 
