@@ -90,6 +90,36 @@ int xrds_addr_check_dest(const struct xrds_addr *a)
 }
 
 /**
+ * xrds_addr_build_name - make the socket address a program gets as a name
+ * @a: the address
+ * @name: result; every byte of the address is written, and none behind it
+ *
+ * Context: any.
+ * Return: the length of the address, bytes.
+ */
+int xrds_addr_build_name(const struct xrds_addr *a, void *name)
+{
+	struct sockaddr_in6 *sin6 = name;
+	struct sockaddr_in *sin = name;
+
+	if (ipv6_addr_v4mapped(&a->addr)) {
+		*sin = (struct sockaddr_in){
+			.sin_family	= AF_INET,
+			.sin_port	= htons(a->port),
+			.sin_addr.s_addr = a->addr.s6_addr32[3],
+		};
+		return sizeof(*sin);
+	}
+	*sin6 = (struct sockaddr_in6){
+		.sin6_family	= AF_INET6,
+		.sin6_port	= htons(a->port),
+		.sin6_addr	= a->addr,
+		.sin6_scope_id	= a->scope,
+	};
+	return sizeof(*sin6);
+}
+
+/**
  * xrds_addr_build - make the socket address a program gets
  * @a: the address
  * @ss: result; every byte of it is written
@@ -99,21 +129,8 @@ int xrds_addr_check_dest(const struct xrds_addr *a)
  */
 int xrds_addr_build(const struct xrds_addr *a, struct sockaddr_storage *ss)
 {
-	struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)ss;
-	struct sockaddr_in *sin = (struct sockaddr_in *)ss;
-
 	memset(ss, 0, sizeof(*ss));
-	if (ipv6_addr_v4mapped(&a->addr)) {
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(a->port);
-		sin->sin_addr.s_addr = a->addr.s6_addr32[3];
-		return sizeof(*sin);
-	}
-	sin6->sin6_family = AF_INET6;
-	sin6->sin6_port = htons(a->port);
-	sin6->sin6_addr = a->addr;
-	sin6->sin6_scope_id = a->scope;
-	return sizeof(*sin6);
+	return xrds_addr_build_name(a, ss);
 }
 EXPORT_SYMBOL_GPL(xrds_addr_build);
 

@@ -9,6 +9,7 @@
 
 #include <linux/compat.h>
 #include <linux/errno.h>
+#include <linux/percpu_counter.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/socket.h>
@@ -55,6 +56,27 @@ static inline bool xrds_in_epoll_ctl(void)
 	       syscall_get_nr(current, current_pt_regs()) ==
 	       (in_compat_syscall() ? XRDS_NR_COMPAT_EPOLL_CTL :
 				      __NR_epoll_ctl);
+}
+
+/* percpu_counter_add_batch(), without a call while the processor keeps its part
+ * to itself
+ */
+static inline void xrds_percpu_counter_add(struct percpu_counter *counter, s64 n,
+					   s32 batch)
+{
+#ifdef CONFIG_SMP
+	s64 part;
+
+	preempt_disable();
+	part = __this_cpu_read(*counter->counters) + n;
+	if (likely(part < batch && part > -batch))
+		this_cpu_add(*counter->counters, n);
+	else
+		percpu_counter_add_batch(counter, n, batch);
+	preempt_enable();
+#else
+	percpu_counter_add_batch(counter, n, batch);
+#endif
 }
 
 #if !XRDS_HAVE_REGISTER_NET_SYSCTL_SZ

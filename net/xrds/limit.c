@@ -33,22 +33,6 @@ enum { XRDS_USER_HASH_BITS = 6 };
 static DEFINE_HASHTABLE(xrds_users, XRDS_USER_HASH_BITS);
 static DEFINE_SPINLOCK(xrds_users_lock);	/* xrds_users */
 
-/* A bound of so many units is so many bytes, or pieces, shifted. */
-static const u8 xrds_limit_shift[XRDS_LIMITS] = {
-	[XRDS_LIMIT_MEM]	= 10,
-	[XRDS_LIMIT_PINNED]	= 10,
-	[XRDS_LIMIT_RECV]	= 10,
-};
-
-/* Each processor keeps up to a batch of a counter to itself. So a message mostly
- * touches no memory that processors share. A bound is exact all the same: near
- * it the parts are summed up.
- */
-static s32 xrds_limit_batch(enum xrds_limit l)
-{
-	return 64 << xrds_limit_shift[l];
-}
-
 static void xrds_used_exit(struct percpu_counter *used)
 {
 	unsigned int l;
@@ -190,7 +174,7 @@ static u64 xrds_share(const struct xrds_net *xn, u64 bound)
 
 static u64 xrds_limit_of_net(const struct xrds_net *xn, enum xrds_limit l)
 {
-	return (u64)READ_ONCE(xn->max[l]) << xrds_limit_shift[l];
+	return (u64)READ_ONCE(xn->max[l]) << xrds_limit_shift(l);
 }
 
 static u64 xrds_limit_of_user(const struct xrds_user *user, enum xrds_limit l)
@@ -199,16 +183,6 @@ static u64 xrds_limit_of_user(const struct xrds_user *user, enum xrds_limit l)
 
 	return user->trusted ? U64_MAX :
 	       xrds_share(first, xrds_limit_of_net(first, l));
-}
-
-static void xrds_limit_change(struct xrds_net *xn, struct xrds_user *user,
-			      enum xrds_limit l, s64 n)
-{
-	if (xn)
-		percpu_counter_add_batch(&xn->used[l], n, xrds_limit_batch(l));
-	if (user)
-		percpu_counter_add_batch(&user->used[l], n,
-					 xrds_limit_batch(l));
 }
 
 static bool xrds_limit_more(struct percpu_counter *used, enum xrds_limit l,

@@ -205,7 +205,7 @@ struct xrds_legacy {
  * @tx_bulk:	large message that the transport has in part, with a reference,
  *		or NULL; written under @tx_lock and @lock
  * @tx_held:	messages wait until @tx_bulk has sent as much as they have; @tx_lock
- * @tx_seq:	last sequence number given out; @tx_lock
+ * @tx_seq:	last sequence number given out; @lock, and read under @tx_lock
  * @tx_beat_due: a heartbeat must be sent; @tx_lock
  * @tx_ask_due:	an acknowledgment must be asked for; written under @tx_lock,
  *		set under @lock as well
@@ -244,8 +244,9 @@ struct xrds_legacy {
  *		written by the receive path
  * @reborn:	sources may be there of another node than @peer_node; set by the
  *		receive path before XRDS_EV_CTS, cleared by the worker after it
- * @rx_next:	next sequence number expected; receive path
- * @rx_bytes:	payload of the messages received; receive path
+ * @rx_next:	next sequence number expected; receive path, or with a message
+ *		that passes all queues @lock
+ * @rx_bytes:	payload of the messages received; as @rx_next
  * @rx_stopped:	a message could be neither taken nor refused: nothing that
  *		follows on this endpoint is taken; receive path
  * @rx_refused:	the message at hand was refused; receive path
@@ -541,9 +542,6 @@ struct xrds_device_detail {
  *		program, in the skb that its receiver will get; it becomes
  *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the
  *		payload goes into msg->bv.
- * @direct:	with @payload: hand that of a flow's message, with its header, to
- *		the receiver at once. Returns 0, and has consumed the
- *		skb; -EAGAIN: the message is to be queued. Process context.
  * @prepare:	process context, may sleep: make what xmit() will need for the
  *		message. Optional. Returns 0 or a negative errno. Its object
  *		for msg->rop is in one piece, which the core frees with the op.
@@ -600,8 +598,6 @@ struct xrds_transport {
 	int (*flushed)(struct xrds_conn *conn);
 	void (*stop)(struct xrds_conn *conn);
 	struct sk_buff *(*payload)(struct iov_iter *from, u32 len);
-	int (*direct)(struct xrds_conn *conn, const struct xrds_flow *flow,
-		      struct xrds_wire_msg *wm, struct sk_buff *skb);
 	int (*prepare)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit)(struct xrds_conn *conn, struct xrds_msg *msg);
 	int (*xmit_ctl)(struct xrds_conn *conn, u8 type, const void *data,
@@ -654,8 +650,6 @@ struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room);
 u64 xrds_tx_ack_value(struct xrds_conn *conn);
 void xrds_tx_need_ack(struct xrds_conn *conn);
 int xrds_tx_acked(struct xrds_conn *conn, u64 ack);
-u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow,
-		    u32 bytes);
 bool xrds_txq_bulk_went(struct xrds_conn *conn, u32 bytes);
 u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
 void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,

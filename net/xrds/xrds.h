@@ -264,6 +264,7 @@ enum xrds_inert {
  * @net:	the namespace; no reference, pernet exit comes first
  * @node:	identity of this namespace for its peers; random, never 0, constant
  * @binds:	bound sockets by (address, port, scope)
+ * @unbinds:	sockets that have left @binds, ever
  * @conns:	connections by struct xrds_conn_key
  * @dests:	destinations by struct xrds_dest_key
  * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
@@ -334,6 +335,7 @@ struct xrds_net {
 	struct net *net;
 	u64 node;
 	struct rhashtable binds;
+	atomic_t unbinds;
 	struct rhashtable conns;
 	struct rhashtable dests;
 	struct rhashtable nodes;
@@ -396,6 +398,34 @@ struct xrds_net {
 	unsigned int loop_bounce_ms;
 	unsigned int inert[XRDS_INERT_NR];
 };
+
+/* A bound of so many units is so many bytes, or pieces, shifted. */
+static inline u8 xrds_limit_shift(enum xrds_limit l)
+{
+	return l == XRDS_LIMIT_KEYS || l == XRDS_LIMIT_CONNS ? 0 : 10;
+}
+
+/* Each processor keeps up to a batch of a counter to itself. So a message mostly
+ * touches no memory that processors share. A bound is exact all the same: near
+ * it the parts are summed up.
+ */
+static inline s32 xrds_limit_batch(enum xrds_limit l)
+{
+	return 64 << xrds_limit_shift(l);
+}
+
+/* Charge without regard to the bounds. For messages that are received; others use
+ * xrds_limit_force() and xrds_limit_uncharge(). Both pointers may be NULL.
+ */
+static inline void xrds_limit_change(struct xrds_net *xn,
+				     struct xrds_user *user, enum xrds_limit l,
+				     s64 n)
+{
+	if (xn)
+		xrds_percpu_counter_add(&xn->used[l], n, xrds_limit_batch(l));
+	if (user)
+		xrds_percpu_counter_add(&user->used[l], n, xrds_limit_batch(l));
+}
 
 /* main.c */
 extern unsigned int xrds_net_id;
@@ -475,6 +505,7 @@ struct xrds_bind_key {
 
 int xrds_addr_parse(struct xrds_addr *out, const void *sa, int len);
 int xrds_addr_check_dest(const struct xrds_addr *a);
+int xrds_addr_build_name(const struct xrds_addr *a, void *name);
 int xrds_addr_build(const struct xrds_addr *a, struct sockaddr_storage *ss);
 bool xrds_addr_is_loopback(const struct in6_addr *addr);
 

@@ -26,6 +26,7 @@ enum {
 	PING_STARTS	= 1000,
 	FIRST_SENDS	= 8000,
 	FIRST_PORT	= 20000,
+	SUCCESSORS	= 3,
 };
 
 static void *buffer(size_t len)
@@ -138,6 +139,54 @@ static void unbound_port(void)
 	check_ret(rds_send(a, "y", 1, MSG_DONTWAIT, &live), 1);
 	check_ret(rds_recv_within(a, &byte, 1, WAIT_MS, NULL), 1);
 	close(a);
+}
+
+/* A sender that knows its receiver sends to the socket that is there now. */
+static void successor(void)
+{
+	int fd = rds_bound(NULL), rx = rds_bound(NULL);
+	union addr to = rds_self(rx);
+	long long dropped;
+	char byte;
+
+	for (int i = 0; i < SUCCESSORS; i++) {
+		tap_context("receiver %d", i);
+		for (int j = 0; j < 2; j++) {
+			check_ret(rds_send(fd, "x", 1, 0, &to), 1);
+			check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL),
+				  1);
+		}
+		close(rx);
+		dropped = counter_now("recv_drop_no_sock");
+		check_ret(rds_send(fd, "y", 1, 0, &to), 1);
+		must_wait(rds_all_acked, &fd, WAIT_MS);
+		check_eq(counter_now("recv_drop_no_sock"), dropped + 1);
+		rx = rds_bound_to(tap_host, addr_port(&to), NULL);
+	}
+	close(rx);
+	close(fd);
+}
+
+/* A message that is received at once makes none be lost that is under way. */
+static void passed(void)
+{
+	int fast = rds_bound(NULL), late = rds_bound(NULL);
+	int rx = rds_bound(NULL);
+	union addr to = rds_self(rx);
+	char byte;
+
+	check_ret(rds_send(fast, "x", 1, 0, &to), 1);
+	check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
+	stall_loop();
+	for (int i = 0; i < BATCH; i++)
+		check_ret(rds_send(late, "l", 1, 0, &to), 1);
+	knob("net/xrds/loop/delay_ms", 0);
+	check_ret(rds_send(fast, "f", 1, 0, &to), 1);
+	for (int i = 0; i < BATCH + 1; i++)
+		check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
+	close(rx);
+	close(late);
+	close(fast);
 }
 
 static void ping(void)
@@ -536,6 +585,10 @@ static const struct tap_case cases[] = {
 	  name_over_connect, TAP_EACH_FAMILY, 0 },
 	{ "unbound_port", "a message to an unbound port is dropped and counted",
 	  unbound_port, TAP_EACH_FAMILY, 0 },
+	{ "successor", "the socket that has the port now gets the messages",
+	  successor, TAP_EACH_FAMILY, 0 },
+	{ "passed", "a message that waits nowhere costs none that wait",
+	  passed, TAP_EACH_FAMILY, 0 },
 	{ "ping", "port 0 answers an empty message", ping, TAP_EACH_FAMILY, 0 },
 	{ "ping_disabled", "with net.rds.ping_enable=0 it does not",
 	  ping_disabled, TAP_EACH_FAMILY, 0 },

@@ -565,7 +565,7 @@ static bool xrds_flow_detach(struct xrds_conn *conn, struct xrds_flow *flow)
 	conn->nr_waiters -= waited;
 	list_del_init(&flow->conn_node);
 	xrds_flow_put_parts(flow);
-	flow->conn = NULL;
+	WRITE_ONCE(flow->conn, NULL);
 	return waited;
 }
 
@@ -723,7 +723,7 @@ struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
 	} else if (xrds_flow_get_parts(conn, flow)) {
 		other = ERR_PTR(-ENOMEM);
 	} else {
-		flow->conn = conn;
+		WRITE_ONCE(flow->conn, conn);
 		list_add_tail(&flow->conn_node, &conn->flows);
 		xrds_conn_get(conn);
 	}

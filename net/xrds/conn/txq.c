@@ -245,41 +245,33 @@ bool xrds_txq_pass(struct xrds_conn *conn, struct xrds_msg *msg)
 	return passes;
 }
 
-/* Does nothing on a connection go before a new message of this flow? */
-static bool xrds_txq_none_before(const struct xrds_conn *conn,
-				 const struct xrds_flow *flow)
-{
-	/* a ping is of no stream */
-	const struct list_head *queued = flow->stream ? &flow->stream->queued :
-							&flow->queue;
-
-	return !xrds_flow_any_ready(conn) && list_empty(queued) &&
-	       list_empty(&conn->inflight) && list_empty(&conn->again);
-}
-
 /**
  * xrds_txq_direct - number a message that passes all queues
  * @conn: connection of a transport that delivers at once
  * @flow: the message's
  * @bytes: its payload
  *
- * Context: transports, conn->tx_lock held.
- * Return: the number; it is acknowledged already; 0: another message goes first.
+ * It is received and acknowledged by that, so nothing may be in a queue that it
+ * could pass. The pump numbers messages that are in a queue, under the same lock.
+ *
+ * Context: any, conn->lock held.
+ * Return: the number; 0: the message is to be queued.
  */
 u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow,
 		    u32 bytes)
 {
-	u64 seq = 0;
+	u64 seq;
 
-	lockdep_assert_held(&conn->tx_lock);
+	lockdep_assert_held(&conn->lock);
 
-	spin_lock(&conn->lock);
-	if (xrds_txq_none_before(conn, flow)) {
-		seq = ++conn->tx_seq;
-		conn->tx_bytes += bytes;
-		WRITE_ONCE(conn->acked, seq);
-	}
-	spin_unlock(&conn->lock);
+	if (flow->conn != conn || conn->state != XRDS_ST_UP || conn->nr_msgs)
+		return 0;
+	seq = conn->tx_seq + 1;
+	WRITE_ONCE(conn->tx_seq, seq);
+	WRITE_ONCE(conn->acked, seq);
+	WRITE_ONCE(conn->rx_next, seq + 1);
+	conn->tx_bytes += bytes;
+	WRITE_ONCE(conn->rx_bytes, conn->rx_bytes + bytes);
 	return seq;
 }
 

@@ -35,7 +35,7 @@ static void xrds_nl_conn_read(struct xrds_conn *conn, struct xrds_nl_conn *c)
 	u32 state;
 
 	spin_lock_bh(&conn->tx_lock);
-	c->tx_seq = conn->tx_seq;
+	c->tx_seq = READ_ONCE(conn->tx_seq);
 	/* complete once hello was sent, which was under the lock too */
 	state = READ_ONCE(conn->state);
 	if (conn->ep && conn->trans->detail && state >= XRDS_ST_WAIT_CTS) {

@@ -5,9 +5,9 @@
  * A message goes straight from the sender's queue into the receiver's: its
  * payload is copied into the skb that the receiver will get, in sendmsg(),
  * where memory may be waited for. Unless earlier ones wait it is not queued at
- * all, but received before sendmsg() returns. The connection passes the same
- * states, sequence numbers and limits as one over the wire; its endpoint is its
- * own peer.
+ * all: direct.c puts it into the receiver's queue, and all that the connection does
+ * is to give it a number. The connection passes the same states, sequence numbers
+ * and limits as one over the wire; its endpoint is its own peer.
  *
  * It is also the test bed. Three knobs under net.xrds.loop make the transport
  * slow (delay_ms), lossy (loss_permille: a message is lost, which resets the
@@ -19,11 +19,10 @@
  * A long op is carried out by a work item, as its copy would take too long with
  * softirqs off; messages behind it wait.
  *
- * Deliveries of one connection never overlap: they run under conn->tx_lock,
- * directly from xmit or from the works.
+ * Deliveries of queued messages of one connection never overlap: they run under
+ * conn->tx_lock, from xmit or from the works.
  */
 #include <linux/random.h>
-#include <linux/sched/clock.h>
 
 #include "transport.h"
 #include "msg.h"
@@ -75,17 +74,6 @@ static int xrds_loop_local(struct net *net, const struct in6_addr *addr,
 	return xrds_addr_is_loopback(addr) ? 0 : -EADDRNOTAVAIL;
 }
 
-static void xrds_loop_receive(struct xrds_conn *conn,
-			      const struct xrds_wire_msg *wm,
-			      struct sk_buff *skb)
-{
-	u64 now = local_clock();
-
-	xrds_skb_trace(skb)->at[XRDS_RX_HDR] = now;
-	xrds_skb_trace(skb)->at[XRDS_RX_START] = now;
-	xrds_rx_msg(conn, wm, skb);
-}
-
 /* The message has arrived, and so ended its op, if any. */
 static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 			      s32 status)
@@ -122,7 +110,7 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 	/* a delivered message is acknowledged at once, so it comes here once */
 	msg->skb = NULL;
 	if (deliver) {
-		xrds_loop_receive(conn, &wm, skb);
+		xrds_rx_msg(conn, &wm, skb);
 	} else {
 		kfree_skb(skb);
 		/* received all the same: the next clear-to-send says so */
@@ -397,7 +385,7 @@ static struct sk_buff *xrds_loop_payload(struct iov_iter *from, u32 len)
 		return ERR_PTR(-ENOMEM);
 	if (!linear)
 		ret = xrds_loop_add_pages(skb, from, len);
-	else if (copy_from_iter(skb_put(skb, len), len, from) != len)
+	else if (copy_from_iter(__skb_put(skb, len), len, from) != len)
 		ret = -EFAULT;
 	if (ret) {
 		kfree_skb(skb);
@@ -415,31 +403,6 @@ static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (!msg->skb)
 		msg->skb = xrds_skb_alloc(0, gfp);
 	return msg->skb ? 0 : -ENOMEM;
-}
-
-/* Nothing that was sent before waits, so the message need not be queued, nor be
- * kept for the case that the connection is lost: nothing is lost on the way.
- */
-static int xrds_loop_direct(struct xrds_conn *conn,
-			    const struct xrds_flow *flow,
-			    struct xrds_wire_msg *wm, struct sk_buff *skb)
-{
-	struct xrds_net *xn = conn->xn;
-	struct xrds_loop_ep *ep;
-
-	if (unlikely(READ_ONCE(xn->loop_loss_permille) ||
-		     READ_ONCE(xn->loop_delay_ms)))
-		return -EAGAIN;
-
-	spin_lock_bh(&conn->tx_lock);
-	ep = conn->ep;
-	if (conn->tx_open && !conn->tx_closing && !ep->broken && !ep->op &&
-	    list_empty(&ep->queue))
-		wm->seq = xrds_txq_direct(conn, flow, wm->len);
-	if (wm->seq)
-		xrds_loop_receive(conn, wm, skb);
-	spin_unlock_bh(&conn->tx_lock);
-	return wm->seq ? 0 : -EAGAIN;
 }
 
 /* The connection is to be reset. Until then all posted messages are lost: none
@@ -517,7 +480,6 @@ struct xrds_transport xrds_loop_transport = {
 	.start		= xrds_loop_start,
 	.stop		= xrds_loop_stop,
 	.payload	= xrds_loop_payload,
-	.direct		= xrds_loop_direct,
 	.prepare	= xrds_loop_prepare,
 	.xmit		= xrds_loop_xmit,
 	.xmit_ctl	= xrds_loop_xmit_ctl,

@@ -6,6 +6,7 @@
  */
 #include <net/ip.h>
 
+#include "sock/dest.h"
 #include "sock/sock.h"
 #include "upcall.h"
 #include "xrds.h"
@@ -120,6 +121,8 @@ void xrds_bind_del(struct xrds_sock *xs)
 {
 	rhashtable_remove_fast(&xs->xn->binds, &xs->bind_node,
 			       xrds_bind_params);
+	/* pairs with the load-acquire in xrds_bind_lookup_again() */
+	atomic_inc_return_release(&xs->xn->unbinds);
 }
 
 /**
@@ -143,6 +146,36 @@ struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
 	};
 
 	return rhashtable_lookup(&xn->binds, &key, xrds_bind_params);
+}
+
+/**
+ * xrds_bind_lookup_again - find who is bound to an address and port, by the last
+ *	answer if that still holds
+ * @xn: namespace
+ * @last: the last answer, of this address and port; the caller's lock
+ * @addr: address, IPv4 mapped
+ * @scope: interface of a link-local address, else 0
+ * @port: port, host byte order
+ *
+ * A socket leaves the table before its grace period begins. So either we see
+ * that it has left, or it is not freed before our rcu_read_unlock().
+ *
+ * Context: any, under rcu_read_lock().
+ * Return: as xrds_bind_lookup().
+ */
+struct xrds_sock *xrds_bind_lookup_again(struct xrds_net *xn,
+					 struct xrds_bind_last *last,
+					 const struct in6_addr *addr, u32 scope,
+					 u16 port)
+{
+	/* pairs with the release in xrds_bind_del() */
+	int unbinds = atomic_read_acquire(&xn->unbinds);
+
+	if (last->xs && last->unbinds == unbinds)
+		return last->xs;
+	last->xs = xrds_bind_lookup(xn, addr, scope, port);
+	last->unbinds = unbinds;
+	return last->xs;
 }
 
 /**

@@ -302,24 +302,15 @@ void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 	} while (dead);
 }
 
-/**
- * xrds_dest_find_or_create - find or make a destination
- * @xs: bound socket
- * @to: address and port
- *
- * Context: process, may sleep.
- * Return: the destination with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT,
- * -ENFILE when the socket has too many that hold queues.
+/* Find or make a destination that is not the last one. Returns as
+ * xrds_dest_find_or_create().
  */
-struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
-					   const struct xrds_addr *to)
+static noinline struct xrds_dest *
+xrds_dest_find_other_or_create(struct xrds_sock *xs, const struct xrds_addr *to)
 {
 	struct xrds_dest *dest, *old, *evicted = NULL;
 	bool watched;
 
-	dest = xrds_dest_find_last(xs, to);
-	if (dest)
-		return dest;
 	dest = xrds_dest_find(xs, to);
 	if (dest) {
 		xrds_dest_remember(dest);
@@ -372,6 +363,22 @@ out:
 	xrds_dest_put(dest);
 	xrds_dest_put(dest);
 	return old;
+}
+
+/**
+ * xrds_dest_find_or_create - find or make a destination
+ * @xs: bound socket
+ * @to: address and port
+ *
+ * Context: process, may sleep.
+ * Return: the destination with a reference, or ERR_PTR(): -ENOMEM, -EDQUOT,
+ * -ENFILE when the socket has too many that hold queues.
+ */
+struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
+					   const struct xrds_addr *to)
+{
+	return xrds_dest_find_last(xs, to) ?:
+	       xrds_dest_find_other_or_create(xs, to);
 }
 
 /**

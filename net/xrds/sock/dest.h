@@ -63,12 +63,23 @@ enum xrds_dest_send {
 };
 
 /**
+ * struct xrds_bind_last - the last answer of a lookup of one address and port
+ * @xs:		the socket, without a reference; NULL: there was none
+ * @unbinds:	xn->unbinds before the lookup
+ */
+struct xrds_bind_last {
+	struct xrds_sock *xs;
+	int unbinds;
+};
+
+/**
  * struct xrds_dest - what one socket has under way to one destination
  * @node:	in xn->dests while @linked
  * @key:	which; key.xs holds a reference on the socket
  * @rcu:	for the lookup
  * @flow:	its part in the connection; flow.ref: the table's, each
  *		message's, each caller's
+ * @receiver:	over loopback: the socket there; xs->lock
  * @xs_node:	in xs->dests while @linked; xs->lock
  * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
  * @cleared_node: in xs->cleared after it has become clear, then in xs->unnamed or
@@ -100,6 +111,7 @@ struct xrds_dest {
 	struct xrds_dest_key key;
 	struct rcu_head rcu;
 	struct xrds_flow flow;
+	struct xrds_bind_last receiver;
 	struct list_head xs_node;
 	struct list_head idle_node;
 	struct list_head cleared_node;
@@ -156,6 +168,10 @@ void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 		     u32 scope);
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
+
+/* ------------------------------------------------------------ direct.c */
+
+int xrds_direct_send(struct xrds_dest *dest, struct msghdr *m, u32 len);
 
 /* ------------------------------------------------------------- space.c */
 

@@ -127,13 +127,13 @@ static int xrds_lost_one(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /**
- * xrds_notify_pending - is there a notice to read?
+ * xrds_notify_mask - which notices and events are there to read?
  * @xs: socket
  *
- * Context: any. Lockless; a woken thread looks again.
- * Return: the poll mask of the notices and events.
+ * Context: any. Lockless; for xrds_notify_pending().
+ * Return: the poll mask of them.
  */
-__poll_t xrds_notify_pending(struct xrds_sock *xs)
+__poll_t xrds_notify_mask(struct xrds_sock *xs)
 {
 	__poll_t mask = 0;
 

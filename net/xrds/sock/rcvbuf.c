@@ -141,7 +141,7 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 	xs->rcv_payload += xrds_skb(skb)->len;
 	if (xrds_skb(skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
-	xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
+	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
 }
 
 /**
@@ -208,7 +208,8 @@ bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 	xs->rcv_payload -= xrds_skb((struct sk_buff *)skb)->len;
 	if (xrds_skb((struct sk_buff *)skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
+	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV,
+			  -(s64)skb->truesize);
 	xs->loss_told = false;
 	if (!xs->port.congested || !xrds_rcvbuf_drained(xs))
 		return false;

@@ -42,77 +42,151 @@ static bool xrds_recv_tell_loss(struct xrds_sock *xs)
 	return !told;
 }
 
-/* Tell all senders if a message has made the socket congested, and the peer that
- * has sent its first message if the socket is congested.
- */
-static void xrds_recv_tell(struct xrds_sock *xs, struct xrds_conn *conn,
-			   bool contact, bool congested)
-{
-	/* the connection is watched from now on */
-	if (unlikely(contact) && READ_ONCE(xs->node_events))
-		xrds_conn_event(conn, XRDS_EV_IDLE);
-	if (unlikely(contact))
-		contact = xrds_link_heard(conn, &xs->port);
-	if (congested)
-		xrds_cong_local(&xs->port, true);
-	else if (unlikely(contact) && READ_ONCE(xs->port.congested))
-		xrds_cong_tell(conn, &xs->port);
-}
-
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
-					   struct xrds_conn *conn)
+					   struct xrds_conn *conn,
+					   struct xrds_recv_news *news)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool mark = xrds_skb(skb)->flags & XRDS_F_EOS;
-	bool congested, contact, ended, lost, tell;
 
 	/* a hint only: one more or less does no harm */
 	if ((xrds_skb(skb)->flags & XRDS_F_REPLY) &&
 	    (!READ_ONCE(xs->port.congested) || !xrds_reply_came(xs, skb)))
 		xrds_skb(skb)->flags &= ~XRDS_F_REPLY;
 
-	spin_lock_bh(&queue->lock);
+	spin_lock(&queue->lock);
 	if (sock_flag(&xs->sk, SOCK_DEAD)) {
-		spin_unlock_bh(&queue->lock);
+		spin_unlock(&queue->lock);
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_DEAD_SOCK;
 	}
-	ended = xrds_source_note(xs, xrds_skb(skb), conn, &contact);
+	news->ended = xrds_source_note(xs, xrds_skb(skb), conn,
+				       &news->contact);
 	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
-		spin_unlock_bh(&queue->lock);
+		spin_unlock(&queue->lock);
 		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
-	lost = unlikely(xrds_rcvbuf_overflows(xs, false)) &&
-	       xrds_rcvbuf_taken(xs, skb);
-	if (lost) {
-		tell = xrds_recv_tell_loss(xs);
-		spin_unlock_bh(&queue->lock);
+	news->xs = xs;
+	if ((mark || xrds_skb(skb)->reply) && xrds_rcvbuf_taken(xs, skb) &&
+	    xrds_rcvbuf_overflows(xs, false)) {
+		news->lost = xrds_recv_tell_loss(xs);
+		spin_unlock(&queue->lock);
 		xrds_recv_free(xs, skb);
-		xrds_recv_tell(xs, conn, contact, false);
-		if (tell)
-			sk_error_report(&xs->sk);
-		goto out;
+		return mark ? XRDS_C_RECV_DROP_EOS : XRDS_C_RECV_DROP_REPLY;
 	}
 	skb_set_owner_r(skb, &xs->sk);
-	xrds_timestamp_queued(xs, skb);
+	if (xrds_timestamp_wanted(xs))
+		xrds_timestamp_queued(xs, skb);
 	xrds_srcq_enqueue(xs, skb);
 	WRITE_ONCE(xs->marks_passed, false);
 	xrds_rcvbuf_charge_skb(xs, skb);
-	congested = xrds_rcvbuf_congests(xs);
-	spin_unlock_bh(&queue->lock);
+	news->congested = xrds_rcvbuf_congests(xs);
+	spin_unlock(&queue->lock);
+	news->data = true;
+	return mark ? XRDS_C_RECV_EOS : XRDS_C_RECV_QUEUED;
+}
 
-	xrds_recv_tell(xs, conn, contact, congested);
-	xs->sk.sk_data_ready(&xs->sk);
-out:
+/* Fill the control block of a message. */
+static void xrds_recv_fill(const struct xrds_conn *conn,
+			   const struct xrds_wire_msg *wm, struct sk_buff *skb)
+{
+	struct xrds_skb_cb *cb = xrds_skb(skb);
+
+	memset(cb, 0, sizeof(*cb));
+	cb->saddr = *xrds_conn_rx_saddr(conn);
+	cb->scope = conn->key.scope;
+	cb->len = wm->len;
+	cb->charge = xrds_recv_charge(wm->len);
+	cb->sport = wm->sport;
+	cb->reply = wm->flags & XRDS_F_REPLY;
+	cb->flags = wm->flags & (XRDS_F_EOS | XRDS_F_REPLY);
+	xrds_skb_trace(skb)->seq = wm->seq;
+	xrds_skb_trace(skb)->tos = conn->key.tos;
+	if (wm->has & XRDS_HAS_RDMA_DEST)
+		cb->cookie = (u64)wm->dest_off << 32 | wm->dest_rkey;
+	if (cb->flags & XRDS_F_EOS)
+		cb->eos_reason = wm->eos_reason;
+}
+
+/**
+ * xrds_recv_direct - put a plain message of a sender on this node into its
+ *	receiver's queue
+ * @dest: where to
+ * @conn: its loopback connection
+ * @skb: the payload; consumed
+ * @seq: number of the message
+ * @len: its length, bytes
+ * @news: result, for xrds_recv_tell()
+ *
+ * Context: process with BH disabled, under rcu_read_lock(); the sender's xs->lock
+ * held.
+ * Return: the counter of the outcome.
+ */
+enum xrds_counter xrds_recv_direct(struct xrds_dest *dest,
+				   struct xrds_conn *conn, struct sk_buff *skb,
+				   u64 seq, u32 len,
+				   struct xrds_recv_news *news)
+{
+	const struct xrds_bind_key *from = &dest->key.xs->bind;
+	struct xrds_skb_cb *cb = xrds_skb(skb);
+	struct xrds_sock *xs;
+
+	lockdep_assert_held(&dest->key.xs->lock);
+
+	xs = xrds_bind_lookup_again(conn->xn, &dest->receiver, &dest->key.addr,
+				    conn->key.scope, dest->key.port);
+	if (!xs) {
+		kfree_skb(skb);
+		return XRDS_C_RECV_DROP_NO_SOCK;
+	}
+	memset(cb, 0, sizeof(*cb));
+	cb->saddr = from->addr;
+	cb->scope = conn->key.scope;
+	cb->len = len;
+	cb->charge = xrds_recv_charge(len);
+	cb->sport = from->port;
+	xrds_skb_trace(skb)->seq = seq;
+	xrds_skb_trace(skb)->tos = conn->key.tos;
+	return xrds_recv_enqueue(xs, skb, conn, news);
+}
+
+/**
+ * xrds_recv_tell - tell readers and senders that a message has come
+ * @conn: connection that has brought it
+ * @news: from xrds_recv_enqueue()
+ *
+ * All senders are told if the socket has become congested, and the peer that has
+ * sent its first message if the socket is congested.
+ *
+ * Context: BH, or process with BH disabled or enabled, under rcu_read_lock();
+ * without L3, L4, L5.
+ */
+void xrds_recv_tell(struct xrds_conn *conn, const struct xrds_recv_news *news)
+{
+	struct xrds_sock *xs = news->xs;
+	bool contact = news->contact;
+
+	if (!xs)
+		return;
+	/* the connection is watched from now on */
+	if (unlikely(contact) && READ_ONCE(xs->node_events))
+		xrds_conn_event(conn, XRDS_EV_IDLE);
+	if (unlikely(contact))
+		contact = xrds_link_heard(conn, &xs->port);
+	if (unlikely(news->congested))
+		xrds_cong_local(&xs->port, true);
+	else if (unlikely(contact) && READ_ONCE(xs->port.congested))
+		xrds_cong_tell(conn, &xs->port);
+	if (news->data)
+		xs->sk.sk_data_ready(&xs->sk);
+	else if (news->lost)
+		sk_error_report(&xs->sk);
 	/* a poller for the end alone is not woken for data */
-	if (ended)
+	if (unlikely(news->ended))
 		xs->sk.sk_state_change(&xs->sk);
-	if (mark)
-		return lost ? XRDS_C_RECV_DROP_EOS : XRDS_C_RECV_EOS;
-	return lost ? XRDS_C_RECV_DROP_REPLY : XRDS_C_RECV_QUEUED;
 }
 
 /**
@@ -129,24 +203,11 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 				    const struct xrds_wire_msg *wm,
 				    struct sk_buff *skb)
 {
-	struct xrds_skb_cb *cb = xrds_skb(skb);
+	struct xrds_recv_news news = {};
 	enum xrds_counter result;
 	struct xrds_sock *xs;
 
-	memset(cb, 0, sizeof(*cb));
-	cb->saddr = *xrds_conn_rx_saddr(conn);
-	cb->scope = conn->key.scope;
-	cb->len = wm->len;
-	cb->charge = xrds_recv_charge(wm->len);
-	cb->sport = wm->sport;
-	cb->reply = wm->flags & XRDS_F_REPLY;
-	cb->flags = wm->flags & (XRDS_F_EOS | XRDS_F_REPLY);
-	xrds_skb_trace(skb)->seq = wm->seq;
-	xrds_skb_trace(skb)->tos = conn->key.tos;
-	if (wm->has & XRDS_HAS_RDMA_DEST)
-		cb->cookie = (u64)wm->dest_off << 32 | wm->dest_rkey;
-	if (cb->flags & XRDS_F_EOS)
-		cb->eos_reason = wm->eos_reason;
+	xrds_recv_fill(conn, wm, skb);
 
 	/* freed sockets stay valid until the end of the grace period */
 	rcu_read_lock();
@@ -166,9 +227,10 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 			xrds_cong_local(&xs->port, true);
 		kfree_skb(skb);
 	} else if (xs) {
-		result = xrds_recv_enqueue(xs, skb, conn);
+		result = xrds_recv_enqueue(xs, skb, conn, &news);
+		xrds_recv_tell(conn, &news);
 	} else {
-		result = cb->flags & XRDS_F_EOS ? XRDS_C_RECV_DROP_EOS :
+		result = wm->flags & XRDS_F_EOS ? XRDS_C_RECV_DROP_EOS :
 						  XRDS_C_RECV_DROP_NO_SOCK;
 		kfree_skb(skb);
 	}
@@ -205,6 +267,9 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	/* a reader who can see them: all of this is news to him */
 	if (unlikely(READ_ONCE(xs->marks_passed)) && (marks || !peek))
 		WRITE_ONCE(xs->marks_passed, false);
+	/* before a reader sleeps it looks again */
+	if (skb_queue_empty_lockless(queue))
+		return NULL;
 	if (READ_ONCE(xs->reply_reserve)) {
 		skb = xrds_reply_dequeue(xs, peek, marks);
 		/* it may be off meanwhile */
@@ -321,7 +386,8 @@ static int xrds_recv_put_inq(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /* Sleep until there may be something. Returns 0 or a negative errno. */
-static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
+static noinline int xrds_recv_wait(struct sock *sk, bool peek, bool marks,
+				   long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, xrds_recv_wake);
 	int ret = 0;
@@ -346,6 +412,15 @@ static int xrds_recv_wait(struct sock *sk, bool peek, bool marks, long *timeo)
 	return ret;
 }
 
+/* Over loopback a small payload is in one piece. Returns 0 or -EFAULT. */
+static int xrds_recv_copy_payload(struct sk_buff *skb, struct msghdr *m,
+				  size_t n)
+{
+	if (n > skb_headlen(skb))
+		return skb_copy_datagram_msg(skb, 0, m, n);
+	return copy_to_iter(skb->data, n, &m->msg_iter) == n ? 0 : -EFAULT;
+}
+
 static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 			  struct msghdr *m, size_t size)
 {
@@ -368,17 +443,20 @@ static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 			     &reason))
 			return -EFAULT;
 	}
-	if (n && skb_copy_datagram_msg(skb, 0, m, n))
+	if (n && xrds_recv_copy_payload(skb, m, n))
 		return -EFAULT;
 	if (m->msg_name)
-		m->msg_namelen = xrds_addr_build(&from, m->msg_name);
+		m->msg_namelen = xrds_addr_build_name(&from, m->msg_name);
 	if (n < cb->len)
 		m->msg_flags |= MSG_TRUNC;
 	if (cb->cookie && put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_DEST,
 				   sizeof(cb->cookie), &cb->cookie))
 		return -EFAULT;
-	if (!(cb->flags & XRDS_F_EOS) && (xrds_timestamp_read(xs, skb, m) ||
-					  xrds_recv_put_inq(xs, m)))
+	if (cb->flags & XRDS_F_EOS)
+		return n;
+	if (xrds_timestamp_wanted(xs) && xrds_timestamp_read(xs, skb, m))
+		return -EFAULT;
+	if (xrds_recv_put_inq(xs, m))
 		return -EFAULT;
 	return n;
 }
@@ -406,7 +484,8 @@ static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 		 * and has no space for them wakes the next reader.
 		 */
 		if (!peek && (xrds_notify_pending(xs) ||
-			      xrds_monitor_unnamed(xs, m))) {
+			      (unlikely(!list_empty(&xs->unnamed)) &&
+			       xrds_monitor_unnamed(xs, m)))) {
 			ret = xrds_notify_read(xs, m);
 			if (slept && m->msg_flags & MSG_CTRUNC)
 				sk->sk_data_ready(sk);

@@ -9,6 +9,8 @@
  * joins its connection if it has none (flow.c), and the message waits in the
  * flow's queue for its turn (tx.c). It stays with the connection until the peer
  * has acknowledged it.
+ *
+ * A plain message over loopback mostly takes none of these steps, see direct.c.
  */
 #include <linux/mm.h>
 #include <linux/sched/signal.h>
@@ -31,24 +33,24 @@
  * @rop:	op, with a reference
  * @notice:	of a message without op; the message's once that is queued
  * @id_addr:	where the program wants its identifier, or 0
- * @barrier:	barrier to arm
  * @has_id:	@id_addr was given
  * @has_barrier: @barrier was given
  * @has_cookie:	@cookie goes with the message
  * @mapped:	@cookie is of a region that this call has made
  * @cookie:	key and offset of memory offered to the receiver
+ * @barrier:	where the barrier to arm is, with @has_barrier
  */
 struct xrds_send_args {
 	long timeo;
 	struct xrds_rop *rop;
 	struct xrds_notice *notice;
 	u64 id_addr;
-	struct xrds_barrier barrier;
 	bool has_id;
 	bool has_barrier;
 	bool has_cookie;
 	bool mapped;
 	u64 cookie;
+	struct xrds_barrier *barrier;
 };
 
 static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
@@ -117,10 +119,10 @@ static int xrds_send_cmsg_notice(struct cmsghdr *cmsg, size_t len,
 static int xrds_send_cmsg_barrier(struct cmsghdr *cmsg, size_t len,
 				  struct xrds_send_args *args)
 {
-	if (args->has_barrier || len != sizeof(args->barrier))
+	if (args->has_barrier || len != sizeof(*args->barrier))
 		return -EINVAL;
-	memcpy(&args->barrier, CMSG_DATA(cmsg), sizeof(args->barrier));
-	if (args->barrier.flags & ~XRDS_BARRIER_NONBLOCK)
+	memcpy(args->barrier, CMSG_DATA(cmsg), sizeof(*args->barrier));
+	if (args->barrier->flags & ~XRDS_BARRIER_NONBLOCK)
 		return -EINVAL;
 	args->has_barrier = true;
 	return 0;
@@ -173,7 +175,7 @@ static int xrds_send_cmsgs(struct xrds_sock *xs, struct msghdr *m,
 			return ret;
 	}
 	if (!args->rop && (args->has_id ||
-			   (args->has_barrier && !args->barrier.rdma_id)))
+			   (args->has_barrier && !args->barrier->rdma_id)))
 		return -EINVAL;
 	return 0;
 }
@@ -347,7 +349,7 @@ static int xrds_send_barrier_node(struct xrds_sock *xs,
 				  struct xrds_rdma_peer *to,
 				  struct xrds_rdma_peer **node)
 {
-	const struct xrds_barrier *b = &args->barrier;
+	const struct xrds_barrier *b = args->barrier;
 	struct xrds_addr addr;
 	u64 issued;
 
@@ -416,7 +418,8 @@ static int xrds_send_try_op(struct xrds_sock *xs, struct xrds_dest *dest,
 	}
 	ret = xrds_send_queue(dest, conn, msg, false);
 	if (!ret && armed)
-		xrds_barrier_arm(&xs->rdma, armed, args->barrier.rdma_id ?: id);
+		xrds_barrier_arm(&xs->rdma, armed,
+				 args->barrier->rdma_id ?: id);
 out:
 	release_sock(&xs->sk);
 	return ret;
@@ -469,30 +472,6 @@ static void xrds_send_fill(struct xrds_msg *msg,
 		msg->notice = args->notice;
 }
 
-/* The receiver may get a plain message at once. Returns whether it has. */
-static bool xrds_send_direct(struct xrds_dest *dest, struct xrds_conn *conn,
-			     struct sk_buff *skb, u32 len,
-			     const struct xrds_send_args *args, bool reply)
-{
-	struct xrds_sock *xs = dest->key.xs;
-	struct xrds_wire_msg wm = {
-		.len	= len,
-		.sport	= xs->bind.port,
-		.dport	= dest->key.port,
-		.flags	= reply ? XRDS_F_REPLY : 0,
-	};
-
-	if (args->rop || args->has_barrier || args->has_cookie ||
-	    args->notice || conn->trans->direct(conn, &dest->flow, &wm, skb))
-		return false;
-	xrds_flow_begin(&dest->flow);
-	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
-	xrds_count(xs->xn, XRDS_C_SEND_ACKED);
-	xrds_upcall_flow_done(dest, 1, len, xrds_msg_charge(len),
-			      xrds_msg_mem(len), true);
-	return true;
-}
-
 /* Space is reserved: make the message and queue it. */
 static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 			 struct xrds_conn *conn, struct msghdr *m, u32 len,
@@ -508,8 +487,6 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 		if (ret)
 			goto err_space;
 		xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
-		if (xrds_send_direct(dest, conn, skb, len, args, reply))
-			return len;
 	}
 
 	msg = skb ? xrds_msg_around(xs->xn, skb, len) :
@@ -548,11 +525,33 @@ err_space:
 	return ret;
 }
 
+/* Reserve space for a message, and queue it. */
+static int xrds_send_queued(struct xrds_dest *dest, struct msghdr *m, u32 len,
+			    long bound, struct xrds_send_args *args)
+{
+	struct xrds_conn *conn = xrds_dest_conn(dest);
+	int ret;
+
+	if (IS_ERR(conn))
+		return PTR_ERR(conn);
+	ret = xrds_send_reserve(dest, conn, len, bound, &args->timeo);
+	if (ret >= 0)
+		ret = xrds_send_one(dest->key.xs, dest, conn, m, len, args,
+				    ret);
+	xrds_conn_put(conn);
+	return ret;
+}
+
+static bool xrds_send_plain(const struct xrds_send_args *args)
+{
+	return !args->rop && !args->has_barrier && !args->has_cookie &&
+	       !args->notice;
+}
+
 static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 			struct msghdr *m, u32 len, long bound,
 			struct xrds_send_args *args)
 {
-	struct xrds_conn *conn;
 	struct xrds_dest *dest;
 	int ret;
 
@@ -560,15 +559,10 @@ static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
 		dest = xrds_dest_find_or_create(xs, to);
 		if (IS_ERR(dest))
 			return PTR_ERR(dest);
-		conn = xrds_dest_conn(dest);
-		if (IS_ERR(conn)) {
-			xrds_dest_put(dest);
-			return PTR_ERR(conn);
-		}
-		ret = xrds_send_reserve(dest, conn, len, bound, &args->timeo);
-		if (ret >= 0)
-			ret = xrds_send_one(xs, dest, conn, m, len, args, ret);
-		xrds_conn_put(conn);
+		ret = xrds_send_plain(args) ? xrds_direct_send(dest, m, len) :
+					      -EAGAIN;
+		if (ret == -EAGAIN)
+			ret = xrds_send_queued(dest, m, len, bound, args);
 		xrds_dest_put(dest);
 	} while (ret == -ESTALE);
 	return ret;
@@ -579,6 +573,27 @@ static int xrds_send_broken(const struct msghdr *m)
 	if (!(m->msg_flags & MSG_NOSIGNAL))
 		send_sig(SIGPIPE, current, 0);
 	return -EPIPE;
+}
+
+/* A message with control messages. They need much of the stack, which is zeroed
+ * at each call: the usual message shall not pay for that.
+ */
+static noinline_for_stack int
+xrds_send_with_cmsgs(struct xrds_sock *xs, const struct xrds_addr *to,
+		     struct msghdr *m, u32 len, long bound)
+{
+	struct xrds_barrier barrier;
+	struct xrds_send_args args = { .timeo = bound, .barrier = &barrier };
+	int ret;
+
+	ret = xrds_send_cmsgs(xs, m, &args);
+	if (!ret)
+		ret = xrds_send_to(xs, to, m, len, bound, &args);
+	if (ret < 0)
+		xrds_send_undo(xs, &args);
+	if (args.rop)
+		xrds_rop_put(args.rop);
+	return ret;
 }
 
 static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
@@ -599,15 +614,8 @@ static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 	if (ret)
 		return ret;
 
-	/* the usual message has none, and a pile of zeros to pass over */
-	if (m->msg_controllen)
-		ret = xrds_send_cmsgs(xs, m, &args);
-	if (!ret)
-		ret = xrds_send_to(xs, &to, m, len, bound, &args);
-	if (ret < 0)
-		xrds_send_undo(xs, &args);
-	if (args.rop)
-		xrds_rop_put(args.rop);
+	ret = m->msg_controllen ? xrds_send_with_cmsgs(xs, &to, m, len, bound) :
+				  xrds_send_to(xs, &to, m, len, bound, &args);
 	if (ret == -ENOBUFS && READ_ONCE(xs->cong_eagain))
 		ret = -EAGAIN;
 	if (ret == -EPIPE)

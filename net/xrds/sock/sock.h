@@ -29,6 +29,8 @@
 #include "transport.h"
 #include "xrds.h"
 
+struct xrds_bind_last;
+struct xrds_dest;
 struct xrds_source;
 
 /* Has a socket whose streams end nothing left to deliver? */
@@ -291,7 +293,21 @@ static inline bool xrds_cmsg_room(const struct msghdr *m, size_t len)
 	return m->msg_control && m->msg_controllen >= need;
 }
 
-__poll_t xrds_notify_pending(struct xrds_sock *xs);
+__poll_t xrds_notify_mask(struct xrds_sock *xs);
+
+/* The poll mask of notices and events, of which there are mostly none. Lockless;
+ * a woken thread looks again.
+ */
+static inline __poll_t xrds_notify_pending(struct xrds_sock *xs)
+{
+	if (likely(list_empty(&xs->rdma.notices) && list_empty(&xs->rdma.lost) &&
+		   list_empty(&xs->rdma.events) && list_empty(&xs->cleared) &&
+		   list_empty(&xs->news) &&
+		   READ_ONCE(xs->delivered) != XRDS_DELIVERED_NEWS))
+		return 0;
+	return xrds_notify_mask(xs);
+}
+
 int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_notify_purge(struct xrds_sock *xs);
 
@@ -371,6 +387,10 @@ void xrds_bind_del(struct xrds_sock *xs);
 struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,
 				   const struct in6_addr *addr, u32 scope,
 				   u16 port);
+struct xrds_sock *xrds_bind_lookup_again(struct xrds_net *xn,
+					 struct xrds_bind_last *last,
+					 const struct in6_addr *addr, u32 scope,
+					 u16 port);
 
 /* -------------------------------------------------------------- send.c */
 
@@ -379,6 +399,29 @@ void xrds_send_push(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- recv.c */
 
+/**
+ * struct xrds_recv_news - what is told of a message that has come
+ * @xs:		its receiver; NULL: nothing is told
+ * @data:	it can be read
+ * @lost:	it was dropped, and the receiver has an error for that
+ * @contact:	it may be the first that its connection brings
+ * @congested:	it has made the receiver congested
+ * @ended:	all streams to the receiver have ended by it
+ */
+struct xrds_recv_news {
+	struct xrds_sock *xs;
+	bool data;
+	bool lost;
+	bool contact;
+	bool congested;
+	bool ended;
+};
+
+enum xrds_counter xrds_recv_direct(struct xrds_dest *dest,
+				   struct xrds_conn *conn, struct sk_buff *skb,
+				   u64 seq, u32 len,
+				   struct xrds_recv_news *news);
+void xrds_recv_tell(struct xrds_conn *conn, const struct xrds_recv_news *news);
 int xrds_recvmsg(struct socket *sock, struct msghdr *msg, size_t size,
 		 int flags);
 void xrds_recv_purge(struct xrds_sock *xs);
@@ -419,6 +462,17 @@ bool xrds_reply_came(struct xrds_sock *xs, const struct sk_buff *skb);
 void xrds_reply_read(struct xrds_sock *xs, const struct sk_buff *skb);
 
 /* --------------------------------------------------------- timestamp.c */
+
+/* SO_TIMESTAMP, SO_TIMESTAMPNS or SO_TIMESTAMPING of receiving in software */
+#define XRDS_STAMP_FLAGS	(BIT(SOCK_RCVTSTAMP) | \
+				 BIT(SOCK_TIMESTAMPING_RX_SOFTWARE))
+
+/* Does a socket ask when its messages come, or how long they take? */
+static inline bool xrds_timestamp_wanted(const struct xrds_sock *xs)
+{
+	return unlikely(READ_ONCE(xs->sk.sk_flags) & XRDS_STAMP_FLAGS ||
+			READ_ONCE(xs->rx_trace.rx_traces));
+}
 
 void xrds_timestamp_queued(struct xrds_sock *xs, struct sk_buff *skb);
 int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,

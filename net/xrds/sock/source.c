@@ -81,27 +81,32 @@ static bool xrds_source_stale(const struct xrds_source *src, u64 peer)
 	       src->peer != peer;
 }
 
-/**
- * xrds_source_note - a message has come for a socket
- * @xs: socket
- * @cb: the message's control block
- * @conn: connection that has brought it
- * @contact: result: it may be the first that this connection brings, see link.c
- *
- * Context: any, the receive queue's lock held.
- * Return: whether all streams to the socket have ended by it.
- */
-bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
-		      const struct xrds_conn *conn, bool *contact)
+/* Is a message like the one before it? Then nothing about sources changes. */
+static bool xrds_source_again(const struct xrds_sock *xs,
+			      const struct xrds_skb_cb *cb,
+			      const struct xrds_conn *conn, u64 peer)
 {
-	u64 peer = READ_ONCE(conn->peer_node);
+	const struct xrds_source *src = xs->last_source;
+
+	return src && src->conn == conn->id && src->peer == peer &&
+	       !src->ended && !xs->lost && src->key.port == cb->sport &&
+	       src->key.scope == cb->scope &&
+	       ipv6_addr_equal(&src->key.addr, &cb->saddr) &&
+	       !(cb->flags & XRDS_F_EOS) &&
+	       (!READ_ONCE(xs->node_events) || src->watch || conn->key.loop);
+}
+
+/* Note the source of a message that is not like the one before it. Returns as
+ * xrds_source_note().
+ */
+static noinline bool xrds_source_change(struct xrds_sock *xs,
+					const struct xrds_skb_cb *cb,
+					const struct xrds_conn *conn, u64 peer,
+					bool *contact)
+{
 	struct xrds_dest_key key;
 	struct xrds_source *src;
 
-	*contact = false;
-	/* answers to pings are nobody's stream */
-	if (!cb->sport)
-		return false;
 	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
 	/* an end is no reason to forget a stream that goes on */
@@ -110,10 +115,11 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		src = xrds_srctab_add(xs, &key);
 	xs->heard = true;
 	*contact = !conn->key.loop && (!src || src->conn != conn->id);
-	if (src || cb->flags & XRDS_F_EOS)
-		xs->lost &= ~xrds_srctab_bit(&key);
-	else
+	/* mostly no stream is lost, and there is nothing to hash */
+	if (unlikely(!src && !(cb->flags & XRDS_F_EOS)))
 		xs->lost |= xrds_srctab_bit(&key);
+	else if (unlikely(xs->lost))
+		xs->lost &= ~xrds_srctab_bit(&key);
 	if (!src)
 		return xrds_source_evaluate(xs);
 	if (xrds_source_stale(src, peer))
@@ -124,6 +130,28 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 	if (unlikely(READ_ONCE(xs->node_events)))
 		xrds_srctab_watch(xs, src);
 	return xrds_source_evaluate(xs);
+}
+
+/**
+ * xrds_source_note - a message has come for a socket
+ * @xs: socket
+ * @cb: the message's control block
+ * @conn: connection that has brought it
+ * @contact: result, false before: it may be the first that this connection
+ *	brings, see link.c
+ *
+ * Context: any, the receive queue's lock held.
+ * Return: whether all streams to the socket have ended by it.
+ */
+bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
+		      const struct xrds_conn *conn, bool *contact)
+{
+	u64 peer = READ_ONCE(conn->peer_node);
+
+	/* answers to pings are nobody's stream */
+	if (!cb->sport || likely(xrds_source_again(xs, cb, conn, peer)))
+		return false;
+	return xrds_source_change(xs, cb, conn, peer, contact);
 }
 
 /**

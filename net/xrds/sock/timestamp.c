@@ -4,10 +4,10 @@
  * of SO_RDS_MSG_RXPATH_LATENCY.
  *
  * A message passes three points before recvmsg(), enum xrds_rx_point. The
- * transport notes the first two in front of its payload; the third, and the
- * time of day, are noted when it is queued on a socket that asks for them. A
- * message that was queued before the socket asked has no latencies: they read
- * as zero.
+ * transport notes the first two in front of its payload; over loopback all three
+ * are one moment, and it notes none. The third, and the time of day, are noted
+ * when it is queued on a socket that asks for them. A message that was queued
+ * before the socket asked has no latencies: they read as zero.
  */
 #include <linux/sched/clock.h>
 
@@ -18,23 +18,29 @@
 /* SO_TIMESTAMP, SO_TIMESTAMPNS or SO_TIMESTAMPING of receiving in software */
 static bool xrds_stamp_wanted(const struct xrds_sock *xs)
 {
-	return sock_flag(&xs->sk, SOCK_RCVTSTAMP) ||
-	       sock_flag(&xs->sk, SOCK_TIMESTAMPING_RX_SOFTWARE);
+	return READ_ONCE(xs->sk.sk_flags) & XRDS_STAMP_FLAGS;
 }
 
 /**
  * xrds_timestamp_queued - a message is queued on a socket
- * @xs: socket
+ * @xs: socket with xrds_timestamp_wanted()
  * @skb: message
  *
  * Context: any, sk_receive_queue.lock held.
  */
 void xrds_timestamp_queued(struct xrds_sock *xs, struct sk_buff *skb)
 {
+	u64 *at = xrds_skb_trace(skb)->at;
+
 	if (xrds_stamp_wanted(xs))
 		__net_timestamp(skb);
-	if (READ_ONCE(xs->rx_trace.rx_traces))
-		xrds_skb_trace(skb)->at[XRDS_RX_END] = local_clock();
+	if (!READ_ONCE(xs->rx_trace.rx_traces))
+		return;
+	at[XRDS_RX_END] = local_clock();
+	if (!at[XRDS_RX_HDR]) {
+		at[XRDS_RX_HDR] = at[XRDS_RX_END];
+		at[XRDS_RX_START] = at[XRDS_RX_END];
+	}
 }
 
 static u64 xrds_trace_between(const struct sk_buff *skb, unsigned int point,
@@ -52,7 +58,7 @@ static u64 xrds_trace_between(const struct sk_buff *skb, unsigned int point,
 
 /**
  * xrds_timestamp_read - tell when a message came, and how long it took
- * @xs: socket
+ * @xs: socket with xrds_timestamp_wanted()
  * @skb: message
  * @m: where to
  *
@@ -69,7 +75,7 @@ int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,
 
 	if (xrds_stamp_wanted(xs))
 		__sock_recv_timestamp(m, &xs->sk, skb);
-	if (likely(!READ_ONCE(xs->rx_trace.rx_traces)))
+	if (!READ_ONCE(xs->rx_trace.rx_traces))
 		return 0;
 
 	now = local_clock();
