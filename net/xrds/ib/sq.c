@@ -618,12 +618,14 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 
 static void xrds_ib_sq_keep_msg(const struct xrds_msg *msg)
 {
+	const struct xrds_pin *pin = msg->rop ? msg->rop->pin : NULL;
 	u32 i;
 
 	for (i = 0; i < msg->nr_bv; i++)
 		get_page(msg->bv[i].bv_page);
-	for (i = 0; msg->rop && i < msg->rop->pin->nr_pages; i++)
-		get_page(msg->rop->pin->pages[i]);
+	/* none if the op has ended, and the peer has refused the message */
+	for (i = 0; pin && i < pin->nr_pages; i++)
+		get_page(pin->pages[i]);
 }
 
 /**
