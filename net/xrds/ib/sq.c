@@ -547,13 +547,15 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_net *xin = ep->xin;
 	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
+	u32 op_sge = ib_uses_virt_dma(ep->ibdev->dev) ? XRDS_IB_SOFT_OP_SGE :
+							XRDS_IB_OP_SGE;
 	struct xrds_ib_tx *tx = &ep->tx;
 
 	tx->nr = min_t(u32, READ_ONCE(xin->max_send_wr),
 		       attrs->max_qp_wr - XRDS_IB_EXTRA_SEND_WR);
 	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
 			    tx->nr / 2);
-	tx->op_sge = min_t(u32, XRDS_IB_OP_SGE, attrs->max_send_sge);
+	tx->op_sge = min_t(u32, op_sge, attrs->max_send_sge);
 	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));
 	tx->stall = xrds_ib_sq_stall(xin);
 	/* whole pages: kmalloc() would take the next power of two */

@@ -20,6 +20,10 @@ enum {
 	XRDS_IB_SGE		= 3,
 	/* scatter entries of an op: they fill two units of a send queue */
 	XRDS_IB_OP_SGE		= 6,
+	/* The same of a software device, 76 KiB of single pages. An entry of the
+	 * send queue of soft-RoCE has 512 bytes, with 4 to 19 of them.
+	 */
+	XRDS_IB_SOFT_OP_SGE	= 19,
 	XRDS_IB_CTL_BUFS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	XRDS_IB_MAX_CREDITS	= 32767,
