@@ -207,6 +207,8 @@ static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 		ep->tx.ctl_used &= ~BIT(sctx->ctl);
 	if (sctx->wr.send_flags & IB_SEND_SIGNALED)
 		ep->tx.nr_signaled--;
+	if (sctx->wr.send_flags & IB_SEND_FENCE)
+		ep->tx.nr_fenced--;
 	ep->tx.nr_bulk -= sctx->bulk;
 	ep->tx.busy_bytes -= sctx->bytes;
 	ep->tx.used--;

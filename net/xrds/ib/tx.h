@@ -111,6 +111,7 @@ struct xrds_ib_cursor {
  * @busy_bytes:	payload in use, but for fragments with tag 1
  * @run:	posted since the last signalled one
  * @nr_signaled: signalled ones in use
+ * @nr_fenced:	those with a fence in use
  * @max_run:	sysctl max_unsignaled_wr when the endpoint was made
  * @op_sge:	scatter entries that a write may have
  * @read_sge:	scatter entries that a read may have
@@ -156,6 +157,7 @@ struct xrds_ib_tx {
 	u32 busy_bytes;
 	u16 run;
 	u16 nr_signaled;
+	u16 nr_fenced;
 	u16 max_run;
 	u8 op_sge;
 	u8 read_sge;
