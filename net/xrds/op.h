@@ -71,9 +71,8 @@ struct xrds_rdma_sock {
 
 /**
  * struct xrds_pin - pinned memory of a process
- * @pages:	pages
+ * @pages:	pages, behind @bv
  * @nr_pages:	how many; charged to @mm
- * @bv:		the bytes in them
  * @nr_bv:	how many pieces
  * @bytes:	sum of all
  * @write:	pinned for writing
@@ -83,11 +82,11 @@ struct xrds_rdma_sock {
  * @user_node:	in user->unpins while it is to be given back; lock in pin.c
  * @xn_node:	in xn->unpins at that time; the same
  * @work:	gives back @user's memory, if this is the first of it
+ * @bv:		the bytes in @pages
  */
 struct xrds_pin {
 	struct page **pages;
 	unsigned int nr_pages;
-	struct bio_vec *bv;
 	unsigned int nr_bv;
 	u64 bytes;
 	bool write;
@@ -97,6 +96,7 @@ struct xrds_pin {
 	struct list_head user_node;
 	struct list_head xn_node;
 	struct work_struct work;
+	struct bio_vec bv[];
 };
 
 /**

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory that cannot be given back, because one of its pages stays locked: only
- * its user waits for it, and only within the bounds of the call.
+ * its user waits for it, and only within the bounds of the call. Nobody waits
+ * for memory that no lock is needed for.
  *
  * modules: xrds xrds_pagelock
  * timeout: 180
@@ -251,6 +252,35 @@ static void namespace(void)
 	close(file);
 }
 
+/* --------------------------------------------------------------- at once */
+
+/* The kernel locks only pages that are to become dirty. */
+static void at_once(void)
+{
+	int file = must(open(PAGE_FILE, O_WRONLY)), fd = rds_bound(NULL);
+	char *mem = pages(limit);
+	long before = pinned_kb();
+	u64 cookie;
+
+	tap_context("read only");
+	must(mr_get(fd, mem, limit, 0, &cookie));
+	must(mr_free(fd, cookie));
+	check_eq(pinned_kb(), before);
+
+	tap_context("the pages become dirty");
+	must(mr_get(fd, mem, limit, WRITABLE, &cookie));
+	must(mr_free(fd, cookie));
+	check_pinned_falls(before);
+
+	tap_context("they are dirty, and one is locked");
+	must(mr_get(fd, mem, limit, WRITABLE, &cookie));
+	lock_page(file, mem);
+	must(mr_free(fd, cookie));
+	check_eq(pinned_kb(), before);
+	close(file);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "others", "another user pins all it may, again and again", others,
 	  0, 0 },
@@ -261,6 +291,8 @@ static const struct tap_case cases[] = {
 	{ "killed", "a call that waits for it can be killed", killed, 0, 0 },
 	{ "namespace", "namespaces end, also the one that it was pinned in",
 	  namespace, 0, 0 },
+	{ "at_once", "memory that needs no lock is given back at once", at_once,
+	  0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -8,6 +8,8 @@ import traffic
 TIMEOUT = 180
 HEARTBEAT_MS = 200
 RATE = "8mbit"              # two seconds and more for an op's most bytes
+PORT = 9100
+OPS = 100
 
 
 def test_smoke(rig):
@@ -55,6 +57,24 @@ def test_long(rig):
              f"{grown['ib_tx_ring_full']} times without a slot")
     rig.check(grown["ib_tx_ring_full"] > 0, "there was always a slot")
     rig.check(not grown["conn_timeout"], "the connection was given up")
+
+
+def test_work_requests(rig):
+    """64 KiB in single pages are one work request, and one completion."""
+    server = rig.b.start(f"xrds-perf -s -p {PORT} {rig.b.ip}")
+    server.expect("ready")
+    for mode in ("write", "read"):
+        before = close.counters(rig.a)
+        rig.a.run(f"xrds-perf -m {mode} -l 64K -n {OPS} -w 0 -p {PORT} "
+                  f"{rig.b.ip}")
+        grown = close.delta(rig.a, before)
+        posted, signalled = grown["ib_tx_ops"], grown["ib_tx_signaled"]
+        rig.diag(f"{mode}: {posted} work requests, {signalled} signalled")
+        rig.check(posted == OPS, f"{posted} work requests for {OPS} ops")
+        # some of the order, of its end, and of other messages
+        rig.check(signalled < OPS * 3 // 2, f"{signalled} completions")
+    server.kill()
+    server.wait(check=False)
 
 
 def test_atomics(rig):

@@ -188,6 +188,27 @@ static struct xrds_msg *xrds_tx_small(struct xrds_conn *conn, u32 room)
 }
 
 /**
+ * xrds_tx_waits - do messages wait behind the one at hand?
+ * @conn: connection
+ *
+ * Context: the transport, tx_lock held.
+ * Return: whether some do, also if they cannot go yet, or if it is a large one
+ * and has no number.
+ */
+bool xrds_tx_waits(struct xrds_conn *conn)
+{
+	bool waits;
+
+	lockdep_assert_held(&conn->tx_lock);
+
+	spin_lock(&conn->lock);
+	waits = conn->nr_new || !list_empty(&conn->again);
+	spin_unlock(&conn->lock);
+	return waits;
+}
+EXPORT_SYMBOL_GPL(xrds_tx_waits);
+
+/**
  * xrds_tx_has_small - does a message wait that could go with the one at hand?
  * @conn: connection
  * @room: most payload that it may have, bytes

@@ -354,7 +354,7 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 	strscpy(d->name, dev_name(&ibdev->dev->dev), sizeof(d->name));
 	d->guid = be64_to_cpu(ibdev->dev->node_guid);
 	d->shared_rq = ibdev->shared;
-	d->fences = !ibdev->quirks.no_fences;
+	d->fences = !ibdev->quirks.weak_fences;
 	d->atomics = !READ_ONCE(ibdev->no_atomics) &&
 		     !ibdev->quirks.no_atomics &&
 		     attrs->atomic_cap != IB_ATOMIC_NONE;

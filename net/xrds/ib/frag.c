@@ -33,8 +33,10 @@
  * the others are undone, and the endpoint is of no further use; unless the
  * device has taken nothing of an op, which then fails alone.
  *
- * A message that must wait for its op has a fence. On a device without working
- * fences, see quirks.c, it waits in tx->cursor until the op has completed.
+ * A message that must wait for its op has a fence. On some devices no read may
+ * follow a fence, see quirks.c: there a read waits until the message with the
+ * fence is done. If another message waits already, which may have a read, there
+ * is no fence, and this one waits in tx->cursor until its op has completed.
  *
  * All of it runs under conn->tx_lock. It must never wait, and never allocate.
  */
@@ -296,6 +298,13 @@ static void xrds_ib_frag_put_full(struct xrds_ib_ep *ep,
 	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
 }
 
+/* Has the device got work requests of an op that it has not done? */
+static bool xrds_ib_frag_op_posted(const struct xrds_ib_tx *tx,
+				   const struct xrds_ib_cursor *cur)
+{
+	return (s32)(tx->retired - cur->op_end) < 0;
+}
+
 /* Fill a send context with the next fragment. */
 static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 			     struct xrds_ib_sctx *sctx, u32 *grant)
@@ -321,8 +330,10 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	if (xrds_ib_ep_xrds(ep))
 		wm->frag++;
 
-	if (cur->fence && !ep->ibdev->quirks.no_fences)
+	if (cur->fence && xrds_ib_frag_op_posted(&ep->tx, cur)) {
 		sctx->wr.send_flags |= IB_SEND_FENCE;
+		ep->tx.nr_fenced++;
+	}
 	cur->fence = false;
 	if (!cur->left) {
 		sctx->msg = cur->msg;
@@ -333,6 +344,20 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	return 0;
 }
 
+/* Must an op wait for a fence in front of it, or a message for its op? Either
+ * is signalled: the message as it has an op, the op as none followed it.
+ */
+static bool xrds_ib_frag_fence_holds(const struct xrds_ib_ep *ep,
+				     const struct xrds_ib_cursor *cur)
+{
+	if (!ep->ibdev->quirks.weak_fences)
+		return false;
+	if (xrds_ib_rdma_op_remaining(cur->msg))
+		return ep->tx.nr_fenced && cur->msg->rop->op != XRDS_ROP_WRITE;
+	return cur->fence && xrds_ib_frag_op_posted(&ep->tx, cur) &&
+	       xrds_tx_waits(ep->conn);
+}
+
 /* Are there a send context and a credit for the next work request of a message?
  */
 static bool xrds_ib_frag_may_post(struct xrds_ib_ep *ep, u8 tag, u32 grant)
@@ -340,16 +365,14 @@ static bool xrds_ib_frag_may_post(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 	struct xrds_ib_tx *tx = &ep->tx;
 	const struct xrds_ib_cursor *cur = &tx->cursor[tag];
 
+	if (xrds_ib_frag_fence_holds(ep, cur))
+		return false;
 	if (xrds_ib_rdma_op_remaining(cur->msg)) {
 		if (tx->used + XRDS_IB_CTL_RESERVE < tx->nr)
 			return true;
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
 		return false;
 	}
-	/* the last work request of the op is signalled, as none followed it */
-	if (cur->fence && ep->ibdev->quirks.no_fences &&
-	    (s32)(tx->retired - cur->op_end) < 0)
-		return false;
 	/* a message with a sequence number must not wait any more */
 	if (cur->msg->bulk && !xrds_ib_frag_bulk_ready(ep))
 		return false;

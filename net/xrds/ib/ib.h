@@ -388,14 +388,14 @@ bool xrds_ib_stuck_retry(struct xrds_ib_rq *rq);
 
 /**
  * struct xrds_ib_quirks - behaviour of a device that needs a workaround
- * @no_fences:	a fence may wait for ever
+ * @weak_fences: a fence may wait for ever if a read follows it
  * @late_copies: invalidating a key does not stop a packet that is being copied
  * @spare_pages: entries that a page list must have behind the last page
  * @fixed_cqs:	completion queues of the kernel keep the size they begin with
  * @no_atomics:	atomics of the kernel are refused when they are posted
  */
 struct xrds_ib_quirks {
-	bool no_fences;
+	bool weak_fences;
 	bool late_copies;
 	u8 spare_pages;
 	bool fixed_cqs;

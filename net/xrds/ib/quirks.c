@@ -16,7 +16,8 @@
  *   there are none. When it has lost a packet, it begins again with the oldest
  *   work request that is not acknowledged. If that one has a fence, and a read
  *   behind it was in progress as well, the fence waits for a read that waits
- *   for the fence. No timer runs then, and no error comes.
+ *   for the fence. No timer runs then, and no error comes. So no read may be
+ *   posted behind a fence that is not acknowledged, see frag.c.
  * - The end of a key. Soft-RoCE checks the key of each packet first and copies
  *   then, and invalidating does not wait for a copy on another CPU. Destroying
  *   the region object does.
@@ -136,7 +137,7 @@ int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 
 	if (software && !ibdev->pd->local_dma_lkey)
 		return -EOPNOTSUPP;
-	quirks->no_fences = software;
+	quirks->weak_fences = software;
 	quirks->late_copies = software;
 	quirks->spare_pages = software;
 	return xrds_ib_quirks_try(ibdev);

@@ -30,8 +30,8 @@
 #include "ib/ib.h"
 
 enum {
-	/* size of one scatter entry: XRDS_IB_OP_SGE of them are less than any
-	 * device takes in one work request
+	/* size of one scatter entry: as many of them as one work request has are
+	 * less than any device takes in it
 	 */
 	XRDS_IB_OP_PIECE_BYTES	= 256 << 10,
 };

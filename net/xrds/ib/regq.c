@@ -170,7 +170,7 @@ static void xrds_ib_regq_destroy(struct xrds_ib_dev *ibdev)
  */
 static int xrds_ib_regq_depth(const struct xrds_ib_dev *ibdev)
 {
-	return ibdev->quirks.no_fences ? 1 : min_t(int, XRDS_IB_REGQ_DEPTH,
+	return ibdev->quirks.weak_fences ? 1 : min_t(int, XRDS_IB_REGQ_DEPTH,
 						   ibdev->dev->attrs.max_qp_wr);
 }
 

@@ -219,6 +219,8 @@ static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
 		ep->tx.ctl_used &= ~BIT(sctx->ctl);
 	if (sctx->wr.send_flags & IB_SEND_SIGNALED)
 		ep->tx.nr_signaled--;
+	if (sctx->wr.send_flags & IB_SEND_FENCE)
+		ep->tx.nr_fenced--;
 	ep->tx.nr_bulk -= sctx->bulk;
 	ep->tx.busy_bytes -= sctx->bytes;
 	ep->tx.used--;
@@ -560,13 +562,15 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_net *xin = ep->xin;
 	const struct ib_device_attr *attrs = &ep->ibdev->dev->attrs;
+	u32 op_sge = ib_uses_virt_dma(ep->ibdev->dev) ? XRDS_IB_SOFT_OP_SGE :
+							XRDS_IB_OP_SGE;
 	struct xrds_ib_tx *tx = &ep->tx;
 
 	tx->nr = min_t(u32, READ_ONCE(xin->max_send_wr),
 		       attrs->max_qp_wr - XRDS_IB_EXTRA_SEND_WR);
 	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
 			    tx->nr / 2);
-	tx->op_sge = min_t(u32, XRDS_IB_OP_SGE, attrs->max_send_sge);
+	tx->op_sge = min_t(u32, op_sge, attrs->max_send_sge);
 	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));
 	tx->stall = xrds_ib_sq_stall(xin);
 	/* whole pages: kmalloc() would take the next power of two */
@@ -631,12 +635,14 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 
 static void xrds_ib_sq_keep_msg(const struct xrds_msg *msg)
 {
+	const struct xrds_pin *pin = msg->rop ? msg->rop->pin : NULL;
 	u32 i;
 
 	for (i = 0; i < msg->nr_bv; i++)
 		get_page(msg->bv[i].bv_page);
-	for (i = 0; msg->rop && i < msg->rop->pin->nr_pages; i++)
-		get_page(msg->rop->pin->pages[i]);
+	/* none if the op has ended, and the peer has refused the message */
+	for (i = 0; pin && i < pin->nr_pages; i++)
+		get_page(pin->pages[i]);
 }
 
 /**

@@ -20,6 +20,10 @@ enum {
 	XRDS_IB_SGE		= 3,
 	/* scatter entries of an op: they fill two units of a send queue */
 	XRDS_IB_OP_SGE		= 6,
+	/* The same of a software device, 76 KiB of single pages. An entry of the
+	 * send queue of soft-RoCE has 512 bytes, with 4 to 19 of them.
+	 */
+	XRDS_IB_SOFT_OP_SGE	= 19,
 	XRDS_IB_CTL_BUFS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	XRDS_IB_MAX_CREDITS	= 32767,
@@ -106,6 +110,7 @@ struct xrds_ib_cursor {
  * @busy_bytes:	payload in use, but for fragments with tag 1
  * @run:	posted since the last signalled one
  * @nr_signaled: signalled ones in use
+ * @nr_fenced:	those with a fence in use
  * @max_run:	sysctl max_unsignaled_wr when the endpoint was made
  * @op_sge:	scatter entries that a write may have
  * @read_sge:	scatter entries that a read may have
@@ -153,6 +158,7 @@ struct xrds_ib_tx {
 	u32 busy_bytes;
 	u16 run;
 	u16 nr_signaled;
+	u16 nr_fenced;
 	u16 max_run;
 	u8 op_sge;
 	u8 read_sge;

@@ -138,15 +138,19 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	LIST_HEAD(left);
 	bool more;
 
+	/* The notice may stay unread for as long as the program likes. When the
+	 * program learns of the end, it may pin as much again.
+	 */
+	pin = rop->pin;
+	rop->pin = NULL;
+	xrds_pin_free(pin);
+
 	spin_lock_bh(rs->lock);
 	if (WARN_ON_ONCE(rop->done)) {
 		spin_unlock_bh(rs->lock);
 		return;
 	}
 	rop->done = true;
-	/* the notice may stay unread for as long as the program likes */
-	pin = rop->pin;
-	rop->pin = NULL;
 	if (!rop->status)
 		rop->status = status;
 	trace_xrds_rop_done(rop);
@@ -155,7 +159,6 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 		mask |= EPOLLIN | EPOLLRDNORM;
 	spin_unlock_bh(rs->lock);
 
-	xrds_pin_free(pin);
 	xrds_rop_count(rop, status);
 	xrds_barrier_wake(rs, node, mask);
 	if (unlikely(more))
@@ -272,23 +275,29 @@ static void xrds_rop_set_flags(struct xrds_rop *rop, u64 flags)
 	rop->fence = flags & RDS_RDMA_FENCE;
 }
 
-static struct rds_iovec *xrds_rop_vector(const struct rds_rdma_args *args)
+/* Pin the memory of a vector. */
+static struct xrds_pin *xrds_rop_pin(struct xrds_rdma_sock *rs,
+				     const struct rds_rdma_args *args,
+				     bool write, long *timeo)
 {
-	struct rds_iovec *vec;
+	struct rds_iovec few[UIO_FASTIOV], *vec = few;
+	struct xrds_pin *pin = ERR_PTR(-EFAULT);
 
 	if (!args->nr_local)
 		return ERR_PTR(-EINVAL);
 	if (args->nr_local > UIO_MAXIOV)
 		return ERR_PTR(-EMSGSIZE);
-	vec = kvmalloc_array(args->nr_local, sizeof(*vec), GFP_KERNEL);
+	if (args->nr_local > UIO_FASTIOV)
+		vec = kvmalloc_array(args->nr_local, sizeof(*vec), GFP_KERNEL);
 	if (!vec)
 		return ERR_PTR(-ENOMEM);
-	if (copy_from_user(vec, u64_to_user_ptr(args->local_vec_addr),
-			   args->nr_local * sizeof(*vec))) {
+	if (!copy_from_user(vec, u64_to_user_ptr(args->local_vec_addr),
+			    args->nr_local * sizeof(*vec)))
+		pin = xrds_pin_user(rs, vec, args->nr_local,
+				    XRDS_ROP_MAX_BYTES, write, timeo);
+	if (vec != few)
 		kvfree(vec);
-		return ERR_PTR(-EFAULT);
-	}
-	return vec;
+	return pin;
 }
 
 /**
@@ -309,7 +318,6 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 				    long *timeo)
 {
 	bool write = args->flags & RDS_RDMA_READWRITE;
-	struct rds_iovec *vec;
 	struct xrds_rop *rop;
 	struct xrds_pin *pin;
 	u64 end;
@@ -319,15 +327,8 @@ struct xrds_rop *xrds_rop_from_args(struct xrds_rdma_sock *rs,
 	rop = xrds_rop_alloc(rs, trans);
 	if (IS_ERR(rop))
 		return rop;
-	vec = xrds_rop_vector(args);
-	if (IS_ERR(vec)) {
-		xrds_rop_put(rop);
-		return ERR_CAST(vec);
-	}
 	/* a remote write reads our memory */
-	pin = xrds_pin_user(rs, vec, args->nr_local, XRDS_ROP_MAX_BYTES,
-			    !write, timeo);
-	kvfree(vec);
+	pin = xrds_rop_pin(rs, args, !write, timeo);
 	if (IS_ERR(pin)) {
 		xrds_rop_put(rop);
 		return ERR_CAST(pin);

@@ -8,14 +8,16 @@
  * the address space in which they were pinned. It is corrected when they are
  * given back, also by another process, and after the first one has exited.
  *
- * Giving pages back may sleep, and the last user may be a completion: it is
- * done by a work item. It may also last: each page is locked, and the owner of a
- * file system in user space keeps its pages locked for as long as it likes. So
- * each user's memory is given back in a queue of its own, one piece after the
- * other, and nobody but that user waits for it. A namespace does not wait for
- * it either: namespaces end one after the other.
+ * The last user may be a completion, which must not sleep. Pages that a device
+ * has only read, or that are dirty already, are given back there and then. A
+ * page that must become dirty has to be locked, and the owner of a file system
+ * in user space keeps its pages locked for as long as it likes. That is done by
+ * a work item, as is much memory. Each user's memory is given back in a queue
+ * of its own, one piece after the other, and nobody but that user waits for it.
+ * A namespace does not wait for it either: namespaces end one after the other.
  *
- *   in use -> xrds_pin_free(): in user->unpins and xn->unpins -> given back
+ *   in use -> xrds_pin_free(): given back
+ *                              or in user->unpins and xn->unpins -> given back
  *
  * The user is charged until the end, the namespace until its own end.
  */
@@ -27,6 +29,11 @@
 
 #include "rdma/rdma.h"
 #include "xrds.h"
+
+enum {
+	/* more than that is given back by a work item */
+	XRDS_PIN_HERE_PAGES	= 256,
+};
 
 struct workqueue_struct *xrds_pin_wq;
 
@@ -76,13 +83,46 @@ static void xrds_pin_work(struct work_struct *work)
 		more = xrds_pin_done(pin);
 		xrds_user_put(user);
 		mmdrop(pin->mm);
-		kvfree(pin->pages);
-		kvfree(pin->bv);
 		if (pin != first)
-			kfree(pin);
+			kvfree(pin);
 		cond_resched();
 	} while (more);
-	kfree(first);
+	kvfree(first);
+}
+
+/* Can it be given back without sleeping? A page that is dirty need not be locked:
+ * the device has done with it, so its new data will be written to its file.
+ */
+static bool xrds_pin_easy(const struct xrds_pin *pin)
+{
+	unsigned int i;
+
+	if (pin->nr_pages > XRDS_PIN_HERE_PAGES)
+		return false;
+	for (i = 0; pin->write && i < pin->nr_pages; i++)
+		if (!PageDirty(pin->pages[i]))
+			return false;
+	return true;
+}
+
+/* Give memory back at once, if that is possible. Returns whether the rest of it
+ * is freed as well. The last reference on an address space is dropped by the
+ * work item, as that takes locks which completions must not take.
+ */
+static bool xrds_pin_free_here(struct xrds_pin *pin)
+{
+	if (!xrds_pin_easy(pin))
+		return false;
+	unpin_user_pages(pin->pages, pin->nr_pages);
+	atomic64_sub(pin->nr_pages, &pin->mm->pinned_vm);
+	xrds_limit_uncharge(pin->xn, pin->user, XRDS_LIMIT_PINNED,
+			    (u64)pin->nr_pages << PAGE_SHIFT);
+	pin->nr_pages = 0;
+	if (!atomic_add_unless(&pin->mm->mm_count, -1, 1))
+		return false;
+	xrds_user_put(pin->user);
+	kvfree(pin);
+	return true;
 }
 
 /**
@@ -96,7 +136,7 @@ void xrds_pin_free(struct xrds_pin *pin)
 	struct xrds_user *user;
 	bool first;
 
-	if (!pin)
+	if (!pin || xrds_pin_free_here(pin))
 		return;
 	user = pin->user;
 	spin_lock_bh(&xrds_pin_lock);
@@ -275,6 +315,23 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
 	return 0;
 }
 
+/* One object with both arrays behind it */
+static struct xrds_pin *xrds_pin_alloc(u64 pages, bool write)
+{
+	struct xrds_pin *pin;
+
+	pin = kvmalloc(size_add(struct_size(pin, bv, pages),
+				array_size(pages, sizeof(*pin->pages))),
+		       GFP_KERNEL_ACCOUNT);
+	if (!pin)
+		return NULL;
+	memset(pin, 0, sizeof(*pin));
+	INIT_WORK(&pin->work, xrds_pin_work);
+	pin->write = write;
+	pin->pages = (struct page **)&pin->bv[pages];
+	return pin;
+}
+
 /**
  * xrds_pin_user - pin ranges of the calling process
  * @rs: socket that it is for
@@ -312,17 +369,9 @@ struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 			return ERR_PTR(-EMSGSIZE);
 	}
 
-	pin = kzalloc(sizeof(*pin), GFP_KERNEL_ACCOUNT);
+	pin = xrds_pin_alloc(pages, write);
 	if (!pin)
 		return ERR_PTR(-ENOMEM);
-	INIT_WORK(&pin->work, xrds_pin_work);
-	pin->write = write;
-	pin->pages = kvmalloc_array(pages, sizeof(*pin->pages),
-				    GFP_KERNEL_ACCOUNT);
-	pin->bv = kvmalloc_array(pages, sizeof(*pin->bv), GFP_KERNEL_ACCOUNT);
-	ret = -ENOMEM;
-	if (!pin->pages || !pin->bv)
-		goto err_free;
 	ret = xrds_pin_charge(rs, pages, timeo);
 	if (ret)
 		goto err_free;
@@ -343,9 +392,7 @@ err_unpin:
 	xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_PINNED,
 			    pages << PAGE_SHIFT);
 err_free:
-	kvfree(pin->bv);
-	kvfree(pin->pages);
-	kfree(pin);
+	kvfree(pin);
 	return ERR_PTR(ret);
 }
 
