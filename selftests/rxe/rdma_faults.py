@@ -5,6 +5,7 @@ import re
 import signal
 import time
 
+import close
 import remote
 import traffic
 
@@ -15,6 +16,8 @@ LIMIT = 120                 # seconds, for the end of a mode
 BREAK = "/sys/kernel/debug/xrds/break"
 CUTS = 4
 BREAKS = 3                  # by each side
+PORT = 9100
+READS = 600
 
 
 def outcome(out: str, name: str) -> dict[str, int]:
@@ -245,6 +248,26 @@ def test_acks_lost(rig):
         rig.check(kind == "read" or result["unsaid"] > 0,
                   f"no {kind} was done: the test shows nothing")
         pair.end()
+
+
+def test_reads_lost(rig):
+    """Reads go on when the message behind one is lost, with others behind it.
+
+    Soft-RoCE repeats that message first. If that had a fence, and the next read
+    were in progress, neither would end.
+    """
+    server = rig.b.start(f"xrds-perf -s -p {PORT} {rig.b.ip}")
+    server.expect("ready")
+    before = close.counters(rig.a)
+    rig.b.loss(5)
+    rig.a.run(f"xrds-perf -m read -l 1K -d 8 -n {READS} -w 0 -p {PORT} "
+              f"{rig.b.ip}", timeout=LIMIT)
+    rig.b.loss(0)
+    grown = close.delta(rig.a, before)
+    for name in ("ib_tx_stalled", "conn_reset"):
+        rig.check(not grown[name], f"{name} {grown[name]}")
+    server.kill()
+    server.wait(check=False)
 
 
 def test_process_killed(rig):
