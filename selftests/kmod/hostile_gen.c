@@ -95,7 +95,7 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 		.flags	= XRDS_F_CONTROL,
 	};
 	struct xrds_wire_hello hello = {
-		.revision	= XRDS_REVISION + hostile_random(gen, 2),
+		.revision	= XRDS_REVISION_FIRST + hostile_random(gen, 3),
 		.flags		= hostile_random(gen, 8) &
 				  (XRDS_HELLO_BUNDLES | XRDS_HELLO_SHORT),
 		.frag_bytes	= FRAG_BYTES,
@@ -106,6 +106,8 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 		.node		= random64(gen) | 1,
 	};
 
+	if (hello.revision < XRDS_REVISION_SHORT)
+		hello.flags &= ~XRDS_HELLO_SHORT;
 	xrds_wire_hello_encode(buf + XRDS_WIRE_HDR_BYTES, &hello);
 	gen->granted = hello.credits;
 	gen->bundles = hello.flags & XRDS_HELLO_BUNDLES;
