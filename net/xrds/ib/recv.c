@@ -3,12 +3,13 @@
  * Receiving: from a completion to a whole message.
  *
  * Each SEND of the peer takes one buffer and has one completion: a header and
- * perhaps payload, or payload with a short header in the completion. In the order
- * of this file: the header is decoded; the first one must be a hello, and each later one must use a credit; credits and
- * acknowledgment take effect; a control message is acted upon, a fragment joins
- * its message; a complete message goes to the core, and the messages of a
- * bundle one after the other, copied out of the buffer. Last of all the buffer
- * returns to its queue, and only then can its credit be granted again.
+ * perhaps payload, or payload with a short header in the completion. In the
+ * order of this file: the header is decoded; the first one must be a hello, and
+ * each later one must use a credit; credits and acknowledgment take effect; a
+ * control message is acted upon, a fragment joins its message; a complete
+ * message goes to the core, and the messages of a bundle one after the other,
+ * copied out of the buffer. Last of all the buffer returns to its queue, and
+ * only then can its credit be granted again.
  *
  * All completions of an endpoint come through one completion queue, polled by
  * one CPU at a time, so ep->rx needs no lock. After the endpoint was made dead

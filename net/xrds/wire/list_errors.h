@@ -5,7 +5,7 @@
  * goes to the log line.
  */
 X(OK,		ok,		"no error"),
-X(OPCODE,	opcode,		"comes with an RDMA write"),
+X(OPCODE,	opcode,		"immediate data that was not agreed upon"),
 X(SHORT,	short,		"shorter than a header"),
 X(CSUM,		csum,		"bad header checksum"),
 X(LEN,		len,		"message length out of range"),
