@@ -558,7 +558,10 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 	ib_dma_sync_single_for_cpu(ep->ibdev->dev, rx->hello_dma,
 				   rx->hello_bytes, DMA_FROM_DEVICE);
 	err = xrds_ib_recv_hdr(ep, &wm, rx->hello_buf, wc->byte_len, &done);
-	if (!err && !done)
+	/* short headers are agreed upon with it, not before */
+	if (!err && wc->wc_flags & IB_WC_WITH_IMM && xrds_ib_ep_xrds(ep))
+		err = XRDS_WIRE_OPCODE;
+	else if (!err && !done)
 		err = xrds_ib_recv_first(ep, &wm,
 					 wc->byte_len - XRDS_WIRE_HDR_BYTES);
 	if (err)
