@@ -5,7 +5,8 @@
  * A flow is a member of its destination. conn/ knows flows, and neither
  * destinations nor sockets. A flow joins a connection with the first message
  * and leaves it when the connection is dead, or with its last reference. A
- * message waits in the flow's queue until the pump takes it. Then it is in
+ * message waits in the flow's queue until the pump takes it, unless nothing is
+ * before it: then xrds_flow_passes() lets it go at once. From then on it is in
  * flight, on a list of the connection.
  *
  * The state of a flow follows from facts, and xrds_flow_update() is the only

@@ -157,8 +157,8 @@ enum xrds_flow_state {
  * @lock:	its socket's, L4
  * @user:	its socket's; constant
  * @conn:	connection to the node, with a reference; written under both
- *		that connection's lock and @lock, read under either, and by RCU
- *		readers, who look again under a lock
+ *		that connection's lock and @lock, read under either. RCU
+ *		readers look again under a lock
  * @conn_node:	in conn->flows while @conn is set; guarded the same way
  * @share:	its user's, while @conn is set; conn->lock, as all below
  * @gate:	the peer's port, while @conn is set, NULL for port 0; also RCU
