@@ -161,6 +161,7 @@ bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 	xrds_ib_bundle_head(ep, sctx, msg);
 	sge = &sctx->sge[1];
 	sge->addr = dma;
+	sge->lkey = ep->ibdev->pd->local_dma_lkey;
 	sge->length = xrds_ib_bundle_fill(ep, page_address(page), msg);
 	if (sge->length) {
 		sctx->wr.num_sge++;

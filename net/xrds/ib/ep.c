@@ -144,7 +144,7 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		.sq_sig_type	= IB_SIGNAL_REQ_WR,
 		.qp_type	= IB_QPT_RC,
 		.cap.max_send_wr  = xrds_ib_sq_max_wr(tx),
-		.cap.max_send_sge = max_t(u32, XRDS_IB_SGE, tx->op_sge),
+		.cap.max_send_sge = max(tx->sge, tx->op_sge),
 	};
 	struct ib_cq *cq;
 	int ret;
@@ -247,7 +247,7 @@ void xrds_ib_ep_describe(const struct xrds_conn *conn,
 		row->sl = ep->id->route.path_rec->sl;
 	row->max_send_wr = ep->tx.nr;
 	row->max_recv_wr = ep->tx.window;
-	row->max_send_sge = XRDS_IB_SGE;
+	row->max_send_sge = ep->tx.sge;
 	row->rdma_mr_max = attrs->max_mr;
 	row->rdma_mr_size = attrs->max_fast_reg_page_list_len;
 }

@@ -69,7 +69,7 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 {
 	struct ib_device *dev = ep->ibdev->dev;
 
-	while (avail && sctx->wr.num_sge < XRDS_IB_SGE) {
+	while (avail && sctx->wr.num_sge < ep->tx.sge) {
 		const struct bio_vec *bv = &cur->msg->bv[cur->bv];
 		u32 n = min(bv->bv_len - cur->bv_off, avail);
 		struct ib_sge *sge;
@@ -85,6 +85,7 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 		sge = &sctx->sge[sctx->wr.num_sge++];
 		sge->addr = dma;
 		sge->length = n;
+		sge->lkey = ep->ibdev->pd->local_dma_lkey;
 
 		avail -= n;
 		cur->left -= n;

@@ -88,7 +88,7 @@ static struct ib_client xrds_ib_client;
 static bool xrds_ib_dev_usable(struct ib_device *dev)
 {
 	return dev->node_type == RDMA_NODE_IB_CA &&
-	       dev->attrs.max_send_sge >= XRDS_IB_SGE &&
+	       dev->attrs.max_send_sge >= XRDS_IB_MIN_SGE &&
 	       dev->attrs.max_recv_sge >= 1;
 }
 

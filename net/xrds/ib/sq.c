@@ -353,6 +353,7 @@ void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 {
 	sctx->sge[0].addr = ep->tx.hdrs_dma + offset;
 	sctx->sge[0].length = bytes;
+	sctx->sge[0].lkey = ep->ibdev->pd->local_dma_lkey;
 	ib_dma_sync_single_for_device(ep->ibdev->dev, sctx->sge[0].addr, bytes,
 				      DMA_TO_DEVICE);
 }
@@ -570,6 +571,7 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 		       attrs->max_qp_wr - XRDS_IB_EXTRA_SEND_WR);
 	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
 			    tx->nr / 2);
+	tx->sge = min_t(u32, XRDS_IB_SGE, attrs->max_send_sge);
 	tx->op_sge = min_t(u32, op_sge, attrs->max_send_sge);
 	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));
 	tx->stall = xrds_ib_sq_stall(xin);
@@ -611,8 +613,7 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 		    void (*done)(struct ib_cq *cq, struct ib_wc *wc))
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	u32 lkey = ep->ibdev->pd->local_dma_lkey;
-	u32 i, j;
+	u32 i;
 	int ret;
 
 	INIT_DELAYED_WORK(&ep->watch, xrds_ib_sq_watch);
@@ -627,8 +628,6 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 
 		sctx->cqe.done = done;
 		sctx->wr.wr_cqe = &sctx->cqe;
-		for (j = 0; j < XRDS_IB_SGE; j++)
-			sctx->sge[j].lkey = lkey;
 	}
 	return 0;
 }

@@ -16,8 +16,11 @@
 struct xrds_ib_ep;
 
 enum {
-	/* gather entries of a send: the header and two pieces of payload */
-	XRDS_IB_SGE		= 3,
+	/* gather entries of a send: the header, and two pieces of payload or, if
+	 * the device takes as many, the five pages that 16 KiB may be in
+	 */
+	XRDS_IB_MIN_SGE		= 3,
+	XRDS_IB_SGE		= 6,
 	/* scatter entries of an op: they fill two units of a send queue */
 	XRDS_IB_OP_SGE		= 6,
 	/* The same of a software device, 76 KiB of single pages. An entry of the
@@ -47,8 +50,9 @@ enum {
  * @wr:		work request
  * @rdma:	the same of a read or write
  * @atomic:	the same of an atomic
- * @sge:	of a SEND; the first is the header, which a short one does not use,
- *		the others mapped payload
+ * @send:	the same of a SEND
+ * @sge:	its memory; the first is the header, which a short one does not
+ *		use, the others mapped payload
  * @rop:	op of which this is a part, kept by its message behind it; NULL
  *		for a SEND
  * @msg:	message that ends with this fragment, with a reference, or NULL
@@ -64,8 +68,11 @@ struct xrds_ib_sctx {
 		struct ib_send_wr wr;
 		struct ib_rdma_wr rdma;
 		struct ib_atomic_wr atomic;
+		struct {
+			struct ib_send_wr send;
+			struct ib_sge sge[XRDS_IB_SGE];
+		};
 	};
-	struct ib_sge sge[XRDS_IB_SGE];
 	struct xrds_rop *rop;
 	struct xrds_msg *msg;
 	struct page *bundle;
@@ -112,6 +119,7 @@ struct xrds_ib_cursor {
  * @nr_signaled: signalled ones in use
  * @nr_fenced:	those with a fence in use
  * @max_run:	sysctl max_unsignaled_wr when the endpoint was made
+ * @sge:	gather entries that a SEND may have
  * @op_sge:	scatter entries that a write may have
  * @read_sge:	scatter entries that a read may have
  * @ctl_used:	bit mask of control buffers in use
@@ -160,6 +168,7 @@ struct xrds_ib_tx {
 	u16 nr_signaled;
 	u16 nr_fenced;
 	u16 max_run;
+	u8 sge;
 	u8 op_sge;
 	u8 read_sge;
 	u8 ctl_used;
