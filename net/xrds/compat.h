@@ -14,6 +14,7 @@
 #include <linux/sched.h>
 #include <linux/socket.h>
 #include <linux/sysctl.h>
+#include <linux/uio.h>
 #include <net/net_namespace.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
@@ -96,6 +97,14 @@ struct ib_cq;
 static inline int ib_resize_cq(struct ib_cq *cq, int cqe)
 {
 	return -EOPNOTSUPP;
+}
+#endif
+
+/* where the next bytes of a program's memory are */
+#ifndef iter_iov_addr
+static inline void __user *iter_iov_addr(const struct iov_iter *i)
+{
+	return (iter_is_ubuf(i) ? i->ubuf : i->iov->iov_base) + i->iov_offset;
 }
 #endif
 

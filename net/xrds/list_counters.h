@@ -36,6 +36,7 @@ X(RECV_HB_PONG, recv_hb_pong, "answers to heartbeats received from legacy peers"
 X(RECV_RDMA_BYTES, recv_rdma_bytes, "bytes that our RDMA reads brought"),
 X(SEND_QUEUED, send_queued, "messages accepted from programs"),
 X(SEND_QUEUE_FULL, send_queue_full, "sends that found no send space"),
+X(SEND_ZCOPY, send_zcopy, "messages sent from the program's memory without a copy"),
 X(SEND_ACK_REQUIRED, send_ack_required, "messages sent that asked for an acknowledgment"),
 X(SEND_ACK_ONLY, send_ack_only, "acknowledgments sent without data"),
 X(SEND_HEARTBEAT, send_heartbeat, "heartbeats sent"),

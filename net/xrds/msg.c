@@ -7,7 +7,8 @@
  * are cheap to get, and no larger than it needs. Page fragments are not used: a
  * message would keep a page of 32 KiB alive, and be charged for its part of it.
  * All of it is charged to the memory cgroup of the sender. Over loopback the
- * payload may be the receiver's skb instead.
+ * payload may be the receiver's skb instead, and with MSG_ZEROCOPY it is memory
+ * of the program (sock/zcopy.c).
  *
  * send.c makes the messages of programs; the kernel's own have no destination.
  * The list that a message is on has a reference, and so has each posting of it.
@@ -75,7 +76,7 @@ void xrds_msg_put(struct xrds_msg *msg)
 	if (!refcount_dec_and_test(&msg->ref))
 		return;
 
-	for (i = 0; i < msg->nr_bv && !msg->small; i++)
+	for (i = 0; i < msg->nr_bv && !msg->borrowed; i++)
 		put_page(msg->bv[i].bv_page);
 	kfree_skb(msg->skb);
 	xrds_upcall_msg_free(msg);
@@ -142,7 +143,7 @@ static int xrds_msg_copy_small(struct xrds_msg *msg, struct iov_iter *from)
 	struct bio_vec *bv = msg->bv;
 	void *payload = bv + 1;
 
-	msg->small = true;
+	msg->borrowed = true;
 	if (!msg->len)
 		return 0;
 	bv->bv_page = virt_to_page(payload);

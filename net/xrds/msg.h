@@ -75,6 +75,18 @@ static inline u32 xrds_msg_mem(u32 len)
 }
 
 /**
+ * struct xrds_zcopy - a send with MSG_ZEROCOPY
+ * @node:	in xs->zcopied from its end until that is read
+ * @pin:	the program's memory; NULL: the payload was copied, or it has ended
+ * @cookie:	the program's name for it
+ */
+struct xrds_zcopy {
+	struct list_head node;
+	struct xrds_pin *pin;
+	u32 cookie;
+};
+
+/**
  * struct xrds_msg - a message on its way out
  * @ref:	one for the list it is on, one per posting
  * @node:	on exactly one of its flow's queue, conn->again and
@@ -99,16 +111,19 @@ static inline u32 xrds_msg_mem(u32 len)
  *		@posted is set
  * @notice:	comes, or may come, when the message ends; NULL:
  *		none; the pump reads it without a lock
+ * @zcopy:	the payload is the program's memory, and this ends with the
+ *		message; NULL: it is not
  * @posted:	was handed to the transport at least once, or is now; conn->lock,
  *		constant once @ended is set
  * @ended:	was taken out of the queues; conn->lock
  * @inflight:	counted in flow->inflight_bytes; conn->lock
  * @bulk:	large, and the transport has it in part: it is conn->tx_bulk
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
- * @small:	the payload is behind @bv, and no page reference is held
+ * @borrowed:	no reference is held on the pages of @bv: the payload is behind
+ *		@bv, or pinned
  * @skb:	loopback: the receiver's view, made when the message was
  * @nr_bv:	entries of @bv
- * @bv:		payload; each holds a page reference, unless @small
+ * @bv:		payload; each holds a page reference, unless @borrowed
  */
 struct xrds_msg {
 	refcount_t ref;
@@ -128,13 +143,14 @@ struct xrds_msg {
 	bool ended;
 	bool inflight;
 	bool bulk;
-	bool small;
+	bool borrowed;
 	u32 eos_reason;
 	u32 rdma_rkey;
 	u32 dest_rkey;
 	u32 dest_off;
 	struct xrds_rop *rop;
 	struct xrds_notice *notice;
+	struct xrds_zcopy *zcopy;
 	struct sk_buff *skb;
 	unsigned int nr_bv;
 	struct bio_vec bv[];

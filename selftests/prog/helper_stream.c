@@ -37,6 +37,7 @@
 #include "pattern.h"
 #include "sock.h"
 #include "tap.h"
+#include "zcopy.h"
 
 enum {
 	MAX_SOCKETS	= 64,		/* a side */
@@ -104,6 +105,7 @@ static struct {
 	int time_s;
 	int user;		/* to become; 0: nobody else */
 	bool batch;		/* say of most messages that more follow */
+	bool zcopy;		/* send with MSG_ZEROCOPY */
 } opt = {
 	.count = 10000, .sockets = 4, .seed = 1, .port = 5000,
 	.max = MSG_MAX_BYTES, .stall_s = 60,
@@ -176,6 +178,8 @@ static void open_end(struct side *side, int i)
 		rds_set_int(end->fd, SOL_SOCKET, SO_SNDBUF, opt.sndbuf);
 	if (opt.rcvbuf)
 		rds_set_int(end->fd, SOL_SOCKET, SO_RCVBUF, opt.rcvbuf);
+	if (opt.zcopy)
+		rds_set_int(end->fd, SOL_SOCKET, SO_ZEROCOPY, 1);
 	must(bind(end->fd, &self.sa, addr_len(&self)));
 	for (int j = 0; j < opt.sockets; j++) {
 		end->flows[j].to = end_addr(other(side), j);
@@ -326,7 +330,10 @@ static bool receive(struct side *side, struct end *end)
 	bool mark;
 
 	for (int n = 0; n < BURST; n++) {
-		len = rds_recv_or_mark(end->fd, buffer, MSG_MAX_BYTES + 1,
+		len = opt.zcopy ?
+		      zcopy_recv(end->fd, buffer, MSG_MAX_BYTES + 1, &from,
+				 &mark) :
+		      rds_recv_or_mark(end->fd, buffer, MSG_MAX_BYTES + 1,
 				       &from, &mark);
 		if (len < 0 && errno == EAGAIN)
 			break;
@@ -347,8 +354,13 @@ static bool try_send(struct end *end, struct flow *flow, size_t len,
 		     bool more)
 {
 	int flags = MSG_DONTWAIT | (more && opt.batch ? MSG_BATCH : 0);
-	ssize_t ret = rds_send(end->fd, buffer, len, flags, &flow->to);
+	ssize_t ret;
 
+	if (opt.zcopy && !zcopy_ready())
+		return false;
+	ret = opt.zcopy ?
+	      zcopy_send(end->fd, buffer, len, flags, &flow->to) :
+	      rds_send(end->fd, buffer, len, flags, &flow->to);
 	if (ret == (ssize_t)len)
 		return true;
 	if (ret >= 0 || (errno != EAGAIN && errno != ENOBUFS)) {
@@ -459,7 +471,7 @@ static bool blocked(const struct end *end)
 
 static bool can_go_on(const struct side *side, const struct end *end)
 {
-	if (!side->answered)
+	if (!side->answered || (opt.zcopy && !zcopy_ready()))
 		return false;
 	for (int i = 0; i < opt.sockets; i++)
 		if (has_work(&end->flows[i]) && !end->flows[i].refused)
@@ -633,7 +645,7 @@ static void run(void)
 {
 	bool stopped = false;
 
-	while (!finished() || !acknowledged()) {
+	while (!finished() || !acknowledged() || !zcopy_idle()) {
 		step();
 		watch();
 		if (!stopped && __atomic_load_n(&stop_asked, __ATOMIC_RELAXED)) {
@@ -660,6 +672,7 @@ static void usage_exit(const char *program, int code)
 		"  -b, --sndbuf BYTES   SO_SNDBUF\n"
 		"  -B, --rcvbuf BYTES   SO_RCVBUF\n"
 		"  -M, --batch          send as sendmmsg() does\n"
+		"  -z, --zerocopy       send with MSG_ZEROCOPY\n"
 		"  -u, --user UID       belong to this user\n"
 		"Exit status: 0 all arrived once and in order, 1 not, 2 usage,\n"
 		"3 no progress in time.\n", program);
@@ -680,6 +693,7 @@ static const struct option options[] = {
 	{ "sndbuf", required_argument, NULL, 'b' },
 	{ "rcvbuf", required_argument, NULL, 'B' },
 	{ "batch", no_argument, NULL, 'M' },
+	{ "zerocopy", no_argument, NULL, 'z' },
 	{ "user", required_argument, NULL, 'u' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
@@ -694,7 +708,7 @@ static void parse(int argc, char **argv, struct arguments *arg)
 {
 	int c;
 
-	while ((c = getopt_long(argc, argv, "R:l:r:s:c:m:S:p:i:T:b:B:Mu:h",
+	while ((c = getopt_long(argc, argv, "R:l:r:s:c:m:S:p:i:T:b:B:Mzu:h",
 				options, NULL)) != -1) {
 		switch (c) {
 		case 'R':
@@ -736,6 +750,9 @@ static void parse(int argc, char **argv, struct arguments *arg)
 		case 'M':
 			opt.batch = true;
 			break;
+		case 'z':
+			opt.zcopy = true;
+			break;
 		case 'u':
 			opt.user = atoi(optarg);
 			break;
@@ -767,6 +784,8 @@ static void set_up(struct arguments *arg)
 	if (!buffer)
 		tap_fail("no memory");
 	pattern_init(opt.seed);
+	if (opt.zcopy)
+		zcopy_init();
 	for (int s = 0; s < 2; s++)
 		for (int i = 0; sides[s].local && i < opt.sockets; i++)
 			open_end(&sides[s], i);

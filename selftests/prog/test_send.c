@@ -248,7 +248,7 @@ static void flags_refused(void)
 	static const int flags[] = {
 		MSG_OOB, MSG_PEEK, MSG_DONTROUTE, MSG_CTRUNC, MSG_PROXY,
 		MSG_TRUNC, MSG_WAITALL, MSG_FIN, MSG_SYN, MSG_CONFIRM, MSG_RST,
-		MSG_ERRQUEUE, MSG_MORE, MSG_FASTOPEN, MSG_ZEROCOPY,
+		MSG_ERRQUEUE, MSG_MORE, MSG_FASTOPEN,
 		/* not MSG_WAITFORONE: on 6.12 the bit is the kernel's own,
 		 * which takes it off before anybody sees it
 		 */

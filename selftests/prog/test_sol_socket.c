@@ -38,7 +38,7 @@ static const int honoured[] = {
 	SO_SNDBUF, SO_SNDBUFFORCE, SO_RCVBUF, SO_RCVBUFFORCE, SO_LINGER,
 	SO_RCVTIMEO, RCVTIMEO_NEW, SO_SNDTIMEO, SNDTIMEO_NEW,
 	SO_TIMESTAMP, TIMESTAMP_NEW, SO_TIMESTAMPNS, TIMESTAMPNS_NEW,
-	SO_TIMESTAMPING, TIMESTAMPING_NEW,
+	SO_TIMESTAMPING, TIMESTAMPING_NEW, SO_ZEROCOPY,
 };
 
 static const struct { int option; const char *name; } no_effect[] = {
@@ -74,7 +74,6 @@ static const struct { int option; const char *name; } no_effect[] = {
 	{ SO_MAX_PACING_RATE, "SO_MAX_PACING_RATE" },
 	{ SO_INCOMING_CPU, "SO_INCOMING_CPU" },
 	{ SO_CNX_ADVICE, "SO_CNX_ADVICE" },
-	{ SO_ZEROCOPY, "SO_ZEROCOPY" },
 	{ SO_TXTIME, "SO_TXTIME" },
 	{ BUF_LOCK, "SO_BUF_LOCK" },
 	{ RESERVE_MEM, "SO_RESERVE_MEM" },

@@ -10,12 +10,14 @@ The allocations of system calls themselves fail in loop/faultinject.
 """
 
 import contextlib
+import signal
 
 import traffic
 
 KERNELS = "debug"
 MODULES = "xrds_ib xrds_inject"
 TIMEOUT = 300
+PORT = 4630
 EACH = 8            # addresses of a node: a connection from each to each
 POINTS = 10         # places in a start where it fails
 MEASURED = 3        # starts without a failure before that
@@ -154,3 +156,15 @@ def test_once_slab(rig):
 def test_once_pages(rig):
     """The n-th page that a start asks for, on either side."""
     _once_each(rig, "fail_page_alloc")
+
+
+def test_zcopy(rig):
+    """A send with MSG_ZEROCOPY that fails anywhere leaves nothing pinned."""
+    sink = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} {4 << 20}")
+    sink.expect("ready")
+    sink.kill(signal.SIGUSR1)
+    rig.a.starved = True
+    rig.a.run(f"{INJECT}; inject_quiet")
+    out = rig.a.run(f"helper_zcopy fail {rig.a.ip} {rig.b.ip} {PORT}",
+                    timeout=60)
+    rig.diag(out.out.strip())

@@ -191,6 +191,16 @@ def test_break(rig):
 test_break.modules = (XRDS, IN_TREE)
 
 
+def test_zerocopy(rig):
+    """MSG_ZEROCOPY toward in-tree RDS, which has fragments of 4 KiB."""
+    _dial(rig)
+    _stream(rig, seed=49, first="--zerocopy").end(60)
+    rig.check(remote.counter(rig.a, "send_zcopy"), "all payload was copied")
+
+
+test_zerocopy.modules = (XRDS, IN_TREE)
+
+
 def test_tos(rig):
     """A second type of service has a connection of its own, either way."""
     for client, server in ((rig.a, rig.b), (rig.b, rig.a)):

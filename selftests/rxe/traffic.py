@@ -15,8 +15,10 @@ class Stream:
     """Both ways between two nodes; every message is checked at both ends."""
 
     def __init__(self, rig, count: int, *, seed=1, sockets=4, stall=60,
-                 ipv6=False, port=5000, addresses=None, extra="") -> None:
-        """addresses: those of either node, instead of its own one.
+                 ipv6=False, port=5000, addresses=None, extra="",
+                 first="") -> None:
+        """addresses: those of either node, instead of its own one; extra:
+        more options; first: those of the first node alone.
 
         A slow kernel sends fewer than count, see fewer().
         """
@@ -30,7 +32,8 @@ class Stream:
             limit = int(stall * rig.kernel.slow)
             return here.start(f"helper_stream -R {role} -l {local} -r {remote} "
                               f"-c {count} -S {seed} -s {sockets} "
-                              f"-i {limit} -p {port} {extra}")
+                              f"-i {limit} -p {port} {extra} "
+                              f"{first if here is rig.a else ''}")
 
         self.procs = [side("a", rig.a, rig.b), side("b", rig.b, rig.a)]
 

@@ -637,9 +637,12 @@ static void xrds_ib_sq_keep_msg(const struct xrds_msg *msg)
 	const struct xrds_pin *pin = msg->rop ? msg->rop->pin : NULL;
 	u32 i;
 
-	for (i = 0; i < msg->nr_bv; i++)
-		get_page(msg->bv[i].bv_page);
 	/* none if the op has ended, and the peer has refused the message */
+	for (i = 0; pin && i < pin->nr_pages; i++)
+		get_page(pin->pages[i]);
+	for (i = 0; !msg->zcopy && i < msg->nr_bv; i++)
+		get_page(msg->bv[i].bv_page);
+	pin = msg->zcopy ? msg->zcopy->pin : NULL;
 	for (i = 0; pin && i < pin->nr_pages; i++)
 		get_page(pin->pages[i]);
 }

@@ -3,7 +3,8 @@
  * Control messages about RDMA: events of barriers, see rdma/barrier.c, memory
  * regions that were lost, see rdma/mr.c, and notices. A notice says how one op
  * or message has ended, if the program asked for that, or if the op has failed
- * and RDS_RECVERR is on. Those of monitor.c, node.c and delivered.c come last.
+ * and RDS_RECVERR is on. Those of zcopy.c, monitor.c, node.c and delivered.c come
+ * last.
  *
  * Nothing is allocated when one comes: a notice is a part of the op (notice.c),
  * an event is the node, and a lost region is itself, each on a list of the
@@ -138,7 +139,8 @@ __poll_t xrds_notify_mask(struct xrds_sock *xs)
 	__poll_t mask = 0;
 
 	if (!list_empty_careful(&xs->rdma.notices) ||
-	    !list_empty_careful(&xs->rdma.lost))
+	    !list_empty_careful(&xs->rdma.lost) ||
+	    !list_empty_careful(&xs->zcopied))
 		mask |= EPOLLIN | EPOLLRDNORM;
 	if (!list_empty_careful(&xs->rdma.events))
 		mask |= EPOLLIN | EPOLLRDBAND;
@@ -179,6 +181,12 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 		ret = xrds_lost_one(xs, m);
 		n += ret > 0;
 	}
+	if (!ret)
+		ret = 1;
+	while (ret > 0 && xrds_cmsg_room(m, sizeof(struct rds_zcopy_cookies))) {
+		ret = xrds_zcopy_read(xs, m);
+		n += ret > 0;
+	}
 	if (ret >= 0) {
 		ret = xrds_monitor_read(xs, m, n);
 		n += ret > 0;
@@ -202,7 +210,9 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 	    (!list_empty_careful(&xs->rdma.events) &&
 	     !xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) ||
 	    (!list_empty_careful(&xs->rdma.lost) &&
-	     !xrds_cmsg_room(m, sizeof(struct xrds_mr_event))))
+	     !xrds_cmsg_room(m, sizeof(struct xrds_mr_event))) ||
+	    (!list_empty_careful(&xs->zcopied) &&
+	     !xrds_cmsg_room(m, sizeof(struct rds_zcopy_cookies))))
 		m->msg_flags |= MSG_CTRUNC;
 	return n;
 }
@@ -223,4 +233,5 @@ void xrds_notify_purge(struct xrds_sock *xs)
 	spin_unlock_bh(&xs->lock);
 	list_for_each_entry_safe(n, tmp, &drop, node)
 		xrds_notice_drop(n);
+	xrds_zcopy_purge(xs);
 }

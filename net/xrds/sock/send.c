@@ -25,13 +25,15 @@
 #include "xrds.h"
 
 #define XRDS_SEND_FLAGS	(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | \
-			 MSG_CMSG_COMPAT | MSG_BATCH)
+			 MSG_CMSG_COMPAT | MSG_BATCH | MSG_ZEROCOPY)
 
 /**
  * struct xrds_send_args - what the control messages of one call ask for
  * @timeo:	how long the call may still wait, jiffies; 0: not at all
  * @rop:	op, with a reference
  * @notice:	of a message without op; the message's once that is queued
+ * @zcopy:	completion of a send with MSG_ZEROCOPY; the message's, or the
+ *		socket's, once that is queued
  * @id_addr:	where the program wants its identifier, or 0
  * @has_id:	@id_addr was given
  * @has_barrier: @barrier was given
@@ -44,6 +46,7 @@ struct xrds_send_args {
 	long timeo;
 	struct xrds_rop *rop;
 	struct xrds_notice *notice;
+	struct xrds_zcopy *zcopy;
 	u64 id_addr;
 	bool has_id;
 	bool has_barrier;
@@ -116,6 +119,18 @@ static int xrds_send_cmsg_notice(struct cmsghdr *cmsg, size_t len,
 	return args->notice ? 0 : -ENOMEM;
 }
 
+static int xrds_send_cmsg_zcopy(struct cmsghdr *cmsg, size_t len,
+				struct xrds_send_args *args)
+{
+	u32 cookie;
+
+	if (args->zcopy || len != sizeof(cookie))
+		return -EINVAL;
+	memcpy(&cookie, CMSG_DATA(cmsg), sizeof(cookie));
+	args->zcopy = xrds_zcopy_alloc(cookie);
+	return args->zcopy ? 0 : -ENOMEM;
+}
+
 static int xrds_send_cmsg_barrier(struct cmsghdr *cmsg, size_t len,
 				  struct xrds_send_args *args)
 {
@@ -145,6 +160,8 @@ static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
 		return xrds_send_cmsg_cookie(xs, cmsg, len, args);
 	case XRDS_UEK_CMSG_ASYNC_SEND:
 		return xrds_send_cmsg_notice(cmsg, len, args);
+	case RDS_CMSG_ZCOPY_COOKIE:
+		return xrds_send_cmsg_zcopy(cmsg, len, args);
 	case XRDS_CMSG_RDMA_ID:
 		if (args->has_id || len != sizeof(args->id_addr))
 			return -EINVAL;
@@ -158,7 +175,9 @@ static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	}
 }
 
-/* Without an op there is no identifier, and no barrier for "this op". */
+/* Without an op there is no identifier, and no barrier for "this op". A cookie
+ * and MSG_ZEROCOPY come together, and want SO_ZEROCOPY.
+ */
 static int xrds_send_cmsgs(struct xrds_sock *xs, struct msghdr *m,
 			   struct xrds_send_args *args)
 {
@@ -177,6 +196,9 @@ static int xrds_send_cmsgs(struct xrds_sock *xs, struct msghdr *m,
 	if (!args->rop && (args->has_id ||
 			   (args->has_barrier && !args->barrier->rdma_id)))
 		return -EINVAL;
+	if (!args->zcopy != !(m->msg_flags & MSG_ZEROCOPY) ||
+	    (args->zcopy && !sock_flag(&xs->sk, SOCK_ZEROCOPY)))
+		return -EINVAL;
 	return 0;
 }
 
@@ -188,6 +210,7 @@ static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 	if (args->mapped)
 		xrds_mr_free(&xs->rdma, &free);
 	kfree(args->notice);
+	kfree(args->zcopy);
 }
 
 /* Do a socket and a destination have the same kind of address? A connection has
@@ -472,25 +495,37 @@ static void xrds_send_fill(struct xrds_msg *msg,
 		msg->notice = args->notice;
 }
 
-/* Space is reserved: make the message and queue it. */
-static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
-			 struct xrds_conn *conn, struct msghdr *m, u32 len,
-			 const struct xrds_send_args *args, bool reply)
+/* Make the message. Returns it, or ERR_PTR(). */
+static struct xrds_msg *xrds_send_msg(struct xrds_sock *xs,
+				      const struct xrds_conn *conn,
+				      struct msghdr *m, u32 len,
+				      struct xrds_send_args *args)
 {
-	struct sk_buff *skb = NULL;
-	struct xrds_msg *msg;
-	int ret;
+	struct xrds_msg *msg = NULL;
+	struct sk_buff *skb;
 
 	if (conn->trans->payload) {
 		skb = conn->trans->payload(&m->msg_iter, len);
-		ret = PTR_ERR_OR_ZERO(skb);
-		if (ret)
-			goto err_space;
+		if (IS_ERR(skb))
+			return ERR_CAST(skb);
 		xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
+		return xrds_msg_around(xs->xn, skb, len);
 	}
+	if (unlikely(args->zcopy))
+		msg = xrds_zcopy_msg(xs, args->zcopy, &m->msg_iter, len,
+				     &args->timeo);
+	return msg ?: xrds_msg_from_user(xs->xn, m, len);
+}
 
-	msg = skb ? xrds_msg_around(xs->xn, skb, len) :
-		    xrds_msg_from_user(xs->xn, m, len);
+/* Space is reserved: make the message and queue it. */
+static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
+			 struct xrds_conn *conn, struct msghdr *m, u32 len,
+			 struct xrds_send_args *args, bool reply)
+{
+	struct xrds_msg *msg = xrds_send_msg(xs, conn, m, len, args);
+	bool zcopy;
+	int ret;
+
 	if (IS_ERR(msg)) {
 		ret = PTR_ERR(msg);
 		goto err_space;
@@ -500,6 +535,7 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 	msg->flow = &dest->flow;
 	xrds_flow_get(&dest->flow);
 	xrds_send_fill(msg, args);
+	zcopy = msg->zcopy;
 	if (reply)
 		msg->flags |= XRDS_F_REPLY;
 
@@ -511,10 +547,15 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 	if (ret) {
 		/* for another try, or xrds_send_undo() */
 		msg->notice = NULL;
+		xrds_zcopy_undo(msg);
 		xrds_msg_put(msg);
 		goto err_space;
 	}
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
+	if (zcopy)
+		xrds_count(xs->xn, XRDS_C_SEND_ZCOPY);
+	else if (unlikely(args->zcopy))
+		xrds_zcopy_end(xs, args->zcopy);
 	return len;
 
 err_space:
@@ -545,7 +586,7 @@ static int xrds_send_queued(struct xrds_dest *dest, struct msghdr *m, u32 len,
 static bool xrds_send_plain(const struct xrds_send_args *args)
 {
 	return !args->rop && !args->has_barrier && !args->has_cookie &&
-	       !args->notice;
+	       !args->notice && !args->zcopy;
 }
 
 static int xrds_send_to(struct xrds_sock *xs, const struct xrds_addr *to,
@@ -614,8 +655,9 @@ static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 	if (ret)
 		return ret;
 
-	ret = m->msg_controllen ? xrds_send_with_cmsgs(xs, &to, m, len, bound) :
-				  xrds_send_to(xs, &to, m, len, bound, &args);
+	ret = m->msg_controllen || m->msg_flags & MSG_ZEROCOPY ?
+	      xrds_send_with_cmsgs(xs, &to, m, len, bound) :
+	      xrds_send_to(xs, &to, m, len, bound, &args);
 	if (ret == -ENOBUFS && READ_ONCE(xs->cong_eagain))
 		ret = -EAGAIN;
 	if (ret == -EPIPE)

@@ -156,6 +156,7 @@ struct xrds_srcq {
  *		ends; sk_receive_queue.lock, whether it is NULL is read without
  * @news:	nodes that the program is to be told of; xn->peer_lock
  * @unnamed:	those of which a reader was told the ports only; @lock
+ * @zcopied:	completions of MSG_ZEROCOPY that wait to be read; @lock
  */
 struct xrds_sock {
 	struct sock sk;
@@ -234,6 +235,7 @@ struct xrds_sock {
 	struct xrds_source *next_source;
 	struct list_head news;
 	struct list_head unnamed;
+	struct list_head zcopied;
 };
 
 static inline struct xrds_sock *xrds_sk(const struct sock *sk)
@@ -302,7 +304,7 @@ static inline __poll_t xrds_notify_pending(struct xrds_sock *xs)
 {
 	if (likely(list_empty(&xs->rdma.notices) && list_empty(&xs->rdma.lost) &&
 		   list_empty(&xs->rdma.events) && list_empty(&xs->cleared) &&
-		   list_empty(&xs->news) &&
+		   list_empty(&xs->news) && list_empty(&xs->zcopied) &&
 		   READ_ONCE(xs->delivered) != XRDS_DELIVERED_NEWS))
 		return 0;
 	return xrds_notify_mask(xs);
@@ -319,6 +321,17 @@ bool xrds_delivered_pending(const struct xrds_sock *xs);
 void xrds_delivered_wake(struct xrds_sock *xs);
 int xrds_delivered_read(struct xrds_sock *xs, struct msghdr *m);
 void xrds_delivered_set(struct xrds_sock *xs, bool on);
+
+/* ------------------------------------------------------------- zcopy.c */
+
+struct xrds_zcopy *xrds_zcopy_alloc(u32 cookie);
+struct xrds_msg *xrds_zcopy_msg(struct xrds_sock *xs, struct xrds_zcopy *zc,
+				const struct iov_iter *from, u32 len,
+				long *timeo);
+void xrds_zcopy_undo(struct xrds_msg *msg);
+void xrds_zcopy_end(struct xrds_sock *xs, struct xrds_zcopy *zc);
+int xrds_zcopy_read(struct xrds_sock *xs, struct msghdr *m);
+void xrds_zcopy_purge(struct xrds_sock *xs);
 
 /* ----------------------------------------------------------- sockopt.c */
 

@@ -517,6 +517,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->rdma.lost);
 	INIT_LIST_HEAD(&xs->cleared);
 	INIT_LIST_HEAD(&xs->news);
+	INIT_LIST_HEAD(&xs->zcopied);
 	INIT_LIST_HEAD(&xs->unnamed);
 	INIT_LIST_HEAD(&xs->eos_due);
 	INIT_LIST_HEAD(&xs->past);

@@ -117,6 +117,8 @@ void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
  * xrds_upcall_msg_free - the last reference on a message is dropped
  * @msg: message
  *
+ * Nothing reads its payload any more.
+ *
  * Context: any, without L3 or L4.
  */
 void xrds_upcall_msg_free(struct xrds_msg *msg)
@@ -126,6 +128,8 @@ void xrds_upcall_msg_free(struct xrds_msg *msg)
 		kfree(msg->notice);
 	if (msg->rop)
 		xrds_rop_put(msg->rop);
+	if (msg->zcopy)
+		xrds_zcopy_end(xrds_dest_of(msg->flow)->key.xs, msg->zcopy);
 	if (msg->flow)
 		xrds_flow_put(msg->flow);
 }

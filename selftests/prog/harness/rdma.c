@@ -364,6 +364,16 @@ int op_run(int fd, const union addr *to, struct op *op)
 
 /* --------------------------------------------------- notices and barriers */
 
+static bool got_zcopied(struct got *got, const struct rds_zcopy_cookies *told)
+{
+	if (!told->num || told->num > RDS_MAX_ZCOOKIES ||
+	    got->nr_zcopied + told->num > MAX_ZCOPIED)
+		return false;
+	for (u32 i = 0; i < told->num; i++)
+		got->zcopied[got->nr_zcopied++] = told->cookies[i];
+	return true;
+}
+
 static void got_parse(struct got *got, struct msghdr *msg)
 {
 	struct cmsghdr *cmsg;
@@ -388,6 +398,10 @@ static void got_parse(struct got *got, struct msghdr *msg)
 			   got->nr_lost < MAX_LOST) {
 			memcpy(&got->lost[got->nr_lost++], CMSG_DATA(cmsg),
 			       len);
+		} else if (cmsg->cmsg_type == RDS_CMSG_ZCOPY_COMPLETION &&
+			   len == sizeof(struct rds_zcopy_cookies) &&
+			   got_zcopied(got, (void *)CMSG_DATA(cmsg))) {
+			;
 		} else if (cmsg->cmsg_type == RDS_CMSG_RDMA_DEST &&
 			   len == sizeof(got->cookie)) {
 			memcpy(&got->cookie, CMSG_DATA(cmsg), len);
@@ -452,6 +466,7 @@ void check_quiet(int fd)
 		check_eq(got.nr_status, 0);
 		check_eq(got.nr_events, 0);
 		check_eq(got.nr_lost, 0);
+		check_eq(got.nr_zcopied, 0);
 	}
 }
 

@@ -135,6 +135,7 @@ enum {
 	MAX_STATUS	= 64,
 	MAX_EVENTS	= 8,
 	MAX_LOST	= 8,
+	MAX_ZCOPIED	= 64,
 };
 
 /**
@@ -144,6 +145,7 @@ enum {
  * @nr_status:	RDS_CMSG_RDMA_STATUS
  * @nr_events:	XRDS_CMSG_BARRIER
  * @nr_lost:	XRDS_CMSG_MR_LOST
+ * @nr_zcopied:	cookies of RDS_CMSG_ZCOPY_COMPLETION
  * @has_cookie:	RDS_CMSG_RDMA_DEST
  * @ended:	XRDS_CMSG_EOS
  * @other:	control messages that are none of these
@@ -159,6 +161,8 @@ struct got {
 	struct xrds_barrier_event events[MAX_EVENTS];
 	int nr_lost;
 	struct xrds_mr_event lost[MAX_LOST];
+	int nr_zcopied;
+	u32 zcopied[MAX_ZCOPIED];
 	bool has_cookie;
 	u64 cookie;
 	bool ended;
