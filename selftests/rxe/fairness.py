@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Users share a connection equally, and so do the flows of a user.
 
-What counts is bytes, whatever the sizes of messages are.
+Bytes count, and not messages.
 """
 
 import re
@@ -85,7 +85,7 @@ SIZES = ((1 << 20, 64 << 10), (1 << 20, 1 << 20), (64 << 10, 8 << 10),
 
 
 def test_flows(rig):
-    """Two flows of a user get equal bytes, whatever their messages are."""
+    """Two flows of a user get equal bytes, with messages of any size."""
     for one, other in SIZES:
         _equal(rig, f"{one >> 10} and {other >> 10} KiB",
                (1, one, (4 << 20) // one, USER),

@@ -104,7 +104,7 @@ class Full:
                 for node, before in zip(self.rig.nodes, self.before)]
 
     def check_bounded(self) -> None:
-        """What node B holds for its sockets, of which one has too much."""
+        """The memory of node B for its sockets, one of which has too much."""
         bound = int(self.rig.b.read(SOCK_MAX)) * 1024
         rcvbuf = int(self.rig.b.read("/proc/sys/net/core/rmem_default"))
         used = remote.counter(self.rig.b, "used_recv")

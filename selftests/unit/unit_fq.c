@@ -260,7 +260,7 @@ static void equal_shares(void)
 	}
 }
 
-/* Each waits until a part of what it has sent is acknowledged. */
+/* Each waits until a part of its messages is acknowledged. */
 static void held_back(void)
 {
 	struct member *large = &c.m[0], *small = &c.m[1];
