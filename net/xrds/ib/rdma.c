@@ -33,7 +33,7 @@ enum {
 	/* size of one scatter entry: as many of them as one work request has are
 	 * less than any device takes in it
 	 */
-	XRDS_IB_OP_PIECE_BYTES	= 256 << 10,
+	XRDS_IB_OP_PIECE_BYTES	= 128 << 10,
 };
 
 /**
