@@ -28,7 +28,9 @@
  * without which the peer would count the connection as dead, and credits.
  *
  * Everything is reserved before anything is posted: send context, credit,
- * mapping. After that only the call to the device can fail. Then the work
+ * mapping. A message whose payload cannot be mapped waits; if no completion comes
+ * meanwhile the watch has it tried again. After that only the call to the device
+ * can fail. Then the work
  * requests that the device took will complete when the queue pair is drained,
  * the others are undone, and the endpoint is of no further use; unless the
  * device has taken nothing of an op, which then fails alone.
@@ -63,10 +65,13 @@ enum {
 	XRDS_IB_CTL_RESERVE	= 4,
 };
 
-/* Map the next piece of payload, at most so much. */
+/* Map the next piece of payload, at most so much. Without memory for a mapping
+ * the cursor stays.
+ */
 static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 			    struct xrds_ib_sctx *sctx, u32 avail)
 {
+	u32 left = cur->left, first = cur->bv, bv_off = cur->bv_off;
 	struct ib_device *dev = ep->ibdev->dev;
 
 	while (avail && sctx->wr.num_sge < ep->tx.sge) {
@@ -80,7 +85,10 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 				      DMA_TO_DEVICE);
 		if (ib_dma_mapping_error(dev, dma)) {
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
-			return -ENOMEM;
+			cur->left = left;
+			cur->bv = first;
+			cur->bv_off = bv_off;
+			return -EAGAIN;
 		}
 		sge = &sctx->sge[sctx->wr.num_sge++];
 		sge->addr = dma;
@@ -414,12 +422,17 @@ static int xrds_ib_frag_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
 	*first = NULL;
 	while (tx->cursor[tag].msg && xrds_ib_frag_may_post(ep, tag, grant)) {
 		sctx = xrds_ib_sq_take(tx);
+		ret = xrds_ib_frag_next(ep, tag, sctx, &grant);
+		if (ret == -EAGAIN) {
+			xrds_ib_sq_untake(ep, sctx);
+			xrds_ib_sq_watch_mapping(ep);
+			break;
+		}
 		if (last)
 			last->wr.next = &sctx->wr;
 		else
 			*first = sctx;
 		last = sctx;
-		ret = xrds_ib_frag_next(ep, tag, sctx, &grant);
 		if (ret) {
 			xrds_ib_sq_untake(ep, *first);
 			tx->broken = true;

@@ -479,7 +479,7 @@ static int xrds_ib_sq_flush(struct xrds_ib_ep *ep)
 	return xrds_ib_sq_post(ep, sctx);
 }
 
-/* Examine a queue that is not empty, or one that has failed. */
+/* Examine a queue that is not empty, that waits for mappings, or has failed. */
 static void xrds_ib_sq_watch(struct work_struct *work)
 {
 	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
@@ -499,6 +499,10 @@ static void xrds_ib_sq_watch(struct work_struct *work)
 	spin_lock_bh(&ep->conn->tx_lock);
 	if (tx->used && !tx->nr_signaled && !tx->broken)
 		ret = xrds_ib_sq_flush(ep);
+	if (tx->unmapped && !tx->broken) {
+		tx->unmapped = false;
+		queue_work(xrds_ib_wq, &ep->bulk_work);
+	}
 	busy = tx->nr_signaled && !tx->broken;
 	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
 	if (busy && !stalled && time_after(jiffies, tx->progress + nudge))
@@ -514,6 +518,21 @@ static void xrds_ib_sq_watch(struct work_struct *work)
 		queue_delayed_work(xrds_ib_wq, &ep->watch,
 				   msecs_to_jiffies(XRDS_IB_WATCH_MS));
 	}
+}
+
+/**
+ * xrds_ib_sq_watch_mapping - payload could not be mapped: try again before long
+ * @ep: endpoint
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_sq_watch_mapping(struct xrds_ib_ep *ep)
+{
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	ep->tx.unmapped = true;
+	queue_delayed_work(xrds_ib_wq, &ep->watch,
+			   msecs_to_jiffies(XRDS_IB_WATCH_MS));
 }
 
 /**

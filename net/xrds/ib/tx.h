@@ -142,6 +142,7 @@ struct xrds_ib_cursor {
  * @shared_at:	jiffies when another message was sent beside them, 0: never
  * @blocked:	the core was told to come again
  * @ctl_blocked: the core was told to come again with a control message
+ * @unmapped:	a fragment waits for memory for its mapping
  * @broken:	a call to the device failed
  * @closed:	BYE_ACK was sent, nothing may follow it
  * @bye_sent:	BYE was sent
@@ -190,6 +191,7 @@ struct xrds_ib_tx {
 	unsigned long shared_at;
 	bool blocked;
 	bool ctl_blocked;
+	bool unmapped;
 	bool broken;
 	bool closed;
 	bool bye_sent;
@@ -227,6 +229,7 @@ void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep);
 bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant);
 u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant, u32 most);
+void xrds_ib_sq_watch_mapping(struct xrds_ib_ep *ep);
 bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep);
 int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 		    void (*done)(struct ib_cq *cq, struct ib_wc *wc));
