@@ -7,6 +7,7 @@ fails the test, it does not run an old program.
 """
 
 import functools
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ KMOD = TOP / "selftests/kmod"
 NOT_OF_C = {"xrds-info", "xrds-perf", "xrds-ping", "bench-peer", "bench-rds"}
 SETTLED = {"helper_counter", "xrds-info"}     # run after each test
 IB = "xrds_ib"
+BOOT = os.environ.get("BOOT", "")   # kernel parameters of all nodes
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ def of(found: Iterable["Test"]) -> Needs:
     modules = helpers() | {IB}
     programs = set(SETTLED)
     wanted = {name for test in found for name in " ".join(test.modules).split()}
+    wanted |= modules & set(re.findall(r"\w+", BOOT))
     seen: set[Path] = set()
     while files:
         path = files.pop()

@@ -72,7 +72,8 @@ class Test:
 
     def boot_of(self, node: Node) -> str:
         """Kernel parameters of a node; the last set is for the rest."""
-        return self.boot[min(node.number, len(self.boot)) - 1]
+        own = self.boot[min(node.number, len(self.boot)) - 1]
+        return f"{own} {needs.BOOT}".strip()
 
     def fits(self, node: Node) -> bool:
         """Whether a node was booted as the test needs it."""

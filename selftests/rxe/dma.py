@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A device with DMA addresses (selftests/kmod/xrds_dma.c): each piece of memory is
+mapped, synced and unmapped as an adapter needs it.
+
+Here every mapping of node A has a bounce buffer: bytes that were not synced are
+missing. Memory that is lent by a key cannot have one, so it is node B's. On the
+debug kernel DMA_API_DEBUG complains of each wrong step.
+"""
+
+import close
+import remote
+import traffic
+
+KERNELS = "6.1 debug"
+TIMEOUT = 240
+FAILURES = "ib_tx_sg_mapping_failure"
+BOOT = ("DMA=xrds_dma swiotlb=force", "DMA=xrds_dma")
+
+
+def _bounced(rig) -> None:
+    """Node A uses bounce buffers, for its receive buffers at least."""
+    used = int(rig.a.read("/sys/kernel/debug/swiotlb/io_tlb_used"))
+    rig.check(used > 0, "nothing was mapped")
+
+
+def test_messages(rig):
+    """All sizes both ways, over connections that break."""
+    for node in rig.nodes:
+        node.write("/proc/sys/net/rds/reconnect_max_delay_ms", "5")
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=91)
+    stream.flowing()
+    _bounced(rig)
+    for node in rig.nodes:
+        node.run("helper_break_conns 10", timeout=100)
+    stream.stop(100)
+
+
+def test_zerocopy(rig):
+    """Payload from memory of the programs."""
+    traffic.run(rig, 2000, seed=92, extra="--zerocopy")
+
+
+def test_bundles(rig):
+    """Small messages that go together."""
+    traffic.run(rig, 5000, seed=93, extra="-m 200 --batch")
+
+
+def test_ops(rig):
+    """RDMA writes and reads from memory in pieces, and atomics."""
+    for mode in ("smoke", "vectors", "pieces", "atomics"):
+        remote.run(rig, f"helper_rdma {mode}")
+
+
+def test_keys(rig):
+    """Memory that would have a bounce buffer is not lent: a peer's data would
+    stay in that.
+    """
+    result = rig.a.run(f"helper_serve_memory {rig.a.ip} 4096", check=False)
+    rig.check(result.code and "EOPNOTSUPP" in result.out, result.out)
+
+
+def test_few_mappings(rig):
+    """Payload that cannot be mapped waits: no connection ends for it."""
+    before = [close.counters(n) for n in rig.nodes]
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=94, sockets=8,
+                            extra=f"-b {4 << 20} -B {4 << 20}")
+    remote.wait_above(rig.a, FAILURES, before[0][FAILURES] + 20)
+    stream.stop(100)
+    for node, old in zip(rig.nodes, before):
+        reset = close.delta(node, old)["conn_reset"]
+        rig.check(not reset, f"{node}: {reset} connections have ended")
+
+
+# in units of 2 KiB; receive buffers take most of it
+test_few_mappings.boot = ("DMA=xrds_dma swiotlb=2048,force", "DMA=xrds_dma")
