@@ -67,6 +67,7 @@ struct options opt = {
 	.answer = 16,
 	.depth = 1,
 	.sockets = 1,
+	.tasks = 1,
 	.count = 1000,
 	.warm_up = 32,
 };

@@ -26,7 +26,7 @@ enum { PRIORITY = 50, SPARE_FILES = 64 };
 
 const char * const mode_names[NR_MODES] = { [ECHO] = "echo" };
 
-struct options opt = { .depth = 1, .sockets = 1, .json = true };
+struct options opt = { .depth = 1, .sockets = 1, .tasks = 1, .json = true };
 
 void die(const char *what, int error)
 {

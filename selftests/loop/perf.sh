@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# xrds-perf does what its manual says in each of its modes, counts what it was
-# told to, and leaves nothing behind. How long it takes is not looked at.
+# xrds-perf does what its manual says in each of its modes and with each option,
+# counts what it was told to, finds wrong payload, and leaves nothing behind. How
+# long it takes is not looked at.
 # nodes: 1
-# timeout: 120
+# timeout: 180
 # modules: xrds
 
 . "$(dirname "$0")/../lib/lib.sh"
@@ -46,10 +47,133 @@ for address in 127.0.0.1 ::1; do
 	check "$address: for a time, with a histogram" \
 		xrds-perf -t 0.1 -H "$address"
 done
+
+# wrong PATTERN OPTION...: payload is wrong, and xrds-perf tells where
+wrong() {
+	local pattern=$1 out status
+
+	shift
+	out=$("$@" 2>&1) && status=0 || status=$?
+	echo "$out"
+	[ "$status" = 2 ] && grep -qE "wrong payload: $pattern" <<< "$out"
+}
+
+# tampering N COMMAND...: a process that sends one wrong byte
+tampering() {
+	TAMPER=$1 LD_PRELOAD=$(command -v helper_tamper) "${@:2}"
+}
+
+BYTE="byte [0-9]+ is 0x[0-9a-f]+ instead of 0x[0-9a-f]+"
+here=127.0.0.1
+check "verify: echo" perf 500 -v -d 8 -S 4 -l 4K -a 100 "$here"
+check "verify: echo of nothing" perf 50 -v -l 0 -a 0 "$here"
+check "verify: stream" perf 200 -v -m stream -l 16K -S 3 "$here"
+check "verify: stream of batches" perf 500 -v -m stream -l 333 -M 7 "$here"
+check "verify: write" perf 100 -v -m write -l 5000 -d 16 "$here"
+check "verify: write, nothing said to the server" \
+	perf 100 -v -m write -l 256K -d 16 -q "$here"
+check "verify: read" perf 100 -v -m read -l 5000 -d 16 "$here"
+check "verify: read, notices" perf 100 -v -m read -l 5000 -d 16 -N "$here"
+check "verify: a wrong message of echo" wrong "message 149 of port [0-9]+: $BYTE" \
+	tampering 150 xrds-perf -v -n 300 -d 4 "$here"
+check "verify: the last message is wrong" wrong "message 83 of .*: $BYTE" \
+	tampering 84 xrds-perf -v -n 52 "$here"
+check "verify: a wrong message of a stream" wrong "message 50 of .*: $BYTE" \
+	tampering 150 xrds-perf -v -n 300 -m stream -S 3 -l 4K "$here"
+check "verify: a wrong write" wrong "memory after turn 9 of writes: $BYTE" \
+	tampering 72 xrds-perf -v -n 80 -d 8 -m write "$here"
+background tampering 100 xrds-perf -s -p 18801 "$here"
+wait_for 30 serving || fail "tampering server" "$(cat "$log")"
+check "verify: a wrong answer" wrong "answer 99 to port [0-9]+: $BYTE" \
+	xrds-perf -v -n 200 -p 18801 "$here"
+check "verify: a wrong read" wrong "read 3 of turn 1: $BYTE" \
+	xrds-perf -v -n 200 -d 4 -m read -p 18801 "$here"
+check "and it is not noticed without" perf 200 -p 18801 "$here"
+
+tasks() {
+	local out
+
+	out=$(xrds-perf -j -n 50 -T 3 -d 4 "$here") || return
+	echo "$out"
+	[[ $out == *'"tasks":3,'*'"messages":150,'*'"latency_ns":{"count":150,'* ]]
+}
+
+# Each message waits until it is due.
+rate() {
+	local out
+
+	out=$(xrds-perf -j -n 50 -r 100 "$@" "$here") || return
+	echo "$out"
+	[[ $out =~ \"elapsed_ns\":([0-9]+), ]] &&
+		[ "${BASH_REMATCH[1]}" -ge 490000000 ]
+}
+
+csv() {
+	local out
+
+	out=$(xrds-perf --csv -n 100 -o 2 "$here") || return
+	echo "$out"
+	[ "$(wc -l <<< "$out")" = 2 ] &&
+		[ "$(head -n 1 <<< "$out" | tr -cd ,)" = \
+		  "$(tail -n 1 <<< "$out" | tr -cd ,)" ] &&
+		[[ $out == mode,bytes,*,messages,*,latency_ns_p99,*,outlier2_s*'
+"echo",64,16,1,1,1,"none",100,'* ]]
+}
+
+outliers() {
+	local out
+
+	out=$(xrds-perf -j -n 100 --outliers=3 "$here") || return
+	echo "$out"
+	[[ $out =~ \"max\":([0-9]+)\},\"outliers\":\[(.*)\] ]] &&
+		[[ ${BASH_REMATCH[2]} == "{\"ns\":${BASH_REMATCH[1]},\"at_s\":"* ]] &&
+		[ "$(tr -cd "{" <<< "${BASH_REMATCH[2]}")" = "{{{" ]
+}
+
+tos() {
+	perf 50 -Q 40 "$here" || return
+	xrds-info -j connections tos=40 | grep -q '"tos": 40'
+}
+
+# Each of three addresses exchanges messages with the two others.
+mesh() {
+	local i pids=() logs=() nodes=(127.0.0.11 127.0.0.12 127.0.0.13)
+
+	for i in 0 1 2; do
+		background xrds-perf -X -v -n 100 -I "${nodes[i]}" "$@" \
+			"${nodes[@]}"
+		pids+=("$pid")
+		logs+=("$log")
+	done
+	for i in 0 1 2; do
+		wait "${pids[i]}" || { cat "${logs[@]}"; return 1; }
+		[ "$(grep -c "127.0.0.1[123]: 100" "${logs[i]}")" = 2 ] || {
+			cat "${logs[i]}"; return 1; }
+		! grep -q "${nodes[i]}:" "${logs[i]}" || return
+	done
+}
+
+check "tasks: one result" tasks
+check "rate: echo" rate
+check "rate: echo, several in flight" rate -d 4
+check "rate: stream" rate -m stream
+check "rate: read" rate -m read
+check "CSV" csv
+check "outliers, the slowest one first" outliers
+check "type of service" tos
+for mode in echo stream write; do
+	check "mesh: $mode" mesh -m "$mode"
+done
+check "mesh: with tasks" mesh -n 50 -T 2
+check_fails "mesh: none of the addresses is here" \
+	xrds-perf -X 192.0.2.1 192.0.2.2
+check_fails "outliers of a stream" xrds-perf -o 1 -m stream "$here"
 background xrds-perf -s -u
 wait_for 30 serving || fail "AF_UNIX server" "$(cat "$log")"
-check "AF_UNIX: echo" perf 100 -u -d 4
-check "AF_UNIX: stream" perf 100 -u -m stream
+check "AF_UNIX: echo" perf 100 -u -d 4 -v
+check "AF_UNIX: stream" perf 100 -u -m stream -v
+check "AF_UNIX: a wrong message" wrong "message 149 of port 0: $BYTE" \
+	tampering 150 xrds-perf -u -v -n 300
 check_fails "a mode that there is not" xrds-perf -m nothing 127.0.0.1
 check_fails "no host" xrds-perf -n 1
 finish

@@ -3,7 +3,8 @@
  * The client: sends the order to the server, makes the load, and measures the
  * time. perf.h has the protocol between the two. One function for each mode
  * runs until the number or the time of the options is reached; a sync with the
- * server's child begins and ends the measurement.
+ * server's child begins and ends the measurement. A client is a process of its
+ * own, see task.c.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,6 +24,7 @@ enum {
 	SLOW_MS		= 10,		/* a turn that takes longer looks at once */
 	HINT_MS		= 2000,		/* without an answer to the order */
 	HINTS		= 3,		/* so often, then nobody listens */
+	CATCH_UP_MS	= 100,		/* of the time lost with --rate */
 };
 
 #define NSEC_PER_MSEC	1000000ull
@@ -32,6 +34,13 @@ static struct address peer;	/* the child that serves this client */
 static uint64_t cookie;		/* of the child's memory */
 static char *memory, *in;
 static uint64_t total;		/* messages that the child should have got */
+
+/* For patterns: the ports of our sockets, and their messages */
+static struct {
+	uint16_t port;
+	uint64_t sent, answered;
+} ends[MAX_SOCKETS];
+static uint64_t turn;		/* of RDMA ops */
 
 /* How long a loop goes on */
 struct span {
@@ -44,6 +53,14 @@ struct span {
 static void __attribute__((noreturn)) server_ended(void)
 {
 	die("the server has ended", ECONNRESET);
+}
+
+static void __attribute__((noreturn)) wrong_payload(const char *text)
+{
+	fflush(stdout);
+	fprintf(stderr, "xrds-perf: %s: wrong payload: %s\n",
+		opt.host ?: "AF_UNIX", text);
+	exit(EXIT_ERROR);
 }
 
 static void __attribute__((noreturn)) op_failed(int status)
@@ -63,6 +80,25 @@ static void __attribute__((noreturn)) op_failed(int status)
 	exit(EXIT_ERROR);
 }
 
+/* End the program if the arrival is an error, or the end of the server. */
+static void check(const struct arrival *arrival)
+{
+	const struct note *note = (void *)in;
+
+	if (arrival->failed)
+		op_failed(arrival->status);
+	if (arrival->ended || arrival->reborn)
+		server_ended();
+	if (is_note(in, arrival->bytes) && ntohl(note->kind) == BAD)
+		wrong_payload(note->text);
+}
+
+static void take(int fd, struct arrival *arrival)
+{
+	receive(fd, in, MAX_BYTES, arrival);
+	check(arrival);
+}
+
 static uint64_t looked_ns;	/* when the next function has last looked */
 
 /* Is the peer still there? A look that takes no time to speak of */
@@ -73,31 +109,26 @@ static void look(uint64_t now)
 	if (now - looked_ns < LOOK_MS * NSEC_PER_MSEC)
 		return;
 	looked_ns = now;
-	if (opt.over_unix)
+	if (opt.over_unix && !opt.verify)
 		return;
-	while (receive_now(fds[0], in, MAX_BYTES, &arrival)) {
-		if (arrival.failed)
-			op_failed(arrival.status);
-		if (arrival.ended || arrival.reborn)
-			server_ended();
-	}
+	while (receive_now(fds[0], in, MAX_BYTES, &arrival))
+		check(&arrival);
 }
 
 static void wait_note(int fd, enum kind what, struct arrival *arrival)
 {
-	do {
-		receive(fd, in, MAX_BYTES, arrival);
-		if (arrival->ended)
-			server_ended();
-	} while (!is_note(in, arrival->bytes) ||
-		 ntohl(((struct note *)in)->kind) != what);
+	do
+		take(fd, arrival);
+	while (!is_note(in, arrival->bytes) ||
+	       ntohl(((struct note *)in)->kind) != what);
 }
 
-static void sync_up(void)
+/* All messages have arrived, and so many bytes were written. */
+static void sync_up(uint32_t written)
 {
 	struct arrival arrival;
 
-	send_note(fds[0], &peer, SYNC, total);
+	send_note(fds[0], &peer, SYNC, total, written);
 	wait_note(fds[0], DONE, &arrival);
 }
 
@@ -119,7 +150,16 @@ static bool has_barrier(void)
 	return !getsockopt(fds[0], SOL_RDS, XRDS_CONG_EAGAIN, &value, &len);
 }
 
-static void open_sockets(const struct address *from)
+static uint16_t port_of(int fd)
+{
+	struct address own = { .len = sizeof(own.ss) };
+
+	if (getsockname(fd, (struct sockaddr *)&own.ss, &own.len))
+		die("getsockname", errno);
+	return get_port(&own);
+}
+
+static void open_sockets(const struct address *from, bool tell_news)
 {
 	struct rlimit files = { opt.sockets + opt.idle + 64,
 				opt.sockets + opt.idle + 64 };
@@ -132,9 +172,10 @@ static void open_sockets(const struct address *from)
 		fds[i] = open_socket(from);
 		set_buffers(fds[i]);
 		set_patience(fds[i], PATIENCE_S);
+		ends[i].port = port_of(fds[i]);
 	}
 	/* one socket is enough to tell of a node */
-	if (!opt.over_unix)
+	if (tell_news)
 		want_news(fds[0]);
 }
 
@@ -178,29 +219,36 @@ static bool order_arrived(const struct address *server)
 	return false;
 }
 
+/* In a mesh the peer may be started later: an order to nobody is lost. */
 static void wait_ready(const struct address *server)
 {
 	struct pollfd pfd = { .fd = fds[0], .events = POLLIN };
 	int left = PATIENCE_S * 1000 / HINT_MS, arrived = 0;
 
-	if (opt.over_unix || !has_barrier())
+	if (opt.over_unix || (!opt.mesh && !has_barrier()))
 		return;
 	while (!poll(&pfd, 1, HINT_MS)) {
-		if (order_arrived(server) && ++arrived == HINTS)
-			no_server("nobody listens: is xrds-perf -s running there?");
 		if (!--left)
-			no_server("no connection");
+			no_server(arrived ? "xrds-perf does not run there" :
+					    "no connection");
+		if (!order_arrived(server))
+			continue;
+		arrived++;
+		if (opt.mesh)
+			send_note(fds[0], server, ORDER, 0, 0);
+		else if (arrived == HINTS)
+			no_server("nobody listens: is xrds-perf -s running there?");
 	}
 }
 
-static void give_order(void)
+static void give_order(bool tell_news)
 {
 	struct address server, from = {};
 	struct arrival arrival;
 
 	resolve(opt.host, opt.port, &server);
 	if (opt.over_unix) {
-		open_sockets(NULL);
+		open_sockets(NULL, false);
 		if (connect(fds[0], (struct sockaddr *)&server.ss, server.len))
 			die("connect", errno);
 		server.len = 0;
@@ -209,14 +257,14 @@ static void give_order(void)
 			resolve(opt.source, 0, &from);
 		else
 			choose_source(&server, &from);
-		open_sockets(&from);
+		open_sockets(&from, tell_news);
 	}
 	if (!opt.over_unix && !has_barrier())
 		opt.notices = true;
 	if (opt.mode == WRITE || opt.mode == READ)
 		want_failures();
 	meet_strangers(server);
-	send_note(fds[0], &server, ORDER, 0);
+	send_note(fds[0], &server, ORDER, 0, 0);
 	wait_ready(&server);
 	wait_note(fds[0], READY, &arrival);
 	if (opt.over_unix)
@@ -227,67 +275,134 @@ static void give_order(void)
 		die("no key came with the answer", EPROTO);
 }
 
+/* -------------------------------------------------------------------- pace */
+
+static uint64_t due_ns;		/* when the next message may be sent */
+
+static bool paced(void)
+{
+	return opt.rate || opt.pause_ns;
+}
+
+/*
+ * So many messages are sent. A random pause has no rhythm, so it does not fall
+ * in step with those of other programs. A rate is even, and time that was lost
+ * is caught up in part.
+ */
+static void plan(uint64_t now, uint32_t count)
+{
+	uint64_t catch_up = CATCH_UP_MS * NSEC_PER_MSEC;
+
+	if (opt.rate) {
+		due_ns += count * NSEC_PER_SEC / opt.rate;
+		if (due_ns + catch_up < now)
+			due_ns = now - catch_up;
+	} else if (opt.pause_ns) {
+		due_ns = now + opt.pause_ns / 2 + random() % opt.pause_ns;
+	}
+}
+
+static void wait_due(void)
+{
+	struct timespec ts = { due_ns / NSEC_PER_SEC, due_ns % NSEC_PER_SEC };
+
+	if (paced())
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts,
+				       NULL) == EINTR)
+			;
+}
+
+/* Wait until a message is due; returns true if an answer is there before. */
+static bool answer_first(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	uint64_t now = now_ns(), left = due_ns > now ? due_ns - now : 0;
+	struct timespec ts = { left / NSEC_PER_SEC, left % NSEC_PER_SEC };
+
+	return ppoll(&pfd, 1, &ts, NULL) > 0;
+}
+
 /* ------------------------------------------------------------------- loops */
 
 static bool over(const struct span *span, uint64_t done)
 {
 	if (span->count)
 		return done >= span->count;
-	return done % CHECK_EVERY == 0 && now_ns() >= span->end_ns;
+	return (paced() || done % CHECK_EVERY == 0) && now_ns() >= span->end_ns;
 }
 
-static void take_answer(int fd)
+/* The payload of the next message of a socket */
+static void fill(uint32_t socket, char *buf)
 {
+	if (opt.verify)
+		pattern_fill(buf, opt.bytes,
+			     pattern_of_message(ends[socket].port,
+						ends[socket].sent++), 0);
+}
+
+static void take_answer(uint32_t socket)
+{
+	char what[NOTE_TEXT / 2], text[NOTE_TEXT];
 	struct arrival arrival;
+	uint64_t number;
 
-	do {
-		receive(fd, in, MAX_BYTES, &arrival);
-		if (arrival.ended)
-			server_ended();
-	} while (arrival.notices);
-}
-
-/* A random time from half to one and a half of it: no rhythm, so that the
- * pauses do not fall in step with those of other programs.
- */
-static uint64_t rest(void)
-{
-	uint64_t ns = opt.pause_ns / 2 + random() % opt.pause_ns;
-	struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
-
-	nanosleep(&ts, NULL);
-	return now_ns();
+	do
+		take(fds[socket], &arrival);
+	while (arrival.notices);
+	if (!opt.verify)
+		return;
+	number = ends[socket].answered++;
+	if (arrival.bytes != opt.answer)
+		snprintf(what, sizeof(what), "%zd bytes instead of %u",
+			 arrival.bytes, opt.answer);
+	else if (pattern_check(in, opt.answer,
+			       pattern_of_answer(ends[socket].port, number), 0,
+			       what, sizeof(what)))
+		return;
+	snprintf(text, sizeof(text), "answer %lu to port %u: %s", number,
+		 ends[socket].port, what);
+	wrong_payload(text);
 }
 
 /* Up to opt.depth messages of a socket wait for answers, in order. */
 static uint64_t echo_loop(const struct span *span, bool measure)
 {
 	static uint64_t sent_ns[MAX_SOCKETS][MAX_DEPTH];
+	uint64_t most = (uint64_t)opt.sockets * opt.depth;
 	uint64_t sent = 0, got = 0, now = now_ns();
-	uint32_t socket, slot;
+	uint32_t socket;
 
-	while (sent < (uint64_t)opt.sockets * opt.depth && !over(span, sent)) {
+	due_ns = now;
+	for (;;) {
+		bool may_send = sent - got < most && !over(span, sent);
+
 		socket = sent % opt.sockets;
-		sent_ns[socket][sent / opt.sockets] = now;
-		send_plain(fds[socket], &peer, memory, opt.bytes);
-		sent++;
-	}
-	while (got < sent) {
-		socket = got % opt.sockets;
-		slot = got / opt.sockets % opt.depth;
-		take_answer(fds[socket]);
-		now = now_ns();
-		report_done(1);
-		if (measure)
-			report_latency(now - sent_ns[socket][slot]);
-		got++;
-		if (over(span, sent))
+		if (may_send && got == sent && paced()) {
+			wait_due();
+			now = now_ns();
+		}
+		if (may_send && (!paced() || now >= due_ns)) {
+			sent_ns[socket][sent / opt.sockets % opt.depth] = now;
+			fill(socket, memory);
+			send_plain(fds[socket], &peer, memory, opt.bytes);
+			plan(now, 1);
+			sent++;
 			continue;
-		if (opt.pause_ns)
-			now = rest();
-		sent_ns[socket][slot] = now;
-		send_plain(fds[socket], &peer, memory, opt.bytes);
-		sent++;
+		}
+		if (got == sent)
+			break;
+		socket = got % opt.sockets;
+		if (!may_send || answer_first(fds[socket])) {
+			take_answer(socket);
+			now = now_ns();
+			report_done(1);
+			if (measure)
+				report_latency(now - sent_ns[socket]
+					[got / opt.sockets % opt.depth]);
+			got++;
+		} else {
+			now = now_ns();
+		}
 	}
 	total += sent;
 	return sent;
@@ -295,40 +410,91 @@ static uint64_t echo_loop(const struct span *span, bool measure)
 
 static uint64_t stream_loop(const struct span *span)
 {
+	size_t stride = opt.verify ? opt.bytes : 0;
 	uint64_t sent = 0;
 
-	while (opt.batch == 1 && !over(span, sent)) {
-		send_plain(fds[sent % opt.sockets], &peer, memory, opt.bytes);
-		report_done(1);
-		if (++sent % CHECK_EVERY == 0)
-			look(now_ns());
-	}
-	while (opt.batch > 1 && !over(span, sent)) {
+	due_ns = now_ns();
+	while (!over(span, sent)) {
 		uint64_t left = span->count ? span->count - sent : opt.batch;
 		uint32_t n = left < opt.batch ? left : opt.batch;
+		uint32_t socket = sent / opt.batch % opt.sockets;
 
-		send_batch(fds[sent / opt.batch % opt.sockets], &peer, memory,
-			   opt.bytes, n);
+		wait_due();
+		for (uint32_t i = 0; i < n; i++)
+			fill(socket, memory + i * stride);
+		if (n == 1)
+			send_plain(fds[socket], &peer, memory, opt.bytes);
+		else
+			send_batch(fds[socket], &peer, memory, opt.bytes,
+				   stride, n);
 		report_done(n);
 		sent += n;
-		look(now_ns());
+		if (paced())
+			plan(now_ns(), n);
+		if (n > 1 || paced() || sent % CHECK_EVERY == 0)
+			look(now_ns());
 	}
 	total += sent;
-	sync_up();
+	sync_up(0);
 	return sent;
+}
+
+/* Each op of a turn has a place of its own, as long as there is space. */
+static uint64_t offset_of(uint32_t index)
+{
+	uint64_t room = MAX_BYTES;
+
+	return opt.bytes ? index % (room / opt.bytes) * opt.bytes : 0;
+}
+
+/* Bytes of memory that so many ops use */
+static uint64_t used_by(uint32_t ops)
+{
+	uint64_t bytes = (uint64_t)ops * opt.bytes;
+
+	return bytes < MAX_BYTES ? bytes : MAX_BYTES / opt.bytes * opt.bytes;
+}
+
+static void fill_turn(uint32_t ops)
+{
+	turn++;
+	if (opt.mode == WRITE)
+		pattern_fill(memory, used_by(ops), pattern_of_memory(turn), 0);
+	else
+		memset(memory, 0, used_by(ops));
+}
+
+/* The server checks writes; reads got its pattern. */
+static void check_turn(uint32_t ops)
+{
+	char what[NOTE_TEXT / 2], text[NOTE_TEXT];
+
+	if (opt.mode == WRITE) {
+		sync_up(used_by(ops));
+		return;
+	}
+	for (uint32_t i = 0; i < ops; i++) {
+		uint64_t offset = offset_of(i);
+
+		if (pattern_check(memory + offset, opt.bytes,
+				  pattern_of_memory(0), offset, what,
+				  sizeof(what)))
+			continue;
+		snprintf(text, sizeof(text), "read %u of turn %lu: %s", i, turn,
+			 what);
+		wrong_payload(text);
+	}
 }
 
 /* Send an op; its identifier goes to *id, unless that is NULL. */
 static void send_op(uint32_t index, uint64_t *id)
 {
 	char control[256] __attribute__((aligned(8))) = {};
-	uint64_t offset = 0, room = MAX_BYTES, where = (uintptr_t)id;
+	uint64_t offset = offset_of(index), where = (uintptr_t)id;
 	struct rds_rdma_args args = { .cookie = cookie, .nr_local = 1 };
 	struct rds_iovec vec;
 	size_t used = 0;
 
-	if (opt.bytes)
-		offset = index % (room / opt.bytes) * opt.bytes;
 	vec.addr = (uintptr_t)memory + offset;
 	vec.bytes = opt.bytes;
 	args.remote_vec.addr = offset;
@@ -368,52 +534,55 @@ static void wait_notices(uint32_t wanted)
 	uint32_t got = 0;
 
 	while (got < wanted) {
-		receive(fds[0], in, MAX_BYTES, &arrival);
-		if (arrival.failed)
-			op_failed(arrival.status);
-		if (arrival.ended)
-			server_ended();
+		take(fds[0], &arrival);
 		got += arrival.notices;
 	}
+}
+
+static void send_ops(uint32_t count)
+{
+	uint64_t id = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		send_op(i, i == count - 1 && !opt.notices ? &id : NULL);
+	if (opt.notices)
+		wait_notices(count);
+	else
+		wait_barrier(id);
 }
 
 /* Repeatedly send opt.depth ops and wait for all of them. */
 static uint64_t rdma_loop(const struct span *span, bool measure)
 {
-	uint64_t issued = 0, id = 0, begin, now;
-	uint32_t i;
+	uint64_t issued = 0, begin = now_ns(), left, now;
+	uint32_t n;
 
-	for (;;) {
+	due_ns = begin;
+	while (span->count ? issued < span->count : begin < span->end_ns) {
+		left = span->count ? span->count - issued : opt.depth;
+		n = left < opt.depth ? left : opt.depth;
+		if (opt.verify)
+			fill_turn(n);
+		wait_due();
 		begin = now_ns();
-		if (span->count ? issued >= span->count : begin >= span->end_ns)
-			break;
-		for (i = 0; i < opt.depth; i++) {
-			bool last = i == opt.depth - 1 ||
-				    issued + 1 == span->count;
-
-			send_op(i, last && !opt.notices ? &id : NULL);
-			issued++;
-			if (last) {
-				i++;
-				break;
-			}
-		}
-		if (opt.notices)
-			wait_notices(i);
-		else
-			wait_barrier(id);
+		send_ops(n);
 		now = now_ns();
 		if (now - begin >= SLOW_MS * NSEC_PER_MSEC)
 			looked_ns = 0;
 		look(now);
-		report_done(i);
+		report_done(n);
 		if (measure)
 			report_latency(now - begin);
+		issued += n;
+		if (!opt.silent)
+			total += n;
+		if (opt.verify)
+			check_turn(n);
+		plan(now, n);
+		begin = now_ns();
 	}
-	if (!opt.silent) {
-		total += issued;
-		sync_up();
-	}
+	if (!opt.silent)
+		sync_up(0);
 	return issued;
 }
 
@@ -429,23 +598,33 @@ static uint64_t loop(const struct span *span, bool measure)
 	}
 }
 
-void run_client(void)
+void client_prepare(bool tell_news)
 {
 	struct span warm_up = { .count = opt.warm_up };
-	struct span span = { .count = opt.count };
-	uint64_t begin, done;
+	size_t bytes = opt.verify ? (size_t)opt.batch * opt.bytes : 0;
 
-	memory = take_memory(MAX_BYTES);
+	memory = take_memory(bytes > MAX_BYTES ? bytes : MAX_BYTES);
 	in = take_memory(MAX_BYTES);
-	give_order();
+	give_order(tell_news);
 	if (opt.warm_up)
 		loop(&warm_up, false);
-	sync_up();
-	report_seconds();
-	report_begin();
-	begin = now_ns();
-	span.end_ns = begin + opt.time_ns;
-	done = loop(&span, true);
-	report_end(done, now_ns() - begin);
-	send_note(fds[0], &peer, BYE, 0);
+	sync_up(0);
+	__atomic_store_n(&result->done, 0, __ATOMIC_RELAXED);
+}
+
+void client_run(void)
+{
+	struct span span = { .count = opt.count };
+	uint64_t cpu_ns = report_cpu_ns();
+
+	result->host = opt.host;
+	result->begin_ns = now_ns();
+	span.end_ns = result->begin_ns + opt.time_ns;
+	loop(&span, true);
+	result->end_ns = now_ns();
+	result->cpu_ns = report_cpu_ns() - cpu_ns;
+	/* the server may have found something */
+	if (opt.verify)
+		sync_up(0);
+	send_note(fds[0], &peer, BYE, 0, 0);
 }

@@ -7,6 +7,9 @@
  * messages go to its socket. A "sync" tells the child how many messages were
  * sent so far. The child answers when all of them have arrived, so the clock
  * starts and stops when nothing is in flight. "bye" ends the child.
+ *
+ * With --verify all payload has patterns. A child that finds a wrong one sends
+ * "bad" with a description to the socket that sent the order, and goes on.
  */
 #ifndef XRDS_PERF_H
 #define XRDS_PERF_H
@@ -32,6 +35,9 @@ enum {
 	MAX_DEPTH	= 1024,
 	MAX_SOCKETS	= 1024,
 	MAX_BATCH	= 64,
+	MAX_TASKS	= 1024,
+	MAX_OUTLIERS	= 100,
+	MAX_NODES	= 256,		/* of a mesh */
 	PATIENCE_S	= 30,		/* wait for a silent peer */
 	CHILD_PATIENCE_S = 600,		/* the same, without notices of ops */
 	EXIT_ERROR	= 2,
@@ -56,11 +62,18 @@ struct options {
 	uint64_t count;		/* messages or ops; 0: for a time */
 	uint64_t time_ns;
 	uint32_t warm_up;	/* messages or ops before the clock starts */
-	uint64_t pause_ns;	/* before a message of echo, about */
+	uint64_t pause_ns;	/* before a message or turn, about */
+	uint64_t rate;		/* messages or ops of a task a second; 0: any */
+	uint32_t tasks;		/* processes; in a mesh, for each peer */
+	uint32_t outliers;	/* show so many */
+	uint8_t tos;
+	bool mesh;
+	bool verify;		/* patterns of payload */
 	bool notices;		/* wait for notices of RDMA ops, no barriers */
 	bool silent;		/* the server gets no message of an op */
 	bool over_unix;		/* AF_UNIX, for comparison */
 	bool json;
+	bool csv;
 	bool histogram;
 	int family;		/* of addresses */
 	const char *source;	/* address to send from */
@@ -72,9 +85,11 @@ extern struct options opt;
 
 /* ----------------------------------------------------------------- sock.c */
 
-enum kind { ORDER = 1, READY, SYNC, DONE, BYE };
+enum kind { ORDER = 1, READY, SYNC, DONE, BYE, BAD };
 
 #define PERF_MAGIC	0x58705246u	/* "XpRF" */
+
+enum { NOTE_TEXT = 128 };
 
 /* A message between the two programs; all in network order. */
 struct note {
@@ -86,8 +101,12 @@ struct note {
 	uint32_t depth;
 	uint32_t buffer;
 	uint32_t room;
+	uint32_t tos;
+	uint32_t verify;
 	uint32_t total_high;	/* messages sent so far */
 	uint32_t total_low;
+	uint32_t written;	/* bytes of memory that the server has to check */
+	char text[NOTE_TEXT];	/* of BAD: a description */
 };
 
 struct address {
@@ -113,8 +132,11 @@ void __attribute__((noreturn)) die(const char *what, int error);
 uint64_t now_ns(void);
 void resolve(const char *name, uint16_t port, struct address *address);
 void set_port(struct address *address, uint16_t port);
+uint16_t get_port(const struct address *address);
 void choose_source(const struct address *to, struct address *from);
 int open_socket(const struct address *address);
+/* The same; returns an errno instead if the address cannot be bound. */
+int try_socket(const struct address *address);
 void set_buffers(int fd);
 void *take_memory(size_t bytes);
 void set_patience(int fd, uint32_t seconds);
@@ -127,30 +149,85 @@ void want_news(int fd);
 void send_plain(int fd, const struct address *to, const void *buf,
 		size_t bytes);
 void send_batch(int fd, const struct address *to, const void *buf,
-		size_t bytes, uint32_t count);
+		size_t bytes, size_t stride, uint32_t count);
 void send_control(int fd, const struct address *to, const void *buf,
 		  size_t bytes, void *control, size_t control_bytes);
 void put_control(void *control, size_t *used, int type, const void *data,
 		 size_t bytes);
 
 void send_note(int fd, const struct address *to, enum kind what,
-	       uint64_t total);
+	       uint64_t total, uint32_t written);
+void send_bad(int fd, const struct address *to, const char *text);
 bool is_note(const void *buf, ssize_t bytes);
 uint64_t note_total(const struct note *note);
 
-/* ---------------------------------------------------- server.c, client.c */
+/* -------------------------------------------------------------- pattern.c */
 
-void serve(void);
-void run_client(void);
+/* Patterns; messages and answers count from 0 for each port of the client. */
+uint64_t pattern_of_message(uint16_t port, uint64_t number);
+uint64_t pattern_of_answer(uint16_t port, uint64_t number);
+/* The server's memory for reads is turn 0. */
+uint64_t pattern_of_memory(uint64_t turn);
+
+/* The part of a pattern that begins at @offset */
+void pattern_fill(void *buf, size_t bytes, uint64_t pattern, uint64_t offset);
+/* Returns false, and describes the first difference, if it is not there. */
+bool pattern_check(const void *buf, size_t bytes, uint64_t pattern,
+		   uint64_t offset, char *text, size_t text_bytes);
+
+/* ----------------------------------------------- server.c, client.c, task.c */
+
+/* Serve so many clients; 0: any number, until the process is killed. */
+void serve(uint32_t clients);
+/* Returns when the client is ready for the measurement. */
+void client_prepare(bool tell_news);
+void client_run(void);
+/* Run the tasks, each a client with a process of its own. */
+void run_tasks(char **peers, uint32_t nr_peers);
+/* Run a node of a mesh of these addresses. */
+void run_mesh(char **addresses, uint32_t nr_addresses);
 
 /* --------------------------------------------------------------- report.c */
+
+enum {
+	STEP_BITS	= 5,
+	STEPS		= 1 << STEP_BITS,
+	BUCKETS		= (64 - STEP_BITS + 1) * STEPS,
+};
+
+struct outlier {
+	uint64_t ns;
+	uint64_t at_ns;		/* since the start */
+	const char *host;
+};
+
+/* The result of a task, or of several */
+struct result {
+	uint64_t done;		/* by now; others read it, as they do worst_ns */
+	uint64_t worst_ns;	/* of this second */
+	uint64_t begin_ns, end_ns;
+	uint64_t cpu_ns;
+	struct {
+		uint64_t count, sum, min, max;
+	} latency;
+	uint64_t buckets[BUCKETS];
+	uint32_t nr_outliers;
+	struct outlier outliers[MAX_OUTLIERS];	/* slowest first */
+	const char *host;
+};
+
+/* That of this process, to which the next two functions add */
+extern struct result *result;
 
 /* So many messages or ops are done; the second counts one, and its time. */
 void report_done(uint64_t count);
 void report_latency(uint64_t ns);
-/* Begin to print a line a second, unless JSON is asked for. */
-void report_seconds(void);
+/* Add the result of a task to that of this process. */
+void report_add(const struct result *task);
+uint64_t report_cpu_ns(void);
 void report_begin(void);
 void report_end(uint64_t messages, uint64_t elapsed_ns);
+/* The same, with a part for each of these results */
+void report_parts(const struct result *parts, uint32_t nr_parts);
 
 #endif /* XRDS_PERF_H */

@@ -3,12 +3,18 @@
  * The server: a process that takes orders, and a child for each order. A child
  * lives until "bye" comes or until its client is silent for too long; perf.h
  * has the protocol.
+ *
+ * The server of a mesh takes one order of each client, which may come twice, and
+ * ends with its last child.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "perf.h"
@@ -22,8 +28,14 @@ struct work {
 	int fd;
 	struct address client;		/* the client that sent the order */
 	uint64_t received;
-	uint64_t wanted;		/* answer the sync then; 0: no sync */
+	bool syncing;			/* answer the sync ... */
+	uint64_t wanted;		/* ... when so many have come */
 	struct address waiting;		/* sender of the sync */
+	uint32_t written;		/* check so many bytes first */
+	uint64_t turn;			/* of RDMA writes */
+	char *memory;			/* for RDMA ops */
+	bool bad;			/* the client was told of it */
+	char *answer;
 };
 
 /* ------------------------------------------------------------------- child */
@@ -38,7 +50,7 @@ static size_t region_bytes(void)
 }
 
 /* Add a key to memory, for the modes that need one. */
-static void say_ready(const struct work *w)
+static void say_ready(struct work *w)
 {
 	char control[256] __attribute__((aligned(8))) = {};
 	struct note note = {
@@ -51,7 +63,11 @@ static void say_ready(const struct work *w)
 
 	if (opt.mode == WRITE || opt.mode == READ) {
 		args.vec.bytes = region_bytes();
-		args.vec.addr = (uintptr_t)take_memory(args.vec.bytes);
+		w->memory = take_memory(args.vec.bytes);
+		if (opt.verify)
+			pattern_fill(w->memory, args.vec.bytes,
+				     pattern_of_memory(0), 0);
+		args.vec.addr = (uintptr_t)w->memory;
 		args.cookie_addr = (uintptr_t)&cookie;
 		args.flags = RDS_RDMA_READWRITE;
 		put_control(control, &used, RDS_CMSG_RDMA_MAP, &args,
@@ -61,12 +77,70 @@ static void say_ready(const struct work *w)
 		     used ? control : NULL, used);
 }
 
+/* ------------------------------------------------------------------ verify */
+
+/* The client learns of the first difference, the cause of all others. */
+static void __attribute__((format(printf, 2, 3)))
+bad(struct work *w, const char *format, ...)
+{
+	char text[NOTE_TEXT];
+	va_list args;
+
+	if (w->bad)
+		return;
+	w->bad = true;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(stderr, "xrds-perf: %s\n", text);
+	send_bad(w->fd, &w->client, text);
+}
+
+/* Messages that came from each port; a client has one address. */
+static uint64_t numbers[UINT16_MAX + 1];
+
+/* Check a message, and make its answer. */
+static void verify(struct work *w, const void *buf,
+		   const struct arrival *arrival)
+{
+	uint16_t port = get_port(&arrival->from);
+	uint64_t number = numbers[port]++;
+	char text[NOTE_TEXT / 2];
+
+	if (opt.mode > STREAM)
+		return;
+	if (arrival->bytes != opt.bytes)
+		bad(w, "message %lu of port %u has %zd bytes instead of %u",
+		    number, port, arrival->bytes, opt.bytes);
+	else if (!pattern_check(buf, opt.bytes, pattern_of_message(port, number),
+				0, text, sizeof(text)))
+		bad(w, "message %lu of port %u: %s", number, port, text);
+	if (opt.mode == ECHO)
+		pattern_fill(w->answer, opt.answer,
+			     pattern_of_answer(port, number), 0);
+}
+
+static void verify_memory(struct work *w)
+{
+	char text[NOTE_TEXT / 2];
+
+	w->turn++;
+	if (w->written <= region_bytes() &&
+	    !pattern_check(w->memory, w->written, pattern_of_memory(w->turn), 0,
+			   text, sizeof(text)))
+		bad(w, "memory after turn %lu of writes: %s", w->turn, text);
+}
+
+/* ---------------------------------------------------------------- messages */
+
 static void settle(struct work *w)
 {
-	if (w->wanted && w->received >= w->wanted) {
-		w->wanted = 0;
-		send_note(w->fd, &w->waiting, DONE, w->received);
-	}
+	if (!w->syncing || w->received < w->wanted)
+		return;
+	w->syncing = false;
+	if (w->written && w->memory)
+		verify_memory(w);
+	send_note(w->fd, &w->waiting, DONE, w->received, 0);
 }
 
 static void take_note(struct work *w, const struct note *note,
@@ -76,8 +150,8 @@ static void take_note(struct work *w, const struct note *note,
 	case SYNC:
 		w->waiting = arrival->from;
 		w->wanted = note_total(note);
-		if (!w->wanted)
-			send_note(w->fd, &w->waiting, DONE, 0);
+		w->written = ntohl(note->written);
+		w->syncing = true;
 		settle(w);
 		break;
 	case BYE:
@@ -87,10 +161,10 @@ static void take_note(struct work *w, const struct note *note,
 
 static void __attribute__((noreturn)) work(struct work *w)
 {
-	char *answer = take_memory(opt.answer);
 	char *buf = take_memory(MAX_BYTES);
 	struct arrival arrival;
 
+	w->answer = take_memory(opt.answer);
 	set_buffers(w->fd);
 	set_patience(w->fd, CHILD_PATIENCE_S);
 	say_ready(w);
@@ -105,10 +179,11 @@ static void __attribute__((noreturn)) work(struct work *w)
 			continue;
 		}
 		w->received++;
+		if (opt.verify)
+			verify(w, buf, &arrival);
 		if (opt.mode == ECHO)
-			send_plain(w->fd, &arrival.from, answer, opt.answer);
-		if (w->wanted)
-			settle(w);
+			send_plain(w->fd, &arrival.from, w->answer, opt.answer);
+		settle(w);
 	}
 }
 
@@ -121,6 +196,8 @@ static bool understand(const struct note *note)
 	opt.depth = ntohl(note->depth);
 	opt.buffer = ntohl(note->buffer);
 	opt.room = ntohl(note->room);
+	opt.tos = ntohl(note->tos);
+	opt.verify = ntohl(note->verify);
 	return ntohl(note->kind) == ORDER && opt.mode < NR_MODES &&
 	       opt.bytes <= MAX_BYTES && opt.answer <= MAX_BYTES &&
 	       opt.depth <= MAX_DEPTH;
@@ -153,7 +230,7 @@ static void __attribute__((noreturn)) serve_unix(int fd)
 	}
 }
 
-static void start_work(int fd, const struct address *client)
+static void start_work(int fd, const struct address *client, bool of_mesh)
 {
 	struct address mine = here;
 	struct work w = { .client = *client };
@@ -163,28 +240,67 @@ static void start_work(int fd, const struct address *client)
 		perror("xrds-perf: fork");
 	if (pid)
 		return;
+	if (of_mesh)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(fd);
 	set_port(&mine, 0);
 	w.fd = open_socket(&mine);
 	work(&w);
 }
 
-void serve(void)
+static bool take_order(int fd, struct arrival *arrival)
+{
+	struct note note;
+
+	receive(fd, &note, sizeof(note), arrival);
+	return is_note(&note, arrival->bytes) && understand(&note);
+}
+
+/* A client of a mesh repeats its order until it is answered. */
+static void serve_mesh(int fd, uint32_t clients)
+{
+	struct address served[MAX_TASKS];
+	struct arrival arrival;
+	uint32_t nr = 0, i;
+	int status;
+
+	while (nr < clients) {
+		if (!take_order(fd, &arrival))
+			continue;
+		for (i = 0; i < nr; i++) {
+			if (!memcmp(&served[i], &arrival.from,
+				    sizeof(served[i])))
+				break;
+		}
+		if (i < nr)
+			continue;
+		served[nr++] = arrival.from;
+		start_work(fd, &arrival.from, true);
+	}
+	close(fd);
+	while (wait(&status) > 0) {
+		if (status)
+			exit(EXIT_ERROR);
+	}
+	exit(0);
+}
+
+void serve(uint32_t clients)
 {
 	struct arrival arrival;
-	struct note note;
 	int fd;
 
-	signal(SIGCHLD, SIG_IGN);
 	resolve(opt.host, opt.port, &here);
 	fd = open_socket(&here);
+	if (clients)
+		serve_mesh(fd, clients);
+	signal(SIGCHLD, SIG_IGN);
 	if (opt.over_unix)
 		serve_unix(fd);
 	printf("ready\n");
 	fflush(stdout);
 	for (;;) {
-		receive(fd, &note, sizeof(note), &arrival);
-		if (is_note(&note, arrival.bytes) && understand(&note))
-			start_work(fd, &arrival.from);
+		if (take_order(fd, &arrival))
+			start_work(fd, &arrival.from, false);
 	}
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/un.h>
 #include <time.h>
@@ -72,6 +73,15 @@ void set_port(struct address *address, uint16_t port)
 		((struct sockaddr_in6 *)&address->ss)->sin6_port = htons(port);
 	else
 		((struct sockaddr_in *)&address->ss)->sin_port = htons(port);
+}
+
+uint16_t get_port(const struct address *address)
+{
+	if (address->ss.ss_family == AF_INET6)
+		return ntohs(((struct sockaddr_in6 *)&address->ss)->sin6_port);
+	if (address->ss.ss_family == AF_INET)
+		return ntohs(((struct sockaddr_in *)&address->ss)->sin_port);
+	return 0;
 }
 
 void resolve(const char *name, uint16_t port, struct address *address)
@@ -144,10 +154,11 @@ void set_patience(int fd, uint32_t seconds)
 }
 
 /* Make a socket, bound to an address; with AF_UNIX to none. */
-int open_socket(const struct address *address)
+int try_socket(const struct address *address)
 {
 	int fd = socket(opt.over_unix ? AF_UNIX : AF_RDS,
 			SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int error;
 
 	if (fd < 0) {
 		if (errno == EAFNOSUPPORT)
@@ -156,8 +167,22 @@ int open_socket(const struct address *address)
 		die("socket", errno);
 	}
 	if (address &&
-	    bind(fd, (const struct sockaddr *)&address->ss, address->len))
-		die_with("bind", errno, hint_bind(errno));
+	    bind(fd, (const struct sockaddr *)&address->ss, address->len)) {
+		error = errno;
+		close(fd);
+		return -error;
+	}
+	if (opt.tos && ioctl(fd, SIOCRDSSETTOS, &opt.tos))
+		die("SIOCRDSSETTOS", errno);
+	return fd;
+}
+
+int open_socket(const struct address *address)
+{
+	int fd = try_socket(address);
+
+	if (fd < 0)
+		die_with("bind", -fd, hint_bind(-fd));
 	return fd;
 }
 
@@ -210,14 +235,15 @@ void send_plain(int fd, const struct address *to, const void *buf,
 	send_control(fd, to, buf, bytes, NULL, 0);
 }
 
-/* Send so many equal messages with as few calls as possible. Mainline's AF_RDS
- * sends only the last message of a sendmmsg(): there each message takes a call.
+/* Send so many messages, which are @stride bytes apart, with as few calls as
+ * possible. Mainline's AF_RDS sends only the last message of a sendmmsg(): there
+ * each message takes a call.
  */
 void send_batch(int fd, const struct address *to, const void *buf,
-		size_t bytes, uint32_t count)
+		size_t bytes, size_t stride, uint32_t count)
 {
-	struct iovec iov = { (void *)buf, bytes };
 	struct mmsghdr messages[MAX_BATCH] = {};
+	struct iovec iov[MAX_BATCH];
 	static bool refused;
 	uint32_t i, done = 0;
 	int ret;
@@ -225,7 +251,9 @@ void send_batch(int fd, const struct address *to, const void *buf,
 	for (i = 0; i < count; i++) {
 		messages[i].msg_hdr.msg_name = to->len ? (void *)&to->ss : NULL;
 		messages[i].msg_hdr.msg_namelen = to->len;
-		messages[i].msg_hdr.msg_iov = &iov;
+		iov[i].iov_base = (char *)buf + i * stride;
+		iov[i].iov_len = bytes;
+		messages[i].msg_hdr.msg_iov = &iov[i];
 		messages[i].msg_hdr.msg_iovlen = 1;
 	}
 	while (done < count) {
@@ -235,7 +263,7 @@ void send_batch(int fd, const struct address *to, const void *buf,
 		if (ret > 0) {
 			done += ret;
 		} else if (refused) {
-			send_plain(fd, to, buf, bytes);
+			send_plain(fd, to, iov[done].iov_base, bytes);
 			done++;
 		} else if (errno != EINTR) {
 			die("send", errno);
@@ -353,7 +381,7 @@ void receive(int fd, void *buf, size_t room, struct arrival *arrival)
 /* ------------------------------------------------------------------- notes */
 
 void send_note(int fd, const struct address *to, enum kind what,
-	       uint64_t total)
+	       uint64_t total, uint32_t written)
 {
 	struct note note = {
 		.magic = htonl(PERF_MAGIC),
@@ -364,10 +392,24 @@ void send_note(int fd, const struct address *to, enum kind what,
 		.depth = htonl(opt.depth),
 		.buffer = htonl(opt.buffer),
 		.room = htonl(opt.room),
+		.tos = htonl(opt.tos),
+		.verify = htonl(opt.verify),
 		.total_high = htonl(total >> 32),
 		.total_low = htonl(total),
+		.written = htonl(written),
 	};
 
+	send_plain(fd, to, &note, sizeof(note));
+}
+
+void send_bad(int fd, const struct address *to, const char *text)
+{
+	struct note note = {
+		.magic = htonl(PERF_MAGIC),
+		.kind = htonl(BAD),
+	};
+
+	snprintf(note.text, sizeof(note.text), "%s", text);
 	send_plain(fd, to, &note, sizeof(note));
 }
 

@@ -29,6 +29,7 @@ struct options opt = {
 	.depth = 1,
 	.batch = 1,
 	.sockets = 1,
+	.tasks = 1,
 	.warm_up = 32,
 	.port = DEFAULT_PORT,
 	.time_ns = 10 * NSEC_PER_SEC,
@@ -39,27 +40,36 @@ static void __attribute__((noreturn)) help(int code)
 	fprintf(code ? stderr : stdout,
 		"usage: xrds-perf -s [-p PORT] [-u] ADDRESS	be the server\n"
 		"       xrds-perf [OPTION]... HOST	measure against a server\n"
+		"       xrds-perf -X [OPTION]... ADDRESS...	be one node of a mesh\n"
 		"  -m MODE      echo, stream, write or read [echo]\n"
 		"  -l BYTES     size of a message or RDMA op; 4K, 1M [64]\n"
 		"  -a BYTES     size of an answer to echo [16]\n"
 		"  -d DEPTH     messages of a socket, or ops, in flight [1]\n"
 		"  -M COUNT     messages of a stream in one sendmmsg() [1]\n"
 		"  -S SOCKETS   send from so many sockets in turn [1]\n"
+		"  -T TASKS     so many processes, with sockets of their own [1]\n"
 		"  -i SOCKETS   bind so many more, which do nothing [0]\n"
 		"  -D COUNT     first send to so many unbound ports there [0]\n"
 		"  -n COUNT     stop after so many messages or ops\n"
 		"  -t SECONDS   stop after this time instead [10]\n"
 		"  -w COUNT     messages or ops before the clock starts [32]\n"
-		"  -P MICROSEC  pause before each message of echo, about so long\n"
+		"  -P MICROSEC  pause before each message or turn, about so long\n"
+		"  -r, --rate=COUNT  messages or ops of a task a second, evenly paced\n"
+		"  -Q TOS       type of service, 0 to 255 [0]\n"
+		"  -v, --verify  check all payload, at both ends\n"
 		"  -b BYTES     size of the socket buffers, at both ends\n"
 		"  -B BYTES     size of the receive buffers only\n"
 		"  -N           wait for notices of RDMA ops, not for barriers\n"
 		"  -q           the server gets no message of an RDMA op\n"
+		"  -X           the same command runs at each address, and each sends\n"
+		"               to all others\n"
 		"  -I ADDRESS   send from this address\n"
 		"  -p PORT      port of the server [%u]\n"
 		"  -u           use AF_UNIX instead of AF_RDS, for comparison\n"
 		"  -j           print JSON\n"
+		"  -c, --csv    print CSV: a line of names, a line of values\n"
 		"  -H           print the histogram of latencies\n"
+		"  -o, --outliers=COUNT  print the slowest ones, and when they were\n"
 		"  -4, -6       IPv4 or IPv6 only\n"
 		"  -h, --help   print this\n"
 		"  -V, --version  print the version\n"
@@ -136,6 +146,18 @@ static void number_option(int c)
 	case 'n':
 		opt.count = number(c, optarg, 1, UINT64_MAX);
 		break;
+	case 'T':
+		opt.tasks = number(c, optarg, 1, MAX_TASKS);
+		break;
+	case 'r':
+		opt.rate = number(c, optarg, 1, NSEC_PER_SEC);
+		break;
+	case 'Q':
+		opt.tos = number(c, optarg, 0, UINT8_MAX);
+		break;
+	case 'o':
+		opt.outliers = number(c, optarg, 1, MAX_OUTLIERS);
+		break;
 	case 'w':
 		opt.warm_up = number(c, optarg, 0, 1000000);
 		break;
@@ -172,6 +194,15 @@ static void flag_option(int c)
 	case 'j':
 		opt.json = true;
 		break;
+	case 'c':
+		opt.csv = true;
+		break;
+	case 'v':
+		opt.verify = true;
+		break;
+	case 'X':
+		opt.mesh = true;
+		break;
 	case 'H':
 		opt.histogram = true;
 		break;
@@ -189,9 +220,34 @@ static void flag_option(int c)
 	}
 }
 
+static void __attribute__((noreturn)) conflict(const char *text)
+{
+	fprintf(stderr, "xrds-perf: %s\n", text);
+	exit(EXIT_ERROR);
+}
+
+static void check_options(int addresses)
+{
+	if (opt.over_unix && (opt.sockets > 1 || opt.strangers || opt.tos ||
+			      opt.mesh || opt.mode > STREAM))
+		conflict("-u: one socket, echo or stream");
+	if (opt.outliers && opt.mode == STREAM)
+		conflict("-o: a stream has no latencies");
+	if (opt.mesh && (addresses < 2 || addresses > MAX_NODES))
+		conflict("-X: give the addresses of all nodes");
+	if (opt.mesh && (addresses - 1) * opt.tasks > MAX_TASKS)
+		conflict("-T: too many tasks");
+	if (!opt.mesh && addresses != 1 && !opt.over_unix)
+		help(EXIT_ERROR);
+}
+
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "csv", no_argument, NULL, 'c' },
+		{ "outliers", required_argument, NULL, 'o' },
+		{ "rate", required_argument, NULL, 'r' },
+		{ "verify", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
@@ -199,27 +255,20 @@ static void parse(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv,
-				"sm:l:a:d:M:S:i:D:n:t:w:P:b:B:NqI:p:ujH46hV", options,
-				NULL)) != -1) {
+				"sm:l:a:d:M:S:T:i:D:n:t:w:P:r:Q:vb:B:NqXI:p:ujcHo:46hV",
+				options, NULL)) != -1) {
 		if (c == 'm')
 			opt.mode = mode_of(optarg);
 		else if (c == 't')
 			opt.time_ns = nanoseconds(c, optarg);
 		else if (c == 'I')
 			opt.source = optarg;
-		else if (c != 'h' && strchr("laSdMiDnwPbBp", c))
+		else if (c != 'h' && strchr("laSdMTiDnwPrQobBp", c))
 			number_option(c);
 		else
 			flag_option(c);
 	}
-	if (optind != argc - 1 && !opt.over_unix)
-		help(EXIT_ERROR);
-	opt.host = argv[optind];
-	if (opt.over_unix && (opt.sockets > 1 || opt.strangers ||
-			      opt.mode > STREAM)) {
-		fprintf(stderr, "xrds-perf: -u: one socket, echo or stream\n");
-		exit(EXIT_ERROR);
-	}
+	check_options(argc - optind);
 }
 
 int main(int argc, char **argv)
@@ -227,8 +276,12 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	/* mainline does not support MSG_NOSIGNAL */
 	signal(SIGPIPE, SIG_IGN);
+	opt.host = argv[optind];
 	if (opt.server)
-		serve();
-	run_client();
+		serve(0);
+	if (opt.mesh)
+		run_mesh(argv + optind, argc - optind);
+	else
+		run_tasks(argv + optind, 1);
 	return 0;
 }
