@@ -93,6 +93,7 @@ enum {
  * @kill:	the connection ends for good
  * @removed:	its device goes away
  * @idle:	it was idle
+ * @drained:	its namespace is drained
  * @answered:	the peer's BYE_ACK has come
  * @peer:	the peer's BYE has come
  * @gone:	the peer has disconnected
@@ -101,6 +102,7 @@ struct xrds_closing {
 	bool kill;
 	bool removed;
 	bool idle;
+	bool drained;
 	bool answered;
 	bool peer;
 	bool gone;

@@ -303,6 +303,8 @@ enum xrds_inert {
  * @cong_lock:	guards @cong_ports, and the links of ports, see link.c
  * @cong_ports:	ports of sockets that are congested
  * @exiting:	the namespace or the module is going away
+ * @drain_by:	jiffies until which connections to other nodes may deliver before
+ *		they are ended; 0: the namespace is not drained
  * @used:	current usage per limit
  * @dials:	attempts to connect
  * @dialq:	connections that wait to dial
@@ -372,6 +374,7 @@ struct xrds_net {
 	spinlock_t cong_lock;		/* cong_ports, links */
 	struct list_head cong_ports;
 	bool exiting;
+	unsigned long drain_by;
 	struct percpu_counter used[XRDS_LIMITS];
 	struct xrds_rate dials;
 	struct xrds_dialq dialq;

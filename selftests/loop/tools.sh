@@ -120,7 +120,28 @@ server_killed() {
 	[ $? = 2 ]
 }
 
+# the modules say the same in a file and when they are loaded
+features() {
+	local want out
+
+	want=$(modinfo -F feature xrds | sort)
+	out=$(xrds-info features | awk '$2 ~ /^[0-9]/ { print $1, $2 }' | sort)
+	echo "$want"
+	echo "$out"
+	[ "$(wc -l <<< "$out")" -gt 5 ] && [[ $out == *"drain 1"* ]] &&
+		[ "$want" = "$out" ]
+}
+
+drained() {
+	xrds-info drain && table 80 "yes" status &&
+		xrds-info -j status | grep -q '"drained": true' &&
+		xrds-info undrain &&
+		! xrds-info -j status | grep drained
+}
+
 check "--version" versions
+check "features" features
+check "drain and undrain" drained
 background helper_late_reader 127.0.0.1 "$PORT" 4096
 wait_for 20 saw ready
 background helper_hold_socket 127.0.0.1 127.0.0.1 10 "$PORT"

@@ -766,10 +766,10 @@ static void errors(void)
 	check_eq(n, 0);
 }
 
-/* ----------------------------------------------------------------- resets */
+/* ------------------------------------------------------------------ verbs */
 
-/* XRDS_CMD_CONN_RESET with one attribute, or none; the kernel's answer */
-static int reset(struct nl *nl, int attr, const void *value, size_t len)
+/* A request with one attribute, or none; the kernel's answer */
+static int verb(struct nl *nl, int cmd, int attr, const void *value, size_t len)
 {
 	struct {
 		struct nlmsghdr h;
@@ -780,7 +780,7 @@ static int reset(struct nl *nl, int attr, const void *value, size_t len)
 		.h = { .nlmsg_len = NLMSG_HDRLEN + GENL_HDRLEN,
 		       .nlmsg_type = nl->family,
 		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
-		.g = { .cmd = XRDS_CMD_CONN_RESET, .version = 1 },
+		.g = { .cmd = cmd, .version = 1 },
 		.a = { .nla_type = attr, .nla_len = NLA_HDRLEN + len },
 	};
 	const struct nlmsghdr *h = (void *)buffer;
@@ -793,6 +793,11 @@ static int reset(struct nl *nl, int attr, const void *value, size_t len)
 	must(recv(nl->fd, buffer, nl->part, 0));
 	check_eq(h->nlmsg_type, NLMSG_ERROR);
 	return ((const struct nlmsgerr *)NLMSG_DATA(h))->error;
+}
+
+static int reset(struct nl *nl, int attr, const void *value, size_t len)
+{
+	return verb(nl, XRDS_CMD_CONN_RESET, attr, value, len);
 }
 
 static bool resets_are(void *want)
@@ -876,9 +881,81 @@ static void resets(void)
 	close(fd);
 }
 
+/* A connection over loopback is not counted. */
+static void check_status(const struct row *row, void *arg)
+{
+	check_eq(!!row->attrs[XRDS_A_STATUS_DRAINED], *(bool *)arg);
+	check(row->attrs[XRDS_A_STATUS_CONNS]);
+	check_eq(u32_of(row, XRDS_A_STATUS_CONNS), 0);
+}
+
+static void status_is(struct nl *nl, bool drained)
+{
+	check_eq(dump(nl, XRDS_CMD_STATUS_GET, check_status, &drained), 0);
+	check_eq(rows(XRDS_CMD_STATUS_GET), 1);
+}
+
+static void drain_refused(void)
+{
+	struct nl nl;
+	pid_t pid = must(fork());
+
+	if (!pid) {
+		as_nobody();
+		nl_open(&nl);
+		check_eq(verb(&nl, XRDS_CMD_DRAIN, 0, NULL, 0), -EPERM);
+		check_eq(verb(&nl, XRDS_CMD_UNDRAIN, 0, NULL, 0), -EPERM);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+}
+
+static void drain(void)
+{
+	int fd = rds_bound_to("127.0.0.1", 0, NULL);
+	struct nl nl;
+
+	nl_open(&nl);
+	drain_refused();
+	status_is(&nl, false);
+	check_eq(verb(&nl, XRDS_CMD_DRAIN, 0, NULL, 0), 0);
+	check_eq(verb(&nl, XRDS_CMD_DRAIN, 0, NULL, 0), 0);
+	drain_refused();
+	status_is(&nl, true);
+	send_self(fd);
+	check_eq(verb(&nl, XRDS_CMD_UNDRAIN, 0, NULL, 0), 0);
+	status_is(&nl, false);
+	check_eq(verb(&nl, XRDS_CMD_UNDRAIN, 0, NULL, 0), 0);
+	send_self(fd);
+	close(fd);
+}
+
+static void check_feature(const struct row *row, void *arg)
+{
+	check(*text_of(row, XRDS_A_FEATURE_NAME));
+	check(*text_of(row, XRDS_A_FEATURE_HELP));
+	check(u32_of(row, XRDS_A_FEATURE_REVISION) >= 1);
+	if (!strcmp(text_of(row, XRDS_A_FEATURE_NAME), "drain"))
+		++*(int *)arg;
+}
+
+static void features(void)
+{
+	struct nl nl;
+	int n = 0;
+
+	nl_open(&nl);
+	check_eq(dump(&nl, XRDS_CMD_FEATURE_GET, check_feature, &n), 0);
+	check_eq(n, 1);
+}
+
 static const struct tap_case cases[] = {
 	{ "resets", "connections are reset by address, by an administrator",
 	  resets, 0, 0 },
+	{ "drain", "a namespace is drained by an administrator; loopback goes on",
+	  drain, 0, 0 },
+	{ "features", "each feature has a name, a revision and a meaning",
+	  features, 0, 0 },
 	{ "complete", "a dump has each socket that stays, once, while others come and go",
 	  complete, 0, 60 },
 	{ "many", "2,000 sockets, in parts of any size", many, 0, 60 },

@@ -5,7 +5,7 @@ import json
 
 TIMEOUT = 120
 WINDOW = "/proc/sys/net/xrds/ib/recv_window"
-DOWN = ("lost", "replaced", "idle", "peer", "device", "gone")
+DOWN = ("lost", "replaced", "idle", "peer", "device", "gone", "drained")
 
 
 def _info(node, what: str, name: str = "") -> list[dict]:
@@ -105,7 +105,7 @@ def test_tables(rig):
     rig.check(not bare, f"without help: {bare}")
     rig.check("ib_tx_frags" in counters, "the transport's counters")
     everything = json.loads(rig.a.run("xrds-info -j all").out)
-    rig.check(len(everything) == 8, f"{list(everything)}")
+    rig.check(len(everything) == 10, f"{list(everything)}")
 
 
 def test_watch(rig):

@@ -19,7 +19,8 @@ static const char * const states[] = {
 };
 
 static const char * const reasons[] = {
-	"none", "lost", "replaced", "idle", "peer", "device", "gone", NULL
+	"none", "lost", "replaced", "idle", "peer", "device", "gone",
+	"drained", NULL
 };
 
 static const char * const peer_states[] = {
@@ -214,6 +215,19 @@ static const struct field device_fields[] = {
 	{ .name = NULL }
 };
 
+static const struct field status_fields[] = {
+	COLUMN(STATUS, DRAINED, PRESENT, "drained", "DRAINED"),
+	COLUMN(STATUS, CONNS, U32, "conns", "CONNECTIONS"),
+	{ .name = NULL }
+};
+
+static const struct field feature_fields[] = {
+	COLUMN(FEATURE, NAME, TEXT, "name", "NAME"),
+	COLUMN(FEATURE, REVISION, U32, "revision", "REVISION"),
+	COLUMN(FEATURE, HELP, TEXT, "help", "WHAT"),
+	{ .name = NULL }
+};
+
 const struct object objects[] = {
 	{ "devices", XRDS_CMD_DEVICE_GET, device_fields },
 	{ "connections", XRDS_CMD_CONN_GET, conn_fields },
@@ -223,6 +237,8 @@ const struct object objects[] = {
 	{ "marks", XRDS_CMD_NODE_GET, node_fields },
 	{ "regions", XRDS_CMD_REGION_GET, region_fields },
 	{ "counters", XRDS_CMD_COUNTER_GET, counter_fields },
+	{ "status", XRDS_CMD_STATUS_GET, status_fields },
+	{ "features", XRDS_CMD_FEATURE_GET, feature_fields },
 	{ NULL, 0, NULL }
 };
 

@@ -135,6 +135,8 @@ void nl_dump(int cmd, row_fn fn, void *arg);
 void nl_listen(void (*fn)(int cmd, const struct row *row));
 /* Resets the connections to a peer, from an address of this node; NULL: any */
 void nl_reset(const char *faddr, const char *laddr);
+/* Ends the connections to other nodes and refuses new ones, or allows them */
+void nl_drain(bool on);
 
 /* rows.c */
 void rows_show(const struct object *object);

@@ -207,7 +207,7 @@ void nl_dump(int cmd, row_fn fn, void *arg)
 	}
 }
 
-/* ------------------------------------------------------------------ reset */
+/* ------------------------------------------------------------------ verbs */
 
 /* @name: an address, IPv4 is mapped; NULL: none */
 static void put_addr(struct nlmsghdr *nlh, int attr, const char *name)
@@ -224,18 +224,33 @@ static void put_addr(struct nlmsghdr *nlh, int attr, const char *name)
 	mnl_attr_put(nlh, attr, sizeof(addr), &addr);
 }
 
+/* Returns false, and errno, if the kernel refuses it. */
+static bool done(struct nlmsghdr *nlh)
+{
+	unsigned int seq = nlh->nlmsg_seq;
+	bool interrupted = false;
+
+	if (mnl_socket_sendto(sock, nlh, nlh->nlmsg_len) < 0)
+		die("netlink");
+	return receive(seq, NULL, NULL, &interrupted) >= 0;
+}
+
+void nl_drain(bool on)
+{
+	if (!done(begin(family, NLM_F_ACK,
+			on ? XRDS_CMD_DRAIN : XRDS_CMD_UNDRAIN,
+			XRDS_FAMILY_VERSION)))
+		die(on ? "drain" : "undrain");
+}
+
 void nl_reset(const char *faddr, const char *laddr)
 {
 	struct nlmsghdr *nlh = begin(family, NLM_F_ACK, XRDS_CMD_CONN_RESET,
 				     XRDS_FAMILY_VERSION);
-	unsigned int seq = nlh->nlmsg_seq;
-	bool interrupted = false;
 
 	put_addr(nlh, XRDS_A_CONN_FADDR, faddr);
 	put_addr(nlh, XRDS_A_CONN_LADDR, laddr);
-	if (mnl_socket_sendto(sock, nlh, nlh->nlmsg_len) < 0)
-		die("netlink");
-	if (receive(seq, NULL, NULL, &interrupted) >= 0)
+	if (done(nlh))
 		return;
 	if (errno == ENOENT) {
 		fprintf(stderr, "xrds-info: there is no such connection\n");

@@ -28,8 +28,9 @@ static void __attribute__((noreturn)) help(int code)
 	fprintf(code ? stderr : stdout,
 		"usage: xrds-info [OPTION]... [OBJECT]... [ATTRIBUTE=VALUE]...\n"
 		"       xrds-info reset {all | PEER [LOCAL]}\n"
-		"Shows the state of XRDS in this network namespace, or resets\n"
-		"connections.\n"
+		"       xrds-info drain | undrain\n"
+		"Shows the state of XRDS in this network namespace, resets connections,\n"
+		"or ends those to other nodes in order and refuses new ones.\n"
 		"OBJECT is one or more of\n"
 		"  devices       RDMA devices and their limits\n"
 		"  connections   state, queue pairs, sequence numbers\n"
@@ -39,6 +40,8 @@ static void __attribute__((noreturn)) help(int code)
 		"  marks         RDMA ops: identifiers and high-water marks\n"
 		"  regions       memory registered for peers\n"
 		"  counters      counters that are not zero, with their meaning\n"
+		"  status        drained or not, number of connections\n"
+		"  features      features of the modules, with their revisions\n"
 		"  all           all of these\n"
 		"or this one alone:\n"
 		"  events        connections and nodes that come up and go down\n"
@@ -259,13 +262,25 @@ static void reset(int argc, char **argv)
 		 argc > 1 ? argv[1] : NULL);
 }
 
+/* Returns whether the arguments are those of a verb. */
+static bool did_verb(int argc, char **argv)
+{
+	if (argc && !strcmp(*argv, "reset")) {
+		reset(argc - 1, argv + 1);
+		return true;
+	}
+	if (argc != 1 || (strcmp(*argv, "drain") && strcmp(*argv, "undrain")))
+		return false;
+	nl_open();
+	nl_drain(**argv == 'd');
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	parse(argc, argv);
-	if (optind < argc && !strcmp(argv[optind], "reset")) {
-		reset(argc - optind - 1, argv + optind + 1);
+	if (did_verb(argc - optind, argv + optind))
 		return 0;
-	}
 	if (optind == argc - 1 && !strcmp(argv[optind], "events")) {
 		nl_open();
 		nl_listen(opt.json ? json_event : rows_event);

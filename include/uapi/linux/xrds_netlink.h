@@ -40,6 +40,7 @@ enum xrds_conn_state {
  * @XRDS_DOWN_REASON_PEER: The peer has closed it in order.
  * @XRDS_DOWN_REASON_DEVICE: The device is being removed.
  * @XRDS_DOWN_REASON_GONE: The namespace ends or the module is unloaded.
+ * @XRDS_DOWN_REASON_DRAINED: The namespace is drained.
  */
 enum xrds_down_reason {
 	XRDS_DOWN_REASON_NONE,
@@ -49,6 +50,7 @@ enum xrds_down_reason {
 	XRDS_DOWN_REASON_PEER,
 	XRDS_DOWN_REASON_DEVICE,
 	XRDS_DOWN_REASON_GONE,
+	XRDS_DOWN_REASON_DRAINED,
 };
 
 /**
@@ -301,6 +303,23 @@ enum xrds_a_peer {
 	XRDS_A_PEER_MAX = (__XRDS_A_PEER_MAX - 1)
 };
 
+enum xrds_a_status {
+	XRDS_A_STATUS_DRAINED = 1,
+	XRDS_A_STATUS_CONNS,
+
+	__XRDS_A_STATUS_MAX,
+	XRDS_A_STATUS_MAX = (__XRDS_A_STATUS_MAX - 1)
+};
+
+enum xrds_a_feature {
+	XRDS_A_FEATURE_NAME = 1,
+	XRDS_A_FEATURE_REVISION,
+	XRDS_A_FEATURE_HELP,
+
+	__XRDS_A_FEATURE_MAX,
+	XRDS_A_FEATURE_MAX = (__XRDS_A_FEATURE_MAX - 1)
+};
+
 enum xrds_cmd {
 	XRDS_CMD_SOCKET_GET = 1,
 	XRDS_CMD_DEST_GET,
@@ -314,6 +333,10 @@ enum xrds_cmd {
 	XRDS_CMD_PEER_GET,
 	XRDS_CMD_PEER_NTF,
 	XRDS_CMD_CONN_RESET,
+	XRDS_CMD_STATUS_GET,
+	XRDS_CMD_FEATURE_GET,
+	XRDS_CMD_DRAIN,
+	XRDS_CMD_UNDRAIN,
 
 	__XRDS_CMD_MAX,
 	XRDS_CMD_MAX = (__XRDS_CMD_MAX - 1)

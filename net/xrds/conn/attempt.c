@@ -23,6 +23,8 @@ enum {
 	XRDS_CROSSED_MAX	= 20,
 	/* between two failures of a connection that have lines in the log */
 	XRDS_LOG_PAUSE_S	= 10,
+	/* between looks whether a drained connection has delivered all */
+	XRDS_DRAIN_LOOK_MS	= 100,
 };
 
 static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
@@ -48,6 +50,7 @@ static unsigned long xrds_attempt_earlier(unsigned long a, unsigned long b)
 }
 
 /* The next thing to do in UP: a heartbeat, a probe, or a look whether it is idle
+ * or drained
  */
 static void xrds_attempt_set_up(struct xrds_conn *conn)
 {
@@ -55,6 +58,9 @@ static void xrds_attempt_set_up(struct xrds_conn *conn)
 						conn->beat_at);
 
 	at = xrds_attempt_earlier(at, xrds_probe_check_at(conn));
+	if (xrds_conn_drained(conn))
+		at = xrds_attempt_earlier(at,
+					  xrds_conn_deadline(XRDS_DRAIN_LOOK_MS));
 	xrds_fsm_set(conn, XRDS_ST_UP, at);
 }
 
@@ -177,7 +183,7 @@ static void xrds_attempt_go(struct xrds_conn *conn)
 	xrds_count(conn->xn, XRDS_C_CONN_DIAL);
 	xrds_fsm_set(conn, XRDS_ST_RESOLVING,
 		     xrds_attempt_deadline(conn));
-	ret = conn->trans->dial(conn);
+	ret = xrds_conn_drained(conn) ? -ESHUTDOWN : conn->trans->dial(conn);
 	if (ret)
 		xrds_attempt_fail(conn, ret);
 }

@@ -54,6 +54,8 @@ static void xrds_close_tell(struct xrds_conn *conn, bool orderly)
 		xrds_peer_down(conn, XRDS_DOWN_REASON_DEVICE, 0);
 	else if (!orderly)
 		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, -ECONNRESET);
+	else if (why->drained)
+		xrds_peer_down(conn, XRDS_DOWN_REASON_DRAINED, 0);
 	else
 		xrds_peer_down(conn, why->idle ? XRDS_DOWN_REASON_IDLE :
 			       XRDS_DOWN_REASON_PEER, 0);
@@ -103,7 +105,7 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 	/* ops are not for later, unless nothing has happened */
 	if (why.removed || !orderly)
 		xrds_tx_resume_drop_ops(conn, true);
-	if (why.idle && orderly && xrds_close_forget(conn))
+	if ((why.idle || why.drained) && orderly && xrds_close_forget(conn))
 		return;
 	xrds_fsm_down(conn, why.removed || !orderly);
 	/* it was not taken while we were busy */
@@ -356,8 +358,24 @@ void xrds_close_expire(struct xrds_conn *conn, int error)
 
 /* ------------------------------------------------------------------ idle */
 
+/* Is it to end because its namespace is drained? It delivers what is queued
+ * first, for as long as an attempt to connect may take.
+ */
+static bool xrds_close_drains(struct xrds_conn *conn)
+{
+	unsigned long by = READ_ONCE(conn->xn->drain_by);
+	bool wanted;
+
+	if (!xrds_conn_drained(conn))
+		return false;
+	spin_lock_bh(&conn->lock);
+	wanted = xrds_conn_wanted(conn);
+	spin_unlock_bh(&conn->lock);
+	return !wanted || time_after(jiffies, by);
+}
+
 /**
- * xrds_close_collect - end a connection if it is idle
+ * xrds_close_collect - end a connection if it is idle, or drained
  * @conn: connection that is UP
  *
  * Context: the connection's work.
@@ -370,6 +388,12 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	bool ownerless = xrds_idle_no_socks(conn);
 	bool unused;
 
+	if (xrds_close_drains(conn)) {
+		conn->closing.drained = true;
+		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
+			       xrds_close_timeout_ms(conn));
+		return true;
+	}
 	/* it would dial again at once, if there is somebody to dial to */
 	if (conn->legacy.on && !ownerless)
 		return false;

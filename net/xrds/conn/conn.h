@@ -149,6 +149,15 @@ struct xrds_conn_match {
 
 unsigned int xrds_conn_reset(struct xrds_net *xn,
 			     const struct xrds_conn_match *m);
+void xrds_conn_drain(struct xrds_net *xn);
+void xrds_conn_undrain(struct xrds_net *xn);
+unsigned int xrds_conn_nr_ends(struct xrds_net *xn);
+
+/* Is it to another node, and does its namespace have none of those? */
+static inline bool xrds_conn_drained(const struct xrds_conn *conn)
+{
+	return READ_ONCE(conn->xn->drain_by) && !conn->key.loop;
+}
 
 /* ------------------------------------------------------------- dialq.c */
 

@@ -74,6 +74,61 @@ void xrds_conn_look_idle(struct xrds_net *xn)
 	rcu_read_unlock();
 }
 
+/**
+ * xrds_conn_drain - end a namespace's connections to other nodes, in order
+ * @xn: namespace
+ *
+ * They deliver what is queued first, but no longer than connect_timeout_ms. Until
+ * xrds_conn_undrain() attempts of either side fail, and what is sent meanwhile
+ * stays queued.
+ *
+ * Context: process.
+ */
+void xrds_conn_drain(struct xrds_net *xn)
+{
+	unsigned int ms = READ_ONCE(xn->connect_timeout_ms);
+
+	/* a second call does not put it off */
+	cmpxchg(&xn->drain_by, 0, xrds_conn_deadline(ms));
+	xrds_conn_look_idle(xn);
+}
+
+/**
+ * xrds_conn_undrain - allow connections to other nodes again
+ * @xn: namespace
+ *
+ * Those with queued messages are made after their back-off.
+ *
+ * Context: process.
+ */
+void xrds_conn_undrain(struct xrds_net *xn)
+{
+	WRITE_ONCE(xn->drain_by, 0);
+}
+
+/**
+ * xrds_conn_nr_ends - the number of connections to other nodes that have not ended
+ * @xn: namespace
+ *
+ * Context: process.
+ * Return: the number.
+ */
+unsigned int xrds_conn_nr_ends(struct xrds_net *xn)
+{
+	struct xrds_conn *conn;
+	unsigned int nr = 0;
+	u32 state;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+		state = READ_ONCE(conn->state);
+		nr += !conn->key.loop && state != XRDS_ST_DOWN &&
+		      state != XRDS_ST_DEAD;
+	}
+	rcu_read_unlock();
+	return nr;
+}
+
 static bool xrds_conn_matches(const struct xrds_conn *conn,
 			      const struct xrds_conn_match *m)
 {

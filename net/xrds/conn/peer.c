@@ -384,6 +384,7 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 {
 	unsigned long silent = jiffies - READ_ONCE(conn->heard_at);
 	bool orderly = reason == XRDS_DOWN_REASON_IDLE ||
+		       reason == XRDS_DOWN_REASON_DRAINED ||
 		       reason == XRDS_DOWN_REASON_PEER;
 	struct xrds_peer *peer = conn->peer;
 

@@ -5,8 +5,8 @@
  *
  * Documentation/netlink/specs/xrds.yaml is the definition, and
  * include/uapi/linux/xrds_netlink.h is made from it. A dump takes no attribute:
- * a program picks rows itself. Nothing can be changed but this: an
- * administrator may have connections made anew.
+ * a program picks rows itself. An administrator may have connections made anew,
+ * and drain the namespace (nl_status.c).
  *
  * Visibility. As with RDS_INFO_*, all users may see counters, connections, their
  * peers and devices of their namespace. Numbers of queue pairs, keys of memory and the
@@ -340,6 +340,24 @@ static const struct genl_ops xrds_nl_ops[] = {
 		.doit	= xrds_nl_reset,
 		.policy	= xrds_nl_reset_policy,
 		.maxattr = ARRAY_SIZE(xrds_nl_reset_policy) - 1,
+	},
+	{
+		.cmd	= XRDS_CMD_STATUS_GET,
+		.dumpit	= xrds_nl_dump_status,
+	},
+	{
+		.cmd	= XRDS_CMD_FEATURE_GET,
+		.dumpit	= xrds_nl_dump_features,
+	},
+	{
+		.cmd	= XRDS_CMD_DRAIN,
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= xrds_nl_drain,
+	},
+	{
+		.cmd	= XRDS_CMD_UNDRAIN,
+		.flags	= GENL_UNS_ADMIN_PERM,
+		.doit	= xrds_nl_undrain,
 	},
 };
 

@@ -54,6 +54,12 @@ int xrds_nl_start_mrs(struct netlink_callback *cb);
 int xrds_nl_dump_table(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_done_table(struct netlink_callback *cb);
 
+/* nl_status.c */
+int xrds_nl_dump_features(struct sk_buff *skb, struct netlink_callback *cb);
+int xrds_nl_dump_status(struct sk_buff *skb, struct netlink_callback *cb);
+int xrds_nl_drain(struct sk_buff *skb, struct genl_info *info);
+int xrds_nl_undrain(struct sk_buff *skb, struct genl_info *info);
+
 /* nl_conn.c */
 int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin);
 int xrds_nl_fill_conn_failed(struct sk_buff *skb, const struct xrds_conn *conn);

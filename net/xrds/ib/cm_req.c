@@ -154,6 +154,10 @@ static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	struct xrds_conn *conn;
 	int ret = -EALREADY;
 
+	if (READ_ONCE(xrds_net(xin->net)->drain_by)) {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_DRAINED);
+		return -ESHUTDOWN;
+	}
 	if (atomic_inc_return(&xin->half_open) >
 	    READ_ONCE(xin->max_half_open)) {
 		atomic_dec(&xin->half_open);
@@ -221,9 +225,11 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 	key.tos = priv.tos;
 	ret = xrds_ib_cm_req_queue(xin, id, param, &key, &priv);
 	if (ret) {
-		net_warn_ratelimited("xrds: %s: request not taken: %pe\n",
-				     xrds_addr_text(&key.faddr, &text),
-				     ERR_PTR(ret));
+		/* peers ask again and again while the namespace is drained */
+		if (ret != -ESHUTDOWN)
+			net_warn_ratelimited("xrds: %s: request not taken: %pe\n",
+					     xrds_addr_text(&key.faddr, &text),
+					     ERR_PTR(ret));
 		if (xrds_wire_version(&priv, xrds_ib_legacy_mask()) !=
 		    XRDS_VER_XRDS)
 			xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);

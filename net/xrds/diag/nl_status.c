@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The namespace as a whole, for netlink: its status, the verbs that change it,
+ * and the features of the modules.
+ *
+ * A drain ends the connections to other nodes in order (conn/net.c). A program
+ * sees its progress in the status. Everybody sees status and features; drain and
+ * undrain take CAP_NET_ADMIN in the namespace.
+ *
+ * modinfo tells the features, too, so a program can look at a module that is not
+ * loaded.
+ */
+#include <linux/module.h>
+
+#include "diag/netlink.h"
+#include "wire/wire.h"
+
+/**
+ * struct xrds_nl_feature - a feature
+ * @name:	name
+ * @revision:	its revision
+ * @help:	its meaning
+ */
+struct xrds_nl_feature {
+	const char *name;
+	u32 revision;
+	const char *help;
+};
+
+/* as list_features.h says */
+static_assert(XRDS_REVISION_FIRST == 3 && XRDS_REVISION == 4);
+
+static const struct xrds_nl_feature xrds_nl_features[] = {
+#define X(n, r, h) { .name = n, .revision = r, .help = h },
+#include "list_features.h"
+#undef X
+};
+
+/* as MODULE_INFO() makes them */
+static const char xrds_nl_modinfo[] __used __section(".modinfo") __aligned(1) =
+#define X(n, r, h) "feature=" n " " #r "\0"
+#include "list_features.h"
+#undef X
+	;
+
+static int xrds_nl_put_feature(struct sk_buff *skb, struct netlink_callback *cb,
+			       const struct xrds_nl_feature *f)
+{
+	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_FEATURE_GET);
+
+	if (!hdr)
+		return -EMSGSIZE;
+	if (nla_put_string(skb, XRDS_A_FEATURE_NAME, f->name) ||
+	    nla_put_u32(skb, XRDS_A_FEATURE_REVISION, f->revision) ||
+	    nla_put_string(skb, XRDS_A_FEATURE_HELP, f->help)) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
+/**
+ * xrds_nl_dump_features - a step of the dump of features
+ * @skb: part of the answer
+ * @cb: the dump; args[0] is the number of features told
+ *
+ * Context: process.
+ * Return: length of the part.
+ */
+int xrds_nl_dump_features(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	while (cb->args[0] < ARRAY_SIZE(xrds_nl_features) &&
+	       !xrds_nl_put_feature(skb, cb, &xrds_nl_features[cb->args[0]]))
+		cb->args[0]++;
+	return skb->len;
+}
+
+/**
+ * xrds_nl_dump_status - the dump of a namespace's status, one row
+ * @skb: the answer
+ * @cb: the dump; args[0] is set when the row was told
+ *
+ * Context: process.
+ * Return: length of the part.
+ */
+int xrds_nl_dump_status(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct xrds_net *xn = xrds_net(sock_net(cb->skb->sk));
+	void *hdr;
+
+	if (cb->args[0]++)
+		return skb->len;
+	hdr = xrds_nl_put(skb, cb, XRDS_CMD_STATUS_GET);
+	if (!hdr)
+		return -EMSGSIZE;
+	if ((READ_ONCE(xn->drain_by) &&
+	     nla_put_flag(skb, XRDS_A_STATUS_DRAINED)) ||
+	    nla_put_u32(skb, XRDS_A_STATUS_CONNS, xrds_conn_nr_ends(xn))) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return skb->len;
+}
+
+/**
+ * xrds_nl_drain - drain a namespace
+ * @skb: the request
+ * @info: the request
+ *
+ * Context: process.
+ * Return: 0.
+ */
+int xrds_nl_drain(struct sk_buff *skb, struct genl_info *info)
+{
+	xrds_conn_drain(xrds_net(genl_info_net(info)));
+	return 0;
+}
+
+/**
+ * xrds_nl_undrain - allow connections to other nodes again
+ * @skb: the request
+ * @info: the request
+ *
+ * Context: process.
+ * Return: 0.
+ */
+int xrds_nl_undrain(struct sk_buff *skb, struct genl_info *info)
+{
+	xrds_conn_undrain(xrds_net(genl_info_net(info)));
+	return 0;
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An administrator drains a node: connections end in order, others are refused."""
+
+import remote
+
+TIMEOUT = 180
+PORT = 4700
+CONNECT = "/proc/sys/net/xrds/connect_timeout_ms"
+PING = "xrds-ping -c 1 -w"
+
+
+def _status(node) -> dict:
+    row, = remote.shown(node, "status")
+    return row
+
+
+def _wait_ended(rig, node) -> None:
+    remote.until(rig, lambda: _status(node)["conns"] == 0,
+                 f"{node}: connections are left")
+
+
+def _client(rig, options: str):
+    """Checked messages from node 1 to node 2, which are under way."""
+    server = rig.b.start(f"xrds-perf -s -p {PORT} {rig.b.ip}")
+    server.expect("ready", 30)
+    client = rig.a.start(f"xrds-perf -v -p {PORT} {options} {rig.b.ip}")
+    client.expect(r" 1 s: [1-9]", 30)
+    return client
+
+
+def test_drain(rig):
+    """No message is lost or doubled, and the connection is back after undrain."""
+    client = _client(rig, "-n 1000 -r 200")
+    events = rig.b.start("xrds-info -j events")
+    events.expect("listening", 20)
+    resets = [remote.counter(n, "conn_reset") for n in rig.nodes]
+    rig.b.run("xrds-info drain")
+    events.expect(r'"event": "down"[^\n]*"reason": "drained"', 30)
+    _wait_ended(rig, rig.b)
+    rig.check(_status(rig.b)["drained"], "it does not say so")
+    # neither side connects; the node itself is no other node
+    rig.check(rig.a.run(f"{PING} 2 {rig.b.ip}", check=False).code, "answered")
+    rig.check(rig.b.run(f"{PING} 2 {rig.a.ip}", check=False).code, "it dials")
+    rig.b.run(f"{PING} 10 {rig.b.ip}")
+    rig.check(remote.counter(rig.b, "ib_connect_drained") > 0, "not refused")
+    rig.check(client.code is None, f"it has ended: {client.out}")
+    rig.b.run("xrds-info undrain")
+    rig.check("1000 in" in str(client.wait(timeout=60)), client.out)
+    rig.check("drained" not in _status(rig.b), "it is still drained")
+    for node, before in zip(rig.nodes, resets):
+        rig.check(remote.counter(node, "conn_reset") == before,
+                  f"{node}: a connection was lost")
+
+
+def test_bound(rig):
+    """A sender that never stops is cut off after connect_timeout_ms, in order;
+    the rest of its messages stays queued.
+    """
+    rig.a.write(CONNECT, "1000")
+    client = _client(rig, "-m stream -l 16K -t 15")
+    rig.a.run("xrds-info drain")
+    _wait_ended(rig, rig.a)
+    rig.check(client.code is None, f"it has ended: {client.out}")
+    queued = remote.shown(rig.a, "sockets")
+    rig.check(any(s["queued-msgs"] for s in queued), f"{queued}")
+    rig.a.run("xrds-info undrain")
+    client.wait(timeout=90)
+
+
+def test_unload(rig):
+    """The modules of a drained node can be unloaded."""
+    rig.a.run(f"{PING} 30 {rig.b.ip}", timeout=40)
+    rig.a.run("xrds-info drain")
+    _wait_ended(rig, rig.a)
