@@ -41,7 +41,7 @@ versions() {
 
 	version=$(modinfo -F version xrds)
 	[ "$version" = "$(modinfo -F version xrds_ib)" ] || return 1
-	for tool in xrds-info xrds-perf xrds-ping; do
+	for tool in xrds-info xrds-perf xrds-ping xrds-trace; do
 		[ "$($tool --version)" = "$tool $version" ] || return 1
 		[ "$($tool -V)" = "$tool $version" ] || return 1
 	done
@@ -139,7 +139,36 @@ drained() {
 		! xrds-info -j status | grep drained
 }
 
+# The way of the order that a client sends to its server; a delay keeps it from
+# being queued directly at the receiver.
+traced() {
+	local trace step
+
+	background xrds-trace -c 1 18802
+	trace=$log
+	wait_for 20 saw listening || return
+	echo 5 > /proc/sys/net/xrds/loop/delay_ms
+	background xrds-perf -s -p 18802 127.0.0.1
+	wait_for 20 saw ready && xrds-perf -p 18802 -n 1 127.0.0.1
+	echo 0 > /proc/sys/net/xrds/loop/delay_ms
+	log=$trace
+	wait_for 20 saw acknowledged
+	cat "$trace"
+	saw "^\[127.0.0.1\]:[0-9]* -> \[127.0.0.1\]:18802 seq [1-9][0-9]*, " &&
+		for step in "0 us  queued" "[0-9] us  posted" \
+			"[1-9][0-9]* us  received: recv_queued" \
+			"[1-9][0-9]* us  acknowledged"; do
+			saw "$step" || return
+		done
+}
+
+untraced() {
+	! ls -d /sys/kernel/tracing/instances/xrds-trace*
+}
+
 check "--version" versions
+check "the way of a message" traced
+check "nothing is left of the trace" wait_for 10 untraced
 check "features" features
 check "drain and undrain" drained
 background helper_late_reader 127.0.0.1 "$PORT" 4096

@@ -63,6 +63,23 @@ def test_message(rig):
     rig.check(f"[{MAPPED}{rig.a.ip}]" in got[0], f"{got}")
 
 
+def test_way(rig):
+    """xrds-trace tells the same, at both ends."""
+    traces = [node.start(f"xrds-trace -c 1 {PORT}") for node in rig.nodes]
+    for trace in traces:
+        trace.expect("listening", 20)
+    server = rig.b.start(f"xrds-perf -s -p {PORT} {rig.b.ip}")
+    server.expect("ready", 20)
+    rig.a.run(f"xrds-perf -n 1 -w 0 -p {PORT} {rig.b.ip}", timeout=40)
+    ways = [str(trace.wait(timeout=20)) for trace in traces]
+    rig.diag("\n".join(ways))
+    rig.check(re.search(rf"^\[{rig.a.ip}\]:\d+ -> \[{rig.b.ip}\]:{PORT} seq "
+                        r"[1-9].*\n +0 us  queued\n +\d+ us  posted\n"
+                        r"(.*\n)* +\d+ us  acknowledged", ways[0], re.M),
+              ways[0])
+    rig.check("received: recv_queued" in ways[1], ways[1])
+
+
 def test_op(rig):
     """New, posted, done, and the mark behind it."""
     _perf(rig, "-m write -l 4096")

@@ -24,7 +24,8 @@ EXAMPLES = TOP / "Documentation/examples"
 RXE = TOP / "selftests/rxe"
 LIB = TOP / "selftests/lib"
 KMOD = TOP / "selftests/kmod"
-NOT_OF_C = {"xrds-info", "xrds-perf", "xrds-ping", "bench-peer", "bench-rds"}
+NOT_OF_C = {"xrds-info", "xrds-perf", "xrds-ping", "xrds-trace", "bench-peer",
+            "bench-rds"}
 SETTLED = {"helper_counter", "xrds-info"}     # run after each test
 IB = "xrds_ib"
 BOOT = os.environ.get("BOOT", "")   # kernel parameters of all nodes
