@@ -910,6 +910,22 @@ static void drain_refused(void)
 	tap_child_join(pid);
 }
 
+/* One namespace is drained; the next check is that ours is not. */
+static void drain_other(void)
+{
+	struct nl nl;
+	pid_t pid = must(fork());
+
+	if (!pid) {
+		must(unshare(CLONE_NEWNET));
+		nl_open(&nl);
+		check_eq(verb(&nl, XRDS_CMD_DRAIN, 0, NULL, 0), 0);
+		status_is(&nl, true);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+}
+
 static void drain(void)
 {
 	int fd = rds_bound_to("127.0.0.1", 0, NULL);
@@ -917,6 +933,7 @@ static void drain(void)
 
 	nl_open(&nl);
 	drain_refused();
+	drain_other();
 	status_is(&nl, false);
 	check_eq(verb(&nl, XRDS_CMD_DRAIN, 0, NULL, 0), 0);
 	check_eq(verb(&nl, XRDS_CMD_DRAIN, 0, NULL, 0), 0);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """An administrator drains a node: connections end in order, others are refused."""
 
+import re
+
 import remote
+import traffic
 
 TIMEOUT = 180
 PORT = 4700
@@ -57,14 +60,32 @@ def test_bound(rig):
     the rest of its messages stays queued.
     """
     rig.a.write(CONNECT, "1000")
-    client = _client(rig, "-m stream -l 16K -t 15")
+    client = _client(rig, f"-m stream -l 64K -T 2 -n {traffic.ENDLESS}")
     rig.a.run("xrds-info drain")
     _wait_ended(rig, rig.a)
     rig.check(client.code is None, f"it has ended: {client.out}")
     queued = remote.shown(rig.a, "sockets")
     rig.check(any(s["queued-msgs"] for s in queued), f"{queued}")
     rig.a.run("xrds-info undrain")
-    client.wait(timeout=90)
+    seen = len(client.out)
+    remote.until(rig, lambda: re.search(r" s: [1-9]", client.out[seen:]),
+                 "the stream does not go on")
+    rig.check(client.code is None, f"it has ended: {client.out}")
+    client.kill()
+
+
+def test_legacy(rig):
+    """Node 2 has mainline's RDS: nothing is lost or doubled either."""
+    client = _client(rig, "-n 1000 -r 200")
+    rig.a.run("xrds-info drain")
+    _wait_ended(rig, rig.a)
+    rig.check(client.code is None, f"it has ended: {client.out}")
+    rig.a.run("xrds-info undrain")
+    rig.check("1000 in" in str(client.wait(timeout=60)), client.out)
+
+
+test_legacy.modules = ("xrds_ib", "rds_rdma")
+test_legacy.kernels = "6.1"
 
 
 def test_unload(rig):

@@ -41,6 +41,7 @@ static struct {
 	uint64_t sent, answered;
 } ends[MAX_SOCKETS];
 static uint64_t turn;		/* of RDMA ops */
+static bool first_of_peer;	/* it tells of the peer's node, the others do not */
 
 /* How long a loop goes on */
 struct span {
@@ -159,7 +160,7 @@ static uint16_t port_of(int fd)
 	return get_port(&own);
 }
 
-static void open_sockets(const struct address *from, bool tell_news)
+static void open_sockets(const struct address *from)
 {
 	struct rlimit files = { opt.sockets + opt.idle + 64,
 				opt.sockets + opt.idle + 64 };
@@ -175,7 +176,7 @@ static void open_sockets(const struct address *from, bool tell_news)
 		ends[i].port = port_of(fds[i]);
 	}
 	/* one socket is enough to tell of a node */
-	if (tell_news)
+	if (first_of_peer && !opt.over_unix)
 		want_news(fds[0]);
 }
 
@@ -213,7 +214,7 @@ static bool order_arrived(const struct address *server)
 	why = s.state == XRDS_DEST_UP ?
 	      "connected, but the message is not acknowledged" :
 	      "no connection yet: nobody answers, or no RDS is loaded there";
-	if (why != last)
+	if (why != last && first_of_peer)
 		fprintf(stderr, "xrds-perf: %s: %s\n", opt.host, why);
 	last = why;
 	return false;
@@ -231,9 +232,7 @@ static void wait_ready(const struct address *server)
 		if (!--left)
 			no_server(arrived ? "xrds-perf does not run there" :
 					    "no connection");
-		if (!order_arrived(server))
-			continue;
-		arrived++;
+		arrived += order_arrived(server);
 		if (opt.mesh)
 			send_note(fds[0], server, ORDER, 0, 0);
 		else if (arrived == HINTS)
@@ -241,14 +240,14 @@ static void wait_ready(const struct address *server)
 	}
 }
 
-static void give_order(bool tell_news)
+static void give_order(void)
 {
 	struct address server, from = {};
 	struct arrival arrival;
 
 	resolve(opt.host, opt.port, &server);
 	if (opt.over_unix) {
-		open_sockets(NULL, false);
+		open_sockets(NULL);
 		if (connect(fds[0], (struct sockaddr *)&server.ss, server.len))
 			die("connect", errno);
 		server.len = 0;
@@ -257,7 +256,7 @@ static void give_order(bool tell_news)
 			resolve(opt.source, 0, &from);
 		else
 			choose_source(&server, &from);
-		open_sockets(&from, tell_news);
+		open_sockets(&from);
 	}
 	if (!opt.over_unix && !has_barrier())
 		opt.notices = true;
@@ -598,14 +597,15 @@ static uint64_t loop(const struct span *span, bool measure)
 	}
 }
 
-void client_prepare(bool tell_news)
+void client_prepare(bool first)
 {
 	struct span warm_up = { .count = opt.warm_up };
 	size_t bytes = opt.verify ? (size_t)opt.batch * opt.bytes : 0;
 
 	memory = take_memory(bytes > MAX_BYTES ? bytes : MAX_BYTES);
 	in = take_memory(MAX_BYTES);
-	give_order(tell_news);
+	first_of_peer = first;
+	give_order();
 	if (opt.warm_up)
 		loop(&warm_up, false);
 	sync_up(0);

@@ -179,8 +179,10 @@ bool pattern_check(const void *buf, size_t bytes, uint64_t pattern,
 
 /* Serve so many clients; 0: any number, until the process is killed. */
 void serve(uint32_t clients);
-/* Returns when the client is ready for the measurement. */
-void client_prepare(bool tell_news);
+/* Returns when the client is ready for the measurement; the first one of a peer
+ * tells of its node.
+ */
+void client_prepare(bool first);
 void client_run(void);
 /* Run the tasks, each a client with a process of its own. */
 void run_tasks(char **peers, uint32_t nr_peers);

@@ -103,7 +103,7 @@ static void block_events(void)
 }
 
 static void __attribute__((noreturn)) run_task(struct task *task, char *peer,
-					       bool tell_news)
+					       bool first)
 {
 	char byte;
 
@@ -111,7 +111,7 @@ static void __attribute__((noreturn)) run_task(struct task *task, char *peer,
 	prctl(PR_SET_TIMERSLACK, 1);
 	opt.host = peer;
 	result = &task->result;
-	client_prepare(tell_news);
+	client_prepare(first);
 	__atomic_store_n(&task->ready, true, __ATOMIC_RELEASE);
 	kill(getppid(), SIGUSR1);
 	if (read(go[0], &byte, 1) < 0)
@@ -189,10 +189,8 @@ void run_tasks(char **peers, uint32_t nr_peers)
 		die("start", errno);
 	block_events();
 	for (uint32_t i = 0; i < nr_tasks; i++) {
-		/* the first one of a peer tells of its node */
 		if (spawn())
-			run_task(&tasks[i], peers[i % nr_peers],
-				 i < nr_peers && !opt.over_unix);
+			run_task(&tasks[i], peers[i % nr_peers], i < nr_peers);
 	}
 	wait_all_ready();
 	report_begin();
