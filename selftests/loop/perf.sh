@@ -74,12 +74,21 @@ check "verify: write, nothing said to the server" \
 	perf 100 -v -m write -l 256K -d 16 -q "$here"
 check "verify: read" perf 100 -v -m read -l 5000 -d 16 "$here"
 check "verify: read, notices" perf 100 -v -m read -l 5000 -d 16 -N "$here"
+for mode in write read; do
+	check "verify: $mode, vectors of buffers, RDS_GET_MR" \
+		perf 100 -v -m "$mode" -l 5000 -d 4 -L 7 -g "$here"
+	check "verify: $mode, more buffers than bytes" \
+		perf 20 -v -m "$mode" -l 3 -L 8 "$here"
+done
 check "verify: a wrong message of echo" wrong "message 149 of port [0-9]+: $BYTE" \
 	tampering 150 xrds-perf -v -n 300 -d 4 "$here"
 check "verify: the last message is wrong" wrong "message 83 of .*: $BYTE" \
 	tampering 84 xrds-perf -v -n 52 "$here"
 check "verify: a wrong message of a stream" wrong "message 50 of .*: $BYTE" \
 	tampering 150 xrds-perf -v -n 300 -m stream -S 3 -l 4K "$here"
+check "verify: a wrong write of several buffers" \
+	wrong "memory after turn 9 of writes: byte 24999 is" \
+	tampering 66 xrds-perf -v -n 80 -d 8 -L 4 -l 20000 -m write "$here"
 check "verify: a wrong write" wrong "memory after turn 9 of writes: $BYTE" \
 	tampering 72 xrds-perf -v -n 80 -d 8 -m write "$here"
 background tampering 100 xrds-perf -s -p 18801 "$here"

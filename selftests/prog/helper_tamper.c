@@ -5,8 +5,8 @@
  *   TAMPER=N LD_PRELOAD=.../helper_tamper xrds-perf ...
  *
  * The last byte of the Nth message that a process sends, or of the memory of its
- * Nth RDMA op, or of a region that it registers, is another one. The notes of
- * xrds-perf are not counted.
+ * Nth RDMA op (its first buffer), or of a region that it registers with a message,
+ * is another one. The notes of xrds-perf are not counted.
  */
 #include <dlfcn.h>
 #include <stdint.h>

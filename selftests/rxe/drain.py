@@ -56,17 +56,22 @@ def test_drain(rig):
 
 
 def test_bound(rig):
-    """A sender that never stops is cut off after connect_timeout_ms, in order;
-    the rest of its messages stays queued.
+    """Messages that nobody reads hold a drain up for connect_timeout_ms only, and
+    stay queued.
     """
     rig.a.write(CONNECT, "1000")
-    client = _client(rig, f"-m stream -l 64K -T 2 -n {traffic.ENDLESS}")
+    client = _client(rig, f"-m stream -l 64K -n {traffic.ENDLESS}")
+    rig.b.run("killall -STOP xrds-perf")
+    remote.until(rig, lambda: any("congested" in row["flags"] for row in
+                                  remote.shown(rig.a, "destinations")),
+                 "the destination is not congested")
     rig.a.run("xrds-info drain")
     _wait_ended(rig, rig.a)
     rig.check(client.code is None, f"it has ended: {client.out}")
     queued = remote.shown(rig.a, "sockets")
     rig.check(any(s["queued-msgs"] for s in queued), f"{queued}")
     rig.a.run("xrds-info undrain")
+    rig.b.run("killall -CONT xrds-perf")
     seen = len(client.out)
     remote.until(rig, lambda: re.search(r" s: [1-9]", client.out[seen:]),
                  "the stream does not go on")

@@ -106,10 +106,12 @@ def test_barriers(rig):
     other = rig.b.start(f"helper_serve_memory {second}")
     other.expect("ready")
     _mode(rig, "barriers", second, held=True)
-    # unacknowledged messages are kept for long when the address goes
+    # unacknowledged messages are kept for long when the address goes; the end
+    # of the stream is one
     rig.a.run("settled 20", timeout=60)
     other.kill()
     other.wait(check=False)
+    rig.b.run("settled 20", timeout=60)
     rig.b.run(f"ip addr del {second}/24 dev eth0")
     _mode(rig, "barriers", ipv6=True, held=True)
 

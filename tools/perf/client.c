@@ -485,20 +485,33 @@ static void check_turn(uint32_t ops)
 	}
 }
 
+/* The memory of an op, in parts; returns their number. */
+static uint32_t split(struct rds_iovec *vec, uint64_t offset)
+{
+	uint32_t count = opt.vectors < opt.bytes ? opt.vectors : opt.bytes ?: 1;
+	uint64_t part = opt.bytes / count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		vec[i].addr = (uintptr_t)memory + offset + i * part;
+		vec[i].bytes = part;
+	}
+	vec[count - 1].bytes = opt.bytes - (count - 1) * part;
+	return count;
+}
+
 /* Send an op; its identifier goes to *id, unless that is NULL. */
 static void send_op(uint32_t index, uint64_t *id)
 {
 	char control[256] __attribute__((aligned(8))) = {};
 	uint64_t offset = offset_of(index), where = (uintptr_t)id;
-	struct rds_rdma_args args = { .cookie = cookie, .nr_local = 1 };
-	struct rds_iovec vec;
+	struct rds_rdma_args args = { .cookie = cookie };
+	struct rds_iovec vec[MAX_VECTORS];
 	size_t used = 0;
 
-	vec.addr = (uintptr_t)memory + offset;
-	vec.bytes = opt.bytes;
+	args.nr_local = split(vec, offset);
 	args.remote_vec.addr = offset;
 	args.remote_vec.bytes = opt.bytes;
-	args.local_vec_addr = (uintptr_t)&vec;
+	args.local_vec_addr = (uintptr_t)vec;
 	args.flags = (opt.mode == WRITE ? RDS_RDMA_READWRITE : 0) |
 		     (opt.notices ? RDS_RDMA_NOTIFY_ME : 0) |
 		     (opt.silent ? RDS_RDMA_SILENT : 0);

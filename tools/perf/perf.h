@@ -36,6 +36,7 @@ enum {
 	MAX_SOCKETS	= 1024,
 	MAX_BATCH	= 64,
 	MAX_TASKS	= 1024,
+	MAX_VECTORS	= 128,
 	MAX_OUTLIERS	= 100,
 	MAX_NODES	= 256,		/* of a mesh */
 	PATIENCE_S	= 30,		/* wait for a silent peer */
@@ -66,6 +67,8 @@ struct options {
 	uint64_t rate;		/* messages or ops of a task a second; 0: any */
 	uint32_t tasks;		/* processes; in a mesh, for each peer */
 	uint32_t outliers;	/* show so many */
+	uint32_t vectors;	/* local buffers of an op */
+	bool get_mr;		/* RDS_GET_MR, not RDS_CMSG_RDMA_MAP */
 	uint8_t tos;
 	bool mesh;
 	bool verify;		/* patterns of payload */
@@ -103,6 +106,7 @@ struct note {
 	uint32_t room;
 	uint32_t tos;
 	uint32_t verify;
+	uint32_t get_mr;
 	uint32_t total_high;	/* messages sent so far */
 	uint32_t total_low;
 	uint32_t written;	/* bytes of memory that the server has to check */
@@ -129,6 +133,8 @@ struct arrival {
 };
 
 void __attribute__((noreturn)) die(const char *what, int error);
+/* The same, with a hint for errors of registered memory */
+void __attribute__((noreturn)) die_memory(const char *what, int error);
 uint64_t now_ns(void);
 void resolve(const char *name, uint16_t port, struct address *address);
 void set_port(struct address *address, uint16_t port);

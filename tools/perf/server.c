@@ -49,6 +49,23 @@ static size_t region_bytes(void)
 	return bytes ?: 1;
 }
 
+/* The kernel registers the memory with the message, or has done so before. */
+static void put_key(int fd, void *control, size_t *used,
+		    const struct rds_get_mr_args *args)
+{
+	const rds_rdma_cookie_t *cookie =
+		(const void *)(uintptr_t)args->cookie_addr;
+
+	if (!opt.get_mr) {
+		put_control(control, used, RDS_CMSG_RDMA_MAP, args,
+			    sizeof(*args));
+		return;
+	}
+	if (setsockopt(fd, SOL_RDS, RDS_GET_MR, args, sizeof(*args)))
+		die_memory("RDS_GET_MR", errno);
+	put_control(control, used, RDS_CMSG_RDMA_DEST, cookie, sizeof(*cookie));
+}
+
 /* Add a key to memory, for the modes that need one. */
 static void say_ready(struct work *w)
 {
@@ -70,8 +87,7 @@ static void say_ready(struct work *w)
 		args.vec.addr = (uintptr_t)w->memory;
 		args.cookie_addr = (uintptr_t)&cookie;
 		args.flags = RDS_RDMA_READWRITE;
-		put_control(control, &used, RDS_CMSG_RDMA_MAP, &args,
-			    sizeof(args));
+		put_key(w->fd, control, &used, &args);
 	}
 	send_control(w->fd, &w->client, &note, sizeof(note),
 		     used ? control : NULL, used);
@@ -198,6 +214,7 @@ static bool understand(const struct note *note)
 	opt.room = ntohl(note->room);
 	opt.tos = ntohl(note->tos);
 	opt.verify = ntohl(note->verify);
+	opt.get_mr = ntohl(note->get_mr);
 	return ntohl(note->kind) == ORDER && opt.mode < NR_MODES &&
 	       opt.bytes <= MAX_BYTES && opt.answer <= MAX_BYTES &&
 	       opt.depth <= MAX_DEPTH;

@@ -34,6 +34,11 @@ void die(const char *what, int error)
 	die_with(what, error, "");
 }
 
+void die_memory(const char *what, int error)
+{
+	die_with(what, error, hint_memory(error));
+}
+
 uint64_t now_ns(void)
 {
 	struct timespec ts;
@@ -394,6 +399,7 @@ void send_note(int fd, const struct address *to, enum kind what,
 		.room = htonl(opt.room),
 		.tos = htonl(opt.tos),
 		.verify = htonl(opt.verify),
+		.get_mr = htonl(opt.get_mr),
 		.total_high = htonl(total >> 32),
 		.total_low = htonl(total),
 		.written = htonl(written),

@@ -30,6 +30,7 @@ struct options opt = {
 	.batch = 1,
 	.sockets = 1,
 	.tasks = 1,
+	.vectors = 1,
 	.warm_up = 32,
 	.port = DEFAULT_PORT,
 	.time_ns = 10 * NSEC_PER_SEC,
@@ -60,6 +61,8 @@ static void __attribute__((noreturn)) help(int code)
 		"  -b BYTES     size of the socket buffers, at both ends\n"
 		"  -B BYTES     size of the receive buffers only\n"
 		"  -N           wait for notices of RDMA ops, not for barriers\n"
+		"  -L COUNT     local buffers of an RDMA op [1]\n"
+		"  -g           register the server's memory with RDS_GET_MR\n"
 		"  -q           the server gets no message of an RDMA op\n"
 		"  -X           the same command runs at each address, and each sends\n"
 		"               to all others\n"
@@ -149,6 +152,9 @@ static void number_option(int c)
 	case 'T':
 		opt.tasks = number(c, optarg, 1, MAX_TASKS);
 		break;
+	case 'L':
+		opt.vectors = number(c, optarg, 1, MAX_VECTORS);
+		break;
 	case 'r':
 		opt.rate = number(c, optarg, 1, NSEC_PER_SEC);
 		break;
@@ -184,6 +190,9 @@ static void flag_option(int c)
 		break;
 	case 'N':
 		opt.notices = true;
+		break;
+	case 'g':
+		opt.get_mr = true;
 		break;
 	case 'q':
 		opt.silent = true;
@@ -255,7 +264,7 @@ static void parse(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv,
-				"sm:l:a:d:M:S:T:i:D:n:t:w:P:r:Q:vb:B:NqXI:p:ujcHo:46hV",
+				"sm:l:a:d:M:S:T:i:D:n:t:w:P:r:Q:vb:B:NL:gqXI:p:ujcHo:46hV",
 				options, NULL)) != -1) {
 		if (c == 'm')
 			opt.mode = mode_of(optarg);
@@ -263,7 +272,7 @@ static void parse(int argc, char **argv)
 			opt.time_ns = nanoseconds(c, optarg);
 		else if (c == 'I')
 			opt.source = optarg;
-		else if (c != 'h' && strchr("laSdMTiDnwPrQobBp", c))
+		else if (c != 'h' && strchr("laSdMTiDnwPrQobBLp", c))
 			number_option(c);
 		else
 			flag_option(c);
