@@ -34,6 +34,7 @@ static struct address peer;	/* the child that serves this client */
 static uint64_t cookie;		/* of the child's memory */
 static char *memory, *in;
 static uint64_t total;		/* messages that the child should have got */
+static uint32_t unread;		/* completions of MSG_ZEROCOPY that will come */
 
 /* For patterns: the ports of our sockets, and their messages */
 static struct {
@@ -86,6 +87,7 @@ static void check(const struct arrival *arrival)
 {
 	const struct note *note = (void *)in;
 
+	unread -= arrival->zcopied;
 	if (arrival->failed)
 		op_failed(arrival->status);
 	if (arrival->ended || arrival->reborn)
@@ -174,6 +176,8 @@ static void open_sockets(const struct address *from)
 		set_buffers(fds[i]);
 		set_patience(fds[i], PATIENCE_S);
 		ends[i].port = port_of(fds[i]);
+		if (opt.zcopy)
+			want_zcopy(fds[i]);
 	}
 	/* one socket is enough to tell of a node */
 	if (first_of_peer && !opt.over_unix)
@@ -407,6 +411,14 @@ static uint64_t echo_loop(const struct span *span, bool measure)
 	return sent;
 }
 
+static void await_completions(uint32_t most)
+{
+	struct arrival arrival;
+
+	while (unread > most)
+		take(fds[0], &arrival);
+}
+
 static uint64_t stream_loop(const struct span *span)
 {
 	size_t stride = opt.verify ? opt.bytes : 0;
@@ -421,11 +433,16 @@ static uint64_t stream_loop(const struct span *span)
 		wait_due();
 		for (uint32_t i = 0; i < n; i++)
 			fill(socket, memory + i * stride);
-		if (n == 1)
+		if (opt.zcopy) {
+			send_zcopy(fds[socket], &peer, memory, opt.bytes);
+			unread++;
+			await_completions(MAX_UNREAD);
+		} else if (n == 1) {
 			send_plain(fds[socket], &peer, memory, opt.bytes);
-		else
+		} else {
 			send_batch(fds[socket], &peer, memory, opt.bytes,
 				   stride, n);
+		}
 		report_done(n);
 		sent += n;
 		if (paced())
@@ -435,6 +452,7 @@ static uint64_t stream_loop(const struct span *span)
 	}
 	total += sent;
 	sync_up(0);
+	await_completions(0);
 	return sent;
 }
 
@@ -598,9 +616,45 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 	return issued;
 }
 
+/* Register memory, and make its key void. */
+static void map_once(void)
+{
+	struct rds_free_mr_args gone = { .flags = RDS_RDMA_INVALIDATE };
+	struct rds_get_mr_args args = {
+		.vec = { .addr = (uintptr_t)memory, .bytes = opt.bytes },
+		.cookie_addr = (uintptr_t)&gone.cookie,
+		.flags = RDS_RDMA_READWRITE,
+	};
+
+	if (setsockopt(fds[0], SOL_RDS, RDS_GET_MR, &args, sizeof(args)))
+		die_memory("RDS_GET_MR", errno);
+	if (setsockopt(fds[0], SOL_RDS, RDS_FREE_MR, &gone, sizeof(gone)))
+		die("RDS_FREE_MR", errno);
+}
+
+static uint64_t map_loop(const struct span *span, bool measure)
+{
+	uint64_t done, begin;
+
+	due_ns = now_ns();
+	for (done = 0; !over(span, done); done++) {
+		wait_due();
+		begin = now_ns();
+		map_once();
+		report_done(1);
+		if (measure)
+			report_latency(now_ns() - begin);
+		plan(begin, 1);
+		look(begin);
+	}
+	return done;
+}
+
 static uint64_t loop(const struct span *span, bool measure)
 {
 	switch (opt.mode) {
+	case MAP:
+		return map_loop(span, measure);
 	case ECHO:
 		return echo_loop(span, measure);
 	case STREAM:

@@ -39,12 +39,13 @@ enum {
 	MAX_VECTORS	= 128,
 	MAX_OUTLIERS	= 100,
 	MAX_NODES	= 256,		/* of a mesh */
+	MAX_UNREAD	= 64,		/* completions of MSG_ZEROCOPY */
 	PATIENCE_S	= 30,		/* wait for a silent peer */
 	CHILD_PATIENCE_S = 600,		/* the same, without notices of ops */
 	EXIT_ERROR	= 2,
 };
 
-enum mode { ECHO, STREAM, WRITE, READ, NR_MODES };
+enum mode { ECHO, STREAM, WRITE, READ, MAP, NR_MODES };
 
 extern const char * const mode_names[NR_MODES];
 
@@ -74,6 +75,7 @@ struct options {
 	bool verify;		/* patterns of payload */
 	bool notices;		/* wait for notices of RDMA ops, no barriers */
 	bool silent;		/* the server gets no message of an op */
+	bool zcopy;		/* MSG_ZEROCOPY */
 	bool over_unix;		/* AF_UNIX, for comparison */
 	bool json;
 	bool csv;
@@ -123,6 +125,7 @@ struct arrival {
 	ssize_t bytes;		/* of the message; -1: EAGAIN */
 	struct address from;
 	unsigned int notices;	/* of RDMA ops */
+	unsigned int zcopied;	/* completions of MSG_ZEROCOPY */
 	bool failed;		/* a notice reports a failure */
 	int status;		/* of that, RDS_RDMA_* */
 	bool news;		/* of nodes */
@@ -154,6 +157,10 @@ bool receive_now(int fd, void *buf, size_t room, struct arrival *arrival);
 void want_news(int fd);
 void send_plain(int fd, const struct address *to, const void *buf,
 		size_t bytes);
+/* With MSG_ZEROCOPY */
+void send_zcopy(int fd, const struct address *to, const void *buf,
+		size_t bytes);
+void want_zcopy(int fd);
 void send_batch(int fd, const struct address *to, const void *buf,
 		size_t bytes, size_t stride, uint32_t count);
 void send_control(int fd, const struct address *to, const void *buf,

@@ -207,7 +207,7 @@ void report_begin(void)
 
 static const char *completion(void)
 {
-	if (opt.mode == ECHO || opt.mode == STREAM)
+	if (opt.mode != WRITE && opt.mode != READ)
 		return "none";
 	return opt.notices ? "notice" : "barrier";
 }

@@ -191,6 +191,14 @@ int open_socket(const struct address *address)
 	return fd;
 }
 
+void want_zcopy(int fd)
+{
+	int on = 1;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ZEROCOPY, &on, sizeof(on)))
+		die("SO_ZEROCOPY", errno);
+}
+
 void want_news(int fd)
 {
 	int on = 1;
@@ -214,8 +222,9 @@ void put_control(void *control, size_t *used, int type, const void *data,
 }
 
 /* Send; waits for send space. */
-void send_control(int fd, const struct address *to, const void *buf,
-		  size_t bytes, void *control, size_t control_bytes)
+static void send_flags(int fd, const struct address *to, const void *buf,
+		       size_t bytes, void *control, size_t control_bytes,
+		       int flags)
 {
 	struct iovec iov = { (void *)buf, bytes };
 	struct msghdr m = {
@@ -227,17 +236,36 @@ void send_control(int fd, const struct address *to, const void *buf,
 		.msg_controllen = control_bytes,
 	};
 
-	while (sendmsg(fd, &m, 0) < 0) {
+	while (sendmsg(fd, &m, flags) < 0) {
 		if (errno != EINTR)
 			die_with("send", errno, control_bytes ?
 				 hint_memory(errno) : "");
 	}
 }
 
+void send_control(int fd, const struct address *to, const void *buf,
+		  size_t bytes, void *control, size_t control_bytes)
+{
+	send_flags(fd, to, buf, bytes, control, control_bytes, 0);
+}
+
 void send_plain(int fd, const struct address *to, const void *buf,
 		size_t bytes)
 {
 	send_control(fd, to, buf, bytes, NULL, 0);
+}
+
+/* All have the same cookie: their number is enough. */
+void send_zcopy(int fd, const struct address *to, const void *buf, size_t bytes)
+{
+	char control[CMSG_SPACE(sizeof(uint32_t))]
+		__attribute__((aligned(8))) = {};
+	uint32_t cookie = 0;
+	size_t used = 0;
+
+	put_control(control, &used, RDS_CMSG_ZCOPY_COOKIE, &cookie,
+		    sizeof(cookie));
+	send_flags(fd, to, buf, bytes, control, used, MSG_ZEROCOPY);
 }
 
 /* Send so many messages, which are @stride bytes apart, with as few calls as
@@ -302,6 +330,7 @@ static bool node_news(const struct cmsghdr *c)
 
 static void look_at(const struct cmsghdr *c, struct arrival *arrival)
 {
+	struct rds_zcopy_cookies zcopied;
 	struct rds_rdma_notify notify;
 
 	if (c->cmsg_level != SOL_RDS)
@@ -314,6 +343,10 @@ static void look_at(const struct cmsghdr *c, struct arrival *arrival)
 			arrival->failed = true;
 			arrival->status = notify.status;
 		}
+		break;
+	case RDS_CMSG_ZCOPY_COMPLETION:
+		memcpy(&zcopied, CMSG_DATA(c), sizeof(zcopied));
+		arrival->zcopied += zcopied.num;
 		break;
 	case XRDS_CMSG_NODE:
 		arrival->news = true;
@@ -345,6 +378,7 @@ static bool receive_once(int fd, void *buf, size_t room, int flags,
 	};
 
 	arrival->notices = 0;
+	arrival->zcopied = 0;
 	arrival->failed = false;
 	arrival->news = false;
 	arrival->reborn = false;

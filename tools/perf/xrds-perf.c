@@ -21,6 +21,7 @@ const char * const mode_names[NR_MODES] = {
 	[STREAM]	= "stream",
 	[WRITE]		= "write",
 	[READ]		= "read",
+	[MAP]		= "map",
 };
 
 struct options opt = {
@@ -42,7 +43,7 @@ static void __attribute__((noreturn)) help(int code)
 		"usage: xrds-perf -s [-p PORT] [-u] ADDRESS	be the server\n"
 		"       xrds-perf [OPTION]... HOST	measure against a server\n"
 		"       xrds-perf -X [OPTION]... ADDRESS...	be one node of a mesh\n"
-		"  -m MODE      echo, stream, write or read [echo]\n"
+		"  -m MODE      echo, stream, write, read or map [echo]\n"
 		"  -l BYTES     size of a message or RDMA op; 4K, 1M [64]\n"
 		"  -a BYTES     size of an answer to echo [16]\n"
 		"  -d DEPTH     messages of a socket, or ops, in flight [1]\n"
@@ -64,6 +65,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  -L COUNT     local buffers of an RDMA op [1]\n"
 		"  -g           register the server's memory with RDS_GET_MR\n"
 		"  -q           the server gets no message of an RDMA op\n"
+		"  -z           send a stream with MSG_ZEROCOPY, from one socket\n"
 		"  -X           the same command runs at each address, and each sends\n"
 		"               to all others\n"
 		"  -I ADDRESS   send from this address\n"
@@ -197,6 +199,9 @@ static void flag_option(int c)
 	case 'q':
 		opt.silent = true;
 		break;
+	case 'z':
+		opt.zcopy = true;
+		break;
 	case 'u':
 		opt.over_unix = true;
 		break;
@@ -240,6 +245,11 @@ static void check_options(int addresses)
 	if (opt.over_unix && (opt.sockets > 1 || opt.strangers || opt.tos ||
 			      opt.mesh || opt.mode > STREAM))
 		conflict("-u: one socket, echo or stream");
+	if (opt.zcopy && (opt.over_unix || opt.verify || opt.sockets > 1 ||
+			  opt.batch > 1 || opt.mode != STREAM))
+		conflict("-z: a stream of one socket, without -v and -M");
+	if (opt.mode == MAP && !opt.bytes)
+		conflict("-m map: -l is at least 1");
 	if (opt.outliers && opt.mode == STREAM)
 		conflict("-o: a stream has no latencies");
 	if (opt.mesh && (addresses < 2 || addresses > MAX_NODES))
@@ -264,7 +274,7 @@ static void parse(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv,
-				"sm:l:a:d:M:S:T:i:D:n:t:w:P:r:Q:vb:B:NL:gqXI:p:ujcHo:46hV",
+				"sm:l:a:d:M:S:T:i:D:n:t:w:P:r:Q:vb:B:NL:gqzXI:p:ujcHo:46hV",
 				options, NULL)) != -1) {
 		if (c == 'm')
 			opt.mode = mode_of(optarg);
