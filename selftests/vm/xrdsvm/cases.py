@@ -84,7 +84,8 @@ def cases(quick: bool) -> list[Case]:
     """All of them; a quick run has fewer, repeats less, and sends less."""
     few = 1 if quick else 3
     return (_round_trips(quick, few) + _streams(quick, few) + _rdma(quick, few) +
-            _flat(few) + _beside(few) + _loopback(quick, few))
+            _registrations(few) + _flat(few) + _beside(few) +
+            _loopback(quick, few))
 
 
 def _peers(size: int, quick: bool) -> tuple[str, ...]:
@@ -124,6 +125,8 @@ def _streams(quick: bool, few: int) -> list[Case]:
             found.append(Case(name_of("one way", size), "stream", size,
                               count * few, depth=16,
                               peers=_peers(size, quick)))
+    found.append(Case("one way, 1 MiB, MSG_ZEROCOPY", "stream", MIB, 8 * few,
+                      options="-z", rival=False))
     found.append(Case(name_of("one way", 64, 1, 16), "stream", 64, 500 * few,
                       depth=16, sockets=16, peers=() if quick else PEERS))
     for size, count in ((64, 1024), (KIB, 512)):
@@ -149,6 +152,11 @@ def _rdma(quick: bool, few: int) -> list[Case]:
         found += [barrier, replace(barrier, options="-q -N", peers=(),
                                    name=f"RDMA {mode}, 4 KiB, 16 notices")]
     return found
+
+
+def _registrations(few: int) -> list[Case]:
+    return [Case(f"register {human(size)}", "map", size, count * few, floor="-")
+            for size, count in ((4 * KIB, 100), (MIB, 30))]
 
 
 def _flat(few: int) -> list[Case]:
