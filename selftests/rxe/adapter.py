@@ -233,6 +233,8 @@ def test_limits(rig):
         rig.check("shared-rq" not in _connection(rig)["flags"], "it is shared")
         remote.run(rig, "helper_rdma smoke")
         remote.run(rig, "helper_rdma pieces")
+        # two pieces of payload in a SEND
+        traffic.run(rig, 1000, seed=86, port=5300, extra="--zerocopy")
 
 
 def test_no_answer(rig):
