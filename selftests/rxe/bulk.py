@@ -74,6 +74,9 @@ def test_cut(rig):
                  f"{grown['ib_tx_passing']} messages passed others")
         rig.check(grown["conn_up"] >= 2 * BREAKS, f"{node}: too few")
         rig.check(grown["ib_tx_passing"] > 0, f"{node}: nothing has passed")
+        wrong = {name: count for name, count in grown.items()
+                 if name.startswith("wire_") and count}
+        rig.check(not wrong, f"{node}: what its peer has sent was wrong: {wrong}")
 
 
 def test_flood(rig):

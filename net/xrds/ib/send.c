@@ -373,8 +373,10 @@ static int xrds_ib_send_more(struct xrds_ib_ep *ep, bool in_work)
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	/* the endpoint is being destroyed, or is about to be */
-	if (ep->conn->ep != ep || tx->broken)
+	/* The endpoint is being destroyed, or is about to be. The connection has
+	 * taken back the large message: its last fragment would have no number.
+	 */
+	if (ep->conn->ep != ep || !ep->conn->tx_open || tx->broken)
 		return 0;
 	if (tx->cursor[0].msg) {
 		ret = xrds_ib_frag_post(ep, 0);
