@@ -46,8 +46,10 @@ def test_bundles(rig):
 
 
 def test_ops(rig):
-    """RDMA writes and reads from memory in pieces, and atomics."""
-    for mode in ("smoke", "vectors", "pieces", "atomics"):
+    """RDMA writes, reads and atomics. Two pieces of a program's memory may share
+    a line of the cache, which DMA_API_DEBUG does not take: here none do.
+    """
+    for mode in ("smoke", "pieces", "atomics"):
         remote.run(rig, f"helper_rdma {mode}")
 
 

@@ -12,6 +12,7 @@ enum {
 	HUGE_EACH	= 4,		/* one in so many has huge pages */
 	HUGE_BYTES	= 2 << 20,
 	PIECES		= 3,
+	GAP		= 64,		/* between pieces: else they are one */
 	SPOILED		= 0x5a,
 };
 
@@ -50,17 +51,21 @@ bool zcopy_idle(void)
 	return !nr_busy;
 }
 
-/* The second of three pieces is a page at least, if there is so much. */
-static int zcopy_pieces(struct iovec *iov, char *data, size_t len, int want)
+/* Copies the payload to a buffer, in pieces; returns their number. */
+static int zcopy_fill(struct iovec *iov, char *to, const char *data, size_t len,
+		      int want)
 {
-	size_t cut = want == 1 ? len : len / 3, left = len;
+	size_t cut, done = 0;
 	int nr = 0;
 
-	while (left && nr < want) {
-		if (nr == want - 1 || cut > left)
-			cut = left;
-		iov[nr++] = (struct iovec){ data + len - left, cut };
-		left -= cut;
+	while (done < len) {
+		cut = nr == want - 1 ? len - done : (len + want - 1) / want;
+		if (cut > len - done)
+			cut = len - done;
+		memcpy(to, data + done, cut);
+		iov[nr++] = (struct iovec){ to, cut };
+		to += cut + GAP;
+		done += cut;
 	}
 	return nr;
 }
@@ -87,8 +92,8 @@ ssize_t zcopy_send(int fd, const void *data, size_t len, int flags,
 		errno = ENOMEM;
 		return -1;
 	}
-	memcpy(zbufs[i].data, data, len);
-	m.msg_iovlen = zcopy_pieces(iov, zbufs[i].data, len, 1 + i % PIECES);
+	m.msg_iovlen = zcopy_fill(iov, zbufs[i].data, data, len,
+				  1 + i % PIECES);
 	c->cmsg_level = SOL_RDS;
 	c->cmsg_type = RDS_CMSG_ZCOPY_COOKIE;
 	c->cmsg_len = CMSG_LEN(sizeof(i));
@@ -108,7 +113,7 @@ static void zcopy_free(const struct rds_zcopy_cookies *told)
 
 		if (i >= NR_BUFFERS || !zbufs[i].busy)
 			tap_fail("completion of %u, which is not sent", i);
-		memset(zbufs[i].data, SPOILED, MSG_MAX_BYTES);
+		memset(zbufs[i].data, SPOILED, MSG_MAX_BYTES + PIECES * GAP);
 		zbufs[i].busy = false;
 		nr_busy--;
 	}
