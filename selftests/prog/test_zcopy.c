@@ -17,6 +17,7 @@
 enum {
 	COOKIE	= 0x5eed,
 	SENDS	= 20,
+	UNREAD	= 20000,	/* more than any kernel's optmem_max is for */
 };
 
 static int zcopy_bound(void)
@@ -206,6 +207,29 @@ static void failed(void)
 	close(rx);
 }
 
+/* Nobody reads them: they have a bound, and the socket goes on when some are read.
+ */
+static void unread(void)
+{
+	int fd = zcopy_bound(), sent = 0;
+	struct got got;
+	union addr to;
+	int rx = rds_bound(&to);
+	char byte;
+
+	while (sent < UNREAD && send_cookie(fd, &to, sent, "x", 1) == 1) {
+		check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
+		sent++;
+	}
+	check_eq(errno, ENOMEM);
+	check_range(sent, RDS_MAX_ZCOOKIES, UNREAD - 1);
+	check_ret(got_within(fd, &got, WAIT_MS), 0);
+	check(got.nr_zcopied);
+	check_ret(send_cookie(fd, &to, sent, "x", 1), 1);
+	close(fd);
+	close(rx);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct tap_case cases[] = {
@@ -215,6 +239,7 @@ int main(int argc, char **argv)
 		  TAP_EACH_FAMILY, 0 },
 		{ "many", "one call reads many", many, 0, 0 },
 		{ "no_room", "what does not fit stays", no_room, 0, 0 },
+		{ "unread", "unread completions have a bound", unread, 0, 0 },
 		{ "failed", "a failed send has none", failed, 0, 0 },
 	};
 

@@ -119,15 +119,15 @@ static int xrds_send_cmsg_notice(struct cmsghdr *cmsg, size_t len,
 	return args->notice ? 0 : -ENOMEM;
 }
 
-static int xrds_send_cmsg_zcopy(struct cmsghdr *cmsg, size_t len,
-				struct xrds_send_args *args)
+static int xrds_send_cmsg_zcopy(struct xrds_sock *xs, struct cmsghdr *cmsg,
+				size_t len, struct xrds_send_args *args)
 {
 	u32 cookie;
 
 	if (args->zcopy || len != sizeof(cookie))
 		return -EINVAL;
 	memcpy(&cookie, CMSG_DATA(cmsg), sizeof(cookie));
-	args->zcopy = xrds_zcopy_alloc(cookie);
+	args->zcopy = xrds_zcopy_alloc(xs, cookie);
 	return args->zcopy ? 0 : -ENOMEM;
 }
 
@@ -161,7 +161,7 @@ static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	case XRDS_UEK_CMSG_ASYNC_SEND:
 		return xrds_send_cmsg_notice(cmsg, len, args);
 	case RDS_CMSG_ZCOPY_COOKIE:
-		return xrds_send_cmsg_zcopy(cmsg, len, args);
+		return xrds_send_cmsg_zcopy(xs, cmsg, len, args);
 	case XRDS_CMSG_RDMA_ID:
 		if (args->has_id || len != sizeof(args->id_addr))
 			return -EINVAL;
@@ -210,7 +210,7 @@ static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 	if (args->mapped)
 		xrds_mr_free(&xs->rdma, &free);
 	kfree(args->notice);
-	kfree(args->zcopy);
+	xrds_zcopy_free(xs, args->zcopy);
 }
 
 /* Do a socket and a destination have the same kind of address? A connection has

@@ -324,7 +324,8 @@ void xrds_delivered_set(struct xrds_sock *xs, bool on);
 
 /* ------------------------------------------------------------- zcopy.c */
 
-struct xrds_zcopy *xrds_zcopy_alloc(u32 cookie);
+struct xrds_zcopy *xrds_zcopy_alloc(struct xrds_sock *xs, u32 cookie);
+void xrds_zcopy_free(struct xrds_sock *xs, struct xrds_zcopy *zc);
 struct xrds_msg *xrds_zcopy_msg(struct xrds_sock *xs, struct xrds_zcopy *zc,
 				const struct iov_iter *from, u32 len,
 				long *timeo);

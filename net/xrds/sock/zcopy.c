@@ -39,18 +39,35 @@ static_assert((int)XRDS_ZCOPY_COPIED_BYTES >= XRDS_WIRE_MAX_BUNDLE_BYTES);
 
 /**
  * xrds_zcopy_alloc - make the completion of a send
+ * @xs: socket
  * @cookie: the program's name for it
+ *
+ * Those of a socket that nobody has read take no more than net.core.optmem_max.
  *
  * Context: process, may sleep.
  * Return: the completion, NULL without memory.
  */
-struct xrds_zcopy *xrds_zcopy_alloc(u32 cookie)
+struct xrds_zcopy *xrds_zcopy_alloc(struct xrds_sock *xs, u32 cookie)
 {
-	struct xrds_zcopy *zc = kzalloc(sizeof(*zc), GFP_KERNEL_ACCOUNT);
+	struct xrds_zcopy *zc = sock_kmalloc(&xs->sk, sizeof(*zc),
+					     GFP_KERNEL_ACCOUNT);
 
 	if (zc)
-		zc->cookie = cookie;
+		*zc = (struct xrds_zcopy){ .cookie = cookie };
 	return zc;
+}
+
+/**
+ * xrds_zcopy_free - a completion was read, or nobody will read it
+ * @xs: socket
+ * @zc: completion, on no list; NULL does nothing
+ *
+ * Context: any.
+ */
+void xrds_zcopy_free(struct xrds_sock *xs, struct xrds_zcopy *zc)
+{
+	if (zc)
+		sock_kfree_s(&xs->sk, zc, sizeof(*zc));
 }
 
 /* The ranges of the program's memory. Returns their number, 0 for too many. */
@@ -193,7 +210,7 @@ void xrds_zcopy_end(struct xrds_sock *xs, struct xrds_zcopy *zc)
 		list_add_tail(&zc->node, &xs->zcopied);
 	spin_unlock_bh(&xs->lock);
 	if (dead)
-		kfree(zc);
+		xrds_zcopy_free(xs, zc);
 	else
 		xrds_barrier_wake_sock(&xs->rdma, EPOLLIN | EPOLLRDNORM);
 }
@@ -233,7 +250,7 @@ int xrds_zcopy_read(struct xrds_sock *xs, struct msghdr *m)
 		return ret;
 	}
 	list_for_each_entry_safe(zc, tmp, &told, node)
-		kfree(zc);
+		xrds_zcopy_free(xs, zc);
 	return 1;
 }
 
@@ -252,5 +269,5 @@ void xrds_zcopy_purge(struct xrds_sock *xs)
 	list_splice_init(&xs->zcopied, &drop);
 	spin_unlock_bh(&xs->lock);
 	list_for_each_entry_safe(zc, tmp, &drop, node)
-		kfree(zc);
+		xrds_zcopy_free(xs, zc);
 }
