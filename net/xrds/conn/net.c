@@ -79,8 +79,8 @@ void xrds_conn_look_idle(struct xrds_net *xn)
  * @xn: namespace
  *
  * They deliver what is queued first, but no longer than connect_timeout_ms. Until
- * xrds_conn_undrain() attempts of either side fail, and what is sent meanwhile
- * stays queued.
+ * xrds_conn_undrain() attempts of either side fail, and messages
+ * stay queued.
  *
  * Context: process.
  */
