@@ -3,13 +3,12 @@
  * For two-node tests: more messages than a receiver may hold, all queued before
  * its node can say so.
  *
- *   helper_refused sink LOCAL PORT SENDERS COUNT STEP
- *   helper_refused send LOCAL REMOTE PORT UID SENDERS COUNT
+ *   helper_refused sink LOCAL PORT BYTES SENDERS COUNT STEP
+ *   helper_refused send LOCAL REMOTE PORT BYTES UID SENDERS COUNT
  *
  * The sender becomes another user and opens SENDERS sockets. Each queues COUNT
- * numbered messages, in turn with the others. It says "queued", and "delivered"
- * when all of them are acknowledged. A single socket asks for all the space it
- * needs; many sockets need no more than they have.
+ * numbered messages of BYTES, in turn with the others. It says "queued", and
+ * "delivered" when all of them are acknowledged.
  *
  * The receiver says "ready" and reads nothing. At each SIGUSR1 it reads STEP more
  * messages, or what is left, and says "read N", the number so far. Each message
@@ -28,14 +27,13 @@
 #include "tap.h"
 
 enum {
-	BYTES		= 4097,		/* a page more than the smallest fragment */
 	MAX_SENDERS	= 512,
 	LIMIT_MS	= 120000,
 	QUIET_MS	= 300,
 	SEED		= 11,
 };
 
-static char data[BYTES + 1];
+static char data[MSG_MAX_BYTES + 1];
 
 static void say(const char *what, long number)
 {
@@ -50,6 +48,7 @@ static void say(const char *what, long number)
 
 struct sink {
 	int fd;
+	ssize_t bytes;
 	u32 senders;
 	long all;
 	long got;
@@ -61,7 +60,7 @@ static void take(struct sink *s, ssize_t len)
 	struct pattern_key key;
 	u64 want;
 
-	if (len != BYTES || !pattern_intact(data, len, &key) ||
+	if (len != s->bytes || !pattern_intact(data, len, &key) ||
 	    key.from >= s->senders)
 		tap_fail("after %ld messages: one of %zd bytes is damaged",
 			 s->got, len);
@@ -96,12 +95,13 @@ static bool next(struct sink *s, int ms)
 static void sink(const char *local, char **argv)
 {
 	static struct sink s;
-	long step = atol(argv[3]);
+	long step = atol(argv[4]);
 	sigset_t set;
 	int sig;
 
-	s.senders = atoi(argv[1]);
-	s.all = s.senders * atol(argv[2]);
+	s.bytes = atoi(argv[1]);
+	s.senders = atoi(argv[2]);
+	s.all = s.senders * atol(argv[3]);
 	s.fd = rds_bound_to(local, atoi(argv[0]), NULL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
@@ -120,7 +120,7 @@ static void sink(const char *local, char **argv)
 
 /* ------------------------------------------------------------------ sender */
 
-static int open_sender(const char *local, bool alone)
+static int open_sender(const char *local)
 {
 	struct xrds_dest_sndbuf arg = { .bytes = ~0u };
 	int fd = rds_bound_to(local, 0, NULL);
@@ -128,31 +128,29 @@ static int open_sender(const char *local, bool alone)
 
 	/* nothing is left of one that a test kills */
 	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
-	if (alone)
-		must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg,
-				sizeof(arg)));
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg, sizeof(arg)));
 	return fd;
 }
 
 static void send_all(const char *local, char **argv)
 {
 	union addr to = addr_of(argv[0], atoi(argv[1]));
-	int user = atoi(argv[2]), fds[MAX_SENDERS];
-	u32 senders = atoi(argv[3]);
-	u64 count = atol(argv[4]);
+	int bytes = atoi(argv[2]), user = atoi(argv[3]), fds[MAX_SENDERS];
+	u32 senders = atoi(argv[4]);
+	u64 count = atol(argv[5]);
 
 	if (senders > MAX_SENDERS)
 		tap_fail("%u senders", senders);
 	must(setresuid(user, user, user));
 	for (u32 i = 0; i < senders; i++)
-		fds[i] = open_sender(local, senders == 1);
+		fds[i] = open_sender(local);
 	for (u64 n = 0; n < count; n++) {
 		for (u32 i = 0; i < senders; i++) {
 			struct pattern_key key = { .from = i, .seq = n };
 
-			pattern_fill(data, BYTES, &key);
-			if (rds_send(fds[i], data, BYTES, MSG_DONTWAIT, &to) !=
-			    BYTES)
+			pattern_fill(data, bytes, &key);
+			if (rds_send(fds[i], data, bytes, MSG_DONTWAIT, &to) !=
+			    bytes)
 				tap_fail("sender %u, message %llu: %s", i, n,
 					 tap_errno_name(errno));
 		}
@@ -166,9 +164,9 @@ static void send_all(const char *local, char **argv)
 int main(int argc, char **argv)
 {
 	pattern_init(SEED);
-	if (argc == 7 && !strcmp(argv[1], "sink"))
+	if (argc == 8 && !strcmp(argv[1], "sink"))
 		sink(argv[2], argv + 3);
-	else if (argc == 8 && !strcmp(argv[1], "send"))
+	else if (argc == 9 && !strcmp(argv[1], "send"))
 		send_all(argv[2], argv + 3);
 	else
 		tap_fail("usage: helper_refused sink|send ...");

@@ -26,7 +26,16 @@ OTHER = 1002
 ROUND_TRIPS = 50
 STREAM = 4000               # messages each way
 LIMIT = 20                  # seconds without progress of bystanders
+BYTES = 4097                # more than a page
 SMALL_KB = 256              # of sock_max_recv_kb: less than is under way
+LARGE = 128 << 10           # bytes of a message that is long on its way
+LARGE_SENDERS = 8           # some of them have one refused
+LARGE_COUNT = 3
+LARGE_ALL = LARGE_SENDERS * LARGE_COUNT
+LARGE_BREAKS = 3
+# a large message is longer on its way than it takes to refuse one, and that
+# longer than the peer's hello in front of it
+SLOW_WIRES = ("4mbit", "32kbit")
 SLACK = 1 << 20
 REFUSED = ("recv_drop_refused", "recv_drop_overflow")
 BREAK = "echo 1 > /sys/kernel/debug/xrds/break"
@@ -70,23 +79,18 @@ class Full:
     """A socket on node B for which much more is queued than it may hold."""
 
     def __init__(self, rig, senders: int, count: int, steps: int = 1,
-                 refuses: bool = True) -> None:
+                 refuses: bool = True, size: int = BYTES) -> None:
         self.rig = rig
         self.refuses = refuses
         self.all = senders * count
         self.sink = rig.b.start(
-            f"helper_refused sink {rig.b.ip} {PORT} {senders} {count} "
-            f"{-(-self.all // steps)}")
+            f"helper_refused sink {rig.b.ip} {PORT} {size} {senders} "
+            f"{count} {-(-self.all // steps)}")
         self.sink.expect("ready")
         # nothing of it is under way before all of it is queued
-        rig.b.cut()
-        for node in rig.nodes:
-            node.run(BREAK)
-            remote.until(node, lambda n=node: not any(
-                c["state"] == "up" for c in remote.shown(n, "connections")),
-                "its connection breaks")
+        self.stop()
         self.sender = rig.a.start(f"helper_refused send {rig.a.ip} {rig.b.ip} "
-                                  f"{PORT} {USER} {senders} {count}")
+                                  f"{PORT} {size} {USER} {senders} {count}")
         self.sender.expect("queued")
         self.before = [close.counters(n) for n in rig.nodes]
         refused = _refused(rig.b)
@@ -98,6 +102,15 @@ class Full:
         else:
             remote.wait_above(rig.b, "cong_update_queued",
                               self.before[1]["cong_update_queued"])
+
+    def stop(self) -> None:
+        """The connection breaks, and does not come up before node B joins."""
+        self.rig.b.cut()
+        for node in self.rig.nodes:
+            node.run(BREAK)
+            remote.until(node, lambda n=node: not any(
+                c["state"] == "up" for c in remote.shown(n, "connections")),
+                "its connection breaks")
 
     def grown(self) -> list[dict[str, int]]:
         return [close.delta(node, before)
@@ -122,6 +135,13 @@ class Full:
     def read_step(self) -> None:
         """Let the receiver begin with its next step."""
         self.sink.kill(signal.SIGUSR1)
+
+    def read(self, start: int, end: int) -> int:
+        """It reads these, in steps of one."""
+        for number in range(start, end):
+            self.read_step()
+            self.sink.expect(f"^read {number + 1}$")
+        return end
 
     def end(self, resets: int = 0) -> None:
         """All of it has come, once and in order, and the connection was reset no
@@ -202,3 +222,30 @@ def test_broken(rig):
 
 
 test_broken.timeout = 240 + 5 * BREAKS
+
+
+def test_broken_large(rig):
+    """Large messages were refused and the connection has broken: the first one
+    comes again while the receiver repeats that it has refused it.
+    """
+    traffic.patient(rig)
+    rig.b.write(SOCK_MAX, str(SMALL_KB))
+    full = Full(rig, LARGE_SENDERS, LARGE_COUNT, steps=LARGE_ALL, size=LARGE)
+    for node, rate in zip(rig.nodes, SLOW_WIRES):
+        node.run("modprobe sch_netem; "
+                 f"tc qdisc add dev eth0 root netem rate {rate} limit 10000")
+    before = full.before[1]["recv_queued"]
+    read = 0
+    for _ in range(LARGE_BREAKS):
+        full.stop()
+        came = remote.counter(rig.b, "recv_queued") - before
+        read = full.read(read, came)
+        rig.b.join()
+        # the first is complete before the sender hears of a refusal
+        remote.wait_above(rig.b, "recv_queued", before + came + 1)
+    full.read(read, LARGE_ALL)
+    full.end(LARGE_BREAKS)
+    refusals = full.grown()[1]["send_refusal"]
+    refused = full.grown()[0]["send_refused"]
+    rig.check(refusals > refused, f"of {refused} refused messages the sender "
+              f"has heard {refusals} times: nothing was repeated")
