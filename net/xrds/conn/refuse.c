@@ -255,8 +255,8 @@ void xrds_refuse_forget(struct xrds_conn *conn)
 
 /* The messages of a flow from this number on go back to its queue. But if one in
  * flight ends the refusal, it and those behind it are on their way: the others
- * were cancelled, or the peer repeats an old refusal after a reconnect. Returns
- * whether there is such a one.
+ * were cancelled, or the peer repeats an old refusal after a reconnect. The same
+ * is so if the transport has such a one in part. Returns whether there is one.
  */
 static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
 			     u64 seq, u32 *n)
@@ -266,8 +266,8 @@ static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
 
 	/* not more than a flow may have in flight */
 	list_for_each_entry(msg, &flow->msgs, flow_node) {
-		ends = msg->inflight && msg->seq > seq &&
-		       msg->flags & XRDS_F_RESUME;
+		ends = msg->flags & XRDS_F_RESUME &&
+		       (msg->bulk || (msg->inflight && msg->seq > seq));
 		if (ends || !msg->inflight)
 			break;
 		last = msg;
