@@ -92,7 +92,8 @@ static void queue(int fd, const union addr *to, long seq, size_t bytes)
 	struct pattern_key key = { .seq = seq };
 
 	pattern_fill(data, bytes, &key);
-	check_eq(rds_send(fd, data, bytes, MSG_DONTWAIT, to), bytes);
+	/* it waits while the large message has not been read */
+	check_eq(rds_send(fd, data, bytes, 0, to), bytes);
 }
 
 static void send_all(const char *local, const char *remote, int port)
