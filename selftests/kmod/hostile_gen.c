@@ -95,8 +95,8 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 		.flags	= XRDS_F_CONTROL,
 	};
 	struct xrds_wire_hello hello = {
-		.revision	= XRDS_REVISION_FIRST + hostile_random(gen, 3),
-		.flags		= hostile_random(gen, 8) &
+		.revision	= XRDS_REVISION_FIRST + hostile_random(gen, 4),
+		.flags		= hostile_random(gen, 16) &
 				  (XRDS_HELLO_BUNDLES | XRDS_HELLO_SHORT),
 		.frag_bytes	= FRAG_BYTES,
 		.credits	= hostile_random(gen, 4) ? 500 : MAX_CREDITS,
@@ -514,8 +514,12 @@ static u32 make_short(struct hostile_gen *gen)
 	gen->imm |= hostile_random(gen, 8) << 7;
 	if (!hostile_random(gen, 8))
 		gen->imm |= hostile_random(gen, 64) << 10;
+	/* the number that comes next */
+	gen->imm |= (hostile_random(gen, 16) ?
+		     (u32)gen->ctx.seq + !(gen->imm & BIT(8)) :
+		     hostile_random(gen, 16)) << 16 & 0xf0000;
 	if (!hostile_random(gen, 16))
-		gen->imm |= hostile_random(gen, 0xffff) << 16;
+		gen->imm |= hostile_random(gen, 0xfff) << 20;
 	/* the index of the next fragment, if there is one */
 	if (hostile_random(gen, 2) && gen->reasm[gen->imm >> 7 & 1].busy)
 		gen->imm = (gen->imm & ~(XRDS_WIRE_SLOTS - 1)) |
@@ -683,8 +687,9 @@ static int judge_short(struct hostile_gen *gen, u32 bytes)
 
 	if (!gen->hello || !gen->brief)
 		return XRDS_WIRE_OPCODE;
-	xrds_wire_short_decode(&wm, &gen->ctx, gen->imm);
-	err = judge_credit(gen, &wm);
+	err = xrds_wire_short_decode(&wm, &gen->ctx, gen->imm);
+	if (!err)
+		err = judge_credit(gen, &wm);
 	if (err)
 		return err;
 	return gen->bye ? XRDS_WIRE_CTL_STATE : judge_whole(gen, &wm, bytes);

@@ -90,8 +90,11 @@ static __u16 hello_flags(__u16 revision)
 {
 	__u16 flags = XRDS_HELLO_BUNDLES | XRDS_HELLO_KNOWN;
 
-	return revision < XRDS_REVISION_SHORT ? flags :
-						flags | XRDS_HELLO_SHORT;
+	if (revision == XRDS_REVISION_UNCHECKED)
+		flags |= XRDS_HELLO_UNCHECKED;
+	if (revision >= XRDS_REVISION_SHORT)
+		flags |= XRDS_HELLO_SHORT;
+	return flags;
 }
 
 /**

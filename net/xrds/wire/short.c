@@ -20,6 +20,10 @@
  * other. Two flows with the same slot take it from each other, and have full
  * headers if they alternate.
  *
+ * A device that loses a SEND, or delivers one twice, would have the receiver give
+ * wrong numbers from there on. So a short header has the low bits of the number,
+ * and the receiver compares them.
+ *
  * As in hdr.c the functions are pure, and believe nothing: all values of the 32
  * bits are valid input, and xrds_wire_reasm_add() refuses the fragments that do
  * not fit.
@@ -34,8 +38,10 @@ enum {
 	SHORT_MORE		= 0x0100,
 	SHORT_ASK		= 0x0200,
 	SHORT_CREDIT_SHIFT	= 10,
-	SHORT_ACK_SHIFT		= 16,
-	SHORT_ACK_MASK		= 0xffff,
+	SHORT_SEQ_SHIFT		= 16,
+	SHORT_SEQ_MASK		= 0x0f,
+	SHORT_ACK_SHIFT		= 20,
+	SHORT_ACK_MASK		= 0x0fff,
 };
 
 static __u32 flow_ports(const struct xrds_wire_msg *msg)
@@ -133,6 +139,7 @@ __u32 xrds_wire_short_encode(struct xrds_wire_context *ctx,
 	if (msg->flags & XRDS_F_ACK_REQUIRED)
 		imm |= SHORT_ASK;
 	return imm | (__u32)msg->credit << SHORT_CREDIT_SHIFT |
+	       (__u32)(ctx->seq & SHORT_SEQ_MASK) << SHORT_SEQ_SHIFT |
 	       (__u32)(ctx->ack & SHORT_ACK_MASK) << SHORT_ACK_SHIFT;
 }
 EXPORT_SYMBOL_GPL(xrds_wire_short_encode);
@@ -145,17 +152,20 @@ EXPORT_SYMBOL_GPL(xrds_wire_short_encode);
  * @ctx:	context of the receiver
  * @imm:	immediate data
  *
- * The message is for xrds_wire_reasm_add() only, which finds what does not fit.
+ * The message is for xrds_wire_reasm_add() only, which finds what else does not
+ * fit.
  *
  * Context: any; calls for the same @ctx are serialised by the caller.
+ * Return: XRDS_WIRE_OK, or ORDER: it is not the SEND that comes next.
  */
-void xrds_wire_short_decode(struct xrds_wire_msg *msg,
-			    struct xrds_wire_context *ctx, __u32 imm)
+enum xrds_wire_err xrds_wire_short_decode(struct xrds_wire_msg *msg,
+					  struct xrds_wire_context *ctx,
+					  __u32 imm)
 {
 	__u32 slot = imm & SHORT_SLOT_MASK;
 	int more = !!(imm & SHORT_MORE);
 
-	ctx->ack += (__u16)((imm >> SHORT_ACK_SHIFT) - ctx->ack);
+	ctx->ack += ((imm >> SHORT_ACK_SHIFT) - ctx->ack) & SHORT_ACK_MASK;
 	if (!more)
 		ctx->seq++;
 	*msg = (struct xrds_wire_msg){
@@ -170,5 +180,7 @@ void xrds_wire_short_decode(struct xrds_wire_msg *msg,
 		.kind	= XRDS_KIND_DATA,
 		.brief	= more ? XRDS_BRIEF_MORE : XRDS_BRIEF_LAST,
 	};
+	return ((imm >> SHORT_SEQ_SHIFT) ^ ctx->seq) & SHORT_SEQ_MASK ?
+	       XRDS_WIRE_ORDER : XRDS_WIRE_OK;
 }
 EXPORT_SYMBOL_GPL(xrds_wire_short_decode);

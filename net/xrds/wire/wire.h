@@ -274,8 +274,9 @@ int xrds_wire_short_fits(const struct xrds_wire_context *ctx,
 			 const struct xrds_wire_msg *msg, int last);
 __u32 xrds_wire_short_encode(struct xrds_wire_context *ctx,
 			     const struct xrds_wire_msg *msg, int last);
-void xrds_wire_short_decode(struct xrds_wire_msg *msg,
-			    struct xrds_wire_context *ctx, __u32 imm);
+enum xrds_wire_err xrds_wire_short_decode(struct xrds_wire_msg *msg,
+					  struct xrds_wire_context *ctx,
+					  __u32 imm);
 
 /**
  * struct xrds_wire_reasm - progress of one partly received message
@@ -354,15 +355,17 @@ struct xrds_wire_hello {
 /* Revisions of XRDS mode */
 enum {
 	XRDS_REVISION_FIRST	= 3,	/* earlier ones are refused */
-	XRDS_REVISION_SHORT	= 4,	/* adds short headers */
-	XRDS_REVISION		= 4,	/* ours */
+	XRDS_REVISION_UNCHECKED	= 4,	/* short headers without a number */
+	XRDS_REVISION_SHORT	= 5,	/* adds those that we know */
+	XRDS_REVISION		= 5,	/* ours */
 };
 
 /* Flags of a hello */
 enum {
 	XRDS_HELLO_BUNDLES	= 1,	/* the sender takes several messages in one SEND */
 	XRDS_HELLO_KNOWN	= 2,	/* the sender has received messages */
-	XRDS_HELLO_SHORT	= 4,	/* the sender takes short headers */
+	XRDS_HELLO_UNCHECKED	= 4,	/* it takes those of that revision */
+	XRDS_HELLO_SHORT	= 8,	/* the sender takes short headers */
 };
 
 void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello);
