@@ -113,13 +113,14 @@ static void fuzz_short(const __u8 *data, __u32 size, __u32 max)
 		memcpy(hdr, data + at + 2, sizeof(hdr));
 		at += payload % 2 ? 6 : RECORD_BYTES;
 		if (payload % 2) {
+			__u32 imm = (__u32)hdr[0] << 24 | hdr[1] << 16 |
+				    hdr[2] << 8 | hdr[3];
 			__u64 seq = ctx.seq, ack = ctx.ack;
 
-			xrds_wire_short_decode(&msg, &ctx,
-					       (__u32)hdr[0] << 24 |
-					       hdr[1] << 16 | hdr[2] << 8 |
-					       hdr[3]);
-			must(msg.ack - ack <= 0xffff && msg.ack == ctx.ack);
+			err = xrds_wire_short_decode(&msg, &ctx, imm);
+			must(err == ((imm >> 16 ^ ctx.seq) & 0x0f ?
+				     XRDS_WIRE_ORDER : XRDS_WIRE_OK));
+			must(msg.ack - ack <= 0x0fff && msg.ack == ctx.ack);
 			must(ctx.seq - seq == (msg.brief == XRDS_BRIEF_LAST));
 			must(msg.brief && msg.kind == XRDS_KIND_DATA);
 			must(msg.credit <= XRDS_WIRE_MAX_CREDIT && msg.tag < 2);
@@ -144,6 +145,7 @@ static void fuzz_short(const __u8 *data, __u32 size, __u32 max)
 		if (err)
 			continue;
 		must(r[msg.tag].got <= XRDS_WIRE_MAX_MSG_BYTES);
+		must(payload || !msg.frag);
 		must(done || r[msg.tag].got >= r[msg.tag].next * 4096U);
 		must(!done || r[msg.tag].got == r[msg.tag].first.len);
 		must(!done || r[msg.tag].first.seq || msg.brief);
@@ -203,7 +205,7 @@ static void fuzz_hello(const __u8 *data, __u32 size)
 	must(hello.credits && hello.credits <= 32767);
 	must(hello.tags && hello.node && hello.revision >= 3);
 	xrds_wire_hello_encode(buf, &hello);
-	must(hello.revision > XRDS_REVISION || hello.revision > 3 ||
+	must(hello.revision >= XRDS_REVISION ||
 	     !(hello.flags & XRDS_HELLO_SHORT));
 	must(hello.revision > XRDS_REVISION ||
 	     !memcmp(buf, data, size));

@@ -39,12 +39,15 @@ static int pass_full(struct direction *d, const struct xrds_wire_msg *msg,
 	return take(d, msg, payload, done);
 }
 
-/* Any immediate data; the sender is taken to have known its content. */
+/* Any immediate data with the right number; the sender is taken to have known its
+ * content.
+ */
 static int take_imm(struct direction *d, __u32 imm, __u32 payload, int *done)
 {
 	struct xrds_wire_msg out;
 
-	xrds_wire_short_decode(&out, &d->rx, imm);
+	imm |= ((d->rx.seq + !(imm & MORE)) & 0x0f) << 16;
+	CHECK(!xrds_wire_short_decode(&out, &d->rx, imm));
 	d->tx = d->rx;
 	return take(d, &out, payload, done);
 }
@@ -58,7 +61,7 @@ static int pass_short(struct direction *d, const struct xrds_wire_msg *msg,
 
 	CHECK(xrds_wire_short_fits(&d->tx, msg, last));
 	imm = xrds_wire_short_encode(&d->tx, msg, last);
-	xrds_wire_short_decode(&out, &d->rx, imm);
+	CHECK(!xrds_wire_short_decode(&out, &d->rx, imm));
 	CHECK(!memcmp(&d->tx, &d->rx, sizeof(d->tx)));
 	CHECK(out.ack == d->tx.ack && out.credit == msg->credit);
 	CHECK(out.flags == msg->flags && out.tag == msg->tag);
@@ -91,22 +94,22 @@ static void layout(void)
 			break;
 	/* (5 << 16 | 6) * 0x9e3779b1, the highest seven bits */
 	CHECK(slot == 0x0a && ctx.ports[slot] == (5 << 16 | 6));
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == (3 << 16 | 0x0a));
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x003b000a);
 	CHECK(ctx.seq == 11);
 	msg.ack = 0x12345;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == (0x2345000a));
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345c000a);
 	CHECK(ctx.seq == 12 && ctx.ack == 0x12345);
 	msg.credit = 63;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == (0x2345fc0a));
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345dfc0a);
 	msg.credit = 0;
 	msg.flags = XRDS_F_ACK_REQUIRED;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == (0x2345020a));
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 0) == (0x2345030a));
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345e020a);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 0) == 0x345e030a);
 	msg.tag = 1;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == (0x2345028a));
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345f028a);
 	/* behind the first fragment its index is in the place of the slot */
 	msg.frag = 130;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == (0x23450282));
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x34500282);
 }
 
 static void fits(void)
@@ -141,8 +144,8 @@ static void fits(void)
 		CHECK(!FITS_WITH(has, 1 << i));
 	CHECK(FITS_WITH(tag, 1) && !FITS_WITH(tag, 2));
 	/* an older acknowledgment is known, one far ahead does not fit */
-	CHECK(FITS_WITH(ack, 0) && FITS_WITH(ack, 3 + 0xffff));
-	CHECK(!FITS_WITH(ack, 3 + 0x10000));
+	CHECK(FITS_WITH(ack, 0) && FITS_WITH(ack, 3 + 0xfff));
+	CHECK(!FITS_WITH(ack, 3 + 0x1000));
 	/* the slot is that of the first fragment */
 	msg.frag = 1;
 	CHECK(FITS_WITH(sport, 7));
@@ -291,6 +294,9 @@ static void refused(void)
 	msg.seq = 200;
 	CHECK(!take_imm(&d, MORE | 0x8a, 10001, &done) && !done);
 	CHECK(pass_full(&d, &msg, 0, &done) == XRDS_WIRE_FRAG_HDR);
+	/* or one without payload that says that this was all */
+	CHECK(!take_imm(&d, MORE | 0x8a, 10000, &done) && !done);
+	CHECK(pass_full(&d, &msg, 0, &done) == XRDS_WIRE_FRAG_LEN);
 	CHECK(!take_imm(&d, MORE | 0x8a, 5000, &done) && !done);
 	msg.sport++;
 	CHECK(pass_full(&d, &msg, 5000, &done) == XRDS_WIRE_FRAG_HDR);
@@ -328,6 +334,33 @@ static void longest(void)
 	for (i = 0; i < 63; i++)
 		CHECK(!take_imm(&d, MORE | (i ?: 0x0a), 16384, &done) && !done);
 	CHECK(take_imm(&d, 63, 16385, &done) == XRDS_WIRE_FRAG_LEN);
+}
+
+/* A SEND is lost, or comes twice: the next short header does not fit. */
+static void out_of_order(void)
+{
+	struct xrds_wire_msg msg = flow_msg, out;
+	struct xrds_wire_context ahead, rx;
+	struct direction d = begun();
+	__u32 imm = 0;
+	int i;
+
+	for (i = 1; i <= 16; i++) {
+		imm = xrds_wire_short_encode(&d.tx, &msg, 1);
+		/* the receiver has none of those before */
+		rx = d.rx;
+		CHECK(unit_note(xrds_wire_short_decode(&out, &rx, imm)) ==
+		      (i == 1 ? XRDS_WIRE_OK : XRDS_WIRE_ORDER));
+		ahead = d.tx;
+		imm = xrds_wire_short_encode(&ahead, &msg, 0);
+		rx = d.rx;
+		CHECK(xrds_wire_short_decode(&out, &rx, imm) ==
+		      (i < 16 ? XRDS_WIRE_ORDER : XRDS_WIRE_OK));
+	}
+	d = begun();
+	imm = xrds_wire_short_encode(&d.tx, &msg, 1);
+	CHECK(!xrds_wire_short_decode(&out, &d.rx, imm));
+	CHECK(xrds_wire_short_decode(&out, &d.rx, imm) == XRDS_WIRE_ORDER);
 }
 
 /* Any stream of messages, of few flows and of many, arrives as it was sent. */
@@ -375,6 +408,7 @@ const struct unit_test unit_short_tests[] = {
 	{ mixed, "short and full headers in one message" },
 	{ refused, "short headers that do not fit their message" },
 	{ longest, "the longest messages of short headers" },
+	{ out_of_order, "a SEND with a short header that is lost, or comes twice" },
 	{ streams, "random streams with short headers" },
 	{ }
 };

@@ -85,7 +85,7 @@ static enum xrds_wire_err reasm_full(struct xrds_wire_reasm *r,
 
 	if (msg->frag != r->next)
 		return XRDS_WIRE_FRAG;
-	if (payload > max_payload || payload > rest)
+	if (payload > max_payload || payload > rest || (r->next && !payload))
 		return XRDS_WIRE_FRAG_LEN;
 	*last = payload == rest;
 	if (!*last && payload < XRDS_WIRE_MIN_FRAG_PAYLOAD)
