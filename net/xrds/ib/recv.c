@@ -394,8 +394,9 @@ static enum xrds_wire_err xrds_ib_recv_short(struct xrds_ib_ep *ep,
 
 	if (!ep->rx.brief)
 		return XRDS_WIRE_OPCODE;
-	xrds_wire_short_decode(&wm, &ep->rx.ctx, imm);
-	err = xrds_ib_recv_credit(ep, &wm);
+	err = xrds_wire_short_decode(&wm, &ep->rx.ctx, imm);
+	if (!err)
+		err = xrds_ib_recv_credit(ep, &wm);
 	if (err)
 		return err;
 	if (xrds_tx_acked(ep->conn, wm.ack))
@@ -451,6 +452,15 @@ static void xrds_ib_recv_violation(struct xrds_ib_ep *ep,
 	xrds_ib_event_wire_error(ep, err);
 }
 
+/* Has the peer sent something else than a SEND, or had the device invalidate a key
+ * with it? No peer of ours does either.
+ */
+static bool xrds_ib_recv_odd(const struct ib_wc *wc)
+{
+	return wc->opcode != IB_WC_RECV ||
+	       wc->wc_flags & IB_WC_WITH_INVALIDATE;
+}
+
 /* A buffer of the receive queue has completed. */
 static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -473,7 +483,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	xrds_conn_heard(ep->conn);
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_FRAGS);
-	if (wc->opcode != IB_WC_RECV) {
+	if (xrds_ib_recv_odd(wc)) {
 		xrds_ib_buf_return(buf->rq, buf);
 		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
 		return;
@@ -550,7 +560,7 @@ static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	if (!xrds_ib_recv_wanted(ep))
 		return;
-	if (wc->opcode != IB_WC_RECV) {
+	if (xrds_ib_recv_odd(wc)) {
 		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
 		return;
 	}
