@@ -148,13 +148,16 @@ void xrds_ib_frag_wire_msg(const struct xrds_ib_ep *ep,
 	}
 }
 
-/* Go to the first fragment of a message. */
-static void xrds_ib_frag_rewind(struct xrds_ib_ep *ep, u8 tag)
+/* Go to the first fragment of a message. It may have a number that it has not kept:
+ * a large one that was cancelled.
+ */
+static void xrds_ib_frag_rewind(struct xrds_ib_ep *ep, u8 tag, u64 seq)
 {
 	struct xrds_ib_cursor *cur = &ep->tx.cursor[tag];
 	const struct xrds_msg *msg = cur->msg;
 
 	xrds_ib_frag_wire_msg(ep, msg, &cur->wm);
+	cur->wm.seq = seq;
 	cur->wm.tag = tag;
 	cur->left = cur->wm.len;
 	cur->bv = 0;
@@ -177,7 +180,7 @@ void xrds_ib_frag_begin(struct xrds_ib_ep *ep, u8 tag, struct xrds_msg *msg)
 	ep->tx.cursor[tag].op_end = ep->tx.retired;
 	if (tag)
 		ep->tx.passed = 0;
-	xrds_ib_frag_rewind(ep, tag);
+	xrds_ib_frag_rewind(ep, tag, msg->seq);
 }
 
 /**
@@ -478,6 +481,6 @@ int xrds_ib_frag_post(struct xrds_ib_ep *ep, u8 tag)
 	tx->credits = credits;
 	WRITE_ONCE(tx->granted, granted);
 	xrds_ib_rdma_op_refuse(ep, tx->cursor[tag].msg);
-	xrds_ib_frag_rewind(ep, tag);
+	xrds_ib_frag_rewind(ep, tag, tx->cursor[tag].wm.seq);
 	return xrds_ib_frag_post(ep, tag);
 }
