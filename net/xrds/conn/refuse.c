@@ -194,6 +194,9 @@ int xrds_refuse_xmit(struct xrds_conn *conn)
 
 	while (unlikely(READ_ONCE(conn->refused_floor))) {
 		nr = xrds_refuse_collect(conn, list);
+		/* the last one has just ended */
+		if (!nr)
+			break;
 		for (i = 0; i < nr; i++)
 			xrds_wire_refused_put(buf, i, &list[i]);
 		ret = conn->trans->xmit_ctl(conn, XRDS_CTL_REFUSED, buf,
@@ -253,13 +256,15 @@ void xrds_refuse_forget(struct xrds_conn *conn)
 
 /* -------------------------------------------------------- sending side */
 
-/* The messages of a flow from this number on go back to its queue. But if one in
- * flight ends the refusal, it and those behind it are on their way: the others
- * were cancelled, or the peer repeats an old refusal after a reconnect. The same
- * is so if the transport has such a one in part. Returns whether there is one.
+/* The messages of a flow from this number on go back to its queue. But if one that
+ * was posted on this endpoint ends the refusal, in part or as a whole, it and those
+ * behind it are on their way: the others were cancelled, or the peer repeats an
+ * old refusal after a reconnect. One that has still to be posted again, from
+ * @unposted on, has not arrived: it goes back. Returns whether there is one on its
+ * way.
  */
 static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
-			     u64 seq, u32 *n)
+			     u64 seq, u64 unposted, u32 *n)
 {
 	struct xrds_msg *msg, *last = NULL;
 	bool ends = false;
@@ -267,7 +272,8 @@ static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
 	/* not more than a flow may have in flight */
 	list_for_each_entry(msg, &flow->msgs, flow_node) {
 		ends = msg->flags & XRDS_F_RESUME &&
-		       (msg->bulk || (msg->inflight && msg->seq > seq));
+		       (msg->bulk || (msg->inflight && msg->seq > seq &&
+				      msg->seq < unposted));
 		if (ends || !msg->inflight)
 			break;
 		last = msg;
@@ -288,6 +294,9 @@ static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
 static void xrds_refuse_stream(struct xrds_conn *conn,
 			       struct xrds_stream *stream, u64 seq)
 {
+	struct xrds_msg *again = list_first_entry_or_null(&conn->again,
+							  struct xrds_msg, node);
+	u64 unposted = again ? again->seq : U64_MAX;
 	struct xrds_flow *flow, *last = NULL;
 	bool ends = false;
 	u32 n = 0;
@@ -300,7 +309,7 @@ static void xrds_refuse_stream(struct xrds_conn *conn,
 	list_for_each_entry(flow, &stream->flows, stream_node) {
 		if (flow->state == XRDS_FLOW_BEHIND || ends)
 			break;
-		ends = xrds_refuse_flow(conn, flow, seq, &n);
+		ends = xrds_refuse_flow(conn, flow, seq, unposted, &n);
 		last = flow;
 	}
 	if (!ends) {

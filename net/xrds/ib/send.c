@@ -137,7 +137,11 @@ static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
 		wm.dport = 0;
 		wm.flags = 0;
 	}
-	wm.ack = xrds_tx_ack_value(ep->conn);
+	/* a message that ends a refusal may have come since it was put on the
+	 * list, and must still be in flight when the peer reads that
+	 */
+	if (type != XRDS_CTL_REFUSED)
+		wm.ack = xrds_tx_ack_value(ep->conn);
 	wm.credit = xrds_ib_sq_spend(ep, &grant, XRDS_WIRE_MAX_CREDIT);
 	return xrds_ib_send_ctl_post(ep, &wm, data);
 }
