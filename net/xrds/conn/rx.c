@@ -98,6 +98,19 @@ static void xrds_rx_ack(struct xrds_conn *conn,
 	xrds_rx_need_ack(conn);
 }
 
+/* The peer needs an acknowledgment, although the last one may have been the same:
+ * it may have come before the peer was ready for one. Once for all duplicates that
+ * come together.
+ */
+static void xrds_rx_ack_again(struct xrds_conn *conn)
+{
+	if (!delayed_work_pending(&conn->ack_work)) {
+		xrds_tx_forget_ack(conn);
+		xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
+	}
+	xrds_rx_need_ack(conn);
+}
+
 /**
  * xrds_rx_ack_work - send the acknowledgment that found no data to ride on
  * @work: ack_work of a connection
@@ -264,7 +277,7 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 			WRITE_ONCE(conn->rx_ack, wm->seq);
 		/* a peer that retransmits has missed our acknowledgment */
 		if (!conn->key.loop)
-			xrds_rx_need_ack(conn);
+			xrds_rx_ack_again(conn);
 		return;
 	}
 

@@ -615,6 +615,19 @@ u64 xrds_tx_ack_value(struct xrds_conn *conn)
 EXPORT_SYMBOL_GPL(xrds_tx_ack_value);
 
 /**
+ * xrds_tx_forget_ack - the last acknowledgment was lost: it is sent again
+ * @conn: connection
+ *
+ * Context: any, without L1, L2, L3, L4.
+ */
+void xrds_tx_forget_ack(struct xrds_conn *conn)
+{
+	spin_lock_bh(&conn->tx_lock);
+	conn->tx_ack_sent = 0;
+	spin_unlock_bh(&conn->tx_lock);
+}
+
+/**
  * xrds_tx_push_work - post what a sendmmsg() has left behind
  * @work: push_work of a connection
  *
@@ -641,22 +654,28 @@ struct xrds_tx_news {
 	bool parted;
 };
 
-/* End some messages in flight. Returns whether there may be more. */
+/* End some messages in flight. Those that have still to be sent again may have
+ * arrived, too: the hello acknowledges less than that where one was refused. Returns
+ * whether there may be more.
+ */
 static bool xrds_tx_acked_some(struct xrds_conn *conn, u64 ack,
 			       struct xrds_tx_news *news)
 {
+	struct list_head *lists[] = { &conn->inflight, &conn->again };
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(acked);
-	u32 n = 0;
+	u32 i, n = 0;
 
 	spin_lock_bh(&conn->lock);
 	if (ack > conn->acked)
 		WRITE_ONCE(conn->acked, ack);
-	list_for_each_entry_safe(msg, tmp, &conn->inflight, node) {
-		if (msg->seq > ack || n == XRDS_END_BATCH)
-			break;
-		news->ready |= xrds_txq_end(conn, msg, &acked);
-		n++;
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		list_for_each_entry_safe(msg, tmp, lists[i], node) {
+			if (msg->seq > ack || n == XRDS_END_BATCH)
+				break;
+			news->ready |= xrds_txq_end(conn, msg, &acked);
+			n++;
+		}
 	}
 	news->asks = READ_ONCE(conn->tx_ask_due) &&
 		     ack >= READ_ONCE(conn->tx_asked);
