@@ -22,6 +22,11 @@
 #include "msg.h"
 #include "xrds.h"
 
+enum {
+	/* numbers that a peer may have counted too many, to be met */
+	XRDS_RESUME_LEAP	= 1 << 16,
+};
+
 /* Must this message not reach the node that is there now? A ping is for any. */
 static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
 				 const struct xrds_msg *msg, bool forgot)
@@ -112,6 +117,17 @@ static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
 		xrds_tx_resume_drop_flow(conn, flow, forgot);
 }
 
+/* The peer has counted messages that were never sent: its device has delivered one
+ * twice. The numbers go on behind them, otherwise no attempt would be better.
+ */
+static void xrds_tx_resume_leap(struct xrds_conn *conn, u64 ack)
+{
+	spin_lock_bh(&conn->tx_lock);
+	if (ack - conn->tx_seq <= XRDS_RESUME_LEAP)
+		WRITE_ONCE(conn->tx_seq, ack);
+	spin_unlock_bh(&conn->tx_lock);
+}
+
 /**
  * xrds_tx_resume_open - the peer is ready: data may flow
  * @conn: connection
@@ -127,7 +143,8 @@ static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
  * it has acknowledged nothing either.
  *
  * Context: the connection's work.
- * Return: 0, -EPROTO when it acknowledges what was never sent.
+ * Return: 0, -EPROTO when it acknowledges what was never sent; by a few messages, and
+ * the next attempt is good.
  */
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
@@ -135,8 +152,10 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	bool forgot = conn->acked > conn->acked_before &&
 		      !(h->flags & XRDS_HELLO_KNOWN);
 
-	if (ack > conn->tx_seq)
+	if (ack > conn->tx_seq) {
+		xrds_tx_resume_leap(conn, ack);
 		return -EPROTO;
+	}
 
 	/* nothing is posted or acknowledged yet */
 	xrds_tx_resume_sort(conn, ack, forgot);
