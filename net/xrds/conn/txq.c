@@ -196,6 +196,7 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 
 	xrds_msg_get(msg);
 	if (msg->seq) {
+		msg->posted = true;
 		list_move_tail(&msg->node, &conn->inflight);
 		return again;
 	}
@@ -314,16 +315,22 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 
 	if (msg->bulk)
 		xrds_txq_bulk_leave(conn);
-	if (msg->ended)
-		return true;
-	if (untried)
+	if (!msg->ended && untried)
 		msg->posted = false;
 	/* there may be a higher number by now: then it keeps its own */
-	if (!untried || (msg->seq && msg->seq != conn->tx_seq)) {
+	if (!msg->ended &&
+	    (!untried || (msg->seq && msg->seq != conn->tx_seq))) {
 		if (msg->seq)
 			list_move(&msg->node, &conn->again);
 		return false;
 	}
+	/* if it does not end the refusal the next message of the stream does */
+	if (untried && msg->flags & XRDS_F_RESUME && flow->stream) {
+		msg->flags &= ~XRDS_F_RESUME;
+		flow->stream->resume = true;
+	}
+	if (msg->ended)
+		return true;
 	if (msg->seq) {
 		msg->seq = 0;
 		conn->tx_seq--;
@@ -332,10 +339,6 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 		xrds_txq_set_inflight(flow, msg, false);
 		list_move(&msg->node, &flow->queue);
 		xrds_txq_count(flow, msg, 1);
-	}
-	if (msg->flags & XRDS_F_RESUME) {
-		msg->flags &= ~XRDS_F_RESUME;
-		flow->stream->resume = true;
 	}
 	xrds_flow_update(conn, flow);
 	xrds_flow_refund(flow, xrds_txq_cost(conn, msg));
