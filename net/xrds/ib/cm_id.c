@@ -17,7 +17,9 @@
  * destroyed as always, with its queue pair; only the identifier is kept, with a
  * handler of its own that does nothing, and destroyed when the interface is up
  * again. If the device is removed before that, the handler leaves the
- * identifier to the connection manager.
+ * identifier to the connection manager. The manager calls the handler of each
+ * identifier once, and then waits until all of them are destroyed. So as soon as
+ * the removal has begun nothing is deferred any more.
  *
  * The same goes for an interface that has lost the address. That may be
  * permanent: such identifiers stay until the device is removed, but no more of
@@ -214,6 +216,23 @@ static int xrds_ib_deferred_event(struct rdma_cm_id *id,
 	return 1;
 }
 
+/* Is the interface down, and the removal of the device still to come? A device
+ * leaves the list before rdma_cm calls a handler because of its removal. Context:
+ * handler mutex of @id held.
+ */
+static bool xrds_ib_cm_id_must_wait(const struct rdma_cm_id *id)
+{
+	struct xrds_ib_dev *ibdev;
+
+	if (xrds_ib_cm_id_up(id))
+		return false;
+	ibdev = xrds_ib_dev_find(id->device);
+	if (!ibdev)
+		return false;
+	xrds_ib_dev_put(ibdev);
+	return true;
+}
+
 /* Keep the identifier until its interface is up. */
 static void xrds_ib_deferred_add(struct xrds_ib_deferred *deferred)
 {
@@ -244,7 +263,7 @@ static void xrds_ib_deferred_add(struct xrds_ib_deferred *deferred)
 void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
 {
 	struct xrds_ib_deferred *deferred;
-	bool up = xrds_ib_cm_id_up(id);
+	bool wait;
 
 	deferred = kzalloc(sizeof(*deferred), GFP_KERNEL);
 	if (!deferred) {
@@ -259,10 +278,11 @@ void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
 	id->context = deferred;
 	id->event_handler = xrds_ib_deferred_event;
 	/* before the handler can get the removal of the device */
-	if (!up)
+	wait = xrds_ib_cm_id_must_wait(id);
+	if (wait)
 		xrds_ib_deferred_add(deferred);
 	rdma_unlock_handler(id);
-	if (up)
+	if (!wait)
 		xrds_ib_deferred_start(deferred);
 }
 
