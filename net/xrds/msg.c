@@ -76,12 +76,13 @@ void xrds_msg_put(struct xrds_msg *msg)
 	if (!refcount_dec_and_test(&msg->ref))
 		return;
 
-	for (i = 0; i < msg->nr_bv && !msg->borrowed; i++)
+	for (i = 0; i < msg->nr_bv && !msg->borrowed && !msg->kept; i++)
 		put_page(msg->bv[i].bv_page);
 	kfree_skb(msg->skb);
 	xrds_upcall_msg_free(msg);
 	atomic_dec(&msg->xn->nr_msgs);
-	kfree(msg);
+	if (!msg->kept)
+		kfree(msg);
 }
 EXPORT_SYMBOL_GPL(xrds_msg_put);
 

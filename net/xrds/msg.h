@@ -121,6 +121,8 @@ struct xrds_zcopy {
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
  * @borrowed:	no reference is held on the pages of @bv: the payload is behind
  *		@bv, or pinned
+ * @kept:	a device may read the payload for good, so its memory is not
+ *		freed; conn->tx_lock, while there is a reference
  * @skb:	loopback: the receiver's view, made when the message was
  * @nr_bv:	entries of @bv
  * @bv:		payload; each holds a page reference, unless @borrowed
@@ -144,6 +146,7 @@ struct xrds_msg {
 	bool inflight;
 	bool bulk;
 	bool borrowed;
+	bool kept;
 	u32 eos_reason;
 	u32 rdma_rkey;
 	u32 dest_rkey;

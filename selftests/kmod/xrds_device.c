@@ -18,6 +18,9 @@
  * and shows counts:
  *
  *   latched		completion queues
+ *   noted, changed	pieces of memory that were posted to the queue pair of the
+ *			order "latch" from then on; those that had another
+ *			content at the end of the queue pair
  *   failed, lost_invs, atomics, raised		what the orders say
  *   short_cqs		completions that were looked at while their queue had
  *			fewer entries than there were requests that could
@@ -25,6 +28,7 @@
  *			was made last, and a full send queue
  */
 #include <linux/atomic.h>
+#include <linux/jhash.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
@@ -33,7 +37,10 @@
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
-enum { ORDER_BYTES = 64 };
+enum {
+	ORDER_BYTES	= 64,
+	NOTES		= 256,
+};
 
 enum verb {
 	DESTROY_QP, DEREG_MR, CREATE_SRQ, ALLOC_MR, MAP_MR_SG, CREATE_CQ,
@@ -71,6 +78,14 @@ static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
 static unsigned int latch_qpn, fatal_qpn;
 static bool lose_inv, no_atomics;
 static atomic_t latched, failed, lost_invs, atomics, raised, short_cqs;
+
+/* Memory of the queue pair that is latched; its users post one after another. */
+static struct {
+	const void *data;
+	u32 bytes;
+	u32 hash;
+} notes[NOTES];
+static unsigned int nr_notes, nr_changed;
 
 static DEFINE_XARRAY(latched_cqs);	/* by address */
 static struct ib_srq *last_srq;
@@ -159,10 +174,39 @@ static int failing_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	return real.create_qp(qp, attr, udata);
 }
 
+/* The addresses of soft-RoCE are virtual ones. */
+static void note(const struct ib_send_wr *wr)
+{
+	int i;
+
+	for (; wr; wr = wr->next) {
+		for (i = 0; i < wr->num_sge && nr_notes < NOTES; i++) {
+			notes[nr_notes].data =
+				(void *)(uintptr_t)wr->sg_list[i].addr;
+			notes[nr_notes].bytes = wr->sg_list[i].length;
+			notes[nr_notes].hash = jhash(notes[nr_notes].data,
+						     wr->sg_list[i].length, 0);
+			nr_notes++;
+		}
+	}
+}
+
+static void compare_notes(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_notes; i++)
+		nr_changed += notes[i].hash !=
+			      jhash(notes[i].data, notes[i].bytes, 0);
+}
+
 static int failing_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
-	return qp->qp_type == IB_QPT_RC && fails(DESTROY_QP) ?
-	       -EIO : real.destroy_qp(qp, udata);
+	if (qp->qp_type == IB_QPT_RC && fails(DESTROY_QP))
+		return -EIO;
+	if (qp->qp_num == latch_qpn)
+		compare_notes();
+	return real.destroy_qp(qp, udata);
 }
 
 static int failing_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
@@ -211,6 +255,8 @@ static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
+	if (qp->qp_num == READ_ONCE(latch_qpn) && is_latched(qp->send_cq))
+		note(wr);
 	return real.post_send(qp, wr, bad);
 }
 
@@ -349,6 +395,7 @@ static ssize_t failing_write(struct file *file, const char __user *text,
 
 static int failing_show(struct seq_file *seq, void *v)
 {
+	seq_printf(seq, "noted %u\nchanged %u\n", nr_notes, nr_changed);
 	seq_printf(seq, "latched %d\nfailed %d\nlost_invs %d\natomics %d\n",
 		   atomic_read(&latched), atomic_read(&failed),
 		   atomic_read(&lost_invs), atomic_read(&atomics));

@@ -162,6 +162,22 @@ def test_stuck(rig):
         _renew(rig)
 
 
+def test_stuck_posted(rig):
+    """One whose work requests have not completed keeps all of their memory."""
+    with _streams(rig):
+        _latch(rig)
+        remote.until(rig, lambda: _count(rig, "noted") > 20, "posted")
+        _order(rig, "fail destroy_qp 1")
+        rig.a.run(f"xrds-info reset {rig.b.ip}")
+        remote.wait_above(rig.a, "ib_ep_stuck", 0)
+    # the messages have gone another way, and are no more
+    rig.a.wait_for("test $(helper_counter obj_msgs) -eq 0")
+    _renew(rig)
+    rig.check(not _count(rig, "changed"),
+              f"{_count(rig, 'changed')} of {_count(rig, 'noted')} pieces are "
+              "somebody else's")
+
+
 def test_stuck_region(rig):
     """The same for a region, whose owner is told that the device has failed."""
     with _streams(rig):

@@ -24,6 +24,7 @@
  * peer can use here is bounded, by the credits that it was granted and by two
  * messages of 1 MiB for each connection, one for each tag.
  */
+#include <linux/kmemleak.h>
 #include <linux/sched/clock.h>
 
 #include "ib/ib.h"
@@ -645,6 +646,11 @@ void xrds_ib_recv_free(struct xrds_ib_ep *ep)
 	xrds_ib_recv_drop(ep);
 	if (!rx->hello_buf)
 		return;
+	/* it may be posted, see xrds_ib_sq_keep_memory() */
+	if (ep->tx.kept) {
+		kmemleak_not_leak(rx->hello_buf);
+		return;
+	}
 	ib_dma_unmap_single(ep->ibdev->dev, rx->hello_dma,
 			    rx->hello_bytes, DMA_FROM_DEVICE);
 	kfree(rx->hello_buf);

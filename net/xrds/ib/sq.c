@@ -37,6 +37,7 @@
  *
  * All of it runs under conn->tx_lock.
  */
+#include <linux/kmemleak.h>
 #include <linux/vmalloc.h>
 
 #include "ib/ib.h"
@@ -206,15 +207,24 @@ static void xrds_ib_sq_free_bundle(struct xrds_ib_ep *ep,
 	sctx->bundle = NULL;
 }
 
-/* Free everything in a send context but a message that ends there. */
-static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
+/* End the mappings of a send context, and free what belongs to it alone. */
+static void xrds_ib_sq_free_memory(struct xrds_ib_ep *ep,
+				   struct xrds_ib_sctx *sctx)
 {
+	if (ep->tx.kept)
+		return;
 	if (sctx->rop)
 		xrds_ib_rdma_op_unmap(ep, sctx);
 	else if (sctx->bundle)
 		xrds_ib_sq_free_bundle(ep, sctx);
 	else
 		xrds_ib_sq_unmap_frag(ep, sctx);
+}
+
+/* Free everything in a send context but a message that ends there. */
+static void xrds_ib_sq_release(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
+{
+	xrds_ib_sq_free_memory(ep, sctx);
 	if (sctx->ctl >= 0)
 		ep->tx.ctl_used &= ~BIT(sctx->ctl);
 	if (sctx->wr.send_flags & IB_SEND_SIGNALED)
@@ -651,44 +661,45 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 	return 0;
 }
 
-static void xrds_ib_sq_keep_msg(const struct xrds_msg *msg)
+static void xrds_ib_sq_keep_pin(const struct xrds_pin *pin)
 {
-	const struct xrds_pin *pin = msg->rop ? msg->rop->pin : NULL;
 	u32 i;
 
 	/* none if the op has ended, and the peer has refused the message */
 	for (i = 0; pin && i < pin->nr_pages; i++)
 		get_page(pin->pages[i]);
-	for (i = 0; !msg->zcopy && i < msg->nr_bv; i++)
-		get_page(msg->bv[i].bv_page);
-	pin = msg->zcopy ? msg->zcopy->pin : NULL;
-	for (i = 0; pin && i < pin->nr_pages; i++)
-		get_page(pin->pages[i]);
+}
+
+/* A message with a reference of its own would keep its socket, and with that the
+ * namespace and the modules: it ends as always, and only its memory stays.
+ */
+static void xrds_ib_sq_keep_msg(struct xrds_msg *msg)
+{
+	msg->kept = true;
+	kmemleak_not_leak(msg);
+	xrds_ib_sq_keep_pin(msg->rop ? msg->rop->pin : NULL);
+	xrds_ib_sq_keep_pin(msg->zcopy ? msg->zcopy->pin : NULL);
 }
 
 /**
  * xrds_ib_sq_keep_memory - keep all that is posted for good
  * @ep: dead endpoint whose queue pair may still use it
  *
- * It is freed as always, but none of its pages becomes anybody else's.
+ * Messages and ops end as always, but none of their memory becomes anybody
+ * else's, and no mapping for the device ends.
  *
  * Context: process.
  */
 void xrds_ib_sq_keep_memory(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	struct xrds_ib_sctx *sctx;
 	u32 n, i, tag;
 
-	for (i = 0; i < tx->hdrs_bytes; i += PAGE_SIZE)
-		get_page(virt_to_page(tx->hdrs + i));
 	spin_lock_bh(&ep->conn->tx_lock);
+	tx->kept = true;
 	for (n = 0, i = tx->tail; n < tx->used; n++) {
-		sctx = &tx->ring[i];
-		if (sctx->bundle)
-			get_page(sctx->bundle);
-		if (sctx->msg)
-			xrds_ib_sq_keep_msg(sctx->msg);
+		if (tx->ring[i].msg)
+			xrds_ib_sq_keep_msg(tx->ring[i].msg);
 		i = i + 1 == tx->nr ? 0 : i + 1;
 	}
 	for (tag = 0; tag < XRDS_IB_TAGS; tag++)
@@ -721,7 +732,7 @@ void xrds_ib_sq_free(struct xrds_ib_ep *ep)
 	spin_unlock_bh(&ep->conn->tx_lock);
 	xrds_ib_rdma_end_ops(&ended, RDS_RDMA_DROPPED);
 
-	if (tx->hdrs) {
+	if (tx->hdrs && !tx->kept) {
 		ib_dma_unmap_single(ep->ibdev->dev, tx->hdrs_dma,
 				    tx->hdrs_bytes, DMA_TO_DEVICE);
 		free_pages_exact(tx->hdrs, tx->hdrs_bytes);

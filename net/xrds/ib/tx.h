@@ -144,6 +144,8 @@ struct xrds_ib_cursor {
  * @ctl_blocked: the core was told to come again with a control message
  * @unmapped:	a fragment waits for memory for its mapping
  * @broken:	a call to the device failed
+ * @kept:	the device may use all that is posted for good: its memory and
+ *		mappings stay
  * @closed:	BYE_ACK was sent, nothing may follow it
  * @bye_sent:	BYE was sent
  * @progress:	jiffies of the last completion, or of the first signalled post
@@ -193,6 +195,7 @@ struct xrds_ib_tx {
 	bool ctl_blocked;
 	bool unmapped;
 	bool broken;
+	bool kept;
 	bool closed;
 	bool bye_sent;
 	unsigned long progress;
