@@ -43,12 +43,13 @@ enum {
 };
 
 enum verb {
-	DESTROY_QP, DEREG_MR, CREATE_SRQ, ALLOC_MR, MAP_MR_SG, CREATE_CQ,
-	NR_VERBS
+	DESTROY_QP, DESTROY_SRQ, DEREG_MR, CREATE_SRQ, ALLOC_MR, MAP_MR_SG,
+	CREATE_CQ, NR_VERBS
 };
 
 static const char * const verb_names[NR_VERBS] = {
 	[DESTROY_QP]	= "destroy_qp",
+	[DESTROY_SRQ]	= "destroy_srq",
 	[DEREG_MR]	= "dereg_mr",
 	[CREATE_SRQ]	= "create_srq",
 	[ALLOC_MR]	= "alloc_mr",
@@ -89,6 +90,7 @@ static unsigned int nr_notes, nr_changed;
 
 static DEFINE_XARRAY(latched_cqs);	/* by address */
 static struct ib_srq *last_srq;
+static struct ib_srq *kept_srq;		/* XRDS does not ask again */
 static atomic_t posted;			/* buffers in it */
 static unsigned int send_wrs;		/* of the queue pairs that use it */
 
@@ -222,6 +224,10 @@ static int failing_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 static int failing_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
 {
 	cmpxchg(&last_srq, srq, NULL);
+	if (fails(DESTROY_SRQ)) {
+		kept_srq = srq;
+		return -EIO;
+	}
 	return real.destroy_srq(srq, udata);
 }
 
@@ -315,7 +321,16 @@ static int failing_add(struct ib_device *dev)
 
 static void failing_remove(struct ib_device *dev, void *data)
 {
+	struct ib_srq *srq = kept_srq;
+	struct ib_pd *pd;
+
 	dev->ops = real;
+	if (!srq || srq->device != dev)
+		return;
+	kept_srq = NULL;
+	pd = srq->pd;
+	ib_destroy_srq(srq);
+	ib_dealloc_pd(pd);
 }
 
 static struct ib_client client = {

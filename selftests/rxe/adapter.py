@@ -178,6 +178,14 @@ def test_stuck_posted(rig):
               "somebody else's")
 
 
+def test_stuck_srq(rig):
+    """A shared receive queue that is not destroyed stays; its device goes."""
+    with _streams(rig):
+        _order(rig, "fail destroy_srq 1")
+        _renew(rig)
+        rig.check(remote.counter(rig.a, "ib_rx_stuck") == 1, "it is not left")
+
+
 def test_stuck_region(rig):
     """The same for a region, whose owner is told that the device has failed."""
     with _streams(rig):

@@ -64,6 +64,7 @@ X(RQ_WIDENED, ib_rx_srq_widened, "times that the shared queue got more buffers b
 X(RQ_NO_CQ, ib_rx_srq_no_cq, "times that it got no more, as a completion queue was not enlarged"),
 X(RQ_NO_SRQ, ib_rx_no_srq, "shared receive queues that the device did not make"),
 X(RQ_BROKEN, ib_rx_srq_broken, "shared receive queues that the device gave up"),
+X(RQ_STUCK, ib_rx_stuck, "receive queues that the device has kept for good"),
 X(RQ_REPLACED, ib_rx_srq_replaced, "shared receive queues replaced because buffers were lost"),
 X(MR_REG, ib_rdma_mr_registered, "memory regions registered"),
 X(MR_UNREG, ib_rdma_mr_unregistered, "memory regions ended"),

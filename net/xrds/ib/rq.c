@@ -35,6 +35,8 @@
  *
  * rq->ep_lock guards the users, rq->lock the buffers and their target.
  */
+#include <linux/kmemleak.h>
+
 #include "ib/ib.h"
 
 enum {
@@ -515,11 +517,21 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 	return rq;
 }
 
+/* ib_destroy_srq() does not tell whether the device has done it. */
+static bool xrds_ib_rq_destroy_srq(const struct xrds_ib_rq *rq)
+{
+	return !rq->srq || !ib_destroy_srq_user(rq->srq, NULL);
+}
+
 /* The device keeps the queue for good. */
 static void xrds_ib_rq_lose(struct xrds_ib_rq *rq)
 {
 	struct xrds_ib_dev *ibdev = rq->ibdev;
 
+	xrds_ib_rq_count(XRDS_IB_C_RQ_STUCK);
+	dev_warn_once(&ibdev->dev->dev,
+		      "xrds: a receive queue was not destroyed, its memory stays\n");
+	kmemleak_not_leak(rq);
 	if (rq->srq)
 		WRITE_ONCE(rq->srq->event_handler, NULL);
 	cancel_delayed_work_sync(&rq->refill);
@@ -537,16 +549,14 @@ static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 	xrds_ib_page_ring_exit(&rq->page_ring);
 
 	/* drain: the device returns the buffers, and sends no more events; or it
-	 * has kept a queue pair, then it may use them for good
+	 * has kept a queue pair or the queue, then it may use them for good
 	 */
-	if (!xrds_ib_stuck_retry(rq)) {
+	if (!xrds_ib_stuck_retry(rq) || !xrds_ib_rq_destroy_srq(rq)) {
 		xrds_ib_rq_lose(rq);
 		return;
 	}
-	if (rq->srq) {
-		ib_destroy_srq(rq->srq);
-		cancel_delayed_work_sync(&rq->refill);
-	}
+	/* an event may have started it again */
+	cancel_delayed_work_sync(&rq->refill);
 
 	/* destroy: each queue pair that could fill a buffer held a reference,
 	 * and its completion queue, which refers to buffers, was freed before

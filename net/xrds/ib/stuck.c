@@ -13,8 +13,9 @@
  * as always, and neither its connection nor a module waits.
  *
  * The end of the receive queue, at the latest the removal of the device, is the
- * time for a second attempt. If that fails as well, the receive queue, the
- * protection domain and this module's object for the device are lost on purpose.
+ * time for a second attempt. If that fails as well, or if the device does not
+ * destroy a shared receive queue, the receive queue, the protection domain and
+ * this module's object for the device are lost on purpose.
  *
  * rq->ep_lock guards rq->stuck.
  */
