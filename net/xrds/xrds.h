@@ -337,7 +337,7 @@ struct xrds_net {
 	struct net *net;
 	u64 node;
 	struct rhashtable binds;
-	atomic_t unbinds;
+	atomic64_t unbinds;
 	struct rhashtable conns;
 	struct rhashtable dests;
 	struct rhashtable nodes;

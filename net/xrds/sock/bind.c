@@ -122,7 +122,7 @@ void xrds_bind_del(struct xrds_sock *xs)
 	rhashtable_remove_fast(&xs->xn->binds, &xs->bind_node,
 			       xrds_bind_params);
 	/* pairs with the load-acquire in xrds_bind_lookup_again() */
-	atomic_inc_return_release(&xs->xn->unbinds);
+	atomic64_inc_return_release(&xs->xn->unbinds);
 }
 
 /**
@@ -169,7 +169,7 @@ struct xrds_sock *xrds_bind_lookup_again(struct xrds_net *xn,
 					 u16 port)
 {
 	/* pairs with the release in xrds_bind_del() */
-	int unbinds = atomic_read_acquire(&xn->unbinds);
+	s64 unbinds = atomic64_read_acquire(&xn->unbinds);
 
 	if (last->xs && last->unbinds == unbinds)
 		return last->xs;

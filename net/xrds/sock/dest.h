@@ -69,7 +69,7 @@ enum xrds_dest_send {
  */
 struct xrds_bind_last {
 	struct xrds_sock *xs;
-	int unbinds;
+	s64 unbinds;
 };
 
 /**
