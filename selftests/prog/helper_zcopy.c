@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For two-node tests: helper_zcopy hold|limits|fail LOCAL REMOTE PORT
+ * For two-node tests: helper_zcopy hold|limits|fail|batch LOCAL REMOTE PORT
  *
  * hold: meets the receiver with a message, says "met", and waits for SIGUSR1.
  * Then it sends a message with MSG_ZEROCOPY, and says "busy" if its memory stays
@@ -8,6 +8,7 @@
  * limits: RLIMIT_MEMLOCK and the quality of the memory bound what may be sent.
  * fail: whichever allocation or copy of a send fails, nothing stays pinned; says
  * how many have failed. For the debug kernel.
+ * batch: a sendmmsg() sends all of its messages.
  * The exit status is the verdict.
  */
 #include <fcntl.h>
@@ -32,6 +33,8 @@ enum {
 	LIMIT_MS	= 120000,
 	NOBODY		= 65534,
 	MAX_NTH		= 1000,		/* far more than a send needs */
+	BATCH		= 4,		/* messages of one sendmmsg() */
+	EACH		= BYTES / BATCH,
 };
 
 static union addr to;
@@ -154,10 +157,36 @@ static void fail(void)
 	printf("%d failures\n", nth - 1);
 }
 
+static void batch(void)
+{
+	struct mmsghdr m[BATCH] = { 0 };
+	struct ctl ctl[BATCH] = { 0 };
+	struct iovec iov[BATCH];
+	struct got got;
+	u32 done = 0;
+
+	for (u32 i = 0; i < BATCH; i++) {
+		ctl_add(&ctl[i], RDS_CMSG_ZCOPY_COOKIE, &i, sizeof(i));
+		iov[i] = (struct iovec){ data + i * EACH, EACH };
+		m[i].msg_hdr = (struct msghdr){
+			.msg_name = &to, .msg_namelen = addr_len(&to),
+			.msg_iov = &iov[i], .msg_iovlen = 1,
+			.msg_control = ctl[i].data,
+			.msg_controllen = ctl[i].len,
+		};
+	}
+	check_ret(sendmmsg(fd, m, BATCH, MSG_ZEROCOPY), BATCH);
+	for (u32 i = 0; i < BATCH; i++)
+		check_eq(m[i].msg_len, EACH);
+	while (done < BATCH && check_ret(got_within(fd, &got, LIMIT_MS), 0))
+		for (int i = 0; i < got.nr_zcopied; i++)
+			check_eq(got.zcopied[i], done++);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 5)
-		tap_fail("usage: helper_zcopy hold|limits|fail LOCAL REMOTE PORT");
+		tap_fail("usage: helper_zcopy hold|limits|fail|batch LOCAL REMOTE PORT");
 	fd = rds_bound_to(argv[2], 0, NULL);
 	to = addr_of(argv[3], atoi(argv[4]));
 	rds_set_int(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
@@ -167,6 +196,8 @@ int main(int argc, char **argv)
 		hold();
 	else if (!strcmp(argv[1], "limits"))
 		limits();
+	else if (!strcmp(argv[1], "batch"))
+		batch();
 	else
 		fail();
 	tap_child_exit();

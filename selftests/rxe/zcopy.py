@@ -94,9 +94,21 @@ def test_killed(rig):
     rig.b.wait_for("test $(helper_counter recv_queued) -eq 2")
 
 
-def test_limits(rig):
-    """Bounds of locked memory, and memory that cannot be read."""
+def _reader(rig) -> None:
     sink = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} {4 << 20}")
     sink.expect("ready")
     sink.kill(signal.SIGUSR1)
+
+
+def test_batch(rig):
+    """One call sends several messages."""
+    before = _zcopied(rig)[0]
+    _reader(rig)
+    rig.a.run(f"helper_zcopy batch {rig.a.ip} {rig.b.ip} {PORT}", timeout=60)
+    rig.check(_zcopied(rig)[0] == before + 4, "payload was copied")
+
+
+def test_limits(rig):
+    """Bounds of locked memory, and memory that cannot be read."""
+    _reader(rig)
     rig.a.run(f"helper_zcopy limits {rig.a.ip} {rig.b.ip} {PORT}", timeout=60)

@@ -552,10 +552,13 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 		goto err_space;
 	}
 	xrds_count(xs->xn, XRDS_C_SEND_QUEUED);
-	if (zcopy)
+	if (zcopy) {
 		xrds_count(xs->xn, XRDS_C_SEND_ZCOPY);
-	else if (unlikely(args->zcopy))
+		/* else sendmmsg() takes the message for one sent in part */
+		iov_iter_advance(&m->msg_iter, len);
+	} else if (unlikely(args->zcopy)) {
 		xrds_zcopy_end(xs, args->zcopy);
+	}
 	return len;
 
 err_space:
