@@ -258,7 +258,9 @@ void xrds_mr_lost(struct xrds_mr *mr)
 }
 EXPORT_SYMBOL_GPL(xrds_mr_lost);
 
-/* Peers find it from here on. Its device may have gone in the meantime. */
+/* Peers find it from here on. Its device may have gone in the meantime. When the
+ * lock is dropped another thread may free the region.
+ */
 static int xrds_mr_insert(struct xrds_mr *mr)
 {
 	struct xrds_rdma_sock *rs = mr->rs;
@@ -274,11 +276,13 @@ static int xrds_mr_insert(struct xrds_mr *mr)
 		lost = mr->dead;
 		spin_unlock(&mr->lock);
 		list_add_tail(&mr->rs_node, &rs->mrs);
+		if (lost)
+			list_add_tail(&mr->lost_node, &rs->lost);
 		trace_xrds_mr_reg(mr);
 	}
 	spin_unlock_bh(rs->lock);
 	if (lost)
-		xrds_mr_tell_lost(mr);
+		rs->sk->sk_data_ready(rs->sk);
 	return ret && ret != -EEXIST ? -ENOMEM : ret;
 }
 
