@@ -9,12 +9,15 @@
  *
  * timeout: 240
  */
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +26,7 @@
 
 #include "congest.h"
 #include "counters.h"
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 #include "waker.h"
@@ -249,6 +253,7 @@ static void max_dests(void)
 struct sender {
 	int fd;
 	union addr to;
+	const void *page;
 	ssize_t ret;
 	int error;
 };
@@ -883,6 +888,50 @@ static void unread_pongs(void)
 	close(fd);
 }
 
+static void *send_page(void *arg)
+{
+	struct sender *s = arg;
+
+	s->ret = rds_send(s->fd, s->page, PAGE_BYTES, MSG_DONTWAIT, &s->to);
+	s->error = errno;
+	return NULL;
+}
+
+/* The copy of the payload sleeps, and the receiver is congested when it is over. */
+static void congested_meanwhile(void)
+{
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_zeropage zero = { 0 };
+	int other = rds_bound(NULL);
+	pthread_t thread;
+	struct sender s;
+
+	if (uffd < 0)
+		tap_skip("no userfaultfd");
+	begin();
+	s = (struct sender){ .fd = src, .to = dest, .page = pages(PAGE_BYTES) };
+	reg.range.start = (uintptr_t)s.page;
+	reg.range.len = PAGE_BYTES;
+	zero.range = reg.range;
+	must(ioctl(uffd, UFFDIO_API, &api));
+	must(ioctl(uffd, UFFDIO_REGISTER, &reg));
+	check_ret(rds_send(src, "x", 1, 0, &dest), 1);
+	must_wait(rds_all_acked, &src, WAIT_MS);
+
+	check_eq(pthread_create(&thread, NULL, send_page, &s), 0);
+	check_eq(poll_one(uffd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	congest(other, &dest);
+	must(ioctl(uffd, UFFDIO_ZEROPAGE, &zero));
+	pthread_join(thread, NULL);
+	check_eq(s.ret, -1);
+	check_eq(s.error, ENOBUFS);
+	close(uffd);
+	close(other);
+	end();
+}
+
 static const struct tap_case cases[] = {
 	{ "full", "a destination without progress takes its space, then EAGAIN",
 	  full, TAP_EACH_FAMILY, 0 },
@@ -916,6 +965,8 @@ static const struct tap_case cases[] = {
 	  status_blocked, TAP_EACH_FAMILY, 0 },
 	{ "congested", "a receiver over SO_RCVBUF refuses: ENOBUFS", congested,
 	  TAP_EACH_FAMILY, 0 },
+	{ "congested_meanwhile", "so it does if that began during the copy",
+	  congested_meanwhile, TAP_EACH_FAMILY, 0 },
 	{ "cong_eagain", "XRDS_CONG_EAGAIN makes that EAGAIN", cong_eagain,
 	  0, 0 },
 	{ "self_congested", "a socket congests itself and recovers",

@@ -27,11 +27,12 @@
 #include "transport.h"
 #include "xrds.h"
 
-/* Is nothing of a destination in use or awaited? Then there is space for a message
- * of any size. All other cases are for xrds_space_try_reserve(). Without xs->lock
- * the answer is an estimate.
+/* Is nothing of a destination in use or awaited, and is its port clear? Then there
+ * is space for a message of any size. All other cases are for
+ * xrds_space_try_reserve(). Without xs->lock the answer is an estimate.
  */
-static bool xrds_direct_fits(const struct xrds_dest *dest)
+static bool xrds_direct_fits(const struct xrds_dest *dest,
+			     const struct xrds_conn *conn)
 {
 	const struct xrds_sock *xs = dest->key.xs;
 
@@ -39,7 +40,9 @@ static bool xrds_direct_fits(const struct xrds_dest *dest)
 	       READ_ONCE(dest->linked) && !READ_ONCE(dest->charged) &&
 	       !READ_ONCE(dest->reservations) && !READ_ONCE(xs->ending) &&
 	       !READ_ONCE(xs->ready_gone) &&
-	       READ_ONCE(dest->unread) <= xrds_sk_rcvbuf(xs);
+	       READ_ONCE(dest->unread) <= xrds_sk_rcvbuf(xs) &&
+	       (likely(list_empty(&xs->xn->cong_ports)) ||
+		!xrds_gate_shut(conn, &dest->flow));
 }
 
 /* An estimate, before the payload is copied */
@@ -53,9 +56,8 @@ static bool xrds_direct_may(const struct xrds_dest *dest)
 	conn = READ_ONCE(dest->flow.conn);
 	may = conn && conn->key.loop && dest->key.port &&
 	      !READ_ONCE(conn->nr_msgs) && !READ_ONCE(xn->loop_delay_ms) &&
-	      !READ_ONCE(xn->loop_loss_permille) && xrds_direct_fits(dest) &&
-	      (likely(list_empty(&xn->cong_ports)) ||
-	       !xrds_gate_shut(conn, &dest->flow));
+	      !READ_ONCE(xn->loop_loss_permille) &&
+	      xrds_direct_fits(dest, conn);
 	rcu_read_unlock();
 	return may;
 }
@@ -105,7 +107,8 @@ static bool xrds_direct_pass(struct xrds_dest *dest, struct sk_buff *skb, u32 le
 		goto out;
 	spin_lock_bh(&conn->lock);
 	spin_lock(&xs->lock);
-	if (xrds_direct_fits(dest))
+	/* the port may be congested since the copy began */
+	if (xrds_direct_fits(dest, conn))
 		seq = xrds_txq_direct(conn, &dest->flow, len);
 	spin_unlock(&conn->lock);
 	if (seq) {
