@@ -198,8 +198,8 @@ enum xrds_rop_op {
  * @swap:	operand of an atomic
  * @compare_mask: mask of an atomic
  * @swap_mask:	mask of an atomic
- * @priv:	the transport's, freed with the op by kvfree(): its module may have
- *		gone by then
+ * @priv:	the transport's, used with the message only, and freed with it by
+ *		kvfree(): the transport's module may have gone by then
  */
 struct xrds_rop {
 	struct list_head node;

@@ -44,7 +44,6 @@ void xrds_rop_put(struct xrds_rop *rop)
 	trace_xrds_ref_put("rop", rop, refcount_read(&rop->ref) - 1, _RET_IP_);
 	if (!refcount_dec_and_test(&rop->ref))
 		return;
-	kvfree(rop->priv);
 	xrds_pin_free(rop->pin);
 	atomic_dec(&rs->xn->nr_rops);
 	kfree(rop);

@@ -221,7 +221,7 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
  * xrds_notify_purge - drop what a closed socket has not read
  * @xs: socket, SOCK_DEAD is set
  *
- * Context: process.
+ * Context: process, may sleep.
  */
 void xrds_notify_purge(struct xrds_sock *xs)
 {
@@ -231,7 +231,9 @@ void xrds_notify_purge(struct xrds_sock *xs)
 	spin_lock_bh(&xs->lock);
 	list_splice_init(&xs->rdma.notices, &drop);
 	spin_unlock_bh(&xs->lock);
-	list_for_each_entry_safe(n, tmp, &drop, node)
+	list_for_each_entry_safe(n, tmp, &drop, node) {
 		xrds_notice_drop(n);
+		cond_resched();
+	}
 	xrds_zcopy_purge(xs);
 }

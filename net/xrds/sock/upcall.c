@@ -126,8 +126,12 @@ void xrds_upcall_msg_free(struct xrds_msg *msg)
 	/* it was never queued */
 	if (msg->notice && !msg->notice->rop)
 		kfree(msg->notice);
-	if (msg->rop)
+	if (msg->rop) {
+		/* the op may stay for as long as its notice is not read */
+		kvfree(msg->rop->priv);
+		msg->rop->priv = NULL;
 		xrds_rop_put(msg->rop);
+	}
 	if (msg->zcopy)
 		xrds_zcopy_end(xrds_dest_of(msg->flow)->key.xs, msg->zcopy);
 	if (msg->flow)

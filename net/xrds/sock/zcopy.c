@@ -258,7 +258,7 @@ int xrds_zcopy_read(struct xrds_sock *xs, struct msghdr *m)
  * xrds_zcopy_purge - drop what a closed socket has not read
  * @xs: socket, SOCK_DEAD is set
  *
- * Context: process.
+ * Context: process, may sleep.
  */
 void xrds_zcopy_purge(struct xrds_sock *xs)
 {
@@ -268,6 +268,8 @@ void xrds_zcopy_purge(struct xrds_sock *xs)
 	spin_lock_bh(&xs->lock);
 	list_splice_init(&xs->zcopied, &drop);
 	spin_unlock_bh(&xs->lock);
-	list_for_each_entry_safe(zc, tmp, &drop, node)
+	list_for_each_entry_safe(zc, tmp, &drop, node) {
 		xrds_zcopy_free(xs, zc);
+		cond_resched();
+	}
 }
