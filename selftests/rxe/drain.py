@@ -10,6 +10,8 @@ from ends import SLOW_WIRE
 TIMEOUT = 180
 PORT = 4700
 CONNECT = "/proc/sys/net/xrds/connect_timeout_ms"
+TURNS = "/proc/sys/net/xrds/max_connects_per_s"
+DELAY = "/proc/sys/net/rds/reconnect_{}_delay_ms"
 PING = "xrds-ping -c 1 -w"
 
 
@@ -75,6 +77,21 @@ def test_bound(rig):
                  "the stream does not go on")
     rig.check(client.code is None, f"it has ended: {client.out}")
     client.kill()
+
+
+def test_turns(rig):
+    """The attempts of a drained node, which all fail, take no turns of others."""
+    rig.a.write(TURNS, "1")
+    rig.a.write(DELAY.format("min"), "1")
+    rig.a.write(DELAY.format("max"), "1")
+    rig.a.run("xrds-info drain")
+    dials, late = (remote.counter(rig.a, name)
+                   for name in ("conn_dial", "limit_dials"))
+    rig.check(rig.a.run(f"{PING} 3 {rig.b.ip}", check=False).code, "it dials")
+    rig.check(remote.counter(rig.a, "conn_dial") > dials + 3, "no attempts")
+    rig.check(remote.counter(rig.a, "limit_dials") == late, "some had to wait")
+    rig.a.run("xrds-info undrain")
+    rig.a.run(f"{PING} 10 {rig.b.ip}")
 
 
 def test_legacy(rig):

@@ -190,10 +190,15 @@ static void xrds_attempt_go(struct xrds_conn *conn)
 
 static void xrds_attempt_begin(struct xrds_conn *conn)
 {
-	if (xrds_dialq_enter(conn, xrds_attempt_dialler(conn)))
+	/* an attempt that fails at once takes nothing of max_connects_per_s */
+	if (xrds_conn_drained(conn)) {
+		xrds_dialq_leave(conn);
 		xrds_attempt_go(conn);
-	else
+	} else if (xrds_dialq_enter(conn, xrds_attempt_dialler(conn))) {
+		xrds_attempt_go(conn);
+	} else {
 		xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
+	}
 }
 
 /* Is there a reason to dial? Without one the connection is idle. */
