@@ -10,7 +10,8 @@
  *
  * Nobody says that an address has moved. So each new address, of an interface or
  * of a RoCE device, and each failure of a device has a work item look at all
- * regions. RoCE devices learn of an address some time after its interface.
+ * regions. RoCE devices learn of an address some time after its interface. The
+ * addresses of a namespace without regions do not matter.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -34,20 +35,42 @@ static void xrds_ib_lost_scan(struct work_struct *work)
 
 static DECLARE_WORK(xrds_ib_lost_work, xrds_ib_lost_scan);
 
-static int xrds_ib_lost_addr(struct notifier_block *nb, unsigned long event,
-			     void *ptr)
+static void xrds_ib_lost_addr(const struct net_device *dev, unsigned long event)
 {
-	if (event == NETDEV_UP)
+	if (event != NETDEV_UP)
+		return;
+	/* Pairs with the barrier in xrds_mr_create(): either this sees the
+	 * region, or the region finds the address at its new device.
+	 */
+	smp_mb();
+	if (atomic_read(&xrds_net(dev_net(dev))->nr_mrs))
 		queue_work(xrds_ib_wq, &xrds_ib_lost_work);
+}
+
+static int xrds_ib_lost_addr4(struct notifier_block *nb, unsigned long event,
+			      void *ptr)
+{
+	const struct in_ifaddr *ifa = ptr;
+
+	xrds_ib_lost_addr(ifa->ifa_dev->dev, event);
+	return NOTIFY_DONE;
+}
+
+static int xrds_ib_lost_addr6(struct notifier_block *nb, unsigned long event,
+			      void *ptr)
+{
+	const struct inet6_ifaddr *ifa = ptr;
+
+	xrds_ib_lost_addr(ifa->idev->dev, event);
 	return NOTIFY_DONE;
 }
 
 static struct notifier_block xrds_ib_lost_inet = {
-	.notifier_call = xrds_ib_lost_addr,
+	.notifier_call = xrds_ib_lost_addr4,
 };
 
 static struct notifier_block xrds_ib_lost_inet6 = {
-	.notifier_call = xrds_ib_lost_addr,
+	.notifier_call = xrds_ib_lost_addr6,
 };
 
 /**
