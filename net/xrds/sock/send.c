@@ -512,7 +512,7 @@ static struct xrds_msg *xrds_send_msg(struct xrds_sock *xs,
 		return xrds_msg_around(xs->xn, skb, len);
 	}
 	if (unlikely(args->zcopy))
-		msg = xrds_zcopy_msg(xs, args->zcopy, &m->msg_iter, len,
+		msg = xrds_zcopy_msg(xs, conn, args->zcopy, &m->msg_iter, len,
 				     &args->timeo);
 	return msg ?: xrds_msg_from_user(xs->xn, m, len);
 }

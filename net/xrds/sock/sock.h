@@ -326,7 +326,9 @@ void xrds_delivered_set(struct xrds_sock *xs, bool on);
 
 struct xrds_zcopy *xrds_zcopy_alloc(struct xrds_sock *xs, u32 cookie);
 void xrds_zcopy_free(struct xrds_sock *xs, struct xrds_zcopy *zc);
-struct xrds_msg *xrds_zcopy_msg(struct xrds_sock *xs, struct xrds_zcopy *zc,
+struct xrds_msg *xrds_zcopy_msg(struct xrds_sock *xs,
+				const struct xrds_conn *conn,
+				struct xrds_zcopy *zc,
 				const struct iov_iter *from, u32 len,
 				long *timeo);
 void xrds_zcopy_undo(struct xrds_msg *msg);

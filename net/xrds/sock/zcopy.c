@@ -23,6 +23,7 @@
 #include "msg.h"
 #include "rdma/rdma.h"
 #include "sock/sock.h"
+#include "transport.h"
 #include "wire/wire.h"
 #include "xrds.h"
 
@@ -116,22 +117,44 @@ static void xrds_zcopy_fill(struct xrds_msg *msg, const struct xrds_pin *pin)
 	}
 }
 
-/* Can it be sent in fragments that the peer takes? Each but the last has a
- * minimal size, and a SEND has two pieces of payload on every device.
+/* Is no fragment of the fixed size of a legacy peer in more than two pieces? If
+ * none of the larger size is, none of the smaller one is, which divides it.
  */
-static bool xrds_zcopy_fits(const struct xrds_msg *msg)
+static bool xrds_zcopy_fits_legacy(const struct xrds_msg *msg)
+{
+	u32 i, end = 0, frag, cut = U32_MAX;
+
+	for (i = 0; i + 1 < msg->nr_bv; i++) {
+		end += msg->bv[i].bv_len;
+		if (!(end % XRDS_WIRE_CLASSIC_MAX_PAYLOAD))
+			continue;
+		frag = end / XRDS_WIRE_CLASSIC_MAX_PAYLOAD;
+		if (frag == cut)
+			return false;
+		cut = frag;
+	}
+	return true;
+}
+
+/* Can it be sent in fragments that the peer takes? A SEND has two pieces of payload
+ * on every device. Each fragment but the last has a minimal size, and a fixed one
+ * unless the peer is known as an XRDS node.
+ */
+static bool xrds_zcopy_fits(const struct xrds_msg *msg,
+			    const struct xrds_conn *conn)
 {
 	unsigned int i;
 
 	for (i = 1; i + 1 < msg->nr_bv; i++)
 		if (msg->bv[i].bv_len < XRDS_WIRE_MIN_FRAG_PAYLOAD)
 			return false;
-	return true;
+	return READ_ONCE(conn->peer_node) || xrds_zcopy_fits_legacy(msg);
 }
 
 /**
  * xrds_zcopy_msg - make a message of a program's memory
  * @xs: socket
+ * @conn: connection that it will go over
  * @zc: its completion, which is the message's on success
  * @from: the memory; it is not advanced
  * @len: its length, bytes
@@ -141,7 +164,9 @@ static bool xrds_zcopy_fits(const struct xrds_msg *msg)
  * Return: the message with one reference; NULL if the payload is to be copied;
  * ERR_PTR(): as xrds_pin_user(), but -EMSGSIZE.
  */
-struct xrds_msg *xrds_zcopy_msg(struct xrds_sock *xs, struct xrds_zcopy *zc,
+struct xrds_msg *xrds_zcopy_msg(struct xrds_sock *xs,
+				const struct xrds_conn *conn,
+				struct xrds_zcopy *zc,
 				const struct iov_iter *from, u32 len,
 				long *timeo)
 {
@@ -166,7 +191,7 @@ struct xrds_msg *xrds_zcopy_msg(struct xrds_sock *xs, struct xrds_zcopy *zc,
 	msg->len = len;
 	msg->borrowed = true;
 	xrds_zcopy_fill(msg, pin);
-	if (!xrds_zcopy_fits(msg)) {
+	if (!xrds_zcopy_fits(msg, conn)) {
 		xrds_pin_free(pin);
 		xrds_msg_put(msg);
 		return NULL;
