@@ -33,6 +33,7 @@ enum {
 	CHUNK		= 4096,
 	PATIENCE_MS	= 4000,
 	PATIENT_MS	= 3000,		/* the part of it before the eviction */
+	KEPT		= 3000,		/* more than one hold of a lock looks at */
 };
 
 /* Of all cases: the sender, its address, and its receivers */
@@ -403,6 +404,37 @@ static void one_timeout(void)
 	close(tx);
 }
 
+static void keep(const union addr *a, u32 bytes)
+{
+	struct xrds_dest_sndbuf room = { .bytes = bytes };
+
+	memcpy(&room.dest, a, sizeof(room.dest));
+	must(setsockopt(tx, SOL_RDS, XRDS_DEST_SNDBUF, &room, sizeof(room)));
+}
+
+/* Very many destinations that stay, as they have settings, and then one that does
+ * not. The rig knows how many are looked at in one hold of a lock.
+ */
+static void kept(void)
+{
+	union addr a = { 0 }, next;
+	int fd = rds_bound(&next);
+
+	tx = rds_bound(&a);
+	knob("net/xrds/sock_max_dests", KEPT);
+	for (int i = 0; i < KEPT; i++) {
+		addr_set_port(&a, 1000 + i);
+		keep(&a, CHUNK);
+	}
+	check_err(rds_send(tx, "x", 1, MSG_DONTWAIT, &next), ENFILE);
+	check_err(rds_send(tx, "x", 1, MSG_DONTWAIT, &next), ENFILE);
+	addr_set_port(&a, 1000 + KEPT / 2);
+	keep(&a, 0);
+	check_ret(rds_send(tx, "x", 1, MSG_DONTWAIT, &next), 1);
+	close(tx);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "shut_wr", "SHUT_WR: one mark to each", shut_wr, TAP_EACH_FAMILY, 0 },
 	{ "by_close", "close(): the same", by_close, TAP_EACH_FAMILY, 0 },
@@ -420,6 +452,7 @@ static const struct tap_case cases[] = {
 	{ "bounded", "the oldest are forgotten, and counted", bounded, 0, 60 },
 	{ "one_timeout", "SO_SNDTIMEO is one for all destinations of a send",
 	  one_timeout, 0, 0 },
+	{ "kept", "thousands that stay do not hide one that can go", kept, 0, 0 },
 };
 
 int main(int argc, char **argv)

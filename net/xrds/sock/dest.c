@@ -181,26 +181,66 @@ static bool xrds_dest_spare(const struct xrds_dest *dest, bool last)
 		(last && dest->send == XRDS_SEND_READY));
 }
 
-/* Make room for one more. Returns the one that goes, which the caller releases,
- * or ERR_PTR(): -ENFILE, or why the end of its stream cannot be remembered.
+/**
+ * struct xrds_dest_look - a look for a destination that may give its place up
+ * @left:	how many idle ones it still looks at, at most
+ * @last:	those that are the last to go, too
  */
-static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs)
+struct xrds_dest_look {
+	u32 left;
+	bool last;
+};
+
+/* Looks at some, and moves those that stay to the end. Returns one that may go, or
+ * NULL; look->left is 0 if all were looked at.
+ */
+static struct xrds_dest *xrds_dest_find_spare(struct xrds_sock *xs,
+					      struct xrds_dest_look *look)
 {
-	struct xrds_dest *dest, *last = NULL;
+	struct xrds_dest *dest, *first = NULL, *spare = NULL;
+	u32 n;
+
+	lockdep_assert_held(&xs->lock);
+
+	for (n = 0; look->left && n < XRDS_END_BATCH; n++, look->left--) {
+		dest = list_first_entry_or_null(&xs->idle_dests,
+						struct xrds_dest, idle_node);
+		if (!dest || dest == first) {
+			look->left = 0;
+			break;
+		}
+		if (xrds_dest_spare(dest, look->last)) {
+			spare = dest;
+			break;
+		}
+		first = first ?: dest;
+		list_move_tail(&dest->idle_node, &xs->idle_dests);
+	}
+	xrds_hold_count(XRDS_HOLD_END, n);
+	return spare;
+}
+
+/* Make room for one more. Returns the one that goes, which the caller releases,
+ * or ERR_PTR(): -EAGAIN: there are more to look at; -ENFILE, or why the end of its
+ * stream cannot be remembered.
+ */
+static struct xrds_dest *xrds_dest_evict(struct xrds_sock *xs,
+					 struct xrds_dest_look *look)
+{
+	struct xrds_dest *dest;
 	int ret;
 
 	lockdep_assert_held(&xs->lock);
 
-	list_for_each_entry(dest, &xs->idle_dests, idle_node) {
-		if (xrds_dest_spare(dest, false))
-			goto found;
-		if (!last && xrds_dest_spare(dest, true))
-			last = dest;
-	}
-	if (!last)
+	dest = xrds_dest_find_spare(xs, look);
+	if (!dest && !look->left && look->last)
 		return ERR_PTR(-ENFILE);
-	dest = last;
-found:
+	if (!dest && !look->left) {
+		look->last = true;
+		look->left = xs->nr_dests;
+	}
+	if (!dest)
+		return ERR_PTR(-EAGAIN);
 	ret = xrds_past_add(dest);
 	if (ret)
 		return ERR_PTR(ret);
@@ -302,37 +342,39 @@ void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 	} while (dead);
 }
 
-/* Find or make a destination that is not the last one. Returns as
+/* Make a destination, or find one that was made meanwhile. Returns as
  * xrds_dest_find_or_create().
  */
-static noinline struct xrds_dest *
-xrds_dest_find_other_or_create(struct xrds_sock *xs, const struct xrds_addr *to)
+static struct xrds_dest *xrds_dest_create(struct xrds_sock *xs,
+					  const struct xrds_addr *to)
 {
+	struct xrds_dest_look look = { .left = READ_ONCE(xs->nr_dests) };
 	struct xrds_dest *dest, *old, *evicted = NULL;
 	bool watched;
-
-	dest = xrds_dest_find(xs, to);
-	if (dest) {
-		xrds_dest_remember(dest);
-		return dest;
-	}
 
 	dest = xrds_dest_alloc(xs, to);
 	if (IS_ERR(dest))
 		return dest;
 
 	spin_lock_bh(&xs->lock);
+	/* at the end of all streams the evicted ones come back */
+	while (!evicted && !xs->ending &&
+	       xs->nr_dests >= READ_ONCE(xs->xn->sock_max_dests)) {
+		old = xrds_dest_evict(xs, &look);
+		if (!IS_ERR(old)) {
+			evicted = old;
+		} else if (PTR_ERR(old) != -EAGAIN) {
+			goto out;
+		} else {
+			spin_unlock_bh(&xs->lock);
+			cond_resched();
+			spin_lock_bh(&xs->lock);
+		}
+	}
 	if (unlikely(xs->node_events)) {
 		old = ERR_PTR(xrds_node_watch(&dest->watch, &dest->key));
 		if (old)
 			goto out;
-	}
-	/* at the end of all streams the evicted ones come back */
-	if (xs->nr_dests >= READ_ONCE(xs->xn->sock_max_dests) && !xs->ending) {
-		old = xrds_dest_evict(xs);
-		if (IS_ERR(old))
-			goto out;
-		evicted = old;
 	}
 	old = rhashtable_lookup_get_insert_fast(&xs->xn->dests, &dest->node,
 						xrds_dest_params);
@@ -363,6 +405,20 @@ out:
 	xrds_dest_put(dest);
 	xrds_dest_put(dest);
 	return old;
+}
+
+/* Find or make a destination that is not the last one. Returns as
+ * xrds_dest_find_or_create().
+ */
+static noinline struct xrds_dest *
+xrds_dest_find_other_or_create(struct xrds_sock *xs, const struct xrds_addr *to)
+{
+	struct xrds_dest *dest = xrds_dest_find(xs, to);
+
+	if (!dest)
+		return xrds_dest_create(xs, to);
+	xrds_dest_remember(dest);
+	return dest;
 }
 
 /**
