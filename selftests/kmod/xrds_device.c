@@ -12,16 +12,20 @@
  *   lose_inv 0|1	a request that makes a key invalid is taken, and lost
  *   no_atomics 0|1	atomics are advertised, and refused when they are posted
  *   limit NAME VALUE	a limit of devices that are added from now on
+ *   draw PAGE COUNT	so many random first pages of regions are that page
  *   raise srq|device	the event that says that it has failed
  *   raise qp QPN	the same, at the next completion of that queue pair
  *
- * and shows counts:
+ * Devices number their regions alike: from the same number if they are new, and
+ * without the random part that soft-RoCE adds.
+ *
+ * It shows counts:
  *
  *   latched		completion queues
  *   noted, changed	pieces of memory that were posted to the queue pair of the
  *			order "latch" from then on; those that had another
  *			content at the end of the queue pair
- *   failed, lost_invs, atomics, raised		what the orders say
+ *   failed, lost_invs, atomics, raised, drawn	what the orders say
  *   short_cqs		completions that were looked at while their queue had
  *			fewer entries than there were requests that could
  *			complete there: buffers of the shared receive queue that
@@ -29,6 +33,7 @@
  */
 #include <linux/atomic.h>
 #include <linux/jhash.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
@@ -77,8 +82,10 @@ static typeof_member(struct ib_device, ops) real;
 static atomic_t to_fail[NR_VERBS];
 static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
 static unsigned int latch_qpn, fatal_qpn;
+static unsigned int page;
 static bool lose_inv, no_atomics;
 static atomic_t latched, failed, lost_invs, atomics, raised, short_cqs;
+static atomic_t to_draw, drawn;
 
 /* Memory of the queue pair that is latched; its users post one after another. */
 static struct {
@@ -271,8 +278,12 @@ static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 static struct ib_mr *failing_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
 				      u32 max)
 {
-	return fails(ALLOC_MR) ? ERR_PTR(-ENOMEM) :
-				 real.alloc_mr(pd, type, max);
+	struct ib_mr *mr = fails(ALLOC_MR) ? ERR_PTR(-ENOMEM) :
+					     real.alloc_mr(pd, type, max);
+
+	if (!IS_ERR(mr))
+		ib_update_fast_reg_key(mr, 0);
+	return mr;
 }
 
 static int failing_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
@@ -285,6 +296,41 @@ static int failing_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int n,
 {
 	return fails(MAP_MR_SG) ? -EINVAL : real.map_mr_sg(mr, sg, n, offset);
 }
+
+static u32 drawn_page(void)
+{
+	return READ_ONCE(page) << PAGE_SHIFT;
+}
+
+/* get_random_u32(), for one caller */
+static int draw(struct kprobe *probe, struct pt_regs *regs)
+{
+	char caller[32];
+
+	if (!atomic_read(&to_draw))
+		return 0;
+	scnprintf(caller, sizeof(caller), "%ps",
+		  (void *)regs_get_kernel_stack_nth(regs, 0));
+	if (!strstarts(caller, "xrds_ib_key_draw") ||
+	    atomic_dec_if_positive(&to_draw) < 0)
+		return 0;
+	atomic_inc(&drawn);
+	/* it has not begun, so this one returns to its caller */
+	instruction_pointer_set(regs, (unsigned long)drawn_page);
+	return 1;
+}
+
+/* With it the probe is not optimized, which would ignore where it goes on. */
+static void unoptimized(struct kprobe *probe, struct pt_regs *regs,
+			unsigned long flags)
+{
+}
+
+static struct kprobe random = {
+	.symbol_name	= "get_random_u32",
+	.pre_handler	= draw,
+	.post_handler	= unoptimized,
+};
 
 /* ------------------------------------------------------------------ devices */
 
@@ -360,7 +406,7 @@ static int raise(enum ib_event_type type)
 
 static int obey(char *order)
 {
-	unsigned int n;
+	unsigned int number, n;
 	char name[32];
 	size_t i;
 	int verb;
@@ -382,6 +428,9 @@ static int obey(char *order)
 		if (verb < 0)
 			return verb;
 		atomic_set(&to_fail[verb], n);
+	} else if (sscanf(order, "draw %u %u", &number, &n) == 2) {
+		WRITE_ONCE(page, number);
+		atomic_set(&to_draw, n);
 	} else if (sscanf(order, "limit %31s %u", name, &n) == 2) {
 		for (i = 0; strcmp(limits[i].name, name); i++)
 			if (i == ARRAY_SIZE(limits) - 1)
@@ -414,7 +463,8 @@ static int failing_show(struct seq_file *seq, void *v)
 	seq_printf(seq, "latched %d\nfailed %d\nlost_invs %d\natomics %d\n",
 		   atomic_read(&latched), atomic_read(&failed),
 		   atomic_read(&lost_invs), atomic_read(&atomics));
-	seq_printf(seq, "raised %d\nshort_cqs %d\n", atomic_read(&raised),
+	seq_printf(seq, "raised %d\ndrawn %d\nshort_cqs %d\n",
+		   atomic_read(&raised), atomic_read(&drawn),
 		   atomic_read(&short_cqs));
 	return 0;
 }
@@ -434,12 +484,22 @@ static const struct proc_ops failing_ops = {
 
 static int __init xrds_device_init(void)
 {
-	int ret = ib_register_client(&client);
+	int ret = register_kprobe(&random);
 
-	if (!ret && !proc_create("xrds_device", 0600, NULL, &failing_ops)) {
-		ib_unregister_client(&client);
-		ret = -ENOMEM;
-	}
+	if (ret)
+		return ret;
+	ret = ib_register_client(&client);
+	if (ret)
+		goto err_probe;
+	ret = -ENOMEM;
+	if (!proc_create("xrds_device", 0600, NULL, &failing_ops))
+		goto err_client;
+	return 0;
+
+err_client:
+	ib_unregister_client(&client);
+err_probe:
+	unregister_kprobe(&random);
 	return ret;
 }
 
@@ -447,6 +507,7 @@ static void __exit xrds_device_exit(void)
 {
 	remove_proc_entry("xrds_device", NULL);
 	ib_unregister_client(&client);
+	unregister_kprobe(&random);
 	/* nobody is in these functions any more, not even preempted */
 	synchronize_rcu_tasks();
 	xa_destroy(&latched_cqs);

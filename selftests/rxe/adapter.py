@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A device that fails as adapters do (selftests/kmod/xrds_device.c).
 
-Node A has it. Whatever fails, each message arrives once and in order, and those
+Node A has it, and in some tests another one that gives its regions the same
+numbers. Whatever fails, each message arrives once and in order, and those
 of other connections of the device are not delayed for long.
 """
 
@@ -18,6 +19,9 @@ ORDERS = "/proc/xrds_device"
 WINDOW = "/proc/sys/net/xrds/ib/recv_window"
 DELAY = "/proc/sys/net/rds/reconnect_max_delay_ms"
 BOUND = 30                  # seconds, for the end of anything
+SECOND = "10.9.0.1"         # address of another device
+PAGE = 4096                 # one that is drawn
+REGION_PAGES = 4
 
 
 def _order(rig, *orders: str) -> None:
@@ -281,3 +285,41 @@ def test_no_answer(rig):
         _order(rig, "lose_inv 0")
         _renew(rig)
         remote.run(rig, "helper_rdma smoke")
+
+
+@contextlib.contextmanager
+def _region(rig, address: str):
+    """A region of a node's address; its number and its first page."""
+    drawn, regions = _count(rig, "drawn"), remote.counter(rig.a, "obj_mrs")
+    _order(rig, f"draw {PAGE} 1")
+    proc = rig.a.start(f"helper_serve_memory {address} {REGION_PAGES << 12}")
+    cookie = int(proc.expect(r"ready (\S+)").group(1), 0)
+    rig.check(_count(rig, "drawn") == drawn + 1, "another page was not drawn")
+    yield cookie & 0xffffffff, cookie >> 44
+    proc.kill()
+    proc.wait(BOUND, check=False)
+    remote.until(rig, lambda: remote.counter(rig.a, "obj_mrs") == regions,
+                 "freed")
+
+
+def _apart(rig, one, other) -> None:
+    """Regions with the same number that have no page in common."""
+    rig.diag(f"number and page: {one}, {other}")
+    rig.check(one[0] == other[0], "the number is not the same")
+    rig.check(abs(one[1] - other[1]) >= REGION_PAGES, "and a page is as well")
+
+
+def test_same_number(rig):
+    """Two devices give regions the same number, and both draw the same page: an
+    address that moves takes the key of one to the device of the other.
+    """
+    _renew(rig)
+    rig.a.run("ip link add dum0 type dummy && ip link set dum0 up && "
+              f"ip addr add {SECOND}/32 dev dum0 && "
+              "rdma link add rxe1 type rxe netdev dum0")
+    try:
+        with _region(rig, rig.a.ip) as one:
+            with _region(rig, SECOND) as other:
+                _apart(rig, one, other)
+    finally:
+        rig.a.run("rdma link delete rxe1; ip link delete dum0")

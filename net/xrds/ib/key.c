@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Keys: a peer that has the key of a dead region reaches no other one with it.
+ * Keys: a peer that has the key of one region reaches no other one with it.
  *
  * A device finds a region by its key, a number of 32 bits that is unique on
- * this device, while the region lives. Later regions get the number again: soon
- * when a device is added anew or is reset, as it counts from the beginning then;
- * and at once when an address moves, as the peer's op goes to another device
- * then. Peers may keep a key for ever, and no device can tell them apart by it.
+ * this device, while the region lives. Devices number independently, so regions
+ * of two devices may have the same number at the same time. Later regions get
+ * it again: soon when a device is added anew or is reset, as it counts from the
+ * beginning then. When an address moves, the peer's op goes to another device,
+ * with the key of a region of the old one. Peers may keep a key for ever, and no
+ * device can tell them apart by it.
  *
  * It can by the address. An access has the key and an address, and the device
  * refuses one outside the region's range. The cookie of a region has 32 bits
@@ -15,100 +17,104 @@
  * peer that tries keys has to try 2^20 of these addresses, and breaks its
  * connection with each of them.
  *
- * An accident needs no luck: the last XRDS_IB_KEYS regions that died are
- * remembered, those of all devices and namespaces together. A region gets no
- * address that was, with the same key, one of theirs.
+ *   drawn, in the tree -> dead, in the tree -> forgotten
+ *
+ * An accident needs no luck: all regions are in one tree, those of all devices
+ * and namespaces together, from before their key is valid. No two regions there
+ * have the same number and a page in common. A region that dies leaves its
+ * place in the tree to one of XRDS_IB_KEYS records, with no gap between: those
+ * of the last regions that died.
  */
-#include <linux/hash.h>
-#include <linux/hashtable.h>
 #include <linux/random.h>
+#include <linux/rbtree.h>
 #include <linux/vmalloc.h>
 
 #include "ib/ib.h"
 
 enum {
 	XRDS_IB_KEYS		= 16384,
-	XRDS_IB_KEY_BITS	= 12,
 	XRDS_IB_KEY_TRIES	= 16,
 };
 
-/**
- * struct xrds_ib_key - a dead region
- * @node:	in xrds_ib_keys_hash, by @rkey
- * @rkey:	its key
- * @first:	its first page, as peers count
- * @end:	the page behind its last one
- */
-struct xrds_ib_key {
-	struct hlist_node node;
-	u32 rkey;
-	u32 first;
-	u32 end;
-};
-
-/* guards all three; leaf */
+/* guards all of them; leaf */
 static DEFINE_SPINLOCK(xrds_ib_keys_lock);
-static DEFINE_HASHTABLE(xrds_ib_keys_hash, XRDS_IB_KEY_BITS);
-static struct xrds_ib_key *xrds_ib_keys;
-static u32 xrds_ib_keys_next;
+static struct rb_root xrds_ib_keys_tree = RB_ROOT;
+static struct xrds_ib_key *xrds_ib_dead_keys;	/* a ring */
+static u32 xrds_ib_dead_keys_next;
 
-/* At most XRDS_IB_KEYS steps, if all of them had the same key. */
-static bool xrds_ib_key_taken(u32 rkey, u32 first, u32 end)
+static int xrds_ib_key_cmp(struct rb_node *node, const struct rb_node *other)
 {
-	const struct xrds_ib_key *key;
+	const struct xrds_ib_key *a = rb_entry(node, struct xrds_ib_key, node);
+	const struct xrds_ib_key *b = rb_entry(other, struct xrds_ib_key, node);
 
-	lockdep_assert_held(&xrds_ib_keys_lock);
+	if (a->rkey != b->rkey)
+		return a->rkey < b->rkey ? -1 : 1;
+	if (a->end <= b->first)
+		return -1;
+	/* 0: they have a page in common */
+	return a->first >= b->end;
+}
 
-	hash_for_each_possible(xrds_ib_keys_hash, key, node, rkey) {
-		if (key->rkey == rkey && first < key->end && key->first < end)
-			return true;
-	}
-	return false;
+/* The tree is balanced: its depth grows with the logarithm of the regions. */
+static bool xrds_ib_key_insert(struct xrds_ib_key *key)
+{
+	bool taken;
+
+	spin_lock(&xrds_ib_keys_lock);
+	taken = rb_find_add(&key->node, &xrds_ib_keys_tree, xrds_ib_key_cmp);
+	spin_unlock(&xrds_ib_keys_lock);
+	return !taken;
 }
 
 /**
  * xrds_ib_key_draw - an address range for a region
- * @rkey: its key
+ * @key: the region's, zeroed; result. The byte address of its first page fits
+ *	into 32 bits.
+ * @rkey: its number
  * @pages: its length, pages
- * @first: result, the first page; its byte address fits into 32 bits
+ *
+ * Until xrds_ib_key_retire() no other region gets it.
  *
  * Context: process.
- * Return: 0; -EEXIST when no range was found: the region needs another key.
+ * Return: 0; -EEXIST when no range was found: the region needs another number.
  */
-int xrds_ib_key_draw(u32 rkey, u32 pages, u32 *first)
+int xrds_ib_key_draw(struct xrds_ib_key *key, u32 rkey, u32 pages)
 {
 	int tries = XRDS_IB_KEY_TRIES;
-	bool taken;
 
+	key->rkey = rkey;
 	do {
-		*first = get_random_u32() >> PAGE_SHIFT;
-		spin_lock(&xrds_ib_keys_lock);
-		taken = xrds_ib_key_taken(rkey, *first, *first + pages);
-		spin_unlock(&xrds_ib_keys_lock);
-	} while (taken && --tries);
-	return taken ? -EEXIST : 0;
+		key->first = get_random_u32() >> PAGE_SHIFT;
+		key->end = key->first + pages;
+		if (xrds_ib_key_insert(key))
+			return 0;
+	} while (--tries);
+	key->end = 0;
+	return -EEXIST;
 }
 
 /**
- * xrds_ib_key_remember - a region dies
- * @rkey: its key, which no other region has before this returns
- * @first: its first page
- * @pages: its length, pages
+ * xrds_ib_key_retire - a region dies
+ * @key: its key; nothing is done if that was not drawn, or is retired
+ *
+ * To be called before the device can give the number to another region.
  *
  * Context: process.
  */
-void xrds_ib_key_remember(u32 rkey, u32 first, u32 pages)
+void xrds_ib_key_retire(struct xrds_ib_key *key)
 {
-	struct xrds_ib_key *key;
+	struct xrds_ib_key *dead;
 
+	if (!key->end)
+		return;
 	spin_lock(&xrds_ib_keys_lock);
-	key = &xrds_ib_keys[xrds_ib_keys_next++ % XRDS_IB_KEYS];
-	hash_del(&key->node);
-	key->rkey = rkey;
-	key->first = first;
-	key->end = first + pages;
-	hash_add(xrds_ib_keys_hash, &key->node, rkey);
+	dead = &xrds_ib_dead_keys[xrds_ib_dead_keys_next++ % XRDS_IB_KEYS];
+	if (dead->end)
+		rb_erase(&dead->node, &xrds_ib_keys_tree);
+	*dead = *key;
+	rb_replace_node(&key->node, &dead->node, &xrds_ib_keys_tree);
 	spin_unlock(&xrds_ib_keys_lock);
+	key->end = 0;
 }
 
 /**
@@ -119,16 +125,16 @@ void xrds_ib_key_remember(u32 rkey, u32 first, u32 pages)
  */
 int xrds_ib_key_init(void)
 {
-	xrds_ib_keys = vcalloc(XRDS_IB_KEYS, sizeof(*xrds_ib_keys));
-	return xrds_ib_keys ? 0 : -ENOMEM;
+	xrds_ib_dead_keys = vcalloc(XRDS_IB_KEYS, sizeof(*xrds_ib_dead_keys));
+	return xrds_ib_dead_keys ? 0 : -ENOMEM;
 }
 
 /**
  * xrds_ib_key_exit - give it back
  *
- * Context: process.
+ * Context: process, when no region is left.
  */
 void xrds_ib_key_exit(void)
 {
-	vfree(xrds_ib_keys);
+	vfree(xrds_ib_dead_keys);
 }

@@ -70,8 +70,7 @@ struct xrds_ib_frwr {
  * @xin:	namespace
  * @scope:	interface index of a link-local address, else 0
  * @frwr:	object, or NULL
- * @first:	first page, as peers count
- * @pages:	length; 0: the key was never valid
+ * @key:	its number and pages, from the draw until the region is dead
  * @sgt:	the memory
  * @mapped:	@sgt is mapped for the device
  * @write:	peers may write
@@ -85,8 +84,7 @@ struct xrds_ib_mr {
 	struct xrds_ib_net *xin;
 	u32 scope;
 	struct xrds_ib_frwr *frwr;
-	u32 first;
-	u32 pages;
+	struct xrds_ib_key key;
 	struct sg_table sgt;
 	bool mapped;
 	bool write;
@@ -307,8 +305,7 @@ static bool xrds_ib_mr_make_dead(struct xrds_ib_mr *m, u32 lost)
 	spin_unlock_bh(&ibdev->lock);
 
 	/* before the device can give the key to another region */
-	if (m->pages)
-		xrds_ib_key_remember(m->frwr->mr->rkey, m->first, m->pages);
+	xrds_ib_key_retire(&m->key);
 
 	/* for ops over loopback, which do not use the device */
 	return xrds_mr_make_dead(m->mr, lost);
@@ -545,14 +542,13 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 		.key		= mr->rkey,
 		.access		= xrds_ib_mr_access(m),
 	};
-	ret = xrds_ib_key_draw(mr->rkey, pin->nr_pages, &m->first);
+	ret = xrds_ib_key_draw(&m->key, mr->rkey, pin->nr_pages);
 	if (ret)
 		return ret;
-	m->pages = pin->nr_pages;
 	/* a device that has a part of the first page has its end: the offset is
 	 * the same
 	 */
-	mr->iova = ((u64)m->first << PAGE_SHIFT) + pin->bv[0].bv_offset;
+	mr->iova = ((u64)m->key.first << PAGE_SHIFT) + pin->bv[0].bv_offset;
 	ret = xrds_ib_regq_do(m->ibdev, &m->frwr->w);
 	if (ret != -EINVAL || !(reg->access & IB_ACCESS_REMOTE_ATOMIC))
 		return ret;
@@ -611,8 +607,8 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
  * Context: process, may sleep, bounded.
  * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
  * its device cannot take so many pages, -EOPNOTSUPP when the device uses bounce
- * buffers, -EEXIST when the key is a dead region's and another one is needed,
- * -EIO when the device failed, -ENOMEM, or an errno of the driver.
+ * buffers, -EEXIST when the key needs another number (key.c), -EIO when the
+ * device failed, -ENOMEM, or an errno of the driver.
  */
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {

@@ -9,6 +9,7 @@
 #include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/list.h>
+#include <linux/rbtree.h>
 #include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -77,10 +78,24 @@ void xrds_ib_regq_settle(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w);
 
 /* ---------------------------------------------------------------- key.c */
 
+/**
+ * struct xrds_ib_key - the number and the pages of a region
+ * @node:	in xrds_ib_keys_tree, by @rkey and @first
+ * @rkey:	number, as the device knows it
+ * @first:	first page, as peers count
+ * @end:	the page behind the last one; 0: not in the tree
+ */
+struct xrds_ib_key {
+	struct rb_node node;
+	u32 rkey;
+	u32 first;
+	u32 end;
+};
+
 int xrds_ib_key_init(void);
 void xrds_ib_key_exit(void);
-int xrds_ib_key_draw(u32 rkey, u32 pages, u32 *first);
-void xrds_ib_key_remember(u32 rkey, u32 first, u32 pages);
+int xrds_ib_key_draw(struct xrds_ib_key *key, u32 rkey, u32 pages);
+void xrds_ib_key_retire(struct xrds_ib_key *key);
 
 /* ----------------------------------------------------------------- mr.c */
 
