@@ -265,6 +265,20 @@ static void stale(void)
 	check_pinned_falls(0);
 }
 
+/* Registers and frees as many regions as the argument says. */
+static void spend(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	u64 cookie;
+
+	for (long long left = remote_arg(0, 1); left; left--) {
+		must(mr_get(fd, mem, PAGE_BYTES, 0, &cookie));
+		must(mr_free(fd, cookie));
+	}
+	check_pinned_falls(0);
+}
+
 /* ------------------------------------------------------------------- lost */
 
 enum {
@@ -372,6 +386,7 @@ static const struct mode modes[] = {
 	{ "binds", binds },
 	{ "keys", keys },
 	{ "lost", lost },
+	{ "spend", spend },
 	{ "stale", stale },
 	{ "churn", churn_run },
 };

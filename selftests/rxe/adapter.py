@@ -22,6 +22,7 @@ BOUND = 30                  # seconds, for the end of anything
 SECOND = "10.9.0.1"         # address of another device
 PAGE = 4096                 # one that is drawn
 REGION_PAGES = 4
+MANY_REGIONS = 17000        # more than are remembered
 
 
 def _order(rig, *orders: str) -> None:
@@ -323,3 +324,17 @@ def test_same_number(rig):
                 _apart(rig, one, other)
     finally:
         rig.a.run("rdma link delete rxe1; ip link delete dum0")
+
+
+def test_number_again(rig):
+    """A new device gives the number of a dead region out again, after another
+    user has registered and freed more regions than are remembered.
+    """
+    _renew(rig)
+    with _region(rig, rig.a.ip) as one:
+        pass
+    rig.a.run("exec su nobody -s /bin/bash -c 'helper_rdma_device_gone spend "
+              f"{rig.a.ip} {rig.b.ip} {MANY_REGIONS}'")
+    _renew(rig)
+    with _region(rig, rig.a.ip) as other:
+        _apart(rig, one, other)

@@ -17,14 +17,18 @@
  * peer that tries keys has to try 2^20 of these addresses, and breaks its
  * connection with each of them.
  *
- *   drawn, in the tree -> dead, in the tree -> forgotten
+ *   drawn, in the tree -> dead, in the tree and in a row -> forgotten
  *
  * An accident needs no luck: all regions are in one tree, those of all devices
  * and namespaces together, from before their key is valid. No two regions there
  * have the same number and a page in common. A region that dies leaves its
- * place in the tree to one of XRDS_IB_KEYS records, with no gap between: those
- * of the last regions that died.
+ * place in the tree to one of XRDS_IB_KEYS records, with no gap between. If all
+ * records are in use, the oldest one of the user who has the most of them is
+ * used again: a user who registers often forgets his own regions, and not those
+ * of users with fewer.
  */
+#include <linux/hash.h>
+#include <linux/list.h>
 #include <linux/random.h>
 #include <linux/rbtree.h>
 #include <linux/vmalloc.h>
@@ -33,14 +37,39 @@
 
 enum {
 	XRDS_IB_KEYS		= 16384,
+	XRDS_IB_KEY_ROW_BITS	= 6,
+	XRDS_IB_KEY_ROWS	= 1 << XRDS_IB_KEY_ROW_BITS,
 	XRDS_IB_KEY_TRIES	= 16,
+};
+
+/**
+ * struct xrds_ib_dead_key - record of a dead region
+ * @key:	its key
+ * @entry:	in the row of its user
+ */
+struct xrds_ib_dead_key {
+	struct xrds_ib_key key;
+	struct list_head entry;
+};
+
+/**
+ * struct xrds_ib_key_row - the dead regions of a user
+ * @uid:	the user
+ * @dead:	records, oldest first
+ * @nr:		length of @dead; 0: the row is nobody's
+ */
+struct xrds_ib_key_row {
+	u32 uid;
+	struct list_head dead;
+	u32 nr;
 };
 
 /* guards all of them; leaf */
 static DEFINE_SPINLOCK(xrds_ib_keys_lock);
 static struct rb_root xrds_ib_keys_tree = RB_ROOT;
-static struct xrds_ib_key *xrds_ib_dead_keys;	/* a ring */
-static u32 xrds_ib_dead_keys_next;
+static struct xrds_ib_key_row xrds_ib_key_rows[XRDS_IB_KEY_ROWS];
+static struct xrds_ib_dead_key *xrds_ib_dead_keys;
+static u32 xrds_ib_nr_dead_keys;	/* records that were used before */
 
 static int xrds_ib_key_cmp(struct rb_node *node, const struct rb_node *other)
 {
@@ -93,26 +122,66 @@ int xrds_ib_key_draw(struct xrds_ib_key *key, u32 rkey, u32 pages)
 	return -EEXIST;
 }
 
+/* A record, in the row of its user: one that was never used, or else the oldest
+ * of the longest row.
+ */
+static struct xrds_ib_dead_key *xrds_ib_key_record(u32 uid)
+{
+	struct xrds_ib_key_row *row, *own = NULL, *unused = NULL;
+	struct xrds_ib_key_row *longest = xrds_ib_key_rows;
+	struct xrds_ib_dead_key *dead;
+
+	lockdep_assert_held(&xrds_ib_keys_lock);
+
+	for (row = xrds_ib_key_rows;
+	     row < xrds_ib_key_rows + XRDS_IB_KEY_ROWS; row++) {
+		if (!row->nr)
+			unused = row;
+		else if (row->uid == uid)
+			own = row;
+		if (row->nr > longest->nr)
+			longest = row;
+	}
+	/* more users than rows: some have one together */
+	row = own ?: unused ?:
+	      &xrds_ib_key_rows[hash_32(uid, XRDS_IB_KEY_ROW_BITS)];
+	if (!row->nr)
+		row->uid = uid;
+
+	if (xrds_ib_nr_dead_keys < XRDS_IB_KEYS) {
+		dead = &xrds_ib_dead_keys[xrds_ib_nr_dead_keys++];
+	} else {
+		dead = list_first_entry(&longest->dead, struct xrds_ib_dead_key,
+					entry);
+		list_del(&dead->entry);
+		rb_erase(&dead->key.node, &xrds_ib_keys_tree);
+		longest->nr--;
+	}
+	list_add_tail(&dead->entry, &row->dead);
+	row->nr++;
+	return dead;
+}
+
 /**
  * xrds_ib_key_retire - a region dies
  * @key: its key; nothing is done if that was not drawn, or is retired
+ * @user: its user, or NULL
  *
  * To be called before the device can give the number to another region.
  *
  * Context: process.
  */
-void xrds_ib_key_retire(struct xrds_ib_key *key)
+void xrds_ib_key_retire(struct xrds_ib_key *key, const struct xrds_user *user)
 {
-	struct xrds_ib_key *dead;
+	u32 uid = user ? __kuid_val(user->uid) : 0;
+	struct xrds_ib_dead_key *dead;
 
 	if (!key->end)
 		return;
 	spin_lock(&xrds_ib_keys_lock);
-	dead = &xrds_ib_dead_keys[xrds_ib_dead_keys_next++ % XRDS_IB_KEYS];
-	if (dead->end)
-		rb_erase(&dead->node, &xrds_ib_keys_tree);
-	*dead = *key;
-	rb_replace_node(&key->node, &dead->node, &xrds_ib_keys_tree);
+	dead = xrds_ib_key_record(uid);
+	dead->key = *key;
+	rb_replace_node(&key->node, &dead->key.node, &xrds_ib_keys_tree);
 	spin_unlock(&xrds_ib_keys_lock);
 	key->end = 0;
 }
@@ -125,6 +194,10 @@ void xrds_ib_key_retire(struct xrds_ib_key *key)
  */
 int xrds_ib_key_init(void)
 {
+	int i;
+
+	for (i = 0; i < XRDS_IB_KEY_ROWS; i++)
+		INIT_LIST_HEAD(&xrds_ib_key_rows[i].dead);
 	xrds_ib_dead_keys = vcalloc(XRDS_IB_KEYS, sizeof(*xrds_ib_dead_keys));
 	return xrds_ib_dead_keys ? 0 : -ENOMEM;
 }

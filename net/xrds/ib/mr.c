@@ -305,7 +305,7 @@ static bool xrds_ib_mr_make_dead(struct xrds_ib_mr *m, u32 lost)
 	spin_unlock_bh(&ibdev->lock);
 
 	/* before the device can give the key to another region */
-	xrds_ib_key_retire(&m->key);
+	xrds_ib_key_retire(&m->key, m->mr->user);
 
 	/* for ops over loopback, which do not use the device */
 	return xrds_mr_make_dead(m->mr, lost);

@@ -18,6 +18,7 @@
 
 struct xrds_ib_dev;
 struct xrds_mr;
+struct xrds_user;
 
 /* --------------------------------------------------------------- regq.c */
 
@@ -95,7 +96,7 @@ struct xrds_ib_key {
 int xrds_ib_key_init(void);
 void xrds_ib_key_exit(void);
 int xrds_ib_key_draw(struct xrds_ib_key *key, u32 rkey, u32 pages);
-void xrds_ib_key_retire(struct xrds_ib_key *key);
+void xrds_ib_key_retire(struct xrds_ib_key *key, const struct xrds_user *user);
 
 /* ----------------------------------------------------------------- mr.c */
 
