@@ -23,7 +23,7 @@
  *
  *   latched		completion queues
  *   noted, changed	pieces of memory that were posted to the queue pair of the
- *			order "latch" from then on; those that had another
+ *			order "latch" since that; those that had another
  *			content at the end of the queue pair
  *   failed, lost_invs, atomics, raised, drawn	what the orders say
  *   short_cqs		completions that were looked at while their queue had
@@ -268,7 +268,8 @@ static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
-	if (qp->qp_num == READ_ONCE(latch_qpn) && is_latched(qp->send_cq))
+	/* none of them completes: the first completion is lost already */
+	if (qp->qp_num == READ_ONCE(latch_qpn))
 		note(wr);
 	return real.post_send(qp, wr, bad);
 }

@@ -169,13 +169,16 @@ def test_stuck(rig):
 
 def test_stuck_posted(rig):
     """One whose work requests have not completed keeps all of their memory."""
-    with _streams(rig):
-        _latch(rig)
-        remote.until(rig, lambda: _count(rig, "noted") > 20, "posted")
-        _order(rig, "fail destroy_qp 1")
-        rig.a.run(f"xrds-info reset {rig.b.ip}")
-        remote.wait_above(rig.a, "ib_ep_stuck", 0)
-    # the messages have gone another way, and are no more
+    traffic.patient(rig)
+    traffic.run(rig, 200, seed=86)
+    # the connection has nothing in flight that limits what is posted next
+    _order(rig, "fail destroy_qp 1", f"latch {_connection(rig)['qpn']}")
+    stream = traffic.Stream(rig, 1000, seed=87, stall=100, port=5100)
+    remote.until(rig, lambda: _count(rig, "noted") > 20, "posted")
+    rig.a.run(f"xrds-info reset {rig.b.ip}")
+    remote.wait_above(rig.a, "ib_ep_stuck", 0)
+    # the messages go over another one, and are no more then
+    stream.end(100)
     rig.a.wait_for("test $(helper_counter obj_msgs) -eq 0")
     _renew(rig)
     rig.check(not _count(rig, "changed"),

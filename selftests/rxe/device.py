@@ -19,6 +19,7 @@ ROUNDS = int(os.environ.get("DEVICE_ROUNDS", "6"))
 LIMIT = 120                 # seconds, for the end of a program
 RESUME = 60                 # seconds, for traffic to flow again
 NOBODY = "10.0.0.99"
+PASSING = "10.0.0.77"
 FRESH_MSGS = 30             # messages that prove it does
 STREAM_MSGS = 8000
 
@@ -160,21 +161,16 @@ def _unbind(node) -> None:
              f"&& cat eth0.device > {DRIVER}/unbind", timeout=30)
 
 
-def _network(node, total: int) -> None:
-    """The network card as at boot."""
+def _bind(node, total: int) -> None:
+    """The driver of the network card again, and the network as at boot."""
     others = [n for n in range(1, total + 1) if n != node.number]
+    node.run(f"cat eth0.device > {DRIVER}/bind")
     node.wait_for("ip link set eth0 mtu 9000 up")
-    node.run(f"ip addr replace {node.ip}/24 dev eth0 && "
-             f"ip addr replace {node.ip6}/64 dev eth0 nodad" +
+    node.run(f"ip addr add {node.ip}/24 dev eth0 && "
+             f"ip addr add {node.ip6}/64 dev eth0 nodad" +
              "".join(f" && ip neigh replace {net}{n} dev eth0 nud permanent "
                      f"lladdr 52:54:00:78:72:0{n}"
                      for n in others for net in ("10.0.0.", "fd00::")))
-
-
-def _bind(node, total: int) -> None:
-    """The driver of the network card again, and what is on it."""
-    node.run(f"cat eth0.device > {DRIVER}/bind")
-    _network(node, total)
     _add(node)
 
 
@@ -212,17 +208,19 @@ def test_address(rig):
 
 
 def test_dials(rig):
-    """A connection to a node that does not answer is being made when first the
-    network interface goes down, and then the device is removed.
+    """A connection to a node that does not answer is being made when first its
+    address goes, and then the device is removed.
     """
     made = remote.counter(rig.a, "ib_ep_created")
-    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {NOBODY} 10")
+    rig.a.run(f"ip addr add {PASSING}/24 dev eth0")
+    rig.a.wait_for(f"timeout 1 helper_hold_socket {PASSING}; test $? -eq 124")
+    holder = rig.a.start(f"helper_hold_socket {PASSING} {NOBODY} 10")
     holder.expect("state connecting")
     remote.wait_above(rig.a, "ib_ep_created", made)
-    rig.a.run("ip link set eth0 down")
+    # nothing tells the connection: it waits for an answer
+    rig.a.run(f"ip addr del {PASSING}/24 dev eth0")
     rig.check("state error" not in holder.out, "it is over")
     _delete(rig.a)
-    _network(rig.a, len(rig.nodes))
     _add(rig.a)
     holder.kill()
     traffic.run(rig, 200)
