@@ -113,7 +113,7 @@ static bool fails(enum verb verb)
 
 static void latch(struct ib_cq *cq)
 {
-	if (!xa_insert(&latched_cqs, (unsigned long)cq, cq, GFP_ATOMIC))
+	if (!xa_insert_bh(&latched_cqs, (unsigned long)cq, cq, GFP_ATOMIC))
 		atomic_inc(&latched);
 }
 
@@ -169,7 +169,7 @@ static int failing_create_cq(struct ib_cq *cq,
 
 static int failing_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 {
-	xa_erase(&latched_cqs, (unsigned long)cq);
+	xa_erase_bh(&latched_cqs, (unsigned long)cq);
 	return real.destroy_cq(cq, udata);
 }
 
