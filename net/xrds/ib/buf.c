@@ -12,6 +12,11 @@
  * The queue has some more ready buffers than it posts, so that a completion
  * need not wait for the refill.
  *
+ * The page is a large one. In fragmented memory there may be none: then the
+ * buffer has several small pages, and the device fills them one after the other.
+ * The header, and all that is parsed, is in the first one. No page is worth the
+ * OOM killer: without memory for it the refill tries again a little later.
+ *
  * rq->lock guards the lists and their lengths.
  */
 #include <linux/moduleparam.h>
@@ -54,6 +59,98 @@ static u32 xrds_ib_buf_want(const struct xrds_ib_rq *rq)
 {
 	return rq->target + clamp_t(u32, rq->target / 4, XRDS_IB_MIN_SPARE,
 				    XRDS_IB_MAX_SPARE);
+}
+
+/* --------------------------------------------------------------- memory */
+
+static void xrds_ib_buf_unmap(struct xrds_ib_buf *buf)
+{
+	struct ib_device *dev = buf->rq->ibdev->dev;
+	int i;
+
+	for (i = 0; i < buf->wr.num_sge; i++)
+		ib_dma_unmap_page(dev, buf->sge[i].addr, buf->sge[i].length,
+				  DMA_FROM_DEVICE);
+	buf->wr.num_sge = 0;
+}
+
+static void xrds_ib_buf_free_pages(struct xrds_ib_buf *buf)
+{
+	int i, nr = buf->wr.num_sge;
+
+	xrds_ib_buf_unmap(buf);
+	for (i = 0; i < nr; i++)
+		put_page(buf->page[i]);
+}
+
+static __always_inline void
+xrds_ib_buf_sync(struct xrds_ib_buf *buf, u32 bytes,
+		 void (*sync)(struct ib_device *dev, u64 addr, size_t size,
+			      enum dma_data_direction dir))
+{
+	u32 i, part;
+
+	for (i = 0; bytes; i++, bytes -= part) {
+		part = min(bytes, buf->sge[i].length);
+		sync(buf->rq->ibdev->dev, buf->sge[i].addr, part,
+		     DMA_FROM_DEVICE);
+	}
+}
+
+/**
+ * xrds_ib_buf_sync_for_cpu - let the processor see what the device has written
+ * @buf: buffer that has completed
+ * @bytes: what the device has written; not more than the buffer has
+ *
+ * Context: completions.
+ */
+void xrds_ib_buf_sync_for_cpu(struct xrds_ib_buf *buf, u32 bytes)
+{
+	xrds_ib_buf_sync(buf, bytes, ib_dma_sync_single_for_cpu);
+}
+
+/**
+ * xrds_ib_buf_sync_for_device - let the device write again
+ * @buf: buffer that is about to return, with its pages
+ * @bytes: the same as for xrds_ib_buf_sync_for_cpu()
+ *
+ * Context: completions.
+ */
+void xrds_ib_buf_sync_for_device(struct xrds_ib_buf *buf, u32 bytes)
+{
+	xrds_ib_buf_sync(buf, bytes, ib_dma_sync_single_for_device);
+}
+
+/**
+ * xrds_ib_buf_give - give the pages of a buffer to a message
+ * @buf: buffer that has completed; it has no pages afterwards
+ * @skb: message, with place for as many fragments as the buffer has pages
+ * @at: where the payload begins, bytes; in the first page
+ * @len: length of the payload, bytes
+ *
+ * Context: completions.
+ */
+void xrds_ib_buf_give(struct xrds_ib_buf *buf, struct sk_buff *skb, u32 at,
+		      u32 len)
+{
+	int i, nr = buf->wr.num_sge;
+
+	xrds_ib_buf_unmap(buf);
+	if (nr == 1)
+		xrds_ib_page_ring_keep(&buf->rq->page_ring, buf->page[0]);
+	for (i = 0; i < nr; i++) {
+		u32 bytes = buf->sge[i].length;
+		u32 part = min(len, bytes - at);
+
+		if (part)
+			skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags,
+					buf->page[i], at, part,
+					max_t(u32, bytes, PAGE_SIZE));
+		else
+			put_page(buf->page[i]);
+		len -= part;
+		at = 0;
+	}
 }
 
 /* -------------------------------------------------------------- posting */
@@ -141,6 +238,7 @@ static void xrds_ib_buf_post(struct xrds_ib_rq *rq)
 static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
 {
 	struct xrds_ib_buf *buf;
+	u32 i;
 
 	buf = kzalloc(sizeof(*buf), GFP_KERNEL);
 	if (!buf)
@@ -148,10 +246,9 @@ static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
 	buf->rq = rq;
 	buf->cqe.done = rq->ops->done;
 	buf->wr.wr_cqe = &buf->cqe;
-	buf->wr.sg_list = &buf->sge;
-	buf->wr.num_sge = 1;
-	buf->sge.length = rq->buf_bytes;
-	buf->sge.lkey = rq->ibdev->pd->local_dma_lkey;
+	buf->wr.sg_list = buf->sge;
+	for (i = 0; i < ARRAY_SIZE(buf->sge); i++)
+		buf->sge[i].lkey = rq->ibdev->pd->local_dma_lkey;
 
 	spin_lock_bh(&rq->lock);
 	list_add_tail(&buf->all_entry, &rq->bufs);
@@ -159,36 +256,73 @@ static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
 	return buf;
 }
 
-/* Give a buffer a page and an skb, if they are missing. */
-static bool xrds_ib_buf_equip(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
+/* Add a page to a buffer; frees it if it cannot be mapped. */
+static bool xrds_ib_buf_add(struct xrds_ib_buf *buf, struct page *page,
+			    u32 bytes)
 {
-	struct ib_device *dev = rq->ibdev->dev;
-	struct page *page;
+	struct ib_device *dev = buf->rq->ibdev->dev;
+	u32 n = buf->wr.num_sge;
 	u64 dma;
 
+	dma = ib_dma_map_page(dev, page, 0, bytes, DMA_FROM_DEVICE);
+	if (ib_dma_mapping_error(dev, dma)) {
+		put_page(page);
+		return false;
+	}
+	buf->page[n] = page;
+	buf->sge[n].addr = dma;
+	buf->sge[n].length = bytes;
+	buf->wr.num_sge++;
+	return true;
+}
+
+/* Give a buffer new pages of an order, as many as it needs. */
+static bool xrds_ib_buf_add_new(struct xrds_ib_buf *buf, unsigned int order,
+				gfp_t effort)
+{
+	gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN | effort;
+	struct xrds_ib_rq *rq = buf->rq;
+	u32 bytes = min_t(u32, rq->buf_bytes, PAGE_SIZE << order);
+	int node = ibdev_to_node(rq->ibdev->dev);
+	struct page *page;
+	u32 had;
+
+	for (had = 0; had < rq->buf_bytes; had += bytes) {
+		page = alloc_pages_node(node, gfp, order);
+		if (!page || !xrds_ib_buf_add(buf, page, bytes)) {
+			xrds_ib_buf_free_pages(buf);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Give a buffer memory: a page of an earlier message, or a new one, or several
+ * small ones.
+ */
+static bool xrds_ib_buf_add_pages(struct xrds_ib_buf *buf)
+{
+	struct xrds_ib_rq *rq = buf->rq;
+	struct page *page = xrds_ib_page_ring_reuse(&rq->page_ring);
+
+	if (page)
+		return xrds_ib_buf_add(buf, page, rq->buf_bytes);
+	if (rq->order > rq->small_order) {
+		if (xrds_ib_buf_add_new(buf, rq->order, __GFP_NORETRY))
+			return true;
+		xrds_ib_rq_count(XRDS_IB_C_RQ_SMALL_PAGES);
+	}
+	return xrds_ib_buf_add_new(buf, rq->small_order, __GFP_RETRY_MAYFAIL);
+}
+
+/* Give a buffer pages and an skb, if they are missing. */
+static bool xrds_ib_buf_equip(struct xrds_ib_buf *buf)
+{
 	if (!buf->skb)
 		buf->skb = xrds_skb_alloc(0, GFP_KERNEL | __GFP_NOWARN);
 	if (!buf->skb)
 		return false;
-	if (buf->page)
-		return true;
-
-	page = xrds_ib_page_ring_reuse(&rq->page_ring);
-	if (!page)
-		page = alloc_pages_node(ibdev_to_node(dev),
-					GFP_KERNEL | __GFP_COMP | __GFP_NOWARN,
-					rq->order);
-	if (!page)
-		return false;
-	dma = ib_dma_map_page(dev, page, 0, rq->buf_bytes, DMA_FROM_DEVICE);
-	if (ib_dma_mapping_error(dev, dma)) {
-		__free_pages(page, rq->order);
-		return false;
-	}
-	buf->page = page;
-	buf->dma = dma;
-	buf->sge.addr = dma;
-	return true;
+	return buf->wr.num_sge || xrds_ib_buf_add_pages(buf);
 }
 
 /* An empty buffer to fill; false when there are enough. */
@@ -220,7 +354,7 @@ static bool xrds_ib_buf_fill_one(struct xrds_ib_rq *rq,
 		buf = xrds_ib_buf_new(rq);
 	if (!buf)
 		return false;
-	filled = xrds_ib_buf_equip(rq, buf);
+	filled = xrds_ib_buf_equip(buf);
 
 	spin_lock_bh(&rq->lock);
 	if (filled) {
@@ -260,27 +394,9 @@ void xrds_ib_buf_fill(struct xrds_ib_rq *rq)
 }
 
 /**
- * xrds_ib_buf_unmap - take the page from a buffer
- * @rq: receive queue
- * @buf: buffer that the device has completed
- *
- * Context: any.
- * Return: the page, with its reference.
- */
-struct page *xrds_ib_buf_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
-{
-	struct page *page = buf->page;
-
-	ib_dma_unmap_page(rq->ibdev->dev, buf->dma, rq->buf_bytes,
-			  DMA_FROM_DEVICE);
-	buf->page = NULL;
-	return page;
-}
-
-/**
  * xrds_ib_buf_return - take back a buffer that has completed
  * @rq: receive queue
- * @buf: buffer, with or without its page
+ * @buf: buffer, with or without its pages
  *
  * Posts it again, or another one in its place, or has it refilled.
  *
@@ -288,7 +404,6 @@ struct page *xrds_ib_buf_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
  */
 void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 {
-	struct page *surplus = NULL;
 	bool post, refill;
 	u32 have, want;
 
@@ -297,9 +412,9 @@ void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	want = xrds_ib_buf_want(rq);
 	have = rq->nr_posted + rq->nr_ready;
 	/* there are fewer users than before */
-	if (buf->page && have >= want + XRDS_IB_POST_BATCH)
-		surplus = xrds_ib_buf_unmap(rq, buf);
-	if (buf->page && buf->skb) {
+	if (have >= want + XRDS_IB_POST_BATCH)
+		xrds_ib_buf_free_pages(buf);
+	if (buf->wr.num_sge && buf->skb) {
 		list_add(&buf->entry, &rq->ready);
 		rq->nr_ready++;
 		have++;
@@ -312,8 +427,6 @@ void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf)
 	refill = !rq->stopped && have + max(want / 8, 4U) <= want;
 	spin_unlock_bh(&rq->lock);
 
-	if (surplus)
-		__free_pages(surplus, rq->order);
 	if (post) {
 		xrds_ib_rq_count(XRDS_IB_C_RQ_REPOST);
 		xrds_ib_buf_post(rq);
@@ -333,8 +446,7 @@ void xrds_ib_buf_free_all(struct xrds_ib_rq *rq)
 	struct xrds_ib_buf *buf, *tmp;
 
 	list_for_each_entry_safe(buf, tmp, &rq->bufs, all_entry) {
-		if (buf->page)
-			__free_pages(xrds_ib_buf_unmap(rq, buf), rq->order);
+		xrds_ib_buf_free_pages(buf);
 		kfree_skb(buf->skb);
 		kfree(buf);
 	}

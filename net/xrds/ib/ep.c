@@ -153,7 +153,7 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 		/* the buffer for the hello, and the marker of the drain */
 		nr_recv = tx->window + 2;
 		attr.cap.max_recv_wr = nr_recv;
-		attr.cap.max_recv_sge = 1;
+		attr.cap.max_recv_sge = xrds_ib_rq_max_sge(ep->rq);
 	}
 
 	/* all work requests can complete without overrun */

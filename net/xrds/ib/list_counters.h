@@ -57,6 +57,7 @@ X(RX_DROP_DEAD, ib_rx_drop_dead, "fragments dropped because their endpoint was e
 X(RQ_REFILL, ib_rx_refill_from_thread, "receive buffers made ready by the worker"),
 X(RQ_REPOST, ib_rx_refill_from_cq, "receive buffers put back at once"),
 X(RQ_NO_MEM, ib_rx_refill_no_mem, "refills that found no memory"),
+X(RQ_SMALL_PAGES, ib_rx_small_pages, "receive buffers of several small pages each"),
 X(RQ_POST_ERROR, ib_rx_post_error, "receive buffers that the device refused"),
 X(RQ_LOW, ib_rx_ring_low, "times that credits were withheld as a shared queue ran low"),
 X(RQ_LIMIT, ib_rx_srq_limit, "device reports that a shared queue ran low"),

@@ -30,25 +30,19 @@
 #include "ib/ib.h"
 
 enum {
-	/* payloads up to this size are copied, and the buffer keeps its page */
+	/* payloads up to this size are copied, and the buffer keeps its pages */
 	XRDS_IB_COPY_BYTES	= 4096,
 };
+
+/* all that is parsed is in the first page of a buffer, and an skb has space for
+ * all of them
+ */
+static_assert(XRDS_WIRE_MAX_BUNDLE_BYTES <= PAGE_SIZE);
+static_assert(XRDS_IB_BUF_PAGES <= MAX_SKB_FRAGS);
 
 static void xrds_ib_recv_hello_done(struct ib_cq *cq, struct ib_wc *wc);
 
 /* -------------------------------------------------------------- payload */
-
-/* Add the page of a buffer, from an offset on, to an skb that has space for it.
- */
-static void xrds_ib_skb_add(struct xrds_ib_ep *ep, struct sk_buff *skb,
-			    struct xrds_ib_buf *buf, u32 at, u32 len)
-{
-	struct page *page = xrds_ib_buf_unmap(ep->rq, buf);
-
-	xrds_ib_page_ring_keep(&ep->rq->page_ring, page);
-	skb_add_rx_frag(skb, skb_shinfo(skb)->nr_frags, page, at, len,
-			ep->rq->buf_bytes);
-}
 
 static struct sk_buff *xrds_ib_skb_reserved(struct xrds_ib_buf *buf)
 {
@@ -78,30 +72,28 @@ static struct sk_buff *xrds_ib_skb_from(struct xrds_ib_ep *ep,
 					struct xrds_ib_buf *buf, u32 at,
 					u32 len)
 {
-	const void *data = page_address(buf->page) + at;
 	struct sk_buff *skb;
 
-	if (len <= XRDS_IB_COPY_BYTES) {
-		skb = xrds_ib_skb_copy(ep, data, len);
+	if (len <= XRDS_IB_COPY_BYTES && at + len <= buf->sge[0].length) {
+		skb = xrds_ib_skb_copy(ep, xrds_ib_buf_data(buf) + at, len);
 		if (skb)
 			return skb;
 	}
 	skb = xrds_ib_skb_reserved(buf);
 	if (len)
-		xrds_ib_skb_add(ep, skb, buf, at, len);
+		xrds_ib_buf_give(buf, skb, at, len);
 	return skb;
 }
 
 /* Append the payload of a buffer to a message in ep->rx; cannot fail. */
-static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
-			       struct xrds_ib_rx_msg *rmsg,
+static void xrds_ib_skb_append(struct xrds_ib_rx_msg *rmsg,
 			       struct xrds_ib_buf *buf, u32 at, u32 len)
 {
 	struct sk_buff *head = rmsg->head;
 	struct sk_buff *last = rmsg->last;
 	u32 truesize = last->truesize;
 
-	if (skb_shinfo(last)->nr_frags == MAX_SKB_FRAGS) {
+	if (skb_shinfo(last)->nr_frags + buf->wr.num_sge > MAX_SKB_FRAGS) {
 		last = xrds_ib_skb_reserved(buf);
 		if (rmsg->last == head)
 			skb_shinfo(head)->frag_list = last;
@@ -110,7 +102,7 @@ static void xrds_ib_skb_append(struct xrds_ib_ep *ep,
 		rmsg->last = last;
 		truesize = 0;
 	}
-	xrds_ib_skb_add(ep, last, buf, at, len);
+	xrds_ib_buf_give(buf, last, at, len);
 	if (last == head)
 		return;
 	head->len += len;
@@ -246,7 +238,7 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 		/* a legacy heartbeat, before the message is complete */
 		return XRDS_WIRE_OK;
 	} else if (rmsg->head) {
-		xrds_ib_skb_append(ep, rmsg, buf, at, len);
+		xrds_ib_skb_append(rmsg, buf, at, len);
 	} else {
 		rmsg->head = xrds_ib_skb_from(ep, buf, at, len);
 		rmsg->last = rmsg->head;
@@ -409,7 +401,7 @@ static enum xrds_wire_err xrds_ib_recv_short(struct xrds_ib_ep *ep,
 static enum xrds_wire_err xrds_ib_recv_one(struct xrds_ib_ep *ep,
 					   struct xrds_ib_buf *buf, u32 bytes)
 {
-	const void *data = page_address(buf->page);
+	const void *data = xrds_ib_buf_data(buf);
 	u32 len = bytes - XRDS_WIRE_HDR_BYTES;
 	struct xrds_wire_msg wm;
 	enum xrds_wire_err err;
@@ -489,8 +481,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
 		return;
 	}
-	ib_dma_sync_single_for_cpu(ep->ibdev->dev, buf->dma, wc->byte_len,
-				   DMA_FROM_DEVICE);
+	xrds_ib_buf_sync_for_cpu(buf, wc->byte_len);
 	hello = !ep->rx.hello;
 	/* legacy versions do not look at immediate data */
 	if (wc->wc_flags & IB_WC_WITH_IMM && xrds_ib_ep_xrds(ep))
@@ -498,9 +489,8 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 					 be32_to_cpu(wc->ex.imm_data));
 	else
 		err = xrds_ib_recv_one(ep, buf, wc->byte_len);
-	if (buf->page)
-		ib_dma_sync_single_for_device(ep->ibdev->dev, buf->dma,
-					      wc->byte_len, DMA_FROM_DEVICE);
+	if (buf->wr.num_sge)
+		xrds_ib_buf_sync_for_device(buf, wc->byte_len);
 	xrds_ib_buf_return(buf->rq, buf);
 	if (err) {
 		xrds_ib_recv_violation(ep, err);

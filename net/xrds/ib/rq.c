@@ -380,6 +380,26 @@ void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 
 /* ------------------------------------------------------------- lifetime */
 
+/**
+ * xrds_ib_rq_max_sge - entries of a work request for a buffer
+ * @rq: receive queue
+ *
+ * Context: any.
+ * Return: the pages that a buffer may have.
+ */
+u32 xrds_ib_rq_max_sge(const struct xrds_ib_rq *rq)
+{
+	return 1U << (rq->order - rq->small_order);
+}
+
+/* The lowest order of pages of which @max_sge make a buffer */
+static unsigned int xrds_ib_rq_small_order(unsigned int order, u32 max_sge)
+{
+	unsigned int most = ilog2(clamp(max_sge, 1U, XRDS_IB_BUF_PAGES));
+
+	return order > most ? order - most : 0;
+}
+
 static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 {
 	struct xrds_ib_dev *ibdev = rq->ibdev;
@@ -387,7 +407,7 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 		.event_handler	= xrds_ib_rq_event,
 		.srq_context	= rq,
 		.srq_type	= IB_SRQT_BASIC,
-		.attr.max_sge	= 1,
+		.attr.max_sge	= xrds_ib_rq_max_sge(rq),
 	};
 	struct ib_srq *srq;
 
@@ -409,7 +429,8 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 
 static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 					   const struct xrds_ib_rq_ops *ops,
-					   u32 max_bufs, u32 window)
+					   u32 max_sge, u32 max_bufs,
+					   u32 window)
 {
 	struct xrds_ib_rq *rq;
 
@@ -421,6 +442,7 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	rq->ibdev = ibdev;
 	rq->buf_bytes = xrds_ib_buf_bytes();
 	rq->order = get_order(rq->buf_bytes);
+	rq->small_order = xrds_ib_rq_small_order(rq->order, max_sge);
 	rq->max_bufs = max_bufs;
 	rq->window = window;
 	rq->busy = XRDS_IB_FIRST_BUSY;
@@ -452,7 +474,8 @@ struct xrds_ib_rq *xrds_ib_rq_create(struct xrds_ib_dev *ibdev,
 {
 	struct xrds_ib_rq *rq;
 
-	rq = xrds_ib_rq_alloc(ibdev, ops, window, window);
+	rq = xrds_ib_rq_alloc(ibdev, ops, ibdev->dev->attrs.max_recv_sge,
+			      window, window);
 	return rq ?: ERR_PTR(-ENOMEM);
 }
 
@@ -467,7 +490,8 @@ xrds_ib_rq_create_shared(struct xrds_ib_dev *ibdev,
 	struct xrds_ib_rq *rq;
 	int ret;
 
-	rq = xrds_ib_rq_alloc(ibdev, ops, max_bufs, window);
+	rq = xrds_ib_rq_alloc(ibdev, ops, ibdev->dev->attrs.max_srq_sge,
+			      max_bufs, window);
 	if (!rq)
 		return ERR_PTR(-ENOMEM);
 	ret = xrds_ib_rq_create_srq(rq, max_bufs);

@@ -8,6 +8,7 @@
 
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/sizes.h>
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -60,34 +61,47 @@ struct page *xrds_ib_page_ring_reuse(struct xrds_ib_page_ring *ring);
 
 /* ---------------------------------------------------------------- buf.c */
 
+enum {
+	/* pages of a buffer, each of any order */
+	XRDS_IB_BUF_PAGES	= XRDS_WIRE_MAX_FRAG_BYTES / SZ_4K,
+};
+
 /**
  * struct xrds_ib_buf - a receive buffer
  * @cqe:	completion
- * @wr:		work request
- * @sge:	of @wr
+ * @wr:		work request; has as many entries as the buffer has pages
  * @entry:	in rq->ready, or rq->empty, or neither while posted; rq->lock
  * @all_entry:	in rq->bufs
  * @rq:		receive queue
- * @page:	memory, mapped for the device; NULL after it went to a message
- * @dma:	DMA address of @page
- * @skb:	reserved, so that giving @page to a message cannot fail; NULL
- *		when used
+ * @skb:	reserved, so that giving the pages to a message cannot fail;
+ *		NULL when used
+ * @sge:	of @wr: the pages, mapped for the device
+ * @page:	memory: one page of rq->order, or several of rq->small_order, or
+ *		none after they went to a message
  */
 struct xrds_ib_buf {
 	struct ib_cqe cqe;
 	struct ib_recv_wr wr;
-	struct ib_sge sge;
 	struct list_head entry;
 	struct list_head all_entry;
 	struct xrds_ib_rq *rq;
-	struct page *page;
-	u64 dma;
 	struct sk_buff *skb;
+	struct ib_sge sge[XRDS_IB_BUF_PAGES];
+	struct page *page[XRDS_IB_BUF_PAGES];
 };
+
+/* The header, and the begin of the payload */
+static inline void *xrds_ib_buf_data(const struct xrds_ib_buf *buf)
+{
+	return page_address(buf->page[0]);
+}
 
 u32 xrds_ib_buf_bytes(void);
 void xrds_ib_buf_fill(struct xrds_ib_rq *rq);
-struct page *xrds_ib_buf_unmap(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
+void xrds_ib_buf_sync_for_cpu(struct xrds_ib_buf *buf, u32 bytes);
+void xrds_ib_buf_sync_for_device(struct xrds_ib_buf *buf, u32 bytes);
+void xrds_ib_buf_give(struct xrds_ib_buf *buf, struct sk_buff *skb, u32 at,
+		      u32 len);
 void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
 void xrds_ib_buf_free_all(struct xrds_ib_rq *rq);
 
@@ -119,6 +133,8 @@ struct xrds_ib_rq_ops {
  *		buffer is posted
  * @buf_bytes:	size of a buffer
  * @order:	the same as page order
+ * @small_order: order of pages for a buffer when there is none of @order: the
+ *		lowest of which the device takes enough for a buffer
  * @max_bufs:	capacity of the device's queue
  * @cq_bufs:	shared queue only: the completion queue of each endpoint has
  *		entries for so many buffers; changed under @ep_lock
@@ -157,6 +173,7 @@ struct xrds_ib_rq {
 	struct ib_qp *qp;
 	u32 buf_bytes;
 	unsigned int order;
+	unsigned int small_order;
 	u32 max_bufs;
 	u32 cq_bufs;
 	u32 window;
@@ -191,6 +208,7 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 					 const struct xrds_ib_rq_ops *ops,
 					 u32 max_bufs, u32 window);
 void xrds_ib_rq_put(struct xrds_ib_rq *rq);
+u32 xrds_ib_rq_max_sge(const struct xrds_ib_rq *rq);
 int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
