@@ -163,7 +163,8 @@ mesh() {
 }
 
 check "MSG_ZEROCOPY" perf 200 -m stream -l 8K -z "$here"
-check "registrations" perf 200 -m map -l 64K "$here"
+check "registrations" perf 200 -m map -l 64K -g "$here"
+check "registrations by messages" perf 200 -m map -l 64K "$here"
 check_fails "MSG_ZEROCOPY of an echo" xrds-perf -n 1 -z "$here"
 check "tasks: one result" tasks
 check "rate: echo" rate

@@ -616,18 +616,30 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 	return issued;
 }
 
-/* Register memory, and make its key void. */
+/* Register memory, with a message to the server or alone, and make its key
+ * void.
+ */
 static void map_once(void)
 {
+	char control[CMSG_SPACE(sizeof(struct rds_get_mr_args))]
+		__attribute__((aligned(8))) = {};
 	struct rds_free_mr_args gone = { .flags = RDS_RDMA_INVALIDATE };
 	struct rds_get_mr_args args = {
 		.vec = { .addr = (uintptr_t)memory, .bytes = opt.bytes },
 		.cookie_addr = (uintptr_t)&gone.cookie,
 		.flags = RDS_RDMA_READWRITE,
 	};
+	size_t used = 0;
 
-	if (setsockopt(fds[0], SOL_RDS, RDS_GET_MR, &args, sizeof(args)))
+	if (!opt.get_mr) {
+		put_control(control, &used, RDS_CMSG_RDMA_MAP, &args,
+			    sizeof(args));
+		send_control(fds[0], &peer, NULL, 0, control, used);
+		total++;
+	} else if (setsockopt(fds[0], SOL_RDS, RDS_GET_MR, &args,
+			      sizeof(args))) {
 		die_memory("RDS_GET_MR", errno);
+	}
 	if (setsockopt(fds[0], SOL_RDS, RDS_FREE_MR, &gone, sizeof(gone)))
 		die("RDS_FREE_MR", errno);
 }
@@ -647,6 +659,7 @@ static uint64_t map_loop(const struct span *span, bool measure)
 		plan(begin, 1);
 		look(begin);
 	}
+	sync_up(0);
 	return done;
 }
 

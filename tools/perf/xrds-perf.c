@@ -63,7 +63,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  -B BYTES     size of the receive buffers only\n"
 		"  -N           wait for notices of RDMA ops, not for barriers\n"
 		"  -L COUNT     local buffers of an RDMA op [1]\n"
-		"  -g           register the server's memory with RDS_GET_MR\n"
+		"  -g           register memory with RDS_GET_MR, not with a message\n"
 		"  -q           the server gets no message of an RDMA op\n"
 		"  -z           send a stream with MSG_ZEROCOPY, from one socket\n"
 		"  -X           the same command runs at each address, and each sends\n"

@@ -155,8 +155,14 @@ def _rdma(quick: bool, few: int) -> list[Case]:
 
 
 def _registrations(few: int) -> list[Case]:
-    return [Case(f"register {human(size)}", "map", size, count * few, floor="-")
-            for size, count in ((4 * KIB, 100), (MIB, 30))]
+    """In-tree RDS registers memory together with a message only."""
+    found = []
+    for size, count in ((4 * KIB, 100), (MIB, 30)):
+        alone = Case(f"register {human(size)}", "map", size, count * few,
+                     floor="-", options="-g", rival=False)
+        found += [alone, replace(alone, name=f"{alone.name}, with a message",
+                                 options="", rival=True)]
+    return found
 
 
 def _flat(few: int) -> list[Case]:
