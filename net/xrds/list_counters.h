@@ -57,7 +57,7 @@ X(SEND_DROP_OP, send_drop_op, "messages not sent again, as the op in front may b
 X(SEND_DROP_PONG, send_drop_pong, "pings not answered: too many answers wait unread"),
 X(SEND_DROP_PONG_NO_MEM, send_drop_pong_no_mem, "answers to pings not sent for want of memory"),
 X(REPLY_HELD, reply_held, "messages held back until a reply has room"),
-X(REPLY_BARRED, reply_barred, "sources passed over as no destination could be made for them"),
+X(REPLY_BARRED, reply_barred, "sources passed over: no destination or memory for replies"),
 X(SEND_RDMA, send_rdma, "RDMA ops accepted from programs"),
 X(SEND_RDMA_BYTES, send_rdma_bytes, "bytes that our RDMA writes took"),
 X(RDMA_DONE, rdma_done, "RDMA ops that ended well"),

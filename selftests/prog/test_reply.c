@@ -31,6 +31,8 @@ enum {
 	MARK_BYTES	= 16,		/* the charge of an empty message */
 	ANSWERS		= 24,		/* of 1 MiB */
 	RECV_KB		= 4096,
+	MEMORY_KB	= 8192,
+	LITTLE		= 8192,		/* destinations and the like, bytes */
 	READERS		= 3,
 	TOGGLES		= 20000,
 	HELD		= 8000,
@@ -581,6 +583,48 @@ static void overflows(void)
 	close(tx);
 }
 
+/* A reservation counts as the memory of the reply. Beyond the bound no request is read,
+ * and each one that was read can be answered.
+ */
+static void memory(void)
+{
+	struct xrds_dest_sndbuf room = { .bytes = ANSWERS * MSG_MAX_BYTES };
+	int tx = rds_bound(NULL), fd, nr = 0;
+	union addr self, from, nobody;
+	long long used;
+
+	fd = rds_bound(&self);
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &room, sizeof(room)));
+	check_ret(reserve(fd, MSG_MAX_BYTES), 0);
+	ask(tx, &self, ANSWERS);
+	await(fd, ANSWERS);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	used = counter_now("used_memory");
+	knob("net/xrds/max_memory_kb", MEMORY_KB);
+	for (; read_now(fd, &nobody) == 1; from = nobody)
+		nr++;
+	check_eq(errno, EAGAIN);
+	check_range(nr, 1, MEMORY_KB / 1024);
+	check_eq(poll_one(fd, POLLIN, QUIET_MS), 0);
+
+	tap_context("a request gets no answer");
+	check_ret(release(fd, &from), 0);
+	check_ret(rds_recv_within(fd, data, 1, WAIT_MS, &from), 1);
+	check_err(read_now(fd, &nobody), EAGAIN);
+	for (int i = 0; i < nr; i++) {
+		tap_context("reply %d", i);
+		check_ret(rds_send(fd, large, sizeof(large), MSG_DONTWAIT,
+				   &from), sizeof(large));
+	}
+	tap_context("%s", "");
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+	check_ret(rds_recv_within(fd, data, 1, WAIT_MS, NULL), 1);
+	check_ret(reserve(fd, 0), 0);
+	check_range(counter_now("used_memory") - used, 0, LITTLE);
+	close(fd);
+	close(tx);
+}
+
 /* ------------------------------------------------------------ everybody */
 
 struct msg {
@@ -885,6 +929,7 @@ static const struct tap_case cases[] = {
 	{ "overflows",
 	  "a client that asks for more than fits loses replies, and is told",
 	  overflows, TAP_EACH_FAMILY, 0 },
+	{ "memory", "reservations count as memory", memory, TAP_EACH_FAMILY, 0 },
 	{ "all_to_all", "N:N echo with little room: each reply is accepted",
 	  all_to_all, TAP_EACH_FAMILY, 60 },
 };

@@ -91,8 +91,7 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	list_del_init(&dest->cleared_node);
 	xrds_node_unwatch(&dest->watch);
 	xs->nr_dests--;
-	xs->nr_reservations -= dest->reservations;
-	WRITE_ONCE(dest->reservations, 0);
+	xrds_space_release_replies(dest, dest->reservations);
 	/* nobody waits for it */
 	xrds_space_set(dest, XRDS_SEND_OPEN);
 }

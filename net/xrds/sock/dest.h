@@ -189,7 +189,8 @@ void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
 			   u64 charge, u64 mem, bool acked);
 void xrds_upcall_eos_done(struct xrds_dest *dest);
 bool xrds_space_can_reserve_reply(struct xrds_dest *dest);
-void xrds_space_reserve_reply(struct xrds_dest *dest);
+int xrds_space_reserve_reply(struct xrds_dest *dest);
+void xrds_space_release_replies(struct xrds_dest *dest, u32 nr);
 void xrds_space_renew_reply(struct xrds_dest *dest);
 int xrds_opt_release_reply(struct xrds_sock *xs,
 			   const struct xrds_addr *to);

@@ -12,10 +12,12 @@
  * source, see srcq.c, and a call looks at no message or source that is held back.
  *
  * A source needs a destination, and there may be too many of these, or no memory
- * for one. Then the source is barred, and readers pass it over. A work item makes
- * the destination of the one that is barred for longest, when a destination of
- * the socket has become idle, and every XRDS_REPLY_RETRY_MS: others may have
- * freed memory. When a message of that source is read, the next one follows.
+ * for one; or the memory of the reply, which is charged with the reservation, is
+ * beyond a bound. Then the source is barred, and readers pass it over. A work item
+ * makes the destination of the one that is barred for longest, and looks at the
+ * bound, when a destination of the socket has become idle, and every
+ * XRDS_REPLY_RETRY_MS: others may have freed memory. When a message of that source
+ * is read, the next one follows.
  *
  * Such replies are delivered to a congested source, too: it may be congested
  * because it cannot read before we have. But one that asks and never reads
@@ -44,6 +46,7 @@ enum xrds_reply_look {
 	XRDS_REPLY_FOUND,	/* a message */
 	XRDS_REPLY_AGAIN,	/* look again: it has changed something */
 	XRDS_REPLY_NO_DEST,	/* its source needs a destination first */
+	XRDS_REPLY_NO_CHARGE,	/* the memory of a reply is beyond a bound */
 	XRDS_REPLY_NO_MEM,	/* messages cannot be sorted for want of memory */
 };
 
@@ -205,17 +208,21 @@ bool xrds_reply_ready(struct xrds_sock *xs, bool marks)
 	return look != XRDS_REPLY_NONE;
 }
 
-/* A message is read together with space for the reply. */
-static void xrds_reply_reserve(struct xrds_sock *xs, struct xrds_dest *dest)
+/* A message is read together with space for the reply, if there is one to come. */
+static int xrds_reply_reserve(struct xrds_sock *xs, struct xrds_dest *dest)
 {
-	xrds_space_reserve_reply(dest);
-	if (unlikely(xs->reply_probe)) {
+	int ret = dest ? xrds_space_reserve_reply(dest) : 0;
+
+	if (dest && !ret && unlikely(xs->reply_probe)) {
 		xs->reply_probe = false;
 		xrds_reply_retry(xs);
 	}
+	return ret;
 }
 
-/* One attempt; *from is a source that needs a destination first. */
+/* One attempt; *from is a source that cannot be read before it has a destination,
+ * or memory.
+ */
 static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
 					   bool marks, bool *cleared,
 					   struct xrds_addr *from,
@@ -233,15 +240,16 @@ static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
 	} else if (peek) {
 		refcount_inc(&pick.skb->users);
 		*skb = pick.skb;
-	} else if (pick.dest || xrds_reply_none_due(xs, pick.skb)) {
-		if (pick.dest)
-			xrds_reply_reserve(xs, pick.dest);
+	} else if (!pick.dest && !xrds_reply_none_due(xs, pick.skb)) {
+		xrds_reply_source(pick.skb, from);
+		look = XRDS_REPLY_NO_DEST;
+	} else if (xrds_reply_reserve(xs, pick.dest)) {
+		xrds_reply_source(pick.skb, from);
+		look = XRDS_REPLY_NO_CHARGE;
+	} else {
 		xrds_srcq_unlink(xs, pick.skb);
 		*cleared |= xrds_rcvbuf_uncharge(xs, pick.skb);
 		*skb = pick.skb;
-	} else {
-		xrds_reply_source(pick.skb, from);
-		look = XRDS_REPLY_NO_DEST;
 	}
 	spin_unlock(&queue->lock);
 	spin_unlock_bh(&xs->lock);
@@ -250,7 +258,7 @@ static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
 	return look;
 }
 
-/* No destination can be made for a source: others go on. */
+/* A source cannot be read for now: others go on. */
 static void xrds_reply_bar(struct xrds_sock *xs, const struct xrds_addr *from)
 {
 	spin_lock_bh(&xs->lock);
@@ -294,6 +302,10 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 
 	do {
 		look = xrds_reply_try(xs, peek, marks, &cleared, &from, &skb);
+		if (look == XRDS_REPLY_NO_CHARGE) {
+			xrds_reply_bar(xs, &from);
+			look = XRDS_REPLY_AGAIN;
+		}
 		if (look != XRDS_REPLY_NO_DEST)
 			continue;
 		/* with a reference it may still be evicted, but not for ever;
@@ -345,6 +357,7 @@ void xrds_reply_work(struct work_struct *work)
 	struct xrds_dest *dest;
 	struct xrds_dest_key key;
 	struct xrds_addr from;
+	bool may_read;
 
 	if (!xrds_reply_first_barred(xs, &key))
 		goto out;
@@ -353,17 +366,20 @@ void xrds_reply_work(struct work_struct *work)
 	from.port = key.port;
 	dest = xrds_dest_find_or_create(xs, &from);
 	spin_lock_bh(&xs->lock);
-	if (!IS_ERR(dest)) {
+	/* the reader charges it again */
+	may_read = !IS_ERR(dest) && !xrds_space_reserve_reply(dest);
+	if (may_read) {
+		xrds_space_release_replies(dest, 1);
 		xrds_srcq_unhold(xs, &key);
 		xs->reply_probe = true;
 	}
 	if (!list_empty(&xs->srcq.barred))
 		xrds_reply_later(xs);
 	spin_unlock_bh(&xs->lock);
-	if (!IS_ERR(dest)) {
+	if (!IS_ERR(dest))
 		xrds_dest_put(dest);
+	if (may_read)
 		xs->sk.sk_data_ready(&xs->sk);
-	}
 out:
 	sock_put(&xs->sk);
 }

@@ -497,8 +497,7 @@ int xrds_opt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 		return -EINVAL;
 	spin_lock_bh(&xs->lock);
 	if (dest->reservations) {
-		WRITE_ONCE(dest->reservations, dest->reservations - 1);
-		xs->nr_reservations--;
+		xrds_space_release_replies(dest, 1);
 		mask = xrds_space_freed(dest);
 		xrds_reply_retry(xs);
 		ret = 0;

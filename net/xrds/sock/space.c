@@ -226,6 +226,27 @@ static void xrds_space_charge(struct xrds_dest *dest, u32 len)
 	list_del_init(&dest->idle_node);
 }
 
+/**
+ * xrds_space_release_replies - reservations for replies are not needed any more
+ * @dest: destination
+ * @nr: how many of them
+ *
+ * Context: any, xs->lock held.
+ */
+void xrds_space_release_replies(struct xrds_dest *dest, u32 nr)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	lockdep_assert_held(&xs->lock);
+
+	if (!nr)
+		return;
+	WRITE_ONCE(dest->reservations, dest->reservations - nr);
+	xs->nr_reservations -= nr;
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    (u64)nr * xrds_msg_mem(xs->reply_reserve));
+}
+
 /* How much may be under way behind the last message that asked for an
  * acknowledgment, so that its answer makes room for this?
  */
@@ -267,8 +288,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 	} else if (!dest->linked) {
 		ret = -ESTALE;
 	} else if (dest->reservations && len <= xs->reply_reserve) {
-		WRITE_ONCE(dest->reservations, dest->reservations - 1);
-		xs->nr_reservations--;
+		xrds_space_release_replies(dest, 1);
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
 				 xrds_msg_mem(len));
 		xrds_space_charge(dest, len);
@@ -380,18 +400,33 @@ bool xrds_space_can_reserve_reply(struct xrds_dest *dest)
 	return false;
 }
 
+static void xrds_space_add_reply(struct xrds_dest *dest)
+{
+	WRITE_ONCE(dest->reservations, dest->reservations + 1);
+	dest->key.xs->nr_reservations++;
+}
+
 /**
  * xrds_space_reserve_reply - reserve space for a reply
  * @dest: destination that has it
  *
+ * Its memory is charged now: nothing may refuse the reply.
+ *
  * Context: any, xs->lock held.
+ * Return: 0 or -EDQUOT.
  */
-void xrds_space_reserve_reply(struct xrds_dest *dest)
+int xrds_space_reserve_reply(struct xrds_dest *dest)
 {
-	lockdep_assert_held(&dest->key.xs->lock);
+	struct xrds_sock *xs = dest->key.xs;
+	int ret;
 
-	WRITE_ONCE(dest->reservations, dest->reservations + 1);
-	dest->key.xs->nr_reservations++;
+	lockdep_assert_held(&xs->lock);
+
+	ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+				xrds_msg_mem(xs->reply_reserve));
+	if (!ret)
+		xrds_space_add_reply(dest);
+	return ret;
 }
 
 /**
@@ -405,8 +440,11 @@ void xrds_space_renew_reply(struct xrds_dest *dest)
 	struct xrds_sock *xs = dest->key.xs;
 
 	spin_lock_bh(&xs->lock);
-	if (dest->linked && xs->reply_reserve && !xs->ending)
-		xrds_space_reserve_reply(dest);
+	if (dest->linked && xs->reply_reserve && !xs->ending) {
+		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
+				 xrds_msg_mem(xs->reply_reserve));
+		xrds_space_add_reply(dest);
+	}
 	spin_unlock_bh(&xs->lock);
 }
 
@@ -422,10 +460,9 @@ void xrds_space_release_all(struct xrds_sock *xs)
 
 	lockdep_assert_held(&xs->lock);
 
-	xs->nr_reservations = 0;
 	xrds_srcq_ready_all(xs);
 	list_for_each_entry(dest, &xs->dests, xs_node) {
-		WRITE_ONCE(dest->reservations, 0);
+		xrds_space_release_replies(dest, dest->reservations);
 		dest->holds = false;
 		xrds_space_wake(dest, xrds_space_recheck(dest));
 	}

@@ -283,7 +283,7 @@ void xrds_srcq_unhold(struct xrds_sock *xs, const struct xrds_dest_key *key)
 }
 
 /**
- * xrds_srcq_bar - no destination can be made for a source now
+ * xrds_srcq_bar - no destination can be made, or charged, for a source now
  * @xs: socket
  * @from: source
  *
