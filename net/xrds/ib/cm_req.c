@@ -5,9 +5,10 @@
  *   checked (handler) -> conn->pending -> accepted (cm.c) or refused (worker)
  *
  * A request is checked in the listener's handler, as only its content tells to
- * which connection it belongs: length and addresses of its private data, its
- * version, and how many requests are half open. Then it waits in conn->pending
- * for the connection's work item, which accepts or refuses it.
+ * which connection it belongs: length and addresses of its private data, the port
+ * that it came from, its version, and how many requests are half open. Then it
+ * waits in conn->pending for the connection's work item, which accepts or refuses
+ * it.
  *
  * A waiting request has a handler of its own, since the peer may withdraw it or
  * the device may be removed. The worker takes the identifier over with the
@@ -19,9 +20,13 @@
  * found that the old connection is lost. Therefore the next attempt first waits
  * a moment for the peer's own request, and then offers the oldest version.
  */
+#include <net/arp.h>
+#include <net/ndisc.h>
+#include <net/neighbour.h>
 #include <rdma/ib_cm.h>
 
 #include "ib/ib.h"
+#include "ib/port.h"
 
 /**
  * xrds_ib_cm_req_free - free a request; its identifier has another owner
@@ -83,26 +88,77 @@ static void xrds_ib_cm_req_key(const struct rdma_cm_id *id,
 		key->scope = route->dev_addr.bound_dev_if;
 }
 
-/* The sender of a request may claim any address, and the connection to that
- * node would be replaced. With RoCE the address must be that of the port to
- * which the queue pair will be connected.
+static struct neighbour *xrds_ib_cm_req_neigh(const struct xrds_conn_key *key,
+					      struct net_device *dev)
+{
+	struct neigh_table *table = &arp_tbl;
+	const void *addr = &key->faddr.s6_addr32[3];
+	struct neighbour *neigh;
+
+	/* without IPv6 there is no listener for it */
+	if (IS_ENABLED(CONFIG_IPV6) && xrds_ib_conn_v6(key)) {
+		table = &nd_tbl;
+		addr = &key->faddr;
+	}
+	neigh = neigh_lookup(table, addr, dev);
+	return neigh ?: neigh_create(table, addr, dev);
+}
+
+/* The hardware address that the IP network has for a peer. If it has none it is
+ * asked for one. Returns its length.
  */
-static bool xrds_ib_cm_req_genuine(const struct rdma_cm_id *id,
-				   const struct xrds_conn_key *key)
+static u32 xrds_ib_cm_req_hw(const struct rdma_cm_id *id,
+			     const struct xrds_conn_key *key, u8 *hw)
+{
+	const struct rdma_dev_addr *from = &id->route.addr.dev_addr;
+	struct net_device *dev = dev_get_by_index(from->net,
+						  from->bound_dev_if);
+	struct neighbour *neigh;
+	u32 bytes = 0;
+
+	if (!dev)
+		return 0;
+	neigh = xrds_ib_cm_req_neigh(key, dev);
+	if (!IS_ERR(neigh)) {
+		if (READ_ONCE(neigh->nud_state) & NUD_VALID) {
+			neigh_ha_snapshot((char *)hw, neigh, dev);
+			bytes = dev->addr_len;
+		} else {
+			neigh_event_send(neigh, NULL);
+		}
+		neigh_release(neigh);
+	}
+	dev_put(dev);
+	return bytes;
+}
+
+/* Has the port that the queue pair will be connected to the address that the
+ * sender of the request claims?
+ */
+static enum xrds_ib_proof xrds_ib_cm_req_prove(const struct rdma_cm_id *id,
+					       const struct xrds_conn_key *key)
 {
 	const struct sa_path_rec *path = id->route.path_rec;
+	u8 hw[MAX_ADDR_LEN];
+	struct xrds_ib_claim claim = {
+		.roce	= rdma_protocol_roce(id->device, id->port_num),
+		.hw	= hw,
+	};
 
-	if (!path || !rdma_protocol_roce(id->device, id->port_num))
-		return true;
-	return !memcmp(&path->dgid, &key->faddr, sizeof(key->faddr));
+	if (!path)
+		return XRDS_IB_FORGED;
+	memcpy(claim.addr, &key->faddr, sizeof(claim.addr));
+	memcpy(claim.gid, &path->dgid, sizeof(claim.gid));
+	if (!claim.roce)
+		claim.hw_bytes = xrds_ib_cm_req_hw(id, key, hw);
+	return xrds_ib_port_prove(&claim);
 }
 
 /* Returns the fault of a request, or XRDS_WIRE_OK. */
 static enum xrds_wire_err
-xrds_ib_cm_req_check(const struct rdma_cm_id *id,
-		     const struct rdma_conn_param *param,
+xrds_ib_cm_req_check(const struct rdma_conn_param *param,
 		     const struct xrds_conn_key *key,
-		     struct xrds_wire_priv *priv)
+		     enum xrds_ib_proof proof, struct xrds_wire_priv *priv)
 {
 	enum xrds_wire_err err;
 
@@ -113,7 +169,7 @@ xrds_ib_cm_req_check(const struct rdma_cm_id *id,
 		return err;
 	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
 	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
-	    !xrds_ib_cm_req_genuine(id, key))
+	    proof == XRDS_IB_FORGED)
 		return XRDS_WIRE_PRIV_ADDR;
 	if (!xrds_wire_version(priv, xrds_ib_legacy_mask()))
 		return XRDS_WIRE_PRIV_VERSION;
@@ -148,12 +204,17 @@ static struct xrds_conn *xrds_ib_cm_req_conn(struct xrds_ib_net *xin,
 static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 				const struct rdma_conn_param *param,
 				const struct xrds_conn_key *key,
+				enum xrds_ib_proof proof,
 				const struct xrds_wire_priv *priv)
 {
 	struct xrds_ib_cm_req *req;
 	struct xrds_conn *conn;
 	int ret = -EALREADY;
 
+	if (proof == XRDS_IB_UNPROVEN) {
+		xrds_ib_count(xin, XRDS_IB_C_CONNECT_UNPROVEN);
+		return -EAGAIN;
+	}
 	if (READ_ONCE(xrds_net(xin->net)->drain_by)) {
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_DRAINED);
 		return -ESHUTDOWN;
@@ -206,12 +267,14 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 	struct xrds_wire_priv priv;
 	struct xrds_conn_key key;
 	struct xrds_addr_text text;
+	enum xrds_ib_proof proof;
 	enum xrds_wire_err err;
 	int ret;
 
 	xrds_ib_count(xin, XRDS_IB_C_CONNECT_REQUESTS);
 	xrds_ib_cm_req_key(id, &key);
-	err = xrds_ib_cm_req_check(id, param, &key, &priv);
+	proof = xrds_ib_cm_req_prove(id, &key);
+	err = xrds_ib_cm_req_check(param, &key, proof, &priv);
 	if (err) {
 		xrds_ib_count(xin, err == XRDS_WIRE_PRIV_VERSION ?
 				   XRDS_IB_C_CONNECT_NO_VERSION :
@@ -223,7 +286,7 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 		return -EPROTO;
 	}
 	key.tos = priv.tos;
-	ret = xrds_ib_cm_req_queue(xin, id, param, &key, &priv);
+	ret = xrds_ib_cm_req_queue(xin, id, param, &key, proof, &priv);
 	if (ret) {
 		/* peers ask again and again while the namespace is drained */
 		if (ret != -ESHUTDOWN)

@@ -36,6 +36,7 @@
  *   event.c      an endpoint's reports to its connection
  *   stuck.c      queue pairs that their device does not destroy
  *   quirks.c     behaviour of devices that needs a workaround
+ *   port.c       whether a port has the address that a peer claims
  *
  * Send contexts and messages to send are in ib/tx.h, receive queues in ib/rx.h,
  * memory regions in ib/mr.h; this header includes them.

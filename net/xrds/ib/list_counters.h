@@ -9,6 +9,7 @@ X(CONNECT_BAD_PRIV, ib_connect_bad_priv, "requests with malformed private data")
 X(CONNECT_NO_VERSION, ib_connect_no_version, "requests without a common version of the protocol"),
 X(CONNECT_HALF_OPEN, ib_connect_half_open_limit, "requests refused: too many half open"),
 X(CONNECT_MAX_CONNS, ib_connect_max_conns, "requests refused: too many connections (max_conns)"),
+X(CONNECT_UNPROVEN, ib_connect_unproven, "requests refused: their sender's port is not known yet"),
 X(CONNECT_DRAINED, ib_connect_drained, "requests refused: the namespace is drained"),
 X(CONNECT_RACED, ib_connect_raced, "requests refused because another one waits already"),
 X(CONNECT_WITHDRAWN, ib_connect_withdrawn, "requests that their peer took back"),

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+typedef __u8 u8;
 typedef __u32 u32;
 typedef __u64 u64;
 
