@@ -102,12 +102,13 @@ static int xrds_proc_show(struct seq_file *seq, void *v)
 		xrds_proc_addr(seq, &peer.addr, peer.port);
 	else
 		seq_printf(seq, " %-21s", "-");
-	seq_printf(seq, " %llu %llu %u %s %u %u %lu\n", queued,
+	seq_printf(seq, " %llu %llu %u %s %u %u %llu\n", queued,
 		   READ_ONCE(xs->rcv_bytes), xrds_sk_rcvbuf(xs),
 		   READ_ONCE(xs->port.congested) ? "congested" :
 		   ending ? "ending" : "open",
 		   dests, from_kuid_munged(user_ns, xs->uid),
-		   sock_i_ino(&xs->sk));
+		   /* its type depends on the kernel */
+		   (u64)sock_i_ino(&xs->sk));
 	return 0;
 }
 
