@@ -21,9 +21,11 @@
  * have reported an error: until then the device may access the memory. A
  * failing work request only sets the status of its op.
  *
- * An op that cannot be mapped, or that the driver refuses, fails alone: its
- * message is sent without payload, marked so that the peer does not deliver it,
- * and keeps the sequence numbers of the connection complete.
+ * An op that cannot be mapped waits while other work requests of the endpoint are
+ * in progress, which may free mappings. With none in progress, or when the driver
+ * refuses it, it fails alone: its message is sent without payload, marked so that
+ * the peer does not deliver it, and keeps the sequence numbers of the connection
+ * complete. The rest of an op that has begun cannot fail alone: the endpoint ends.
  *
  * All of it runs under conn->tx_lock, except preparing and ending.
  */
@@ -209,7 +211,9 @@ static enum dma_data_direction xrds_ib_op_dir(const struct xrds_rop *rop)
 	return rop->op == XRDS_ROP_WRITE ? DMA_TO_DEVICE : DMA_FROM_DEVICE;
 }
 
-/* Map as many pieces as one work request takes; returns their bytes, or 0. */
+/* Map as many pieces as one work request takes, or as can be mapped; returns their
+ * bytes, or 0.
+ */
 static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 			  struct xrds_ib_op *op)
 {
@@ -217,25 +221,27 @@ static u32 xrds_ib_op_map(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 	struct ib_device *dev = ep->ibdev->dev;
 	const struct bio_vec *bv;
 	struct ib_sge *sge;
-	u32 bytes = 0;
+	u32 bytes = 0, i;
 	int max;
 
 	max = sctx->rop->op == XRDS_ROP_READ ? ep->tx.read_sge : ep->tx.op_sge;
 	sctx->wr.sg_list = &op->sge[op->next];
 	sctx->wr.num_sge = 0;
 	while (op->bv < op->nr_bv && sctx->wr.num_sge < max) {
-		bv = &pin->bv[op->bv];
+		i = op->bv;
+		bv = &pin->bv[i];
 		sge = &op->sge[op->next];
-		sge->length = xrds_ib_op_piece(pin, &op->bv);
+		sge->length = xrds_ib_op_piece(pin, &i);
 		sge->lkey = ep->ibdev->pd->local_dma_lkey;
 		sge->addr = ib_dma_map_page(dev, bv->bv_page, bv->bv_offset,
 					    sge->length,
 					    xrds_ib_op_dir(sctx->rop));
 		if (ib_dma_mapping_error(dev, sge->addr)) {
 			xrds_ib_count(ep->xin, XRDS_IB_C_TX_SG_MAPPING_FAILURE);
-			return 0;
+			break;
 		}
 		bytes += sge->length;
+		op->bv = i;
 		op->next++;
 		sctx->wr.num_sge++;
 	}
@@ -269,7 +275,8 @@ static void xrds_ib_op_fill_atomic(struct xrds_ib_sctx *sctx)
  * @msg: message whose op has work requests that are not filled
  *
  * Context: any, conn->tx_lock held.
- * Return: 0; -ENOMEM when its memory could not be mapped.
+ * Return: 0; -EAGAIN when its memory cannot be mapped now, -ENOMEM when nothing is
+ * in progress that could change that.
  */
 int xrds_ib_rdma_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 			 const struct xrds_msg *msg)
@@ -283,7 +290,7 @@ int xrds_ib_rdma_op_fill(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 	sctx->rop = rop;
 	bytes = xrds_ib_op_map(ep, sctx, op);
 	if (!bytes)
-		return -ENOMEM;
+		return ep->tx.used > 1 ? -EAGAIN : -ENOMEM;
 	if (xrds_ib_rop_atomic(rop)) {
 		xrds_ib_op_fill_atomic(sctx);
 	} else {
