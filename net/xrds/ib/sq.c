@@ -577,13 +577,16 @@ bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep)
 
 /* ------------------------------------------------------------- lifetime */
 
-/* Longer than the device takes to report a dead peer, if it does. */
+/* Longer than the device takes to report a dead peer, if it does. It may wait
+ * for up to four times the time that it was given (InfiniBand specification,
+ * 9.7.6.1.3).
+ */
 static unsigned long xrds_ib_sq_stall(const struct xrds_ib_net *xin)
 {
 	u64 retry_ns = 4096ULL << READ_ONCE(xin->ack_timeout);
 	u64 all_ns = retry_ns * (READ_ONCE(xin->retry_count) + 1);
 
-	return max(nsecs_to_jiffies(2 * all_ns),
+	return max(nsecs_to_jiffies(4 * all_ns),
 		   msecs_to_jiffies(XRDS_IB_STALL_MS));
 }
 
