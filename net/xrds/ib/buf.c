@@ -39,6 +39,9 @@ enum {
 	XRDS_IB_RETRY_MS	= 100,
 };
 
+/* The refill tries again: nobody is killed for its memory. */
+#define XRDS_IB_BUF_GFP	(GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL)
+
 /**
  * xrds_ib_buf_bytes - size of receive buffers
  *
@@ -240,7 +243,7 @@ static struct xrds_ib_buf *xrds_ib_buf_new(struct xrds_ib_rq *rq)
 	struct xrds_ib_buf *buf;
 	u32 i;
 
-	buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+	buf = kzalloc(sizeof(*buf), XRDS_IB_BUF_GFP);
 	if (!buf)
 		return NULL;
 	buf->rq = rq;
@@ -319,7 +322,7 @@ static bool xrds_ib_buf_add_pages(struct xrds_ib_buf *buf)
 static bool xrds_ib_buf_equip(struct xrds_ib_buf *buf)
 {
 	if (!buf->skb)
-		buf->skb = xrds_skb_alloc(0, GFP_KERNEL | __GFP_NOWARN);
+		buf->skb = xrds_skb_alloc(0, XRDS_IB_BUF_GFP);
 	if (!buf->skb)
 		return false;
 	return buf->wr.num_sge || xrds_ib_buf_add_pages(buf);
