@@ -166,18 +166,16 @@ static void xrds_dump_path(struct xrds_conn *conn,
 
 static int xrds_dump_paths(struct xrds_dump *d)
 {
-	struct xrds_conn *conn;
+	struct xrds_conn *conn = NULL;
 	void *row;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &d->xn->conn_list, list) {
+	while ((conn = xrds_conn_walk(d->xn, conn))) {
 		if (!xrds_dump_takes(d, &conn->key.laddr))
 			continue;
 		row = xrds_dump_row(d);
 		if (row)
 			xrds_dump_path(conn, row);
 	}
-	rcu_read_unlock();
 	return 0;
 }
 
