@@ -98,6 +98,8 @@ static int xrds_ib_quirks_try_qp(struct xrds_ib_dev *ibdev, struct ib_cq *cq)
 		return PTR_ERR(qp);
 	ibdev->quirks.no_atomics = !xrds_ib_quirks_takes_atomic(qp);
 	ibdev->stuck = ib_destroy_qp(qp);
+	if (ibdev->stuck)
+		xrds_ib_rq_count(XRDS_IB_C_EP_STUCK);
 	return 0;
 }
 

@@ -156,6 +156,7 @@ static void xrds_ib_regq_destroy(struct xrds_ib_dev *ibdev)
 	if (regq->qp && ib_destroy_qp(regq->qp)) {
 		irq_poll_disable(&regq->cq->iop);
 		ibdev->stuck = true;
+		xrds_ib_rq_count(XRDS_IB_C_EP_STUCK);
 	} else if (regq->cq) {
 		xrds_ib_quirks_free_cq(regq->cq);
 	}
