@@ -32,6 +32,23 @@ def test_flood(rig):
     rig.check("answer from" not in out, out)
 
 
+def test_flood_unanswered(rig):
+    """A flood sleeps while no answer comes, once all pings are on their way."""
+    used = []
+    for seconds in (4, 12):
+        out = rig.a.run("bash -c 'time -p xrds-ping -q -i 0 "
+                        f"-w {seconds} 10.0.0.99'", check=False).out
+        rig.check(" 0 answered" in out, out)
+        used.append(sum(float(value) for value in re.findall(
+            r"^(?:user|sys) ([\d.]+)$", out, re.M)))
+    rig.diag(f"{used} s of the processor in 4 and 12 s")
+    rig.check(used[1] - used[0] < 4,
+              f"it has used the processor for {used} s of 4 and 12 s")
+
+
+test_flood_unanswered.leaves = "messages"
+
+
 def test_own_connections(rig):
     """Connections of a node's own users do not keep peers from connecting."""
     for node in rig.nodes:

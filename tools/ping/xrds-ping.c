@@ -34,6 +34,7 @@
 
 enum {
 	SLOTS		= 64,		/* unanswered pings at a time */
+	RETRY_MS	= 10,		/* without send space, or with SLOTS in use */
 	SILENT_MS	= 1500,		/* then the reason is told */
 	RDMA_BYTES	= 4096,		/* of an RDMA probe, by default */
 };
@@ -228,28 +229,30 @@ static void report_late(void)
 	fflush(stdout);
 }
 
-static void send_ping(void)
+/* Returns false if it has to wait for an answer, or for send space. */
+static bool send_ping(void)
 {
 	struct slot *slot = free_slot();
 	int fd;
 
 	if (!slot)
-		return;
+		return false;
 	fd = pfds[slot - slots].fd;
 	slot->sent_ns = now_ns();
 	if (sendto(fd, payload, opt.bytes, MSG_NOSIGNAL, (struct sockaddr *)&to,
 		   addr_len) < 0) {
 		if (errno == EAGAIN || errno == ENOBUFS)
-			return;
+			return false;
 		if (!stats.sent)
 			die_sending(errno);
 		complain("cannot send to", to_text, errno, "");
-		return;
+		return true;
 	}
 	if (!look_ns)
 		look_ns = slot->sent_ns + SILENT_MS * NSEC_PER_MSEC;
 	slot->waiting = true;
 	slot->seq = ++stats.sent;
+	return true;
 }
 
 static bool from_port_0(const struct sockaddr_storage *ss)
@@ -336,6 +339,7 @@ static void ping_loop(void)
 {
 	long long now = now_ns(), next = now, wake, end;
 	struct timespec ts;
+	bool full;
 
 	end = opt.deadline_ns ? now + opt.deadline_ns : 0;
 	while (!finished(now, end)) {
@@ -343,16 +347,19 @@ static void ping_loop(void)
 			why_silent();
 			look_ns = now + NSEC_PER_SEC;
 		}
+		full = false;
 		if (now >= next && (!opt.count || stats.sent < opt.count)) {
 			if (opt.late && !opt.json)
 				report_late();
-			send_ping();
+			full = !send_ping();
 			next += opt.interval_ns;
 			if (next < now)
 				next = now;
 		}
 		wake = opt.count && stats.sent >= opt.count ?
 		       now + NSEC_PER_SEC : next;
+		if (full && wake < now + RETRY_MS * NSEC_PER_MSEC)
+			wake = now + RETRY_MS * NSEC_PER_MSEC;
 		if (end && wake > end)
 			wake = end;
 		if (look_ns && wake > look_ns)
