@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -49,6 +50,13 @@ struct table {
 	int room;
 };
 
+/* The counters of a namespace */
+static struct rates {
+	struct rates *next;
+	ino_t netns;
+	struct rate { uint64_t value, ns; } last[RATES_MAX];
+} *all_rates, *rates;
+
 static int rate_row;		/* of the counters that are looked at */
 
 static int terminal_width(void)
@@ -77,12 +85,31 @@ static char *copy(const char *text)
 	return made;
 }
 
+/* Choose the counters of the present namespace. */
+static void choose_rates(void)
+{
+	struct stat st = {};
+
+	stat("/proc/self/ns/net", &st);
+	for (rates = all_rates; rates; rates = rates->next)
+		if (rates->netns == st.st_ino)
+			return;
+	rates = calloc(1, sizeof(*rates));
+	if (!rates) {
+		fprintf(stderr, "xrds-info: no memory\n");
+		exit(EXIT_ERROR);
+	}
+	rates->netns = st.st_ino;
+	rates->next = all_rates;
+	all_rates = rates;
+}
+
 /* The value that a counter had when it was shown last, and when that was. A
  * counter keeps its place among the others.
  */
 static const char *rate_text(const struct row *row, char *out)
 {
-	static struct { uint64_t value, ns; } last[RATES_MAX];
+	struct rate *last = rates->last;
 	uint64_t value = mnl_attr_get_u64(row->attrs[XRDS_A_COUNTER_VALUE]);
 	int n = rate_row++;
 	struct timespec ts;
@@ -296,6 +323,7 @@ void rows_show(const struct object *object)
 	}
 	choose_columns(&t);
 	rate_row = 0;
+	choose_rates();
 	if (!t.nr_columns)
 		return;
 	nl_dump(object->cmd, add_row, &t);
