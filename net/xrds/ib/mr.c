@@ -170,12 +170,27 @@ static void xrds_ib_frwr_settle(struct work_struct *work)
 	spin_unlock(&pool->lock);
 }
 
+/* Size of the pages that a region is described by: those of the kernel, or 4 KiB
+ * where the device has none of that size.
+ */
+static u32 xrds_ib_mr_page_bytes(const struct xrds_ib_dev *ibdev)
+{
+	return ibdev->dev->attrs.page_size_cap & PAGE_SIZE ? PAGE_SIZE : SZ_4K;
+}
+
+/* Entries of a page list for so many pages of the kernel */
+static u32 xrds_ib_mr_entries(const struct xrds_ib_dev *ibdev, u32 pages)
+{
+	return pages * (PAGE_SIZE / xrds_ib_mr_page_bytes(ibdev)) +
+	       ibdev->quirks.spare_pages;
+}
+
 /* Few sizes, so that a free object often fits. */
 static u32 xrds_ib_frwr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
 {
 	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
 
-	pages += ibdev->quirks.spare_pages;
+	pages = xrds_ib_mr_entries(ibdev, pages);
 	return min(max, max_t(u32, roundup_pow_of_two(pages),
 			      XRDS_IB_MR_MIN_PAGES));
 }
@@ -532,7 +547,8 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 	struct ib_mr *mr = m->frwr->mr;
 	int ret;
 
-	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL, PAGE_SIZE);
+	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL,
+			   xrds_ib_mr_page_bytes(m->ibdev));
 	if (ret != m->sgt.nents)
 		return ret < 0 ? ret : -EMSGSIZE;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
@@ -622,7 +638,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	if (!ibdev)
 		return -ENODEV;
 	ret = -EMSGSIZE;
-	if (mr->pin->nr_pages + ibdev->quirks.spare_pages >
+	if (xrds_ib_mr_entries(ibdev, mr->pin->nr_pages) >
 	    ibdev->dev->attrs.max_fast_reg_page_list_len)
 		goto err_dev;
 	ret = -ENOMEM;
