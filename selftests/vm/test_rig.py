@@ -390,6 +390,13 @@ class Mistakes(unittest.TestCase):
             with self.subTest(fault.name):
                 self.assertTrue(plant.changes(fault, host.TOP))
 
+    def test_tests_exist(self):
+        known = {t.name: t for t in find()}
+        for fault in faults.find("*", True):
+            for name in fault.tests:
+                with self.subTest(fault.name):
+                    faults.named(fault, name, known)
+
 
 if __name__ == "__main__":
     unittest.main()

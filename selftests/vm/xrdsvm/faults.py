@@ -120,14 +120,14 @@ def _guard(judge) -> Point:
 def _tests(fault: Fault) -> list[Test]:
     """Tests that should notice it, in the order of its file, all on one rig."""
     known = {t.name: t for t in tests.find()}
-    found = [_named(fault, name, known) for name in fault.tests]
+    found = [named(fault, name, known) for name in fault.tests]
     if fault.command:
         found.append(_command(fault))
     count = max(t.nodes for t in found)
     return [dataclasses.replace(t, nodes=count) for t in found]
 
 
-def _named(fault: Fault, name: str, known: dict[str, Test]) -> Test:
+def named(fault: Fault, name: str, known: dict[str, Test]) -> Test:
     """A test by its name, or with :CASE,CASE only some cases of its program."""
     whole, _, cases = name.partition(":")
     test = known.get(whole)
