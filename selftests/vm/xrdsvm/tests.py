@@ -38,7 +38,7 @@ IN_TREE = ("rds_rdma", "rds_tcp", "rds")    # a test may load them instead
 HEADERS = ("nodes", "timeout", "modules", "fresh", "kernels", "leaves",
            "boot", "memory", "packages")
 UNLOAD_SECONDS = 60
-SETTLE_SECONDS = 10
+SETTLE_SECONDS = 30         # an attempt to connect takes 10
 SCAN_SECONDS = 120
 
 
