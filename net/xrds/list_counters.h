@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Counters: X(symbol, name, what is counted). Included with X() defined. Names
+ * Counters: X(symbol, name, description). Included with X() defined. Names
  * that mainline RDS has mean the same here; a drop has exactly one reason and
  * that reason one counter.
  */

@@ -101,9 +101,9 @@ xrds_ib_buf_sync(struct xrds_ib_buf *buf, u32 bytes,
 }
 
 /**
- * xrds_ib_buf_sync_for_cpu - let the processor see what the device has written
+ * xrds_ib_buf_sync_for_cpu - let the processor see the data of the device
  * @buf: buffer that has completed
- * @bytes: what the device has written; not more than the buffer has
+ * @bytes: length of that data; not more than the size of the buffer
  *
  * Context: completions.
  */

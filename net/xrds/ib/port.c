@@ -9,10 +9,10 @@
  * of IPoIB has that in its hardware address, which the IP network resolves as any
  * other (RFC 4391, section 9.1.1: flags, number of a queue pair, GID).
  *
- * With RoCE packets go where the GID says. Over InfiniBand they go to the LID of
- * the sender, and the GID of the path is what the sender's kernel has written:
- * there the comparison finds an address that is not the sender's, but not a kernel
- * that lies about its GID as well.
+ * With RoCE packets go to the port of the GID. Over InfiniBand packets go to the
+ * sender's LID, and the sender's kernel has written the GID of the path. There the
+ * comparison detects a false address, but not a kernel that lies about its GID as
+ * well.
  */
 #include <linux/string.h>
 
@@ -20,7 +20,7 @@
 
 /**
  * xrds_ib_port_prove - compare a port with an address
- * @claim: what is known
+ * @claim: address and port
  *
  * Context: any.
  * Return: whether the port has the address.

@@ -10,7 +10,9 @@
 
 enum {
 	XRDS_IB_GID_BYTES	= 16,
-	/* hardware address of an IPoIB interface, whose GID is at its end */
+	/* hardware address of an IPoIB interface; the GID of its port is at the
+	 * end
+	 */
 	XRDS_IB_HW_BYTES	= 20,
 };
 
