@@ -15,10 +15,8 @@
  * clear-to-send. So a lost update cannot keep a sender stopped. Updates are
  * applied by the worker, as noting a port takes memory.
  *
- * A gate that opens lets its parked flows go on, and wakes the senders that were
- * refused for it, each of which has a reference on its flow there. Both are
- * handled in batches. Over loopback there is nothing to tell: the receiving
- * socket is looked at, and the gates of its port are found by a table.
+ * A gate that opens lets flows and senders go on (wait.c). Over loopback there is
+ * nothing to tell: the receiving socket is looked at.
  */
 #include "conn/conn.h"
 #include "msg.h"
@@ -32,148 +30,6 @@ enum {
 	/* updates that the worker applies before it looks at events again */
 	XRDS_CONG_BATCH		= 4,
 };
-
-/**
- * xrds_cong_wait - be told when a destination is no longer congested
- * @conn: its connection
- * @flow: flow that was refused
- *
- * Context: process.
- * Return: false when it is not congested any more.
- */
-bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow)
-{
-	bool wait;
-
-	/* A gate opens before conn->lock is taken to look for waiters: either we
-	 * see it open, or we are found. A flow that leaves a dead connection is
-	 * woken by that.
-	 */
-	spin_lock_bh(&conn->lock);
-	spin_lock(flow->lock);
-	wait = flow->conn == conn && conn->state != XRDS_ST_DEAD &&
-	       flow->gate && xrds_gate_shut(conn, flow);
-	if (wait && list_empty(&flow->cong_node)) {
-		xrds_flow_get(flow);
-		list_add_tail(&flow->cong_node, &flow->gate->waiters);
-		conn->nr_waiters++;
-	}
-	spin_unlock(flow->lock);
-	spin_unlock_bh(&conn->lock);
-	return wait;
-}
-
-/**
- * xrds_cong_unwait - stop waiting
- * @flow: flow; the caller has a reference of its own
- *
- * Context: any, without L3 or L4.
- */
-void xrds_cong_unwait(struct xrds_flow *flow)
-{
-	struct xrds_conn *conn = xrds_flow_conn(flow);
-	bool waited;
-
-	if (!conn)
-		return;
-	spin_lock_bh(&conn->lock);
-	spin_lock(flow->lock);
-	waited = flow->conn == conn && !list_empty(&flow->cong_node);
-	if (waited) {
-		list_del_init(&flow->cong_node);
-		conn->nr_waiters--;
-	}
-	spin_unlock(flow->lock);
-	spin_unlock_bh(&conn->lock);
-
-	if (waited)
-		xrds_flow_put(flow);
-	xrds_conn_put(conn);
-}
-
-/* Let some parked flows of an open gate go on. Returns whether there are more. */
-static bool xrds_cong_unpark(struct xrds_conn *conn, struct xrds_gate *gate,
-			     bool *ready)
-{
-	struct xrds_flow *flow, *tmp;
-	u32 n = 0;
-
-	lockdep_assert_held(&conn->lock);
-
-	list_for_each_entry_safe(flow, tmp, &gate->parked, parked) {
-		if (n == XRDS_END_BATCH)
-			break;
-		*ready |= xrds_flow_update(conn, flow);
-		/* shut again */
-		if (flow->state == XRDS_FLOW_GATE)
-			break;
-		n++;
-	}
-	xrds_hold_count(XRDS_HOLD_END, n);
-	return n == XRDS_END_BATCH;
-}
-
-/* The same of the senders that wait; the lock is dropped for each. */
-static void xrds_cong_wake(struct xrds_conn *conn, struct xrds_gate *gate)
-{
-	struct xrds_flow *flow;
-	LIST_HEAD(woken);
-
-	lockdep_assert_held(&conn->lock);
-
-	list_splice_init(&gate->waiters, &woken);
-	while (!list_empty(&woken)) {
-		flow = list_first_entry(&woken, struct xrds_flow, cong_node);
-		conn->nr_waiters--;
-		xrds_count(conn->xn, XRDS_C_CONG_WOKEN);
-		xrds_space_uncongested(flow, true);
-		spin_unlock_bh(&conn->lock);
-		xrds_flow_put(flow);
-		spin_lock_bh(&conn->lock);
-	}
-}
-
-/* A gate is open: its flows go on. Returns whether there is something to post.
- */
-static bool xrds_cong_open_gate(struct xrds_conn *conn, struct xrds_gate *gate)
-{
-	bool ready = false;
-
-	lockdep_assert_held(&conn->lock);
-
-	xrds_part_get(&gate->part);
-	WRITE_ONCE(gate->shut, false);
-	list_del_init(&gate->shut_node);
-	while (xrds_cong_unpark(conn, gate, &ready)) {
-		spin_unlock_bh(&conn->lock);
-		cpu_relax();
-		spin_lock_bh(&conn->lock);
-	}
-	xrds_cong_wake(conn, gate);
-	xrds_gate_put(gate);
-	return ready;
-}
-
-/* The same of all gates on a list, except those of ports in conn->cong. */
-static bool xrds_cong_open_gates(struct xrds_conn *conn, struct list_head *list)
-{
-	struct xrds_gate *gate;
-	bool ready = false;
-
-	spin_lock_bh(&conn->lock);
-	while (!list_empty(list)) {
-		gate = list_first_entry(list, struct xrds_gate, shut_node);
-		if (xrds_gate_port_shut(conn, gate->part.key.id))
-			list_move_tail(&gate->shut_node, &conn->gates);
-		else
-			ready |= xrds_cong_open_gate(conn, gate);
-		/* let others in */
-		spin_unlock_bh(&conn->lock);
-		spin_lock_bh(&conn->lock);
-	}
-	spin_unlock_bh(&conn->lock);
-	return ready;
-}
 
 /* --------------------------------------------------------- local side */
 
@@ -206,43 +62,6 @@ out:
 	full = conn->cong_full;
 	spin_unlock_bh(&conn->lock);
 	return full;
-}
-
-/* Wake the flows that wait for a socket over loopback. Without a reference left
- * the connection has woken everybody at its end.
- */
-static void xrds_cong_open_local(struct xrds_conn *conn, u16 port)
-{
-	struct xrds_gate *gate;
-	bool ready = false;
-
-	if (!refcount_inc_not_zero(&conn->ref))
-		return;
-	trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref), _RET_IP_);
-	spin_lock_bh(&conn->lock);
-	gate = xrds_gate_find(conn, port);
-	if (gate)
-		ready = xrds_cong_open_gate(conn, gate);
-	spin_unlock_bh(&conn->lock);
-	/* we may be inside its pump */
-	if (ready)
-		xrds_conn_event(conn, XRDS_EV_WANT);
-	xrds_conn_put(conn);
-}
-
-/* The flows that wait for a socket over loopback go on. */
-static void xrds_cong_open_loop(struct xrds_port *port)
-{
-	struct rhlist_head *list, *pos;
-	struct xrds_gate *gate;
-
-	/* pairs with the barrier in xrds_gate_add_loop() */
-	smp_mb();
-	rcu_read_lock();
-	list = xrds_gate_find_loop(port->xn, port->bind);
-	rhl_for_each_entry_rcu(gate, pos, list, loop_node)
-		xrds_cong_open_local(gate->part.key.conn, port->bind->port);
-	rcu_read_unlock();
 }
 
 /**
@@ -300,7 +119,7 @@ void xrds_cong_local(struct xrds_port *port, bool congested)
 	if (unlikely(unlinked))
 		xrds_cong_tell_all(port);
 	if (!congested)
-		xrds_cong_open_loop(port);
+		xrds_wait_open_loop(port);
 }
 
 /* What is the peer to be told of a port, if there is one? */
@@ -593,7 +412,7 @@ void xrds_cong_close(struct xrds_conn *conn)
 	conn->cong_full = false;
 	list_splice_init(&conn->gates, &gates);
 	spin_unlock_bh(&conn->lock);
-	xrds_cong_open_gates(conn, &gates);
+	xrds_wait_open_gates(conn, &gates);
 }
 
 /* -------------------------------------------------------- remote side */
@@ -643,7 +462,7 @@ static int xrds_cong_set(struct xrds_conn *conn, u16 port, bool congested,
 	if (gate && congested)
 		xrds_gate_close(gate);
 	else if (gate)
-		*ready |= xrds_cong_open_gate(conn, gate);
+		*ready |= xrds_wait_open_gate(conn, gate);
 	spin_unlock_bh(&conn->lock);
 	return ret;
 }
@@ -697,7 +516,7 @@ static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb,
 	spin_unlock_bh(&conn->lock);
 	ret = map ? xrds_cong_apply_map(conn, skb->data, ready) :
 		    xrds_cong_apply_list(conn, &cong, ready);
-	*ready |= xrds_cong_open_gates(conn, &gates);
+	*ready |= xrds_wait_open_gates(conn, &gates);
 	return ret;
 }
 

@@ -318,10 +318,16 @@ void xrds_link_close(struct xrds_port *port);
 bool xrds_link_change(struct xrds_port *port);
 u32 xrds_link_next(struct xrds_port *port, struct xrds_conn **conns);
 
+/* -------------------------------------------------------------- wait.c */
+
+bool xrds_wait_begin(struct xrds_conn *conn, struct xrds_flow *flow);
+void xrds_wait_end(struct xrds_flow *flow);
+bool xrds_wait_open_gate(struct xrds_conn *conn, struct xrds_gate *gate);
+bool xrds_wait_open_gates(struct xrds_conn *conn, struct list_head *list);
+void xrds_wait_open_loop(struct xrds_port *port);
+
 /* -------------------------------------------------------------- cong.c */
 
-bool xrds_cong_wait(struct xrds_conn *conn, struct xrds_flow *flow);
-void xrds_cong_unwait(struct xrds_flow *flow);
 bool xrds_cong_mark(struct xrds_conn *conn, u16 port);
 void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_cong_local(struct xrds_port *port, bool congested);

@@ -132,7 +132,7 @@ static int xrds_gate_add_loop(struct xrds_conn *conn, struct xrds_gate *gate)
 	ret = rhltable_insert(&conn->xn->loop_gates, &gate->loop_node,
 			      xrds_gate_loop_params);
 	/* A flow looks at the socket before it waits here. Pairs with the barrier
-	 * in xrds_cong_open_loop(): either it sees that the socket is clear, or
+	 * in xrds_wait_open_loop(): either it sees that the socket is clear, or
 	 * the gate is found.
 	 */
 	smp_mb();

@@ -162,7 +162,7 @@ void xrds_dest_release(struct xrds_dest *dest)
 	/* Nobody waits on it again: sends look at dest->linked before, and a
 	 * closed socket has none under way.
 	 */
-	xrds_cong_unwait(&dest->flow);
+	xrds_wait_end(&dest->flow);
 	xrds_dest_put(dest);
 }
 

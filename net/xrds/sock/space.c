@@ -323,7 +323,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 	/* The destination may have become uncongested meanwhile, without
 	 * knowing that we wait: then there is nothing to wait for.
 	 */
-	if (ret == -ENOBUFS && !xrds_cong_wait(conn, &dest->flow))
+	if (ret == -ENOBUFS && !xrds_wait_begin(conn, &dest->flow))
 		xrds_space_uncongested(&dest->flow, false);
 	return ret;
 }
