@@ -51,8 +51,8 @@ struct xrds_flow *xrds_rop_pass(struct xrds_rop *rop,
 
 /* ---------------------------------------------------------------- diag/ */
 
-void xrds_nl_conn_up(struct xrds_conn *conn);
-void xrds_nl_conn_down(struct xrds_conn *conn, unsigned int reason, int error);
-void xrds_nl_peer(struct xrds_peer *peer, u32 state);
+void xrds_nl_news_up(struct xrds_conn *conn);
+void xrds_nl_news_down(struct xrds_conn *conn, unsigned int reason, int error);
+void xrds_nl_news_peer(struct xrds_peer *peer, u32 state);
 
 #endif /* _XRDS_UPCALL_H */

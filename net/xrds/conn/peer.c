@@ -294,7 +294,7 @@ static void xrds_peer_set(struct xrds_peer *peer, enum xrds_peer_state state)
 static void xrds_peer_tell(struct xrds_peer *peer, enum xrds_peer_state state)
 {
 	xrds_node_tell(peer);
-	xrds_nl_peer(peer, state);
+	xrds_nl_news_peer(peer, state);
 }
 
 static void xrds_peer_work(struct work_struct *work)
@@ -349,7 +349,7 @@ void xrds_peer_up(struct xrds_conn *conn)
 	struct xrds_peer *peer = conn->peer;
 	bool news, reborn;
 
-	xrds_nl_conn_up(conn);
+	xrds_nl_news_up(conn);
 	if (!peer)
 		return;
 	spin_lock_bh(&conn->xn->peer_lock);
@@ -388,7 +388,7 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 		       reason == XRDS_DOWN_REASON_PEER;
 	struct xrds_peer *peer = conn->peer;
 
-	xrds_nl_conn_down(conn, reason, error);
+	xrds_nl_news_down(conn, reason, error);
 	if (!conn->peer_up)
 		return;
 	conn->peer_up = false;

@@ -21,6 +21,9 @@
 
 extern struct genl_family xrds_nl_family;
 
+/* multicast groups, in the family's order */
+enum { XRDS_NL_GROUP_CONN };
+
 /**
  * struct xrds_nl_view - the objects that a requester may see
  * @xn:		namespace
