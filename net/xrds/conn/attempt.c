@@ -143,11 +143,11 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 		return;
 	}
 	/* ops are not for later */
-	xrds_tx_resume_drop_ops(conn, true);
+	xrds_tx_resume_drop_ops(conn);
 	WRITE_ONCE(conn->retries, conn->retries + 1);
 	if (stable)
 		conn->backoff_ms = 0;
-	xrds_fsm_down(conn, true);
+	xrds_fsm_failed(conn);
 }
 
 /**
@@ -322,7 +322,7 @@ void xrds_attempt_replace(struct xrds_conn *conn, int error)
 	xrds_attempt_accept(conn, 0);
 	/* it may have been taken back, and messages may wait */
 	if (conn->state == XRDS_ST_DOWN)
-		xrds_fsm_down(conn, false);
+		xrds_fsm_down(conn);
 }
 
 /* A legacy peer that dials refuses our request meanwhile, without regard to the

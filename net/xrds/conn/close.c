@@ -104,10 +104,13 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 	}
 	/* ops are not for later, unless nothing has happened */
 	if (why.removed || !orderly)
-		xrds_tx_resume_drop_ops(conn, true);
+		xrds_tx_resume_drop_ops(conn);
 	if ((why.idle || why.drained) && orderly && xrds_close_forget(conn))
 		return;
-	xrds_fsm_down(conn, why.removed || !orderly);
+	if (why.removed || !orderly)
+		xrds_fsm_failed(conn);
+	else
+		xrds_fsm_down(conn);
 	/* it was not taken while we were busy */
 	if (READ_ONCE(conn->pending))
 		xrds_conn_event(conn, XRDS_EV_REQUEST);

@@ -93,20 +93,13 @@ static void xrds_cong_tell_all(struct xrds_port *port)
 	rcu_read_unlock();
 }
 
-/**
- * xrds_cong_local - a socket has become congested, or is so no longer
- * @port: its port
- * @congested: which; a hint only, port->congested counts
- *
- * Context: any, without L3, L4, L5.
- */
-void xrds_cong_local(struct xrds_port *port, bool congested)
+/* Tell the peers to look at a port. */
+static void xrds_cong_change(struct xrds_port *port)
 {
 	struct xrds_conn *conns[XRDS_LINK_BATCH];
 	bool unlinked;
 	u32 i, nr;
 
-	trace_xrds_cong_local(&port->bind->addr, port->bind->port, congested);
 	unlinked = xrds_link_change(port);
 	while ((nr = xrds_link_next(port, conns))) {
 		for (i = 0; i < nr; i++) {
@@ -118,8 +111,31 @@ void xrds_cong_local(struct xrds_port *port, bool congested)
 	}
 	if (unlikely(unlinked))
 		xrds_cong_tell_all(port);
-	if (!congested)
-		xrds_wait_open_loop(port);
+}
+
+/**
+ * xrds_cong_local_full - a socket has become congested
+ * @port: its port; port->congested has changed, and counts
+ *
+ * Context: any, without L3, L4, L5.
+ */
+void xrds_cong_local_full(struct xrds_port *port)
+{
+	trace_xrds_cong_local(&port->bind->addr, port->bind->port, true);
+	xrds_cong_change(port);
+}
+
+/**
+ * xrds_cong_local_clear - a socket is not congested any more
+ * @port: its port; port->congested has changed, and counts
+ *
+ * Context: any, without L3, L4, L5.
+ */
+void xrds_cong_local_clear(struct xrds_port *port)
+{
+	trace_xrds_cong_local(&port->bind->addr, port->bind->port, false);
+	xrds_cong_change(port);
+	xrds_wait_open_loop(port);
 }
 
 /* What is the peer to be told of a port, if there is one? */

@@ -174,7 +174,8 @@ void xrds_fsm_set(struct xrds_conn *conn, enum xrds_state state,
 		  unsigned long deadline);
 void xrds_fsm_stop(struct xrds_conn *conn);
 void xrds_fsm_pause(struct xrds_conn *conn, unsigned int ms);
-void xrds_fsm_down(struct xrds_conn *conn, bool failed);
+void xrds_fsm_down(struct xrds_conn *conn);
+void xrds_fsm_failed(struct xrds_conn *conn);
 void xrds_fsm_refuse(struct xrds_conn *conn);
 void xrds_fsm_dead(struct xrds_conn *conn);
 void xrds_fsm_kill(struct xrds_conn *conn, int error);
@@ -269,7 +270,8 @@ void xrds_txq_bulk_close(struct xrds_conn *conn);
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool drop);
 void xrds_tx_resume_close(struct xrds_conn *conn);
-void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted);
+void xrds_tx_resume_drop_posted(struct xrds_conn *conn);
+void xrds_tx_resume_drop_ops(struct xrds_conn *conn);
 void xrds_tx_resume_clear_posted(struct xrds_conn *conn);
 void xrds_tx_resume_drop_all(struct xrds_conn *conn);
 
@@ -330,7 +332,8 @@ void xrds_wait_open_loop(struct xrds_port *port);
 
 bool xrds_cong_mark(struct xrds_conn *conn, u16 port);
 void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port);
-void xrds_cong_local(struct xrds_port *port, bool congested);
+void xrds_cong_local_full(struct xrds_port *port);
+void xrds_cong_local_clear(struct xrds_port *port);
 bool xrds_cong_work(struct xrds_conn *conn);
 void xrds_cong_open(struct xrds_conn *conn);
 void xrds_cong_close(struct xrds_conn *conn);

@@ -581,15 +581,10 @@ static void xrds_flow_detached(struct xrds_conn *conn, struct xrds_flow *flow,
 	xrds_conn_put(conn);
 }
 
-/**
- * xrds_flow_leave - give back the reference on the connection, if there is one
- * @flow: flow
- * @last: nobody else uses the flow; else it leaves a dead connection only, as a
- *	sender may have found another one meanwhile
- *
- * Context: any, without L3 or L4.
+/* Give back the reference on the connection, if there is one; @dead: only on a
+ * dead one.
  */
-void xrds_flow_leave(struct xrds_flow *flow, bool last)
+static void xrds_flow_leave(struct xrds_flow *flow, bool dead)
 {
 	struct xrds_conn *conn = xrds_flow_conn(flow);
 	bool leaves, left = false, waited = false;
@@ -601,7 +596,7 @@ void xrds_flow_leave(struct xrds_flow *flow, bool last)
 		spin_lock_bh(&conn->lock);
 		spin_lock(flow->lock);
 		leaves = flow->conn == conn &&
-			 (last || conn->state == XRDS_ST_DEAD);
+			 (!dead || conn->state == XRDS_ST_DEAD);
 		if (leaves && xrds_flow_release_some(flow)) {
 			waited = xrds_flow_detach(conn, flow);
 			left = true;
@@ -613,6 +608,17 @@ void xrds_flow_leave(struct xrds_flow *flow, bool last)
 	if (left)
 		xrds_flow_detached(conn, flow, waited);
 	xrds_conn_put(conn);
+}
+
+/**
+ * xrds_flow_leave_dead - give back the reference on a dead connection
+ * @flow: flow; a sender may have found it another connection meanwhile
+ *
+ * Context: any, without L3 or L4.
+ */
+void xrds_flow_leave_dead(struct xrds_flow *flow)
+{
+	xrds_flow_leave(flow, true);
 }
 
 /* Take a reference on the next flow of a dead connection. */
@@ -653,7 +659,7 @@ void xrds_flow_leave_all(struct xrds_conn *conn)
 			xrds_conn_put(conn);
 			continue;
 		}
-		xrds_flow_leave(flow, false);
+		xrds_flow_leave_dead(flow);
 		xrds_flow_put(flow);
 		cond_resched();
 	}
@@ -747,7 +753,7 @@ struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
 void xrds_flow_put(struct xrds_flow *flow)
 {
 	if (refcount_dec_and_test(&flow->ref)) {
-		xrds_flow_leave(flow, true);
+		xrds_flow_leave(flow, false);
 		xrds_dest_free(flow);
 	}
 }

@@ -230,7 +230,7 @@ static inline void xrds_flow_init(struct xrds_flow *flow, u16 lport, u16 port,
 struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow);
 struct xrds_conn *xrds_flow_join(struct xrds_flow *flow,
 				 struct xrds_conn *conn);
-void xrds_flow_leave(struct xrds_flow *flow, bool last);
+void xrds_flow_leave_dead(struct xrds_flow *flow);
 void xrds_flow_leave_all(struct xrds_conn *conn);
 struct xrds_flow *xrds_flow_walk(struct xrds_conn *conn,
 				 struct xrds_flow *flow);

@@ -95,7 +95,7 @@ void xrds_fsm_stop(struct xrds_conn *conn)
 	xrds_legacy_close(conn);
 	xrds_cong_close(conn);
 	xrds_refuse_close(conn);
-	xrds_tx_resume_drop_ops(conn, false);
+	xrds_tx_resume_drop_posted(conn);
 
 	spin_lock_bh(&conn->lock);
 	conn->ep_gen++;
@@ -146,16 +146,26 @@ void xrds_fsm_pause(struct xrds_conn *conn, unsigned int ms)
 /**
  * xrds_fsm_down - a connection has no endpoint any more
  * @conn: connection
- * @failed: it was lost, so the next attempt may have to wait
  *
  * Context: the connection's work.
  */
-void xrds_fsm_down(struct xrds_conn *conn, bool failed)
+void xrds_fsm_down(struct xrds_conn *conn)
 {
-	WRITE_ONCE(conn->failed, failed);
-	if (failed)
-		xrds_peer_failed(conn);
-	xrds_fsm_pause(conn, failed ? xrds_fsm_backoff(conn) : 0);
+	WRITE_ONCE(conn->failed, false);
+	xrds_fsm_pause(conn, 0);
+}
+
+/**
+ * xrds_fsm_failed - the same: it was lost, so the next attempt may have to wait
+ * @conn: connection
+ *
+ * Context: the connection's work.
+ */
+void xrds_fsm_failed(struct xrds_conn *conn)
+{
+	WRITE_ONCE(conn->failed, true);
+	xrds_peer_failed(conn);
+	xrds_fsm_pause(conn, xrds_fsm_backoff(conn));
 }
 
 /**

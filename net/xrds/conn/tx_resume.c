@@ -4,7 +4,7 @@
  * dropped.
  *
  *   an endpoint ends     xrds_tx_resume_close     nothing is posted any more
- *                        xrds_tx_resume_drop_ops  an op is never repeated
+ *                        xrds_tx_resume_drop_posted    an op is never repeated
  *                        xrds_tx_resume_clear_posted    if it has ended in order
  *   the next one is up   xrds_tx_resume_open      what the peer has, and has not
  *
@@ -231,17 +231,7 @@ static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 	return more;
 }
 
-/**
- * xrds_tx_resume_drop_ops - an endpoint has ended: so have its ops
- * @conn: connection without endpoint
- * @unposted: the connection was lost, so ops that still wait end, too
- *
- * Messages without op stay, and will be sent again. An op is never repeated,
- * and its immediate message goes with it.
- *
- * Context: the connection's work.
- */
-void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
+static void xrds_tx_resume_drop(struct xrds_conn *conn, bool unposted)
 {
 	LIST_HEAD(keep);
 
@@ -250,6 +240,31 @@ void xrds_tx_resume_drop_ops(struct xrds_conn *conn, bool unposted)
 	 */
 	while (xrds_tx_resume_drop_some(conn, unposted, &keep))
 		cond_resched();
+}
+
+/**
+ * xrds_tx_resume_drop_posted - an endpoint has ended: so have its ops
+ * @conn: connection without endpoint
+ *
+ * Messages without op stay, and will be sent again. An op is never repeated,
+ * and its immediate message goes with it.
+ *
+ * Context: the connection's work.
+ */
+void xrds_tx_resume_drop_posted(struct xrds_conn *conn)
+{
+	xrds_tx_resume_drop(conn, false);
+}
+
+/**
+ * xrds_tx_resume_drop_ops - the connection was lost: ops that wait end as well
+ * @conn: connection without endpoint
+ *
+ * Context: the connection's work.
+ */
+void xrds_tx_resume_drop_ops(struct xrds_conn *conn)
+{
+	xrds_tx_resume_drop(conn, true);
 }
 
 /**

@@ -101,19 +101,22 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 	return state;
 }
 
-static void xrds_txq_set_inflight(struct xrds_flow *flow, struct xrds_msg *msg,
-				  bool on)
+static void xrds_txq_inflight_begin(struct xrds_flow *flow, struct xrds_msg *msg)
 {
-	if (msg->inflight == on)
+	if (msg->inflight)
 		return;
-	msg->inflight = on;
-	if (on) {
-		flow->inflight_msgs++;
-		flow->inflight_bytes += msg->len;
-	} else {
-		flow->inflight_msgs--;
-		flow->inflight_bytes -= msg->len;
-	}
+	msg->inflight = true;
+	flow->inflight_msgs++;
+	flow->inflight_bytes += msg->len;
+}
+
+static void xrds_txq_inflight_end(struct xrds_flow *flow, struct xrds_msg *msg)
+{
+	if (!msg->inflight)
+		return;
+	msg->inflight = false;
+	flow->inflight_msgs--;
+	flow->inflight_bytes -= msg->len;
 }
 
 /* A message gets its number. */
@@ -123,7 +126,7 @@ static void xrds_txq_number(struct xrds_conn *conn, struct xrds_flow *flow,
 	msg->seq = ++conn->tx_seq;
 	conn->tx_bytes += msg->len;
 	msg->posted = true;
-	xrds_txq_set_inflight(flow, msg, true);
+	xrds_txq_inflight_begin(flow, msg);
 }
 
 /* It leaves its flow's queue with it. */
@@ -336,7 +339,7 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 		conn->tx_seq--;
 		conn->tx_bytes -= msg->len;
 		conn->nr_new++;
-		xrds_txq_set_inflight(flow, msg, false);
+		xrds_txq_inflight_end(flow, msg);
 		list_move(&msg->node, &flow->queue);
 		xrds_txq_count(flow, msg, 1);
 	}
@@ -459,7 +462,7 @@ void xrds_txq_unsend(struct xrds_conn *conn, struct xrds_msg *msg)
 	else
 		msg->posted = false;
 	msg->flags &= ~XRDS_F_RESUME;
-	xrds_txq_set_inflight(flow, msg, false);
+	xrds_txq_inflight_end(flow, msg);
 	list_move(&msg->node, &flow->queue);
 	xrds_txq_count(flow, msg, 1);
 }
@@ -492,7 +495,7 @@ bool xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
 	conn->nr_msgs--;
 	if (msg->rop)
 		list_del_init(&msg->rop->conn_node);
-	xrds_txq_set_inflight(flow, msg, false);
+	xrds_txq_inflight_end(flow, msg);
 	list_del_init(&msg->flow_node);
 	msg->ended = true;
 	list_move_tail(&msg->node, list);

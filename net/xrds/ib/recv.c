@@ -297,7 +297,7 @@ static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
 	if (ep->rx.bye || ep->rx.bye_ack)
 		return XRDS_WIRE_CTL_STATE;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_BUNDLES);
-	xrds_rx_batch(ep->conn, true);
+	xrds_rx_batch_begin(ep->conn);
 	err = xrds_wire_bundle_first(&b, wm, bytes);
 	while (!err) {
 		err = xrds_ib_recv_bundled(ep, wm, data + b.payload);
@@ -310,7 +310,7 @@ static enum xrds_wire_err xrds_ib_recv_bundle(struct xrds_ib_ep *ep,
 		if (!err)
 			xrds_wire_context_note(&ep->rx.ctx, wm);
 	}
-	xrds_rx_batch(ep->conn, false);
+	xrds_rx_batch_end(ep->conn);
 	return err;
 }
 

@@ -459,7 +459,7 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 		return conn;
 	}
 	spin_unlock_bh(&xs->lock);
-	xrds_flow_leave(&dest->flow, false);
+	xrds_flow_leave_dead(&dest->flow);
 
 	/* Nobody waits on the old one: leaving it has woken the senders that
 	 * did, and on a dead connection no wait begins.

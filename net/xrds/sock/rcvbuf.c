@@ -149,7 +149,7 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
  * @xs: socket
  *
  * Context: any, the queue's lock held.
- * Return: whether it has become so; then xrds_cong_local() is to be told.
+ * Return: whether it has become so; then xrds_cong_local_full() is to be told.
  */
 bool xrds_rcvbuf_congests(struct xrds_sock *xs)
 {
@@ -197,7 +197,7 @@ bool xrds_rcvbuf_refuses(struct xrds_sock *xs)
  * @skb: message that leaves the receive queue
  *
  * Context: any, the queue's lock held.
- * Return: whether congestion has ended; then xrds_cong_local() is to be told.
+ * Return: whether congestion has ended; then xrds_cong_local_clear() is to be told.
  */
 bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 {

@@ -177,7 +177,7 @@ void xrds_recv_tell(struct xrds_conn *conn, const struct xrds_recv_news *news)
 	if (unlikely(contact))
 		contact = xrds_link_heard(conn, &xs->port);
 	if (unlikely(news->congested))
-		xrds_cong_local(&xs->port, true);
+		xrds_cong_local_full(&xs->port);
 	else if (unlikely(contact) && READ_ONCE(xs->port.congested))
 		xrds_cong_tell(conn, &xs->port);
 	if (news->data)
@@ -224,7 +224,7 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 		/* it is told of the port with the refusal */
 		xrds_link_heard(conn, &xs->port);
 		if (xrds_rcvbuf_refuses(xs))
-			xrds_cong_local(&xs->port, true);
+			xrds_cong_local_full(&xs->port);
 		kfree_skb(skb);
 	} else if (xs) {
 		result = xrds_recv_enqueue(xs, skb, conn, &news);
@@ -288,7 +288,7 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	spin_unlock_bh(&queue->lock);
 
 	if (cleared)
-		xrds_cong_local(&xs->port, false);
+		xrds_cong_local_clear(&xs->port);
 	return skb;
 }
 
@@ -605,7 +605,7 @@ void xrds_recv_purge(struct xrds_sock *xs)
 		cond_resched();
 	} while (skb);
 	if (cleared)
-		xrds_cong_local(&xs->port, false);
+		xrds_cong_local_clear(&xs->port);
 }
 
 /**

@@ -321,7 +321,7 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 	if (!IS_ERR_OR_NULL(dest))
 		xrds_dest_put(dest);
 	if (cleared)
-		xrds_cong_local(&xs->port, false);
+		xrds_cong_local_clear(&xs->port);
 	if (look == XRDS_REPLY_NO_MEM)
 		return ERR_PTR(-ENOMEM);
 	if (skb && !peek)
