@@ -373,6 +373,11 @@ static void xrds_ib_mr_destroy(struct xrds_ib_mr *m, u32 lost)
 		xrds_mr_lost(m->mr);
 }
 
+static void xrds_ib_mr_get(struct xrds_ib_mr *m)
+{
+	refcount_inc(&m->ref);
+}
+
 static void xrds_ib_mr_put(struct xrds_ib_mr *m)
 {
 	if (!refcount_dec_and_test(&m->ref))
@@ -397,7 +402,7 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost)
 		m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr,
 					     entry);
 		if (m)
-			refcount_inc(&m->ref);
+			xrds_ib_mr_get(m);
 		spin_unlock_bh(&ibdev->lock);
 		if (!m)
 			break;
@@ -447,7 +452,7 @@ void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev)
 					     entry);
 		if (m) {
 			list_move_tail(&m->entry, &ibdev->mrs);
-			refcount_inc(&m->ref);
+			xrds_ib_mr_get(m);
 		}
 		spin_unlock_bh(&ibdev->lock);
 		if (!m)

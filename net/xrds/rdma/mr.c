@@ -39,6 +39,18 @@ static const struct rhashtable_params xrds_mr_params = {
 };
 
 /**
+ * xrds_mr_get - take a reference on a region
+ * @mr: region, found under the lock of its list
+ *
+ * Context: any.
+ */
+void xrds_mr_get(struct xrds_mr *mr)
+{
+	refcount_inc(&mr->ref);
+	trace_xrds_ref_get("mr", mr, refcount_read(&mr->ref), _RET_IP_);
+}
+
+/**
  * xrds_mr_put - drop a reference on a region
  * @mr: region
  *
@@ -428,7 +440,7 @@ void xrds_mr_free_all(struct xrds_rdma_sock *rs)
 		mr = list_first_entry_or_null(&rs->mrs, struct xrds_mr,
 					      rs_node);
 		if (mr)
-			refcount_inc(&mr->ref);
+			xrds_mr_get(mr);
 		spin_unlock_bh(rs->lock);
 		if (!mr)
 			break;

@@ -27,9 +27,17 @@
 #include "transport.h"
 #include "xrds.h"
 
-/* ---------------------------------------------------------------- nodes */
-
-/* ------------------------------------------------------------------ ops */
+/**
+ * xrds_rop_get - take a reference on an op
+ * @rop: op that the caller has a reference on, or finds under the socket's lock
+ *
+ * Context: any.
+ */
+void xrds_rop_get(struct xrds_rop *rop)
+{
+	refcount_inc(&rop->ref);
+	trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref), _RET_IP_);
+}
 
 /**
  * xrds_rop_put - drop a reference on an op
@@ -183,8 +191,7 @@ void xrds_rop_issue(struct xrds_rop *rop)
 	spin_lock_bh(rs->lock);
 	rop->id = ++rop->to->issued;
 	/* the FIFO's reference */
-	refcount_inc(&rop->ref);
-	trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref), _THIS_IP_);
+	xrds_rop_get(rop);
 	list_add_tail(&rop->node, &rop->to->ops);
 	list_add_tail(&rop->turn_node, &rop->to->waiting);
 	trace_xrds_rop_new(rop);

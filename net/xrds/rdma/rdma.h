@@ -50,6 +50,7 @@ void xrds_pin_free(struct xrds_pin *pin);
 enum { XRDS_MR_MAX_BYTES = 1 << 30 };
 
 int xrds_mr_init(struct xrds_net *xn);
+void xrds_mr_get(struct xrds_mr *mr);
 void xrds_mr_exit(struct xrds_net *xn);
 bool xrds_mr_owned(struct xrds_rdma_sock *rs, u64 cookie);
 int xrds_mr_create(struct xrds_rdma_sock *rs,
@@ -76,6 +77,7 @@ struct xrds_rop *xrds_rop_from_atomic(struct xrds_rdma_sock *rs,
 				      const struct xrds_transport *trans,
 				      const struct rds_atomic_args *args,
 				      int type, long *timeo);
+void xrds_rop_get(struct xrds_rop *rop);
 void xrds_rop_put(struct xrds_rop *rop);
 
 /* ------------------------------------------------------------ notice.c */

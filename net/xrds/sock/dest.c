@@ -107,12 +107,7 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
 				 const struct xrds_addr *to)
 {
-	struct xrds_dest_key key = {
-		.xs	= xs,
-		.addr	= to->addr,
-		.scope	= to->scope,
-		.port	= to->port,
-	};
+	struct xrds_dest_key key = xrds_dest_key(xs, to);
 	struct xrds_dest *dest;
 
 	rcu_read_lock();

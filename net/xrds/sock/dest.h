@@ -45,6 +45,17 @@ struct xrds_dest_key {
 	u32 port;
 };
 
+static inline struct xrds_dest_key xrds_dest_key(struct xrds_sock *xs,
+						 const struct xrds_addr *addr)
+{
+	return (struct xrds_dest_key){
+		.xs	= xs,
+		.addr	= addr->addr,
+		.scope	= addr->scope,
+		.port	= addr->port,
+	};
+}
+
 /* The mark at the end of a stream, see eos.c */
 enum xrds_eos_state {
 	XRDS_EOS_NONE,		/* the stream goes on, or never began */

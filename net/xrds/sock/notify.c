@@ -108,7 +108,7 @@ static int xrds_lost_one(struct xrds_sock *xs, struct msghdr *m)
 				      lost_node);
 	if (mr) {
 		list_del_init(&mr->lost_node);
-		refcount_inc(&mr->ref);
+		xrds_mr_get(mr);
 	}
 	spin_unlock_bh(&xs->lock);
 	if (!mr)

@@ -238,8 +238,7 @@ static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
 	if (look != XRDS_REPLY_FOUND) {
 		/* nothing to take */
 	} else if (peek) {
-		refcount_inc(&pick.skb->users);
-		*skb = pick.skb;
+		*skb = skb_get(pick.skb);
 	} else if (!pick.dest && !xrds_reply_none_due(xs, pick.skb)) {
 		xrds_reply_source(pick.skb, from);
 		look = XRDS_REPLY_NO_DEST;

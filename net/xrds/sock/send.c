@@ -481,7 +481,7 @@ static void xrds_send_fill(struct xrds_msg *msg,
 		msg->dest_off = args->cookie >> 32;
 	}
 	if (args->rop) {
-		refcount_inc(&args->rop->ref);
+		xrds_rop_get(args->rop);
 		msg->rop = args->rop;
 		/* with something in it the message is delivered all the same */
 		if (msg->len)

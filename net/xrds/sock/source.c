@@ -164,12 +164,7 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
  */
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from)
 {
-	struct xrds_dest_key key = {
-		.xs	= xs,
-		.addr	= from->addr,
-		.scope	= from->scope,
-		.port	= from->port,
-	};
+	struct xrds_dest_key key = xrds_dest_key(xs, from);
 	struct xrds_source *src;
 	bool ended;
 

@@ -292,12 +292,7 @@ void xrds_srcq_unhold(struct xrds_sock *xs, const struct xrds_dest_key *key)
  */
 bool xrds_srcq_bar(struct xrds_sock *xs, const struct xrds_addr *from)
 {
-	struct xrds_dest_key key = {
-		.xs	= xs,
-		.addr	= from->addr,
-		.scope	= from->scope,
-		.port	= from->port,
-	};
+	struct xrds_dest_key key = xrds_dest_key(xs, from);
 	struct xrds_source *src;
 	bool barred;
 
