@@ -404,6 +404,8 @@ struct xrds_ib_quirks {
 };
 
 int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev);
+void xrds_ib_quirks_stop_cq(struct ib_cq *cq);
+void xrds_ib_quirks_restart_cq(struct ib_cq *cq);
 void xrds_ib_quirks_free_cq(struct ib_cq *cq);
 
 /* ---------------------------------------------------------------- dev.c */

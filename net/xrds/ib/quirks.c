@@ -118,7 +118,7 @@ static int xrds_ib_quirks_try(struct xrds_ib_dev *ibdev)
 	ibdev->quirks.fixed_cqs = ib_resize_cq(cq, XRDS_IB_PROBE_MORE_CQE);
 	ret = xrds_ib_quirks_try_qp(ibdev, cq);
 	if (ibdev->stuck)
-		irq_poll_disable(&cq->iop);
+		xrds_ib_quirks_stop_cq(cq);
 	else
 		xrds_ib_quirks_free_cq(cq);
 	return ret;
@@ -143,6 +143,28 @@ int xrds_ib_quirks_probe(struct xrds_ib_dev *ibdev)
 	quirks->late_copies = software;
 	quirks->spare_pages = software;
 	return xrds_ib_quirks_try(ibdev);
+}
+
+/**
+ * xrds_ib_quirks_stop_cq - nothing is called from a completion queue any more
+ * @cq: completion queue with a softirq poller; it is lost if nobody frees it
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_quirks_stop_cq(struct ib_cq *cq)
+{
+	irq_poll_disable(&cq->iop);
+}
+
+/**
+ * xrds_ib_quirks_restart_cq - it was stopped, and can be freed after all
+ * @cq: completion queue
+ *
+ * Context: process.
+ */
+void xrds_ib_quirks_restart_cq(struct ib_cq *cq)
+{
+	irq_poll_enable(&cq->iop);
 }
 
 /**

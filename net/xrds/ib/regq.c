@@ -154,7 +154,7 @@ static void xrds_ib_regq_destroy(struct xrds_ib_dev *ibdev)
 	lockdep_assert_held_write(&regq->sem);
 
 	if (regq->qp && ib_destroy_qp(regq->qp)) {
-		irq_poll_disable(&regq->cq->iop);
+		xrds_ib_quirks_stop_cq(regq->cq);
 		ibdev->stuck = true;
 		xrds_ib_rq_count(XRDS_IB_C_EP_STUCK);
 	} else if (regq->cq) {

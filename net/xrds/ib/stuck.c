@@ -33,7 +33,7 @@ void xrds_ib_stuck_add(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	struct ib_device *dev = rq->ibdev->dev;
 
 	WRITE_ONCE(ep->qp->event_handler, NULL);
-	irq_poll_disable(&ep->cq->iop);
+	xrds_ib_quirks_stop_cq(ep->cq);
 	mutex_lock(&rq->ep_lock);
 	list_add_tail(&ep->rq_entry, &rq->stuck);
 	mutex_unlock(&rq->ep_lock);
@@ -56,7 +56,7 @@ bool xrds_ib_stuck_retry(struct xrds_ib_rq *rq)
 		if (ib_destroy_qp(ep->qp))
 			continue;
 		list_del(&ep->rq_entry);
-		irq_poll_enable(&ep->cq->iop);
+		xrds_ib_quirks_restart_cq(ep->cq);
 		xrds_ib_quirks_free_cq(ep->cq);
 		kfree(ep);
 	}
