@@ -37,7 +37,7 @@ static int __net_init xrds_net_init(struct net *net)
 	spin_lock_init(&xn->cong_lock);
 	INIT_LIST_HEAD(&xn->socks);
 	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
-	INIT_LIST_HEAD(&xn->lingering);
+	timerqueue_init_head(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_ports);
 	INIT_LIST_HEAD(&xn->unpins);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);

@@ -361,7 +361,7 @@ struct xrds_net {
 	u64 conn_ids;
 	u64 last_seq;
 	bool forgot;
-	struct list_head lingering;
+	struct timerqueue_head lingering;
 	struct delayed_work linger_work;
 	atomic_t nr_conns;
 	atomic_t nr_asked;

@@ -5,14 +5,14 @@
  *   close -> xrds_linger_begin  its streams end, behind the queued messages;
  *                               or those are dropped
  *         -> xrds_linger_wait   if SO_LINGER asks for it
- *         -> xrds_linger_start  on the list, with a reference
+ *         -> xrds_linger_start  in the queue, with a reference
  *              -> xrds_upcall_drained  everything is acknowledged
  *              -> xrds_linger_work     or its time is over
  *
- * The list is the namespace's, under xn->lock (L5), in the order of deadlines,
- * and one work looks at its head. Taking a socket off the list includes its
- * reference, so that is dropped once. A socket can be drained before it is on
- * the list: xrds_linger_start() checks for that.
+ * The queue is the namespace's, under xn->lock (L5), in the order of deadlines,
+ * and one work looks at its head. Taking a socket off the queue includes its
+ * reference, so that is dropped once. A socket can be drained before it is in
+ * the queue: xrds_linger_start() checks for that.
  *
  * A socket has left the bind table by then; only its messages find it. It pins
  * no module: the end of the namespace's connections ends all that linger.
@@ -35,8 +35,8 @@ void xrds_linger_begin(struct xrds_sock *xs)
 	struct sock *sk = &xs->sk;
 
 	/* the wait of close() is a part of it */
-	xs->linger_end = jiffies +
-			 msecs_to_jiffies(READ_ONCE(xs->xn->linger_ms));
+	xs->linger_node.expires =
+		ktime_add_ms(ktime_get(), READ_ONCE(xs->xn->linger_ms));
 	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime) {
 		/* of a stream that was ending, too, see xrds_shutdown() */
 		WRITE_ONCE(xs->eos_reason, XRDS_EOS_ABORTED);
@@ -79,56 +79,55 @@ void xrds_linger_wait(struct xrds_sock *xs)
 						 sk->sk_lingertime);
 }
 
+/* Until a socket gives up, jiffies; 0: its time is over */
+static unsigned long xrds_linger_left(const struct xrds_sock *xs)
+{
+	ktime_t left = ktime_sub(xs->linger_node.expires, ktime_get());
+
+	return left <= 0 ? 0 : nsecs_to_jiffies(left) + 1;
+}
+
 /**
  * xrds_linger_start - let a closed socket deliver what it has queued
  * @xs: socket
- *
- * It goes on the list of those that do, behind those that give up earlier:
- * mostly at its end.
  *
  * Context: process, without locks.
  */
 void xrds_linger_start(struct xrds_sock *xs)
 {
-	long left = xs->linger_end - jiffies;
 	struct xrds_net *xn = xs->xn;
-	struct xrds_sock *before;
-	bool first;
 
 	sock_hold(&xs->sk);
 	spin_lock_bh(&xn->lock);
-	list_for_each_entry_reverse(before, &xn->lingering, linger_node)
-		if (!time_before(xs->linger_end, before->linger_end))
-			break;
-	list_add(&xs->linger_node, &before->linger_node);
-	first = list_is_first(&xs->linger_node, &xn->lingering);
+	/* the work may wait for one that is gone, for longer */
+	if (timerqueue_add(&xn->lingering, &xs->linger_node))
+		mod_delayed_work(system_wq, &xn->linger_work,
+				 xrds_linger_left(xs));
 	spin_unlock_bh(&xn->lock);
-	/* it may be waiting for one that is gone, for longer */
-	if (first)
-		mod_delayed_work(system_wq, &xn->linger_work, max(left, 0L));
 
-	/* the last message may have gone before we were on the list */
+	/* the last message may have gone before we were in the queue */
 	if (xrds_linger_is_drained(xs))
 		xrds_upcall_drained(xs);
 }
 
-/* The first on the list if its time is over, else NULL and when that is. */
+/* The first in the queue if its time is over, else NULL and when that is. */
 static struct xrds_sock *xrds_linger_expired(struct xrds_net *xn,
 					     unsigned long *wait)
 {
-	unsigned long now = jiffies;
-	struct xrds_sock *xs;
+	struct timerqueue_node *node;
+	struct xrds_sock *xs = NULL;
 
 	*wait = 0;
 	spin_lock_bh(&xn->lock);
-	xs = list_first_entry_or_null(&xn->lingering, struct xrds_sock,
-				      linger_node);
-	if (xs && time_before(now, xs->linger_end)) {
-		*wait = xs->linger_end - now;
-		xs = NULL;
+	node = timerqueue_getnext(&xn->lingering);
+	if (node) {
+		xs = container_of(node, struct xrds_sock, linger_node);
+		*wait = xrds_linger_left(xs);
 	}
+	if (*wait)
+		xs = NULL;
 	if (xs)
-		list_del_init(&xs->linger_node);
+		timerqueue_del(&xn->lingering, node);
 	spin_unlock_bh(&xn->lock);
 	return xs;
 }

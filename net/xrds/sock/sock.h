@@ -114,9 +114,8 @@ struct xrds_srcq {
  *		stream, oldest first; @lock
  * @nr_past:	length of @past; @lock
  * @drained:	woken when everything is acknowledged after close
- * @linger_node: in xn->lingering after close; xn->lock
- * @linger_end:	jiffies when a closed socket gives up; written before it is on
- *		that list
+ * @linger_node: in xn->lingering after close; xn->lock. Its time is when the socket
+ *		gives up, and written before
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
  * @rcv_mem:	memory of the messages in it, which is on the account of the user
  *		and the namespace; its lock, and read without for an estimate;
@@ -202,8 +201,7 @@ struct xrds_sock {
 	struct list_head past;
 	u32 nr_past;
 	wait_queue_head_t drained;
-	struct list_head linger_node;
-	unsigned long linger_end;
+	struct timerqueue_node linger_node;
 
 	u64 rcv_bytes;
 	u64 rcv_mem;

@@ -503,7 +503,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->xn_node);
 	INIT_LIST_HEAD(&xs->dests);
 	INIT_LIST_HEAD(&xs->idle_dests);
-	INIT_LIST_HEAD(&xs->linger_node);
+	timerqueue_init(&xs->linger_node);
 	xrds_link_init_port(&xs->port, xn, &xs->bind);
 	xs->rdma.sk = sk;
 	xs->rdma.xn = xn;

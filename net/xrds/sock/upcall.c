@@ -247,8 +247,9 @@ void xrds_upcall_drained(struct xrds_sock *xs)
 	bool was;
 
 	spin_lock_bh(&xn->lock);
-	was = !list_empty(&xs->linger_node);
-	list_del_init(&xs->linger_node);
+	was = timerqueue_node_queued(&xs->linger_node);
+	if (was)
+		timerqueue_del(&xn->lingering, &xs->linger_node);
 	spin_unlock_bh(&xn->lock);
 
 	wake_up_all(&xs->drained);
