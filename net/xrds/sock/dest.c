@@ -91,7 +91,7 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	list_del_init(&dest->cleared_node);
 	xrds_node_unwatch(&dest->watch);
 	xs->nr_dests--;
-	xrds_space_release_replies(dest, dest->reservations);
+	xrds_space_release_replies(dest, xrds_space_nr_reserved(dest));
 	/* nobody waits for it */
 	xrds_space_set(dest, XRDS_SEND_OPEN);
 }
@@ -168,7 +168,7 @@ void xrds_dest_release(struct xrds_dest *dest)
  */
 static bool xrds_dest_spare(const struct xrds_dest *dest, bool last)
 {
-	return !dest->sndbuf && !dest->reservations && !dest->unread &&
+	return !dest->sndbuf && !xrds_space_nr_reserved(dest) && !dest->unread &&
 	       (list_empty(&dest->cleared_node) || (last && dest->unnamed)) &&
 	       !xrds_dest_eos_pending(dest) &&
 	       (dest->send == XRDS_SEND_OPEN ||

@@ -96,7 +96,9 @@ struct xrds_bind_last {
  * @cleared_node: in xs->cleared after it has become clear, then in xs->unnamed or
  *		with a reader; xs->lock
  * @reservations:	reservations for replies not used yet; xs->lock, and read
- *		without it for an estimate
+ *		without it for an estimate, by xrds_space_nr_reserved()
+ * @reserve_gen: xs->reserve_gen when @reservations and @holds were last right; the
+ *		same
  * @holds:	messages from it are held back for want of space; xs->lock
  * @eos:	how far the end of the stream is; xs->lock
  * @eos_node:	in xs->eos_due; xs->lock
@@ -127,6 +129,7 @@ struct xrds_dest {
 	struct list_head idle_node;
 	struct list_head cleared_node;
 	u32 reservations;
+	u32 reserve_gen;
 	bool holds;
 	bool linked;
 	bool unnamed;
@@ -195,6 +198,7 @@ __poll_t xrds_space_freed(struct xrds_dest *dest);
 void xrds_space_wake(struct xrds_dest *dest, __poll_t mask);
 
 u32 xrds_space_sndbuf(const struct xrds_dest *dest);
+u32 xrds_space_nr_reserved(const struct xrds_dest *dest);
 u64 xrds_space_reserved(const struct xrds_dest *dest);
 void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
 			   u64 charge, u64 mem, bool acked);

@@ -38,7 +38,7 @@ static bool xrds_direct_fits(const struct xrds_dest *dest,
 
 	return READ_ONCE(dest->send) == XRDS_SEND_OPEN &&
 	       READ_ONCE(dest->linked) && !READ_ONCE(dest->charged) &&
-	       !READ_ONCE(dest->reservations) && !READ_ONCE(xs->ending) &&
+	       !xrds_space_nr_reserved(dest) && !READ_ONCE(xs->ending) &&
 	       !READ_ONCE(xs->ready_gone) &&
 	       READ_ONCE(dest->unread) <= xrds_sk_rcvbuf(xs) &&
 	       (likely(list_empty(&xs->xn->cong_ports)) ||

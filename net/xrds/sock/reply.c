@@ -425,6 +425,8 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
 	/* messages held back may be read now, by all readers that wait */
 	if (!ret)
 		xs->sk.sk_state_change(&xs->sk);
+	if (!bytes)
+		xrds_space_changed(&xs->sk);
 	return ret;
 }
 

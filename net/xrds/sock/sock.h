@@ -94,6 +94,8 @@ struct xrds_srcq {
  * @reply_reserve: XRDS_REPLY_RESERVE, bytes; @lock and sk_receive_queue.lock, read
  *		under either
  * @nr_reservations: reservations for replies not used yet; @lock
+ * @reserve_gen: how often all of them were given back at once; @lock, and read
+ *		without it for an estimate
  * @reply_work:	makes destinations for barred sources, see reply.c
  * @reply_probe: it has made one that nothing is reserved for yet; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
@@ -184,6 +186,7 @@ struct xrds_sock {
 	u64 queued_msgs;
 	u32 reply_reserve;
 	u32 nr_reservations;
+	u32 reserve_gen;
 	struct delayed_work reply_work;
 	bool reply_probe;
 	u32 dest_sndbuf;

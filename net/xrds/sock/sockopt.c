@@ -496,7 +496,7 @@ int xrds_opt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 	if (!dest)
 		return -EINVAL;
 	spin_lock_bh(&xs->lock);
-	if (dest->reservations) {
+	if (xrds_space_nr_reserved(dest)) {
 		xrds_space_release_replies(dest, 1);
 		mask = xrds_space_freed(dest);
 		xrds_reply_retry(xs);

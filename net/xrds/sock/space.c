@@ -5,7 +5,9 @@
  * It belongs to a destination, so that one which makes no progress takes
  * nothing from another. A message has its space from the moment that sendmsg()
  * is sure to queue it until the peer's kernel acknowledges it, or it is
- * dropped. Reservations for replies are space that is in use already.
+ * dropped. Reservations for replies are space that is in use already. All of a
+ * socket's can be given back at once: a destination's count is void then, as it has
+ * an old number (dest->reserve_gen).
  *
  * A destination's sending state, enum xrds_dest_send, says how its last send
  * ended, and whether another one would end in the same way:
@@ -59,6 +61,35 @@ u32 xrds_space_sndbuf(const struct xrds_dest *dest)
 }
 
 /**
+ * xrds_space_nr_reserved - reservations for replies that are not used yet
+ * @dest: destination
+ *
+ * Context: any; xs->lock held, but for an estimate.
+ * Return: how many.
+ */
+u32 xrds_space_nr_reserved(const struct xrds_dest *dest)
+{
+	u32 gen = READ_ONCE(dest->key.xs->reserve_gen);
+
+	return READ_ONCE(dest->reserve_gen) == gen ?
+	       READ_ONCE(dest->reservations) : 0;
+}
+
+/* A count from before all reservations were given back is void. */
+static void xrds_space_renew_gen(struct xrds_dest *dest)
+{
+	u32 gen = dest->key.xs->reserve_gen;
+
+	lockdep_assert_held(&dest->key.xs->lock);
+
+	if (likely(dest->reserve_gen == gen))
+		return;
+	WRITE_ONCE(dest->reservations, 0);
+	dest->holds = false;
+	WRITE_ONCE(dest->reserve_gen, gen);
+}
+
+/**
  * xrds_space_reserved - space that is reserved for replies
  * @dest: destination
  *
@@ -67,7 +98,7 @@ u32 xrds_space_sndbuf(const struct xrds_dest *dest)
  */
 u64 xrds_space_reserved(const struct xrds_dest *dest)
 {
-	return (u64)READ_ONCE(dest->reservations) *
+	return (u64)xrds_space_nr_reserved(dest) *
 	       xrds_msg_charge(READ_ONCE(dest->key.xs->reply_reserve));
 }
 
@@ -140,8 +171,7 @@ static __poll_t xrds_space_recheck_held(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
-	lockdep_assert_held(&xs->lock);
-
+	xrds_space_renew_gen(dest);
 	if (!dest->holds ||
 	    !xrds_space_fits(dest, xrds_msg_charge(xs->reply_reserve)))
 		return 0;
@@ -287,7 +317,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		ret = -EPIPE;
 	} else if (!dest->linked) {
 		ret = -ESTALE;
-	} else if (dest->reservations && len <= xs->reply_reserve) {
+	} else if (xrds_space_nr_reserved(dest) && len <= xs->reply_reserve) {
 		xrds_space_release_replies(dest, 1);
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
 				 xrds_msg_mem(len));
@@ -390,8 +420,7 @@ bool xrds_space_can_reserve_reply(struct xrds_dest *dest)
 {
 	struct xrds_sock *xs = dest->key.xs;
 
-	lockdep_assert_held(&xs->lock);
-
+	xrds_space_renew_gen(dest);
 	if (xrds_space_fits(dest, xrds_msg_charge(xs->reply_reserve)))
 		return true;
 	if (!dest->holds)
@@ -402,6 +431,7 @@ bool xrds_space_can_reserve_reply(struct xrds_dest *dest)
 
 static void xrds_space_add_reply(struct xrds_dest *dest)
 {
+	xrds_space_renew_gen(dest);
 	WRITE_ONCE(dest->reservations, dest->reservations + 1);
 	dest->key.xs->nr_reservations++;
 }
@@ -450,22 +480,21 @@ void xrds_space_renew_reply(struct xrds_dest *dest)
 
 /**
  * xrds_space_release_all - give all reservations for replies back
- * @xs: socket; the caller wakes its readers
+ * @xs: socket; the caller wakes its readers, and then its senders, by
+ *	xrds_space_changed() or in its own way
  *
  * Context: process, xs->lock held.
  */
 void xrds_space_release_all(struct xrds_sock *xs)
 {
-	struct xrds_dest *dest;
-
 	lockdep_assert_held(&xs->lock);
 
 	xrds_srcq_ready_all(xs);
-	list_for_each_entry(dest, &xs->dests, xs_node) {
-		xrds_space_release_replies(dest, dest->reservations);
-		dest->holds = false;
-		xrds_space_wake(dest, xrds_space_recheck(dest));
-	}
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_MEM,
+			    (u64)xs->nr_reservations *
+			    xrds_msg_mem(xs->reply_reserve));
+	xs->nr_reservations = 0;
+	WRITE_ONCE(xs->reserve_gen, xs->reserve_gen + 1);
 }
 
 /**
