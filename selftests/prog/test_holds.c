@@ -2,7 +2,8 @@
 /*
  * Nobody waits for a long queue: while one user lists or delivers very many messages
  * others get the processor and the locks. A message that stays has one row in each
- * list, while others come and go.
+ * list, while others come and go. Nor does a call hold a lock for long that has to do
+ * with very many of its own things.
  *
  * timeout: 300
  * memory: 1024
@@ -40,6 +41,7 @@ enum {
 	BURSTS		= 20,
 	READS		= 20,		/* dumps meanwhile */
 	IN_FLIGHT	= 256,		/* the window of a flow */
+	DESTS		= 2500,		/* more than two holds take */
 };
 
 static long long now_us(void)
@@ -418,6 +420,32 @@ static void stays_out(void)
 	close(fd);
 }
 
+/* ----------------------------------------------------------- what is bounded */
+
+/* Calls that concern all destinations of a socket take them in turns: the rig looks
+ * at the most steps in one hold of a lock.
+ */
+static void destinations(void)
+{
+	int fd = rds_bound(NULL), size = SPACE;
+	union addr to;
+
+	knob("net/xrds/sock_max_dests", DESTS);
+	for (int i = 0; i < DESTS; i++) {
+		to = addr_of(tap_host, 1 + i);
+		must(rds_send(fd, "", 1, 0, &to));
+	}
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+	must(setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)));
+	for (int on = 1; on >= 0; on--) {
+		rds_set_int(fd, SOL_RDS, XRDS_NODE_EVENTS, on);
+		rds_set_int(fd, SOL_RDS, XRDS_REPLY_RESERVE, on);
+	}
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
+	must(shutdown(fd, SHUT_WR));
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "dumps_in", "others work while 100,000 unread messages are listed",
 	  dumps_in, 0, 120 },
@@ -429,6 +457,8 @@ static const struct tap_case cases[] = {
 	  120 },
 	{ "stays_out", "a message that stays queued has one row", stays_out, 0,
 	  120 },
+	{ "destinations", "no call holds a lock for all of a socket's destinations",
+	  destinations, TAP_EACH_FAMILY, 120 },
 };
 
 int main(int argc, char **argv)

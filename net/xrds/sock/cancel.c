@@ -91,37 +91,47 @@ static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 	xrds_conn_put(conn);
 }
 
-/* The next destination that has something queued, with a reference; *left are
- * those not looked at yet.
- */
-static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left)
+/* The next destination that has something queued, with a reference */
+static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs,
+					  struct xrds_dest_walk *walk)
 {
 	struct xrds_dest *dest;
+	u32 n;
 
-	spin_lock_bh(&xs->lock);
-	while (*left) {
-		--*left;
-		dest = list_first_entry_or_null(&xs->dests, struct xrds_dest,
-						xs_node);
-		if (!dest)
-			break;
-		/* their order means nothing, but new ones come last */
-		list_move_tail(&dest->xs_node, &xs->dests);
-		if (!dest->queued_msgs && dest->eos != XRDS_EOS_QUEUED)
-			continue;
-		xrds_flow_get(&dest->flow);
+	do {
+		spin_lock_bh(&xs->lock);
+		for (n = 0; n < XRDS_END_BATCH; n++) {
+			dest = xrds_dest_walk_next(walk);
+			if (!dest || dest->queued_msgs ||
+			    dest->eos == XRDS_EOS_QUEUED)
+				break;
+		}
+		if (n < XRDS_END_BATCH && dest)
+			xrds_flow_get(&dest->flow);
 		spin_unlock_bh(&xs->lock);
-		return dest;
+		xrds_hold_count(XRDS_HOLD_END, n);
+		cond_resched();
+	} while (n == XRDS_END_BATCH);
+	return dest;
+}
+
+static void xrds_cancel_dests(struct xrds_sock *xs, bool marks)
+{
+	struct xrds_dest_walk walk;
+	struct xrds_dest *dest;
+
+	xrds_dest_walk_begin(&walk, xs);
+	while ((dest = xrds_cancel_next(xs, &walk))) {
+		xrds_cancel_dest(dest, marks);
+		xrds_dest_put(dest);
 	}
-	spin_unlock_bh(&xs->lock);
-	return NULL;
+	xrds_dest_walk_end(&walk);
 }
 
 /**
- * xrds_cancel - drop the messages that a socket has queued
+ * xrds_cancel_to - drop the messages that a socket has queued for a destination
  * @xs: socket
- * @to: only to this destination; NULL: to all
- * @marks: the ends of its streams as well
+ * @to: the destination
  *
  * A message that the device has already may still arrive, but is not sent
  * again. Nobody else's messages are looked at, and no lock is held for long,
@@ -129,23 +139,34 @@ static struct xrds_dest *xrds_cancel_next(struct xrds_sock *xs, u32 *left)
  *
  * Context: process, may sleep.
  */
-void xrds_cancel(struct xrds_sock *xs, const struct xrds_addr *to, bool marks)
+void xrds_cancel_to(struct xrds_sock *xs, const struct xrds_addr *to)
 {
-	struct xrds_dest *dest;
-	u32 left;
+	struct xrds_dest *dest = xrds_dest_find(xs, to);
 
-	if (to) {
-		dest = xrds_dest_find(xs, to);
-		if (!dest)
-			return;
-		xrds_cancel_dest(dest, marks);
-		xrds_dest_put(dest);
+	if (!dest)
 		return;
-	}
-	left = READ_ONCE(xs->nr_dests);
-	while ((dest = xrds_cancel_next(xs, &left))) {
-		xrds_cancel_dest(dest, marks);
-		xrds_dest_put(dest);
-		cond_resched();
-	}
+	xrds_cancel_dest(dest, false);
+	xrds_dest_put(dest);
+}
+
+/**
+ * xrds_cancel_all - the same for all destinations
+ * @xs: socket
+ *
+ * Context: process, may sleep.
+ */
+void xrds_cancel_all(struct xrds_sock *xs)
+{
+	xrds_cancel_dests(xs, false);
+}
+
+/**
+ * xrds_cancel_all_ends - the same, and the ends of streams
+ * @xs: socket
+ *
+ * Context: process, may sleep.
+ */
+void xrds_cancel_all_ends(struct xrds_sock *xs)
+{
+	xrds_cancel_dests(xs, true);
 }

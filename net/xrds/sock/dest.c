@@ -86,7 +86,7 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	if (xs->last_dest == dest)
 		WRITE_ONCE(xs->last_dest, NULL);
 	rhashtable_remove_fast(&xs->xn->dests, &dest->node, xrds_dest_params);
-	list_del_init(&dest->xs_node);
+	list_del_init(&dest->xs_link.node);
 	list_del_init(&dest->idle_node);
 	list_del_init(&dest->cleared_node);
 	xrds_node_unwatch(&dest->watch);
@@ -270,7 +270,7 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 		       xs->user);
 	/* the table's reference and the caller's */
 	refcount_set(&dest->flow.ref, 2);
-	INIT_LIST_HEAD(&dest->xs_node);
+	INIT_LIST_HEAD(&dest->xs_link.node);
 	INIT_LIST_HEAD(&dest->idle_node);
 	INIT_LIST_HEAD(&dest->cleared_node);
 	INIT_LIST_HEAD(&dest->eos_node);
@@ -374,7 +374,7 @@ static struct xrds_dest *xrds_dest_create(struct xrds_sock *xs,
 						xrds_dest_params);
 	if (!old) {
 		dest->linked = true;
-		list_add_tail(&dest->xs_node, &xs->dests);
+		list_add_tail(&dest->xs_link.node, &xs->dests);
 		list_add_tail(&dest->idle_node, &xs->idle_dests);
 		xs->nr_dests++;
 		xrds_past_restore(dest);
@@ -464,24 +464,22 @@ struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest)
 }
 
 /* Watch the nodes of some destinations, or end that. @keys gets those of the
- * destinations whose connections are to be probed. Returns how many, or a
- * negative errno.
+ * destinations whose connections are to be probed. Returns how many, -EAGAIN at the
+ * end, or another negative errno.
  */
-static int xrds_dest_watch_some(struct xrds_sock *xs, u32 *left,
+static int xrds_dest_watch_some(struct xrds_sock *xs, struct xrds_dest_walk *walk,
 				struct xrds_dest_key *keys)
 {
 	struct xrds_dest *dest;
 	int i, n = 0, ret = 0;
 
 	spin_lock_bh(&xs->lock);
-	for (i = 0; i < XRDS_WATCH_BATCH && *left && !ret; i++, --*left) {
-		dest = list_first_entry_or_null(&xs->dests, struct xrds_dest,
-						xs_node);
+	for (i = 0; i < XRDS_WATCH_BATCH && !ret; i++) {
+		dest = xrds_dest_walk_next(walk);
 		if (!dest) {
-			*left = 0;
+			ret = i ? 0 : -EAGAIN;
 			break;
 		}
-		list_move_tail(&dest->xs_node, &xs->dests);
 		if (!xs->node_events) {
 			xrds_node_unwatch(&dest->watch);
 			continue;
@@ -494,13 +492,9 @@ static int xrds_dest_watch_some(struct xrds_sock *xs, u32 *left,
 	return ret ?: n;
 }
 
-/* Destinations and sources that are new from now on go by @on. Returns how many
- * destinations there are.
- */
-static u32 xrds_dest_watch_set(struct xrds_sock *xs, bool on)
+/* Destinations and sources that are new from now on go by @on. */
+static void xrds_dest_watch_set(struct xrds_sock *xs, bool on)
 {
-	u32 left;
-
 	spin_lock_bh(&xs->lock);
 	spin_lock(&xs->sk.sk_receive_queue.lock);
 	WRITE_ONCE(xs->node_events, on);
@@ -508,9 +502,7 @@ static u32 xrds_dest_watch_set(struct xrds_sock *xs, bool on)
 		   list_first_entry_or_null(&xs->sources, struct xrds_source,
 					    list));
 	spin_unlock(&xs->sk.sk_receive_queue.lock);
-	left = xs->nr_dests;
 	spin_unlock_bh(&xs->lock);
-	return left;
 }
 
 /**
@@ -528,44 +520,51 @@ static u32 xrds_dest_watch_set(struct xrds_sock *xs, bool on)
 int xrds_dest_watch_all(struct xrds_sock *xs, bool on)
 {
 	struct xrds_dest_key keys[XRDS_WATCH_BATCH];
-	u32 left = xrds_dest_watch_set(xs, on);
-	int n;
+	struct xrds_dest_walk walk;
+	bool dests = true;
+	int n = 0;
 
-	while (left || READ_ONCE(xs->next_source)) {
-		n = left ? xrds_dest_watch_some(xs, &left, keys) :
-			   xrds_srctab_watch_some(xs, keys);
+	xrds_dest_watch_set(xs, on);
+	xrds_dest_walk_begin(&walk, xs);
+	while (dests || READ_ONCE(xs->next_source)) {
+		n = dests ? xrds_dest_watch_some(xs, &walk, keys) :
+			    xrds_srctab_watch_some(xs, keys);
+		if (dests && n == -EAGAIN) {
+			dests = false;
+			n = 0;
+		}
 		if (n < 0)
-			return n;
-		while (n--)
-			xrds_dest_probe(xs, &keys[n].addr, keys[n].scope);
+			break;
+		for (; n > 0; n--)
+			xrds_dest_probe(xs, &keys[n - 1].addr,
+					keys[n - 1].scope);
 		cond_resched();
 	}
-	return 0;
+	xrds_dest_walk_end(&walk);
+	return n;
 }
 
-/* Some go, or move back to xs->dests. Returns how many. */
-static u32 xrds_dest_close_some(struct xrds_sock *xs, struct list_head *todo)
+/* Some go if they have nothing under way. Returns how many were looked at. */
+static u32 xrds_dest_close_some(struct xrds_sock *xs, struct xrds_dest_walk *walk)
 {
 	struct xrds_dest *dest, *tmp;
 	LIST_HEAD(gone);
 	u32 n = 0;
 
 	spin_lock_bh(&xs->lock);
-	list_for_each_entry_safe(dest, tmp, todo, xs_node) {
-		if (n == XRDS_END_BATCH)
-			break;
+	while (n < XRDS_END_BATCH && (dest = xrds_dest_walk_next(walk))) {
 		n++;
 		list_del_init(&dest->cleared_node);
-		list_move_tail(&dest->xs_node, &xs->dests);
 		if (dest->queued_msgs || xrds_dest_eos_pending(dest))
 			continue;
 		xrds_dest_unlink(dest);
-		list_add(&dest->xs_node, &gone);
+		list_add(&dest->xs_link.node, &gone);
 	}
 	spin_unlock_bh(&xs->lock);
+	xrds_hold_count(XRDS_HOLD_END, n);
 
-	list_for_each_entry_safe(dest, tmp, &gone, xs_node) {
-		list_del_init(&dest->xs_node);
+	list_for_each_entry_safe(dest, tmp, &gone, xs_link.node) {
+		list_del_init(&dest->xs_link.node);
 		xrds_dest_release(dest);
 	}
 	return n;
@@ -582,17 +581,12 @@ static u32 xrds_dest_close_some(struct xrds_sock *xs, struct list_head *todo)
  */
 void xrds_dest_close_all(struct xrds_sock *xs)
 {
-	LIST_HEAD(todo);
-	u32 n;
+	struct xrds_dest_walk walk;
 
-	spin_lock_bh(&xs->lock);
-	list_splice_init(&xs->dests, &todo);
-	spin_unlock_bh(&xs->lock);
-	do {
-		n = xrds_dest_close_some(xs, &todo);
-		xrds_hold_count(XRDS_HOLD_END, n);
+	xrds_dest_walk_begin(&walk, xs);
+	while (xrds_dest_close_some(xs, &walk))
 		cond_resched();
-	} while (n == XRDS_END_BATCH);
+	xrds_dest_walk_end(&walk);
 }
 
 /**

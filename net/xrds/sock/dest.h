@@ -84,6 +84,16 @@ struct xrds_bind_last {
 };
 
 /**
+ * struct xrds_dest_link - a place in the list of a socket's destinations
+ * @node:	in xs->dests; xs->lock
+ * @cursor:	of a walk, see dest_walk.c, and of no destination
+ */
+struct xrds_dest_link {
+	struct list_head node;
+	bool cursor;
+};
+
+/**
  * struct xrds_dest - what one socket has under way to one destination
  * @node:	in xn->dests while @linked
  * @key:	which; key.xs holds a reference on the socket
@@ -91,7 +101,7 @@ struct xrds_bind_last {
  * @flow:	its part in the connection; flow.ref: the table's, each
  *		message's, each caller's
  * @receiver:	over loopback: the socket there; xs->lock
- * @xs_node:	in xs->dests while @linked; xs->lock
+ * @xs_link:	in xs->dests while @linked; xs->lock
  * @idle_node:	in xs->idle_dests while nothing is queued; xs->lock
  * @cleared_node: in xs->cleared after it has become clear, then in xs->unnamed or
  *		with a reader; xs->lock
@@ -125,7 +135,7 @@ struct xrds_dest {
 	struct rcu_head rcu;
 	struct xrds_flow flow;
 	struct xrds_bind_last receiver;
-	struct list_head xs_node;
+	struct xrds_dest_link xs_link;
 	struct list_head idle_node;
 	struct list_head cleared_node;
 	u32 reservations;
@@ -183,6 +193,25 @@ void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
 int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
+/* --------------------------------------------------------- dest_walk.c */
+
+/**
+ * struct xrds_dest_walk - a walk of a socket's destinations
+ * @xs:		socket
+ * @at:		its place in the list
+ * @end:	where it ends
+ */
+struct xrds_dest_walk {
+	struct xrds_sock *xs;
+	struct xrds_dest_link at;
+	struct xrds_dest_link end;
+};
+
+void xrds_dest_walk_begin(struct xrds_dest_walk *walk, struct xrds_sock *xs);
+struct xrds_dest *xrds_dest_walk_next(struct xrds_dest_walk *walk);
+void xrds_dest_walk_end(struct xrds_dest_walk *walk);
+void xrds_dest_walk_all(struct xrds_sock *xs, void (*visit)(struct xrds_dest *dest));
+
 /* ------------------------------------------------------------ direct.c */
 
 int xrds_direct_send(struct xrds_dest *dest, struct msghdr *m, u32 len);
@@ -217,7 +246,9 @@ int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
 
 /* ------------------------------------------------------------ cancel.c */
 
-void xrds_cancel(struct xrds_sock *xs, const struct xrds_addr *to, bool marks);
+void xrds_cancel_to(struct xrds_sock *xs, const struct xrds_addr *to);
+void xrds_cancel_all(struct xrds_sock *xs);
+void xrds_cancel_all_ends(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- node.c */
 

@@ -190,6 +190,21 @@ void xrds_eos_work(struct work_struct *work)
 	sock_put(&xs->sk);
 }
 
+static void xrds_eos_end(struct xrds_dest *dest)
+{
+	xrds_dest_eos_due(dest);
+	wake_up_interruptible(&dest->space);
+}
+
+/* The mark of a destination with something queued is due with the end of that. */
+static void xrds_eos_end_idle(struct xrds_dest *dest)
+{
+	if (dest->queued_msgs)
+		wake_up_interruptible(&dest->space);
+	else
+		xrds_eos_end(dest);
+}
+
 /**
  * xrds_eos_begin - a socket sends nothing more
  * @xs: bound socket; the caller has it open
@@ -203,7 +218,6 @@ void xrds_eos_work(struct work_struct *work)
  */
 void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 {
-	struct xrds_dest *dest;
 	bool more, done;
 
 	spin_lock_bh(&xs->lock);
@@ -216,14 +230,7 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	/* from here on none is evicted */
 	xrds_eos_restore_all(xs);
 
-	spin_lock_bh(&xs->lock);
-	list_for_each_entry(dest, &xs->dests, xs_node) {
-		if (closing || !dest->queued_msgs)
-			xrds_dest_eos_due(dest);
-		wake_up_interruptible(&dest->space);
-	}
-	spin_unlock_bh(&xs->lock);
-
+	xrds_dest_walk_all(xs, closing ? xrds_eos_end : xrds_eos_end_idle);
 	xrds_eos_send(xs, true);
 
 	/* for want of memory, or because they became due just now */
@@ -258,5 +265,6 @@ void xrds_eos_give_up(struct xrds_sock *xs)
 		xrds_delivered_drop_eos(xs);
 		xrds_upcall_eos_done(dest);
 		xrds_dest_put(dest);
+		cond_resched();
 	}
 }

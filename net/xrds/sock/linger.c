@@ -40,7 +40,7 @@ void xrds_linger_begin(struct xrds_sock *xs)
 	if (sock_flag(sk, SOCK_LINGER) && !sk->sk_lingertime) {
 		/* of a stream that was ending, too, see xrds_shutdown() */
 		WRITE_ONCE(xs->eos_reason, XRDS_EOS_ABORTED);
-		xrds_cancel(xs, NULL, false);
+		xrds_cancel_all(xs);
 		xrds_eos_begin(xs, XRDS_EOS_ABORTED, true);
 	} else {
 		xrds_eos_begin(xs, XRDS_EOS_FINISHED, true);
@@ -147,7 +147,7 @@ void xrds_linger_work(struct work_struct *work)
 
 	while ((xs = xrds_linger_expired(xn, &wait))) {
 		xrds_eos_give_up(xs);
-		xrds_cancel(xs, NULL, true);
+		xrds_cancel_all_ends(xs);
 		sock_put(&xs->sk);
 		cond_resched();
 	}

@@ -54,30 +54,6 @@ __poll_t xrds_monitor_note(struct xrds_dest *dest)
 	return EPOLLIN | EPOLLRDNORM | EPOLLWRBAND;
 }
 
-/**
- * xrds_monitor_set - RDS_CONG_MONITOR
- * @xs: socket
- * @on: its value
- *
- * Context: process.
- */
-void xrds_monitor_set(struct xrds_sock *xs, bool on)
-{
-	struct xrds_dest *dest, *tmp;
-
-	spin_lock_bh(&xs->lock);
-	WRITE_ONCE(xs->cong_monitor, on);
-	if (!on) {
-		list_splice_init(&xs->unnamed, &xs->cleared);
-		list_for_each_entry_safe(dest, tmp, &xs->cleared,
-					 cleared_node) {
-			dest->unnamed = false;
-			list_del_init(&dest->cleared_node);
-		}
-	}
-	spin_unlock_bh(&xs->lock);
-}
-
 /* The next one to tell, or NULL. */
 static struct xrds_dest *xrds_monitor_next(struct xrds_sock *xs, bool name)
 {
@@ -88,6 +64,37 @@ static struct xrds_dest *xrds_monitor_next(struct xrds_sock *xs, bool name)
 					cleared_node);
 	return list_first_entry_or_null(&xs->cleared, struct xrds_dest,
 					cleared_node);
+}
+
+/**
+ * xrds_monitor_set - RDS_CONG_MONITOR
+ * @xs: socket
+ * @on: its value
+ *
+ * Context: process.
+ */
+void xrds_monitor_set(struct xrds_sock *xs, bool on)
+{
+	struct xrds_dest *dest;
+	u32 n;
+
+	spin_lock_bh(&xs->lock);
+	WRITE_ONCE(xs->cong_monitor, on);
+	spin_unlock_bh(&xs->lock);
+	/* all of it is news to nobody */
+	do {
+		n = 0;
+		spin_lock_bh(&xs->lock);
+		while (!xs->cong_monitor && n < XRDS_END_BATCH &&
+		       (dest = xrds_monitor_next(xs, true))) {
+			dest->unnamed = false;
+			list_del_init(&dest->cleared_node);
+			n++;
+		}
+		spin_unlock_bh(&xs->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		cond_resched();
+	} while (n == XRDS_END_BATCH);
 }
 
 /* Move up to @max destinations to @taken, and note them in @mask and in @ss, if

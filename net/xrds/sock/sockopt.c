@@ -78,7 +78,7 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
 	if (!optlen) {
-		xrds_cancel(xs, NULL, false);
+		xrds_cancel_all(xs);
 		return 0;
 	}
 	if (optlen < sizeof(struct sockaddr_in) || optlen > sizeof(ss))
@@ -87,7 +87,7 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 		return -EFAULT;
 	if (xrds_addr_parse(&to, &ss, optlen))
 		return -EINVAL;
-	xrds_cancel(xs, &to, false);
+	xrds_cancel_to(xs, &to);
 	return 0;
 }
 

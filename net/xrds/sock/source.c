@@ -201,6 +201,7 @@ void xrds_source_lost_all(struct xrds_conn *conn)
 {
 	struct rhashtable_iter iter;
 	struct xrds_source *src;
+	u32 n = 0;
 
 	/* All sources of the namespace, but nodes die seldom. If the table
 	 * moves meanwhile the walk begins again, and finds less to do. A socket
@@ -214,6 +215,11 @@ void xrds_source_lost_all(struct xrds_conn *conn)
 		    ipv6_addr_equal(&src->key.xs->bind.addr,
 				    &conn->key.laddr))
 			xrds_source_check(src, conn->peer_node);
+		if (++n % XRDS_END_BATCH)
+			continue;
+		rhashtable_walk_stop(&iter);
+		cond_resched();
+		rhashtable_walk_start(&iter);
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);

@@ -542,6 +542,11 @@ bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len)
 	return READ_ONCE(dest->charged) > sndbuf / 2 && tail >= sndbuf / 4;
 }
 
+static void xrds_space_look_again(struct xrds_dest *dest)
+{
+	xrds_space_wake(dest, xrds_space_resized(dest));
+}
+
 /**
  * xrds_space_changed - the space of a socket's destinations has another size
  * @sk: socket
@@ -549,15 +554,9 @@ bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len)
  * sk->sk_write_space: SO_SNDBUF ends with it. A message that was refused may
  * fit now.
  *
- * Context: process, socket locked.
+ * Context: any, without L4.
  */
 void xrds_space_changed(struct sock *sk)
 {
-	struct xrds_sock *xs = xrds_sk(sk);
-	struct xrds_dest *dest;
-
-	spin_lock_bh(&xs->lock);
-	list_for_each_entry(dest, &xs->dests, xs_node)
-		xrds_space_wake(dest, xrds_space_resized(dest));
-	spin_unlock_bh(&xs->lock);
+	xrds_dest_walk_all(xrds_sk(sk), xrds_space_look_again);
 }
