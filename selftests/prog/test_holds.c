@@ -42,6 +42,7 @@ enum {
 	READS		= 20,		/* dumps meanwhile */
 	IN_FLIGHT	= 256,		/* the window of a flow */
 	DESTS		= 2500,		/* more than two holds take */
+	MARKS		= 1500,		/* more than one does */
 };
 
 static long long now_us(void)
@@ -446,6 +447,42 @@ static void destinations(void)
 	close(fd);
 }
 
+/* A reader that peeks passes over the ends of streams, one that takes none drops all
+ * that wait.
+ */
+static void marks(void)
+{
+	const struct rlimit files = { 2 * MARKS, 2 * MARKS };
+	int rx, tx[MARKS], fd = rds_bound(NULL);
+	union addr to;
+	char byte;
+
+	much_memory();
+	must(setrlimit(RLIMIT_NOFILE, &files));
+	rx = large_receiver(&to);
+	for (int i = 0; i < MARKS; i++) {
+		tx[i] = rds_bound(NULL);
+		must(rds_send(tx[i], "", 1, 0, &to));
+	}
+	for (int i = 0; i < MARKS; i++) {
+		must(shutdown(tx[i], SHUT_WR));
+		close(tx[i]);
+	}
+	for (int i = 0; i < MARKS; i++)
+		must(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL));
+	must(rds_send(fd, "x", 1, 0, &to));
+	for (int flags = MSG_PEEK | MSG_DONTWAIT;; flags = MSG_DONTWAIT) {
+		byte = 0;
+		check_ret(rds_recv(rx, &byte, 1, flags, NULL), 1);
+		check_eq(byte, 'x');
+		if (!(flags & MSG_PEEK))
+			break;
+	}
+	check_err(rds_recv(rx, &byte, 1, MSG_DONTWAIT, NULL), EAGAIN);
+	close(fd);
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "dumps_in", "others work while 100,000 unread messages are listed",
 	  dumps_in, 0, 120 },
@@ -459,6 +496,7 @@ static const struct tap_case cases[] = {
 	  120 },
 	{ "destinations", "no call holds a lock for all of a socket's destinations",
 	  destinations, TAP_EACH_FAMILY, 120 },
+	{ "marks", "no read does for all ends of streams", marks, 0, 120 },
 };
 
 int main(int argc, char **argv)

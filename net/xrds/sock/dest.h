@@ -328,6 +328,7 @@ void xrds_eos_work(struct work_struct *work);
 void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing);
 void xrds_eos_give_up(struct xrds_sock *xs);
 
+bool xrds_source_has_ended(struct xrds_sock *xs, const struct xrds_skb_cb *cb);
 bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      const struct xrds_conn *conn, bool *contact);
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);

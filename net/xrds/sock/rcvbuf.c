@@ -139,6 +139,7 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 	xs->rcv_bytes += xrds_skb(skb)->charge;
 	WRITE_ONCE(xs->rcv_mem, xs->rcv_mem + skb->truesize);
 	xs->rcv_payload += xrds_skb(skb)->len;
+	xs->rcv_marks += !!(xrds_skb(skb)->flags & XRDS_F_EOS);
 	if (xrds_skb(skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
 	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
@@ -206,6 +207,8 @@ bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 	xs->rcv_bytes -= xrds_skb((struct sk_buff *)skb)->charge;
 	WRITE_ONCE(xs->rcv_mem, xs->rcv_mem - skb->truesize);
 	xs->rcv_payload -= xrds_skb((struct sk_buff *)skb)->len;
+	xs->rcv_marks -= !!(xrds_skb((struct sk_buff *)skb)->flags &
+			    XRDS_F_EOS);
 	if (xrds_skb((struct sk_buff *)skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
 	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV,

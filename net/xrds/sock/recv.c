@@ -62,6 +62,12 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_DEAD_SOCK;
 	}
+	/* a peer does not make a long row of nothing but ends */
+	if (mark && xrds_source_has_ended(xs, xrds_skb(skb))) {
+		spin_unlock(&queue->lock);
+		kfree_skb(skb);
+		return XRDS_C_RECV_DROP_EOS;
+	}
 	news->ended = xrds_source_note(xs, xrds_skb(skb), conn,
 				       &news->contact);
 	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
@@ -238,29 +244,77 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	return result;
 }
 
-/* The first message that the reader takes; peeking changes nothing. */
-static struct sk_buff *xrds_recv_first(struct xrds_sock *xs, bool peek,
-				       bool marks, bool *cleared)
+/* Is it the end of a stream? */
+static bool xrds_recv_is_mark(struct sk_buff *skb)
+{
+	return xrds_skb(skb)->flags & XRDS_F_EOS;
+}
+
+/* Take the first message. Ends of streams in front of it go with it unless the
+ * reader takes them. Returns NULL if there is none.
+ */
+static struct sk_buff *xrds_recv_take(struct xrds_sock *xs, bool marks,
+				      bool *cleared)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct sk_buff *skb, *next;
+	struct sk_buff *skb;
+	u32 n;
 
-	lockdep_assert_held(&queue->lock);
-
-	skb_queue_walk_safe(queue, skb, next) {
-		if (marks || !(xrds_skb(skb)->flags & XRDS_F_EOS))
-			return skb;
-		if (!peek)
+	do {
+		spin_lock_bh(&queue->lock);
+		for (n = 0; n < XRDS_END_BATCH; n++) {
+			skb = skb_peek(queue);
+			if (!skb || marks || !xrds_recv_is_mark(skb))
+				break;
 			*cleared |= xrds_rcvbuf_drop_mark(xs, skb);
-	}
-	return NULL;
+		}
+		if (n < XRDS_END_BATCH && skb) {
+			xrds_srcq_unlink(xs, skb);
+			*cleared |= xrds_rcvbuf_uncharge(xs, skb);
+		}
+		spin_unlock_bh(&queue->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+	} while (n == XRDS_END_BATCH);
+	return skb;
+}
+
+/* Look for the first message that the reader would take; it stays. The look drops
+ * the lock now and then, and keeps its place by a reference. Returns the message
+ * with a reference, NULL if there is none.
+ */
+static struct sk_buff *xrds_recv_peek(struct xrds_sock *xs, bool marks)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	struct sk_buff *skb, *at = NULL, *old;
+	u32 n;
+
+	do {
+		old = at;
+		at = NULL;
+		spin_lock_bh(&queue->lock);
+		/* another reader may have taken it */
+		skb = old && old->next ? old : skb_peek(queue);
+		for (n = 0; skb && !marks && xrds_recv_is_mark(skb); n++) {
+			if (n == XRDS_END_BATCH) {
+				at = skb;
+				break;
+			}
+			skb = skb_queue_is_last(queue, skb) ? NULL :
+			      skb_queue_next(queue, skb);
+		}
+		if (skb)
+			skb_get(skb);
+		spin_unlock_bh(&queue->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		kfree_skb(old);
+	} while (at);
+	return skb;
 }
 
 /* The next message, with a reference; taken off the queue unless peeked. */
 static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 					 bool marks)
 {
-	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool cleared = false;
 	struct sk_buff *skb;
 
@@ -268,7 +322,7 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 	if (unlikely(READ_ONCE(xs->marks_passed)) && (marks || !peek))
 		WRITE_ONCE(xs->marks_passed, false);
 	/* before a reader sleeps it looks again */
-	if (skb_queue_empty_lockless(queue))
+	if (skb_queue_empty_lockless(&xs->sk.sk_receive_queue))
 		return NULL;
 	if (READ_ONCE(xs->reply_reserve)) {
 		skb = xrds_reply_dequeue(xs, peek, marks);
@@ -277,16 +331,9 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 			return skb;
 	}
 
-	spin_lock_bh(&queue->lock);
-	skb = xrds_recv_first(xs, peek, marks, &cleared);
-	if (skb && peek) {
-		refcount_inc(&skb->users);
-	} else if (skb) {
-		xrds_srcq_unlink(xs, skb);
-		cleared |= xrds_rcvbuf_uncharge(xs, skb);
-	}
-	spin_unlock_bh(&queue->lock);
-
+	if (peek)
+		return xrds_recv_peek(xs, marks);
+	skb = xrds_recv_take(xs, marks, &cleared);
 	if (cleared)
 		xrds_cong_local_clear(&xs->port);
 	return skb;
@@ -296,12 +343,12 @@ static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
 static bool xrds_recv_has_message(struct xrds_sock *xs)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct sk_buff *skb;
+	bool has;
 
 	spin_lock_bh(&queue->lock);
-	skb = xrds_recv_first(xs, true, false, NULL);
+	has = skb_queue_len(queue) > xs->rcv_marks;
 	spin_unlock_bh(&queue->lock);
-	return skb;
+	return has;
 }
 
 /**

@@ -124,6 +124,7 @@ struct xrds_srcq {
  *		bytes
  * @rcv_nr:	messages that were queued there, ever; its lock
  * @rcv_payload: payload of them; its lock; bytes
+ * @rcv_marks:	ends of streams in it; its lock
  * @reply_mem:	memory of replies in it; its lock, and read without for an
  *		estimate; bytes
  * @loss_told:	sk_err says that replies were lost, and none was read since;
@@ -210,6 +211,7 @@ struct xrds_sock {
 	u64 rcv_mem;
 	u32 rcv_nr;
 	u64 rcv_payload;
+	u32 rcv_marks;
 	u64 reply_mem;
 	u32 losses;
 	bool loss_told;

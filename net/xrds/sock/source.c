@@ -133,6 +133,24 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 }
 
 /**
+ * xrds_source_has_ended - is the end of a stream known already?
+ * @xs: socket
+ * @cb: control block of another end of that stream
+ *
+ * Context: any, the receive queue's lock held.
+ * Return: whether it is.
+ */
+bool xrds_source_has_ended(struct xrds_sock *xs, const struct xrds_skb_cb *cb)
+{
+	struct xrds_dest_key key;
+	struct xrds_source *src;
+
+	xrds_srctab_key(&key, xs, cb);
+	src = xrds_srctab_find(xs, &key);
+	return src && src->ended && src->conn;
+}
+
+/**
  * xrds_source_note - a message has come for a socket
  * @xs: socket
  * @cb: the message's control block
