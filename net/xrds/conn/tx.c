@@ -165,7 +165,8 @@ static int xrds_tx_one(struct xrds_conn *conn, struct xrds_msg *msg,
 	bool ask = xrds_tx_flags(conn, msg, again);
 	int ret;
 
-	if (msg->rop)
+	/* one whose op was posted before comes alone, and its node may be gone */
+	if (msg->rop && !again)
 		trace_xrds_rop_post(msg->rop);
 	ret = conn->trans->xmit(conn, msg);
 	if (ret)

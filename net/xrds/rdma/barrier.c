@@ -9,10 +9,11 @@
  * reached makes an event, for poll() and a control message. Where none is armed
  * the end of any op whose identifier was asked for makes one.
  *
- * A node is kept until its socket is freed, even when all its ops have ended:
+ * A node is kept until its socket is closed, even when all its ops have ended:
  * identifiers toward it go on where they were, and a barrier for an old one is
- * answered. So nodes have a bound of their own, many times that of destinations
- * (xrds_net_max_past()), and each is on the account of the socket's user.
+ * answered. One that has ops then goes with the last of them. So nodes have a bound
+ * of their own, many times that of destinations (xrds_net_max_past()), and each is
+ * on the account of the socket's user.
  *
  * Nothing is allocated when an op ends: the node itself is on the socket's list
  * of events. All lists here are guarded by the socket's lock (L4).
@@ -65,7 +66,7 @@ static void xrds_rdma_peer_key_init(struct xrds_rdma_peer_key *key,
  * @rs: socket
  * @to: address; the port is ignored
  *
- * Context: any; the node stays until the socket is freed.
+ * Context: any; the node stays until the socket is closed.
  * Return: the node or NULL.
  */
 struct xrds_rdma_peer *xrds_rdma_peer_find(struct xrds_rdma_sock *rs,
@@ -172,24 +173,6 @@ struct xrds_rdma_peer *xrds_rdma_peer_find_or_create(struct xrds_rdma_sock *rs,
 }
 
 /**
- * xrds_rdma_peer_free_all - the socket is being freed
- * @rs: socket without references
- *
- * Context: RCU callback.
- */
-void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs)
-{
-	struct xrds_rdma_peer *node, *tmp;
-
-	/* every op had a reference on the socket: the FIFOs are empty */
-	list_for_each_entry_safe(node, tmp, &rs->nodes, rs_node) {
-		rhashtable_remove_fast(&rs->xn->nodes, &node->node,
-				       xrds_rdma_peer_params);
-		xrds_rdma_peer_free(node);
-	}
-}
-
-/**
  * xrds_barrier_wake_sock - wake those who wait for notices and events of a socket
  * @rs: socket
  * @mask: events for poll()
@@ -260,6 +243,61 @@ bool xrds_barrier_event(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 void xrds_barrier_clear(struct xrds_rdma_peer *node)
 {
 	list_del_init(&node->event_node);
+}
+
+static bool xrds_rdma_peer_busy(const struct xrds_rdma_peer *node)
+{
+	return !list_empty(&node->ops) || !list_empty(&node->waiting);
+}
+
+/* Nobody finds a node any more. */
+static void xrds_rdma_peer_remove(struct xrds_rdma_peer *node)
+{
+	rhashtable_remove_fast(&node->key.rs->xn->nodes, &node->node,
+			       xrds_rdma_peer_params);
+	xrds_rdma_peer_free(node);
+}
+
+/**
+ * xrds_rdma_peer_close_all - the socket is closed
+ * @rs: socket, SOCK_DEAD is set
+ *
+ * Frees the nodes without ops. The others go with their last op.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_rdma_peer_close_all(struct xrds_rdma_sock *rs)
+{
+	struct xrds_rdma_peer *node;
+	u32 n;
+
+	do {
+		spin_lock_bh(rs->lock);
+		for (n = 0; n < XRDS_END_BATCH && !list_empty(&rs->nodes); n++) {
+			node = list_first_entry(&rs->nodes,
+						struct xrds_rdma_peer, rs_node);
+			list_del_rcu(&node->rs_node);
+			xrds_barrier_clear(node);
+			node->closed = true;
+			if (!xrds_rdma_peer_busy(node))
+				xrds_rdma_peer_remove(node);
+		}
+		spin_unlock_bh(rs->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		cond_resched();
+	} while (n == XRDS_END_BATCH);
+}
+
+/**
+ * xrds_rdma_peer_left - ops have left a list of a node just now
+ * @node: node; of a closed socket it goes with the last op, after a grace period
+ *
+ * Context: any, the socket's lock (L4) held.
+ */
+void xrds_rdma_peer_left(struct xrds_rdma_peer *node)
+{
+	if (unlikely(node->closed) && !xrds_rdma_peer_busy(node))
+		xrds_rdma_peer_remove(node);
 }
 
 /**

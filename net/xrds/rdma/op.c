@@ -91,10 +91,12 @@ static bool xrds_rop_leave(struct xrds_rdma_sock *rs,
 		n++;
 	}
 	xrds_hold_count(XRDS_HOLD_END, n);
-	if (n)
-		trace_xrds_rop_hwm(node);
-	if (xrds_barrier_event(rs, node, asked))
+	if (!n)
+		return false;
+	trace_xrds_rop_hwm(node);
+	if (!node->closed && xrds_barrier_event(rs, node, asked))
 		*mask |= EPOLLIN | EPOLLRDBAND;
+	xrds_rdma_peer_left(node);
 	return n == XRDS_END_BATCH;
 }
 
@@ -108,7 +110,7 @@ static void xrds_rop_put_all(struct list_head *left)
 	}
 }
 
-/* The rest of very many that waited for one op */
+/* The rest of very many that waited for one op; under rcu_read_lock() */
 static void xrds_rop_leave_more(struct xrds_rdma_sock *rs,
 				struct xrds_rdma_peer *node)
 {
@@ -152,9 +154,12 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	rop->pin = NULL;
 	xrds_pin_free(pin);
 
+	/* the node of a closed socket may go with this op, or one beside it */
+	rcu_read_lock();
 	spin_lock_bh(rs->lock);
 	if (WARN_ON_ONCE(rop->done)) {
 		spin_unlock_bh(rs->lock);
+		rcu_read_unlock();
 		return;
 	}
 	rop->done = true;
@@ -170,6 +175,7 @@ void xrds_rop_done(struct xrds_rop *rop, s32 status)
 	xrds_barrier_wake(rs, node, mask);
 	if (unlikely(more))
 		xrds_rop_leave_more(rs, node);
+	rcu_read_unlock();
 	xrds_rop_put_all(&left);
 }
 EXPORT_SYMBOL_GPL(xrds_rop_done);
@@ -241,6 +247,7 @@ struct xrds_flow *xrds_rop_pass(struct xrds_rop *rop,
 		list_del_init(&rop->turn_node);
 		next = list_first_entry_or_null(&rop->to->waiting,
 						struct xrds_rop, turn_node);
+		xrds_rdma_peer_left(rop->to);
 	}
 	/* an op leaves the list before its message ends, and rs->lock is the
 	 * flow's

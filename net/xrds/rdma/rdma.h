@@ -107,15 +107,16 @@ struct xrds_rdma_peer_key {
 /**
  * struct xrds_rdma_peer - RDMA ops of one socket toward one node
  * @node:	in xn->nodes
- * @key:	which; lives as long as the socket
+ * @key:	which
  * @rcu:	for lookups
- * @rs_node:	in rs->nodes, which only grows; rs->lock, RCU readers
+ * @rs_node:	in rs->nodes until the socket is closed; rs->lock, RCU readers
  * @ops:	ops that have not left, by identifier; rs->lock
  * @waiting:	those that were not posted, by identifier; rs->lock
  * @issued:	last identifier given out; rs->lock
  * @completed:	high-water mark; written under rs->lock
  * @armed:	identifier a barrier is armed for, 0: none; rs->lock
  * @event_node:	in rs->events; rs->lock
+ * @closed:	the socket is closed: the node goes with its last op; rs->lock
  * @wait:	barriers that block
  */
 struct xrds_rdma_peer {
@@ -129,6 +130,7 @@ struct xrds_rdma_peer {
 	u64 completed;
 	u64 armed;
 	struct list_head event_node;
+	bool closed;
 	wait_queue_head_t wait;
 };
 
@@ -140,7 +142,8 @@ void xrds_rdma_peer_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,
 			  u64 *issued, u64 *completed);
 struct xrds_rdma_peer *xrds_rdma_peer_find_or_create(struct xrds_rdma_sock *rs,
 						     const struct xrds_addr *to);
-void xrds_rdma_peer_free_all(struct xrds_rdma_sock *rs);
+void xrds_rdma_peer_close_all(struct xrds_rdma_sock *rs);
+void xrds_rdma_peer_left(struct xrds_rdma_peer *node);
 void xrds_barrier_wake_sock(struct xrds_rdma_sock *rs, __poll_t mask);
 void xrds_barrier_wake(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 		       __poll_t mask);

@@ -74,6 +74,7 @@ static int xrds_release(struct socket *sock)
 		xrds_link_close(&xs->port);
 		xrds_notify_purge(xs);
 		xrds_mr_free_all(&xs->rdma);
+		xrds_rdma_peer_close_all(&xs->rdma);
 		xrds_dest_close_all(xs);
 		xrds_linger_wait(xs);
 		xrds_linger_start(xs);
@@ -90,7 +91,6 @@ static void xrds_sock_destruct(struct sock *sk)
 {
 	struct xrds_net *xn = xrds_sk(sk)->xn;
 
-	xrds_rdma_peer_free_all(&xrds_sk(sk)->rdma);
 	__skb_queue_purge(&sk->sk_receive_queue);
 	__skb_queue_purge(&sk->sk_error_queue);
 	xrds_limit_uncharge(xn, xrds_sk(sk)->user, XRDS_LIMIT_MEM,
