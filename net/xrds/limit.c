@@ -4,11 +4,11 @@
  *
  * A network namespace has bounds, set by its sysctls: memory of sockets,
  * destinations and messages that are not acknowledged, pinned memory, keys,
- * connections, messages that wait to be read, and attempts to connect in a
- * second. A user may have a share of the bounds of the first namespace, in all
- * namespaces together, so that none can use up the share of others, nor escape
- * by making namespaces, be it of users or networks. A socket that was made with
- * CAP_SYS_RESOURCE is bound by the namespace only.
+ * connections, messages that wait to be read, senders that sockets remember, and
+ * attempts to connect in a second. A user may have a share of the bounds of the
+ * first namespace, in all namespaces together, so that none can use up the share of
+ * others, nor escape by making namespaces, be it of users or networks. A socket that
+ * was made with CAP_SYS_RESOURCE is bound by the namespace only.
  *
  * The kernel's own limits hold as well: a memory cgroup is charged for payload
  * and objects, RLIMIT_MEMLOCK bounds the pinned memory of a process,
@@ -365,6 +365,7 @@ int xrds_limit_net_init(struct xrds_net *xn)
 	xn->max[XRDS_LIMIT_KEYS] = 131072;
 	xn->max[XRDS_LIMIT_CONNS] = 65536;
 	xn->max[XRDS_LIMIT_RECV] = xn->max[XRDS_LIMIT_MEM];
+	xn->max[XRDS_LIMIT_SOURCES] = min_t(u64, kb / 32, U32_MAX);
 	xn->sock_max_recv_kb = 256 << 10;
 	xn->max_dials = 1000;
 	xn->user_percent = 50;

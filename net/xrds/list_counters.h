@@ -74,6 +74,7 @@ X(LIMIT_PINNED, limit_pinned, "calls refused: too much pinned memory (max_pinned
 X(LIMIT_KEYS, limit_keys, "calls refused: too many memory regions (max_keys)"),
 X(LIMIT_CONNS, limit_conns, "calls refused: too many connections (max_connections)"),
 X(LIMIT_RECV, limit_recv, "sockets congested, for what waits to be read is too much (max_recv_kb)"),
+X(LIMIT_SOURCES, limit_sources, "senders forgotten: too many (max_sources_kb, sock_max_dests)"),
 X(LIMIT_DIALS, limit_dials, "attempts to connect put off: too many (max_connects_per_s)"),
 X(LIMIT_UNPRIVILEGED, limit_unprivileged, "sockets refused to users without privilege"),
 X(LOOP_LOST, loop_lost, "loopback: messages lost on purpose (loss_permille)"),

@@ -100,6 +100,8 @@ static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
 			"connections on the account of users" },
 		[XRDS_LIMIT_RECV] = { "used_recv",
 			"bytes of memory of what waits to be read" },
+		[XRDS_LIMIT_SOURCES] = { "used_sources",
+			"bytes of the senders that sockets remember" },
 	};
 	unsigned int i;
 	int ret = 0;

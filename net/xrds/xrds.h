@@ -150,6 +150,7 @@ enum xrds_limit {
 	XRDS_LIMIT_KEYS,
 	XRDS_LIMIT_CONNS,
 	XRDS_LIMIT_RECV,	/* bytes of messages that wait to be read */
+	XRDS_LIMIT_SOURCES,	/* bytes of senders that sockets remember */
 	XRDS_LIMITS
 };
 

@@ -30,6 +30,8 @@ enum {
 	COST		= 1024,		/* of a message, beside its payload */
 	SOCK_COST	= 4096,
 	SOURCE_COST	= 256,
+	HEARD		= 32,
+	HEARD_LEAST	= 16,
 	SOURCES		= 200,
 	PINNED_KB	= 64,
 	KEYS		= 5,
@@ -233,12 +235,12 @@ static bool sources_only(void *arg)
 	       counter_now("used_memory") < *(long long *)arg;
 }
 
-/* A socket remembers each sender, at its own user's cost: as messages that wait
- * to be read, and not as those that are sent.
+/* A socket remembers each sender, at its own user's cost: not as messages, be they
+ * sent or waiting to be read.
  */
 static void heard(void)
 {
-	long long limit = counter_now("used_memory"), recv;
+	long long limit = counter_now("used_memory"), before;
 	int rx, fd, senders = 0;
 	static bool known[1 << 16];
 	union addr to, self;
@@ -246,7 +248,7 @@ static void heard(void)
 	memset(known, 0, sizeof(known));
 	rx = rds_bound(&to);
 
-	recv = counter_now("used_recv");
+	before = counter_now("used_sources");
 	must(shutdown(rx, SHUT_RD));
 	/* the receiver itself, and the socket that looks */
 	limit += 3 * SOCK_COST;
@@ -259,9 +261,50 @@ static void heard(void)
 		known[addr_port(&self)] = true;
 	}
 	check(tap_wait(sources_only, &limit, WAIT_MS * 3));
-	check_eq(counter_now("used_recv") - recv, senders * SOURCE_COST);
+	check_eq(counter_now("used_sources") - before, senders * SOURCE_COST);
 	close(rx);
-	check_eq(counter_now("used_recv"), recv);
+	check_eq(counter_now("used_sources"), before);
+}
+
+/* From new senders; their streams stay open */
+static void hear(int rx, const union addr *to, int *fds, int n)
+{
+	char byte;
+
+	for (int i = 0; i < n; i++) {
+		fds[i] = rds_bound(NULL);
+		check_ret(rds_send(fds[i], "x", 1, 0, to), 1);
+		check_ret(rds_recv(rx, &byte, 1, 0, NULL), 1);
+	}
+}
+
+/* Above the bound one is forgotten for each new one; a few are kept in any case */
+static void heard_bound(void)
+{
+	long long before = counter_now("limit_sources");
+	int rx, fds[3 * HEARD];
+	union addr to;
+
+	check_eq(counter_now("used_sources"), 0);
+	rx = rds_bound(&to);
+	knob("net/xrds/max_sources_kb", HEARD * SOURCE_COST / 1024);
+	hear(rx, &to, fds, 2 * HEARD);
+	/* the one that finds the bound passed is one above it */
+	check_eq(counter_now("used_sources"), (HEARD + 1) * SOURCE_COST);
+	check_eq(counter_now("limit_sources") - before, HEARD - 1);
+
+	knob("net/xrds/max_sources_kb", 0);
+	hear(rx, &to, fds + 2 * HEARD, HEARD);
+	check_eq(counter_now("used_sources"), HEARD_LEAST * SOURCE_COST);
+
+	/* messages need the bound of messages only */
+	knob("net/xrds/max_recv_kb", 0);
+	check_ret(rds_send(fds[0], chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
+	check_ret(rds_recv(rx, chunk, CHUNK, 0, NULL), CHUNK);
+	for (int i = 0; i < 3 * HEARD; i++)
+		close(fds[i]);
+	close(rx);
+	check_eq(counter_now("used_sources"), 0);
 }
 
 static bool may_open(void *arg)
@@ -513,12 +556,11 @@ static void unread(void)
 		tap_child_join(pid);
 	}
 	tap_context("all read");
-	/* each remembers the sender */
-	check_eq(counter_now("used_recv"), READERS * SOURCE_COST);
+	check_eq(counter_now("used_recv"), 0);
 
 	/* and dropped messages are charged to nobody */
 	fill_reader(fd, &me[0]);
-	check(counter_now("used_recv") > READERS * SOURCE_COST);
+	check(counter_now("used_recv") > 0);
 	for (int i = 0; i < READERS; i++)
 		close(fds[i]);
 	check_eq(counter_now("used_recv"), 0);
@@ -740,8 +782,8 @@ static void own_world(void)
 {
 	static const char * const bounds[] = {
 		"sock_max_recv_kb", "max_memory_kb", "max_pinned_kb", "max_keys",
-		"max_connections", "max_recv_kb", "max_connects_per_s",
-		"user_percent", "unprivileged",
+		"max_connections", "max_recv_kb", "max_sources_kb",
+		"max_connects_per_s", "user_percent", "unprivileged",
 	};
 
 	must(unshare(CLONE_NEWUSER));
@@ -897,7 +939,9 @@ static const struct tap_case cases[] = {
 	  lingering, 0, 90 },
 	{ "cgroup", "a queued message is memory of the sender's cgroup", cgroup,
 	  0, 60 },
-	{ "heard", "remembered senders count as messages received", heard,
+	{ "heard", "remembered senders count by themselves", heard,
+	  TAP_EACH_FAMILY, 60 },
+	{ "heard_bound", "remembered senders are bounded", heard_bound,
 	  TAP_EACH_FAMILY, 60 },
 	{ "sockets", "sockets count as memory", sockets, 0, 60 },
 	{ "pinned", "pinned memory is bounded: EDQUOT", pinned, 0, 60 },

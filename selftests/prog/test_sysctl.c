@@ -21,6 +21,7 @@
 enum {
 	ALL_MEMORY	= -1,	/* default: the memory of the machine, in KiB */
 	QUARTER		= -2,	/* a quarter of it */
+	THIRTY_SECOND	= -3,	/* a thirty-second of it */
 };
 
 #define ANY		0xffffffffLL	/* as much as there is room for */
@@ -30,7 +31,7 @@ enum {
 /**
  * struct value - one sysctl
  * @name:	below /proc/sys/net
- * @usual:	default, or ALL_MEMORY, QUARTER
+ * @usual:	default, or ALL_MEMORY, QUARTER, THIRTY_SECOND
  * @min:	least value
  * @max:	greatest value; the same if it cannot be written
  */
@@ -88,6 +89,7 @@ static const struct value values[] = {
 	{ "xrds/max_keys", 131072, 0, ANY },
 	{ "xrds/max_connections", 65536, 0, ANY },
 	{ "xrds/max_recv_kb", QUARTER, 0, ANY },
+	{ "xrds/max_sources_kb", THIRTY_SECOND, 0, ANY },
 	{ "xrds/max_connects_per_s", 1000, 1, ANY },
 	{ "xrds/user_percent", 50, 1, 100 },
 	{ "xrds/unprivileged", 1, 0, 1 },
@@ -156,6 +158,8 @@ static long long value_usual(const struct value *v)
 		return memory_kb();
 	if (v->usual == QUARTER)
 		return memory_kb() / 4;
+	if (v->usual == THIRTY_SECOND)
+		return memory_kb() / 32;
 	return v->usual;
 }
 

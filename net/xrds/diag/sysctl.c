@@ -148,6 +148,7 @@ static const struct ctl_table xrds_xrds_table[] = {
 	XRDS_BOUND("max_keys", max[XRDS_LIMIT_KEYS], NULL, NULL),
 	XRDS_BOUND("max_connections", max[XRDS_LIMIT_CONNS], NULL, NULL),
 	XRDS_BOUND("max_recv_kb", max[XRDS_LIMIT_RECV], NULL, NULL),
+	XRDS_BOUND("max_sources_kb", max[XRDS_LIMIT_SOURCES], NULL, NULL),
 	XRDS_BOUND("max_connects_per_s", max_dials, &xrds_one, NULL),
 	XRDS_BOUND("user_percent", user_percent, &xrds_one, &xrds_hundred),
 	XRDS_BOUND("unprivileged", unprivileged, NULL, &xrds_one),

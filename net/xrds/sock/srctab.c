@@ -2,9 +2,9 @@
 /*
  * The table of sources: the senders that a socket remembers.
  *
- * If there are too many, the source goes that ended last, or else the one that
- * is open for longest, unless it has messages (srcq.c). The owner of the socket
- * is charged for sources as for messages to be read.
+ * If there are too many, in the socket or of its user or namespace, the source
+ * goes that ended last, or else the one that is open for longest, unless it has
+ * messages (srcq.c). A socket may have a few of them however many others have.
  *
  * The sources of a socket are guarded by the lock of its receive queue (L5).
  */
@@ -14,6 +14,9 @@
 #include "sock/dest.h"
 #include "sock/sock.h"
 #include "xrds.h"
+
+/* A socket's own: they cost as much as it does. */
+enum { XRDS_SRCTAB_LEAST = XRDS_SOCK_COST_BYTES / XRDS_SOURCE_COST_BYTES };
 
 static const struct rhashtable_params xrds_srctab_params = {
 	.key_len	= sizeof(struct xrds_dest_key),
@@ -114,7 +117,7 @@ static void xrds_srctab_free(struct xrds_sock *xs, struct xrds_source *src)
 			       xrds_srctab_params);
 	list_del(&src->list);
 	xs->nr_sources--;
-	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_RECV,
+	xrds_limit_uncharge(xs->xn, xs->user, XRDS_LIMIT_SOURCES,
 			    XRDS_SOURCE_COST_BYTES);
 	if (xs->last_source == src)
 		xs->last_source = NULL;
@@ -146,6 +149,14 @@ void xrds_srctab_place(struct xrds_sock *xs, struct xrds_source *src)
 		list_move_tail(&src->list, &xs->sources);
 }
 
+/* Must one be forgotten before there is another? */
+static bool xrds_srctab_full(const struct xrds_sock *xs)
+{
+	return xs->nr_sources >= READ_ONCE(xs->xn->sock_max_dests) ||
+	       (xs->nr_sources >= XRDS_SRCTAB_LEAST &&
+		xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_SOURCES, 4));
+}
+
 /* One in place of one, and more when the bound was lowered. Those with messages
  * stay: the memory of these bounds their number.
  */
@@ -157,13 +168,14 @@ static void xrds_srctab_evict(struct xrds_sock *xs)
 	for (i = 0; i < 2; i++) {
 		src = list_first_entry_or_null(&xs->sources, struct xrds_source,
 					       list);
-		if (!src ||
-		    xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests))
+		if (!src || !xrds_srctab_full(xs))
 			return;
-		if (src->first)
+		if (src->first) {
 			xrds_srctab_place(xs, src);
-		else
-			xrds_srctab_free(xs, src);
+			continue;
+		}
+		xrds_count(xs->xn, XRDS_C_LIMIT_SOURCES);
+		xrds_srctab_free(xs, src);
 	}
 }
 
@@ -196,7 +208,7 @@ struct xrds_source *xrds_srctab_add(struct xrds_sock *xs,
 	list_add(&src->list, &xs->sources);
 	src->linked = true;
 	xs->nr_sources++;
-	xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_RECV,
+	xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_SOURCES,
 			 XRDS_SOURCE_COST_BYTES);
 	xs->last_source = src;
 	return src;
