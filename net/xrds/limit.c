@@ -18,7 +18,9 @@
  * A request beyond a bound is refused, with EDQUOT, and counted. Objects that
  * were there before a bound was lowered stay. But messages of others cannot be
  * refused: they are charged to their receiver when they arrive, and over the
- * bound its sockets are congested, see rcvbuf.c.
+ * bound its sockets are congested, see rcvbuf.c. A socket forgets an older sender
+ * for a new one instead, see srctab.c, and does not remember a connection that
+ * brings messages for it, see link.c.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>

@@ -10,6 +10,8 @@ import traffic
 NODES = 3
 TIMEOUT = 240
 PORT = 4600
+MAX_SOURCES = "/proc/sys/net/xrds/max_sources_kb"
+SOURCE, LINK = 256, 128     # bytes that they are charged with
 BREAK = "/sys/kernel/debug/xrds/break"
 UPDATES = "cong_update_received"
 QUEUED = "cong_update_queued"
@@ -71,6 +73,37 @@ def test_senders(rig):
     rig.check(grown == 6, f"{grown} updates were queued")
     for node in rig.nodes:
         node.run("settled 20", timeout=60)
+
+
+def test_charged(rig):
+    """The owner of a port is charged for each node that has sent to it."""
+    traffic.patient(rig)
+    other = rig.nodes[2]
+    receiver = _Receiver(rig, PORT, [other])
+    used = remote.counter(rig.b, "used_sources")
+    rig.check(used == 2 * (SOURCE + LINK), f"{used} bytes for two senders")
+    receiver.clear()
+    rig.b.wait_for("[ $(helper_counter used_sources) = 0 ]")
+
+
+def test_no_room(rig):
+    """A node that may not remember who has sent to a port tells all nodes that have
+    a connection, and the senders are woken all the same.
+    """
+    traffic.patient(rig)
+    other = rig.nodes[2]
+    _answered(other, rig.b.ip)
+    rig.b.write(MAX_SOURCES, "0")
+    before = [remote.counter(node, UPDATES) for node in rig.nodes]
+    refused = remote.counter(rig.b, "limit_sources")
+    receiver = _Receiver(rig, PORT)
+    used = remote.counter(rig.b, "used_sources")
+    rig.check(used == SOURCE, f"{used} bytes for a sender")
+    rig.check(remote.counter(rig.b, "limit_sources") > refused, "not counted")
+    receiver.clear()
+    _answered(other, rig.b.ip)
+    got = _updates(rig, before)
+    rig.check(min(got[0], got[2]) >= 2, f"updates at the nodes: {got}")
 
 
 def test_told_in_full(rig):

@@ -280,18 +280,20 @@ void xrds_tx_resume_drop_all(struct xrds_conn *conn);
 /**
  * struct xrds_port - a port of ours, and whether it is congested
  * @xn:		namespace
+ * @user:	owner of the socket, which has the reference; charged for the links
  * @bind:	its address and number; constant once bound
  * @node:	in xn->cong_ports while @congested; xn->cong_lock
  * @links:	connections that are told of its changes; xn->cong_lock, as all
  *		below but @congested
  * @changes:	times that @congested has changed
- * @unlinked:	there was no memory for a link
+ * @unlinked:	there was no memory for a link, or its user had too many
  * @closed:	it gets no links any more
  * @congested:	its socket is over the receive limit and not yet drained to half
  *		of it; the lock of the socket's receive queue
  */
 struct xrds_port {
 	struct xrds_net *xn;
+	struct xrds_user *user;
 	const struct xrds_bind_key *bind;
 	struct list_head node;
 	struct list_head links;
@@ -304,9 +306,11 @@ struct xrds_port {
 /* Begin the port of a socket, zeroed */
 static inline void xrds_link_init_port(struct xrds_port *port,
 				       struct xrds_net *xn,
+				       struct xrds_user *user,
 				       const struct xrds_bind_key *bind)
 {
 	port->xn = xn;
+	port->user = user;
 	port->bind = bind;
 	INIT_LIST_HEAD(&port->node);
 	INIT_LIST_HEAD(&port->links);

@@ -14,9 +14,10 @@
  *   link is made, and the port is looked at again, whenever that is told.
  *
  * A change is told in batches: the links that were not told of it stand at the
- * head of the port's list, and each goes to the tail. Without memory for a link
- * the port remembers that one is missing, and all connections of the address are
- * told of its changes.
+ * head of the port's list, and each goes to the tail. Links are on the account of
+ * the socket's owner, as the senders that it remembers are. Without memory for a
+ * link, or above the bound, the port remembers that one is missing, and all
+ * connections of the address are told of its changes.
  *
  * A link is a part, so conn->lock guards its place in the table and in
  * conn->links. xn->cong_lock, a leaf, guards the list of the port and the fields
@@ -73,24 +74,44 @@ static struct xrds_link *xrds_link_find(struct xrds_conn *conn,
 	return part ? container_of(part, struct xrds_link, part) : NULL;
 }
 
+static void xrds_link_uncharge(struct xrds_port *port)
+{
+	xrds_limit_uncharge(port->xn, port->user, XRDS_LIMIT_SOURCES,
+			    XRDS_LINK_COST_BYTES);
+}
+
+static struct xrds_link *xrds_link_alloc(struct xrds_conn *conn,
+					 struct xrds_port *port)
+{
+	struct xrds_part *part;
+
+	lockdep_assert_held(&conn->lock);
+
+	if (xrds_limit_charge(port->xn, port->user, XRDS_LIMIT_SOURCES,
+			      XRDS_LINK_COST_BYTES))
+		return NULL;
+	part = xrds_part_make(conn, XRDS_PART_LINK, (unsigned long)port,
+			      sizeof(struct xrds_link));
+	if (part)
+		return container_of(part, struct xrds_link, part);
+	xrds_link_uncharge(port);
+	return NULL;
+}
+
 /* Returns NULL if the connection is dead, the socket closed, or there is no
- * memory: then @port remembers it.
+ * memory for it: then @port remembers that.
  */
 static struct xrds_link *xrds_link_make(struct xrds_conn *conn,
 					struct xrds_port *port)
 {
-	struct xrds_link *link = NULL;
-	struct xrds_part *part;
+	struct xrds_link *link;
 	bool closed;
 
 	lockdep_assert_held(&conn->lock);
 
 	if (conn->state == XRDS_ST_DEAD)
 		return NULL;
-	part = xrds_part_make(conn, XRDS_PART_LINK, (unsigned long)port,
-			      sizeof(*link));
-	if (part)
-		link = container_of(part, struct xrds_link, part);
+	link = xrds_link_alloc(conn, port);
 
 	spin_lock(&conn->xn->cong_lock);
 	closed = port->closed;
@@ -106,7 +127,8 @@ static struct xrds_link *xrds_link_make(struct xrds_conn *conn,
 
 	if (!link || !closed)
 		return link;
-	xrds_part_put(part);
+	xrds_link_uncharge(port);
+	xrds_part_put(&link->part);
 	return NULL;
 }
 
@@ -122,6 +144,7 @@ static void xrds_link_drop(struct xrds_link *link)
 	list_del(&link->port_node);
 	spin_unlock(&conn->xn->cong_lock);
 	list_del(&link->conn_node);
+	xrds_link_uncharge(link->port);
 	xrds_part_put(&link->part);
 }
 
