@@ -44,6 +44,9 @@ enum {
 	RCVBUF		= 1 << 20,
 	RECV_KB		= 2048,
 	UNIT		= 65536,	/* charged at once; the first is free */
+	NOTICES_KB	= 256,
+	ROP_COST	= 512,
+	NOTICE_COST	= 64,
 	GROUP_MSGS	= 128,
 	MANY		= 600,
 	DEATHS		= 5,
@@ -375,6 +378,74 @@ static void pinned_ops(void)
 	check_eq(issued(fd, &t.addr), 1);
 	target_close(&t);
 	close(fd);
+}
+
+/* Reads notices until none is left; how many there were */
+static int read_notices(int fd)
+{
+	struct got got;
+	int n = 0;
+
+	while (got_now(fd, &got, sizeof(struct ctl)) >= 0)
+		n += got.nr_status;
+	check_eq(errno, EAGAIN);
+	return n;
+}
+
+/* Those of ops are unread for as long as the program likes. */
+static void op_notices(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL), n = 0;
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	knob("net/xrds/max_memory_kb", NOTICES_KB);
+	op = op_write(&t, 0, mem, 8);
+	op_set(&op, RDS_RDMA_READWRITE | RDS_RDMA_NOTIFY_ME | RDS_RDMA_SILENT,
+	       0);
+	while (op_send(fd, &t.addr, &op) >= 0) {
+		must_wait(rds_all_acked, &fd, WAIT_MS);
+		if (++n > NOTICES_KB * 1024 / ROP_COST)
+			break;
+	}
+	check_eq(errno, EDQUOT);
+	check_range(n, NOTICES_KB * 1024 / ROP_COST / 2,
+		    NOTICES_KB * 1024 / ROP_COST);
+	/* reading them makes room */
+	check_eq(read_notices(fd), n);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	target_close(&t);
+	close(fd);
+}
+
+/* So are those of messages. */
+static void msg_notices(void)
+{
+	struct xrds_uek_asend arg = { .flags = XRDS_UEK_SEND_NOTIFY_ME };
+	int fd = rds_bound(NULL), rx, n = 0;
+	union addr to;
+	char byte;
+
+	rx = rds_bound(&to);
+	knob("net/xrds/max_memory_kb", NOTICES_KB);
+	while (rds_send_cmsg(fd, &to, XRDS_UEK_CMSG_ASYNC_SEND, &arg,
+			     sizeof(arg)) >= 0) {
+		must(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL));
+		must_wait(rds_all_acked, &fd, WAIT_MS);
+		if (++n > NOTICES_KB * 1024 / NOTICE_COST)
+			break;
+	}
+	check_eq(errno, EDQUOT);
+	check_range(n, NOTICES_KB * 1024 / NOTICE_COST / 2,
+		    NOTICES_KB * 1024 / NOTICE_COST);
+	check_eq(read_notices(fd), n);
+	must(rds_send_cmsg(fd, &to, XRDS_UEK_CMSG_ASYNC_SEND, &arg,
+			   sizeof(arg)));
+	close(fd);
+	check(counter_now("used_memory") < NOTICES_KB * 1024 / 4);
+	close(rx);
 }
 
 static void keys(void)
@@ -946,6 +1017,9 @@ static const struct tap_case cases[] = {
 	{ "sockets", "sockets count as memory", sockets, 0, 60 },
 	{ "pinned", "pinned memory is bounded: EDQUOT", pinned, 0, 60 },
 	{ "pinned_ops", "that of ops as well", pinned_ops, 0, 60 },
+	{ "op_notices", "unread notices of ops count as memory", op_notices, 0,
+	  60 },
+	{ "msg_notices", "so do those of messages", msg_notices, 0, 60 },
 	{ "keys", "keys are bounded: EDQUOT", keys, 0, 60 },
 	{ "connections", "connections are bounded: EDQUOT", connections, 0, 0 },
 	{ "connects", "attempts to connect wait for their second", connects, 0,

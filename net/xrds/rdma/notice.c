@@ -19,22 +19,47 @@
 
 /**
  * xrds_notice_alloc - make the notice of a message
+ * @rs: socket; its user is charged until the notice is freed
  * @token: the program's name for it
  * @wanted: it comes after a success as well
  *
  * Context: process, may sleep.
- * Return: the notice, NULL without memory.
+ * Return: the notice, or ERR_PTR(): -ENOMEM, -EDQUOT.
  */
-struct xrds_notice *xrds_notice_alloc(u64 token, bool wanted)
+struct xrds_notice *xrds_notice_alloc(struct xrds_rdma_sock *rs, u64 token,
+				      bool wanted)
 {
-	struct xrds_notice *n = kzalloc(sizeof(*n), GFP_KERNEL_ACCOUNT);
+	struct xrds_notice *n;
+	int ret;
 
-	if (n) {
-		n->token = token;
-		n->wanted = wanted;
-		n->waits = 1;
+	ret = xrds_limit_charge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+				XRDS_NOTICE_COST_BYTES);
+	if (ret)
+		return ERR_PTR(ret);
+	n = kzalloc(sizeof(*n), GFP_KERNEL_ACCOUNT);
+	if (!n) {
+		xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+				    XRDS_NOTICE_COST_BYTES);
+		return ERR_PTR(-ENOMEM);
 	}
+	n->token = token;
+	n->wanted = wanted;
+	n->waits = 1;
 	return n;
+}
+
+/**
+ * xrds_notice_free - the notice of a message was read, or nobody will read it
+ * @rs: its socket
+ * @n: notice, of no op
+ *
+ * Context: any.
+ */
+void xrds_notice_free(struct xrds_rdma_sock *rs, struct xrds_notice *n)
+{
+	xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+			    XRDS_NOTICE_COST_BYTES);
+	kfree(n);
 }
 
 /**
@@ -89,5 +114,5 @@ void xrds_notice_msg_end(struct xrds_rdma_sock *rs, struct xrds_notice *n,
 	if (comes)
 		xrds_barrier_wake_sock(rs, EPOLLIN | EPOLLRDNORM);
 	else if (!of_op)
-		kfree(n);
+		xrds_notice_free(rs, n);
 }

@@ -54,6 +54,8 @@ void xrds_rop_put(struct xrds_rop *rop)
 		return;
 	xrds_pin_free(rop->pin);
 	atomic_dec(&rs->xn->nr_rops);
+	xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+			    XRDS_ROP_COST_BYTES);
 	kfree(rop);
 	sock_put(rs->sk);
 }
@@ -262,12 +264,21 @@ static struct xrds_rop *xrds_rop_alloc(struct xrds_rdma_sock *rs,
 				       const struct xrds_transport *trans)
 {
 	struct xrds_rop *rop;
+	int ret;
 
 	if (!(trans->caps & XRDS_CAP_RDMA))
 		return ERR_PTR(-EOPNOTSUPP);
+	/* as long as its notice is not read */
+	ret = xrds_limit_charge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+				XRDS_ROP_COST_BYTES);
+	if (ret)
+		return ERR_PTR(ret);
 	rop = kzalloc(sizeof(*rop), GFP_KERNEL_ACCOUNT);
-	if (!rop)
+	if (!rop) {
+		xrds_limit_uncharge(rs->xn, rs->user, XRDS_LIMIT_MEM,
+				    XRDS_ROP_COST_BYTES);
 		return ERR_PTR(-ENOMEM);
+	}
 	refcount_set(&rop->ref, 1);
 	INIT_LIST_HEAD(&rop->node);
 	INIT_LIST_HEAD(&rop->conn_node);

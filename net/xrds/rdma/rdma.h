@@ -82,7 +82,9 @@ void xrds_rop_put(struct xrds_rop *rop);
 
 /* ------------------------------------------------------------ notice.c */
 
-struct xrds_notice *xrds_notice_alloc(u64 token, bool wanted);
+struct xrds_notice *xrds_notice_alloc(struct xrds_rdma_sock *rs, u64 token,
+				      bool wanted);
+void xrds_notice_free(struct xrds_rdma_sock *rs, struct xrds_notice *n);
 bool xrds_notice_end(struct xrds_rdma_sock *rs, struct xrds_notice *n,
 		     s32 status);
 void xrds_notice_msg_end(struct xrds_rdma_sock *rs, struct xrds_notice *n,

@@ -19,12 +19,12 @@
 #include "xrds.h"
 
 /* A notice was read, or nobody will read it. */
-static void xrds_notice_drop(struct xrds_notice *n)
+static void xrds_notify_drop(struct xrds_sock *xs, struct xrds_notice *n)
 {
 	if (n->rop)
 		xrds_rop_put(n->rop);
 	else
-		kfree(n);
+		xrds_notice_free(&xs->rdma, n);
 }
 
 /* Give one notice. Returns 1, 0 when there is none, or -EFAULT: it stays. */
@@ -54,7 +54,7 @@ static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
 		spin_unlock_bh(&xs->lock);
 		return ret;
 	}
-	xrds_notice_drop(n);
+	xrds_notify_drop(xs, n);
 	return 1;
 }
 
@@ -232,7 +232,7 @@ void xrds_notify_purge(struct xrds_sock *xs)
 	list_splice_init(&xs->rdma.notices, &drop);
 	spin_unlock_bh(&xs->lock);
 	list_for_each_entry_safe(n, tmp, &drop, node) {
-		xrds_notice_drop(n);
+		xrds_notify_drop(xs, n);
 		cond_resched();
 	}
 	xrds_zcopy_purge(xs);

@@ -106,17 +106,21 @@ static int xrds_send_cmsg_cookie(struct xrds_sock *xs, struct cmsghdr *cmsg,
 }
 
 /* That kernel ignores other flags, and its programs leave them unset. */
-static int xrds_send_cmsg_notice(struct cmsghdr *cmsg, size_t len,
-				 struct xrds_send_args *args)
+static int xrds_send_cmsg_notice(struct xrds_sock *xs, struct cmsghdr *cmsg,
+				 size_t len, struct xrds_send_args *args)
 {
 	struct xrds_uek_asend arg;
+	struct xrds_notice *n;
 
 	if (args->rop || args->notice || len != sizeof(arg))
 		return -EINVAL;
 	memcpy(&arg, CMSG_DATA(cmsg), sizeof(arg));
-	args->notice = xrds_notice_alloc(arg.user_token,
-					 arg.flags & XRDS_UEK_SEND_NOTIFY_ME);
-	return args->notice ? 0 : -ENOMEM;
+	n = xrds_notice_alloc(&xs->rdma, arg.user_token,
+			      arg.flags & XRDS_UEK_SEND_NOTIFY_ME);
+	if (IS_ERR(n))
+		return PTR_ERR(n);
+	args->notice = n;
+	return 0;
 }
 
 static int xrds_send_cmsg_zcopy(struct xrds_sock *xs, struct cmsghdr *cmsg,
@@ -159,7 +163,7 @@ static int xrds_send_cmsg(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	case RDS_CMSG_RDMA_MAP:
 		return xrds_send_cmsg_cookie(xs, cmsg, len, args);
 	case XRDS_UEK_CMSG_ASYNC_SEND:
-		return xrds_send_cmsg_notice(cmsg, len, args);
+		return xrds_send_cmsg_notice(xs, cmsg, len, args);
 	case RDS_CMSG_ZCOPY_COOKIE:
 		return xrds_send_cmsg_zcopy(xs, cmsg, len, args);
 	case XRDS_CMSG_RDMA_ID:
@@ -209,7 +213,8 @@ static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 
 	if (args->mapped)
 		xrds_mr_free(&xs->rdma, &free);
-	kfree(args->notice);
+	if (args->notice)
+		xrds_notice_free(&xs->rdma, args->notice);
 	xrds_zcopy_free(xs, args->zcopy);
 }
 

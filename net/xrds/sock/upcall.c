@@ -125,7 +125,8 @@ void xrds_upcall_msg_free(struct xrds_msg *msg)
 {
 	/* it was never queued */
 	if (msg->notice && !msg->notice->rop)
-		kfree(msg->notice);
+		xrds_notice_free(&xrds_dest_of(msg->flow)->key.xs->rdma,
+				 msg->notice);
 	if (msg->rop) {
 		/* the op may stay for as long as its notice is not read */
 		kvfree(msg->rop->priv);
