@@ -341,9 +341,10 @@ bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
  * xrds_limit_net_init - the bounds of a new namespace: those of the first one
  * @xn: namespace
  *
- * A quarter of the memory may be queued to be sent, and another to be read, of
- * which twice as much may come about, see rcvbuf.c. RLIMIT_MEMLOCK
- * bounds pinned memory; here it is bounded below all of the machine's.
+ * A quarter of the memory may be queued to be sent, and another to be read, and
+ * little more, see rcvbuf.c. Less is for the senders that sockets remember, see
+ * srctab.c. RLIMIT_MEMLOCK bounds pinned memory; here it is
+ * bounded below all of the machine's.
  *
  * Context: process.
  * Return: 0 or -ENOMEM.

@@ -40,7 +40,9 @@ static int __net_init xrds_net_init(struct net *net)
 	timerqueue_init_head(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_ports);
 	INIT_LIST_HEAD(&xn->unpins);
+	INIT_LIST_HEAD(&xn->recv_waiting);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
+	INIT_DELAYED_WORK(&xn->recv_work, xrds_rcvbuf_work);
 	xrds_dialq_init(xn);
 	init_waitqueue_head(&xn->gone);
 
@@ -133,6 +135,7 @@ static void __net_exit xrds_net_exit(struct xrds_net *xn)
 	xrds_conn_net_exit(xn);
 	xrds_dialq_exit(xn);
 	cancel_delayed_work_sync(&xn->linger_work);
+	cancel_delayed_work_sync(&xn->recv_work);
 	xrds_mr_flush(xn);
 	xrds_pin_net_exit(xn);
 	xrds_node_exit(xn);

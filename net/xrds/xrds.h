@@ -304,8 +304,10 @@ enum xrds_inert {
  * @nr_rops:	RDMA ops not yet freed
  * @nr_mrs:	memory regions not yet freed
  * @gone:	woken when @nr_conns or @nr_socks falls
- * @cong_lock:	guards @cong_ports, and the links of ports, see link.c
+ * @cong_lock:	guards @cong_ports, @recv_waiting, and the links of ports, see link.c
  * @cong_ports:	ports of sockets that are congested
+ * @recv_waiting: sockets that are congested for the unread messages of others
+ * @recv_work:	looks at their accounts
  * @exiting:	the namespace or the module is going away
  * @drain_by:	jiffies until which connections to other nodes may deliver before
  *		they are ended; 0: the namespace is not drained
@@ -375,8 +377,10 @@ struct xrds_net {
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
 	wait_queue_head_t gone;
-	spinlock_t cong_lock;		/* cong_ports, links */
+	spinlock_t cong_lock;		/* cong_ports, recv_waiting, links */
 	struct list_head cong_ports;
+	struct list_head recv_waiting;
+	struct delayed_work recv_work;
 	bool exiting;
 	unsigned long drain_by;
 	struct percpu_counter used[XRDS_LIMITS];

@@ -20,6 +20,7 @@ enum {
 	PASSING		= 4096,		/* others, which are read at once */
 	PASSING_NR	= 7,
 	LOOK		= 64,		/* messages between two looks */
+	READERS		= 100,
 	ROOM		= 1 << 28,
 	HOUR_MS		= 3600000,
 };
@@ -106,6 +107,35 @@ static void unread(void)
 	}
 }
 
+/* It makes no difference how many sockets they wait in. */
+static void unread_by_many(void)
+{
+	int tx, rx[READERS], taken;
+	union addr to[READERS];
+	long long before;
+
+	knob("net/xrds/max_recv_kb", BOUND_KB);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		tap_context("%zu bytes", sizes[i]);
+		tx = roomy();
+		for (int n = 0; n < READERS; n++)
+			rx[n] = reader(&to[n]);
+		before = memory_available();
+		do {
+			taken = 0;
+			for (int n = 0; n < READERS; n++)
+				taken += rds_send(tx, data, sizes[i],
+						  MSG_DONTWAIT, &to[n]) >= 0;
+		} while (taken && !too_much(before));
+		check_eq(taken, 0);
+		check_eq(errno, ENOBUFS);
+		check_taken(before, "unread");
+		for (int n = 0; n < READERS; n++)
+			close(rx[n]);
+		close(tx);
+	}
+}
+
 /* Each message stays alone of those that were sent with it. */
 static void unread_alone(void)
 {
@@ -135,6 +165,8 @@ static const struct tap_case cases[] = {
 	{ "queued", "messages that wait to be sent take what the bound says",
 	  queued, 0, 120 },
 	{ "unread", "so do messages that wait to be read", unread, 0, 120 },
+	{ "unread_by_many", "so do those of many sockets together",
+	  unread_by_many, 0, 120 },
 	{ "unread_alone", "also if all others of the same time were read",
 	  unread_alone, 0, 120 },
 };

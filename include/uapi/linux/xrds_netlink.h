@@ -74,7 +74,7 @@ enum xrds_peer_state {
  * enum xrds_socket_flag
  * @XRDS_SOCKET_FLAG_BOUND: Has an address.
  * @XRDS_SOCKET_FLAG_CONNECTED: Has a default destination.
- * @XRDS_SOCKET_FLAG_CONGESTED: Its receive queue exceeds SO_RCVBUF.
+ * @XRDS_SOCKET_FLAG_CONGESTED: Too much waits to be read, here or in others.
  * @XRDS_SOCKET_FLAG_ENDING: It is shut down for sending.
  */
 enum xrds_socket_flag {

@@ -9,7 +9,8 @@
  *
  * All others go the usual way (send.c): ops and messages with control messages,
  * pings, replies with reserved space, messages with something queued before them,
- * and those that may have to wait for space or for the end of congestion. So do all
+ * and those that may have to wait for space, for the receiver's account, or for the
+ * end of congestion. So do all
  * messages while one of the knobs of loop.c makes the loopback slow or lossy.
  *
  * The socket's lock (L4) is held until the message is in the queue. So it passes no
@@ -54,7 +55,9 @@ static bool xrds_direct_may(const struct xrds_dest *dest)
 
 	rcu_read_lock();
 	conn = READ_ONCE(dest->flow.conn);
+	/* while sockets wait for their account it is looked at before the copy */
 	may = conn && conn->key.loop && dest->key.port &&
+	      likely(list_empty(&xn->recv_waiting)) &&
 	      !READ_ONCE(conn->nr_msgs) && !READ_ONCE(xn->loop_delay_ms) &&
 	      !READ_ONCE(xn->loop_loss_permille) &&
 	      xrds_direct_fits(dest, conn);
@@ -108,7 +111,8 @@ static bool xrds_direct_pass(struct xrds_dest *dest, struct sk_buff *skb, u32 le
 	spin_lock_bh(&conn->lock);
 	spin_lock(&xs->lock);
 	/* the port may be congested since the copy began */
-	if (xrds_direct_fits(dest, conn))
+	if (xrds_direct_fits(dest, conn) &&
+	    xrds_recv_direct_fits(dest, conn, skb))
 		seq = xrds_txq_direct(conn, &dest->flow, len);
 	spin_unlock(&conn->lock);
 	if (seq) {

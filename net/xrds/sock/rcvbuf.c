@@ -22,13 +22,23 @@
  * further replies, over loopback, too, are acknowledged and dropped, so are
  * ends of streams, and the socket gets an error.
  *
- * There may be many sockets. So the memory of their messages, and of the sources
- * that they note, is on the account of the user and the namespace, too: with more
- * there than max_recv_kb a socket that receives is congested, and with twice as
- * much there is no memory left for those which are congested already. A socket
- * with messages of less than XRDS_RECV_LITTLE is charged like any other, but does
- * not suffer from sockets that are not read: it can go on, slowly, when a
- * namespace is full.
+ * There may be many sockets. So the memory of their messages is on the account
+ * of the user and the namespace, too. Once more is there than max_recv_kb,
+ * sockets that receive are congested, and messages that come nevertheless are
+ * refused. A socket with nothing to read, or which has no more than
+ * XRDS_RECV_LITTLE with the message, does not suffer from the others so soon:
+ * it can go on, slowly, until a quarter more than max_recv_kb is there. From
+ * then on it may have XRDS_RECV_LEAST. Replies and ends of streams are refused,
+ * or dropped, only when twice as much is there. So are messages of legacy
+ * peers, if their socket is congested.
+ *
+ * Over loopback nothing is refused: a sender looks at the account before it queues
+ * a message (xrds_rcvbuf_admit()).
+ *
+ * A socket can be congested for the unread messages of others. It is in
+ * xn->recv_waiting then, and a work looks every XRDS_RECV_LOOK_MS whether the
+ * account has room again. Not all go on at once: those whose messages find no room
+ * have their next turn after the others.
  */
 #include "msg.h"
 #include "sock/dest.h"
@@ -40,12 +50,22 @@ enum {
 	 * of 32 KiB for 4 KiB of it, and rounded up
 	 */
 	XRDS_RECV_OVERHEAD	= 16,
-	/* memory that a socket may have when an account is full, bytes */
-	XRDS_RECV_LITTLE	= 64 << 10,
+	/* memory that a socket may have when an account is full, bytes: a message
+	 * of 64 KiB
+	 */
+	XRDS_RECV_LITTLE	= 96 << 10,
+	/* the same when an account is fuller than that */
+	XRDS_RECV_LEAST		= 4 << 10,
 	/* quarters of the bound of an account */
 	XRDS_RECV_CLEAR		= 3,
 	XRDS_RECV_CONGESTED	= 4,
+	XRDS_RECV_TIGHT		= 5,
 	XRDS_RECV_OVERFLOW	= 8,
+	/* between two looks at the accounts of sockets that wait for them */
+	XRDS_RECV_LOOK_MS	= 100,
+	/* sockets that go on after one look, and until the next one then */
+	XRDS_RECV_TURNS		= 64,
+	XRDS_RECV_TURN_MS	= 10,
 };
 
 /* Is more memory in use than a share of the socket's bound, 1 / @share?
@@ -72,21 +92,52 @@ static bool xrds_recv_too_many(const struct xrds_sock *xs, u32 some,
 }
 
 /**
- * xrds_rcvbuf_overflows - is there no memory left, even for messages that
- *	should not have come?
+ * xrds_rcvbuf_tight - is a socket's account too full for a message?
  * @xs: socket
+ * @more: memory of the message, bytes
+ *
+ * Context: any.
+ * Return: whether it is.
+ */
+bool xrds_rcvbuf_tight(const struct xrds_sock *xs, u32 more)
+{
+	u64 before = READ_ONCE(xs->rcv_mem), mem = before + more;
+	bool little = !before || mem <= XRDS_RECV_LITTLE;
+
+	return mem > XRDS_RECV_LEAST &&
+	       !(READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) &&
+	       xrds_limit_over(xs->xn, xs->user, XRDS_LIMIT_RECV,
+			       little ? XRDS_RECV_TIGHT : XRDS_RECV_CONGESTED);
+}
+
+static bool xrds_recv_is_plain(struct sk_buff *skb)
+{
+	return !xrds_skb(skb)->reply && !(xrds_skb(skb)->flags & XRDS_F_EOS);
+}
+
+/**
+ * xrds_rcvbuf_overflows - is there no memory left for a message that has come?
+ * @xs: socket
+ * @skb: the message
  * @legacy: the peer speaks a legacy version: it cannot be refused a message
  *	without a reset
  *
  * Context: any.
  * Return: whether there is none.
  */
-bool xrds_rcvbuf_overflows(struct xrds_sock *xs, bool legacy)
+bool xrds_rcvbuf_overflows(struct xrds_sock *xs, struct sk_buff *skb,
+			   bool legacy)
 {
-	/* other sockets may fill the account before its senders were told */
-	return xrds_recv_over(xs, 1, legacy ? XRDS_RECV_OVERHEAD : 1) ||
-	       (READ_ONCE(xs->port.congested) &&
-		xrds_recv_too_many(xs, XRDS_RECV_LITTLE, XRDS_RECV_OVERFLOW));
+	if (xrds_recv_over(xs, 1, legacy ? XRDS_RECV_OVERHEAD : 1))
+		return true;
+	if (!xrds_recv_is_plain(skb))
+		return READ_ONCE(xs->rcv_mem) + skb->truesize >
+		       XRDS_RECV_LITTLE &&
+		       xrds_recv_too_many(xs, 0, XRDS_RECV_OVERFLOW);
+	if (!legacy)
+		return xrds_rcvbuf_tight(xs, skb->truesize);
+	return READ_ONCE(xs->port.congested) &&
+	       xrds_recv_too_many(xs, XRDS_RECV_LITTLE, XRDS_RECV_OVERFLOW);
 }
 
 /**
@@ -101,7 +152,7 @@ bool xrds_rcvbuf_overflows(struct xrds_sock *xs, bool legacy)
  */
 bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb)
 {
-	return (xrds_skb(skb)->reply || xrds_skb(skb)->flags & XRDS_F_EOS) &&
+	return !xrds_recv_is_plain(skb) &&
 	       READ_ONCE(xs->reply_mem) * 4 >
 	       (u64)atomic_read(&xs->sk.sk_rmem_alloc);
 }
@@ -168,28 +219,179 @@ bool xrds_rcvbuf_congests(struct xrds_sock *xs)
 	return true;
 }
 
-/**
- * xrds_rcvbuf_refuses - a message is refused: does that make the socket congested?
- * @xs: socket
- *
- * The sender comes again when it hears that the port is clear. With an empty queue
- * nothing would clear it: then the sender comes again at once, as a reader is
- * about to let go of the memory.
- *
- * Context: any, without L5.
- * Return: whether it has become so; then xrds_cong_local() is to be told.
+/* The socket waits for its account. */
+static void xrds_recv_wait_account(struct xrds_sock *xs, unsigned int ms)
+{
+	struct xrds_net *xn = xs->xn;
+
+	spin_lock_bh(&xn->cong_lock);
+	/* close() and shutdown() have taken it off the list by now, or do so soon */
+	if (!sock_flag(&xs->sk, SOCK_DEAD) &&
+	    !(READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) &&
+	    list_empty(&xs->recv_wait_node)) {
+		list_add_tail(&xs->recv_wait_node, &xn->recv_waiting);
+		queue_delayed_work(system_wq, &xn->recv_work,
+				   msecs_to_jiffies(ms));
+	}
+	spin_unlock_bh(&xn->cong_lock);
+}
+
+/* A message waits, here or at its sender: the socket becomes congested. @tight: for
+ * want of room on the account. With an empty queue there is no other reason.
+ * Returns whether it has become so.
  */
-bool xrds_rcvbuf_refuses(struct xrds_sock *xs)
+static bool xrds_recv_stop(struct xrds_sock *xs, bool tight)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	bool congests;
 
 	spin_lock_bh(&queue->lock);
-	congests = xs->rcv_bytes && !xs->port.congested;
+	congests = (xs->rcv_bytes || tight) && !xs->port.congested &&
+		   !sock_flag(&xs->sk, SOCK_DEAD) &&
+		   !(xs->sk.sk_shutdown & RCV_SHUTDOWN);
 	if (congests)
 		WRITE_ONCE(xs->port.congested, true);
 	spin_unlock_bh(&queue->lock);
+
+	if (congests && tight) {
+		xrds_recv_wait_account(xs, XRDS_RECV_LOOK_MS);
+		xrds_count(xs->xn, XRDS_C_LIMIT_RECV);
+	}
 	return congests;
+}
+
+/**
+ * xrds_rcvbuf_refuses - a message is refused: does that make the socket congested?
+ * @xs: socket
+ * @skb: the message
+ *
+ * The sender comes again when it hears that the port is clear. With an empty queue
+ * and room on the account nothing would clear it: then the sender comes again at
+ * once, as a reader is about to let go of the memory.
+ *
+ * Context: any, without L5.
+ * Return: whether it has become so; then xrds_cong_local_full() is to be told.
+ */
+bool xrds_rcvbuf_refuses(struct xrds_sock *xs, const struct sk_buff *skb)
+{
+	return xrds_recv_stop(xs, xrds_rcvbuf_tight(xs, skb->truesize));
+}
+
+/**
+ * xrds_rcvbuf_admit - a sender on this node looks at the account of the receiver
+ * @conn: loopback connection
+ * @port: where a message is to go
+ * @len: its length, bytes
+ *
+ * If that is full the receiver is congested afterwards.
+ *
+ * Context: process, without locks.
+ */
+void xrds_rcvbuf_admit(const struct xrds_conn *conn, u16 port, u32 len)
+{
+	struct xrds_sock *xs;
+
+	rcu_read_lock();
+	xs = xrds_bind_lookup(conn->xn, &conn->key.faddr, conn->key.scope,
+			      port);
+	if (xs && xrds_rcvbuf_tight(xs, xrds_msg_mem(len)) &&
+	    xrds_recv_stop(xs, true))
+		xrds_cong_local_full(&xs->port);
+	rcu_read_unlock();
+}
+
+/* The socket that waits for longest in @list, with a reference, or NULL */
+static struct xrds_sock *xrds_recv_next_waiting(struct xrds_net *xn,
+						struct list_head *list)
+{
+	struct xrds_sock *xs;
+
+	spin_lock_bh(&xn->cong_lock);
+	xs = list_first_entry_or_null(list, struct xrds_sock, recv_wait_node);
+	if (xs) {
+		list_del_init(&xs->recv_wait_node);
+		sock_hold(&xs->sk);
+	}
+	spin_unlock_bh(&xn->cong_lock);
+	return xs;
+}
+
+/* The account has room: congestion ends, unless there is another reason for it.
+ * Returns whether it has ended; then xrds_cong_local_clear() is to be told.
+ */
+static bool xrds_recv_go_on(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	bool clears;
+
+	spin_lock_bh(&queue->lock);
+	clears = xs->port.congested && xrds_rcvbuf_drained(xs);
+	if (clears)
+		WRITE_ONCE(xs->port.congested, false);
+	spin_unlock_bh(&queue->lock);
+	return clears;
+}
+
+/**
+ * xrds_rcvbuf_work - look whether accounts have room again
+ * @work: xn->recv_work
+ *
+ * Context: process.
+ */
+void xrds_rcvbuf_work(struct work_struct *work)
+{
+	struct xrds_net *xn = container_of(to_delayed_work(work),
+					   struct xrds_net, recv_work);
+	struct xrds_sock *xs;
+	LIST_HEAD(todo);
+	u32 turns = 0;
+
+	spin_lock_bh(&xn->cong_lock);
+	list_splice_init(&xn->recv_waiting, &todo);
+	spin_unlock_bh(&xn->cong_lock);
+	while (turns < XRDS_RECV_TURNS &&
+	       (xs = xrds_recv_next_waiting(xn, &todo))) {
+		if (!xrds_rcvbuf_tight(xs, XRDS_RECV_LITTLE) &&
+		    xrds_recv_go_on(xs)) {
+			xrds_cong_local_clear(&xs->port);
+			turns++;
+		} else if (READ_ONCE(xs->port.congested)) {
+			xrds_recv_wait_account(xs, XRDS_RECV_LOOK_MS);
+		}
+		sock_put(&xs->sk);
+		cond_resched();
+	}
+	spin_lock_bh(&xn->cong_lock);
+	/* those that had no turn are the first next time */
+	if (!list_empty(&todo)) {
+		list_splice(&todo, &xn->recv_waiting);
+		mod_delayed_work(system_wq, &xn->recv_work,
+				 msecs_to_jiffies(XRDS_RECV_TURN_MS));
+	}
+	spin_unlock_bh(&xn->cong_lock);
+}
+
+/**
+ * xrds_rcvbuf_close - a socket reads nothing more
+ * @xs: socket, without messages
+ *
+ * Context: any, without L5.
+ * Return: whether congestion has ended; then xrds_cong_local_clear() is to be told.
+ */
+bool xrds_rcvbuf_close(struct xrds_sock *xs)
+{
+	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
+	bool clears;
+
+	spin_lock_bh(&queue->lock);
+	clears = xs->port.congested;
+	WRITE_ONCE(xs->port.congested, false);
+	spin_unlock_bh(&queue->lock);
+
+	spin_lock_bh(&xs->xn->cong_lock);
+	list_del_init(&xs->recv_wait_node);
+	spin_unlock_bh(&xs->xn->cong_lock);
+	return clears;
 }
 
 /**

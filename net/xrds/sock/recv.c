@@ -76,8 +76,9 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
 	news->xs = xs;
-	if ((mark || xrds_skb(skb)->reply) && xrds_rcvbuf_taken(xs, skb) &&
-	    xrds_rcvbuf_overflows(xs, false)) {
+	if ((mark || xrds_skb(skb)->reply) &&
+	    (conn->key.loop || xrds_rcvbuf_taken(xs, skb)) &&
+	    xrds_rcvbuf_overflows(xs, skb, false)) {
 		news->lost = xrds_recv_tell_loss(xs);
 		spin_unlock(&queue->lock);
 		xrds_recv_free(xs, skb);
@@ -115,6 +116,28 @@ static void xrds_recv_fill(const struct xrds_conn *conn,
 		cb->cookie = (u64)wm->dest_off << 32 | wm->dest_rkey;
 	if (cb->flags & XRDS_F_EOS)
 		cb->eos_reason = wm->eos_reason;
+}
+
+/**
+ * xrds_recv_direct_fits - may a message go straight to its receiver?
+ * @dest: where to
+ * @conn: its loopback connection
+ * @skb: the payload, or less
+ *
+ * Context: process with BH disabled, under rcu_read_lock(); the sender's xs->lock
+ * held.
+ * Return: false if the receiver's account is too full for it.
+ */
+bool xrds_recv_direct_fits(struct xrds_dest *dest, struct xrds_conn *conn,
+			   struct sk_buff *skb)
+{
+	struct xrds_sock *xs;
+
+	lockdep_assert_held(&dest->key.xs->lock);
+
+	xs = xrds_bind_lookup_again(conn->xn, &dest->receiver, &dest->key.addr,
+				    conn->key.scope, dest->key.port);
+	return !xs || !xrds_rcvbuf_tight(xs, skb->truesize);
 }
 
 /**
@@ -219,17 +242,21 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 	rcu_read_lock();
 	xs = xrds_bind_lookup(conn->xn, xrds_conn_rx_daddr(conn),
 			      conn->key.scope, wm->dport);
-	if (xs && !wm->sport && READ_ONCE(xs->port.congested)) {
-		/* of a kernel, which nobody has asked whether it may send */
+	if (xs && !wm->sport &&
+	    (READ_ONCE(xs->port.congested) ||
+	     xrds_rcvbuf_overflows(xs, skb, false))) {
+		/* of a kernel, which nobody has asked whether it may send, and
+		 * which does not repeat it
+		 */
 		result = XRDS_C_RECV_DROP_PONG;
 		kfree_skb(skb);
 	} else if (xs && !conn->key.loop &&
-		   xrds_rcvbuf_overflows(xs, conn->legacy.heard) &&
+		   xrds_rcvbuf_overflows(xs, skb, conn->legacy.heard) &&
 		   !xrds_rcvbuf_taken(xs, skb)) {
 		result = XRDS_C_RECV_DROP_OVERFLOW;
 		/* it is told of the port with the refusal */
 		xrds_link_heard(conn, &xs->port);
-		if (xrds_rcvbuf_refuses(xs))
+		if (xrds_rcvbuf_refuses(xs, skb))
 			xrds_cong_local_full(&xs->port);
 		kfree_skb(skb);
 	} else if (xs) {
@@ -651,6 +678,7 @@ void xrds_recv_purge(struct xrds_sock *xs)
 			xrds_recv_free(xs, skb);
 		cond_resched();
 	} while (skb);
+	cleared |= xrds_rcvbuf_close(xs);
 	if (cleared)
 		xrds_cong_local_clear(&xs->port);
 }

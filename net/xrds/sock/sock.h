@@ -130,6 +130,8 @@ struct xrds_srcq {
  * @loss_told:	sk_err says that replies were lost, and none was read since;
  *		its lock
  * @losses:	how often sk_err was set for that; its lock
+ * @recv_wait_node: in xn->recv_waiting while the socket is congested for the
+ *		unread messages of others; xn->cong_lock
  * @port:	see there
  * @marks_passed: nothing but ends of streams waits, and the last reader peeked
  *		and had no room for them: poll() does not report them until
@@ -215,6 +217,7 @@ struct xrds_sock {
 	u64 reply_mem;
 	u32 losses;
 	bool loss_told;
+	struct list_head recv_wait_node;
 	struct xrds_port port;
 	bool marks_passed;
 
@@ -436,6 +439,8 @@ struct xrds_recv_news {
 	bool ended;
 };
 
+bool xrds_recv_direct_fits(struct xrds_dest *dest, struct xrds_conn *conn,
+			   struct sk_buff *skb);
 enum xrds_counter xrds_recv_direct(struct xrds_dest *dest,
 				   struct xrds_conn *conn, struct sk_buff *skb,
 				   u64 seq, u32 len,
@@ -460,11 +465,16 @@ int xrds_sk_err_forget(struct xrds_sock *xs, int error);
 
 /* ------------------------------------------------------------ rcvbuf.c */
 
-bool xrds_rcvbuf_overflows(struct xrds_sock *xs, bool legacy);
+bool xrds_rcvbuf_tight(const struct xrds_sock *xs, u32 more);
+bool xrds_rcvbuf_overflows(struct xrds_sock *xs, struct sk_buff *skb,
+			   bool legacy);
 bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb);
 void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_rcvbuf_congests(struct xrds_sock *xs);
-bool xrds_rcvbuf_refuses(struct xrds_sock *xs);
+bool xrds_rcvbuf_refuses(struct xrds_sock *xs, const struct sk_buff *skb);
+void xrds_rcvbuf_admit(const struct xrds_conn *conn, u16 port, u32 len);
+void xrds_rcvbuf_work(struct work_struct *work);
+bool xrds_rcvbuf_close(struct xrds_sock *xs);
 bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb);
 bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 

@@ -504,6 +504,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	INIT_LIST_HEAD(&xs->dests);
 	INIT_LIST_HEAD(&xs->idle_dests);
 	timerqueue_init(&xs->linger_node);
+	INIT_LIST_HEAD(&xs->recv_wait_node);
 	xrds_link_init_port(&xs->port, xn, xs->user, &xs->bind);
 	xs->rdma.sk = sk;
 	xs->rdma.xn = xn;

@@ -305,10 +305,15 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 {
 	struct xrds_sock *xs = dest->key.xs;
 	u32 charge = xrds_msg_charge(len);
-	bool blocked = xrds_gate_shut(conn, &dest->flow);
 	__poll_t mask = 0;
 	u64 room = 0;
+	bool blocked;
 	int ret = 0;
+
+	if (conn->key.loop && !READ_ONCE(xs->ending) &&
+	    !xrds_space_nr_reserved(dest))
+		xrds_rcvbuf_admit(conn, dest->key.port, len);
+	blocked = xrds_gate_shut(conn, &dest->flow);
 
 	spin_lock_bh(&xs->lock);
 	if (unlikely(xs->ready_gone))
