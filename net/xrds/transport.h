@@ -221,6 +221,7 @@ struct xrds_legacy {
  * @lock:	L3
  * @own:	flow of the kernel's own messages
  * @fq:		users with something to send; @lock
+ * @fq_past:	users that have no flow any more; @lock
  * @bulk_over:	messages with more payload are large, bytes; @lock
  * @again:	messages with a number that are to be sent again, before all
  *		others, oldest first; @lock
@@ -346,6 +347,7 @@ struct xrds_conn {
 	bool no_bundles;
 	struct xrds_flow *own;
 	struct xrds_fq fq;
+	struct xrds_fq_past fq_past;
 	u32 bulk_over;
 	struct list_head again;
 	struct list_head inflight;

@@ -381,6 +381,37 @@ static void comers_and_goers(void)
 	}
 }
 
+/* Nor do those that cease to exist each time, and a few at once are remembered. */
+static void made_anew(void)
+{
+	struct xrds_fq_past past = { 0 };
+	struct member *busy = &c.m[0];
+	__u32 nr, step, i;
+
+	for (nr = 1; nr <= XRDS_FQ_PAST; nr++) {
+		begin(1 + nr, 4096);
+		memset(&past, 0, sizeof(past));
+		come(busy, XRDS_SMALL);
+		for (step = 0; step < 3000; step++) {
+			for (i = 1; i <= nr; i++) {
+				xrds_fq_init_node(&c.m[i].node);
+				xrds_fq_recall(&past, &c.m[i].node, i);
+				CHECK(c.m[i].node.start == c.m[i].tag);
+				come(&c.m[i], XRDS_SMALL);
+			}
+			charge(first(XRDS_SMALL), 4096);
+			for (i = 1; i <= nr; i++) {
+				leave(&c.m[i], XRDS_SMALL);
+				xrds_fq_forget(&past, &c.m[i].node, i);
+			}
+		}
+		for (i = 1; i <= nr; i++)
+			CHECK(c.m[i].sent <=
+			      busy->sent + XRDS_FQ_FIRST_BYTES + 8192);
+		ends_empty();
+	}
+}
+
 /* One that waits in one line is not made later by the other one. */
 static void two_lines(void)
 {
@@ -409,6 +440,7 @@ const struct unit_test unit_fq_tests[] = {
 	{ late, "a member that was held back catches up" },
 	{ random_members, "random members keep the order of tags" },
 	{ comers_and_goers, "a member that comes and goes gains nothing" },
+	{ made_anew, "nor does one that is made anew each time" },
 	{ two_lines, "lines share the tags of their members" },
 	{ }
 };

@@ -466,9 +466,19 @@ static struct xrds_share *xrds_flow_get_share(struct xrds_conn *conn,
 						    sizeof(*share));
 	if (share) {
 		xrds_fq_init_node(&share->node);
+		xrds_fq_recall(&conn->fq_past, &share->node, id);
 		xrds_fq_init(&share->fq);
 	}
 	return share;
+}
+
+static void xrds_flow_put_share(struct xrds_share *share)
+{
+	const struct xrds_part_key *key = &share->part.key;
+
+	if (share->part.users == 1)
+		xrds_fq_forget(&key->conn->fq_past, &share->node, key->id);
+	xrds_part_put(&share->part);
 }
 
 static struct xrds_stream *xrds_flow_get_stream(struct xrds_conn *conn, u64 id)
@@ -495,7 +505,7 @@ static struct xrds_stream *xrds_flow_get_stream(struct xrds_conn *conn, u64 id)
 static void xrds_flow_put_parts(struct xrds_flow *flow)
 {
 	if (flow->share)
-		xrds_part_put(&flow->share->part);
+		xrds_flow_put_share(flow->share);
 	if (flow->gate)
 		xrds_gate_put(flow->gate);
 	if (flow->stream) {

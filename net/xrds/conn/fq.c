@@ -11,7 +11,8 @@
  * A member without anything to send waits in no line and keeps its tag. When it
  * comes back, a lower tag is raised to XRDS_FQ_FIRST_BYTES before virtual time. So
  * a newcomer may send that much before all others. A member that comes and goes,
- * however often, sends no more than one that stays, and that much.
+ * however often, sends no more than one that stays, and that much. So the tags of
+ * the last members that ceased to exist are kept for those that are made anew.
  *
  * A member that was held back, although it had something to send, may catch up: a
  * lower tag is raised to XRDS_FQ_CATCH_UP_BYTES before virtual time. Newcomers do
@@ -56,6 +57,44 @@ void xrds_fq_init_node(struct xrds_fq_node *member)
 	for (i = 0; i < XRDS_CLASSES; i++)
 		RB_CLEAR_NODE(&member->node[i]);
 	member->start = 0;
+}
+
+/**
+ * xrds_fq_forget - a member ceases to exist
+ * @past: members that have gone
+ * @member: member that waits in no line
+ * @id: its id, not 0
+ *
+ * Context: any.
+ */
+void xrds_fq_forget(struct xrds_fq_past *past, const struct xrds_fq_node *member,
+		    u64 id)
+{
+	past->tag[past->next].id = id;
+	past->tag[past->next].start = member->start;
+	past->next = (past->next + 1) % XRDS_FQ_PAST;
+}
+
+/**
+ * xrds_fq_recall - a member exists again
+ * @past: members that have gone
+ * @member: member that was initialised
+ * @id: its id
+ *
+ * Context: any.
+ */
+void xrds_fq_recall(struct xrds_fq_past *past, struct xrds_fq_node *member,
+		    u64 id)
+{
+	int i;
+
+	for (i = 0; i < XRDS_FQ_PAST; i++) {
+		if (past->tag[i].id != id)
+			continue;
+		member->start = past->tag[i].start;
+		past->tag[i].id = 0;
+		break;
+	}
 }
 
 static struct xrds_fq_node *xrds_fq_member(struct rb_node *node,

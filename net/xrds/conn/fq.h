@@ -13,6 +13,8 @@ enum {
 	XRDS_FQ_FIRST_BYTES	= 16 << 10,
 	/* bytes that a member that was held back may catch up on */
 	XRDS_FQ_CATCH_UP_BYTES	= 1 << 20,
+	/* members that have gone and are remembered */
+	XRDS_FQ_PAST		= 8,
 };
 
 /* The next message of a member: one that goes as a whole, or a large one, of
@@ -45,8 +47,25 @@ struct xrds_fq {
 	u64 now;
 };
 
+/**
+ * struct xrds_fq_past - the tags of members that have gone
+ * @tag:	their ids and start tags; an id of 0: no such
+ * @next:	place of the one that goes next
+ */
+struct xrds_fq_past {
+	struct {
+		u64 id;
+		u64 start;
+	} tag[XRDS_FQ_PAST];
+	u8 next;
+};
+
 void xrds_fq_init(struct xrds_fq *fq);
 void xrds_fq_init_node(struct xrds_fq_node *member);
+void xrds_fq_forget(struct xrds_fq_past *past, const struct xrds_fq_node *member,
+		    u64 id);
+void xrds_fq_recall(struct xrds_fq_past *past, struct xrds_fq_node *member,
+		    u64 id);
 void xrds_fq_add(struct xrds_fq *fq, struct xrds_fq_node *member,
 		 enum xrds_class class);
 void xrds_fq_add_late(struct xrds_fq *fq, struct xrds_fq_node *member,
