@@ -322,6 +322,8 @@ static void xrds_refuse_stream(struct xrds_conn *conn,
 			break;
 	}
 	xrds_count_add(conn->xn, XRDS_C_SEND_REFUSED, n);
+	/* as many as a flow may have in flight */
+	xrds_hold_count(XRDS_HOLD_END, n);
 }
 
 static void xrds_refuse_apply(struct xrds_conn *conn,
@@ -330,8 +332,9 @@ static void xrds_refuse_apply(struct xrds_conn *conn,
 	struct xrds_part *part;
 	struct xrds_gate *gate;
 
-	lockdep_assert_held(&conn->lock);
-
+	/* a message that is being posted keeps its number that long */
+	spin_lock_bh(&conn->tx_lock);
+	spin_lock(&conn->lock);
 	gate = xrds_gate_find(conn, e->dport);
 	if (gate)
 		xrds_gate_close(gate);
@@ -340,6 +343,8 @@ static void xrds_refuse_apply(struct xrds_conn *conn,
 	if (part)
 		xrds_refuse_stream(conn, container_of(part, struct xrds_stream,
 						      part), e->seq);
+	spin_unlock(&conn->lock);
+	spin_unlock_bh(&conn->tx_lock);
 }
 
 /**
@@ -361,20 +366,15 @@ void xrds_refuse_recv(struct xrds_conn *conn, struct sk_buff *skb)
 				   XRDS_EV_ERROR, -ENOMEM);
 		return;
 	}
-	/* a message that is being posted keeps its number that long */
-	spin_lock_bh(&conn->tx_lock);
-	spin_lock(&conn->lock);
 	nr = xrds_wire_refused_count(skb->len);
 	err = nr < 0 ? -nr : XRDS_WIRE_OK;
 	for (i = 0; i < nr && !err; i++) {
 		err = xrds_wire_refused_entry(skb->data, i, &list[i]);
-		if (!err && list[i].seq > conn->tx_seq)
+		if (!err && list[i].seq > READ_ONCE(conn->tx_seq))
 			err = XRDS_WIRE_REFUSED;
 	}
 	for (i = 0; i < nr && !err; i++)
 		xrds_refuse_apply(conn, &list[i]);
-	spin_unlock(&conn->lock);
-	spin_unlock_bh(&conn->tx_lock);
 	kfree_skb(skb);
 	if (err)
 		xrds_conn_wire_error(conn, READ_ONCE(conn->ep_gen), err);
