@@ -14,6 +14,7 @@ import traffic
 TIMEOUT = 240
 PORT = 4620
 ZEROCOPY = "--zerocopy"
+BREAK = "echo 1 > /sys/kernel/debug/xrds/break"
 
 
 def _no_copies(rig, before: list[int]) -> None:
@@ -52,13 +53,19 @@ def test_resent(rig):
     rig.check(again > 0, "nothing was sent again")
 
 
-def _cut_off(rig):
-    """A sender whose message has left its program and not reached its peer."""
+def _met(rig):
+    """A receiver, and a sender that has sent it a message."""
     sink = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} {1 << 20}")
     sink.expect("ready")
     sender = rig.a.start(f"helper_zcopy hold {rig.a.ip} {rig.b.ip} {PORT}")
     sender.expect("met")
     rig.b.cut()
+    return sink, sender
+
+
+def _cut_off(rig):
+    """A sender whose message has left its program and not reached its peer."""
+    _, sender = _met(rig)
     sender.kill(signal.SIGUSR1)
     sender.expect("^busy")
     return sender
@@ -82,6 +89,31 @@ def test_peer_killed(rig):
 
 
 test_peer_killed.reboots = True
+
+
+def test_legacy(rig):
+    """A message waits for a node, which comes back with in-tree RDS: its memory may
+    be in pieces that fill no fragment of such a peer, and its receiver is gone. It
+    is given up.
+    """
+    sink, sender = _met(rig)
+    rig.a.run(BREAK)
+    remote.wait_lost(rig.a, rig.b)
+    sender.kill(signal.SIGUSR1)
+    sender.expect("^busy")
+    stale = remote.counter(rig.a, "send_drop_stale_peer")
+    sink.kill()
+    sink.wait(check=False)
+    rig.b.run("modprobe -r xrds_ib xrds && modprobe rds_rdma", timeout=60)
+    rig.b.join()
+    sender.expect("^free", timeout=60)
+    sender.wait()
+    rig.check(remote.counter(rig.a, "send_drop_stale_peer") == stale + 1,
+              "it was sent")
+    rig.b.run("unload rds_rdma rds && modprobe xrds_ib", timeout=60)
+
+
+test_legacy.kernels = "6.1 6.12"
 
 
 def test_killed(rig):

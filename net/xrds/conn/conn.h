@@ -268,7 +268,7 @@ void xrds_txq_bulk_close(struct xrds_conn *conn);
 /* ------------------------------------------------------------ tx_resume.c */
 
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
-void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool drop);
+void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot);
 void xrds_tx_resume_close(struct xrds_conn *conn);
 void xrds_tx_resume_drop_posted(struct xrds_conn *conn);
 void xrds_tx_resume_drop_ops(struct xrds_conn *conn);

@@ -159,8 +159,8 @@ static void xrds_legacy_number(struct xrds_conn *conn)
  * @conn: connection
  *
  * Messages in flight are sent again, before all others. But if an XRDS node was
- * there before, those that it may have received were meant for sockets that are
- * gone.
+ * there before, all of them were meant for sockets that are gone; and the payload
+ * of one that is queued may be in pieces that only XRDS nodes take (zcopy.c).
  *
  * Context: the connection's work.
  */
@@ -171,12 +171,14 @@ void xrds_legacy_open(struct xrds_conn *conn)
 
 	spin_lock_bh(&conn->lock);
 	changed = conn->tx_node;
-	conn->tx_node = 0;
+	if (changed)
+		conn->tx_life++;
+	WRITE_ONCE(conn->tx_node, 0);
 	spin_unlock_bh(&conn->lock);
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)
 		ack = 0;
-	xrds_tx_resume_sort(conn, ack, changed);
+	xrds_tx_resume_sort(conn, ack, false);
 
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);

@@ -353,7 +353,7 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 	spin_lock_bh(&conn->lock);
 	if (conn->tx_node && conn->tx_node != hello->node)
 		conn->tx_life++;
-	conn->tx_node = hello->node;
+	WRITE_ONCE(conn->tx_node, hello->node);
 	other = conn->peer_node != hello->node;
 	if (other) {
 		conn->reborn |= conn->peer_node || READ_ONCE(conn->xn->forgot);

@@ -36,17 +36,9 @@ static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
 	return msg->life != conn->tx_life || (forgot && msg->posted);
 }
 
-/**
- * xrds_tx_resume_sort - look at messages in flight when endpoints ended
- * @conn: connection that is about to be open
- * @ack: the peer has messages up to this one
- * @forgot: the peer may have received the rest, and forgotten that
- *
- * The others are on conn->again after it.
- *
- * Context: the connection's work, without L2, L3, L4.
- */
-void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
+/* Look at the messages in flight. The others are on conn->again after it. */
+static void xrds_tx_resume_sort_inflight(struct xrds_conn *conn, u64 ack,
+					 bool forgot)
 {
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(acked);
@@ -117,6 +109,24 @@ static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
 		xrds_tx_resume_drop_flow(conn, flow, forgot);
 }
 
+/**
+ * xrds_tx_resume_sort - what becomes of messages when there is a new endpoint
+ * @conn: connection that is about to be open
+ * @ack: the peer has messages up to this one
+ * @forgot: the peer may have received the rest, and forgotten that
+ *
+ * Nothing is posted or acknowledged yet.
+ *
+ * Context: the connection's work, without L2, L3, L4.
+ */
+void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
+{
+	xrds_tx_resume_sort_inflight(conn, ack, forgot);
+	if (forgot || conn->tx_life != conn->tx_life_open)
+		xrds_tx_resume_drop_queued(conn, forgot);
+	conn->tx_life_open = conn->tx_life;
+}
+
 /* The peer has counted messages that were never sent: its device has delivered one
  * twice. The numbers go on behind them, otherwise no attempt would be better.
  */
@@ -157,11 +167,7 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 		return -EPROTO;
 	}
 
-	/* nothing is posted or acknowledged yet */
 	xrds_tx_resume_sort(conn, ack, forgot);
-	if (forgot || conn->tx_life != conn->tx_life_open)
-		xrds_tx_resume_drop_queued(conn, forgot);
-	conn->tx_life_open = conn->tx_life;
 
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
@@ -304,7 +310,7 @@ void xrds_tx_resume_clear_posted(struct xrds_conn *conn)
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
 	if (!xrds_conn_wanted(conn))
-		conn->tx_node = 0;
+		WRITE_ONCE(conn->tx_node, 0);
 	spin_unlock(&conn->lock);
 	spin_unlock_bh(&conn->tx_lock);
 }

@@ -138,7 +138,7 @@ static bool xrds_zcopy_fits_legacy(const struct xrds_msg *msg)
 
 /* Can it be sent in fragments that the peer takes? A SEND has two pieces of payload
  * on every device. Each fragment but the last has a minimal size, and a fixed one
- * unless the peer is known as an XRDS node.
+ * unless it is for an XRDS node: no other node gets it then.
  */
 static bool xrds_zcopy_fits(const struct xrds_msg *msg,
 			    const struct xrds_conn *conn)
@@ -148,7 +148,7 @@ static bool xrds_zcopy_fits(const struct xrds_msg *msg,
 	for (i = 1; i + 1 < msg->nr_bv; i++)
 		if (msg->bv[i].bv_len < XRDS_WIRE_MIN_FRAG_PAYLOAD)
 			return false;
-	return READ_ONCE(conn->peer_node) || xrds_zcopy_fits_legacy(msg);
+	return READ_ONCE(conn->tx_node) || xrds_zcopy_fits_legacy(msg);
 }
 
 /**
