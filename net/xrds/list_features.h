@@ -4,7 +4,7 @@
  * Included with X() defined. A revision grows when the feature changes for its
  * users.
  */
-X("wire", 5, "wire format between XRDS nodes; this node supports 3 and 4, too")
+X("wire", 6, "wire format between XRDS nodes; this node supports 3 to 5, too")
 X("wire-legacy", 1, "wire formats 3.1 and 4.1 of mainline")
 X("uek", 1, "options, control messages and heartbeats of UEK")
 X("dest-status", 1, "XRDS_DEST_STATUS and XRDS_DEST_SNDBUF")

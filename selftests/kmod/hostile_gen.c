@@ -501,6 +501,7 @@ static u32 make_short(struct hostile_gen *gen)
 		1, 64, 4095, 4096, 5000, HOSTILE_BUF_BYTES,
 	};
 	u32 slot = hostile_random(gen, XRDS_WIRE_SLOTS), tries;
+	u32 bytes = lens[hostile_random(gen, ARRAY_SIZE(lens))];
 
 	for (tries = 0; tries < 2 * XRDS_WIRE_SLOTS; tries++) {
 		if (gen->ctx.ports[slot])
@@ -514,9 +515,10 @@ static u32 make_short(struct hostile_gen *gen)
 	gen->imm |= hostile_random(gen, 8) << 7;
 	if (!hostile_random(gen, 8))
 		gen->imm |= hostile_random(gen, 64) << 10;
-	/* the number that comes next */
+	/* the number that comes next, and the length */
 	gen->imm |= (hostile_random(gen, 16) ?
-		     (u32)gen->ctx.seq + !(gen->imm & BIT(8)) :
+		     (u32)gen->ctx.seq + !(gen->imm & BIT(8)) +
+		     (bytes >> 8) + (bytes >> 12) :
 		     hostile_random(gen, 16)) << 16 & 0xf0000;
 	if (!hostile_random(gen, 16))
 		gen->imm |= hostile_random(gen, 0xfff) << 20;
@@ -525,7 +527,7 @@ static u32 make_short(struct hostile_gen *gen)
 		gen->imm = (gen->imm & ~(XRDS_WIRE_SLOTS - 1)) |
 			   gen->reasm[gen->imm >> 7 & 1].next %
 			   XRDS_WIRE_SLOTS;
-	return lens[hostile_random(gen, ARRAY_SIZE(lens))];
+	return bytes;
 }
 
 /* -------------------------------------------------------------- verdict */
@@ -687,7 +689,7 @@ static int judge_short(struct hostile_gen *gen, u32 bytes)
 
 	if (!gen->hello || !gen->brief)
 		return XRDS_WIRE_OPCODE;
-	err = xrds_wire_short_decode(&wm, &gen->ctx, gen->imm);
+	err = xrds_wire_short_decode(&wm, &gen->ctx, gen->imm, bytes);
 	if (!err)
 		err = judge_credit(gen, &wm);
 	if (err)

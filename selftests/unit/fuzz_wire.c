@@ -117,8 +117,9 @@ static void fuzz_short(const __u8 *data, __u32 size, __u32 max)
 				    hdr[2] << 8 | hdr[3];
 			__u64 seq = ctx.seq, ack = ctx.ack;
 
-			err = xrds_wire_short_decode(&msg, &ctx, imm);
-			must(err == ((imm >> 16 ^ ctx.seq) & 0x0f ?
+			err = xrds_wire_short_decode(&msg, &ctx, imm, payload);
+			must(err == ((imm >> 16 ^ (ctx.seq + (payload >> 8) +
+						   (payload >> 12))) & 0x0f ?
 				     XRDS_WIRE_ORDER : XRDS_WIRE_OK));
 			must(msg.ack - ack <= 0x0fff && msg.ack == ctx.ack);
 			must(ctx.seq - seq == (msg.brief == XRDS_BRIEF_LAST));

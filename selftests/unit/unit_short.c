@@ -46,8 +46,9 @@ static int take_imm(struct direction *d, __u32 imm, __u32 payload, int *done)
 {
 	struct xrds_wire_msg out;
 
-	imm |= ((d->rx.seq + !(imm & MORE)) & 0x0f) << 16;
-	CHECK(!xrds_wire_short_decode(&out, &d->rx, imm));
+	imm |= ((d->rx.seq + !(imm & MORE) + (payload >> 8) +
+		 (payload >> 12)) & 0x0f) << 16;
+	CHECK(!xrds_wire_short_decode(&out, &d->rx, imm, payload));
 	d->tx = d->rx;
 	return take(d, &out, payload, done);
 }
@@ -60,8 +61,8 @@ static int pass_short(struct direction *d, const struct xrds_wire_msg *msg,
 	__u32 imm;
 
 	CHECK(xrds_wire_short_fits(&d->tx, msg, last));
-	imm = xrds_wire_short_encode(&d->tx, msg, last);
-	CHECK(!xrds_wire_short_decode(&out, &d->rx, imm));
+	imm = xrds_wire_short_encode(&d->tx, msg, last, payload);
+	CHECK(!xrds_wire_short_decode(&out, &d->rx, imm, payload));
 	CHECK(!memcmp(&d->tx, &d->rx, sizeof(d->tx)));
 	CHECK(out.ack == d->tx.ack && out.credit == msg->credit);
 	CHECK(out.flags == msg->flags && out.tag == msg->tag);
@@ -94,22 +95,24 @@ static void layout(void)
 			break;
 	/* (5 << 16 | 6) * 0x9e3779b1, the highest seven bits */
 	CHECK(slot == 0x0a && ctx.ports[slot] == (5 << 16 | 6));
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x003b000a);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1, 0) == 0x003b000a);
 	CHECK(ctx.seq == 11);
 	msg.ack = 0x12345;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345c000a);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1, 0) == 0x345c000a);
 	CHECK(ctx.seq == 12 && ctx.ack == 0x12345);
 	msg.credit = 63;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345dfc0a);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1, 0) == 0x345dfc0a);
 	msg.credit = 0;
 	msg.flags = XRDS_F_ACK_REQUIRED;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345e020a);
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 0) == 0x345e030a);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1, 0) == 0x345e020a);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 0, 0) == 0x345e030a);
 	msg.tag = 1;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x345f028a);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1, 0) == 0x345f028a);
 	/* behind the first fragment its index is in the place of the slot */
 	msg.frag = 130;
-	CHECK(xrds_wire_short_encode(&ctx, &msg, 1) == 0x34500282);
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1, 0) == 0x34500282);
+	/* 17, and 0x123 packets of 256 bytes, or 0x12 of 4096 */
+	CHECK(xrds_wire_short_encode(&ctx, &msg, 1, 0x12345) == 0x34560282);
 }
 
 static void fits(void)
@@ -346,21 +349,46 @@ static void out_of_order(void)
 	int i;
 
 	for (i = 1; i <= 16; i++) {
-		imm = xrds_wire_short_encode(&d.tx, &msg, 1);
+		imm = xrds_wire_short_encode(&d.tx, &msg, 1, 0);
 		/* the receiver has none of those before */
 		rx = d.rx;
-		CHECK(unit_note(xrds_wire_short_decode(&out, &rx, imm)) ==
+		CHECK(unit_note(xrds_wire_short_decode(&out, &rx, imm, 0)) ==
 		      (i == 1 ? XRDS_WIRE_OK : XRDS_WIRE_ORDER));
 		ahead = d.tx;
-		imm = xrds_wire_short_encode(&ahead, &msg, 0);
+		imm = xrds_wire_short_encode(&ahead, &msg, 0, 0);
 		rx = d.rx;
-		CHECK(xrds_wire_short_decode(&out, &rx, imm) ==
+		CHECK(xrds_wire_short_decode(&out, &rx, imm, 0) ==
 		      (i < 16 ? XRDS_WIRE_ORDER : XRDS_WIRE_OK));
 	}
 	d = begun();
-	imm = xrds_wire_short_encode(&d.tx, &msg, 1);
-	CHECK(!xrds_wire_short_decode(&out, &d.rx, imm));
-	CHECK(xrds_wire_short_decode(&out, &d.rx, imm) == XRDS_WIRE_ORDER);
+	imm = xrds_wire_short_encode(&d.tx, &msg, 1, 0);
+	CHECK(!xrds_wire_short_decode(&out, &d.rx, imm, 0));
+	CHECK(xrds_wire_short_decode(&out, &d.rx, imm, 0) == XRDS_WIRE_ORDER);
+}
+
+/* A packet of a SEND is lost, or comes twice: its short header does not fit. */
+static void packets(void)
+{
+	struct xrds_wire_msg msg = flow_msg, out;
+	struct direction d = begun();
+	struct xrds_wire_context rx;
+	__u32 imm, bytes, mtu;
+
+	for (bytes = 0; bytes <= MAX_PAYLOAD; bytes += 97) {
+		imm = xrds_wire_short_encode(&d.tx, &msg, 1, bytes);
+		for (mtu = 256; mtu <= 4096; mtu *= 2) {
+			rx = d.rx;
+			CHECK(xrds_wire_short_decode(&out, &rx, imm,
+						     bytes + mtu) ==
+			      XRDS_WIRE_ORDER);
+			rx = d.rx;
+			CHECK(bytes < mtu ||
+			      xrds_wire_short_decode(&out, &rx, imm,
+						     bytes - mtu) ==
+			      XRDS_WIRE_ORDER);
+		}
+		CHECK(!xrds_wire_short_decode(&out, &d.rx, imm, bytes));
+	}
 }
 
 /* Any stream of messages, of few flows and of many, arrives as it was sent. */
@@ -409,6 +437,7 @@ const struct unit_test unit_short_tests[] = {
 	{ refused, "short headers that do not fit their message" },
 	{ longest, "the longest messages of short headers" },
 	{ out_of_order, "a SEND with a short header that is lost, or comes twice" },
+	{ packets, "a packet of a short SEND that is lost, or comes twice" },
 	{ streams, "random streams with short headers" },
 	{ }
 };

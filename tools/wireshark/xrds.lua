@@ -156,7 +156,7 @@ f.short_ask = ProtoField.bool("rds.short.ack_required", "ACK_REQUIRED", 32, nil,
 			      0x200)
 f.short_credit = ProtoField.uint32("rds.short.credit", "Credits granted",
 				   base.DEC, nil, 0xfc00)
-f.short_seq = ProtoField.uint32("rds.short.seq", "Number, low bits",
+f.short_check = ProtoField.uint32("rds.short.check", "Check",
 				base.DEC, nil, 0xf0000)
 f.short_ack = ProtoField.uint32("rds.short.ack", "Acknowledgment, low bits",
 				base.DEC, nil, 0xfff00000)
@@ -916,7 +916,7 @@ local function show_short(packet, op, range)
 
 	add_all(tree, imm, { { f.short_slot, 0, 4 }, { f.short_tag, 0, 4 },
 			     { f.short_more, 0, 4 }, { f.short_ask, 0, 4 },
-			     { f.short_credit, 0, 4 }, { f.short_seq, 0, 4 },
+			     { f.short_credit, 0, 4 }, { f.short_check, 0, 4 },
 			     { f.short_ack, 0, 4 } })
 	packet:say("data %s", short.seq or
 		   string.format("(tag %d)", bit32.extract(imm:uint(), 7)))

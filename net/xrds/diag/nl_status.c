@@ -28,7 +28,7 @@ struct xrds_nl_feature {
 };
 
 /* as list_features.h says */
-static_assert(XRDS_REVISION_FIRST == 3 && XRDS_REVISION == 5);
+static_assert(XRDS_REVISION_FIRST == 3 && XRDS_REVISION == 6);
 
 static const struct xrds_nl_feature xrds_nl_features[] = {
 #define X(n, r, h) { .name = n, .revision = r, .help = h },

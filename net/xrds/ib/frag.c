@@ -278,16 +278,17 @@ static bool xrds_ib_frag_brief(const struct xrds_ib_ep *ep,
 	return xrds_wire_short_fits(&ep->tx.ctx, &numbered, last);
 }
 
-/* The payload goes without a header. */
+/* So many bytes of payload go without a header. */
 static void xrds_ib_frag_put_short(struct xrds_ib_ep *ep,
 				   struct xrds_ib_cursor *cur,
-				   struct xrds_ib_sctx *sctx, u32 *grant)
+				   struct xrds_ib_sctx *sctx, u32 bytes,
+				   u32 *grant)
 {
 	struct xrds_wire_msg *wm = &cur->wm;
 	u32 imm;
 
 	wm->credit = xrds_ib_sq_spend(ep, grant, XRDS_WIRE_SHORT_CREDIT);
-	imm = xrds_wire_short_encode(&ep->tx.ctx, wm, !cur->left);
+	imm = xrds_wire_short_encode(&ep->tx.ctx, wm, !cur->left, bytes);
 	sctx->wr.opcode = IB_WR_SEND_WITH_IMM;
 	sctx->wr.ex.imm_data = cpu_to_be32(imm);
 	sctx->wr.sg_list = &sctx->sge[1];
@@ -336,7 +337,7 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	if (cur->msg->bulk)
 		xrds_ib_frag_bulk_went(ep, cur, left - cur->left);
 	if (brief)
-		xrds_ib_frag_put_short(ep, cur, sctx, grant);
+		xrds_ib_frag_put_short(ep, cur, sctx, left - cur->left, grant);
 	else
 		xrds_ib_frag_put_full(ep, cur, sctx, grant);
 	if (xrds_ib_ep_xrds(ep))

@@ -387,7 +387,7 @@ static enum xrds_wire_err xrds_ib_recv_short(struct xrds_ib_ep *ep,
 
 	if (!ep->rx.brief)
 		return XRDS_WIRE_OPCODE;
-	err = xrds_wire_short_decode(&wm, &ep->rx.ctx, imm);
+	err = xrds_wire_short_decode(&wm, &ep->rx.ctx, imm, bytes);
 	if (!err)
 		err = xrds_ib_recv_credit(ep, &wm);
 	if (err)

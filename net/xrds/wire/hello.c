@@ -92,6 +92,8 @@ static __u16 hello_flags(__u16 revision)
 
 	if (revision == XRDS_REVISION_UNCHECKED)
 		flags |= XRDS_HELLO_UNCHECKED;
+	if (revision == XRDS_REVISION_NUMBERED)
+		flags |= XRDS_HELLO_NUMBERED;
 	if (revision >= XRDS_REVISION_SHORT)
 		flags |= XRDS_HELLO_SHORT;
 	return flags;

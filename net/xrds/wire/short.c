@@ -21,8 +21,10 @@
  * headers if they alternate.
  *
  * A device that loses a SEND, or delivers one twice, would have the receiver give
- * wrong numbers from there on. So a short header has the low bits of the number,
- * and the receiver compares them.
+ * wrong numbers from there on. And one that puts a packet into a SEND twice would
+ * make a longer message of it, as no header has the length. So a short header has
+ * the low bits of the number and the length together, and the receiver compares
+ * them.
  *
  * As in hdr.c the functions are pure, and believe nothing: all values of the 32
  * bits are valid input, and xrds_wire_reasm_add() refuses the fragments that do
@@ -38,8 +40,8 @@ enum {
 	SHORT_MORE		= 0x0100,
 	SHORT_ASK		= 0x0200,
 	SHORT_CREDIT_SHIFT	= 10,
-	SHORT_SEQ_SHIFT		= 16,
-	SHORT_SEQ_MASK		= 0x0f,
+	SHORT_CHECK_SHIFT	= 16,
+	SHORT_CHECK_MASK	= 0x0f,
 	SHORT_ACK_SHIFT		= 20,
 	SHORT_ACK_MASK		= 0x0fff,
 };
@@ -53,6 +55,14 @@ static __u32 flow_ports(const struct xrds_wire_msg *msg)
 static __u32 flow_slot(__u32 ports)
 {
 	return (ports * 0x9e3779b1U) >> 25;
+}
+
+/* One SEND more or less changes it, and so does one packet: its payload is a power
+ * of two, from 256 bytes to 4096.
+ */
+static __u32 short_check(const struct xrds_wire_context *ctx, __u32 bytes)
+{
+	return (ctx->seq + (bytes >> 8) + (bytes >> 12)) & SHORT_CHECK_MASK;
 }
 
 /**
@@ -118,12 +128,14 @@ EXPORT_SYMBOL_GPL(xrds_wire_short_fits);
  * @msg:	content of the header, which fits; credits up to
  *		XRDS_WIRE_SHORT_CREDIT
  * @last:	it is the last fragment
+ * @bytes:	payload of the SEND
  *
  * Context: any; calls for the same @ctx are serialised by the caller.
  * Return: the immediate data.
  */
 __u32 xrds_wire_short_encode(struct xrds_wire_context *ctx,
-			     const struct xrds_wire_msg *msg, int last)
+			     const struct xrds_wire_msg *msg, int last,
+			     __u32 bytes)
 {
 	__u32 imm = msg->frag ? msg->frag % XRDS_WIRE_SLOTS :
 				flow_slot(flow_ports(msg));
@@ -139,7 +151,7 @@ __u32 xrds_wire_short_encode(struct xrds_wire_context *ctx,
 	if (msg->flags & XRDS_F_ACK_REQUIRED)
 		imm |= SHORT_ASK;
 	return imm | (__u32)msg->credit << SHORT_CREDIT_SHIFT |
-	       (__u32)(ctx->seq & SHORT_SEQ_MASK) << SHORT_SEQ_SHIFT |
+	       short_check(ctx, bytes) << SHORT_CHECK_SHIFT |
 	       (__u32)(ctx->ack & SHORT_ACK_MASK) << SHORT_ACK_SHIFT;
 }
 EXPORT_SYMBOL_GPL(xrds_wire_short_encode);
@@ -151,16 +163,18 @@ EXPORT_SYMBOL_GPL(xrds_wire_short_encode);
  *		@brief tells. The ports are those of the first fragment.
  * @ctx:	context of the receiver
  * @imm:	immediate data
+ * @bytes:	payload of the SEND
  *
  * The message is for xrds_wire_reasm_add() only, which finds what else does not
  * fit.
  *
  * Context: any; calls for the same @ctx are serialised by the caller.
- * Return: XRDS_WIRE_OK, or ORDER: it is not the SEND that comes next.
+ * Return: XRDS_WIRE_OK, or ORDER: it is not the SEND that comes next, or not as it
+ * was sent.
  */
 enum xrds_wire_err xrds_wire_short_decode(struct xrds_wire_msg *msg,
 					  struct xrds_wire_context *ctx,
-					  __u32 imm)
+					  __u32 imm, __u32 bytes)
 {
 	__u32 slot = imm & SHORT_SLOT_MASK;
 	int more = !!(imm & SHORT_MORE);
@@ -180,7 +194,7 @@ enum xrds_wire_err xrds_wire_short_decode(struct xrds_wire_msg *msg,
 		.kind	= XRDS_KIND_DATA,
 		.brief	= more ? XRDS_BRIEF_MORE : XRDS_BRIEF_LAST,
 	};
-	return ((imm >> SHORT_SEQ_SHIFT) ^ ctx->seq) & SHORT_SEQ_MASK ?
-	       XRDS_WIRE_ORDER : XRDS_WIRE_OK;
+	return ((imm >> SHORT_CHECK_SHIFT) & SHORT_CHECK_MASK) ==
+	       short_check(ctx, bytes) ? XRDS_WIRE_OK : XRDS_WIRE_ORDER;
 }
 EXPORT_SYMBOL_GPL(xrds_wire_short_decode);

@@ -273,10 +273,11 @@ void xrds_wire_context_note(struct xrds_wire_context *ctx,
 int xrds_wire_short_fits(const struct xrds_wire_context *ctx,
 			 const struct xrds_wire_msg *msg, int last);
 __u32 xrds_wire_short_encode(struct xrds_wire_context *ctx,
-			     const struct xrds_wire_msg *msg, int last);
+			     const struct xrds_wire_msg *msg, int last,
+			     __u32 bytes);
 enum xrds_wire_err xrds_wire_short_decode(struct xrds_wire_msg *msg,
 					  struct xrds_wire_context *ctx,
-					  __u32 imm);
+					  __u32 imm, __u32 bytes);
 
 /**
  * struct xrds_wire_reasm - progress of one partly received message
@@ -356,8 +357,9 @@ struct xrds_wire_hello {
 enum {
 	XRDS_REVISION_FIRST	= 3,	/* earlier ones are refused */
 	XRDS_REVISION_UNCHECKED	= 4,	/* short headers without a number */
-	XRDS_REVISION_SHORT	= 5,	/* adds those that we know */
-	XRDS_REVISION		= 5,	/* ours */
+	XRDS_REVISION_NUMBERED	= 5,	/* with a number, and no check of the length */
+	XRDS_REVISION_SHORT	= 6,	/* adds those that we know */
+	XRDS_REVISION		= 6,	/* ours */
 };
 
 /* Flags of a hello */
@@ -365,7 +367,8 @@ enum {
 	XRDS_HELLO_BUNDLES	= 1,	/* the sender takes several messages in one SEND */
 	XRDS_HELLO_KNOWN	= 2,	/* the sender has received messages */
 	XRDS_HELLO_UNCHECKED	= 4,	/* it takes those of that revision */
-	XRDS_HELLO_SHORT	= 8,	/* the sender takes short headers */
+	XRDS_HELLO_NUMBERED	= 8,	/* the same */
+	XRDS_HELLO_SHORT	= 16,	/* the sender takes short headers */
 };
 
 void xrds_wire_hello_encode(void *buf, const struct xrds_wire_hello *hello);
