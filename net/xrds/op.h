@@ -129,6 +129,7 @@ struct xrds_mr_key {
  * @use_once:	ends when it was used
  * @invalidate:	RDS_RDMA_INVALIDATE: an access that has begun is waited for
  *		without bound; set where the region is made or ended
+ * @closing:	its socket is being closed, and does not wait for the device
  * @lock:	guards @dead, @lost and access over loopback
  * @dead:	the key is void; @lock
  * @lost:	enum xrds_mr_lost, or 0: its owner has ended it; @lock
@@ -152,6 +153,7 @@ struct xrds_mr {
 	bool write;
 	bool use_once;
 	bool invalidate;
+	bool closing;
 	spinlock_t lock;		/* access over loopback, dead, lost */
 	bool dead;
 	u32 lost;

@@ -338,6 +338,24 @@ static void lost(void)
 	check_pinned_falls(0);
 }
 
+/* Registers as many regions, says "ready", and closes their socket at SIGUSR1. */
+static void closes(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	long long begin;
+	u64 cookie;
+
+	for (int i = 0; i < LOST; i++)
+		must(mr_get(fd, mem, PAGE_BYTES, WRITABLE, &cookie));
+	remote_say("ready");
+	while (!remote_stop())
+		poll(NULL, 0, 10);
+	begin = tap_now_ms();
+	close(fd);
+	remote_say("closed after %lld ms", tap_now_ms() - begin);
+}
+
 /* ------------------------------------------------------------------ binds */
 
 /* A socket that is bound just before its device goes: it gets a region or an
@@ -384,6 +402,7 @@ static void binds(void)
 
 static const struct mode modes[] = {
 	{ "binds", binds },
+	{ "closes", closes },
 	{ "keys", keys },
 	{ "lost", lost },
 	{ "spend", spend },

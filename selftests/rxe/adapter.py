@@ -7,6 +7,7 @@ of other connections of the device are not delayed for long.
 """
 
 import contextlib
+import signal
 import time
 
 import remote
@@ -19,6 +20,8 @@ ORDERS = "/proc/xrds_device"
 WINDOW = "/proc/sys/net/xrds/ib/recv_window"
 DELAY = "/proc/sys/net/rds/reconnect_max_delay_ms"
 BOUND = 30                  # seconds, for the end of anything
+ANSWER = 5                  # seconds for an answer, if nobody exits
+CLOSE_MS = 2500             # less than that
 SECOND = "10.9.0.1"         # address of another device
 PAGE = 4096                 # one that is drawn
 REGION_PAGES = 4
@@ -285,7 +288,26 @@ def test_no_answer(rig):
         seconds = time.monotonic() - begin
         rig.diag(f"ended after {seconds:.1f} s")
         rig.check(_count(rig, "lost_invs") == 1, "more than one was tried")
-        rig.check(seconds < 4 * rig.kernel.slow, f"it took {seconds:.1f} s")
+        rig.check(seconds < ANSWER, f"it took {seconds:.1f} s")
+        _order(rig, "lose_inv 0")
+        _renew(rig)
+        remote.run(rig, "helper_rdma smoke")
+
+
+def test_no_answer_close(rig):
+    """Nor does close() wait for such a device: a work does."""
+    with _streams(rig):
+        proc = rig.a.start(f"helper_rdma_device_gone closes {rig.a.ip} "
+                           f"{rig.b.ip}")
+        proc.expect("ready")
+        _order(rig, "lose_inv 1")
+        proc.kill(signal.SIGUSR1)
+        took = int(proc.expect(r"closed after (\d+) ms", BOUND).group(1))
+        rig.diag(f"closed after {took} ms")
+        rig.check(took < CLOSE_MS * rig.kernel.slow, f"it took {took} ms")
+        proc.wait()
+        rig.a.wait_for("test $(helper_counter obj_mrs) -eq 0", BOUND)
+        rig.check(_count(rig, "lost_invs") == 1, "more than one was tried")
         _order(rig, "lose_inv 0")
         _renew(rig)
         remote.run(rig, "helper_rdma smoke")

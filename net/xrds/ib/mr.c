@@ -268,10 +268,17 @@ static enum dma_data_direction xrds_ib_mr_dir(const struct xrds_ib_mr *m)
 	return m->write ? DMA_BIDIRECTIONAL : DMA_TO_DEVICE;
 }
 
+/* Does the caller not wait for the device? */
+static bool xrds_ib_mr_brief(const struct xrds_ib_mr *m)
+{
+	return m->mr->closing || current->flags & PF_EXITING;
+}
+
 static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 {
 	int ret;
 
+	m->frwr->w.brief = xrds_ib_mr_brief(m);
 	m->frwr->w.wr = (struct ib_send_wr) {
 		.opcode			= IB_WR_LOCAL_INV,
 		.ex.invalidate_rkey	= m->frwr->mr->rkey,
@@ -284,12 +291,12 @@ static int xrds_ib_mr_invalidate(struct xrds_ib_mr *m)
 
 /* With the object the key is void. As long as the device has it, or is making
  * the key valid or void, the memory is the object's. A process that exits does
- * not wait for the device.
+ * not wait for the device, nor one that closes the socket.
  */
 static void xrds_ib_mr_destroy_frwr(struct xrds_ib_mr *m)
 {
 	struct xrds_ib_frwr *frwr = m->frwr;
-	bool later = frwr->w.posted || current->flags & PF_EXITING;
+	bool later = frwr->w.posted || xrds_ib_mr_brief(m);
 
 	m->frwr = NULL;
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_DESTROYED);
@@ -552,6 +559,7 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 	struct ib_mr *mr = m->frwr->mr;
 	int ret;
 
+	m->frwr->w.brief = xrds_ib_mr_brief(m);
 	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL,
 			   xrds_ib_mr_page_bytes(m->ibdev));
 	if (ret != m->sgt.nents)

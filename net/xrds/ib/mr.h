@@ -52,6 +52,7 @@ struct xrds_ib_regq {
  * struct xrds_ib_regwr - a work request for the registration queue
  * @cqe:	completion
  * @done:	completed when the work request is
+ * @brief:	the caller does not wait long: it exits, or closes the socket
  * @status:	result
  * @posted:	the device may still have it, and nobody waits for that
  * @gen:	regq->gen when it was posted
@@ -62,6 +63,7 @@ struct xrds_ib_regq {
 struct xrds_ib_regwr {
 	struct ib_cqe cqe;
 	struct completion done;
+	bool brief;
 	enum ib_wc_status status;
 	bool posted;
 	u32 gen;

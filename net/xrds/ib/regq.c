@@ -13,7 +13,8 @@
  * regq->sem post; a writer makes the queue pair, or destroys it, while nothing
  * is being posted. regq->avail counts the free entries of the send queue.
  *
- * All waits are bounded, and a process that is killed or exits ends its own. A device
+ * All waits are bounded, and a process that is killed or exits ends its own. close()
+ * waits for a moment only. A device
  * that answers with an error breaks the queue, and the next caller makes another
  * one. A device that does not answer in time breaks it as well, and for a while
  * each caller gets an error at once: however many there are, they lose one
@@ -31,7 +32,7 @@
 enum {
 	XRDS_IB_REGQ_DEPTH	= 64,
 	XRDS_IB_REGQ_WAIT_MS	= 5000,
-	/* the same for a process that exits */
+	/* the same for a process that exits, or closes a socket */
 	XRDS_IB_REGQ_EXIT_MS	= 100,
 	/* time without attempts after one that was not answered */
 	XRDS_IB_REGQ_REST_MS	= 10000,
@@ -291,21 +292,20 @@ static bool xrds_ib_regq_take(struct xrds_ib_regq *regq, int *ret)
 static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 			     struct xrds_ib_regwr *w)
 {
-	bool exiting = current->flags & PF_EXITING;
-	unsigned long wait = msecs_to_jiffies(exiting ? XRDS_IB_REGQ_EXIT_MS :
-							XRDS_IB_REGQ_WAIT_MS);
+	unsigned long wait = msecs_to_jiffies(w->brief ? XRDS_IB_REGQ_EXIT_MS :
+							 XRDS_IB_REGQ_WAIT_MS);
 	int ret = 0;
 	long left;
 
 	lockdep_assert_held_read(&regq->sem);
 
 	/* a process loses that time once, not for each of its regions */
-	if (exiting && atomic_read(&regq->nr_left))
+	if (w->brief && atomic_read(&regq->nr_left))
 		return -EINTR;
 	left = wait_event_killable_timeout(regq->wait,
 					   xrds_ib_regq_take(regq, &ret), wait);
 	if (left <= 0)
-		return left || exiting ? -EINTR : -EIO;
+		return left || w->brief ? -EINTR : -EIO;
 	if (ret)
 		return ret;
 	w->gen = regq->gen;
@@ -324,7 +324,7 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 	}
 	w->posted = true;
 	atomic_inc(&regq->nr_left);
-	if (left || exiting)
+	if (left || w->brief)
 		return -EINTR;
 	xrds_ib_regq_hang(regq);
 	return -EIO;
@@ -333,7 +333,7 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 /**
  * xrds_ib_regq_do - post one work request and wait for it
  * @ibdev: device, with a reference
- * @w: work request; opcode and arguments are set
+ * @w: work request; opcode, arguments and w->brief are set
  *
  * After an error the device may still have the work request: then w->posted is
  * set, and xrds_ib_regq_settle() is to be called.

@@ -444,8 +444,10 @@ void xrds_mr_free_all(struct xrds_rdma_sock *rs)
 		spin_unlock_bh(rs->lock);
 		if (!mr)
 			break;
-		if (xrds_mr_unlink(mr))
+		if (xrds_mr_unlink(mr)) {
+			mr->closing = true;
 			xrds_mr_destroy(mr);
+		}
 		xrds_mr_put(mr);
 	}
 }
