@@ -279,7 +279,10 @@ struct xrds_legacy {
  * @cong_filling: a message with that is made; @tx_lock
  * @cong_rx:	congestion updates that wait for the worker
  * @up_at:	jiffies when it last came up; worker
+ * @nr_dials:	attempts of this side; worker
+ * @dialled_at:	jiffies when the last of them began; worker
  * @asked_at:	jiffies when it last sent a request; worker
+ * @down_by:	why it was up no more last, enum xrds_down_reason; worker
  * @lost_at:	jiffies when it was last lost while it was up; worker
  * @lost_by:	reason of that, negative errno, 0: it was never lost; worker
  * @nr_lost:	times that it was lost while it was up; worker
@@ -394,7 +397,10 @@ struct xrds_conn {
 	struct xarray cong;
 	struct sk_buff_head cong_rx;
 	unsigned long up_at;
+	u32 nr_dials;
+	unsigned long dialled_at;
 	unsigned long asked_at;
+	u32 down_by;
 	unsigned long heard_at;
 	unsigned long lost_at;
 	int lost_by;

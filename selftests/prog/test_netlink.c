@@ -374,6 +374,7 @@ static void check_one(const struct row *row, void *arg)
 	check_eq(u16_of(row, XRDS_A_SOCKET_FPORT), w->fport);
 	check_eq(u32_of(row, XRDS_A_SOCKET_RCVBUF), 100000);
 	check_eq(u32_of(row, XRDS_A_SOCKET_UID), getuid());
+	check_eq(u32_of(row, XRDS_A_SOCKET_PID), getpid());
 	check_eq(u64_of(row, XRDS_A_SOCKET_RECV_BYTES), 1000);
 	check_eq(u64_of(row, XRDS_A_SOCKET_QUEUED_BYTES), 0);
 	check_eq(u32_of(row, XRDS_A_SOCKET_DESTS), 1);
@@ -821,16 +822,25 @@ static void send_self(int fd)
 	must_wait(rds_all_acked, &fd, WAIT_MS);
 }
 
-/* It was reset 4 times, and 5 bytes were sent to the sender itself. */
-static void check_failed(const struct row *row, void *arg)
+/* It was reset 4 times, and 5 bytes were sent to the sender itself; *@arg
+ * attempts had been made in the namespace before.
+ */
+static void check_past(const struct row *row, void *arg)
 {
+	check_eq(u32_of(row, XRDS_A_CONN_ATTEMPTS) + *(long long *)arg,
+		 counter_now("conn_dial"));
 	check_eq(u32_of(row, XRDS_A_CONN_LOST), 4);
+	check_eq(u32_of(row, XRDS_A_CONN_REASON), XRDS_DOWN_REASON_LOST);
 	check_eq(u32_of(row, XRDS_A_CONN_ERROR), ECONNABORTED);
 	check(row->attrs[XRDS_A_CONN_FAILED_MS]);
 	check(u64_of(row, XRDS_A_CONN_FAILED_MS) < WAIT_MS);
+	/* messages behind the last failure needed an attempt */
+	check(row->attrs[XRDS_A_CONN_ATTEMPT_MS]);
+	check(u64_of(row, XRDS_A_CONN_ATTEMPT_MS) <=
+	      u64_of(row, XRDS_A_CONN_FAILED_MS));
 	check_eq(u64_of(row, XRDS_A_CONN_TX_BYTES), 5);
 	check_eq(u64_of(row, XRDS_A_CONN_RX_BYTES), 5);
-	++*(int *)arg;
+	check_eq(u32_of(row, XRDS_A_CONN_QUEUED_MSGS), 0);
 }
 
 static void resets(void)
@@ -841,7 +851,8 @@ static void resets(void)
 	struct in6_addr other = {
 		.s6_addr = { [10] = 0xff, 0xff, 127, 0, 0, 9 },
 	};
-	int fd = rds_bound_to("127.0.0.1", 0, NULL), n = 0;
+	int fd = rds_bound_to("127.0.0.1", 0, NULL);
+	long long dials = counter_now("conn_dial");
 	u8 tos = 0, wrong = 7;
 	struct nl nl;
 	pid_t pid;
@@ -866,8 +877,8 @@ static void resets(void)
 	check_eq(reset(&nl, 0, NULL, 0), 0);
 	check_resets(4);
 	send_self(fd);
-	check_eq(dump(&nl, XRDS_CMD_CONN_GET, check_failed, &n), 0);
-	check_eq(n, 1);
+	check_eq(rows(XRDS_CMD_CONN_GET), 1);
+	check_eq(dump(&nl, XRDS_CMD_CONN_GET, check_past, &dials), 0);
 
 	pid = must(fork());
 	if (!pid) {

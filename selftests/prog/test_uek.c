@@ -499,6 +499,8 @@ static void paths(void)
 	check(!strcmp((char *)row->transport, "loopback"));
 	check(!memcmp(row->local_addr, row->peer_addr, 16));
 	check_eq(row->paths[0].flags, RDS_INFO_CONNECTION_FLAG_CONNECTED);
+	check_range(row->paths[0].attempt_time, time(NULL) - 60,
+		    time(NULL) + 1);
 	check_range(row->paths[0].connect_time, time(NULL) - 60,
 		    time(NULL) + 1);
 	check_eq(row->paths[0].reset_time, 0);

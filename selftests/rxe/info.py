@@ -3,6 +3,8 @@
 
 import json
 
+import remote
+
 TIMEOUT = 120
 WINDOW = "/proc/sys/net/xrds/ib/recv_window"
 DOWN = ("lost", "replaced", "idle", "peer", "device", "gone", "drained")
@@ -166,6 +168,32 @@ def test_lost(rig):
     rig.a.run("dmesg | grep -E "
               f"'xrds: {rig.b.ip}: connection up again after [0-9]+ ms$'")
     rig.a.run("dmesg | grep 'xrds_ib: rxe0: device added$'")
+
+
+def test_attempts(rig):
+    """A connection to nobody: attempts, when the last one was, its error, and
+    the message that waits.
+    """
+    nobody = "10.0.0.99"
+    rig.a.write("/proc/sys/net/xrds/connect_timeout_ms", "200")
+    before = remote.counter(rig.a, "conn_dial")
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {nobody} 1")
+    holder.expect("holding 1")
+    remote.wait_above(rig.a, "conn_dial", before + 2, 90)
+    one, = _info(rig.a, f"connections faddr={nobody}", "connections")
+    dialled = remote.counter(rig.a, "conn_dial") - before
+    rig.diag(f"{one}, {dialled} attempts")
+    rig.check(3 <= one["attempts"] <= dialled, f"{one}")
+    rig.check(one["attempts"] - 1 <= one["retries"] <= one["attempts"],
+              f"{one}")
+    rig.check(one["attempt-ms"] < 60000 * rig.kernel.slow, f"{one}")
+    rig.check(one["error"] and one["lost"] == 0 and "up-ms" not in one,
+              f"{one}")
+    rig.check(one["queued-msgs"] == 1, f"{one}")
+    rig.check("reason" not in one, f"{one}")
+
+
+test_attempts.leaves = "messages"
 
 
 def test_errors(rig):

@@ -90,6 +90,7 @@ static const struct field socket_fields[] = {
 	COLUMN(SOCKET, QUEUED_MSGS, U64, "queued-msgs", "MSGS"),
 	COLUMN(SOCKET, TOS, U8, "tos", "TOS"),
 	PLAIN(SOCKET, NODES, U32, "nodes"),
+	PLAIN(SOCKET, PID, U32, "pid"),
 	{ .name = NULL }
 };
 
@@ -131,6 +132,8 @@ const struct field conn_fields[] = {
 	COLUMN(CONN, ERROR, ERRNO, "error", "ERROR"),
 	COLUMN(CONN, LOST, U32, "lost", "LOST"),
 	COLUMN(CONN, RETRIES, U32, "retries", "RETRIES"),
+	COLUMN(CONN, ATTEMPT_MS, MS, "attempt-ms", "TRIED"),
+	COLUMN(CONN, QUEUED_MSGS, U32, "queued-msgs", "QUEUED"),
 	COLUMN(CONN, DEVICE, TEXT, "device", "DEVICE"),
 	COLUMN(CONN, RTT_NS, NS, "rtt-ns", "RTT"),
 	COLUMN(CONN, TX_BYTES, U64, "tx-bytes", "TXBYTES"),
@@ -153,7 +156,8 @@ const struct field conn_fields[] = {
 	PLAIN(CONN, RECV_WINDOW, U32, "recv-window"),
 	PLAIN(CONN, RETRY_COUNT, U32, "retry-count"),
 	PLAIN(CONN, SCOPE, U32, "scope"),
-	NAMED(CONN, REASON, NAME, "reason", NULL, reasons),
+	PLAIN(CONN, ATTEMPTS, U32, "attempts"),
+	NAMED(CONN, REASON, NAME, "reason", "REASON", reasons),
 	{ .name = NULL }
 };
 

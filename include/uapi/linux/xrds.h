@@ -224,7 +224,8 @@ struct xrds_uek_reset6 {
 
 /**
  * struct xrds_uek_path - a path of a connection
- * @attempt_time:	when a request was sent last, seconds since 1970; 0: never
+ * @attempt_time:	when this side last began an attempt, seconds since 1970; 0:
+ *		never
  * @connect_time:	when it came up last
  * @reset_time:		when it was lost last
  * @disconnect_reason:	why, XRDS_UEK_REASON_*

@@ -180,6 +180,8 @@ static void xrds_attempt_go(struct xrds_conn *conn)
 	int ret;
 
 	WRITE_ONCE(conn->dialled, true);
+	WRITE_ONCE(conn->nr_dials, conn->nr_dials + 1);
+	WRITE_ONCE(conn->dialled_at, jiffies);
 	xrds_count(conn->xn, XRDS_C_CONN_DIAL);
 	xrds_fsm_set(conn, XRDS_ST_RESOLVING,
 		     xrds_attempt_deadline(conn));

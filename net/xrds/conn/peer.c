@@ -388,6 +388,7 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 		       reason == XRDS_DOWN_REASON_PEER;
 	struct xrds_peer *peer = conn->peer;
 
+	WRITE_ONCE(conn->down_by, reason);
 	xrds_nl_news_down(conn, reason, error);
 	if (!conn->peer_up)
 		return;

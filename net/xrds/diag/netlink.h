@@ -65,7 +65,7 @@ int xrds_nl_undrain(struct sk_buff *skb, struct genl_info *info);
 
 /* nl_conn.c */
 int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin);
-int xrds_nl_fill_conn_failed(struct sk_buff *skb, const struct xrds_conn *conn);
+int xrds_nl_fill_conn_past(struct sk_buff *skb, const struct xrds_conn *conn);
 
 /* nl_peer.c */
 int xrds_nl_fill_peer(struct sk_buff *skb, struct xrds_peer *peer, u32 state);

@@ -18,6 +18,7 @@ static_assert((int)XRDS_ST_DEAD == (int)XRDS_CONN_STATE_DEAD);
  * @tx_seq:	last sequence number given out
  * @acked:	highest acknowledgment taken
  * @tx_bytes:	payload that was sent
+ * @queued:	messages that have not ended
  * @has_ep:	there is an endpoint, and @d is valid
  * @d:		the transport's description of it
  */
@@ -26,6 +27,7 @@ struct xrds_nl_conn {
 	u64 tx_seq;
 	u64 acked;
 	u64 tx_bytes;
+	u32 queued;
 	bool has_ep;
 	struct xrds_conn_detail d;
 };
@@ -47,6 +49,7 @@ static void xrds_nl_conn_read(struct xrds_conn *conn, struct xrds_nl_conn *c)
 	spin_lock_bh(&conn->lock);
 	c->acked = conn->acked;
 	c->tx_bytes = conn->tx_bytes;
+	c->queued = conn->nr_msgs;
 	c->waiting = conn->nr_new || !list_empty(&conn->again);
 	spin_unlock_bh(&conn->lock);
 }
@@ -118,7 +121,8 @@ static bool xrds_nl_conn_put_sent(struct sk_buff *skb,
 	       nla_put_u64_64bit(skb, XRDS_A_CONN_TX_BYTES, c->tx_bytes,
 				 XRDS_A_CONN_PAD) ||
 	       nla_put_u64_64bit(skb, XRDS_A_CONN_RX_BYTES,
-				 READ_ONCE(conn->rx_bytes), XRDS_A_CONN_PAD);
+				 READ_ONCE(conn->rx_bytes), XRDS_A_CONN_PAD) ||
+	       nla_put_u32(skb, XRDS_A_CONN_QUEUED_MSGS, c->queued);
 }
 
 /**
@@ -152,20 +156,25 @@ int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin)
 }
 
 /**
- * xrds_nl_fill_conn_failed - put the last failure of a connection, if any
+ * xrds_nl_fill_conn_past - put what has happened to a connection before
  * @skb: message
  * @conn: connection
  *
  * Context: any.
  * Return: 0 or -EMSGSIZE.
  */
-int xrds_nl_fill_conn_failed(struct sk_buff *skb, const struct xrds_conn *conn)
+int xrds_nl_fill_conn_past(struct sk_buff *skb, const struct xrds_conn *conn)
 {
+	u32 dials = READ_ONCE(conn->nr_dials), reason = READ_ONCE(conn->down_by);
 	int error = READ_ONCE(conn->failed_by);
 
-	if (error && (nla_put_u32(skb, XRDS_A_CONN_ERROR, -error) ||
-		      xrds_nl_conn_put_ms(skb, XRDS_A_CONN_FAILED_MS,
-					  READ_ONCE(conn->failed_at))))
+	if (nla_put_u32(skb, XRDS_A_CONN_ATTEMPTS, dials) ||
+	    (dials && xrds_nl_conn_put_ms(skb, XRDS_A_CONN_ATTEMPT_MS,
+					  READ_ONCE(conn->dialled_at))) ||
+	    (reason && nla_put_u32(skb, XRDS_A_CONN_REASON, reason)) ||
+	    (error && (nla_put_u32(skb, XRDS_A_CONN_ERROR, -error) ||
+		       xrds_nl_conn_put_ms(skb, XRDS_A_CONN_FAILED_MS,
+					   READ_ONCE(conn->failed_at)))))
 		return -EMSGSIZE;
 	return 0;
 }

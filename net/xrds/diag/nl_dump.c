@@ -86,6 +86,7 @@ static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
 	    nla_put_u64_64bit(skb, XRDS_A_SOCKET_INODE, sock_i_ino(&xs->sk),
 			      XRDS_A_SOCKET_PAD) ||
 	    nla_put_u32(skb, XRDS_A_SOCKET_UID, uid) ||
+	    nla_put_u32(skb, XRDS_A_SOCKET_PID, xrds_sk_pid(xs)) ||
 	    nla_put_u32(skb, XRDS_A_SOCKET_SNDBUF, sndbuf) ||
 	    nla_put_u32(skb, XRDS_A_SOCKET_RCVBUF, xrds_sk_rcvbuf(xs)) ||
 	    nla_put_u64_64bit(skb, XRDS_A_SOCKET_RECV_BYTES,
@@ -315,7 +316,7 @@ static int xrds_nl_fill_table_conn(struct sk_buff *skb,
 				   const struct xrds_nl_view *view, void *obj)
 {
 	return xrds_nl_fill_conn(skb, obj, view->admin) ?:
-	       xrds_nl_fill_conn_failed(skb, obj);
+	       xrds_nl_fill_conn_past(skb, obj);
 }
 
 /* ------------------------------------------------------------------ peers */

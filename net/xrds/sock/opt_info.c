@@ -154,7 +154,7 @@ static void xrds_dump_path(struct xrds_conn *conn,
 		sizeof(row->transport));
 	row->tos = conn->key.tos;
 	row->npaths = 1;
-	path->attempt_time = xrds_dump_seconds(READ_ONCE(conn->asked_at));
+	path->attempt_time = xrds_dump_seconds(READ_ONCE(conn->dialled_at));
 	path->connect_time = xrds_dump_seconds(READ_ONCE(conn->up_at));
 	path->reset_time = xrds_dump_seconds(READ_ONCE(conn->lost_at));
 	path->disconnect_reason = xrds_dump_reason(conn);

@@ -18,6 +18,7 @@
 
 #include <linux/list.h>
 #include <linux/net.h>
+#include <linux/pid.h>
 #include <linux/rhashtable.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
@@ -66,6 +67,7 @@ struct xrds_srcq {
  * @xn:		namespace state
  * @user:	the user that it is charged to, with a reference
  * @uid:	its creator
+ * @pid:	the process that made it, with a reference
  * @id:		number in xn->sock_ids; constant
  * @xn_node:	in xn->socks; xn->lock, RCU readers
  * @bind_node:	in xn->binds while bound
@@ -167,6 +169,7 @@ struct xrds_sock {
 	struct xrds_net *xn;
 	struct xrds_user *user;
 	kuid_t uid;
+	struct pid *pid;
 	u32 id;
 	struct list_head xn_node;
 	struct rhash_head bind_node;
@@ -252,6 +255,14 @@ static inline struct xrds_sock *xrds_sk(const struct sock *sk)
 static inline struct xrds_sock *xrds_sk_of(const struct xrds_rdma_sock *rs)
 {
 	return xrds_sk(rs->sk);
+}
+
+/* The process that made it, as the reader numbers processes; 0 when it has ended,
+ * as another process may have its number then
+ */
+static inline pid_t xrds_sk_pid(const struct xrds_sock *xs)
+{
+	return pid_has_task(xs->pid, PIDTYPE_TGID) ? pid_vnr(xs->pid) : 0;
 }
 
 /* The payload bytes asked for: the core stores twice that */

@@ -93,6 +93,7 @@ static void xrds_sock_destruct(struct sock *sk)
 
 	__skb_queue_purge(&sk->sk_receive_queue);
 	__skb_queue_purge(&sk->sk_error_queue);
+	put_pid(xrds_sk(sk)->pid);
 	xrds_limit_uncharge(xn, xrds_sk(sk)->user, XRDS_LIMIT_MEM,
 			    XRDS_SOCK_COST_BYTES);
 	xrds_user_put(xrds_sk(sk)->user);
@@ -499,6 +500,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 
 	xs = xrds_sk(sk);
 	xs->uid = current_uid();
+	xs->pid = get_pid(task_tgid(current));
 	spin_lock_init(&xs->lock);
 	INIT_LIST_HEAD(&xs->xn_node);
 	INIT_LIST_HEAD(&xs->dests);
