@@ -244,6 +244,12 @@ static int xrds_dump_rdma_conns(struct xrds_dump *d)
 	return 0;
 }
 
+/* There are no sockets of TCP: rds-info takes an error for a failure. */
+static int xrds_dump_none(struct xrds_dump *d)
+{
+	return 0;
+}
+
 /* -------------------------------------------------------------- sockets */
 
 static void xrds_dump_sock(struct xrds_sock *xs, void *row, bool v6)
@@ -346,6 +352,8 @@ xrds_dump_kinds[XRDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 		  rds_info_message, false),
 	XRDS_DUMP(RDS_INFO_SOCKETS, xrds_dump_socks,
 		  rds_info_socket, false),
+	XRDS_DUMP(RDS_INFO_TCP_SOCKETS, xrds_dump_none,
+		  rds_info_tcp_socket, false),
 	XRDS_DUMP(RDS_INFO_IB_CONNECTIONS, xrds_dump_rdma_conns,
 		  rds_info_rdma_connection, false),
 	XRDS_DUMP(RDS6_INFO_CONNECTIONS, xrds_dump_conns,
@@ -358,6 +366,8 @@ xrds_dump_kinds[XRDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 		  rds6_info_message, true),
 	XRDS_DUMP(RDS6_INFO_SOCKETS, xrds_dump_socks,
 		  rds6_info_socket, true),
+	XRDS_DUMP(RDS6_INFO_TCP_SOCKETS, xrds_dump_none,
+		  rds6_info_tcp_socket, true),
 	XRDS_DUMP(RDS6_INFO_IB_CONNECTIONS, xrds_dump_rdma_conns,
 		  rds6_info_rdma_connection, true),
 	XRDS_DUMP(XRDS_UEK_INFO_CONN_PATHS, xrds_dump_paths,
