@@ -6,7 +6,7 @@
  */
 X("wire", 6, "wire format between XRDS nodes; this node supports 3 to 5, too")
 X("wire-legacy", 1, "wire formats 3.1 and 4.1 of mainline")
-X("uek", 1, "options, control messages and heartbeats of UEK")
+X("uek", 2, "options, control messages, rows and heartbeats of UEK")
 X("dest-status", 1, "XRDS_DEST_STATUS and XRDS_DEST_SNDBUF")
 X("reply", 1, "XRDS_REPLY_RESERVE and XRDS_REPLY_RELEASE")
 X("cong-eagain", 1, "XRDS_CONG_EAGAIN, XRDS_CMSG_CONG_CLEARED")

@@ -337,6 +337,7 @@ enum xrds_inert {
  * @loop_loss_permille: loopback: chance that a message is lost, which resets
  *		the connection as on a reliable QP
  * @loop_bounce_ms: loopback: period of forced connection resets
+ * @uek_rows:	rows of RDS_INFO_* are those of Oracle's UEK kernel
  * @inert:	values that were written, by enum xrds_inert
  */
 struct xrds_net {
@@ -407,6 +408,7 @@ struct xrds_net {
 	unsigned int loop_delay_ms;
 	unsigned int loop_loss_permille;
 	unsigned int loop_bounce_ms;
+	unsigned int uek_rows;
 	unsigned int inert[XRDS_INERT_NR];
 };
 

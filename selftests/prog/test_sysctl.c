@@ -82,6 +82,7 @@ static const struct value values[] = {
 	{ "xrds/connect_timeout_ms", 10000, 1, HOUR_MS },
 	{ "xrds/heartbeat_ms", 5000, 0, HOUR_MS },
 	{ "xrds/peer_dead_ms", 5000, 500, HOUR_MS },
+	{ "xrds/uek_rows", 0, 0, 1 },
 	{ "xrds/idle_ms", 300000, 0, DAY_MS },
 	{ "xrds/sock_max_recv_kb", 262144, 0, 1048576 },
 	{ "xrds/max_memory_kb", QUARTER, 0, ANY },

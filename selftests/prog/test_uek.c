@@ -7,6 +7,7 @@
  */
 #include <arpa/inet.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -14,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "dump.h"
 #include "rdma.h"
@@ -476,6 +478,105 @@ static void remote_complete(void)
 	target_close(&t);
 }
 
+/* ------------------------------------------------------------------ rows */
+
+/* What stands behind the row of a socket of this address */
+static struct xrds_uek_socket_more more_of(int fd, int what, size_t each,
+					   const union addr *self)
+{
+	struct dump d = dump_read(fd, what, each + 8);
+	struct xrds_uek_socket_more more = { 0 };
+	const struct rds6_info_socket *row6;
+	const struct rds_info_socket *row4;
+	bool found = false;
+
+	for (size_t i = 0; i < d.nr; i++) {
+		row6 = d.rows + i * d.each;
+		row4 = (const void *)row6;
+		if ((each == sizeof(*row6) ? row6->bound_port :
+					     row4->bound_port) != self->in.sin_port)
+			continue;
+		check(!found);
+		found = true;
+		memcpy(&more, (const char *)row6 + each, sizeof(more));
+	}
+	check(found);
+	dump_free(&d);
+	return more;
+}
+
+static void check_more(int fd, const union addr *self, pid_t pid, int congested)
+{
+	static const struct { int what; size_t each; } dumps[] = {
+		{ RDS6_INFO_SOCKETS, 52 }, { RDS_INFO_SOCKETS, 28 },
+	};
+	struct xrds_uek_socket_more more;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dumps); i++) {
+		if (i && self->sa.sa_family == AF_INET6)
+			continue;
+		more = more_of(fd, dumps[i].what, dumps[i].each, self);
+		check_eq(more.pid, pid);
+		check_eq(more.congested, congested);
+	}
+}
+
+static void rows(void)
+{
+	int tx = rds_bound(NULL), rx;
+	struct dump d;
+	union addr to;
+	pid_t pid;
+
+	rx = small_receiver(&to);
+	d = dump_read(rx, RDS_INFO_SOCKETS, sizeof(struct rds_info_socket));
+	dump_free(&d);
+	knob("net/xrds/uek_rows", 1);
+	check_more(rx, &to, getpid(), -1);
+	congest(tx, &to);
+	check_more(rx, &to, getpid(), 1);
+	pid = must(fork());
+	if (!pid) {
+		must(setuid(NOBODY));
+		check_more(rx, &to, 0, 1);
+		tap_child_exit();
+	}
+	tap_child_join(pid);
+	close(tx);
+	close(rx);
+}
+
+/* Its number may be that of another process now. */
+static void rows_orphan(void)
+{
+	struct xrds_uek_socket_more more;
+	pid_t pid, parent;
+	int to[2], fd;
+	union addr a;
+
+	knob("net/xrds/uek_rows", 1);
+	must(pipe(to));
+	pid = must(fork());
+	if (!pid) {
+		fd = rds_bound_to("127.0.0.1", 0, &a);
+		parent = getpid();
+		if (must(fork()))
+			_exit(0);
+		while (!kill(parent, 0))
+			usleep(1000);
+		more = more_of(fd, RDS_INFO_SOCKETS,
+			       sizeof(struct rds_info_socket), &a);
+		must(write(to[1], &more, sizeof(more)));
+		_exit(0);
+	}
+	must(waitpid(pid, NULL, 0));
+	close(to[1]);
+	check_ret(read(to[0], &more, sizeof(more)), sizeof(more));
+	check_eq(more.pid, 0);
+	check_eq(more.congested, -1);
+	close(to[0]);
+}
+
 /* ----------------------------------------------------------------- paths */
 
 static void paths(void)
@@ -539,6 +640,10 @@ static const struct tap_case cases[] = {
 	{ "async_refused", "bad arguments: EINVAL", async_refused, 0, 0 },
 	{ "remote_complete", "a notice when the peer's kernel has the message",
 	  remote_complete, TAP_EACH_FAMILY, 0 },
+	{ "rows", "net.xrds.uek_rows: process and congestion of a socket", rows,
+	  TAP_EACH_FAMILY, 0 },
+	{ "rows_orphan", "the process that made a socket has ended", rows_orphan,
+	  0, 0 },
 	{ "paths", "RDS_INFO_CONN_PATHS", paths, TAP_EACH_FAMILY, 0 },
 	{ "inq", "RDS_CMSG_INQ: the bytes that are still queued", inq,
 	  TAP_EACH_FAMILY, 0 },

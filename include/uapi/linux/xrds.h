@@ -261,6 +261,54 @@ struct xrds_uek_conn_paths {
 	struct xrds_uek_path paths[XRDS_UEK_PATHS];
 } __attribute__((packed));
 
+/*
+ * Rows of that kernel's RDS_INFO_* are longer than those of <linux/rds.h>: with
+ * the sysctl net.xrds.uek_rows the next two stand behind these, without a gap.
+ */
+
+/**
+ * struct xrds_uek_socket_more - behind rds_info_socket and rds6_info_socket
+ * @pid:	process that made the socket; 0: it has ended, or is not for this
+ *		reader
+ * @congested:	1, or -1 if it is not
+ */
+struct xrds_uek_socket_more {
+	__s32	pid;
+	__s32	congested;
+} __attribute__((packed));
+
+/**
+ * struct xrds_uek_rdma_more - behind rds_info_rdma_connection and its twin
+ * @fragment:	most payload of a fragment, bytes
+ * @recv_window: most fragments granted to the peer
+ * @credits:	fragments that the peer has granted and that are not used
+ * @qpn:	number of the queue pair; -1: none, or not for this reader
+ * @recv_ring:	0
+ * @peer_qpn:	the same of the peer's
+ * @send_ring:	0
+ * @pad:	0
+ * @tx_bytes:	payload that was sent
+ * @rx_bytes:	payload that was received
+ * @rdma_bytes:	0
+ * @polls:	0
+ * @vectors:	of completions; -1: not known
+ */
+struct xrds_uek_rdma_more {
+	__u32	fragment;
+	__u16	recv_window;
+	__u16	credits;
+	__s32	qpn;
+	__u32	recv_ring[2];
+	__s32	peer_qpn;
+	__u32	send_ring[2];
+	__u32	pad;
+	__u64	tx_bytes;
+	__u64	rx_bytes;
+	__u64	rdma_bytes[2];
+	__u64	polls[4];
+	__s32	vectors[2];
+} __attribute__((packed));
+
 /* Payload of XRDS_CMSG_EOS */
 enum xrds_eos_reason {
 	XRDS_EOS_FINISHED	= 0,	/* the sender shut down or closed */

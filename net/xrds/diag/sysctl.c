@@ -142,6 +142,7 @@ static const struct ctl_table xrds_xrds_table[] = {
 		     &xrds_min_dead_ms, &xrds_max_ms),
 	XRDS_KNOB_BY(xrds_sysctl_idle, "idle_ms", idle_ms, NULL,
 		     &xrds_max_idle_ms),
+	XRDS_KNOB("uek_rows", uek_rows, NULL, &xrds_one),
 	XRDS_BOUND("sock_max_recv_kb", sock_max_recv_kb, NULL, &xrds_max_kb),
 	XRDS_BOUND("max_memory_kb", max[XRDS_LIMIT_MEM], NULL, NULL),
 	XRDS_BOUND("max_pinned_kb", max[XRDS_LIMIT_PINNED], NULL, NULL),

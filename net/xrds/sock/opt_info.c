@@ -2,7 +2,8 @@
 /*
  * RDS_INFO_*: the objects of a namespace, in rows, through getsockopt().
  *
- * Layout and protocol are mainline RDS's. The call returns the size of a row,
+ * Layout and protocol are mainline RDS's; net.xrds.uek_rows adds the fields that
+ * Oracle's UEK kernel has behind them. The call returns the size of a row,
  * and the length of all rows in optlen; a buffer that is too short gets
  * -ENOSPC, and the length that would do. Each dump exists twice: one has IPv4
  * only, the other has everything, IPv4 mapped into IPv6. A number
@@ -17,6 +18,8 @@
  * held for longer than a row, or some of messages, see opt_info_msg.c. An object
  * that is there all the while has one row.
  */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 
@@ -223,6 +226,38 @@ static void xrds_dump_rdma_conn(struct xrds_conn *conn, void *row, bool v6)
 	}
 }
 
+static_assert(sizeof(struct rds_info_rdma_connection) +
+	      sizeof(struct xrds_uek_rdma_more) == 176);
+static_assert(sizeof(struct rds6_info_rdma_connection) +
+	      sizeof(struct xrds_uek_rdma_more) == 200);
+
+static void xrds_dump_rdma_more(struct xrds_dump *d, struct xrds_conn *conn,
+				struct xrds_uek_rdma_more *row)
+{
+	struct xrds_conn_detail detail = {};
+
+	/* tx_lock keeps the endpoint */
+	spin_lock_bh(&conn->tx_lock);
+	if (conn->ep && READ_ONCE(conn->state) == XRDS_ST_UP)
+		conn->trans->detail(conn, &detail);
+	spin_unlock_bh(&conn->tx_lock);
+	row->fragment = detail.fragment;
+	row->recv_window = min_t(u32, detail.recv_window, U16_MAX);
+	row->credits = min_t(u32, detail.credits, U16_MAX);
+	row->qpn = -1;
+	row->peer_qpn = -1;
+	if (detail.qpn && ns_capable(d->xn->net->user_ns, CAP_NET_ADMIN)) {
+		row->qpn = detail.qpn;
+		row->peer_qpn = detail.peer_qpn;
+	}
+	spin_lock_bh(&conn->lock);
+	row->tx_bytes = conn->tx_bytes;
+	spin_unlock_bh(&conn->lock);
+	row->rx_bytes = READ_ONCE(conn->rx_bytes);
+	row->vectors[0] = -1;
+	row->vectors[1] = -1;
+}
+
 static int xrds_dump_rdma_conns(struct xrds_dump *d)
 {
 	const struct xrds_transport *trans = xrds_transport_get(RDS_TRANS_IB);
@@ -239,6 +274,8 @@ static int xrds_dump_rdma_conns(struct xrds_dump *d)
 		row = xrds_dump_row(d);
 		if (row)
 			xrds_dump_rdma_conn(conn, row, d->v6);
+		if (row && d->tail)
+			xrds_dump_rdma_more(d, conn, row + d->tail);
 	}
 	module_put(trans->owner);
 	return 0;
@@ -285,6 +322,18 @@ static void xrds_dump_sock(struct xrds_sock *xs, void *row, bool v6)
 	}
 }
 
+static_assert(sizeof(struct xrds_uek_socket_more) == 8);
+
+/* The process is told as by netlink: to the user, and to administrators. */
+static void xrds_dump_sock_more(struct xrds_dump *d, struct xrds_sock *xs,
+				struct xrds_uek_socket_more *row)
+{
+	if (uid_eq(current_euid(), xs->uid) ||
+	    ns_capable(d->xn->net->user_ns, CAP_NET_ADMIN))
+		row->pid = xrds_sk_pid(xs);
+	row->congested = READ_ONCE(xs->port.congested) ? 1 : -1;
+}
+
 /* Sockets that are not bound are in the larger dump only. */
 static int xrds_dump_socks(struct xrds_dump *d)
 {
@@ -298,6 +347,8 @@ static int xrds_dump_socks(struct xrds_dump *d)
 		row = xrds_dump_row(d);
 		if (row)
 			xrds_dump_sock(xs, row, d->v6);
+		if (row && d->tail)
+			xrds_dump_sock_more(d, xs, row + d->tail);
 	}
 	return 0;
 }
@@ -309,11 +360,13 @@ static int xrds_dump_socks(struct xrds_dump *d)
  * @walk:	makes the rows; NULL: there is no such dump. Returns 0 or a
  *		negative errno
  * @each:	size of a row, bytes
+ * @more:	size of the fields that Oracle's UEK kernel has behind it, bytes
  * @v6:		has addresses of both families
  */
 struct xrds_dump_kind {
 	int (*walk)(struct xrds_dump *d);
 	u16 each;
+	u16 more;
 	bool v6;
 };
 
@@ -334,9 +387,11 @@ static int xrds_dump_counters(struct xrds_dump *d)
 	return xrds_counters_each(d->xn, xrds_dump_counter, d);
 }
 
-#define XRDS_DUMP(_what, _walk, _row, _v6) \
+#define XRDS_DUMP(_what, _walk, _row, _v6, ...) \
 	[(_what) - RDS_INFO_FIRST] = { \
-		.walk = _walk, .each = sizeof(struct _row), .v6 = _v6 }
+		.walk = _walk, .each = sizeof(struct _row), .v6 = _v6, \
+		##__VA_ARGS__ }
+#define XRDS_MORE(_row)		.more = sizeof(struct _row)
 
 static const struct xrds_dump_kind
 xrds_dump_kinds[XRDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
@@ -351,11 +406,12 @@ xrds_dump_kinds[XRDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 	XRDS_DUMP(RDS_INFO_RECV_MESSAGES, xrds_opt_info_msg_recv,
 		  rds_info_message, false),
 	XRDS_DUMP(RDS_INFO_SOCKETS, xrds_dump_socks,
-		  rds_info_socket, false),
+		  rds_info_socket, false, XRDS_MORE(xrds_uek_socket_more)),
 	XRDS_DUMP(RDS_INFO_TCP_SOCKETS, xrds_dump_none,
 		  rds_info_tcp_socket, false),
 	XRDS_DUMP(RDS_INFO_IB_CONNECTIONS, xrds_dump_rdma_conns,
-		  rds_info_rdma_connection, false),
+		  rds_info_rdma_connection, false,
+		  XRDS_MORE(xrds_uek_rdma_more)),
 	XRDS_DUMP(RDS6_INFO_CONNECTIONS, xrds_dump_conns,
 		  rds6_info_connection, true),
 	XRDS_DUMP(RDS6_INFO_SEND_MESSAGES, xrds_opt_info_msg_send,
@@ -365,11 +421,12 @@ xrds_dump_kinds[XRDS_INFO_LAST - RDS_INFO_FIRST + 1] = {
 	XRDS_DUMP(RDS6_INFO_RECV_MESSAGES, xrds_opt_info_msg_recv,
 		  rds6_info_message, true),
 	XRDS_DUMP(RDS6_INFO_SOCKETS, xrds_dump_socks,
-		  rds6_info_socket, true),
+		  rds6_info_socket, true, XRDS_MORE(xrds_uek_socket_more)),
 	XRDS_DUMP(RDS6_INFO_TCP_SOCKETS, xrds_dump_none,
 		  rds6_info_tcp_socket, true),
 	XRDS_DUMP(RDS6_INFO_IB_CONNECTIONS, xrds_dump_rdma_conns,
-		  rds6_info_rdma_connection, true),
+		  rds6_info_rdma_connection, true,
+		  XRDS_MORE(xrds_uek_rdma_more)),
 	XRDS_DUMP(XRDS_UEK_INFO_CONN_PATHS, xrds_dump_paths,
 		  xrds_uek_conn_paths, false),
 	XRDS_DUMP(XRDS_UEK_INFO6_CONN_PATHS, xrds_dump_paths,
@@ -445,6 +502,10 @@ int xrds_opt_info_getsockopt(struct sock *sk, int optname, char __user *optval,
 	d.xn = xrds_sk(sk)->xn;
 	d.v6 = kind->v6;
 	d.each = kind->each;
+	if (kind->more && READ_ONCE(d.xn->uek_rows)) {
+		d.tail = kind->each;
+		d.each += kind->more;
+	}
 
 	ret = xrds_dump_make(&d, kind, len / d.each);
 	bytes = (u64)d.nr * d.each;

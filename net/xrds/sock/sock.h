@@ -368,6 +368,8 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
  * @v6:		rows have IPv6 addresses, else IPv4
  * @rows:	the rows, zeroed; NULL: none
  * @each:	size of one, bytes
+ * @tail:	where the fields of Oracle's UEK kernel begin in a row, bytes; 0:
+ *		rows have none
  * @room:	how many @rows has room for
  * @nr:		how many there are
  */
@@ -376,6 +378,7 @@ struct xrds_dump {
 	bool v6;
 	void *rows;
 	size_t each;
+	size_t tail;
 	size_t room;
 	size_t nr;
 };
