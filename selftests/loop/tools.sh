@@ -120,16 +120,18 @@ server_killed() {
 	[ $? = 2 ]
 }
 
-# the modules say the same in a file and when they are loaded
+# the modules say the same in a file, in their ELF notes and when they are loaded
 features() {
-	local want out
+	local want out notes=/sys/module/xrds/notes/.note.XRDS
 
 	want=$(modinfo -F feature xrds | sort)
 	out=$(xrds-info features | awk '$2 ~ /^[0-9]/ { print $1, $2 }' | sort)
 	echo "$want"
 	echo "$out"
 	[ "$(wc -l <<< "$out")" -gt 5 ] && [[ $out == *"drain 1"* ]] &&
-		[ "$want" = "$out" ]
+		[ "$want" = "$out" ] &&
+		[ "$(tr '\0' '\n' < "$notes" | grep -a "^[a-z-]* [0-9]*$" |
+			sort)" = "$out" ]
 }
 
 drained() {

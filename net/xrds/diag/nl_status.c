@@ -7,9 +7,11 @@
  * sees its progress in the status. Everybody sees status and features; drain and
  * undrain take CAP_NET_ADMIN in the namespace.
  *
- * modinfo tells the features, too, so a program can look at a module that is not
- * loaded.
+ * modinfo tells the features, too, and so do ELF notes, so a program can look at a
+ * module that is not loaded. The notes of a loaded one are in
+ * /sys/module/xrds/notes.
  */
+#include <linux/elf.h>
 #include <linux/module.h>
 
 #include "diag/netlink.h"
@@ -42,6 +44,28 @@ static const char xrds_nl_modinfo[] __used __section(".modinfo") __aligned(1) =
 #include "list_features.h"
 #undef X
 	;
+
+enum { XRDS_NL_NOTE_TYPE = 1, XRDS_NL_NOTE_BYTES = 24 };
+
+/**
+ * struct xrds_nl_note - an ELF note with a feature and its revision
+ * @head:	sizes and type
+ * @name:	the owner of the type
+ * @text:	filled up with zeroes
+ */
+struct xrds_nl_note {
+	struct elf32_note head;
+	char name[8];
+	char text[XRDS_NL_NOTE_BYTES];
+};
+
+static const struct xrds_nl_note xrds_nl_notes[] __used
+__section(".note.XRDS") __aligned(4) = {
+#define X(n, r, h) { \
+	{ sizeof("XRDS"), XRDS_NL_NOTE_BYTES, XRDS_NL_NOTE_TYPE }, "XRDS", n " " #r },
+#include "list_features.h"
+#undef X
+};
 
 static int xrds_nl_put_feature(struct sk_buff *skb, struct netlink_callback *cb,
 			       const struct xrds_nl_feature *f)
