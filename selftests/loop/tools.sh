@@ -56,6 +56,20 @@ pipe() {
 		grep -q "pings not answered because net.rds.ping_enable is 0"
 }
 
+messages() {
+	local out number
+
+	out=$(xrds-info -j messages queue=receive "lport=$PORT")
+	echo "$out"
+	# of helper_hold_socket, 4096 bytes each; as many as the socket has
+	number=$(grep -c '"bytes": 4096, "seq": [1-9]' <<< "$out")
+	xrds-info -j sockets "lport=$PORT" |
+		grep "\"recv-bytes\": $((number * 4096))," &&
+		[ "$number" -gt 0 ] &&
+		! xrds-info messages "lport=$PORT" | grep -E "send|in-flight" &&
+		! xrds-info -j all | grep '"messages"'
+}
+
 columns() {
 	local out
 
@@ -182,6 +196,7 @@ wait_for 20 saw holding
 check "the congested receiver" wait_for 20 congested
 check "at 80 columns" table 80 ":$PORT .* congested" sockets
 check "and the program that has it" table 100 "$PORT .* helper_late_rea/" sockets
+check "messages that were not read" wait_for 20 messages
 check "a pipe has whole texts" pipe
 check "columns and rows that were asked for" columns
 check_fails "no such column" xrds-info -o nothing sockets

@@ -196,6 +196,42 @@ def test_attempts(rig):
 test_attempts.leaves = "messages"
 
 
+def _messages(node, queue: str) -> list[dict]:
+    return _info(node, f"messages queue={queue}", "messages")
+
+
+def test_messages(rig):
+    """Messages are listed in each queue: in the one of a connection that is not
+    up, in flight to a node that is cut off, and unread.
+    """
+    rig.a.start("xrds-ping -s 700 -i 0.1 10.0.0.99")
+    remote.until(rig, lambda: len(_messages(rig.a, "send")) >= 3,
+                 "messages wait")
+    for m in _messages(rig.a, "send"):
+        rig.check(m["laddr"] == rig.a.ip and m["faddr"] == "10.0.0.99" and
+                  m["fport"] == 0 and m["bytes"] == 700, f"{m}")
+    for family, (here, there) in (("4", (rig.a.ip, rig.b.ip)),
+                                  ("6", (rig.a.ip6, rig.b.ip6))):
+        rig.b.start(f"helper_late_reader {there} 4321 65536").expect("ready")
+        holder = rig.a.start(f"helper_hold_socket {here} {there} 3 4321")
+        holder.expect("holding 3")
+        remote.until(rig, lambda: len(_messages(
+            rig.b, f"receive faddr={here} lport=4321")) == 3,
+            f"messages are there, IPv{family}")
+    remote.until(rig, lambda: not _messages(rig.a, "in-flight"),
+                 "all are acknowledged")
+    _ping(rig)
+    rig.b.cut()
+    rig.a.start(f"xrds-ping -s 600 -i 0.1 {rig.b.ip}")
+    remote.until(rig, lambda: len(_messages(
+        rig.a, f"in-flight faddr={rig.b.ip} bytes=600")) >= 3,
+        "messages are in flight")
+    rig.b.join()
+
+
+test_messages.leaves = "messages"
+
+
 def test_errors(rig):
     """Mistakes are named, with exit status 2."""
     for options, words in (("nonsense", "unknown object 'nonsense'"),

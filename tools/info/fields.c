@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Tables of the attributes of each dump. Their names are those of
- * Documentation/netlink/specs/xrds.yaml. objects[] lists the dumps, rows.c and
+ * Documentation/netlink/specs/xrds.yaml, except for messages. objects[] lists the dumps, rows.c and
  * json.c print the attributes with field_text().
  */
 #include <arpa/inet.h>
@@ -48,6 +48,10 @@ static const char * const conn_flags[] = {
 
 static const char * const device_flags[] = {
 	"shared-rq", "fences", "atomics", NULL
+};
+
+static const char * const queues[] = {
+	"send", "in-flight", "receive", NULL
 };
 
 #define FIELD(_set, _attr, _kind, _name, _column, _port, _names) { \
@@ -232,6 +236,19 @@ static const struct field feature_fields[] = {
 	{ .name = NULL }
 };
 
+static const struct field message_fields[] = {
+	{ MESSAGE_QUEUE, KIND_NAME, "queue", "QUEUE", 0, queues },
+	{ MESSAGE_LADDR, KIND_ADDR, "laddr", "LOCAL", MESSAGE_LPORT, NULL },
+	{ MESSAGE_LPORT, KIND_U16, "lport", NULL, 0, NULL },
+	{ MESSAGE_FADDR, KIND_ADDR, "faddr", "PEER", MESSAGE_FPORT, NULL },
+	{ MESSAGE_FPORT, KIND_U16, "fport", NULL, 0, NULL },
+	{ MESSAGE_BYTES, KIND_U32, "bytes", "BYTES", 0, NULL },
+	{ MESSAGE_SEQ, KIND_U64, "seq", "SEQ", 0, NULL },
+	{ MESSAGE_TOS, KIND_U8, "tos", "TOS", 0, NULL },
+	{ .name = NULL }
+};
+
+/* @name of an object may be shortened: the first one that fits is meant. */
 const struct object objects[] = {
 	{ "devices", XRDS_CMD_DEVICE_GET, device_fields },
 	{ "connections", XRDS_CMD_CONN_GET, conn_fields },
@@ -243,6 +260,7 @@ const struct object objects[] = {
 	{ "counters", XRDS_CMD_COUNTER_GET, counter_fields },
 	{ "status", XRDS_CMD_STATUS_GET, status_fields },
 	{ "features", XRDS_CMD_FEATURE_GET, feature_fields },
+	{ "messages", CMD_MESSAGES, message_fields },
 	{ NULL, 0, NULL }
 };
 

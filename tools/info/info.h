@@ -5,6 +5,7 @@
  *   xrds-info.c  arguments, watching
  *   fields.c     names and meaning of the attributes of each dump
  *   nl.c         the netlink socket: dumps, events
+ *   messages.c   the messages in queues
  *   netns.c      all network namespaces
  *   program.c    the programs that have the sockets
  *   rows.c       prints rows as a table or as text
@@ -25,6 +26,27 @@ enum {
 	ATTRS_MAX	= 64,
 	TEXT_MAX	= 256,
 	FILTERS_MAX	= 8,
+	CMD_MESSAGES	= -1,		/* instead of an XRDS_CMD_* */
+};
+
+/* Attributes of a message; they are ours, not those of the specification. */
+enum message_attr {
+	MESSAGE_QUEUE = 1,
+	MESSAGE_LADDR,
+	MESSAGE_LPORT,
+	MESSAGE_FADDR,
+	MESSAGE_FPORT,
+	MESSAGE_BYTES,
+	MESSAGE_SEQ,
+	MESSAGE_TOS,
+};
+
+/* Queues of messages */
+enum message_queue {
+	QUEUE_SEND,			/* was not sent yet */
+	QUEUE_IN_FLIGHT,		/* was sent, and is not acknowledged */
+	QUEUE_RECEIVE,			/* was not read */
+	NR_QUEUES,
 };
 
 /* How the value of an attribute is read */
@@ -69,7 +91,7 @@ struct field {
 /**
  * struct object - a kind of object that the kernel dumps
  * @name:	its name on the command line
- * @cmd:	XRDS_CMD_*
+ * @cmd:	XRDS_CMD_*, or CMD_MESSAGES
  * @fields:	most important first; a field without name ends them
  */
 struct object {
@@ -131,12 +153,16 @@ void netns_each(void (*fn)(const char *name));
 typedef void (*row_fn)(const struct row *row, void *arg);
 
 void nl_open(void);
+/* Calls @fn with each row of an object. */
 void nl_dump(int cmd, row_fn fn, void *arg);
 void nl_listen(void (*fn)(int cmd, const struct row *row));
 /* Resets the connections to a peer, from an address of this node; NULL: any */
 void nl_reset(const char *faddr, const char *laddr);
 /* Ends the connections to other nodes and refuses new ones, or allows them */
 void nl_drain(bool on);
+
+/* messages.c */
+void messages_dump(row_fn fn, void *arg);
 
 /* rows.c */
 void rows_show(const struct object *object);

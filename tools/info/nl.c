@@ -198,6 +198,10 @@ void nl_dump(int cmd, row_fn fn, void *arg)
 	int tries = TRIES;
 	size_t at;
 
+	if (cmd == CMD_MESSAGES) {
+		messages_dump(fn, arg);
+		return;
+	}
 	while (!dump(cmd) && --tries)
 		;
 	for (at = 0; at < kept.len; at += MNL_ALIGN(nlh->nlmsg_len)) {

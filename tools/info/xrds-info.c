@@ -43,6 +43,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  status        drained or not, number of connections\n"
 		"  features      features of the modules, with their revisions\n"
 		"  all           all of these\n"
+		"  messages      each message in a queue\n"
 		"or this one alone:\n"
 		"  events        connections and nodes that come up and go down\n"
 		"A name may be shortened. Default: devices connections sockets\n"
@@ -72,7 +73,8 @@ static void choose_by_name(const char *name)
 
 	if (!strcmp(name, "all")) {
 		for (object = objects; object->name; object++)
-			choose(object);
+			if (object->cmd != CMD_MESSAGES)
+				choose(object);
 		return;
 	}
 	if (!object) {
