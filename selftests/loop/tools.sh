@@ -150,9 +150,19 @@ features() {
 
 drained() {
 	xrds-info drain && table 80 "yes" status &&
-		xrds-info -j status | grep -q '"drained": true' &&
+		xrds-info -j drain | grep -q '{"drained": true, "conns": 0}' &&
 		xrds-info undrain &&
-		! xrds-info -j status | grep drained
+		! xrds-info -j undrain | grep drained
+}
+
+# JSON of a verb; no such connection is an error
+reset_json() {
+	local out
+
+	out=$(xrds-info -j reset 127.0.0.1 127.0.0.1) || return
+	echo "$out"
+	[ "$(grep -c '"faddr": "127.0.0.1"' <<< "$out")" = 1 ] &&
+		! xrds-info reset 127.0.0.1 127.0.0.99
 }
 
 # The way of the order that a client sends to its server; a delay keeps it from
@@ -203,6 +213,7 @@ check_fails "no such column" xrds-info -o nothing sockets
 check_fails "no such attribute" xrds-info sockets nothing=1
 check "all namespaces" namespaces
 check "a connection is reset" xrds-info reset all
+check "the same, in JSON" reset_json
 check "time and error of a connection" wait_for 20 failed_connection
 check "watching counters: the time, and rates" \
 	bash -c "timeout 2 xrds-info -w0.5 counters | grep -E '^[0-9]{4}-|PER/s' |

@@ -7,6 +7,7 @@
  * CAP_NET_ADMIN. This file has the arguments and the loop of --watch; see
  * info.h for the others.
  */
+#include <arpa/inet.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,14 +255,43 @@ static void wait_for_next(void)
 	nanosleep(&ts, NULL);
 }
 
+/* The effect of a verb, for programs */
+static void tell(const char *name)
+{
+	chosen[0] = object_find(name);
+	nr_chosen = 1;
+	if (opt.json)
+		show(NULL);
+}
+
+/* Only rows with this address; written as the rows have it */
+static void filter_addr(char *name, const char *text)
+{
+	static char texts[2][INET6_ADDRSTRLEN];
+	int family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	struct in6_addr addr;
+
+	inet_pton(family, text, &addr);
+	opt.filters[opt.nr_filters].name = name;
+	opt.filters[opt.nr_filters].value = texts[opt.nr_filters];
+	inet_ntop(family, &addr, texts[opt.nr_filters++], INET6_ADDRSTRLEN);
+}
+
 /* "reset all", or "reset PEER [LOCAL]" */
 static void reset(int argc, char **argv)
 {
+	bool all;
+
 	if (argc < 1 || argc > 2)
 		help(EXIT_ERROR);
+	all = !strcmp(argv[0], "all");
 	nl_open();
-	nl_reset(strcmp(argv[0], "all") ? argv[0] : NULL,
-		 argc > 1 ? argv[1] : NULL);
+	nl_reset(all ? NULL : argv[0], argc > 1 ? argv[1] : NULL);
+	if (!all)
+		filter_addr("faddr", argv[0]);
+	if (argc > 1)
+		filter_addr("laddr", argv[1]);
+	tell("connections");
 }
 
 /* Returns whether the arguments are those of a verb. */
@@ -275,6 +305,7 @@ static bool did_verb(int argc, char **argv)
 		return false;
 	nl_open();
 	nl_drain(**argv == 'd');
+	tell("status");
 	return true;
 }
 
