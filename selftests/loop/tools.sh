@@ -165,6 +165,20 @@ reset_json() {
 		! xrds-info reset 127.0.0.1 127.0.0.99
 }
 
+# Bytes a second of a connection
+rates() {
+	local out
+
+	background xrds-ping -q -i 0.05 -s 4K 127.0.0.1
+	out=$(timeout 4 xrds-info -w1 connections faddr=127.0.0.1)
+	kill "$pid"
+	echo "$out"
+	[[ $out == *"STATE  TX/s "*" RX/s"* ]] &&
+		grep -Eq "127.0.0.1 +127.0.0.1 +up +[0-9]{4,}\.[0-9] +[0-9]{4,}" \
+			<<< "$out" &&
+		! xrds-info connections | grep "TX/s"
+}
+
 # The way of the order that a client sends to its server; a delay keeps it from
 # being queued directly at the receiver.
 traced() {
@@ -214,6 +228,7 @@ check_fails "no such attribute" xrds-info sockets nothing=1
 check "all namespaces" namespaces
 check "a connection is reset" xrds-info reset all
 check "the same, in JSON" reset_json
+check "watching connections: rates" rates
 check "time and error of a connection" wait_for 20 failed_connection
 check "watching counters: the time, and rates" \
 	bash -c "timeout 2 xrds-info -w0.5 counters | grep -E '^[0-9]{4}-|PER/s' |

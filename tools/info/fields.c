@@ -131,6 +131,8 @@ const struct field conn_fields[] = {
 	COLUMN(CONN, LADDR, ADDR, "laddr", "LOCAL"),
 	COLUMN(CONN, FADDR, ADDR, "faddr", "PEER"),
 	NAMED(CONN, STATE, NAME, "state", "STATE", states),
+	SHORT(CONN, TX_BYTES, RATE, "TX/s", NULL),
+	SHORT(CONN, RX_BYTES, RATE, "RX/s", NULL),
 	COLUMN(CONN, UP_MS, MS, "up-ms", "UP"),
 	COLUMN(CONN, FAILED_MS, MS, "failed-ms", "FAILED"),
 	COLUMN(CONN, ERROR, ERRNO, "error", "ERROR"),

@@ -22,7 +22,7 @@ enum {
 	WIDTH_DEFAULT	= 80,
 	WIDTH_MIN	= 40,
 	WIDTH_NONE	= 1 << 20,	/* a file or a pipe */
-	RATES_MAX	= 512,
+	RATE_BUCKETS	= 1024,
 	GAP		= 2,
 };
 
@@ -50,14 +50,19 @@ struct table {
 	int room;
 };
 
-/* The counters of a namespace */
-static struct rates {
-	struct rates *next;
-	ino_t netns;
-	struct rate { uint64_t value, ns; } last[RATES_MAX];
-} *all_rates, *rates;
-
-static int rate_row;		/* of the counters that are looked at */
+/**
+ * struct rate - a number that was shown before
+ * @next:	in its bucket
+ * @key:	hash of the row's name, the attribute and the namespace
+ * @value:	the number
+ * @ns:		when it was shown
+ */
+static struct rate {
+	struct rate *next;
+	uint64_t key;
+	uint64_t value;
+	uint64_t ns;
+} *rates[RATE_BUCKETS];
 
 static int terminal_width(void)
 {
@@ -85,52 +90,84 @@ static char *copy(const char *text)
 	return made;
 }
 
-/* Choose the counters of the present namespace. */
-static void choose_rates(void)
+/* FNV-1a */
+static uint64_t hash(uint64_t key, const void *data, size_t len)
 {
+	const unsigned char *byte = data;
+
+	while (len--)
+		key = (key ^ *byte++) * 0x100000001b3ull;
+	return key;
+}
+
+/* A name of the row among those of all objects and namespaces */
+static uint64_t rate_key(const struct object *object, int number,
+			 const struct row *row)
+{
+	static const int names[] = { XRDS_A_COUNTER_NAME };
+	static const int conns[] = {
+		XRDS_A_CONN_LADDR, XRDS_A_CONN_FADDR, XRDS_A_CONN_SCOPE,
+		XRDS_A_CONN_TOS, XRDS_A_CONN_LANE,
+	};
+	bool conn = object->cmd == XRDS_CMD_CONN_GET;
+	size_t nr = conn ? sizeof(conns) / sizeof(*conns) : 1, i;
+	const int *attrs = conn ? conns : names;
+	uint64_t key = 0xcbf29ce484222325ull;
+	const struct nlattr *attr;
 	struct stat st = {};
 
 	stat("/proc/self/ns/net", &st);
-	for (rates = all_rates; rates; rates = rates->next)
-		if (rates->netns == st.st_ino)
-			return;
-	rates = calloc(1, sizeof(*rates));
-	if (!rates) {
+	key = hash(key, &st.st_ino, sizeof(st.st_ino));
+	key = hash(key, &number, sizeof(number));
+	for (i = 0; i < nr; i++) {
+		attr = row->attrs[attrs[i]];
+		if (attr)
+			key = hash(key, attr, attr->nla_len);
+	}
+	return key;
+}
+
+static struct rate *rate_of(uint64_t key)
+{
+	struct rate **bucket = &rates[key % RATE_BUCKETS], *rate;
+
+	for (rate = *bucket; rate; rate = rate->next)
+		if (rate->key == key)
+			return rate;
+	rate = calloc(1, sizeof(*rate));
+	if (!rate) {
 		fprintf(stderr, "xrds-info: no memory\n");
 		exit(EXIT_ERROR);
 	}
-	rates->netns = st.st_ino;
-	rates->next = all_rates;
-	all_rates = rates;
+	rate->key = key;
+	rate->next = *bucket;
+	*bucket = rate;
+	return rate;
 }
 
-/* The value that a counter had when it was shown last, and when that was. A
- * counter keeps its place among the others.
- */
-static const char *rate_text(const struct row *row, char *out)
+/* The growth since it was shown last, in a second */
+static const char *rate_text(const struct object *object, int number,
+			     const struct row *row, char *out)
 {
-	struct rate *last = rates->last;
-	uint64_t value = mnl_attr_get_u64(row->attrs[XRDS_A_COUNTER_VALUE]);
-	int n = rate_row++;
+	uint64_t value = mnl_attr_get_u64(row->attrs[number]), ns;
+	struct rate *last = rate_of(rate_key(object, number, row));
 	struct timespec ts;
-	uint64_t ns;
 
 	*out = '\0';
-	if (n >= RATES_MAX)
-		return out;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
-	if (last[n].ns && value != last[n].value)
+	if (last->ns && value > last->value)
 		snprintf(out, TEXT_MAX, "%.1f",
-			 ((double)value - (double)last[n].value) * 1e9 /
-			 (ns - last[n].ns));
-	last[n].value = value;
-	last[n].ns = ns;
+			 (double)(value - last->value) * 1e9 /
+			 (ns - last->ns));
+	last->value = value;
+	last->ns = ns;
 	return out;
 }
 
 /* An address is followed by its port, if both share a column. */
-static char *cell(const struct field *f, const struct row *row)
+static char *cell(const struct object *object, const struct field *f,
+		  const struct row *row)
 {
 	const struct nlattr *attr = row->attrs[f->attr], *port;
 	char text[TEXT_MAX], both[TEXT_MAX + 16];
@@ -138,7 +175,7 @@ static char *cell(const struct field *f, const struct row *row)
 
 	if (!attr)
 		return copy("-");
-	addr = f->kind == KIND_RATE ? rate_text(row, text) :
+	addr = f->kind == KIND_RATE ? rate_text(object, f->attr, row, text) :
 				      field_short(f, attr, text);
 	port = f->port ? row->attrs[f->port] : NULL;
 	if (!port)
@@ -169,10 +206,8 @@ static void add_row(const struct row *row, void *arg)
 	int i, len;
 	char **at;
 
-	if (!wanted(t->object, row)) {
-		rate_row++;
+	if (!wanted(t->object, row))
 		return;
-	}
 	if (t->nr_rows == t->room) {
 		t->room = 2 * t->room + 16;
 		t->cells = realloc(t->cells, t->room * sizeof(*t->cells) *
@@ -184,7 +219,7 @@ static void add_row(const struct row *row, void *arg)
 	}
 	at = t->cells + t->nr_rows++ * t->nr_columns;
 	for (i = 0; i < t->nr_columns; i++) {
-		at[i] = cell(t->columns[i], row);
+		at[i] = cell(t->object, t->columns[i], row);
 		len = strlen(at[i]);
 		if (len > t->width[i])
 			t->width[i] = len;
@@ -322,8 +357,6 @@ void rows_show(const struct object *object)
 		return;
 	}
 	choose_columns(&t);
-	rate_row = 0;
-	choose_rates();
 	if (!t.nr_columns)
 		return;
 	nl_dump(object->cmd, add_row, &t);
