@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "perf.h"
@@ -24,10 +23,7 @@ enum {
 	SLOW_MS		= 10,		/* a turn that takes longer looks at once */
 	HINT_MS		= 2000,		/* without an answer to the order */
 	HINTS		= 3,		/* so often, then nobody listens */
-	CATCH_UP_MS	= 100,		/* of the time lost with --rate */
 };
-
-#define NSEC_PER_MSEC	1000000ull
 
 static int fds[MAX_SOCKETS];
 static struct address peer;	/* the child that serves this client */
@@ -278,60 +274,13 @@ static void give_order(void)
 		die("no key came with the answer", EPROTO);
 }
 
-/* -------------------------------------------------------------------- pace */
-
-static uint64_t due_ns;		/* when the next message may be sent */
-
-static bool paced(void)
-{
-	return opt.rate || opt.pause_ns;
-}
-
-/*
- * So many messages are sent. A random pause has no rhythm, so it does not fall
- * in step with those of other programs. A rate is even, and time that was lost
- * is caught up in part.
- */
-static void plan(uint64_t now, uint32_t count)
-{
-	uint64_t catch_up = CATCH_UP_MS * NSEC_PER_MSEC;
-
-	if (opt.rate) {
-		due_ns += count * NSEC_PER_SEC / opt.rate;
-		if (due_ns + catch_up < now)
-			due_ns = now - catch_up;
-	} else if (opt.pause_ns) {
-		due_ns = now + opt.pause_ns / 2 + random() % opt.pause_ns;
-	}
-}
-
-static void wait_due(void)
-{
-	struct timespec ts = { due_ns / NSEC_PER_SEC, due_ns % NSEC_PER_SEC };
-
-	if (paced())
-		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts,
-				       NULL) == EINTR)
-			;
-}
-
-/* Wait until a message is due; returns true if an answer is there before. */
-static bool answer_first(int fd)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-	uint64_t now = now_ns(), left = due_ns > now ? due_ns - now : 0;
-	struct timespec ts = { left / NSEC_PER_SEC, left % NSEC_PER_SEC };
-
-	return ppoll(&pfd, 1, &ts, NULL) > 0;
-}
-
 /* ------------------------------------------------------------------- loops */
 
 static bool over(const struct span *span, uint64_t done)
 {
 	if (span->count)
 		return done >= span->count;
-	return (paced() || done % CHECK_EVERY == 0) && now_ns() >= span->end_ns;
+	return (pace_is_set() || done % CHECK_EVERY == 0) && now_ns() >= span->end_ns;
 }
 
 /* The payload of the next message of a socket */
@@ -375,27 +324,27 @@ static uint64_t echo_loop(const struct span *span, bool measure)
 	uint64_t sent = 0, got = 0, now = now_ns();
 	uint32_t socket;
 
-	due_ns = now;
+	pace_begin(now);
 	for (;;) {
 		bool may_send = sent - got < most && !over(span, sent);
 
 		socket = sent % opt.sockets;
-		if (may_send && got == sent && paced()) {
-			wait_due();
+		if (may_send && got == sent && pace_is_set()) {
+			pace_wait();
 			now = now_ns();
 		}
-		if (may_send && (!paced() || now >= due_ns)) {
+		if (may_send && pace_due(now)) {
 			sent_ns[socket][sent / opt.sockets % opt.depth] = now;
 			fill(socket, memory);
 			send_plain(fds[socket], &peer, memory, opt.bytes);
-			plan(now, 1);
+			pace_plan(now, 1);
 			sent++;
 			continue;
 		}
 		if (got == sent)
 			break;
 		socket = got % opt.sockets;
-		if (!may_send || answer_first(fds[socket])) {
+		if (!may_send || pace_wait_or(fds[socket])) {
 			take_answer(socket);
 			now = now_ns();
 			report_done(1);
@@ -424,13 +373,13 @@ static uint64_t stream_loop(const struct span *span)
 	size_t stride = opt.verify ? opt.bytes : 0;
 	uint64_t sent = 0;
 
-	due_ns = now_ns();
+	pace_begin(now_ns());
 	while (!over(span, sent)) {
 		uint64_t left = span->count ? span->count - sent : opt.batch;
 		uint32_t n = left < opt.batch ? left : opt.batch;
 		uint32_t socket = sent / opt.batch % opt.sockets;
 
-		wait_due();
+		pace_wait();
 		for (uint32_t i = 0; i < n; i++)
 			fill(socket, memory + i * stride);
 		if (opt.zcopy) {
@@ -445,9 +394,9 @@ static uint64_t stream_loop(const struct span *span)
 		}
 		report_done(n);
 		sent += n;
-		if (paced())
-			plan(now_ns(), n);
-		if (n > 1 || paced() || sent % CHECK_EVERY == 0)
+		if (pace_is_set())
+			pace_plan(now_ns(), n);
+		if (n > 1 || pace_is_set() || sent % CHECK_EVERY == 0)
 			look(now_ns());
 	}
 	total += sent;
@@ -587,13 +536,13 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 	uint64_t issued = 0, begin = now_ns(), left, now;
 	uint32_t n;
 
-	due_ns = begin;
+	pace_begin(begin);
 	while (span->count ? issued < span->count : begin < span->end_ns) {
 		left = span->count ? span->count - issued : opt.depth;
 		n = left < opt.depth ? left : opt.depth;
 		if (opt.verify)
 			fill_turn(n);
-		wait_due();
+		pace_wait();
 		begin = now_ns();
 		send_ops(n);
 		now = now_ns();
@@ -608,7 +557,7 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 			total += n;
 		if (opt.verify)
 			check_turn(n);
-		plan(now, n);
+		pace_plan(now, n);
 		begin = now_ns();
 	}
 	if (!opt.silent)
@@ -648,15 +597,15 @@ static uint64_t map_loop(const struct span *span, bool measure)
 {
 	uint64_t done, begin;
 
-	due_ns = now_ns();
+	pace_begin(now_ns());
 	for (done = 0; !over(span, done); done++) {
-		wait_due();
+		pace_wait();
 		begin = now_ns();
 		map_once();
 		report_done(1);
 		if (measure)
 			report_latency(now_ns() - begin);
-		plan(begin, 1);
+		pace_plan(begin, 1);
 		look(begin);
 	}
 	sync_up(0);

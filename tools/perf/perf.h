@@ -26,6 +26,7 @@
 #endif
 
 #define NSEC_PER_SEC	1000000000ull
+#define NSEC_PER_MSEC	1000000ull
 
 enum {
 	DEFAULT_PORT	= 18800,
@@ -187,6 +188,20 @@ void pattern_fill(void *buf, size_t bytes, uint64_t pattern, uint64_t offset);
 /* Returns false, and describes the first difference, if it is not there. */
 bool pattern_check(const void *buf, size_t bytes, uint64_t pattern,
 		   uint64_t offset, char *text, size_t text_bytes);
+
+/* ----------------------------------------------------------------- pace.c */
+
+/* Is there a pace? Without one all messages are due. */
+bool pace_is_set(void);
+/* The first message is due. */
+void pace_begin(uint64_t now);
+bool pace_due(uint64_t now);
+/* So many messages are sent. */
+void pace_plan(uint64_t now, uint32_t count);
+/* Wait until a message is due. */
+void pace_wait(void);
+/* The same; returns true if there is something to read before. */
+bool pace_wait_or(int fd);
 
 /* ----------------------------------------------- server.c, client.c, task.c */
 

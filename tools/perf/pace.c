@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The pace of a client: when its next message may be sent, with --rate and -P.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "perf.h"
+
+enum { CATCH_UP_MS = 100 };	/* of the time lost with --rate */
+
+static uint64_t due_ns;		/* when the next message may be sent */
+
+bool pace_is_set(void)
+{
+	return opt.rate || opt.pause_ns;
+}
+
+void pace_begin(uint64_t now)
+{
+	due_ns = now;
+}
+
+bool pace_due(uint64_t now)
+{
+	return !pace_is_set() || now >= due_ns;
+}
+
+/*
+ * A random pause has no rhythm, so it does not fall in step with those of other
+ * programs. A rate is even, and time that was lost is caught up in part.
+ */
+void pace_plan(uint64_t now, uint32_t count)
+{
+	uint64_t catch_up = CATCH_UP_MS * NSEC_PER_MSEC;
+
+	if (opt.rate) {
+		due_ns += count * NSEC_PER_SEC / opt.rate;
+		if (due_ns + catch_up < now)
+			due_ns = now - catch_up;
+	} else if (opt.pause_ns) {
+		due_ns = now + opt.pause_ns / 2 + random() % opt.pause_ns;
+	}
+}
+
+void pace_wait(void)
+{
+	struct timespec ts = { due_ns / NSEC_PER_SEC, due_ns % NSEC_PER_SEC };
+
+	if (pace_is_set())
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts,
+				       NULL) == EINTR)
+			;
+}
+
+bool pace_wait_or(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	uint64_t now = now_ns(), left = due_ns > now ? due_ns - now : 0;
+	struct timespec ts = { left / NSEC_PER_SEC, left % NSEC_PER_SEC };
+
+	return ppoll(&pfd, 1, &ts, NULL) > 0;
+}
