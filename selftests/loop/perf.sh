@@ -162,9 +162,57 @@ mesh() {
 	done
 }
 
+# Keys that are used once: no more are left than there are ops in a turn.
+once() {
+	background xrds-perf -U -m read -d 8 -t 60 "$@" "$here"
+	wait_for 30 seen_once || { cat "$log"; return 1; }
+	[ "$(helper_counter used_keys)" -le 8 ] && kill -0 "$pid" &&
+		kill -9 "$pid" && wait_for 30 no_keys
+}
+
+seen_once() {
+	xrds-info -j regions flags=use-once | grep -q '"flags": .*"use-once"'
+}
+
+no_keys() {
+	[ "$(helper_counter used_keys)" = 0 ]
+}
+
+# The connection is reset again and again, with a back-off in between, and nothing
+# is lost or wrong.
+reset() {
+	local before
+
+	before=$(helper_counter conn_reset)
+	xrds-perf -v -R 0.3 -t 4 "$@" "$here" &&
+		[ "$(helper_counter conn_reset)" -ge "$((before + 2))" ]
+}
+
+# It ends, with all of its processes, and so does the child of the server.
+aborted() {
+	local status
+
+	timeout 20 xrds-perf -A 0.5 -t 60 -T 2 -m write "$here"
+	status=$?
+	[ "$status" = 2 ] && wait_for 30 no_keys && perf 20 "$here"
+}
+
 check "MSG_ZEROCOPY" perf 200 -m stream -l 8K -z "$here"
 check "registrations" perf 200 -m map -l 64K -g "$here"
 check "registrations by messages" perf 200 -m map -l 64K "$here"
+for mode in write read; do
+	check "$mode, keys for one use" perf 100 -v -U -m "$mode" -l 5000 -d 16 "$here"
+	check "$mode, keys for one use, RDS_GET_MR, notices" \
+		perf 100 -v -U -g -N -m "$mode" -l 256K -d 16 "$here"
+done
+check "keys for one use end" once
+check_fails "keys for one use of an echo" xrds-perf -n 1 -U "$here"
+check "resets: echo" reset -d 8 -S 4
+check "resets: stream" reset -m stream -l 4K
+check "resets: write" reset -m write -q -d 8
+check "resets: read, notices" reset -m read -q -N -d 8
+check_fails "resets: write with messages" xrds-perf -n 1 -R 1 -m write "$here"
+check "aborted" aborted
 check_fails "MSG_ZEROCOPY of an echo" xrds-perf -n 1 -z "$here"
 check "tasks: one result" tasks
 check "rate: echo" rate

@@ -28,6 +28,7 @@ enum {
 static int fds[MAX_SOCKETS];
 static struct address peer;	/* the child that serves this client */
 static uint64_t cookie;		/* of the child's memory */
+static uint64_t keys[MAX_DEPTH];	/* with --use-once: of each op's memory */
 static char *memory, *in;
 static uint64_t total;		/* messages that the child should have got */
 static uint32_t unread;		/* completions of MSG_ZEROCOPY that will come */
@@ -38,6 +39,7 @@ static struct {
 	uint64_t sent, answered;
 } ends[MAX_SOCKETS];
 static uint64_t turn;		/* of RDMA ops */
+static bool dropped;		/* an op of this turn, by a reset */
 static bool first_of_peer;	/* it tells of the peer's node, the others do not */
 
 /* How long a loop goes on */
@@ -84,7 +86,10 @@ static void check(const struct arrival *arrival)
 	const struct note *note = (void *)in;
 
 	unread -= arrival->zcopied;
-	if (arrival->failed)
+	if (arrival->failed && opt.reset_ns &&
+	    arrival->status == RDS_RDMA_DROPPED)
+		dropped = true;
+	else if (arrival->failed)
 		op_failed(arrival->status);
 	if (arrival->ended || arrival->reborn)
 		server_ended();
@@ -100,18 +105,22 @@ static void take(int fd, struct arrival *arrival)
 
 static uint64_t looked_ns;	/* when the next function has last looked */
 
-/* Is the peer still there? A look that takes no time to speak of */
-static void look(uint64_t now)
+static void look_now(void)
 {
 	struct arrival arrival;
 
+	while (receive_now(fds[0], in, MAX_BYTES, &arrival))
+		check(&arrival);
+}
+
+/* Is the peer still there? A look that takes no time to speak of */
+static void look(uint64_t now)
+{
 	if (now - looked_ns < LOOK_MS * NSEC_PER_MSEC)
 		return;
 	looked_ns = now;
-	if (opt.over_unix && !opt.verify)
-		return;
-	while (receive_now(fds[0], in, MAX_BYTES, &arrival))
-		check(&arrival);
+	if (!opt.over_unix || opt.verify)
+		look_now();
 }
 
 static void wait_note(int fd, enum kind what, struct arrival *arrival)
@@ -270,7 +279,8 @@ static void give_order(void)
 		return;
 	peer = arrival.from;
 	cookie = arrival.cookie;
-	if ((opt.mode == WRITE || opt.mode == READ) && !arrival.cookie_came)
+	if ((opt.mode == WRITE || opt.mode == READ) && !opt.use_once &&
+	    !arrival.cookie_came)
 		die("no key came with the answer", EPROTO);
 }
 
@@ -405,14 +415,6 @@ static uint64_t stream_loop(const struct span *span)
 	return sent;
 }
 
-/* Each op of a turn has a place of its own, as long as there is space. */
-static uint64_t offset_of(uint32_t index)
-{
-	uint64_t room = MAX_BYTES;
-
-	return opt.bytes ? index % (room / opt.bytes) * opt.bytes : 0;
-}
-
 /* Bytes of memory that so many ops use */
 static uint64_t used_by(uint32_t ops)
 {
@@ -440,7 +442,7 @@ static void check_turn(uint32_t ops)
 		return;
 	}
 	for (uint32_t i = 0; i < ops; i++) {
-		uint64_t offset = offset_of(i);
+		uint64_t offset = op_offset(i);
 
 		if (pattern_check(memory + offset, opt.bytes,
 				  pattern_of_memory(0), offset, what,
@@ -470,13 +472,15 @@ static uint32_t split(struct rds_iovec *vec, uint64_t offset)
 static void send_op(uint32_t index, uint64_t *id)
 {
 	char control[256] __attribute__((aligned(8))) = {};
-	uint64_t offset = offset_of(index), where = (uintptr_t)id;
-	struct rds_rdma_args args = { .cookie = cookie };
+	uint64_t offset = op_offset(index), where = (uintptr_t)id;
+	struct rds_rdma_args args = {
+		.cookie = opt.use_once ? keys[index] : cookie,
+	};
 	struct rds_iovec vec[MAX_VECTORS];
 	size_t used = 0;
 
 	args.nr_local = split(vec, offset);
-	args.remote_vec.addr = offset;
+	args.remote_vec.addr = opt.use_once ? 0 : offset;
 	args.remote_vec.bytes = opt.bytes;
 	args.local_vec_addr = (uintptr_t)vec;
 	args.flags = (opt.mode == WRITE ? RDS_RDMA_READWRITE : 0) |
@@ -518,16 +522,43 @@ static void wait_notices(uint32_t wanted)
 	}
 }
 
+/* A key for each op of a turn */
+static void take_keys(uint32_t count)
+{
+	struct arrival arrival;
+
+	send_note(fds[0], &peer, KEYS, count, 0);
+	for (uint32_t i = 0; i < count; i++) {
+		wait_note(fds[0], KEY, &arrival);
+		keys[i] = arrival.cookie;
+	}
+}
+
 static void send_ops(uint32_t count)
 {
 	uint64_t id = 0;
 
+	if (opt.use_once)
+		take_keys(count);
 	for (uint32_t i = 0; i < count; i++)
 		send_op(i, i == count - 1 && !opt.notices ? &id : NULL);
 	if (opt.notices)
 		wait_notices(count);
 	else
 		wait_barrier(id);
+}
+
+/* A reset ends the ops that are under way. They may have been done, and can be
+ * repeated. Their notices are there when they have ended.
+ */
+static void send_turn(uint32_t count)
+{
+	do {
+		dropped = false;
+		send_ops(count);
+		if (opt.reset_ns)
+			look_now();
+	} while (dropped);
 }
 
 /* Repeatedly send opt.depth ops and wait for all of them. */
@@ -544,7 +575,7 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 			fill_turn(n);
 		pace_wait();
 		begin = now_ns();
-		send_ops(n);
+		send_turn(n);
 		now = now_ns();
 		if (now - begin >= SLOW_MS * NSEC_PER_MSEC)
 			looked_ns = 0;

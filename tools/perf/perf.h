@@ -8,6 +8,9 @@
  * sent so far. The child answers when all of them have arrived, so the clock
  * starts and stops when nothing is in flight. "bye" ends the child.
  *
+ * With --use-once the client asks for "keys" before each turn of RDMA ops, and
+ * gets a "key" for each op.
+ *
  * With --verify all payload has patterns. A child that finds a wrong one sends
  * "bad" with a description to the socket that sent the order, and goes on.
  */
@@ -71,6 +74,9 @@ struct options {
 	uint32_t outliers;	/* show so many */
 	uint32_t vectors;	/* local buffers of an op */
 	bool get_mr;		/* RDS_GET_MR, not RDS_CMSG_RDMA_MAP */
+	bool use_once;		/* a region for each op */
+	uint64_t reset_ns;	/* between resets of the connections; 0: none */
+	uint64_t abort_ns;	/* end in the midst of it after this time; 0: no */
 	uint8_t tos;
 	bool mesh;
 	bool verify;		/* patterns of payload */
@@ -91,7 +97,7 @@ extern struct options opt;
 
 /* ----------------------------------------------------------------- sock.c */
 
-enum kind { ORDER = 1, READY, SYNC, DONE, BYE, BAD };
+enum kind { ORDER = 1, READY, SYNC, DONE, BYE, BAD, KEYS, KEY };
 
 #define PERF_MAGIC	0x58705246u	/* "XpRF" */
 
@@ -110,7 +116,8 @@ struct note {
 	uint32_t tos;
 	uint32_t verify;
 	uint32_t get_mr;
-	uint32_t total_high;	/* messages sent so far */
+	uint32_t use_once;
+	uint32_t total_high;	/* messages sent so far; of KEYS: how many */
 	uint32_t total_low;
 	uint32_t written;	/* bytes of memory that the server has to check */
 	char text[NOTE_TEXT];	/* of BAD: a description */
@@ -145,6 +152,8 @@ void set_port(struct address *address, uint16_t port);
 uint16_t get_port(const struct address *address);
 void choose_source(const struct address *to, struct address *from);
 int open_socket(const struct address *address);
+/* Reset the connection between these nodes. */
+void reset_connection(const struct address *from, const struct address *to);
 /* The same; returns an errno instead if the address cannot be bound. */
 int try_socket(const struct address *address);
 void set_buffers(int fd);
@@ -205,6 +214,8 @@ bool pace_wait_or(int fd);
 
 /* ----------------------------------------------- server.c, client.c, task.c */
 
+/* Where in the server's memory the ops of a turn have their bytes */
+uint64_t op_offset(uint32_t index);
 /* Serve so many clients; 0: any number, until the process is killed. */
 void serve(uint32_t clients);
 /* Returns when the client is ready for the measurement; the first one of a peer

@@ -40,6 +40,14 @@ struct work {
 
 /* ------------------------------------------------------------------- child */
 
+/* Each op of a turn has a place of its own, as long as there is space. */
+uint64_t op_offset(uint32_t index)
+{
+	uint64_t room = MAX_BYTES;
+
+	return opt.bytes ? index % (room / opt.bytes) * opt.bytes : 0;
+}
+
 static size_t region_bytes(void)
 {
 	uint64_t bytes = (uint64_t)opt.bytes * opt.depth;
@@ -84,6 +92,8 @@ static void say_ready(struct work *w)
 		if (opt.verify)
 			pattern_fill(w->memory, args.vec.bytes,
 				     pattern_of_memory(0), 0);
+	}
+	if (w->memory && !opt.use_once) {
 		args.vec.addr = (uintptr_t)w->memory;
 		args.cookie_addr = (uintptr_t)&cookie;
 		args.flags = RDS_RDMA_READWRITE;
@@ -91,6 +101,30 @@ static void say_ready(struct work *w)
 	}
 	send_control(w->fd, &w->client, &note, sizeof(note),
 		     used ? control : NULL, used);
+}
+
+/* A region for each op of a turn; each ends with its op. */
+static void give_keys(struct work *w, const struct address *to, uint64_t count)
+{
+	struct note note = {
+		.magic = htonl(PERF_MAGIC),
+		.kind = htonl(KEY),
+	};
+
+	for (uint64_t i = 0; w->memory && i < count && i < opt.depth; i++) {
+		char control[256] __attribute__((aligned(8))) = {};
+		uint64_t cookie;
+		struct rds_get_mr_args args = {
+			.vec.addr = (uintptr_t)w->memory + op_offset(i),
+			.vec.bytes = opt.bytes,
+			.cookie_addr = (uintptr_t)&cookie,
+			.flags = RDS_RDMA_READWRITE | RDS_RDMA_USE_ONCE,
+		};
+		size_t used = 0;
+
+		put_key(w->fd, control, &used, &args);
+		send_control(w->fd, to, &note, sizeof(note), control, used);
+	}
 }
 
 /* ------------------------------------------------------------------ verify */
@@ -170,6 +204,9 @@ static void take_note(struct work *w, const struct note *note,
 		w->syncing = true;
 		settle(w);
 		break;
+	case KEYS:
+		give_keys(w, &arrival->from, note_total(note));
+		break;
 	case BYE:
 		exit(0);
 	}
@@ -215,9 +252,10 @@ static bool understand(const struct note *note)
 	opt.tos = ntohl(note->tos);
 	opt.verify = ntohl(note->verify);
 	opt.get_mr = ntohl(note->get_mr);
+	opt.use_once = ntohl(note->use_once);
 	return ntohl(note->kind) == ORDER && opt.mode < NR_MODES &&
 	       opt.bytes <= MAX_BYTES && opt.answer <= MAX_BYTES &&
-	       opt.depth <= MAX_DEPTH;
+	       opt.depth <= MAX_DEPTH && (opt.bytes || !opt.use_once);
 }
 
 /* ------------------------------------------------------------------ orders */

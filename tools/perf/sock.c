@@ -191,6 +191,32 @@ int open_socket(const struct address *address)
 	return fd;
 }
 
+static void map_address(const struct address *address, __u8 *mapped)
+{
+	const struct sockaddr_in6 *in6 = (void *)&address->ss;
+	const struct sockaddr_in *in = (void *)&address->ss;
+
+	if (address->ss.ss_family == AF_INET6) {
+		memcpy(mapped, &in6->sin6_addr, sizeof(in6->sin6_addr));
+		return;
+	}
+	mapped[10] = 0xff;
+	mapped[11] = 0xff;
+	memcpy(mapped + 12, &in->sin_addr, sizeof(in->sin_addr));
+}
+
+void reset_connection(const struct address *from, const struct address *to)
+{
+	struct xrds_uek_reset6 args = { .tos = opt.tos };
+	int fd = open_socket(NULL);
+
+	map_address(from, args.src);
+	map_address(to, args.dst);
+	if (setsockopt(fd, SOL_RDS, XRDS_UEK_CONN_RESET6, &args, sizeof(args)))
+		die("reset", errno);
+	close(fd);
+}
+
 void want_zcopy(int fd)
 {
 	int on = 1;
@@ -434,6 +460,7 @@ void send_note(int fd, const struct address *to, enum kind what,
 		.tos = htonl(opt.tos),
 		.verify = htonl(opt.verify),
 		.get_mr = htonl(opt.get_mr),
+		.use_once = htonl(opt.use_once),
 		.total_high = htonl(total >> 32),
 		.total_low = htonl(total),
 		.written = htonl(written),

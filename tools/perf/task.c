@@ -161,17 +161,50 @@ static void wait_all_ready(void)
 	}
 }
 
-/* Until all processes have ended; lines are printed while tasks run. */
-static void wait_end(void)
+static void reset_connections(char **peers, uint32_t nr_peers)
 {
-	uint64_t next = now_ns() + NSEC_PER_SEC, last = 0;
+	struct address to, from;
+
+	for (uint32_t i = 0; i < nr_peers; i++) {
+		resolve(peers[i], 0, &to);
+		if (opt.source)
+			resolve(opt.source, 0, &from);
+		else
+			choose_source(&to, &from);
+		reset_connection(&from, &to);
+	}
+}
+
+/* The time of something that happens once in this time; 0: never */
+static uint64_t first_at(uint64_t every_ns)
+{
+	return every_ns ? now_ns() + every_ns : UINT64_MAX;
+}
+
+/* Until all processes have ended; lines are printed while tasks run. */
+static void wait_end(char **peers, uint32_t nr_peers)
+{
+	uint64_t reset_at = first_at(opt.reset_ns);
+	uint64_t abort_at = first_at(opt.abort_ns);
+	uint64_t line_at = first_at(NSEC_PER_SEC), last = 0, next;
 	bool lines = !opt.json && !opt.csv;
 	unsigned long second = 0;
 
 	while (reap()) {
-		if (wait_event(next))
+		next = reset_at < abort_at ? reset_at : abort_at;
+		if (wait_event(line_at < next ? line_at : next))
 			continue;
-		next += NSEC_PER_SEC;
+		if (now_ns() >= abort_at) {
+			fprintf(stderr, "xrds-perf: aborted\n");
+			end_all();
+		}
+		if (now_ns() >= reset_at) {
+			reset_connections(peers, nr_peers);
+			reset_at += opt.reset_ns;
+		}
+		if (now_ns() < line_at)
+			continue;
+		line_at += NSEC_PER_SEC;
 		if (lines)
 			print_second(++second, &last);
 	}
@@ -195,7 +228,7 @@ void run_tasks(char **peers, uint32_t nr_peers)
 	wait_all_ready();
 	report_begin();
 	close(go[1]);
-	wait_end();
+	wait_end(peers, nr_peers);
 	for (uint32_t i = 0; i < nr_tasks; i++) {
 		struct result *sum = result;
 

@@ -64,6 +64,9 @@ static void __attribute__((noreturn)) help(int code)
 		"  -N           wait for notices of RDMA ops, not for barriers\n"
 		"  -L COUNT     local buffers of an RDMA op [1]\n"
 		"  -g           register memory with RDS_GET_MR, not with a message\n"
+		"  -U, --use-once  a region of the server's memory for each op\n"
+		"  -R, --reset=SECONDS  reset the connections at this interval\n"
+		"  -A, --abort=SECONDS  end in the midst of it after this time\n"
 		"  -q           the server gets no message of an RDMA op\n"
 		"  -z           send a stream with MSG_ZEROCOPY, from one socket\n"
 		"  -X           the same command runs at each address, and each sends\n"
@@ -196,6 +199,9 @@ static void flag_option(int c)
 	case 'g':
 		opt.get_mr = true;
 		break;
+	case 'U':
+		opt.use_once = true;
+		break;
 	case 'q':
 		opt.silent = true;
 		break;
@@ -240,6 +246,11 @@ static void __attribute__((noreturn)) conflict(const char *text)
 	exit(EXIT_ERROR);
 }
 
+static bool is_rdma(void)
+{
+	return opt.mode == WRITE || opt.mode == READ;
+}
+
 static void check_options(int addresses)
 {
 	if (opt.over_unix && (opt.sockets > 1 || opt.strangers || opt.tos ||
@@ -252,6 +263,13 @@ static void check_options(int addresses)
 		conflict("-m map: -l is at least 1");
 	if (opt.outliers && opt.mode == STREAM)
 		conflict("-o: a stream has no latencies");
+	if (opt.use_once &&
+	    (!is_rdma() || !opt.bytes || opt.silent || opt.reset_ns))
+		conflict("-U: write or read, -l at least 1, without -q and -R");
+	if (opt.reset_ns && opt.over_unix)
+		conflict("-R: not with -u");
+	if (opt.reset_ns && is_rdma() && !opt.silent)
+		conflict("-R: write and read need -q");
 	if (opt.mesh && (addresses < 2 || addresses > MAX_NODES))
 		conflict("-X: give the addresses of all nodes");
 	if (opt.mesh && (addresses - 1) * opt.tasks > MAX_TASKS)
@@ -263,9 +281,12 @@ static void check_options(int addresses)
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "abort", required_argument, NULL, 'A' },
 		{ "csv", no_argument, NULL, 'c' },
 		{ "outliers", required_argument, NULL, 'o' },
 		{ "rate", required_argument, NULL, 'r' },
+		{ "reset", required_argument, NULL, 'R' },
+		{ "use-once", no_argument, NULL, 'U' },
 		{ "verify", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -274,12 +295,16 @@ static void parse(int argc, char **argv)
 	int c;
 
 	while ((c = getopt_long(argc, argv,
-				"sm:l:a:d:M:S:T:i:D:n:t:w:P:r:Q:vb:B:NL:gqzXI:p:ujcHo:46hV",
+				"sm:l:a:d:M:S:T:i:D:n:t:w:P:r:Q:vb:B:NL:gUR:A:qzXI:p:ujcHo:46hV",
 				options, NULL)) != -1) {
 		if (c == 'm')
 			opt.mode = mode_of(optarg);
 		else if (c == 't')
 			opt.time_ns = nanoseconds(c, optarg);
+		else if (c == 'R')
+			opt.reset_ns = nanoseconds(c, optarg);
+		else if (c == 'A')
+			opt.abort_ns = nanoseconds(c, optarg);
 		else if (c == 'I')
 			opt.source = optarg;
 		else if (c != 'h' && strchr("laSdMTiDnwPrQobBLp", c))

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""xrds-perf between two nodes: resets under load, keys for one use, an abort."""
+
+import remote
+
+TIMEOUT = 180
+ERROR = 2
+SECONDS = 4
+
+
+def _server(rig) -> None:
+    rig.b.start(f"xrds-perf -s {rig.b.ip}").expect("ready")
+
+
+def test_reset(rig):
+    """The connection is reset under load. Nothing is lost or wrong, and RDMA ops
+    that were under way are repeated.
+    """
+    _server(rig)
+    seconds = SECONDS * rig.kernel.slow
+    for options in ("-l 16K -d 8", "-m stream -l 64K",
+                    "-m write -q -l 64K -d 8", "-m read -q -N -l 64K -d 8"):
+        before = remote.counter(rig.a, "conn_reset")
+        rig.a.run(f"xrds-perf -v -R 0.3 -t {seconds} {options} {rig.b.ip}",
+                  timeout=60)
+        resets = remote.counter(rig.a, "conn_reset") - before
+        rig.diag(f"{options}: {resets} resets")
+        rig.check(resets >= 2, f"{options}: {resets} resets")
+
+
+def test_use_once(rig):
+    """Each op has a key of its own, which ends with it."""
+    _server(rig)
+    for options in ("-m write", "-m read -g", "-m write -N -L 3"):
+        rig.a.run(f"xrds-perf -v -U -l 20000 -d 8 -n 80 {options} {rig.b.ip}",
+                  timeout=60)
+    load = rig.a.start(f"xrds-perf -U -m write -d 8 -t {TIMEOUT} {rig.b.ip}")
+    load.expect(r"^ *2 s: [1-9]")
+    used = remote.counter(rig.b, "used_keys")
+    rig.check(used <= 8, f"{used} keys are left")
+
+
+def test_abort(rig):
+    """A client ends in the midst of operation: its server's child ends, others
+    are served.
+    """
+    _server(rig)
+    other = rig.a.start(f"xrds-perf -v -d 4 -t {2 * SECONDS} {rig.b.ip}")
+    done = rig.a.run(f"xrds-perf -A 1 -t {TIMEOUT} -m write -l 64K -d 8 -T 2 "
+                     f"{rig.b.ip}", check=False, timeout=60)
+    rig.check(done.code == ERROR and "aborted" in done.out, str(done))
+    remote.until(rig, lambda: not remote.counter(rig.b, "used_keys"),
+                 "its keys end")
+    other.wait(60)
