@@ -129,6 +129,35 @@ csv() {
 "echo",64,16,1,1,1,"none",100,'* ]]
 }
 
+# Rates are those of the larger direction.
+answers() {
+	local out bytes
+
+	out=$(xrds-perf -j -n 200 -l 1 -a 64K -d 8 "$here") || return
+	echo "$out"
+	[[ $out =~ \"elapsed_ns\":([0-9]+),.*\"bytes_per_second\":([0-9]+) ]] ||
+		return
+	# 200 answers, but for rounding
+	bytes=$((BASH_REMATCH[1] * BASH_REMATCH[2] / 1000000000))
+	[ "$((bytes / 65536))" -ge 199 ] && [ "$((bytes / 65536))" -le 200 ]
+}
+
+# It has as many messages as the client, without those of the warm-up.
+view() {
+	background xrds-perf -s -p 18805 "$here"
+	wait_for 30 serving || return
+	xrds-perf -n 150 -p 18805 -l 256 -T 2 "$here" &&
+		xrds-perf -n 70 -p 18805 -m stream -v "$here" &&
+		xrds-perf -n 40 -p 18805 -m write -d 8 "$here"
+	timeout 20 xrds-perf -A 0.3 -p 18805 -t 60 "$here"
+	wait_for 10 grep -q "^$here: echo of 64 bytes: ended early, after [1-9]" "$log"
+	cat "$log"
+	[ "$(grep -c "^$here: echo of 256 bytes: 150 messages in [0-9.]* s" "$log")" = 2 ] &&
+		grep -q "^$here: stream of 64 bytes: 70 messages in" "$log" &&
+		grep -q "^$here: write of 64 bytes: 40 messages in" "$log" &&
+		grep -q "^$here: echo of 64 bytes: ended early" "$log"
+}
+
 outliers() {
 	local out
 
@@ -221,6 +250,8 @@ check "rate: stream" rate -m stream
 check "rate: read" rate -m read
 check "CSV" csv
 check "outliers, the slowest one first" outliers
+check "answers that are larger than messages" answers
+check "the server's view" view
 check "type of service" tos
 for mode in echo stream write; do
 	check "mesh: $mode" mesh -m "$mode"

@@ -266,6 +266,8 @@ void report_latency(uint64_t ns);
 /* Add the result of a task to that of this process. */
 void report_add(const struct result *task);
 uint64_t report_cpu_ns(void);
+/* The payload of a message that its rate is computed from */
+uint32_t report_bytes(void);
 void report_begin(void);
 void report_end(uint64_t messages, uint64_t elapsed_ns);
 /* The same, with a part for each of these results */

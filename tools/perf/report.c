@@ -266,6 +266,13 @@ static void add_latency(void)
 	add_number(group, "max", own.latency.max);
 }
 
+/* Of a message, or of its answer if that is larger */
+uint32_t report_bytes(void)
+{
+	return opt.mode == ECHO && opt.answer > opt.bytes ? opt.answer :
+							    opt.bytes;
+}
+
 static void add_all(uint64_t messages, uint64_t ns, const struct system *used)
 {
 	add_text("mode", mode_names[opt.mode]);
@@ -279,7 +286,7 @@ static void add_all(uint64_t messages, uint64_t ns, const struct system *used)
 	add_number(NULL, "elapsed_ns", ns);
 	add_real(NULL, "ns_per_message", (double)ns / messages, 1);
 	add_real(NULL, "bytes_per_second",
-		 (double)messages * opt.bytes * NSEC_PER_SEC / ns, 0);
+		 (double)messages * report_bytes() * NSEC_PER_SEC / ns, 0);
 	add_number(NULL, "context_switches", used->switches);
 	add_number(NULL, "softirqs", used->softirqs);
 	add_number(NULL, "cpu_ns", used->cpu_ns);
@@ -411,8 +418,8 @@ static void text(uint64_t messages, uint64_t ns, const struct system *used)
 	printf("  %.0f a second, %.3f us each, %.3f MB/s, %.3f Gbit/s\n",
 	       (double)messages * NSEC_PER_SEC / ns,
 	       (double)ns / messages / 1000.0,
-	       (double)messages * opt.bytes * 1000 / ns,
-	       (double)messages * opt.bytes * 8 / ns);
+	       (double)messages * report_bytes() * 1000 / ns,
+	       (double)messages * report_bytes() * 8 / ns);
 	printf("  each: %.2f context switches and %.2f softirqs of this system\n",
 	       (double)used->switches / messages,
 	       (double)used->softirqs / messages);

@@ -9,6 +9,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -28,6 +29,9 @@ struct work {
 	int fd;
 	struct address client;		/* the client that sent the order */
 	uint64_t received;
+	struct {
+		uint64_t ns, received;
+	} begin, end;			/* of the measurement, by the syncs */
 	bool syncing;			/* answer the sync ... */
 	uint64_t wanted;		/* ... when so many have come */
 	struct address waiting;		/* sender of the sync */
@@ -183,14 +187,51 @@ static void verify_memory(struct work *w)
 
 /* ---------------------------------------------------------------- messages */
 
+/* The last sync before the client's clock starts finds no new message. */
+static void measure(struct work *w)
+{
+	bool idle = w->received == w->end.received;
+
+	if (idle && w->end.received != w->begin.received)
+		return;
+	w->end.ns = now_ns();
+	w->end.received = w->received;
+	if (idle || !w->begin.ns)
+		w->begin = w->end;
+}
+
 static void settle(struct work *w)
 {
 	if (!w->syncing || w->received < w->wanted)
 		return;
 	w->syncing = false;
+	measure(w);
 	if (w->written && w->memory)
 		verify_memory(w);
 	send_note(w->fd, &w->waiting, DONE, w->received, 0);
+}
+
+/* The server's view of a client that has ended: all that has come since the warm-up */
+static void __attribute__((noreturn)) finish(const struct work *w)
+{
+	uint64_t count = w->end.received - w->begin.received;
+	uint64_t ns = w->end.ns - w->begin.ns;
+	char host[NI_MAXHOST] = "AF_UNIX";
+
+	if (opt.mesh)
+		exit(0);
+	if (w->client.len)
+		getnameinfo((const struct sockaddr *)&w->client.ss,
+			    w->client.len, host, sizeof(host), NULL, 0,
+			    NI_NUMERICHOST);
+	printf("%s: %s of %u bytes: ", host, mode_names[opt.mode], opt.bytes);
+	if (ns)
+		printf("%lu messages in %.3f s, %.0f a second\n", count,
+		       (double)ns / NSEC_PER_SEC,
+		       (double)count * NSEC_PER_SEC / ns);
+	else
+		printf("ended early, after %lu messages\n", w->received);
+	exit(0);
 }
 
 static void take_note(struct work *w, const struct note *note,
@@ -208,7 +249,8 @@ static void take_note(struct work *w, const struct note *note,
 		give_keys(w, &arrival->from, note_total(note));
 		break;
 	case BYE:
-		exit(0);
+		measure(w);
+		finish(w);
 	}
 }
 
@@ -224,7 +266,7 @@ static void __attribute__((noreturn)) work(struct work *w)
 	for (;;) {
 		receive(w->fd, buf, MAX_BYTES, &arrival);
 		if (arrival.ended)
-			exit(0);
+			finish(w);
 		if (arrival.notices)
 			continue;
 		if (is_note(buf, arrival.bytes)) {

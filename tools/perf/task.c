@@ -134,7 +134,7 @@ static void print_second(unsigned long second, uint64_t *last)
 		worst = ns > worst ? ns : worst;
 	}
 	printf("%4lu s: %lu, %.3f Gbit/s", second, count - *last,
-	       (double)(count - *last) * opt.bytes * 8 / 1e9);
+	       (double)(count - *last) * report_bytes() * 8 / 1e9);
 	*last = count;
 	if (worst)
 		printf(", slowest %.3f us", worst / 1000.0);
