@@ -117,6 +117,37 @@ set_up() {
 		! xrds-ping -c 1 127.0.0.9 | grep "connection was made"
 }
 
+# The statistics of each host, in the order of the arguments
+several() {
+	local out
+
+	out=$(xrds-ping -i 0 -c 3 127.0.0.21 127.0.0.22) || return
+	echo "$out"
+	[ "$(grep -c "^answer from 127.0.0.2[12]: " <<< "$out")" = 6 ] &&
+		[[ $out == *"--- 127.0.0.21: 3 sent, 3 answered"*"--- 127.0.0.22: 3 sent, 3 answered"* ]] &&
+		[ "$(xrds-ping -j -i 0 -c 3 127.0.0.21 127.0.0.22 |
+			grep -c '^{"host": .*"answered": 3.*}$')" = 2 ]
+}
+
+# One of them is wrong: the others have their statistics.
+one_wrong() {
+	local out status
+
+	out=$(xrds-ping -c 1 not-a-host 127.0.0.1 2>&1) && status=0 || status=$?
+	echo "$out"
+	[ "$status" = 2 ] &&
+		[[ $out == *"xrds-ping: not-a-host: "*"--- 127.0.0.1: 1 sent, 1 answered"* ]]
+}
+
+# A signal to the parent ends all; each has answered all.
+signalled() {
+	background xrds-ping 127.0.0.21 127.0.0.22
+	wait_for 20 saw "from 127.0.0.21: seq=1" &&
+		wait_for 20 saw "from 127.0.0.22: seq=1" &&
+		kill "$pid" && wait "$pid" &&
+		saw "^--- 127.0.0.21: " && saw "^--- 127.0.0.22: "
+}
+
 # A client whose server is killed ends at once, and tells it
 server_killed() {
 	local server client
@@ -236,6 +267,11 @@ check "watching counters: the time, and rates" \
 check "ping: it does not answer" ping_disabled
 check "ping: the set-up has a time of its own" set_up
 ip address add 10.9.9.9/32 dev lo
+check "ping: several hosts" several
+check "ping: one of them is wrong" one_wrong
+check "ping: several hosts, and a signal" signalled
+check_fails "ping: memory at several addresses" \
+	xrds-ping -l 4999 127.0.0.1 127.0.0.2
 check "ping: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \
 	xrds-ping -c 1 -I 10.9.9.9 10.9.9.9
 check "perf: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \

@@ -60,6 +60,18 @@ def test_own_connections(rig):
     rig.b.run(f"xrds-ping -q -c 1 -w 10 {rig.a.ip}", timeout=30)
 
 
+def test_hosts(rig):
+    """Several hosts: each has its statistics, also one that does not answer."""
+    done = rig.a.run(f"xrds-ping -c 3 -i 0.1 -w 4 {rig.b.ip} 10.0.0.99 "
+                     f"{rig.b.ip6}", timeout=40, check=False)
+    found = re.findall(r"--- (\S+): \d+ sent, (\d+) answered", done.out)
+    rig.check(found == [(rig.b.ip, "3"), ("10.0.0.99", "0"),
+                        (rig.b.ip6, "3")] and done.code == 1, str(done))
+
+
+test_hosts.leaves = "messages"
+
+
 def test_several(rig):
     """Several at once, each with 64 on their way: all are answered."""
     pings = [rig.a.start(f"xrds-ping -q -c 600 -i 0 -w 60 {rig.b.ip}")

@@ -3,6 +3,7 @@
  * xrds-ping:
  *
  *   xrds-ping.c  arguments, addresses, messages to port 0, statistics
+ *   hosts.c      several hosts at once
  *   rdma.c       RDMA probes instead of messages
  *   why.c        the reason why nothing is answered
  *   serve.c      offers memory for RDMA probes
@@ -70,6 +71,16 @@ void put_date(void);
 bool finished(long long now, long long end);
 /* An answer came after this time; @what names it in a line of its own. */
 void answered(const char *what, unsigned long seq, long long ns);
+
+void on_signal(int sig);
+void catch_signals(void (*handler)(int sig));
+/* Ping a host; returns the time that it took, in milliseconds. */
+long long ping(const char *name, int family);
+/* Returns the exit status. */
+int print_statistics(long long ms);
+
+/* hosts.c; returns the exit status. */
+int ping_hosts(char **names, int nr, int family);
 
 /* why.c */
 bool why_connected(void);

@@ -76,10 +76,18 @@ long long now_ns(void)
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-static void on_signal(int sig)
+void on_signal(int sig)
 {
 	(void)sig;
 	__atomic_store_n(&stopped, 1, __ATOMIC_RELAXED);
+}
+
+void catch_signals(void (*handler)(int sig))
+{
+	struct sigaction action = { .sa_handler = handler };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
 }
 
 /* --------------------------------------------------------------- addresses */
@@ -401,9 +409,8 @@ static void print_json(long long ms)
 	printf("}\n");
 }
 
-static int print_statistics(long long start)
+int print_statistics(long long ms)
 {
-	long long ms = (now_ns() - start) / NSEC_PER_MSEC;
 	double mean;
 
 	if (opt.json) {
@@ -431,8 +438,8 @@ static int print_statistics(long long start)
 static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
-		"usage: xrds-ping [OPTION]... HOST\n"
-		"       xrds-ping -r PORT [OPTION]... HOST\n"
+		"usage: xrds-ping [OPTION]... HOST...\n"
+		"       xrds-ping -r PORT [OPTION]... HOST...\n"
 		"       xrds-ping -l PORT ADDRESS\n"
 		"Sends messages to port 0 of a node; its kernel answers. With -r, writes\n"
 		"by RDMA to memory that xrds-ping -l offers there, and reads it back.\n"
@@ -599,34 +606,24 @@ static int parse(int argc, char **argv)
 			help(c == 'h' ? 0 : EXIT_ERROR);
 		}
 	}
-	if (optind != argc - 1)
+	if (optind >= argc || (opt.serve && optind < argc - 1))
 		help(EXIT_ERROR);
 	check_options();
 	return family;
 }
 
-int main(int argc, char **argv)
+long long ping(const char *name, int family)
 {
-	struct sigaction action = { .sa_handler = on_signal };
-	int family = parse(argc, argv);
 	long long start;
 
-	if (opt.serve) {
-		resolve(argv[optind], family, &from, from_text);
-		set_port(&from, opt.serve);
-		serve();
-	}
-	resolve(argv[optind], family, &to, to_text);
+	resolve(name, family, &to, to_text);
 	set_port(&to, opt.rdma);
 	if (opt.source)
 		resolve(opt.source, to.ss_family, &from, from_text);
 	else
 		choose_source();
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
 	if (!opt.json)
-		printf("ping %s (%s) from %s\n", argv[optind], to_text,
-		       from_text);
+		printf("ping %s (%s) from %s\n", name, to_text, from_text);
 	fflush(stdout);
 	start = now_ns();
 	connected = opt.rdma || why_connected();
@@ -634,5 +631,20 @@ int main(int argc, char **argv)
 		rdma_loop();
 	else
 		ping_loop();
-	return print_statistics(start);
+	return (now_ns() - start) / NSEC_PER_MSEC;
+}
+
+int main(int argc, char **argv)
+{
+	int family = parse(argc, argv);
+
+	if (opt.serve) {
+		resolve(argv[optind], family, &from, from_text);
+		set_port(&from, opt.serve);
+		serve();
+	}
+	if (optind < argc - 1)
+		return ping_hosts(argv + optind, argc - optind, family);
+	catch_signals(on_signal);
+	return print_statistics(ping(argv[optind], family));
 }
