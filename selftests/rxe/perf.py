@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""xrds-perf between two nodes: resets under load, keys for one use, an abort."""
+"""xrds-perf between two nodes: resets under load, keys for one use, an abort; and
+the check list for a new adapter.
+"""
+
+import pathlib
+import re
 
 import remote
 
+PAGE = pathlib.Path(__file__).parents[2] / "Documentation/hardware.rst"
 TIMEOUT = 180
 ERROR = 2
 SECONDS = 4
@@ -52,3 +58,31 @@ def test_abort(rig):
     remote.until(rig, lambda: not remote.counter(rig.b, "used_keys"),
                  "its keys end")
     other.wait(60)
+
+
+def _commands(text: str) -> list[list[str]]:
+    """The lines of each block of commands in the page's check list."""
+    page = text[text.index("A new adapter\n"):]
+    blocks = re.findall(r"code-block:: sh\n\n((?:\t.*\n)+)", page)
+    return [[line.strip() for line in block.splitlines()] for block in blocks]
+
+
+def test_checklist(rig):
+    """The commands of Documentation/hardware.rst for a new adapter, xrds-ping and
+    xrds-perf, as they are but for their time, end well on a device without faults.
+    """
+    there, here, search, resets = _commands(PAGE.read_text(encoding="utf-8"))
+    peer = rig.b.ip
+    for line in there:
+        rig.b.start(line.removesuffix(" &").replace("$PEER", peer))
+    remote.until(rig, lambda: len(remote.shown(rig.b, "sockets")) == 2,
+                 "both servers are there")
+    for line in here:
+        rig.a.run(line.replace("$PEER", peer).replace("-t 10", "-t 1"),
+                  timeout=60)
+    for node in rig.nodes:
+        found = node.run(search[0], check=False)
+        rig.check(found.code == 1 and not found.out, str(found))
+    for line in resets:
+        rig.a.run(line.replace("$PEER", peer).replace("-t 10", "-t 3"),
+                  timeout=60)
