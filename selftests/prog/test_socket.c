@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -445,6 +446,18 @@ static void connect_no_filter(void)
 	close(b);
 }
 
+/* The name that lsof shows */
+static void protocol_name(void)
+{
+	char path[64], name[16] = "";
+	int fd = rds_socket();
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	must(getxattr(path, "system.sockprotoname", name, sizeof(name)));
+	check(!strcmp(name, "XRDS"));
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "types", "only SOCK_SEQPACKET with protocol 0 exists", types, 0, 0 },
 	{ "unsupported", "listen, accept, socketpair answer EOPNOTSUPP",
@@ -452,6 +465,7 @@ static const struct tap_case cases[] = {
 	{ "unprivileged", "no capability is needed", unprivileged, 0, 0 },
 	{ "protocols", "/proc/net/protocols shows XRDS and counts its sockets",
 	  in_protocols, 0, 0 },
+	{ "protocol_name", "its name for lsof is XRDS", protocol_name, 0, 0 },
 	{ "bind_wildcard", "the wildcard address is refused", bind_wildcard,
 	  0, 0 },
 	{ "bind_group", "multicast and broadcast are refused", bind_group,
