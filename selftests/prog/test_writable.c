@@ -322,6 +322,68 @@ static void add_elsewhere(void)
 	close(rx);
 }
 
+/* A set in a set. To wait for the outer one takes the news, and the inner one does
+ * not have it then; it still has the space.
+ */
+static void nested(void)
+{
+	int rx, fd, inner = must(epoll_create1(EPOLL_CLOEXEC));
+	int outer = must(epoll_create1(EPOLL_CLOEXEC));
+	union addr to;
+
+	fd = with_news(&rx, &to);
+	epoll_ctl_to(inner, fd, EPOLL_CTL_ADD, NEWS);
+	/* that looks at the socket, too, and takes nothing */
+	epoll_ctl_to(outer, inner, EPOLL_CTL_ADD, EPOLLIN);
+	check_eq(epoll_one(outer, tap_ms(WAIT_MS)), EPOLLIN);
+	check_eq(epoll_one(outer, 0), 0);
+	check_eq(epoll_one(inner, 0), 0);
+	epoll_ctl_to(inner, fd, EPOLL_CTL_MOD, NEWS | EPOLLOUT);
+	check_eq(epoll_one(outer, 0), EPOLLIN);
+	check_eq(epoll_one(inner, 0), EPOLLOUT);
+	close(outer);
+	close(inner);
+	close(fd);
+	close(rx);
+}
+
+/* Reads the news, as a program with RDS_CONG_MONITOR does. */
+static ssize_t read_news(int fd)
+{
+	char control[1024] __aligned(8);
+	struct msghdr m = { .msg_control = control,
+			    .msg_controllen = sizeof(control) };
+
+	return recvmsg(fd, &m, MSG_DONTWAIT);
+}
+
+/* With RDS_CONG_MONITOR both have it until it is read. */
+static void nested_monitor(void)
+{
+	int rx, fd = rds_bound(NULL), inner = must(epoll_create1(EPOLL_CLOEXEC));
+	int outer = must(epoll_create1(EPOLL_CLOEXEC));
+	union addr to;
+
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	rx = small_receiver(&to);
+	epoll_ctl_to(inner, fd, EPOLL_CTL_ADD, NEWS);
+	epoll_ctl_to(outer, inner, EPOLL_CTL_ADD, EPOLLIN);
+	congest(fd, &to);
+	check_eq(epoll_one(outer, 0), 0);
+	drain(rx);
+	check_eq(epoll_one(outer, tap_ms(WAIT_MS)), EPOLLIN);
+	check_eq(epoll_one(outer, 0), EPOLLIN);
+	check_eq(epoll_one(inner, 0), NEWS);
+	check_eq(epoll_one(inner, 0), NEWS);
+	check_ret(read_news(fd), 0);
+	check_eq(epoll_one(inner, 0), 0);
+	check_eq(epoll_one(outer, 0), 0);
+	close(outer);
+	close(inner);
+	close(fd);
+	close(rx);
+}
+
 /* It wakes a set that the socket is in already. */
 static void wakes(unsigned int how)
 {
@@ -367,6 +429,10 @@ static const struct tap_case cases[] = {
 	{ "mod_edge", "with EPOLLET, too", mod_edge, 0, 0 },
 	{ "add_elsewhere", "EPOLL_CTL_ADD leaves it to poll(), once",
 	  add_elsewhere, 0, 0 },
+	{ "nested", "epoll_wait() takes it for a set in the set as well",
+	  nested, TAP_EACH_FAMILY, 0 },
+	{ "nested_monitor", "with RDS_CONG_MONITOR both sets have it",
+	  nested_monitor, 0, 0 },
 	{ "wakes_level", "the news wakes epoll_wait(), once", wakes_level, 0,
 	  0 },
 	{ "wakes_edge", "with EPOLLET, too", wakes_edge, 0, 0 },
