@@ -8,7 +8,7 @@ NODES = 1
 TIMEOUT = 60
 PAGE = pathlib.Path(__file__).parents[2] / "Documentation/man/xrds.7"
 ITEM = re.compile(r"^\.It (Va net\..*)$", re.MULTILINE)
-NAMES = re.compile(r"Va (net\.[\w.]+)(?: Pq ([^,]*\w))?")
+NAMES = re.compile(r"Va (net\.[\w.]+)(?: P[qo] ([^,]*\w))?")
 
 
 def _page() -> dict[str, str]:
@@ -19,7 +19,8 @@ def _page() -> dict[str, str]:
         for name, default in NAMES.findall(item):
             nameless.append(name)
             if default:
-                found |= dict.fromkeys(nameless, default.removeprefix("all "))
+                default = default.removesuffix(" Pc").removeprefix("all ")
+                found |= dict.fromkeys(nameless, default)
                 nameless = []
     return found
 
