@@ -16,7 +16,7 @@ import statistics
 from dataclasses import dataclass, field, replace
 
 from . import cases, goals, kernels, needs, perftest, plots
-from .cases import FLOOR, IN_TREE, RDS_TCP, UNIX, XRDS, Case
+from .cases import FLOOR, IN_TREE, KIB, RDS_TCP, UNIX, XRDS, Case
 from .host import BUILD, note
 from .image import Extras
 from .node import Failed, Node, NodeDied, stopwatch
@@ -31,6 +31,7 @@ MEMORY = 3072               # MiB: in-tree RDS takes 4 for an end of a connectio
 SECONDS = 900               # of a command, at most
 FIRST = 10                  # connections, before memory is counted
 PAGE_KIB = 4
+NS_PER_SECOND = 1_000_000_000
 QUEUE_WRS, QUEUE_SGES = 62, 6       # an endpoint's send queue: net/xrds/ib/ib.h
 PROFILE = os.environ.get("BENCH_PROFILE")     # names of cases, with wildcards
 COUNTER = "/sys/class/infiniband/rx[ab]/ports/1/hw_counters/sent_pkts"
@@ -59,6 +60,11 @@ class Figure:
     def spread(self) -> float:
         """Of all values, as a part of the median."""
         return (max(self.values) - min(self.values)) / self.median
+
+    def part(self, what: str) -> float:
+        """The median of a value of latency_ns, as p99."""
+        parts = sorted(raw["latency_ns"][what] for raw in self.raw)
+        return parts[len(parts) // 2]
 
 
 def _figure(case: Case, raw: list[dict]) -> Figure:
@@ -137,9 +143,13 @@ class Bench:
             self._done += 1
             note(f"{stack}, {case.name}: {error}")
 
-    def repeat(self, command: str, before: str = ":") -> list[str]:
+    def times(self, case: Case) -> int:
+        """Repeats. The rarest of a thousand are in one long one."""
+        return 1 if case.mixed else self.repeats
+
+    def repeat(self, command: str, case: Case, before: str = ":") -> list[str]:
         """Lines that it prints in all repeats."""
-        out = self.node.run(f"{before}; for i in {{1..{self.repeats}}}; do "
+        out = self.node.run(f"{before}; for i in {{1..{self.times(case)}}}; do "
                             f"{command} || exit; done", SECONDS).out
         return out.splitlines()
 
@@ -158,8 +168,8 @@ class Bench:
         before = self._counts()
         lines = self.repeat(
             f"echo {once}{case.count} > /proc/xrds_floor && "
-            "cat /proc/xrds_floor", f"echo {once}20 > /proc/xrds_floor")
-        number = case.count * self.repeats + 20
+            "cat /proc/xrds_floor", case, f"echo {once}20 > /proc/xrds_floor")
+        number = case.count * self.times(case) + 20
         figure = Figure([int(line) / case.count for line in lines],
                         *[(new - old) / number
                           for new, old in zip(self._counts(), before)])
@@ -201,7 +211,8 @@ class Bench:
             servers.append(self._start(
                 f"bench-rds urgent {command} -p {URGENT_PORT}"))
         for case in chosen:
-            what = self._beside if case.beside else self._perf
+            what = (self._beside if case.beside else
+                    self._mixed if case.mixed else self._perf)
             self.attempt(stack, case, what, ends)
             if case.rests and stack == XRDS and cases.UDP in case.peers:
                 # over UDP, beside a stream over XRDS
@@ -258,12 +269,13 @@ class Bench:
 
     def _measure(self, stack: str, case: Case, command: str) -> None:
         before, begin = self._packets(), self._clock()
-        lines = self.repeat(command)
+        lines = self.repeat(command, case)
         packets, end = self._packets() - before, self._clock()
         figure = _figure(case, [json.loads(line) for line in lines])
         # the warm-up, the order and the end of each run
         number = sum(r["messages"] for r in figure.raw)
-        figure.packets = packets / (number + (case.warm_up + 3) * self.repeats)
+        figure.packets = packets / (number +
+                                    (case.warm_up + 3) * self.times(case))
         figure.rate = packets / (end - begin)
         self.keep(stack, case, figure)
         if PROFILE and fnmatch.fnmatch(case.name, PROFILE):
@@ -271,21 +283,46 @@ class Bench:
 
     def _beside(self, stack: str, case: Case, ends: str) -> None:
         """While a stream goes on, between the same nodes: another program's."""
-        size = case.beside
-        # else what is due for the one waits for the programs of the other
+        self._with_streams(stack, case, ends, [self._stream(case.beside)])
+
+    def _mixed(self, stack: str, case: Case, ends: str) -> None:
+        """While streams of other programs take a part of what the stack can do,
+        by the rates that it has had with one stream alone.
+        """
+        streams = []
+        for size in cases.MIX:
+            alone = self.results.get(cases.name_of("one way", size), {})
+            if stack not in alone:
+                self.leave_out(stack, case, f"no rate of a stream of {size} B")
+                return
+            rate = (cases.MIX_LOAD / len(cases.MIX) * NS_PER_SECOND /
+                    alone[stack].median)
+            streams.append(f"{self._stream(size)} -r {max(round(rate), 1)}")
+        self._with_streams(stack, case, ends, streams)
+
+    @staticmethod
+    def _stream(size: int) -> str:
+        """The command, without its ends."""
+        return (f"xrds-perf -m stream -l {size} -b {4 * max(size, 64 * KIB)} "
+                f"-B {cases.ROOM} -n 1000000000")
+
+    def _with_streams(self, stack: str, case: Case, ends: str,
+                      commands: list[str]) -> None:
+        # else what is due for the one waits for the programs of the others
         self.node.run("bench-rds promote $(pidof ksoftirqd/0)")
-        stream = self.node.start(
-            f"xrds-perf -m stream -l {size} -b {4 * size} "
-            f"-B {cases.ROOM} -n 1000000000 {ends}")
+        streams = [self.node.start(f"{command} {ends}") for command in commands]
         try:
             before = self._packets()
             while self._packets() - before < UNDER_WAY:
-                if stream.code is not None:
-                    raise Failed(f"the stream ended: {stream.out}")
+                for stream in streams:
+                    if stream.code is not None:
+                        raise Failed(f"the stream ended: {stream.out}")
             self._measure(stack, case, self._command(stack, case, ends))
         finally:
-            stream.kill()
-            stream.wait(check=False)
+            for stream in streams:
+                stream.kill()
+            for stream in streams:
+                stream.wait(check=False)
             self.node.run("bench-rds demote $(pidof ksoftirqd/0)")
 
     def _profile(self, title: str, command: str, count: int) -> None:

@@ -20,6 +20,10 @@ IDLE = 100                  # connections (bench/wire.sh has the addresses)
 RIVAL_IDLE = 20             # of in-tree RDS, with 4 MiB for each end
 NODES = 60                  # that are pinged in turn
 PAUSE_US = 2000             # of one who is not busy
+MIX = (64, 4 * KIB, 64 * KIB, MIB)  # sizes of streams, each with as much of the load
+MIX_LOAD = 0.8
+MIXED = (64, KIB, 16 * KIB)         # sizes of round trips meanwhile
+BESIDE = "round trip, 64 B, beside 1 MiB"
 BOUND = 10000               # other sockets
 DESTS = 1000                # other destinations
 
@@ -43,6 +47,7 @@ class Case:
     nodes: int = 0          # to ping in turn; nothing else then
     rests: bool = False     # in front of all others, but not busy
     beside: int = 0         # while a stream of messages of such a size goes on
+    mixed: bool = False     # while streams of all sizes of MIX go on
 
     def load(self) -> str:
         """Options of xrds-perf and bench-peer."""
@@ -84,7 +89,7 @@ def cases(quick: bool) -> list[Case]:
     """All of them; a quick run has fewer, repeats less, and sends less."""
     few = 1 if quick else 3
     return (_round_trips(quick, few) + _streams(quick, few) + _rdma(quick, few) +
-            _registrations(few) + _flat(few) + _beside(few) +
+            _registrations(few) + _flat(few) + _beside(few) + _mixed(quick) +
             _loopback(quick, few))
 
 
@@ -186,10 +191,30 @@ def _beside(few: int) -> list[Case]:
     once: it waits only for the messages in front of its own. One that uses UDP
     meanwhile waits only for the processor.
     """
-    rests = Case("round trip, 64 B, with rests", "echo", 64, 40 * few,
-                 floor="-", rests=True, peers=(UDP,))
-    return [rests, replace(rests, name="round trip, 64 B, beside 1 MiB",
-                           beside=MIB)]
+    rests = Case(resting(64), "echo", 64, 40 * few, floor="-", rests=True,
+                 peers=(UDP,))
+    return [rests, replace(rests, name=BESIDE, beside=MIB)]
+
+
+def _mixed(quick: bool) -> list[Case]:
+    """Percentiles of round trips while there is much else to send."""
+    if quick:
+        return []
+    found = []
+    for size in MIXED:
+        case = Case(resting(size), "echo", size, 300, floor="-", rests=True)
+        if size != 64:
+            found.append(case)
+        found.append(replace(case, name=in_mix(size), count=1000, mixed=True))
+    return found
+
+
+def resting(size: int) -> str:
+    return f"{name_of('round trip', size)}, with rests"
+
+
+def in_mix(size: int) -> str:
+    return f"{name_of('round trip', size)}, in a mix"
 
 
 def _loopback(quick: bool, few: int) -> list[Case]:

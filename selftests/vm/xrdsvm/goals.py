@@ -3,8 +3,9 @@
 
 from dataclasses import dataclass
 
-from .cases import (FLOOR, IDLE, IN_TREE, BOUND, DESTS, PERFTEST, RDS_TCP,
-                    SCTP, TCP, TIPC, UDP, UNIX, XRDS)
+from .cases import (BESIDE, BOUND, DESTS, FLOOR, IDLE, IN_TREE, MIX_LOAD, MIXED,
+                    PERFTEST, RDS_TCP, SCTP, TCP, TIPC, UDP, UNIX, XRDS, human,
+                    in_mix, resting)
 
 CONNECTION_KIB, SOCKET_KIB = 40, 4
 
@@ -32,13 +33,13 @@ class Goal:
     bound: float
     most: bool = True       # the bound is the most, else the least
     base_case: str = ""     # the same one, if empty
-    figure: str = "median"  # or packets
+    figure: str = "median"  # or packets, or a percentile as p99
 
     def __str__(self) -> str:
         below = self.base_case or self.case
+        what = "" if self.figure == "median" else f", {self.figure}"
         if below != self.case:
-            return f"{self.case} / {below}"
-        what = ", packets" if self.figure == "packets" else ""
+            return f"{self.case}{what} / {below}"
         return f"{self.case}{what}: {self.stack} / {self.base}"
 
     def ratio(self, results: dict) -> float | None:
@@ -47,6 +48,8 @@ class Goal:
         two = results.get(self.base_case or self.case, {}).get(self.base)
         if not one or not two:
             return None
+        if self.figure.startswith("p") and self.figure[1:].isdigit():
+            return one.part(self.figure) / two.part(self.figure)
         return getattr(one, self.figure) / getattr(two, self.figure)
 
     def verdict(self, ratio: float) -> str:
@@ -90,8 +93,9 @@ def goals() -> list[Goal]:
     for op in ("write", "read"):
         found.append(Goal(f"RDMA {op}, 4 KiB, 16 notices", XRDS, XRDS, 1.1,
                           False, f"RDMA {op}, 4 KiB, barrier per 16"))
-    found.append(Goal("round trip, 64 B, beside 1 MiB", XRDS, XRDS, 1.5,
-                      base_case="round trip, 64 B, with rests"))
+    for figure, bound in (("p50", 1.5), ("p99", 2.5)):
+        found.append(Goal(BESIDE, XRDS, XRDS, bound, base_case=resting(64),
+                          figure=figure))
     for way in ("one way", "round trip"):
         for size in ("64 B", "4 KiB", "64 KiB", "1 MiB"):
             found.append(Goal(f"loopback {way}, {size}", XRDS, UNIX, 1))
@@ -112,6 +116,7 @@ BELOW = {FLOOR: "floor", PERFTEST: "perft", RDS_TCP: "rdstcp", TCP: "TCP",
 def table(results: dict, memory: Memory) -> str:
     """A row for each case, and one for each goal."""
     parts = [_ratios(results), _counts(results), _beside(results),
+             _mixed(results),
              _goals(results) + _memory(memory)]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
@@ -192,15 +197,14 @@ def _counts(results: dict) -> list[str]:
 def _beside(results: dict) -> list[str]:
     """The effect of a stream on others, and their effect on it."""
     lines = []
-    beside = results.get("round trip, 64 B, beside 1 MiB", {})
-    alone = results.get("round trip, 64 B, with rests", {})
+    beside, alone = results.get(BESIDE, {}), results.get(resting(64), {})
     stream = results.get("one way, 1 MiB", {})
     for stack in (XRDS, IN_TREE, UDP):
         if stack not in beside or stack not in alone:
             continue
         other = " beside XRDS" if stack == UDP else ""
         text = f"64 B beside 1 MiB, {stack}{other}: " + ", ".join(
-            f"{what} {_part(beside, stack, what) / _part(alone, stack, what):.2f}"
+            f"{what} {beside[stack].part(what) / alone[stack].part(what):.2f}"
             for what in ("min", "p50", "mean", "p90", "p99", "max"))
         whose = stream.get(XRDS if stack == UDP else stack)
         if whose:
@@ -210,9 +214,23 @@ def _beside(results: dict) -> list[str]:
     return lines
 
 
-def _part(row: dict, stack: str, what: str) -> float:
-    parts = sorted(raw["latency_ns"][what] for raw in row[stack].raw)
-    return parts[len(parts) // 2]
+def _mixed(results: dict) -> list[str]:
+    """How much longer round trips take while streams take most of the time."""
+    lines = []
+    for size in MIXED:
+        mixed = results.get(in_mix(size), {})
+        alone = results.get(resting(size), {})
+        for stack in (XRDS, IN_TREE):
+            if stack not in mixed or stack not in alone:
+                continue
+            lines.append(
+                f"{human(size)} in a mix of streams at {MIX_LOAD:.0%}, {stack}: " +
+                ", ".join(f"{what} {mixed[stack].part(what) / base:.2f}"
+                          for what, base in (
+                              (w, alone[stack].part("p50"))
+                              for w in ("p50", "p99", "p99.9"))) +
+                " of the median without")
+    return lines
 
 
 def _ratio(one, other, width: int = 8) -> str:
