@@ -214,6 +214,7 @@ struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit);
 int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
 		      u32 bytes);
 int hostile_flood(const struct hostile_order *order, bool maps);
+int hostile_invalidate(const struct hostile_order *order);
 
 /* hostile_beat.c */
 int hostile_beat(const struct hostile_order *order);

@@ -914,3 +914,34 @@ out:
 	hostile_link_free(link);
 	return 0;
 }
+
+/* A good message that has the device invalidate a key: SEED */
+int hostile_invalidate(const struct hostile_order *order)
+{
+	struct hostile_link *link = hostile_link_dial(order, XRDS_VER_XRDS);
+	struct ib_send_wr wr = {
+		.opcode		= IB_WR_SEND_WITH_INV,
+		.num_sge	= 1,
+		.ex.invalidate_rkey = order->seed,
+	};
+	struct hostile_buf *buf = NULL;
+	struct ib_sge sge;
+
+	if (!link)
+		return -ECONNREFUSED;
+	hostile_count(HOSTILE_C_LINKS);
+	if (send_hello(link))
+		buf = hostile_link_buf(link, true);
+	if (buf) {
+		hostile_count(HOSTILE_C_WRONG);
+		sge.addr = buf->dma;
+		sge.length = hostile_gen_ping(&link->gen, buf->data);
+		sge.lkey = link->pd->local_dma_lkey;
+		wr.sg_list = &sge;
+		expect(link, buf, XRDS_WIRE_OPCODE);
+		if (!post_wr(link, buf, &wr))
+			conclude(link);
+	}
+	hostile_link_free(link);
+	return buf ? 0 : -ENOTCONN;
+}

@@ -16,6 +16,7 @@
  *   pretend	COUNT requests in the name of OTHER
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
+ *   invalidate	a message that has PEER's device invalidate the key SEED
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
  *   deaf		the same, and no answer is acknowledged before the last one
  *   uek		heartbeats as Oracle's kernels send and answer them, COUNT at
@@ -113,6 +114,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_flood(order, false);
 	if (!strcmp(kind, "maps"))
 		return hostile_flood(order, true);
+	if (!strcmp(kind, "invalidate"))
+		return hostile_invalidate(order);
 	if (!strcmp(kind, "beat"))
 		return hostile_beat(order);
 	if (!strcmp(kind, "deaf"))

@@ -235,6 +235,25 @@ def test_forged_sender(rig):
     reform(rig)
 
 
+def test_invalidated(rig):
+    """A key that B has A's device invalidate: the region is dead, which verbs
+    cannot forbid, and B loses its connection. The region ends as others do.
+    """
+    server = rig.a.start(f"helper_serve_memory {rig.a.ip} 65536")
+    key = int(server.expect(r"ready (\S+)").group(1), 0) & 0xffffffff
+    before = close.counters(rig.a)
+    _beside(rig, [order(rig, "invalidate", 1, seed=key)])
+    seen, done = close.delta(rig.a, before), _done(rig)
+    _tell(rig, "seen", seen)
+    rig.check(done["wire_opcode"] == 1, "the device has not taken it")
+    rig.check(seen["wire_opcode"] == 1, "A has not found it")
+    rig.check(done["closed"] == 1, "A has not hung up")
+    server.kill()
+    server.wait(check=False)
+    remote.until(rig, lambda: remote.counter(rig.a, "obj_mrs") == 0, "freed")
+    reform(rig)
+
+
 def test_max_conns(rig):
     """Peers get no more connections than there may be."""
     rig.a.write(f"{SYSCTL}/ib/max_conns", "4")
