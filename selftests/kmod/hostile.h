@@ -154,6 +154,8 @@ struct hostile_link {
 	wait_queue_head_t wait;
 	enum rdma_cm_event_type event;
 	bool down;
+	enum rdma_cm_event_type end;	/* that ended it; or ESTABLISHED, */
+	enum ib_wc_status status;	/* and this did */
 	atomic_t credits;
 	u64 got;
 	u64 acked;

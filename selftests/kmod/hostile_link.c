@@ -72,6 +72,7 @@ int hostile_link_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		hostile_count(HOSTILE_C_REJECTED);
 		fallthrough;
 	default:
+		link->end = event->event;
 		WRITE_ONCE(link->down, true);
 		break;
 	}
@@ -103,6 +104,8 @@ static void send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct hostile_link *link = cq->cq_context;
 
 	if (wc->status != IB_WC_SUCCESS) {
+		if (!READ_ONCE(link->down))
+			link->status = wc->status;
 		WRITE_ONCE(link->down, true);
 	} else {
 		if (buf->count < HOSTILE_NR_COUNTERS)
@@ -185,6 +188,8 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct hostile_link *link = cq->cq_context;
 
 	if (wc->status != IB_WC_SUCCESS) {
+		if (!READ_ONCE(link->down))
+			link->status = wc->status;
 		WRITE_ONCE(link->down, true);
 		wake_up_all(&link->wait);
 		return;
@@ -208,6 +213,7 @@ struct hostile_link *hostile_link_alloc(u32 seed)
 		return NULL;
 	init_waitqueue_head(&link->wait);
 	link->event = RDMA_CM_EVENT_ADDR_CHANGE;
+	link->end = RDMA_CM_EVENT_ESTABLISHED;
 	prandom_seed_state(&link->gen.rnd, seed);
 	return link;
 }
@@ -644,9 +650,13 @@ static void send_behind(struct hostile_link *link)
 /* The peer must not hang up before the fatal packet, unless a BYE was sent. */
 static void check_whole(const struct hostile_link *link)
 {
-	if (READ_ONCE(link->down) && !link->unsure && !link->gen.bye &&
-	    !hostile_over())
-		hostile_count(HOSTILE_C_BROKEN);
+	if (!READ_ONCE(link->down) || link->unsure || link->gen.bye ||
+	    hostile_over())
+		return;
+	hostile_count(HOSTILE_C_BROKEN);
+	pr_info("%pISc: ended early: version %u, %s, %s\n",
+		&link->id->route.addr.src_addr, link->gen.ver,
+		rdma_event_msg(link->end), ib_wc_status_msg(link->status));
 }
 
 /* Misbehave on a link that is up, for about so many packets. Returns how many

@@ -124,8 +124,11 @@ def _attack(rig, mode: str, procs, ipv6: bool = False) -> dict[str, int]:
     rig.diag(f"{found} errors were found, {sent} sent, {done['unsure']} unsure")
     rig.check(found <= sent + done["unsure"],
               f"{found} errors were found, {sent} sent, {done['unsure']} unsure")
-    rig.check(not done["broken"],
-              f"{done['broken']} connections ended before an error was sent")
+    if done["broken"]:
+        why = (rig.b.run("dmesg | grep 'ended early' | tail").out
+               + rig.a.run("dmesg | tail -n 30").out)
+        rig.check(False, f"{done['broken']} connections ended before an error "
+                         f"was sent\n{why}")
     rig.check(not done["survived"],
               f"{done['survived']} connections outlived a violation")
     return done
