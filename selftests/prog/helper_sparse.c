@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory that a device only reads, of a file on a real file system: nothing is
- * written to the file. It is run in a directory of that file system.
+ * written to the file. It is run in a directory of that file system, with the
+ * cases that make sense there.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,18 +24,42 @@ enum {
 };
 
 /* A file without a block, mapped as asked */
-static char *hole(int *fd, int flags)
+static char *hole_of(int *fd, size_t bytes, int prot, int flags)
 {
 	char name[] = "holeXXXXXX";
+	int writable = must(mkstemp(name));
 	char *mem;
 
-	*fd = must(mkstemp(name));
+	must(ftruncate(writable, bytes));
+	*fd = must(open(name, prot & PROT_WRITE ? O_RDWR : O_RDONLY));
 	must(unlink(name));
-	must(ftruncate(*fd, HOLE_BYTES));
-	mem = mmap(NULL, HOLE_BYTES, PROT_READ | PROT_WRITE, flags, *fd, 0);
+	close(writable);
+	mem = mmap(NULL, bytes, prot, flags, *fd, 0);
 	if (mem == MAP_FAILED)
 		tap_fail("mmap: %s", tap_errno_name(errno));
 	return mem;
+}
+
+static char *hole(int *fd, int flags)
+{
+	return hole_of(fd, HOLE_BYTES, PROT_READ | PROT_WRITE, flags);
+}
+
+/* Blocks of such a file when a program has read the hole: tmpfs and hugetlbfs
+ * allocate these
+ */
+static long long blocks_by_reading(size_t bytes)
+{
+	struct stat now;
+	int fd;
+	char *mem = hole_of(&fd, bytes, PROT_READ, MAP_SHARED);
+
+	check(filled(mem, HOLE_BYTES, 0));
+	munmap(mem, bytes);
+	must(fsync(fd));
+	must(fstat(fd, &now));
+	close(fd);
+	return now.st_blocks;
 }
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
@@ -42,14 +67,14 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* The file is as it was when it was made. */
-static void check_untouched(int fd, const struct stat *before)
+/* The file is as it was when it was made, but may have that many blocks. */
+static void check_untouched(int fd, const struct stat *before, long long blocks)
 {
 	struct stat now;
 
 	must(fsync(fd));
 	must(fstat(fd, &now));
-	check_eq(now.st_blocks, before->st_blocks);
+	check_eq(now.st_blocks, blocks);
 	check(same_time(&now.st_mtim, &before->st_mtim));
 	check(same_time(&now.st_ctim, &before->st_ctim));
 }
@@ -72,14 +97,31 @@ static void write_hole(const char *mem)
 
 static void source(void)
 {
+	long long blocks = blocks_by_reading(HOLE_BYTES);
 	struct stat before;
 	int file;
 	char *mem = hole(&file, MAP_SHARED);
 
 	must(fstat(file, &before));
+	check_eq(before.st_blocks, 0);
 	write_hole(mem);
 	munmap(mem, HOLE_BYTES);
-	check_untouched(file, &before);
+	check_untouched(file, &before, blocks);
+}
+
+/* Of huge pages, by a file that only may be read */
+static void source_huge(void)
+{
+	long long blocks = blocks_by_reading(HUGE_BYTES);
+	struct stat before;
+	int file;
+	char *mem = hole_of(&file, HUGE_BYTES, PROT_READ, MAP_SHARED);
+
+	must(fstat(file, &before));
+	check_eq(before.st_blocks, 0);
+	write_hole(mem);
+	munmap(mem, HUGE_BYTES);
+	check_untouched(file, &before, blocks);
 }
 
 static void region(void)
@@ -87,6 +129,7 @@ static void region(void)
 	int file, fd = rds_bound(NULL);
 	char *mem = hole(&file, MAP_SHARED), *into = pages(HOLE_BYTES);
 	struct target t = { .mem = mem, .bytes = HOLE_BYTES };
+	long long blocks = blocks_by_reading(HOLE_BYTES);
 	struct stat before;
 	struct op op;
 
@@ -99,7 +142,7 @@ static void region(void)
 	check(filled(into, HOLE_BYTES, 0));
 	target_close(&t);
 	close(fd);
-	check_untouched(file, &before);
+	check_untouched(file, &before, blocks);
 }
 
 /* Writes until there is no space left. */
@@ -132,6 +175,32 @@ static void full(void)
 	munmap(mem, HOLE_BYTES);
 }
 
+/* A full tmpfs has no page for a hole, not even for a reader: the op is refused, and
+ * can be sent when there is space.
+ */
+static void full_tmpfs(void)
+{
+	char name[] = "fullXXXXXX";
+	int file, fd = rds_bound(NULL), filler = must(mkstemp(name));
+	char *mem = hole(&file, MAP_SHARED);
+	struct stat before;
+	struct target t;
+	struct op op;
+
+	must(unlink(name));
+	must(fstat(file, &before));
+	target_open(&t, HOLE_BYTES, WRITABLE);
+	fill(filler);
+	op = op_write(&t, 0, mem, HOLE_BYTES);
+	check_err(op_send(fd, &t.addr, &op), EFAULT);
+	check_untouched(file, &before, 0);
+	must(ftruncate(filler, 0));
+	write_hole(mem);
+	munmap(mem, HOLE_BYTES);
+	target_close(&t);
+	close(fd);
+}
+
 /*
  * A private mapping is not like that: the page of a program that stores into it
  * is another one then, and the device must see it.
@@ -160,6 +229,7 @@ static void mixed(void)
 	char *all = pages(HOLE_BYTES + 2 * PAGE_BYTES), *mem;
 	size_t bytes = HOLE_BYTES + 2 * PAGE_BYTES;
 	int file, fd = rds_bound(NULL);
+	long long blocks = blocks_by_reading(HOLE_BYTES);
 	struct stat before;
 	struct target t;
 	struct op op;
@@ -177,7 +247,7 @@ static void mixed(void)
 	op = op_write(&t, 0, all, bytes);
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
 	check(!memcmp(t.mem, all, bytes));
-	check_untouched(file, &before);
+	check_untouched(file, &before, blocks);
 	target_close(&t);
 	close(fd);
 }
@@ -232,7 +302,7 @@ static void read_only(void)
 	if (mem == MAP_FAILED)
 		tap_fail("mmap: %s", tap_errno_name(errno));
 	write_stamped(mem, HOLE_BYTES);
-	check_untouched(file, &before);
+	check_untouched(file, &before, before.st_blocks);
 }
 
 static void huge(void)
@@ -257,8 +327,12 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "region", "so does a read of a region that is lent for reading",
 	  region, 0, 0 },
+	{ "source_huge", "and a write out of a hole of huge pages", source_huge,
+	  0, 0 },
 	{ "full", "a write out of a hole of a full file system succeeds", full,
 	  0, 60 },
+	{ "full_tmpfs", "of a full tmpfs it does when there is space again",
+	  full_tmpfs, 0, 60 },
 	{ "private", "a store into a private mapping is seen by the device",
 	  private, 0, 0 },
 	{ "mixed", "a buffer of private and shared mappings is read whole",
