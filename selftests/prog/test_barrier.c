@@ -36,6 +36,7 @@ enum {
 	MOST_NODES	= 1024,		/* known, with one destination */
 	NODE_COST	= 256,
 	COST		= 1024,		/* of a destination */
+	UNDER_WAY	= 256,		/* ops of one socket, at most */
 };
 
 #define WRITABLE RDS_RDMA_READWRITE
@@ -306,6 +307,29 @@ static void covers_failed(void)
 	}
 	check_ret(barrier(fd, &t.addr, 10, 0, tap_ms(WAIT_MS), &b), 0);
 	check_eq(b.completed, 10);
+	end();
+}
+
+/* Ops that are cancelled in the queue end before those under way, and do not move
+ * the mark.
+ */
+static void waits_for_earlier(void)
+{
+	long long failed = counter_now("rdma_failed");
+
+	begin();
+	hold_ops();
+	for (u64 i = 1; i <= UNDER_WAY + 1; i++)
+		check_eq(issue(fd, &t), i);
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, &t.addr,
+			sizeof(t.addr)));
+	check_eq(counter_now("rdma_failed") - failed, 1);
+	check_ret(barrier(fd, &t.addr, 0, 0, 0, &b), 0);
+	check_eq(b.completed, 0);
+	check_eq(b.issued, UNDER_WAY + 1);
+	release_ops();
+	check_ret(barrier(fd, &t.addr, UNDER_WAY + 1, 0, tap_ms(WAIT_MS), &b),
+		  0);
 	end();
 }
 
@@ -727,6 +751,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "covers_failed", "failed ops pass the mark as well", covers_failed,
 	  0, 0 },
+	{ "waits_for_earlier", "the mark waits for ops that others overtook",
+	  waits_for_earlier, 0, 0 },
 	{ "timeouts", "timeout_ms and SO_RCVTIMEO bound it", timeouts, 0, 60 },
 	{ "interrupted", "a signal ends it with EINTR", interrupted, 0, 60 },
 	{ "armed", "EAGAIN arms: poll reports, recvmsg tells", armed,

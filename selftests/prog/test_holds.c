@@ -40,6 +40,7 @@ enum {
 	BURST		= 100,		/* others that go at once */
 	BURSTS		= 20,
 	READS		= 20,		/* dumps meanwhile */
+	REPLY		= 64 * 1024,	/* all of the space of a destination */
 	IN_FLIGHT	= 256,		/* the window of a flow */
 	DESTS		= 2500,		/* more than two holds take */
 	MARKS		= 1500,		/* more than one does */
@@ -386,6 +387,55 @@ static void stays_in(void)
 	close(fd);
 }
 
+/* Reads those behind messages that are held back, and has no reply to them. */
+static void read_unheld(int fd, const union addr *to)
+{
+	union addr from;
+	char byte;
+
+	(void)to;
+	for (int i = 0; i < BURST; i++) {
+		if (rds_recv(fd, &byte, 1, MSG_DONTWAIT, &from) != 1)
+			return;
+		must(setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &from.ss,
+				sizeof(from.ss)));
+	}
+}
+
+static void held_in(void)
+{
+	int held = large_sender(), tx, rx, fd = rds_socket();
+	u32 reply = REPLY;
+	union addr to;
+	pid_t child;
+	char byte;
+
+	much_memory();
+	one_processor();
+	rx = large_receiver(&to);
+	rds_set_int(rx, SOL_SOCKET, SO_SNDBUF, REPLY);
+	must(setsockopt(rx, SOL_RDS, XRDS_REPLY_RESERVE, &reply,
+			sizeof(reply)));
+	/* there is space for one reply */
+	must(rds_send(held, "x", 1, 0, &to));
+	must(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL));
+	send_staying(held, &to);
+	for (int i = 0; i < READS; i++) {
+		tap_context("dump %d", i);
+		/* the last one may have died with space for a reply */
+		tx = large_sender();
+		send_many(tx, &to, BURSTS * BURST);
+		child = taker(read_unheld, rx, NULL);
+		check_rows(fd, RDS6_INFO_RECV_MESSAGES, STAY);
+		must(kill(child, SIGKILL));
+		must(waitpid(child, NULL, 0));
+		close(tx);
+	}
+	close(held);
+	close(rx);
+	close(fd);
+}
+
 /* Cancels the messages of a socket, and queues others. */
 static void cancel_some(int fd, const union addr *to)
 {
@@ -492,6 +542,7 @@ static const struct tap_case cases[] = {
 	  delivery, 0, 120 },
 	{ "stays_in", "a message that stays unread has one row", stays_in, 0,
 	  120 },
+	{ "held_in", "and so has one that is held back", held_in, 0, 120 },
 	{ "stays_out", "a message that stays queued has one row", stays_out, 0,
 	  120 },
 	{ "destinations", "no call holds a lock for all of a socket's destinations",

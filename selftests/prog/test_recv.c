@@ -524,9 +524,13 @@ static void fault_back(void)
 	data[0] = 1;
 	check_eq(rds_send(tx, data, sizeof(data), 0, &to[1]), sizeof(data));
 	must_wait(rds_all_acked, &tx, WAIT_MS);
-	for (int i = 0; i < FAULTS; i++)
+	for (int i = 0; i < FAULTS; i++) {
 		check_err(rds_recv(rx[1], (void *)8, FILL_BYTES, MSG_DONTWAIT,
 				   NULL), EFAULT);
+		check_eq(rds_recv(rx[1], data, sizeof(data),
+				  MSG_PEEK | MSG_DONTWAIT, NULL), sizeof(data));
+		check_eq(data[0], 0);
+	}
 	check_eq(fill(tx, &to[1], 2), usual);
 	for (n = 0; n < usual; n++) {
 		check_eq(rds_recv(rx[1], data, sizeof(data), MSG_DONTWAIT,
