@@ -397,6 +397,15 @@ class Mistakes(unittest.TestCase):
                 with self.subTest(fault.name):
                     faults.named(fault, name, known)
 
+    def test_other_failure(self):
+        heard = faults._Heard()
+        fault = plant.Fault("lost", caught=r": order(\.v6)?:")
+        heard.add("loop/send", Point("nothing is left", False, why="3 messages"))
+        self.assertFalse(faults._judge(fault, heard).passed)
+        heard.add("loop/send", Point("order: they stay in order", False))
+        with redirect_stdout(io.StringIO()):
+            self.assertTrue(faults._judge(fault, heard).passed)
+
 
 if __name__ == "__main__":
     unittest.main()

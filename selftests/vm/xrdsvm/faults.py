@@ -2,9 +2,9 @@
 """Do the tests see a mistake? Each file in selftests/faults makes one.
 
 It is planted in a copy of the tree (plant.py), and the tests that it names run
-on nodes with the modules of that copy, judged as ever. One of them must fail,
-and with the complaint that belongs to the mistake if the file names one. Before
-that all of them pass with the copy as it is, or the rest would prove nothing.
+on nodes with the modules of that copy, judged as ever. One of them must fail, and
+with the complaint that belongs to the mistake, which the file names. Before that
+all of them pass with the copy as it is, or the rest would prove nothing.
 """
 
 import dataclasses
@@ -187,7 +187,7 @@ def _judge(fault: Fault, heard: _Heard) -> Point:
     if not heard.failed:
         return Point("", False, why="no test noticed")
     for line in heard.complaints.splitlines():
-        if re.search(fault.caught or ".", line):
+        if re.search(fault.caught, line):
             note(f"{fault.name}: {line.strip()}")
             return Point("", True)
     return Point("", False, why=f"it failed, but not with: {fault.caught}\n"

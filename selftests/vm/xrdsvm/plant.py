@@ -64,6 +64,8 @@ def read(path: Path) -> Fault:
             fault.hunks[-1].lines.append(line)
     if not (fault.tests or fault.command):
         raise RigError(f"{path}: it needs Tests: or Run:")
+    if not fault.caught:
+        raise RigError(f"{path}: it needs Caught:, or any failure would do")
     if not fault.hunks or not all(h.old() for h in fault.hunks):
         raise RigError(f"{path}: it needs In:, and lines that it changes")
     return fault
