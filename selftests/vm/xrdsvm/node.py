@@ -14,6 +14,7 @@ from .host import RigError, note
 from .kernels import Kernel
 
 BOOT_SECONDS = 180
+BEGINS = b"node init: begins"
 PATIENCE = 5                # times that, in virtual time: it may wait for us
 DEVICE_COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 
@@ -313,12 +314,31 @@ class Node:
                          daemon=True).start()
 
     def wait_booted(self) -> None:
+        """An emulated machine may lose the interrupt of a timer, and then its kernel
+        stands still. Where that is so before any program runs it is not our fault,
+        and the node is booted once more.
+        """
+        self._wait_ready()
+        if not self._ready and not self._began():
+            note(f"{self} stood still before init, and is booted again:\n"
+                 f"{self.last_words()}")
+            self.kill()
+            self.console.write_bytes(b"")
+            self._scanned = 0
+            self.boot()
+            self._wait_ready()
+        if not self._ready:
+            raise RigError(f"{self} did not boot\n{self.last_words()}")
+
+    def _wait_ready(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self._gone,
                                    BOOT_SECONDS * self.kernel.slow *
                                    (PATIENCE if self._virtual_time else 1))
-        if not self._ready:
-            raise RigError(f"{self} did not boot\n{self.last_words()}")
+
+    def _began(self) -> bool:
+        """Whether its first program, vm/init, has said so."""
+        return BEGINS in self.console.read_bytes()
 
     def alive(self) -> bool:
         return not self._gone
