@@ -517,7 +517,7 @@ def unit(report: Report) -> None:
     place = TOP / "selftests/unit"
     if not (place / "Makefile").exists():
         return
-    for target in ("check", "rig", "fuzz-smoke"):
+    for target in ("check", "rig", "checks", "fuzz-smoke"):
         elapsed = stopwatch()
         out, code = try_make("-s", "-C", place, target)
         points = tap.parse(out, code)
