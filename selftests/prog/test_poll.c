@@ -24,7 +24,6 @@ enum {
 	SPIN_MS		= 2000,
 	CALLS_PER_S	= 10,
 	TRAFFIC		= 500,
-	DELAY_MS	= 300,
 };
 
 static char chunk[CHUNK];
@@ -104,9 +103,10 @@ static void output_full(void)
 
 	rx = rds_bound(&to);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	knob("net/xrds/loop/delay_ms", 3 * DELAY_MS);
+	stall_loop();
 	check_eq(fill(fd, &to), EAGAIN);
-	check_eq(poll_one(fd, POLLOUT | POLLWRNORM, 0), 0);
+	check_eq(poll_one(fd, POLLOUT | POLLWRNORM, QUIET_MS), 0);
+	knob("net/xrds/loop/delay_ms", 0);
 	check_eq(poll_one(fd, POLLOUT | POLLWRNORM, tap_ms(WAIT_MS)),
 		 POLLOUT | POLLWRNORM);
 	check_ret(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
@@ -149,15 +149,15 @@ static void output_any_dest(void)
 
 static void no_spin(void)
 {
-	long long end;
 	int fd = rds_bound(NULL), rx, loops = 0;
+	long long end, left;
 	union addr to;
 
 	rx = small_receiver(&to);
 	congest(fd, &to);
 	end = tap_now_ms() + SPIN_MS;
-	for (; tap_now_ms() < end; loops++) {
-		if (!(poll_one(fd, POLLOUT, end - tap_now_ms()) & POLLOUT))
+	for (; (left = end - tap_now_ms()) > 0; loops++) {
+		if (!(poll_one(fd, POLLOUT, left) & POLLOUT))
 			continue;
 		if (rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to) > 0)
 			tap_fail("a congested destination took a message");
@@ -304,12 +304,17 @@ static void edge_output_full(void)
 	ep = epoll_on(fd, EPOLLOUT | EPOLLET);
 	check_eq(epoll_one(ep, 0), EPOLLOUT);
 	check_eq(epoll_one(ep, 0), 0);
-	knob("net/xrds/loop/delay_ms", DELAY_MS);
 	for (int round = 0; round < 3; round++) {
 		tap_context("round %d", round);
+		stall_loop();
 		check_eq(fill(fd, &to), EAGAIN);
+		check_eq(epoll_one(ep, 0), 0);
+		knob("net/xrds/loop/delay_ms", 0);
 		check_eq(epoll_one(ep, tap_ms(WAIT_MS)), EPOLLOUT);
 		check_ret(rds_send(fd, "x", 1, MSG_DONTWAIT, &to), 1);
+		must_wait(rds_all_acked, &fd, WAIT_MS);
+		/* the rest of the space was no edge: nothing was refused */
+		check_eq(epoll_one(ep, 0), 0);
 		drain(rx);
 	}
 	close(ep);

@@ -441,11 +441,12 @@ static void outq(void)
 	rx = rds_bound(&to);
 	check_ret(ioctl(fd, SIOCOUTQ, &bytes), 0);
 	check_eq(bytes, 0);
-	knob("net/xrds/loop/delay_ms", 500);
+	stall_loop();
 	must(rds_send(fd, data, 7, 0, &to));
 	must(rds_send(fd, data, 100, 0, &to));
 	check_ret(ioctl(fd, SIOCOUTQ, &bytes), 0);
 	check_eq(bytes, 107);
+	knob("net/xrds/loop/delay_ms", 0);
 	/* until the peer's kernel has them: nobody reads */
 	must_wait(rds_all_acked, &fd, WAIT_MS);
 	close(fd);

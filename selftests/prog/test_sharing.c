@@ -360,7 +360,6 @@ static void busy_queued(int ready_fd)
 	union addr to = addr_of(tap_host, 4000);
 	int fd = rds_bound(NULL);
 
-	stall_loop();
 	fill(fd, &to);
 	ready(ready_fd);
 }
@@ -370,7 +369,6 @@ static void busy_sending(int ready_fd)
 	union addr to = addr_of(tap_host, 4000);
 	int fd = rds_bound(NULL);
 
-	stall_loop();
 	fill(fd, &to);
 	ready(ready_fd);
 	for (;;)
@@ -400,12 +398,15 @@ static void busy_traffic(int ready_fd)
 
 static void killed(void)
 {
+	/* a process that is killed cannot end that itself */
+	stall_loop();
 	tap_context("messages queued to a destination without progress");
 	tap_kill_busy(busy_queued);
 	tap_context("waiting in sendmsg");
 	tap_kill_busy(busy_sending);
 	tap_context("waiting in recvmsg");
 	tap_kill_busy(busy_receiving);
+	knob("net/xrds/loop/delay_ms", 0);
 	tap_context("under traffic");
 	for (int i = 0; i < 5; i++)
 		tap_kill_busy(busy_traffic);

@@ -646,10 +646,13 @@ static void full_wakes(void)
 
 	rx = rds_bound(&s.to);
 	rds_set_int(s.fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	knob("net/xrds/loop/delay_ms", 300);
+	stall_loop();
 	fill(s.fd, &s.to, CHUNK, &error);
 	check_eq(error, EAGAIN);
 	pthread_create(&thread, NULL, send_thread, &s);
+	/* the refusal that makes it sleep is counted */
+	check(counter_reaches("send_queue_full", 2, WAIT_MS));
+	knob("net/xrds/loop/delay_ms", 0);
 	pthread_join(thread, NULL);
 	check_eq(s.ret, CHUNK);
 	close(s.fd);

@@ -21,7 +21,6 @@ enum {
 	CHUNK		= 4096,
 	SPACE		= 64 * 1024,
 	QUIET_MS	= 200,		/* long enough for a wrong event */
-	DELAY_MS	= 300,
 	ROUNDS		= 5,
 	ID		= 77,
 	REMOVAL		= 0,
@@ -109,16 +108,17 @@ static void output_full(bool multishot)
 
 	rx = rds_bound(&to);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	knob("net/xrds/loop/delay_ms", tap_ms(3 * DELAY_MS));
 	uring_open(&ring);
-	send_until(fd, &to, CHUNK, EAGAIN, WAIT_MS);
 	for (int i = 0; i < 1 + multishot; i++) {
+		stall_loop();
+		send_until(fd, &to, CHUNK, EAGAIN, WAIT_MS);
 		if (!i)
 			uring_poll(&ring, fd, POLLOUT, multishot, ID);
 		check_no_event();
+		knob("net/xrds/loop/delay_ms", 0);
 		check_eq(next_events(tap_ms(WAIT_MS), multishot), POLLOUT);
 		check_ret(rds_send(fd, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
-		send_until(fd, &to, CHUNK, EAGAIN, WAIT_MS);
+		must_wait(rds_all_acked, &fd, WAIT_MS);
 		drain(rx);
 	}
 	uring_close(&ring);
@@ -226,11 +226,12 @@ static void send_full(void)
 	rx = rds_bound(&to);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
 	must(connect(fd, &to.sa, addr_len(&to)));
-	knob("net/xrds/loop/delay_ms", tap_ms(3 * DELAY_MS));
+	stall_loop();
 	uring_open(&ring);
 	send_until(fd, &to, CHUNK, EAGAIN, WAIT_MS);
 	ring_send(fd, 0);
 	check_no_event();
+	knob("net/xrds/loop/delay_ms", 0);
 	check_eq(next_events(tap_ms(WAIT_MS), false), CHUNK);
 	uring_close(&ring);
 	close(fd);
@@ -245,23 +246,18 @@ static void barrier_reached(void)
 	int fd = rds_bound(NULL);
 	struct target t;
 	struct op op;
-	int events;
 
 	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
-	slow_ops(2 * DELAY_MS);
+	hold_ops();
 	uring_open(&ring);
 	op = op_write(&t, 0, pages(PAGE_BYTES), 64);
 	check(op_send(fd, &t.addr, &op) >= 0);
 	check_err(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b),
 		  EAGAIN);
 	uring_poll(&ring, fd, POLLIN | POLLRDBAND, false, ID);
-	/* on a slow host it may be reached within that time */
-	events = next_events(QUIET_MS, false);
-	check(!events ||
-	      !barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b));
-	if (!events)
-		events = next_events(tap_ms(WAIT_MS), false);
-	check_eq(events, POLLIN | POLLRDBAND);
+	check_no_event();
+	release_ops();
+	check_eq(next_events(tap_ms(WAIT_MS), false), POLLIN | POLLRDBAND);
 	check_ret(barrier(fd, &t.addr, 1, XRDS_BARRIER_NONBLOCK, 0, &b), 0);
 	uring_close(&ring);
 	close(fd);

@@ -88,8 +88,8 @@ void knob(const char *name, long value);
 bool knob_exists(const char *name);
 
 /*
- * From now on nothing that is sent over the loopback arrives or is
- * acknowledged within several seconds: destinations without progress.
+ * From now on nothing that is sent over the loopback arrives or is acknowledged:
+ * destinations without progress. It ends with a delay of 0, or with the case.
  */
 void stall_loop(void);
 
