@@ -37,18 +37,6 @@ enum {
 
 static char data[REPLY];
 
-static int reserve(int fd, u32 bytes)
-{
-	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &bytes,
-			  sizeof(bytes));
-}
-
-static int release(int fd, const union addr *to)
-{
-	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &to->ss,
-			  sizeof(to->ss));
-}
-
 static ssize_t read_now(int fd, union addr *from)
 {
 	return rds_recv(fd, data, sizeof(data), MSG_DONTWAIT, from);
@@ -155,7 +143,7 @@ static void held_of(int nr)
 
 	must(setrlimit(RLIMIT_NOFILE, &files));
 	fd = server(&self);
-	check_ret(reserve(fd, REPLY), 0);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	polls = vain_ns(fd, true);
 	reads = vain_ns(fd, false);
 	echoes = echo_ns(fd, client, &self);
@@ -174,7 +162,7 @@ static void held_of(int nr)
 	as_fast("a request and its answer", echoes,
 		echo_ns(fd, client, &self));
 	/* without reservation they can be read, one after the other */
-	check_ret(reserve(fd, 0), 0);
+	check_ret(rds_reserve(fd, 0), 0);
 	for (int i = 0; i < held; i++)
 		if (!check_ret(read_now(fd, NULL), 1))
 			break;
@@ -253,7 +241,7 @@ static void turns(void)
 	int fd = rds_bound(&self);
 
 	peers_open(3);
-	check_ret(reserve(fd, 1), 0);
+	check_ret(rds_reserve(fd, 1), 0);
 	say(0, &self, 50);
 	say(1, &self, 2);
 	say(2, &self, 1);
@@ -276,7 +264,7 @@ static void as_arrived(void)
 	int fd = rds_bound(&self);
 
 	peers_open(2);
-	check_ret(reserve(fd, 1), 0);
+	check_ret(rds_reserve(fd, 1), 0);
 	say(0, &self, 1);
 	await(fd, sizeof(u32));
 	check_eq(hear(fd), 0);
@@ -284,7 +272,7 @@ static void as_arrived(void)
 	await(fd, 2 * sizeof(u32));
 	say(1, &self, 1);
 	await(fd, 3 * sizeof(u32));
-	check_ret(reserve(fd, 0), 0);
+	check_ret(rds_reserve(fd, 0), 0);
 	say(0, &self, 1);
 	await(fd, 4 * sizeof(u32));
 	check_eq(hear(fd), 0);
@@ -309,7 +297,7 @@ static void came_before(void)
 	await(fd, IN_A_ROW * sizeof(u32));
 	say(1, &self, 1);
 	await(fd, (IN_A_ROW + 1) * sizeof(u32));
-	check_ret(reserve(fd, REPLY), 0);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	say(1, &self, 1);
 	await(fd, (IN_A_ROW + 2) * sizeof(u32));
 	check_eq(hear(fd), 0);
@@ -318,7 +306,7 @@ static void came_before(void)
 	check_eq(hear(fd), 1);
 	check_eq(poll_one(fd, POLLIN, 0), 0);
 	check_eq(hear(fd), -1);
-	check_ret(release(fd, &peers[0].self), 0);
+	check_ret(rds_release(fd, &peers[0].self), 0);
 	check_eq(poll_one(fd, POLLIN, 0), POLLIN);
 	check_eq(hear(fd), 0);
 	check_eq(hear(fd), -1);
@@ -343,13 +331,13 @@ static void in_order(void)
 		case 0:
 			if (!on || rand_r(&seed) % 4 == 0) {
 				on = !on;
-				check_ret(reserve(fd, on ? REPLY : 0), 0);
+				check_ret(rds_reserve(fd, on ? REPLY : 0), 0);
 				memset(kept, 0, sizeof(kept));
 			}
 			break;
 		case 1 ... 4:
 			if (kept[n]) {
-				check_ret(release(fd, &peers[n].self), 0);
+				check_ret(rds_release(fd, &peers[n].self), 0);
 				kept[n]--;
 			}
 			break;
@@ -372,7 +360,7 @@ static void in_order(void)
 		}
 	}
 	await(fd, (sent - got) * sizeof(u32));
-	check_ret(reserve(fd, 0), 0);
+	check_ret(rds_reserve(fd, 0), 0);
 	while (hear(fd) >= 0)
 		got++;
 	check_eq(got, sent);
@@ -399,7 +387,7 @@ static void listed(void)
 	int fd = server(&self);
 
 	peers_open(2);
-	check_ret(reserve(fd, REPLY), 0);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	say(0, &self, 3);
 	await(fd, 3 * sizeof(u32));
 	check_eq(hear(fd), 0);
@@ -421,7 +409,7 @@ static void dropped(void)
 	int fd = server(&self);
 
 	peers_open(2);
-	check_ret(reserve(fd, REPLY), 0);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	say(0, &self, 3);
 	say(1, &self, 3);
 	await(fd, 6 * sizeof(u32));
@@ -434,7 +422,7 @@ static void dropped(void)
 	close(fd);
 
 	fd = server(&self);
-	check_ret(reserve(fd, REPLY), 0);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	say(0, &self, 3);
 	await(fd, 3 * sizeof(u32));
 	close(fd);
@@ -468,7 +456,7 @@ static void no_place(void)
 
 	knob("net/xrds/sock_max_dests", 1);
 	peers_open(2);
-	check_ret(reserve(fd, 1), 0);
+	check_ret(rds_reserve(fd, 1), 0);
 	say(0, &self, 1);
 	await(fd, sizeof(u32));
 	check_eq(hear(fd), 0);
@@ -484,7 +472,7 @@ static void no_place(void)
 		check_eq(hear(fd), 0);
 	}
 	for (int i = 0; i < 4; i++)
-		check_ret(release(fd, &peers[0].self), 0);
+		check_ret(rds_release(fd, &peers[0].self), 0);
 	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
 	check_eq(hear(fd), 1);
 	check_eq(hear(fd), 1);
@@ -501,7 +489,7 @@ static void no_memory(void)
 	int fd = server(&self);
 
 	peers_open(2);
-	check_ret(reserve(fd, 1), 0);
+	check_ret(rds_reserve(fd, 1), 0);
 	say(0, &self, 1);
 	await(fd, sizeof(u32));
 	check_eq(hear(fd), 0);

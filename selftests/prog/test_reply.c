@@ -48,18 +48,6 @@ static bool returned(void *arg)
 	return READ_ONCE(((struct waker *)arg)->returns);
 }
 
-static int reserve(int fd, u32 bytes)
-{
-	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &bytes,
-			  sizeof(bytes));
-}
-
-static int release(int fd, const union addr *to)
-{
-	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &to->ss,
-			  sizeof(to->ss));
-}
-
 static u32 reserved(int fd, const union addr *to)
 {
 	struct xrds_dest_status st = { 0 };
@@ -81,7 +69,7 @@ static int server(union addr *self)
 	int fd = rds_bound(self);
 
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	check_ret(reserve(fd, REPLY), 0);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	return fd;
 }
 
@@ -126,7 +114,7 @@ static void clears_in_vain(void)
 		ask(ended[i], &to, 1);
 		check_ret(rds_recv_within(rx, data, 1, WAIT_MS, NULL), 1);
 	}
-	check_ret(reserve(rx, 1), 0);
+	check_ret(rds_reserve(rx, 1), 0);
 	/* one destination that stays, and room for no other */
 	close(rds_bound(&other));
 	memcpy(&keep.dest, &other, sizeof(other));
@@ -178,9 +166,9 @@ static void off_at_once(void)
 	for (int i = 0; i < READERS; i++)
 		must(-pthread_create(&threads[i], NULL, echo_thread, &e));
 	for (int i = 0; i < tap_count(TOGGLES); i++) {
-		if (!check_ret(reserve(e.fd, 1 + i % 2), 0))
+		if (!check_ret(rds_reserve(e.fd, 1 + i % 2), 0))
 			break;
-		check_ret(reserve(e.fd, 0), 0);
+		check_ret(rds_reserve(e.fd, 0), 0);
 	}
 	WRITE_ONCE(e.stop, true);
 	for (int i = 0; i < READERS; i++)
@@ -199,18 +187,18 @@ static void settings(void)
 
 	check_eq(rds_get_int(fd, SOL_RDS, XRDS_REPLY_RESERVE), 0);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, SPACE);
-	check_err(reserve(fd, SPACE + 1), EINVAL);
-	check_err(reserve(fd, MSG_MAX_BYTES + 1), EINVAL);
+	check_err(rds_reserve(fd, SPACE + 1), EINVAL);
+	check_err(rds_reserve(fd, MSG_MAX_BYTES + 1), EINVAL);
 	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &wide,
 			     sizeof(wide)), EINVAL);
 	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &wide, 2),
 		  EINVAL);
-	check_ret(reserve(fd, SPACE), 0);
-	check_ret(reserve(fd, REPLY), 0);
+	check_ret(rds_reserve(fd, SPACE), 0);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	check_eq(rds_get_int(fd, SOL_RDS, XRDS_REPLY_RESERVE), REPLY);
 	/* nothing to give back */
-	check_err(release(fd, &self), EINVAL);
-	check_err(release(fd, &other), EINVAL);
+	check_err(rds_release(fd, &self), EINVAL);
+	check_err(rds_release(fd, &other), EINVAL);
 	check_err(setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &self.in,
 			     sizeof(self.in)), EINVAL);
 	close(fd);
@@ -225,13 +213,13 @@ static void resized(void)
 	ask(tx, &self, 1);
 	await(fd, 1);
 	check_ret(read_now(fd, &from), 1);
-	check_err(reserve(fd, REPLY / 2), EBUSY);
-	check_ret(reserve(fd, REPLY), 0);
+	check_err(rds_reserve(fd, REPLY / 2), EBUSY);
+	check_ret(rds_reserve(fd, REPLY), 0);
 	check_eq(reserved(fd, &from), REPLY);
 	/* 0 gives all back */
-	check_ret(reserve(fd, 0), 0);
+	check_ret(rds_reserve(fd, 0), 0);
 	check_eq(reserved(fd, &from), 0);
-	check_ret(reserve(fd, REPLY / 2), 0);
+	check_ret(rds_reserve(fd, REPLY / 2), 0);
 	close(fd);
 	close(tx);
 }
@@ -326,7 +314,7 @@ static void held(void)
 	/* a socket without space for it can still not send */
 	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
 
-	check_ret(release(fd, &from), 0);
+	check_ret(rds_release(fd, &from), 0);
 	check_eq(poll_one(fd, POLLIN | POLLRDNORM, 0), POLLIN | POLLRDNORM);
 	/* to look at it reserves nothing */
 	check_ret(rds_recv(fd, data, 1, MSG_PEEK | MSG_DONTWAIT, NULL), 1);
@@ -378,7 +366,7 @@ static void space_wakes_reader(void)
 		check_ret(read_now(fd, &from), 1);
 	waker_start(&w, fd, POLLIN);
 	check_eq(w.returns, 0);
-	check_ret(release(fd, &from), 0);
+	check_ret(rds_release(fd, &from), 0);
 	pthread_join(w.thread, NULL);
 	check_eq(w.seen, POLLIN);
 	check_ret(read_now(fd, NULL), 1);
@@ -414,7 +402,7 @@ static void all_readers(bool off)
 	check_eq(poll_one(fd, POLLIN, 100), 0);
 	start = tap_now_ms();
 	if (off) {
-		check_ret(reserve(fd, 0), 0);
+		check_ret(rds_reserve(fd, 0), 0);
 	} else {
 		memcpy(&space.dest, &from.ss, sizeof(space.dest));
 		check_ret(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &space,
@@ -449,7 +437,7 @@ static void off_hands_out(void)
 	for (int i = 0; i < FIT; i++)
 		check_ret(read_now(fd, NULL), 1);
 	check_err(read_now(fd, NULL), EAGAIN);
-	check_ret(reserve(fd, 0), 0);
+	check_ret(rds_reserve(fd, 0), 0);
 	for (int i = 0; i < 3; i++)
 		check_ret(read_now(fd, NULL), 1);
 	check_err(read_now(fd, NULL), EAGAIN);
@@ -557,7 +545,7 @@ static void overflows(void)
 	rds_set_int(tx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	fd = rds_bound(&self);
 	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &room, sizeof(room)));
-	check_ret(reserve(fd, MSG_MAX_BYTES), 0);
+	check_ret(rds_reserve(fd, MSG_MAX_BYTES), 0);
 	lost = counter_now("recv_drop_reply");
 	ask(tx, &self, ANSWERS);
 	await(fd, ANSWERS);
@@ -595,7 +583,7 @@ static void memory(void)
 
 	fd = rds_bound(&self);
 	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &room, sizeof(room)));
-	check_ret(reserve(fd, MSG_MAX_BYTES), 0);
+	check_ret(rds_reserve(fd, MSG_MAX_BYTES), 0);
 	ask(tx, &self, ANSWERS);
 	await(fd, ANSWERS);
 	must_wait(rds_all_acked, &tx, WAIT_MS);
@@ -608,7 +596,7 @@ static void memory(void)
 	check_eq(poll_one(fd, POLLIN, QUIET_MS), 0);
 
 	tap_context("a request gets no answer");
-	check_ret(release(fd, &from), 0);
+	check_ret(rds_release(fd, &from), 0);
 	check_ret(rds_recv_within(fd, data, 1, WAIT_MS, &from), 1);
 	check_err(read_now(fd, &nobody), EAGAIN);
 	for (int i = 0; i < nr; i++) {
@@ -619,7 +607,7 @@ static void memory(void)
 	tap_context("%s", "");
 	must_wait(rds_all_acked, &fd, WAIT_MS);
 	check_ret(rds_recv_within(fd, data, 1, WAIT_MS, NULL), 1);
-	check_ret(reserve(fd, 0), 0);
+	check_ret(rds_reserve(fd, 0), 0);
 	check_range(counter_now("used_memory") - used, 0, LITTLE);
 	close(fd);
 	close(tx);
@@ -656,7 +644,7 @@ static bool serve(struct peer *p)
 	check_ret(n, sizeof(msg));
 	if (msg.is_reply) {
 		p->answered++;
-		check_ret(release(p->fd, &from), 0);
+		check_ret(rds_release(p->fd, &from), 0);
 		return true;
 	}
 	msg.is_reply = 1;
@@ -696,7 +684,7 @@ static void all_to_all(void)
 		/* little room: everything is full most of the time */
 		rds_set_int(p->fd, SOL_SOCKET, SO_SNDBUF, 3 * sizeof(struct msg));
 		rds_set_int(p->fd, SOL_SOCKET, SO_RCVBUF, 4 * sizeof(struct msg));
-		check_ret(reserve(p->fd, sizeof(struct msg)), 0);
+		check_ret(rds_reserve(p->fd, sizeof(struct msg)), 0);
 	}
 	while (open) {
 		bool any = false;
@@ -799,7 +787,7 @@ static void many_marks(void)
 	check_eq(counter_now("recv_drop_eos") - lost, nr);
 	must(ioctl(fd, SIOCINQ, &got));
 	check_eq(got, held);
-	check_ret(reserve(fd, 0), 0);
+	check_ret(rds_reserve(fd, 0), 0);
 	for (int i = 0; i < held; i++)
 		check_ret(read_now(fd, NULL), 1);
 	check_err(read_now(fd, NULL), EAGAIN);

@@ -241,6 +241,18 @@ int poll_one(int fd, int events, int ms)
 	return must(poll(&pfd, 1, ms)) ? pfd.revents : 0;
 }
 
+int rds_reserve(int fd, u32 bytes)
+{
+	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RESERVE, &bytes,
+			  sizeof(bytes));
+}
+
+int rds_release(int fd, const union addr *to)
+{
+	return setsockopt(fd, SOL_RDS, XRDS_REPLY_RELEASE, &to->ss,
+			  sizeof(to->ss));
+}
+
 int dest_status(int fd, const union addr *to, struct xrds_dest_status *st)
 {
 	socklen_t len = sizeof(*st);

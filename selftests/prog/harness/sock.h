@@ -77,6 +77,10 @@ ssize_t rds_send_cmsg(int fd, const union addr *to, int type, const void *data,
 /* poll() one socket; the events, 0 at the timeout */
 int poll_one(int fd, int events, int ms);
 
+/* XRDS_REPLY_RESERVE and XRDS_REPLY_RELEASE; 0 or -1 */
+int rds_reserve(int fd, u32 bytes);
+int rds_release(int fd, const union addr *to);
+
 /* Reads the status of a destination; 0 or -1 */
 int dest_status(int fd, const union addr *to, struct xrds_dest_status *st);
 
