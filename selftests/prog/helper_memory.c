@@ -11,9 +11,9 @@
  *
  * The first one sends to a node that is away, and cancels the messages to the
  * next port. It goes on until the sending user has no memory (EDQUOT), and says
- * by how many KiB there is less than before. The second one goes on until PORT
- * is congested. The receiver says "ready". It reads nothing at PORT and
- * everything at the next one.
+ * by how many KiB there is less than before, and how many KiB are counted. The
+ * second one goes on until PORT is congested. The receiver says "ready". It reads
+ * nothing at PORT and everything at the next one.
  *
  * An endless one ends at LIMIT messages. The caller has set the bounds.
  */
@@ -61,6 +61,18 @@ static struct sender open_sender(char **argv)
 	return s;
 }
 
+/* By a socket that there is: none can be made when there is no memory for it. */
+static long long used_memory(int fd)
+{
+	struct dump d = dump_read(fd, RDS_INFO_COUNTERS,
+				  sizeof(struct rds_info_counter));
+	struct counters c = { .all = d.rows, .nr = d.nr };
+	long long value = counters_get(&c, "used_memory");
+
+	dump_free(&d);
+	return value;
+}
+
 static void queue(char **argv)
 {
 	struct xrds_dest_sndbuf arg = { .bytes = ~0u };
@@ -81,7 +93,9 @@ static void queue(char **argv)
 				addr_len(&s.passing)));
 	}
 	check_eq(errno, EDQUOT);
-	printf("taken %lld of %d\n", (before - memory_available()) >> 10, n);
+	printf("taken %lld of %d, counted %lld\n",
+	       (before - memory_available()) >> 10, n,
+	       used_memory(s.fd) >> 10);
 }
 
 /* False if the port is congested */

@@ -23,6 +23,7 @@ enum {
 	READERS		= 100,
 	ROOM		= 1 << 28,
 	HOUR_MS		= 3600000,
+	DRAIN_MS	= 20000,
 };
 
 static char data[1 << 20];
@@ -60,16 +61,22 @@ static int reader(union addr *me)
 
 static const size_t sizes[] = { 1, 64, 1 << 10, 4 << 10, 64 << 10, 1 << 20 };
 
+static bool none_left(void *counter)
+{
+	return !counter_now(counter);
+}
+
 static void queued(void)
 {
 	union addr to = addr_of(tap_host, 4000);
-	int sink = rds_bound_to(tap_host, 4000, NULL), fd;
 	long long before;
+	int sink, fd;
 
 	knob("net/xrds/max_memory_kb", BOUND_KB);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		tap_context("%zu bytes", sizes[i]);
 		knob("net/xrds/loop/delay_ms", HOUR_MS);
+		sink = rds_bound_to(tap_host, 4000, NULL);
 		fd = roomy();
 		before = memory_available();
 		while (rds_send(fd, data, sizes[i], MSG_DONTWAIT, &to) >= 0)
@@ -78,11 +85,12 @@ static void queued(void)
 		check_eq(errno, EDQUOT);
 		check_taken(before, "queued");
 		must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
-		/* cancelled messages that are under way end only now */
+		/* cancelled messages that are under way arrive only now */
 		knob("net/xrds/loop/delay_ms", 0);
 		close(fd);
+		must_wait(none_left, "obj_msgs", DRAIN_MS);
+		close(sink);
 	}
-	close(sink);
 }
 
 static void unread(void)

@@ -29,33 +29,47 @@ def _available(node) -> int:
     return int(re.search(r"MemAvailable:\s+(\d+)", node.read("/proc/meminfo"))[1])
 
 
-def _check(rig, what: str, taken: int, most: int) -> None:
-    rig.diag(f"{what}: {taken} KiB of {most} KiB")
+def _check(rig, what: str, taken: int, most: int, counted: int,
+           least: int) -> None:
+    """No more memory is taken than the bound allows, and by the counter of the
+    module the bound was reached.
+    """
+    rig.diag(f"{what}: {taken} KiB of {most} KiB, {counted} KiB are counted")
     rig.check(taken <= most * 13 // 10, f"{what}: {taken} KiB are taken")
+    rig.check(counted >= least, f"{what}: only {counted} KiB were there")
 
 
 def test_queued(rig):
-    """Messages to a node that is away take what max_memory_kb says."""
+    """Messages to a node that is away take as much as max_memory_kb."""
     rig.b.cut()
     rig.a.write("/proc/sys/net/xrds/max_memory_kb", str(BOUND))
     for kept, passing in SIZES + ALONE + ((1, 65536),):
         out = rig.a.run(f"helper_memory queue {rig.a.ip} {rig.b.ip} {PORT} "
                         f"{kept} {passing}", timeout=120).out
-        taken = int(re.search(r"^taken (-?\d+) ", out, re.MULTILINE)[1])
-        _check(rig, f"{kept} B, {passing} B cancelled", taken, BOUND)
+        taken, counted = map(int, re.search(
+            r"^taken (-?\d+) of \d+, counted (\d+)$", out, re.M).groups())
+        # the message that was refused did not fit
+        least = BOUND - (kept >> 10) - 8
+        _check(rig, f"{kept} B, {passing} B cancelled", taken, BOUND, counted,
+               least)
 
 
 def test_unread(rig):
-    """Messages that nobody reads take what max_recv_kb says."""
+    """Messages that nobody reads take as much as max_recv_kb."""
     rig.b.write("/proc/sys/net/xrds/max_recv_kb", str(UNREAD))
     for kept, passing in SIZES + ALONE + ((1, 8192),):
         sink = rig.b.start(f"helper_memory sink {rig.b.ip} {PORT}")
         sink.expect("ready")
         before = _available(rig.b)
+        full = remote.counter(rig.b, "limit_recv")
         rig.a.run(f"helper_memory fill {rig.a.ip} {rig.b.ip} {PORT} "
                   f"{kept} {passing}", timeout=120)
         taken = before - _available(rig.b)
-        _check(rig, f"{kept} B, {passing} B read", taken, UNREAD + FLIGHT)
+        counted = remote.counter(rig.b, "used_recv") >> 10
+        _check(rig, f"{kept} B, {passing} B read", taken, UNREAD + FLIGHT,
+               counted, UNREAD * 3 // 4)
+        rig.check(remote.counter(rig.b, "limit_recv") > full,
+                  f"{kept} B, {passing} B read: it was not the bound")
         sink.kill()
         sink.wait(check=False)
         remote.until(rig.b, lambda: remote.counter(rig.b, "used_recv") == 0,
