@@ -54,6 +54,7 @@ def _check_orderly(rig, node, grown: dict[str, int]) -> None:
 
 def test_idle(rig):
     """Idle connections go with their memory, also when sockets stay."""
+    traffic.patient(rig)
     before = [counters(n) for n in rig.nodes]
     holders = _hold(rig)
     for holder in holders:
@@ -72,6 +73,7 @@ def test_idle(rig):
 
 def test_one_side(rig):
     """Only one side collects, and the other one goes on after that."""
+    traffic.patient(rig)
     idle(rig, 0)
     before = [counters(n) for n in rig.nodes]
     holders = _hold(rig)
@@ -89,6 +91,7 @@ def test_one_side(rig):
 
 def test_unheard(rig):
     """An end that was agreed on is one, though the disconnection gets lost."""
+    traffic.patient(rig)
     holders = _hold(rig)
     for holder in holders:
         holder.expect("holding")
@@ -109,6 +112,7 @@ def test_unheard(rig):
 
 def test_heartbeat(rig):
     """Heartbeats keep no connection, and 0 keeps every one."""
+    traffic.patient(rig)
     for node in rig.nodes:
         node.write("/proc/sys/net/xrds/heartbeat_ms", "100")
     idle(rig, 0)
@@ -159,6 +163,7 @@ def test_ends_cross_messages_one_side(rig):
 
 def test_unload(rig):
     """The module goes in order: the other side loses nothing, and knows."""
+    traffic.patient(rig)
     traffic.run(rig, 300)
     before = counters(rig.b)
     rig.a.run("modprobe -r xrds_ib xrds", timeout=30)

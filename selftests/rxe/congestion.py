@@ -45,6 +45,7 @@ def test_tiny(rig):
     """Messages that take fifty times their payload in memory stop in time, too:
     their sender's connection does not end.
     """
+    traffic.patient(rig)
     limit = "/proc/sys/net/xrds/sock_max_recv_kb"
     usual = rig.b.read(limit)
     rig.b.write(limit, "4096")
@@ -60,6 +61,7 @@ def test_unread_replies(rig):
     """A client that asks for more than it may hold, and reads none of it, loses
     replies: the connection, which others use, too, does not end.
     """
+    traffic.patient(rig)
     limit = "/proc/sys/net/xrds/sock_max_recv_kb"
     usual = rig.a.read(limit)
     rig.a.write(limit, "4096")
@@ -85,6 +87,7 @@ def test_unread_replies(rig):
 
 def test_bystanders(rig):
     """Meanwhile others' traffic between the same nodes goes on."""
+    traffic.patient(rig)
     pair = _blocked(rig, rig.a.ip, rig.b.ip, 4101)
     traffic.run(rig, 3000, seed=31)
     _released(*pair)
@@ -119,6 +122,7 @@ def test_few_updates(rig):
 
 def test_promptly(rig):
     """Woken within 10 ms and the wire, and hardly a system call till then."""
+    traffic.patient(rig)
     server = rig.b.start(f"helper_clear_latency serve {rig.b.ip} 4120")
     server.expect("ready")
     out = rig.a.run(f"helper_clear_latency send {rig.a.ip} {rig.b.ip} 4120").out
@@ -127,6 +131,7 @@ def test_promptly(rig):
 
 def test_mixed_sizes(rig):
     """A sender that wants more space than there is asks for it."""
+    traffic.patient(rig)
     sink = rig.b.start(f"helper_late_reader {rig.b.ip} 4122 {1 << 20}")
     sink.expect("ready")
     sink.kill(signal.SIGUSR1)
@@ -201,6 +206,7 @@ def test_update_bytes(rig):
 
 def test_waiters(rig):
     """Only those are woken who wait for the port that becomes free."""
+    traffic.patient(rig)
     sinks = [rig.b.start(f"helper_late_reader {rig.b.ip} {port} 65536")
              for port in (4106, 4107)]
     for sink in sinks:

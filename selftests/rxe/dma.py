@@ -70,6 +70,7 @@ def _check_no_reset(rig, before) -> None:
 
 def test_few_mappings(rig):
     """Payload that cannot be mapped waits: no connection ends for it."""
+    traffic.patient(rig)
     before = [close.counters(n) for n in rig.nodes]
     stream = traffic.Stream(rig, traffic.ENDLESS, seed=94, sockets=8,
                             extra=f"-b {4 << 20} -B {4 << 20}")

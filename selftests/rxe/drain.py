@@ -36,6 +36,7 @@ def _client(rig, options: str):
 
 def test_drain(rig):
     """No message is lost or doubled, and the connection is back after undrain."""
+    traffic.patient(rig)
     client = _client(rig, "-n 1000 -r 200")
     events = rig.b.start("xrds-info -j events")
     events.expect("listening", 20)

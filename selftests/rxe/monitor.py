@@ -3,11 +3,14 @@
 
 import signal
 
+import traffic
+
 TIMEOUT = 120
 PORT = 4580
 
 
 def _cleared(rig, here: str, there: str) -> None:
+    traffic.patient(rig)
     sink = rig.b.start(f"helper_late_reader {there} {PORT} 65536")
     sink.expect("ready")
     sender = rig.a.start(f"helper_cong_notice {here} {there} {PORT}")

@@ -13,6 +13,7 @@ PORT = 4520
 
 def test_device_removed(rig):
     """A device that is removed ends its connections in order."""
+    traffic.patient(rig)
     traffic.run(rig, 300)
     before = close.counters(rig.b)
     rig.a.run("rdma link delete rxe0", timeout=30)

@@ -61,6 +61,7 @@ def test_long(rig):
 
 def test_work_requests(rig):
     """64 KiB in single pages are one work request, and one completion."""
+    traffic.patient(rig)
     server = rig.b.start(f"xrds-perf -s -p {PORT} {rig.b.ip}")
     server.expect("ready")
     for mode in ("write", "read"):
