@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <linux/xrds.h>
 
 static struct sockaddr_in addr_of(const char *text, int port)
@@ -76,17 +77,30 @@ static void begin(const struct pollfd *fds, int nr)
 	fflush(stdout);
 }
 
+/* How long ago something was heard */
+static long long silent_ms(const struct xrds_node_event *event)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000 -
+	       (long long)(event->down_ns / 1000000);
+}
+
 static void show(int nr, const struct xrds_node_event *event)
 {
 	static const char * const names[] = { "none", "up", "down", "reborn" };
 	const struct sockaddr_in *sin = (const void *)&event->node;
 	char text[INET_ADDRSTRLEN];
 
-	printf("socket %d: %s port %d %s reason %u dropped %llu\n", nr,
+	printf("socket %d: %s port %d %s reason %u dropped %llu", nr,
 	       inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
 	       ntohs(sin->sin_port),
 	       event->state < 4 ? names[event->state] : "?", event->reason,
 	       (unsigned long long)event->dropped_msgs);
+	if (event->state == XRDS_NODE_DOWN)
+		printf(" silent for %lld ms", silent_ms(event));
+	putchar('\n');
 	fflush(stdout);
 }
 

@@ -119,23 +119,35 @@ static void flood(void)
 
 /* ------------------------------------------------------------ outstanding */
 
-/* When the transport has noticed that the connection is lost, or the last
- * barrier was released without that
+/* When the last op ended, and when the transport has noticed that the connection is
+ * lost, or the last barrier was released without that
  */
 struct noticed {
 	pthread_t thread;
-	long long resets, failed;
-	long long when;
+	long long resets, failed, done;
+	long long since, when;
 	bool stop;
 };
+
+/* Those that end when the transport has noticed are counted behind that */
+static bool has_noticed(struct noticed *n)
+{
+	long long done = counter_now("rdma_done");
+
+	if (counter_now("conn_reset") != n->resets ||
+	    counter_now("ib_tx_comp_error") != n->failed)
+		return true;
+	if (done != n->done)
+		n->since = tap_now_ms();
+	n->done = done;
+	return false;
+}
 
 static void *noticed_thread(void *arg)
 {
 	struct noticed *n = arg;
 
-	while (counter_now("conn_reset") == n->resets &&
-	       counter_now("ib_tx_comp_error") == n->failed &&
-	       !READ_ONCE(n->stop))
+	while (!has_noticed(n) && !READ_ONCE(n->stop))
 		poll(NULL, 0, 5);
 	n->when = tap_now_ms();
 	return NULL;
@@ -145,6 +157,7 @@ static void noticed_start(struct noticed *n)
 {
 	n->resets = counter_now("conn_reset");
 	n->failed = counter_now("ib_tx_comp_error");
+	n->since = tap_now_ms();
 	pthread_create(&n->thread, NULL, noticed_thread, n);
 }
 
@@ -160,8 +173,8 @@ static void released_in_time(struct noticed *n, const int *fds,
 	last = tap_now_ms();
 	WRITE_ONCE(n->stop, true);
 	pthread_join(n->thread, NULL);
-	remote_say("released %lld ms after the transport noticed",
-		   last - n->when);
+	remote_say("released %lld ms after the transport noticed %lld ms of silence",
+		   last - n->when, n->when - n->since);
 	check_range(last - n->when, -LIMIT_MS, tap_ms(RELEASE_MS));
 }
 

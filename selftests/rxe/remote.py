@@ -87,6 +87,16 @@ def wait_lost(node, peer) -> None:
           f"{node} gives up the connection to {peer}")
 
 
+def killed(node, pid: str, condition: str, timeout: float = 60) -> float:
+    """Seconds from the death of a process until a condition holds, by the node's
+    clock: a slow host does not count.
+    """
+    out = node.run("start=${EPOCHREALTIME/./}; "
+                   f"kill -9 {pid}; until {condition}; do sleep 0.05; done; "
+                   "echo took $((${EPOCHREALTIME/./} - start))", timeout).out
+    return int(out.split()[-1]) / 1e6
+
+
 def detection(node) -> float:
     """Seconds the device needs to give a peer up."""
     retries, exponent = (int(node.read(f"/proc/sys/net/xrds/ib/{name}"))
