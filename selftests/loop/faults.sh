@@ -24,30 +24,31 @@ reset() {
 }
 at_exit reset
 
-# run DESCRIPTION LOSS BOUNCE DELAY TEST_STREAM-ARGUMENTS...
+# run DESCRIPTION LOSS BOUNCE DELAY TEST_STREAM-ARGUMENTS...: the counters say that
+# messages were lost, and connections reset.
 run() {
-	local what=$1
+	local what=$1 loss=$2 bounce=$3 lost bounced
 
+	lost=$(helper_counter loop_lost)
+	bounced=$(helper_counter loop_bounced)
 	echo "$2" > $knobs/loss_permille
 	echo "$3" > $knobs/bounce_ms
 	echo "$4" > $knobs/delay_ms
 	shift 4
 	check "$what" helper_stream "$@"
 	reset
+	[ "$loss" = 0 ] || check "$what: really" \
+		[ "$(helper_counter loop_lost)" -gt "$lost" ]
+	[ "$bounce" = 0 ] || check "$what: resets, really" \
+		[ "$(helper_counter loop_bounced)" -gt "$bounced" ]
 }
 
-before=$(helper_counter loop_lost)
 run "1 % of messages lost" 10 0 0 -l 127.0.0.1 -c 10000 -m 65536
 run "30 % of messages lost" 300 0 0 -l ::1 -c 300 -s 2 -S 2
-check "messages were really lost" \
-	[ "$(helper_counter loop_lost)" -gt "$before" ]
 
 # The period is that of connections made from now on: new addresses.
-before=$(helper_counter loop_bounced)
 run "a reset every 20 ms" 0 20 0 -l 127.0.0.2 -c 10000 -m 65536 -S 3
 run "a reset every 3 ms, with delay" 0 3 1 -l 127.0.0.3 -c 1000 -m 65536 -S 4
-check "connections were really reset" \
-	[ "$(helper_counter loop_bounced)" -gt "$before" ]
 
 # A reset takes along what is delayed: small queues, or nothing ever arrives.
 run "all at once, small buffers" 20 50 2 \

@@ -58,7 +58,7 @@ def test_idle(rig):
     before = [counters(n) for n in rig.nodes]
     holders = _hold(rig)
     for holder in holders:
-        holder.expect("holding")
+        holder.expect("holding 1$")
     traffic.run(rig, 500)
     idle(rig, 300)
     for node in rig.nodes:
@@ -78,7 +78,7 @@ def test_one_side(rig):
     before = [counters(n) for n in rig.nodes]
     holders = _hold(rig)
     for holder in holders:
-        holder.expect("holding")
+        holder.expect("holding 1$")
     for number, node in enumerate((rig.a, rig.b)):
         traffic.run(rig, 300, seed=number, port=6000 + 1000 * number)
         idle(rig, 200, [node])
@@ -94,7 +94,7 @@ def test_unheard(rig):
     traffic.patient(rig)
     holders = _hold(rig)
     for holder in holders:
-        holder.expect("holding")
+        holder.expect("holding 1$")
     traffic.run(rig, 300)
     before = [counters(n) for n in rig.nodes]
     rig.b.write("/proc/sys/net/xrds/connect_timeout_ms", "1000")

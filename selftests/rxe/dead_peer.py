@@ -71,7 +71,7 @@ def test_partition(rig):
 
     alone = [took(3)]
     holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {NOBODY} 0")
-    holder.expect("holding")
+    holder.expect("holding [1-9]")
     beside = took(4)
     rig.check(holder.code is None, "the holder ended")
     holder.kill()

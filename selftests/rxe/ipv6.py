@@ -5,6 +5,7 @@ import remote
 import traffic
 
 TIMEOUT = 180
+SILENT = 1                  # xrds-ping's status, without an answer
 OFF = "/proc/sys/net/ipv6/conf/eth0/disable_ipv6"
 
 
@@ -15,8 +16,13 @@ def _ipv4(rig) -> None:
 
 
 def _peer_asks(rig) -> None:
-    """A peer with IPv6 sends to the address that the node would have."""
-    rig.b.run("timeout 2 xrds-ping -c 1 -w 1 -I fd00::2 fd00::1", check=False)
+    """A peer with IPv6 sends to the address that the node would have: nobody
+    answers.
+    """
+    dialled = remote.counter(rig.b, "conn_dial")
+    done = rig.b.run("xrds-ping -c 1 -w 1 -I fd00::2 fd00::1", check=False)
+    rig.check(done.code == SILENT, f"exit {done.code}: {done.out}")
+    rig.check(remote.counter(rig.b, "conn_dial") > dialled, "it was not asked")
 
 
 def test_disabled(rig):

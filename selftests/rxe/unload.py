@@ -63,7 +63,7 @@ def test_dead_processes_queue(rig):
     """With messages of a killed process for a node that is not there."""
     for _ in range(3):
         holder = rig.a.start(f"helper_hold_socket {rig.a.ip} 10.0.0.99 10")
-        holder.expect("holding")
+        holder.expect("holding 10$")
         holder.kill()
         holder.wait(check=False)
         rig.a.wait_for("modprobe -r xrds_ib xrds", 30)
@@ -73,7 +73,7 @@ def test_dead_processes_queue(rig):
 def test_peer_unloads(rig):
     """The peer's modules go and come under a socket that stays open here."""
     holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 5 5000")
-    holder.expect("holding")
+    holder.expect("holding 5$")
     rig.b.run("modprobe -r xrds_ib xrds", timeout=30)
     rig.b.run("modprobe xrds_ib")
     traffic.run(rig, 500, port=6000)
