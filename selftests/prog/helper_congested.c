@@ -38,11 +38,31 @@ static void interrupted(int fd, const union addr *to)
 	tap_interrupt(0, 0);
 }
 
+struct sender {
+	int fd;
+	const union addr *to;
+};
+
+/* It is acknowledged, or waits: the news of congestion came after it was accepted. */
+static bool went_or_waits(void *arg)
+{
+	struct xrds_dest_status st;
+	struct sender *s = arg;
+
+	must(dest_status(s->fd, s->to, &st));
+	return !st.queued_msgs ||
+	       (st.flags & XRDS_DEST_CONGESTED && !st.inflight_bytes);
+}
+
 static void send_slowly(int fd, const union addr *to, size_t bytes)
 {
+	struct sender s = { fd, to };
+
 	while (rds_send(fd, data, bytes, MSG_DONTWAIT, to) >= 0)
-		must_wait(rds_all_acked, &fd, LIMIT_MS);
+		must_wait(went_or_waits, &s, LIMIT_MS);
 	check_eq(errno, ENOBUFS);
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, to, addr_len(to)));
+	must_wait(rds_all_acked, &fd, LIMIT_MS);
 }
 
 int main(int argc, char **argv)

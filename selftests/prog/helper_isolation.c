@@ -13,7 +13,8 @@
  *
  * The machine is shared, and at times slower than a moment ago. So each turn is
  * short, the states alternate, the same number of messages is sent in each, and
- * the medians of the turns are compared: one measurement, with one verdict.
+ * the fastest turns are compared: others of the machine only ever make a turn
+ * slower, and a victim that takes something takes it in every turn.
  */
 #include <poll.h>
 #include <signal.h>
@@ -26,8 +27,8 @@
 #include "tap.h"
 
 enum {
-	TURN		= 2000,		/* messages */
-	TURNS		= 9,		/* in each state; odd */
+	TURN		= 1000,		/* messages */
+	TURNS		= 9,		/* in each state */
 	BYTES		= 1024,
 	PERCENT		= 95,
 	LIMIT_MS	= 60000,
@@ -155,10 +156,10 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static long long median(struct sender *s, int state)
+static long long fastest(struct sender *s, int state)
 {
 	qsort(s->ms[state], TURNS, sizeof(s->ms[state][0]), by_size);
-	return s->ms[state][TURNS / 2];
+	return s->ms[state][0] ?: 1;
 }
 
 static void send_all(struct sender *s)
@@ -171,10 +172,10 @@ static void send_all(struct sender *s)
 	turn(s);
 	for (int n = 0; n < TURNS; n++)
 		round_of_turns(s, n);
-	healthy = median(s, HEALTHY);
+	healthy = fastest(s, HEALTHY);
 	printf("%s %lld/s", state_names[HEALTHY], TURN * 1000LL / healthy);
 	for (int i = FULL; i < s->states; i++) {
-		rate = healthy * 100 / (median(s, i) ?: 1);
+		rate = healthy * 100 / fastest(s, i);
 		printf(", %s %lld %% (%lld to %lld ms)", state_names[i], rate,
 		       s->ms[i][0], s->ms[i][TURNS - 1]);
 		check(rate >= PERCENT);

@@ -18,7 +18,9 @@ MEMORY = 1536               # MiB; for a million messages
 OTHERS = int(os.environ.get("CANCEL_OTHERS", "1000000"))
 PORT = 4900
 CANCELLED = 3               # by helper_cancel_part
-SLOW_WIRE = "netem rate 16mbit limit 10000"
+# The first message takes seconds: it is cancelled before it has gone
+SLOW_WIRE = "netem rate 2mbit limit 10000"
+FAST_WIRE = "netem rate 1gbit limit 10000"
 BREAK = "echo 1 > /sys/kernel/debug/xrds/break"
 
 
@@ -48,6 +50,9 @@ def _in_part(rig, breaks: bool) -> None:
         remote.wait_above(rig.a, "send_drop_closed",
                           before["send_drop_closed"] + CANCELLED - 1)
         rig.a.run(BREAK)
+    remote.wait_above(rig.a, "send_drop_closed",
+                      before["send_drop_closed"] + CANCELLED - 2)
+    rig.a.run(f"tc qdisc change dev eth0 root {FAST_WIRE}")
     sender.expect("delivered", timeout=60)
     sender.wait()
     rig.diag(receiver.wait(20).out.splitlines()[-1])

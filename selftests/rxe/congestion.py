@@ -115,7 +115,8 @@ def test_few_updates(rig):
     """One message says that a port is congested, and one that it is not."""
     traffic.patient(rig)
     before = remote.counter(rig.a, "cong_update_received")
-    _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4104))
+    # messages that wait here could make it congested again
+    _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4104, how="slowly"))
     told = remote.counter(rig.a, "cong_update_received") - before
     rig.check(told == 2, f"{told} updates for one port")
 

@@ -5,13 +5,13 @@ import os
 import signal
 
 NODES = 4
-SECONDS = int(os.environ.get("ECHO_SECONDS", "60"))
+SECONDS = int(os.environ.get("ECHO_SECONDS", "30"))
 TIMEOUT = 120 + 2 * SECONDS
 PORT = 4300
 
 
 def test_echo(rig):
-    """Every socket is client and server, all saturated for a minute."""
+    """Every socket is client and server, all saturated for half a minute."""
     procs = []
     for node in rig.nodes:
         peers = " ".join(n.ip for n in rig.nodes if n is not node)

@@ -32,7 +32,8 @@ def test_mesh(rig):
     procs = _start(rig, f"-l 4K -d 4 -t {SECONDS}")
     _check_peers(rig, procs, r"[1-9]\d*")
     for proc in procs:
-        rig.check(re.search(r"^ *1 s: [1-9]\d*, .* slowest ", proc.out, re.M),
+        # a slow machine may have none in one of them
+        rig.check(re.search(r"^ *\d s: [1-9]\d*, .* slowest ", proc.out, re.M),
                   proc.out)
 
 

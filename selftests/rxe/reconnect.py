@@ -14,7 +14,7 @@ import traffic
 RECONNECTS = int(os.environ.get("RECONNECTS", "60"))
 MEETINGS = int(os.environ.get("MEETINGS", "100"))
 TIMEOUT = 300 + RECONNECTS + MEETINGS
-BACKOFF_MS = 6000           # twice what any round may take, see test_both_dial
+BACKOFF_MS = 20000          # half of it, at least, is waited; see test_both_dial
 KIB_PER_RECONNECT = 2       # growth of memory that counts as none
 
 
