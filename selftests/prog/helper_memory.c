@@ -113,7 +113,7 @@ static bool send_on(const struct sender *s, const union addr *to, size_t len)
 	tap_fail("no space");
 }
 
-/* What is still queued waits for the port. */
+/* Messages that are still queued wait for the port. */
 static bool nothing_under_way(void *fd)
 {
 	struct dump d = dump_read(*(int *)fd, RDS6_INFO_RETRANS_MESSAGES,

@@ -238,7 +238,7 @@ int main(int argc, char **argv)
 		{ "completes", "each size has one completion", completes,
 		  TAP_EACH_FAMILY, 0 },
 		{ "many", "one call reads many", many, 0, 0 },
-		{ "no_room", "what does not fit stays", no_room, 0, 0 },
+		{ "no_room", "the rest stays", no_room, 0, 0 },
 		{ "unread", "unread completions have a bound", unread, 0, 0 },
 		{ "failed", "a failed send has none", failed, 0, 0 },
 	};
