@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "dump.h"
 #include "rdma.h"
 #include "tap.h"
 #include "waker.h"
@@ -310,6 +311,11 @@ static void covers_failed(void)
 	end();
 }
 
+static bool all_under_way(void *arg)
+{
+	return dump_rows(*(int *)arg, RDS6_INFO_RETRANS_MESSAGES) == UNDER_WAY;
+}
+
 /* Ops that are cancelled in the queue end before those under way, and do not move
  * the mark.
  */
@@ -321,6 +327,7 @@ static void waits_for_earlier(void)
 	hold_ops();
 	for (u64 i = 1; i <= UNDER_WAY + 1; i++)
 		check_eq(issue(fd, &t), i);
+	must_wait(all_under_way, &fd, WAIT_MS);
 	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, &t.addr,
 			sizeof(t.addr)));
 	check_eq(counter_now("rdma_failed") - failed, 1);

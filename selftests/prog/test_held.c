@@ -368,16 +368,6 @@ static void in_order(void)
 	close(fd);
 }
 
-static size_t rows(int fd)
-{
-	struct dump d = dump_read(fd, RDS6_INFO_RECV_MESSAGES,
-				  sizeof(struct rds6_info_message));
-	size_t nr = d.nr;
-
-	dump_free(&d);
-	return nr;
-}
-
 /* A dump has the messages that are held back, and the one that a reader has put
  * in front of them.
  */
@@ -394,10 +384,10 @@ static void listed(void)
 	say(1, &self, 1);
 	await(fd, 3 * sizeof(u32));
 	check_err(rds_recv(fd, (void *)8, 4, MSG_DONTWAIT, NULL), EFAULT);
-	check_eq(rows(fd), 3);
+	check_eq(dump_rows(fd, RDS6_INFO_RECV_MESSAGES), 3);
 	check_eq(hear(fd), 1);
 	check_eq(hear(fd), -1);
-	check_eq(rows(fd), 2);
+	check_eq(dump_rows(fd, RDS6_INFO_RECV_MESSAGES), 2);
 	peers_close(2);
 	close(fd);
 }

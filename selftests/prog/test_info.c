@@ -288,25 +288,14 @@ static void check_msgs(int fd, int what4, int what6, const union addr *here,
 	dump_free(&d);
 }
 
-static size_t rows(int fd, int what)
-{
-	struct dump d;
-	size_t nr;
-
-	must(dump_try(fd, what, &d));
-	nr = d.nr;
-	dump_free(&d);
-	return nr;
-}
-
 static bool all_under_way(void *arg)
 {
-	return rows(*(int *)arg, RDS6_INFO_RETRANS_MESSAGES) == MSGS;
+	return dump_rows(*(int *)arg, RDS6_INFO_RETRANS_MESSAGES) == MSGS;
 }
 
 static bool all_came(void *arg)
 {
-	return rows(*(int *)arg, RDS6_INFO_RECV_MESSAGES) == MSGS;
+	return dump_rows(*(int *)arg, RDS6_INFO_RECV_MESSAGES) == MSGS;
 }
 
 static void queue_msgs(int fd, const union addr *to)
@@ -329,8 +318,8 @@ static void messages_out(void)
 	must_wait(all_under_way, &fd, WAIT_MS);
 	check_msgs(fd, RDS_INFO_RETRANS_MESSAGES, RDS6_INFO_RETRANS_MESSAGES,
 		   &self, &far);
-	check_eq(rows(fd, RDS6_INFO_SEND_MESSAGES), 0);
-	check_eq(rows(fd, RDS6_INFO_RECV_MESSAGES), 0);
+	check_eq(dump_rows(fd, RDS6_INFO_SEND_MESSAGES), 0);
+	check_eq(dump_rows(fd, RDS6_INFO_RECV_MESSAGES), 0);
 	close(fd);
 }
 
@@ -347,9 +336,9 @@ static void messages_in(void)
 	close(fd);
 	fd = rds_socket();
 	check_eq(poll_one(to, POLLRDHUP, WAIT_MS), POLLRDHUP);
-	check_eq(rows(fd, RDS6_INFO_RECV_MESSAGES), MSGS);
+	check_eq(dump_rows(fd, RDS6_INFO_RECV_MESSAGES), MSGS);
 	close(to);
-	check_eq(rows(fd, RDS6_INFO_RECV_MESSAGES), 0);
+	check_eq(dump_rows(fd, RDS6_INFO_RECV_MESSAGES), 0);
 	close(fd);
 }
 
@@ -364,7 +353,7 @@ static void connections(void)
 	char data[LEN + MSGS];
 	struct dump d;
 
-	check_eq(rows(fd, RDS6_INFO_CONNECTIONS), 0);
+	check_eq(dump_rows(fd, RDS6_INFO_CONNECTIONS), 0);
 	queue_msgs(fd, &b);
 	for (int i = 0; i < MSGS; i++)
 		must(rds_recv_within(to, data, sizeof(data), WAIT_MS, NULL));
@@ -406,12 +395,12 @@ static void other_namespace(void)
 	must(setuid(65534));
 	for (size_t i = 1; i < ARRAY_SIZE(dumps); i++) {
 		tap_context("dump %d", dumps[i].what);
-		check_eq(rows(other, dumps[i].what),
+		check_eq(dump_rows(other, dumps[i].what),
 			 dumps[i].what == RDS6_INFO_SOCKETS);
 	}
 	/* the namespace is the socket's, not the caller's */
-	check_eq(rows(fd, RDS6_INFO_SOCKETS), 1);
-	check_eq(rows(fd, RDS6_INFO_RECV_MESSAGES), 1);
+	check_eq(dump_rows(fd, RDS6_INFO_SOCKETS), 1);
+	check_eq(dump_rows(fd, RDS6_INFO_RECV_MESSAGES), 1);
 	close(fd);
 	close(other);
 }

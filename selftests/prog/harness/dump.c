@@ -38,6 +38,17 @@ struct dump dump_read(int fd, int what, size_t each)
 	return d;
 }
 
+size_t dump_rows(int fd, int what)
+{
+	struct dump d;
+	size_t nr;
+
+	must(dump_try(fd, what, &d));
+	nr = d.nr;
+	dump_free(&d);
+	return nr;
+}
+
 void dump_free(struct dump *d)
 {
 	free(d->rows);

@@ -25,6 +25,8 @@ struct dump {
 int dump_try(int fd, int what, struct dump *d);
 /* The same, and a case that cannot go on without it, or with other rows */
 struct dump dump_read(int fd, int what, size_t each);
+/* How many rows it has */
+size_t dump_rows(int fd, int what);
 void dump_free(struct dump *d);
 
 #endif /* _XRDS_TEST_DUMP_H */
