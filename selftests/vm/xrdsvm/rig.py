@@ -203,6 +203,7 @@ def _build_helpers(kernel: Kernel, top: Path, needs: Needs) -> list[Path]:
         if not copy.exists() or copy.read_bytes() != path.read_bytes():
             shutil.copy(path, copy)
     _make_for(kernel, "-C", kernel.kdir, f"M={place}", f"XRDS={top}",
+              f"PROBES={top / 'build' / kernel.release}",
               f"WANTED={' '.join(wanted)}", "modules")
     return sorted(path for path in place.glob("*.ko") if path.stem in wanted)
 
