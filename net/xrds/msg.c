@@ -87,14 +87,14 @@ void xrds_msg_put(struct xrds_msg *msg)
 EXPORT_SYMBOL_GPL(xrds_msg_put);
 
 /**
- * xrds_skb_alloc - make an skb that can be queued on a socket
+ * xrds_msg_alloc_skb - make an skb that can be queued on a socket
  * @len: room for payload, bytes
  * @gfp: allocation flags
  *
  * Context: as @gfp says.
  * Return: the skb, empty, or NULL.
  */
-struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp)
+struct sk_buff *xrds_msg_alloc_skb(u32 len, gfp_t gfp)
 {
 	const u32 room = ALIGN(sizeof(struct xrds_skb_trace), 8);
 	struct sk_buff *skb = alloc_skb(room + len, gfp);
@@ -105,7 +105,7 @@ struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp)
 	skb_reserve(skb, room);
 	return skb;
 }
-EXPORT_SYMBOL_GPL(xrds_skb_alloc);
+EXPORT_SYMBOL_GPL(xrds_msg_alloc_skb);
 
 /**
  * xrds_msg_page - pages of the highest order that is cheap

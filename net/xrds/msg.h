@@ -168,7 +168,7 @@ struct xrds_msg *xrds_msg_around(struct xrds_net *xn, struct sk_buff *skb,
 struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,
 				    u32 len);
 
-struct sk_buff *xrds_skb_alloc(u32 len, gfp_t gfp);
+struct sk_buff *xrds_msg_alloc_skb(u32 len, gfp_t gfp);
 
 static inline void xrds_msg_get(struct xrds_msg *msg)
 {

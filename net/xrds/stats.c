@@ -4,7 +4,7 @@
  *
  * Each namespace counts for itself, per CPU, in one array that is indexed by
  * enum xrds_counter; names and descriptions come from the same X-macro. A
- * transport adds its own with xrds_counters_register().
+ * transport adds its own with xrds_stats_register().
  */
 #include <linux/mm.h>
 
@@ -33,13 +33,13 @@ static const struct xrds_counter_text xrds_counter_texts[] = {
 static_assert(ARRAY_SIZE(xrds_counter_texts) == XRDS_C_NR);
 
 /**
- * xrds_counter_name - the name of a counter
+ * xrds_stats_name - the name of a counter
  * @c: counter
  *
  * Context: any.
  * Return: the name.
  */
-const char *xrds_counter_name(enum xrds_counter c)
+const char *xrds_stats_name(enum xrds_counter c)
 {
 	return c < XRDS_C_NR ? xrds_counter_texts[c].name : "?";
 }
@@ -48,32 +48,32 @@ static DEFINE_MUTEX(xrds_extra_lock);
 static LIST_HEAD(xrds_extra);
 
 /**
- * xrds_counters_register - add counters to the dump
+ * xrds_stats_register - add counters to the dump
  * @extra: the counters; stay the caller's
  *
  * Context: process.
  */
-void xrds_counters_register(struct xrds_extra_counters *extra)
+void xrds_stats_register(struct xrds_extra_counters *extra)
 {
 	mutex_lock(&xrds_extra_lock);
 	list_add_tail(&extra->node, &xrds_extra);
 	mutex_unlock(&xrds_extra_lock);
 }
-EXPORT_SYMBOL_GPL(xrds_counters_register);
+EXPORT_SYMBOL_GPL(xrds_stats_register);
 
 /**
- * xrds_counters_unregister - take counters out of the dump
+ * xrds_stats_unregister - take counters out of the dump
  * @extra: the counters; not in use any more on return
  *
  * Context: process.
  */
-void xrds_counters_unregister(struct xrds_extra_counters *extra)
+void xrds_stats_unregister(struct xrds_extra_counters *extra)
 {
 	mutex_lock(&xrds_extra_lock);
 	list_del(&extra->node);
 	mutex_unlock(&xrds_extra_lock);
 }
-EXPORT_SYMBOL_GPL(xrds_counters_unregister);
+EXPORT_SYMBOL_GPL(xrds_stats_unregister);
 
 static void xrds_counters_sum(struct xrds_net *xn, u64 *values)
 {
@@ -192,7 +192,7 @@ static int xrds_counters_extra(struct xrds_net *xn,
 }
 
 /**
- * xrds_counters_each - show all counters of a namespace, always in one order
+ * xrds_stats_each - show all counters of a namespace, always in one order
  * @xn: namespace
  * @fn: is called with each; ends the walk with a value that is not 0
  * @arg: its first argument
@@ -200,7 +200,7 @@ static int xrds_counters_extra(struct xrds_net *xn,
  * Context: process, may sleep.
  * Return: 0, the error of @fn, or -ENOMEM.
  */
-int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg)
+int xrds_stats_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg)
 {
 	const struct xrds_extra_counters *extra;
 	int ret;

@@ -144,7 +144,7 @@ TRACE_EVENT(xrds_msg_drop,
 	),
 	TP_fast_assign(
 		XRDS_TP_MSG_SET(msg);
-		strscpy(__entry->reason, xrds_counter_name(reason), 24);
+		strscpy(__entry->reason, xrds_stats_name(reason), 24);
 	),
 	TP_printk(XRDS_TP_MSG_FORMAT " %s", XRDS_TP_MSG_ARGS, __entry->reason)
 );
@@ -170,7 +170,7 @@ TRACE_EVENT(xrds_msg_rx,
 		__entry->seq = wm->seq;
 		__entry->len = wm->len;
 		__entry->flags = wm->flags;
-		strscpy(__entry->result, xrds_counter_name(result), 24);
+		strscpy(__entry->result, xrds_stats_name(result), 24);
 	),
 	TP_printk("[%pI6c]:%u<-[%pI6c]:%u seq=%llu len=%u flags=0x%x %s",
 		  __entry->laddr, __entry->dport, __entry->faddr,

@@ -95,7 +95,7 @@ struct xrds_counters {
 
 /**
  * struct xrds_extra_counters - counters that a transport adds to the dump
- * @node:	xrds_counters_register()
+ * @node:	xrds_stats_register()
  * @nr:		how many there are
  * @names:	their names
  * @helps:	descriptions, a line each
@@ -468,8 +468,8 @@ static inline void xrds_count_add(struct xrds_net *xn, enum xrds_counter c,
 }
 
 /* stats.c */
-void xrds_counters_register(struct xrds_extra_counters *extra);
-void xrds_counters_unregister(struct xrds_extra_counters *extra);
+void xrds_stats_register(struct xrds_extra_counters *extra);
+void xrds_stats_unregister(struct xrds_extra_counters *extra);
 
 /**
  * struct xrds_counter_row - a counter as dumps have it
@@ -487,8 +487,8 @@ struct xrds_counter_row {
 
 typedef int (*xrds_counter_fn)(void *arg, const struct xrds_counter_row *row);
 
-int xrds_counters_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg);
-const char *xrds_counter_name(enum xrds_counter c);
+int xrds_stats_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg);
+const char *xrds_stats_name(enum xrds_counter c);
 
 /* -------------------------------------------------------------- addr.c */
 

@@ -61,7 +61,7 @@ static int strike(struct pt_regs *regs, gfp_t gfp, unsigned int n)
 	return fail(regs);
 }
 
-/* xrds_skb_alloc(len, gfp) */
+/* xrds_msg_alloc_skb(len, gfp) */
 static int strike_received(struct kprobe *probe, struct pt_regs *regs)
 {
 	return strike(regs, regs_get_kernel_argument(regs, 1),
@@ -94,7 +94,7 @@ static void unoptimized(struct kprobe *probe, struct pt_regs *regs,
 }
 
 static struct kprobe received = {
-	.symbol_name	= "xrds_skb_alloc",
+	.symbol_name	= "xrds_msg_alloc_skb",
 	.pre_handler	= strike_received,
 	.post_handler	= unoptimized,
 };

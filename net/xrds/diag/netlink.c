@@ -72,8 +72,8 @@ static int xrds_nl_dump_counters(struct sk_buff *skb,
 	struct xrds_nl_counters c = { .skb = skb, .cb = cb };
 	int ret;
 
-	ret = xrds_counters_each(xrds_net(sock_net(cb->skb->sk)),
-				 xrds_nl_counter, &c);
+	ret = xrds_stats_each(xrds_net(sock_net(cb->skb->sk)),
+			      xrds_nl_counter, &c);
 	return ret && ret != -EMSGSIZE ? ret : skb->len;
 }
 

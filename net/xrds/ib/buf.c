@@ -322,7 +322,7 @@ static bool xrds_ib_buf_add_pages(struct xrds_ib_buf *buf)
 static bool xrds_ib_buf_equip(struct xrds_ib_buf *buf)
 {
 	if (!buf->skb)
-		buf->skb = xrds_skb_alloc(0, XRDS_IB_BUF_GFP);
+		buf->skb = xrds_msg_alloc_skb(0, XRDS_IB_BUF_GFP);
 	if (!buf->skb)
 		return false;
 	return buf->wr.num_sge || xrds_ib_buf_add_pages(buf);

@@ -294,7 +294,7 @@ static int __init xrds_ib_init(void)
 	if (ret)
 		goto err_dev;
 	xrds_transport_register(&xrds_ib_transport);
-	xrds_counters_register(&xrds_ib_counters);
+	xrds_stats_register(&xrds_ib_counters);
 	return 0;
 
 err_dev:
@@ -312,7 +312,7 @@ err_wq:
 
 static void __exit xrds_ib_exit(void)
 {
-	xrds_counters_unregister(&xrds_ib_counters);
+	xrds_stats_unregister(&xrds_ib_counters);
 	xrds_transport_unregister(&xrds_ib_transport);
 	xrds_conn_end_transport(&xrds_ib_transport);
 	unregister_pernet_subsys(&xrds_ib_net_ops);

@@ -55,7 +55,7 @@ static struct sk_buff *xrds_ib_skb_reserved(struct xrds_ib_buf *buf)
 static struct sk_buff *xrds_ib_skb_copy(struct xrds_ib_ep *ep,
 					const void *data, u32 len)
 {
-	struct sk_buff *skb = xrds_skb_alloc(len, GFP_ATOMIC | __GFP_NOWARN);
+	struct sk_buff *skb = xrds_msg_alloc_skb(len, GFP_ATOMIC | __GFP_NOWARN);
 
 	if (!skb) {
 		xrds_ib_count(ep->xin, XRDS_IB_C_RX_COPY_NO_MEM);

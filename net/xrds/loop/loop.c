@@ -380,7 +380,7 @@ static struct sk_buff *xrds_loop_payload(struct iov_iter *from, u32 len)
 	struct sk_buff *skb;
 	int ret = 0;
 
-	skb = xrds_skb_alloc(linear ? len : 0, GFP_KERNEL_ACCOUNT);
+	skb = xrds_msg_alloc_skb(linear ? len : 0, GFP_KERNEL_ACCOUNT);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
 	if (!linear)
@@ -401,7 +401,7 @@ static int xrds_loop_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 	gfp_t gfp = msg->flow ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC | __GFP_NOWARN;
 
 	if (!msg->skb)
-		msg->skb = xrds_skb_alloc(0, gfp);
+		msg->skb = xrds_msg_alloc_skb(0, gfp);
 	return msg->skb ? 0 : -ENOMEM;
 }
 

@@ -384,7 +384,7 @@ static int xrds_dump_counter(void *arg, const struct xrds_counter_row *from)
 /* The counters, those of transports included. */
 static int xrds_dump_counters(struct xrds_dump *d)
 {
-	return xrds_counters_each(d->xn, xrds_dump_counter, d);
+	return xrds_stats_each(d->xn, xrds_dump_counter, d);
 }
 
 #define XRDS_DUMP(_what, _walk, _row, _v6, ...) \

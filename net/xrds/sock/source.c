@@ -52,7 +52,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	if (sock_flag(&xs->sk, SOCK_DEAD) ||
 	    READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN)
 		return;
-	skb = xrds_skb_alloc(0, GFP_ATOMIC | __GFP_NOWARN);
+	skb = xrds_msg_alloc_skb(0, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb) {
 		xrds_count(xs->xn, XRDS_C_RECV_DROP_NO_MEM);
 		return;
