@@ -11,7 +11,7 @@
  * - It takes objects off the list, or moves them to another one, so that the list
  *   is the rest (tx_resume.c).
  * - It has a reference on an object that stays on the list as long as somebody has
- *   one (xrds_flow_walk(), xrds_conn_walk()).
+ *   one (xrds_flow_walk(), xrds_conn_net_walk()).
  * - It has a reference on the last object, and each has a number that ascends
  *   along the list. If that object has left the list the loop begins at the
  *   front, and passes over lower numbers (opt_info_msg.c).

@@ -160,7 +160,7 @@ static void __net_exit xrds_net_exit_batch(struct list_head *nets)
 		xrds_proc_net_exit(xrds_net(net));
 		xrds_sysctl_net_exit(xrds_net(net));
 	}
-	xrds_conn_end_nets(nets, NULL);
+	xrds_conn_net_end_all(nets, NULL);
 	list_for_each_entry(net, nets, exit_list)
 		xrds_net_exit(xrds_net(net));
 }
@@ -263,7 +263,7 @@ err_family:
 	sock_unregister(AF_RDS);
 err_transport:
 	xrds_transport_unregister(&xrds_loop_transport);
-	xrds_conn_end_transport(&xrds_loop_transport);
+	xrds_conn_net_end_transport(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);
 err_proto:
 	proto_unregister(&xrds_socket_proto);
@@ -279,7 +279,7 @@ static void __exit xrds_exit(void)
 	sock_unregister(AF_RDS);
 	xrds_debugfs_exit();
 	xrds_transport_unregister(&xrds_loop_transport);
-	xrds_conn_end_transport(&xrds_loop_transport);
+	xrds_conn_net_end_transport(&xrds_loop_transport);
 	unregister_pernet_subsys(&xrds_pernet_ops);
 	/* connections have told of their end. Nobody has looked at namespaces
 	 * meanwhile: a dump takes a reference on the module.

@@ -30,7 +30,7 @@ EXPORT_SYMBOL_GPL(xrds_transport_register);
 
 /**
  * xrds_transport_unregister - withdraw a transport
- * @trans: transport without bound sockets; xrds_conn_end_transport() follows
+ * @trans: transport without bound sockets; xrds_conn_net_end_transport() follows
  *
  * Context: process.
  */

@@ -645,9 +645,9 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 		   const struct xrds_wire_hello *hello);
 void xrds_conn_fill_hello(struct xrds_conn *conn,
 			  struct xrds_wire_hello *hello);
-void xrds_conn_end_transport(const struct xrds_transport *trans);
-void xrds_conn_end_nets(struct list_head *nets,
-			const struct xrds_transport *trans);
+void xrds_conn_net_end_transport(const struct xrds_transport *trans);
+void xrds_conn_net_end_all(struct list_head *nets,
+			   const struct xrds_transport *trans);
 bool xrds_conn_netns_unused(const struct xrds_net *xn);
 void xrds_legacy_heard(struct xrds_conn *conn);
 void xrds_legacy_confirm(struct xrds_conn *conn, u64 ack);

@@ -124,16 +124,19 @@ struct xrds_conn_works {
 int xrds_conn_init(const struct xrds_conn_works *works);
 void xrds_conn_exit(void);
 int xrds_conn_net_init(struct xrds_net *xn);
-void xrds_conn_net_pre_exit(struct xrds_net *xn);
-void xrds_conn_net_exit(struct xrds_net *xn);
 void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
 void xrds_conn_push_later(struct xrds_conn *conn);
-struct xrds_conn *xrds_conn_walk(struct xrds_net *xn, struct xrds_conn *conn);
-bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans);
 void xrds_conn_unhash(struct xrds_conn *conn);
 void xrds_conn_arm(struct xrds_conn *conn);
 unsigned long xrds_conn_deadline(unsigned int ms);
-void xrds_conn_look_idle(struct xrds_net *xn);
+
+/* Is it to another node, and does its namespace have none of those? */
+static inline bool xrds_conn_drained(const struct xrds_conn *conn)
+{
+	return READ_ONCE(conn->xn->drain_by) && !conn->key.loop;
+}
+
+/* --------------------------------------------------------------- net.c */
 
 /**
  * struct xrds_conn_match - some connections of a namespace
@@ -147,17 +150,16 @@ struct xrds_conn_match {
 	int tos;
 };
 
-unsigned int xrds_conn_reset(struct xrds_net *xn,
-			     const struct xrds_conn_match *m);
-void xrds_conn_drain(struct xrds_net *xn);
-void xrds_conn_undrain(struct xrds_net *xn);
-unsigned int xrds_conn_nr_ends(struct xrds_net *xn);
-
-/* Is it to another node, and does its namespace have none of those? */
-static inline bool xrds_conn_drained(const struct xrds_conn *conn)
-{
-	return READ_ONCE(conn->xn->drain_by) && !conn->key.loop;
-}
+struct xrds_conn *xrds_conn_net_walk(struct xrds_net *xn, struct xrds_conn *conn);
+void xrds_conn_net_look_idle(struct xrds_net *xn);
+unsigned int xrds_conn_net_reset(struct xrds_net *xn,
+				 const struct xrds_conn_match *m);
+void xrds_conn_net_drain(struct xrds_net *xn);
+void xrds_conn_net_undrain(struct xrds_net *xn);
+unsigned int xrds_conn_net_nr_ends(struct xrds_net *xn);
+bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans);
+void xrds_conn_net_pre_exit(struct xrds_net *xn);
+void xrds_conn_net_exit(struct xrds_net *xn);
 
 /* ------------------------------------------------------------- dialq.c */
 

@@ -17,7 +17,7 @@
 enum { XRDS_CONN_FLUSH_MS = 2000 };
 
 /**
- * xrds_conn_walk - the next connection of a namespace
+ * xrds_conn_net_walk - the next connection of a namespace
  * @xn: namespace
  * @conn: the connection before, its reference is dropped; NULL: begin
  *
@@ -27,7 +27,7 @@ enum { XRDS_CONN_FLUSH_MS = 2000 };
  * Context: process.
  * Return: the connection, with a reference, or NULL.
  */
-struct xrds_conn *xrds_conn_walk(struct xrds_net *xn, struct xrds_conn *conn)
+struct xrds_conn *xrds_conn_net_walk(struct xrds_net *xn, struct xrds_conn *conn)
 {
 	struct list_head *at = &xn->conn_list;
 	struct xrds_conn *pos, *next = NULL;
@@ -59,12 +59,12 @@ struct xrds_conn *xrds_conn_walk(struct xrds_net *xn, struct xrds_conn *conn)
 }
 
 /**
- * xrds_conn_look_idle - have every connection look whether it is idle
+ * xrds_conn_net_look_idle - have every connection look whether it is idle
  * @xn: namespace
  *
  * Context: process.
  */
-void xrds_conn_look_idle(struct xrds_net *xn)
+void xrds_conn_net_look_idle(struct xrds_net *xn)
 {
 	struct xrds_conn *conn;
 
@@ -75,45 +75,44 @@ void xrds_conn_look_idle(struct xrds_net *xn)
 }
 
 /**
- * xrds_conn_drain - end a namespace's connections to other nodes, in order
+ * xrds_conn_net_drain - end a namespace's connections to other nodes, in order
  * @xn: namespace
  *
  * They deliver what is queued first, but no longer than connect_timeout_ms. Until
- * xrds_conn_undrain() attempts of either side fail, and messages
- * stay queued.
+ * xrds_conn_net_undrain() attempts of either side fail, and messages stay queued.
  *
  * Context: process.
  */
-void xrds_conn_drain(struct xrds_net *xn)
+void xrds_conn_net_drain(struct xrds_net *xn)
 {
 	unsigned int ms = READ_ONCE(xn->connect_timeout_ms);
 
 	/* a second call does not put it off */
 	cmpxchg(&xn->drain_by, 0, xrds_conn_deadline(ms));
-	xrds_conn_look_idle(xn);
+	xrds_conn_net_look_idle(xn);
 }
 
 /**
- * xrds_conn_undrain - allow connections to other nodes again
+ * xrds_conn_net_undrain - allow connections to other nodes again
  * @xn: namespace
  *
  * Those with queued messages are made after their back-off.
  *
  * Context: process.
  */
-void xrds_conn_undrain(struct xrds_net *xn)
+void xrds_conn_net_undrain(struct xrds_net *xn)
 {
 	WRITE_ONCE(xn->drain_by, 0);
 }
 
 /**
- * xrds_conn_nr_ends - the number of connections to other nodes that have not ended
+ * xrds_conn_net_nr_ends - the number of connections to other nodes that have not ended
  * @xn: namespace
  *
  * Context: process.
  * Return: the number.
  */
-unsigned int xrds_conn_nr_ends(struct xrds_net *xn)
+unsigned int xrds_conn_net_nr_ends(struct xrds_net *xn)
 {
 	struct xrds_conn *conn;
 	unsigned int nr = 0;
@@ -140,7 +139,7 @@ static bool xrds_conn_matches(const struct xrds_conn *conn,
 }
 
 /**
- * xrds_conn_reset - have connections made anew
+ * xrds_conn_net_reset - have connections made anew
  * @xn: namespace
  * @m: connections
  *
@@ -150,8 +149,8 @@ static bool xrds_conn_matches(const struct xrds_conn *conn,
  * Context: process.
  * Return: the number of connections.
  */
-unsigned int xrds_conn_reset(struct xrds_net *xn,
-			     const struct xrds_conn_match *m)
+unsigned int xrds_conn_net_reset(struct xrds_net *xn,
+				 const struct xrds_conn_match *m)
 {
 	struct xrds_conn *conn;
 	unsigned int nr = 0;
@@ -303,7 +302,7 @@ static void xrds_conn_net_unload(struct xrds_net *xn,
 }
 
 /**
- * xrds_conn_end_nets - end all connections of namespaces
+ * xrds_conn_net_end_all - end all connections of namespaces
  * @nets: namespaces, by net->exit_list
  * @trans: in a namespace that stays, only those of this transport, which finds
  *	no new ones any more; NULL: all namespaces go
@@ -314,8 +313,8 @@ static void xrds_conn_net_unload(struct xrds_net *xn,
  *
  * Context: process, may sleep.
  */
-void xrds_conn_end_nets(struct list_head *nets,
-			const struct xrds_transport *trans)
+void xrds_conn_net_end_all(struct list_head *nets,
+			   const struct xrds_transport *trans)
 {
 	unsigned long until = xrds_conn_deadline(XRDS_CONN_FLUSH_MS);
 	struct net *net;
@@ -339,7 +338,7 @@ void xrds_conn_end_nets(struct list_head *nets,
 	/* the callbacks that brought these to zero may still be waking us */
 	rcu_barrier();
 }
-EXPORT_SYMBOL_GPL(xrds_conn_end_nets);
+EXPORT_SYMBOL_GPL(xrds_conn_net_end_all);
 
 /* A namespace with connections of a transport, with a reference: others come
  * and go while these are waited for. One that is going ends its own.
@@ -361,12 +360,12 @@ static struct net *xrds_conn_net_of(const struct xrds_transport *trans)
 }
 
 /**
- * xrds_conn_end_transport - end the connections of a transport
+ * xrds_conn_net_end_transport - end the connections of a transport
  * @trans: transport that was unregistered
  *
  * Context: process, may sleep; the module is on its way out.
  */
-void xrds_conn_end_transport(const struct xrds_transport *trans)
+void xrds_conn_net_end_transport(const struct xrds_transport *trans)
 {
 	struct net *net;
 
@@ -375,7 +374,7 @@ void xrds_conn_end_transport(const struct xrds_transport *trans)
 		put_net(net);
 	}
 }
-EXPORT_SYMBOL_GPL(xrds_conn_end_transport);
+EXPORT_SYMBOL_GPL(xrds_conn_net_end_transport);
 
 /**
  * xrds_conn_net_pre_exit - make no connections any more

@@ -24,7 +24,7 @@ static ssize_t xrds_inject_break(struct file *file, const char __user *buf,
 {
 	const struct xrds_conn_match all = { .tos = -1 };
 
-	xrds_conn_reset(xrds_net(current->nsproxy->net_ns), &all);
+	xrds_conn_net_reset(xrds_net(current->nsproxy->net_ns), &all);
 	return len;
 }
 

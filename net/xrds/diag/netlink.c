@@ -172,7 +172,7 @@ static int xrds_nl_reset(struct sk_buff *skb, struct genl_info *info)
 		m.faddr = &to;
 	}
 	/* a mistyped address is told; all of none is all */
-	if (!xrds_conn_reset(xrds_net(genl_info_net(info)), &m) &&
+	if (!xrds_conn_net_reset(xrds_net(genl_info_net(info)), &m) &&
 	    (laddr || faddr || tos))
 		return -ENOENT;
 	return 0;

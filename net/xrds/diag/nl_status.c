@@ -120,7 +120,7 @@ int xrds_nl_dump_status(struct sk_buff *skb, struct netlink_callback *cb)
 		return -EMSGSIZE;
 	if ((READ_ONCE(xn->drain_by) &&
 	     nla_put_flag(skb, XRDS_A_STATUS_DRAINED)) ||
-	    nla_put_u32(skb, XRDS_A_STATUS_CONNS, xrds_conn_nr_ends(xn))) {
+	    nla_put_u32(skb, XRDS_A_STATUS_CONNS, xrds_conn_net_nr_ends(xn))) {
 		genlmsg_cancel(skb, hdr);
 		return -EMSGSIZE;
 	}
@@ -138,7 +138,7 @@ int xrds_nl_dump_status(struct sk_buff *skb, struct netlink_callback *cb)
  */
 int xrds_nl_drain(struct sk_buff *skb, struct genl_info *info)
 {
-	xrds_conn_drain(xrds_net(genl_info_net(info)));
+	xrds_conn_net_drain(xrds_net(genl_info_net(info)));
 	return 0;
 }
 
@@ -152,6 +152,6 @@ int xrds_nl_drain(struct sk_buff *skb, struct genl_info *info)
  */
 int xrds_nl_undrain(struct sk_buff *skb, struct genl_info *info)
 {
-	xrds_conn_undrain(xrds_net(genl_info_net(info)));
+	xrds_conn_net_undrain(xrds_net(genl_info_net(info)));
 	return 0;
 }

@@ -35,8 +35,8 @@ static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 	int ret = proc_douintvec_minmax(table, write, buffer, lenp, ppos);
 
 	if (!ret && write)
-		xrds_conn_look_idle(container_of((unsigned int *)table->data,
-						 struct xrds_net, idle_ms));
+		xrds_conn_net_look_idle(container_of((unsigned int *)table->data,
+						     struct xrds_net, idle_ms));
 	return ret;
 }
 
@@ -47,9 +47,9 @@ static int xrds_sysctl_dead(XRDS_CTL_CONST struct ctl_table *table, int write,
 	int ret = proc_douintvec_minmax(table, write, buffer, lenp, ppos);
 
 	if (!ret && write)
-		xrds_conn_look_idle(container_of((unsigned int *)table->data,
-						 struct xrds_net,
-						 peer_dead_ms));
+		xrds_conn_net_look_idle(container_of((unsigned int *)table->data,
+						     struct xrds_net,
+						     peer_dead_ms));
 	return ret;
 }
 

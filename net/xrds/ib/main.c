@@ -229,7 +229,7 @@ static void __net_exit xrds_ib_net_exit_batch(struct list_head *nets)
 		if (net_eq(net, &init_net))
 			xrds_ib_listen_put(net);
 	}
-	xrds_conn_end_nets(nets, &xrds_ib_transport);
+	xrds_conn_net_end_all(nets, &xrds_ib_transport);
 	list_for_each_entry(net, nets, exit_list)
 		xrds_ib_net_exit(net);
 }
@@ -314,7 +314,7 @@ static void __exit xrds_ib_exit(void)
 {
 	xrds_stats_unregister(&xrds_ib_counters);
 	xrds_transport_unregister(&xrds_ib_transport);
-	xrds_conn_end_transport(&xrds_ib_transport);
+	xrds_conn_net_end_transport(&xrds_ib_transport);
 	unregister_pernet_subsys(&xrds_ib_net_ops);
 	xrds_ib_cm_id_exit();
 	ib_unregister_client(&xrds_ib_client);

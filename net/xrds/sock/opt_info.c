@@ -114,7 +114,7 @@ static int xrds_dump_conns(struct xrds_dump *d)
 {
 	struct xrds_conn *conn = NULL;
 
-	while ((conn = xrds_conn_walk(d->xn, conn))) {
+	while ((conn = xrds_conn_net_walk(d->xn, conn))) {
 		if (!xrds_dump_takes(d, &conn->key.laddr))
 			continue;
 		spin_lock_bh(&conn->lock);
@@ -172,7 +172,7 @@ static int xrds_dump_paths(struct xrds_dump *d)
 	struct xrds_conn *conn = NULL;
 	void *row;
 
-	while ((conn = xrds_conn_walk(d->xn, conn))) {
+	while ((conn = xrds_conn_net_walk(d->xn, conn))) {
 		if (!xrds_dump_takes(d, &conn->key.laddr))
 			continue;
 		row = xrds_dump_row(d);
@@ -267,7 +267,7 @@ static int xrds_dump_rdma_conns(struct xrds_dump *d)
 	if (!trans)
 		return -ENOPROTOOPT;
 
-	while ((conn = xrds_conn_walk(d->xn, conn))) {
+	while ((conn = xrds_conn_net_walk(d->xn, conn))) {
 		if (conn->trans != trans ||
 		    !xrds_dump_takes(d, &conn->key.laddr))
 			continue;

@@ -173,7 +173,7 @@ static int xrds_dump_out(struct xrds_dump *d, bool inflight)
 	struct xrds_dump_out w = { .d = d, .inflight = inflight };
 	struct xrds_flow *flow;
 
-	while ((w.conn = xrds_conn_walk(d->xn, w.conn))) {
+	while ((w.conn = xrds_conn_net_walk(d->xn, w.conn))) {
 		if (!xrds_dump_takes(d, &w.conn->key.laddr))
 			continue;
 		spin_lock_bh(&w.conn->lock);

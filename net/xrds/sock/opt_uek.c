@@ -23,7 +23,7 @@ static int xrds_opt_uek_reset(struct xrds_net *xn, const struct in6_addr *src,
 
 	if (!dst)
 		m.tos = -1;
-	xrds_conn_reset(xn, &m);
+	xrds_conn_net_reset(xn, &m);
 	return 0;
 }
 

@@ -64,7 +64,7 @@ static int xrds_release(struct socket *sock)
 	spin_unlock_bh(&xn->lock);
 	xa_erase(&xn->sock_ids, xs->id);
 	if (xrds_conn_netns_unused(xn))
-		xrds_conn_look_idle(xn);
+		xrds_conn_net_look_idle(xn);
 
 	if (xs->bound) {
 		xrds_bind_del(xs);
