@@ -253,7 +253,7 @@ static int __init xrds_init(void)
 	if (ret)
 		goto err_transport;
 	/* last: a dump may begin at once, and keeps no module that fails */
-	ret = xrds_nl_init();
+	ret = xrds_netlink_init();
 	if (ret)
 		goto err_family;
 	xrds_debugfs_init();
@@ -284,7 +284,7 @@ static void __exit xrds_exit(void)
 	/* connections have told of their end. Nobody has looked at namespaces
 	 * meanwhile: a dump takes a reference on the module.
 	 */
-	xrds_nl_exit();
+	xrds_netlink_exit();
 	/* sockets and destinations are freed after a grace period */
 	rcu_barrier();
 	proto_unregister(&xrds_socket_proto);

@@ -11,8 +11,8 @@
 
 /* ----------------------------------------------------------- netlink.c */
 
-int xrds_nl_init(void);
-void xrds_nl_exit(void);
+int xrds_netlink_init(void);
+void xrds_netlink_exit(void);
 
 /* ------------------------------------------------------------ sysctl.c */
 

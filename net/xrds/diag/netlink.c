@@ -50,7 +50,7 @@ static int xrds_nl_counter(void *arg, const struct xrds_counter_row *row)
 
 	if (c->nr++ < c->cb->args[0])
 		return 0;
-	hdr = xrds_nl_put(skb, c->cb, XRDS_CMD_COUNTER_GET);
+	hdr = xrds_nl_dump_put(skb, c->cb, XRDS_CMD_COUNTER_GET);
 	if (!hdr)
 		return -EMSGSIZE;
 	if (nla_put_string(skb, XRDS_A_COUNTER_NAME, row->name) ||
@@ -118,7 +118,7 @@ static int xrds_nl_put_device(struct sk_buff *skb, struct netlink_callback *cb,
 	u32 flags = (d->shared_rq ? XRDS_DEVICE_FLAG_SHARED_RQ : 0) |
 		    (d->fences ? XRDS_DEVICE_FLAG_FENCES : 0) |
 		    (d->atomics ? XRDS_DEVICE_FLAG_ATOMICS : 0);
-	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_DEVICE_GET);
+	void *hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_DEVICE_GET);
 
 	if (!hdr)
 		return -EMSGSIZE;
@@ -193,9 +193,9 @@ static const struct genl_ops xrds_nl_ops[] = {
 	},
 	{
 		.cmd	= XRDS_CMD_DEST_GET,
-		.start	= xrds_nl_start_dests,
+		.start	= xrds_nl_dump_start_dests,
 		.dumpit	= xrds_nl_dump_table,
-		.done	= xrds_nl_done_table,
+		.done	= xrds_nl_dump_done_table,
 	},
 	{
 		.cmd	= XRDS_CMD_NODE_GET,
@@ -203,21 +203,21 @@ static const struct genl_ops xrds_nl_ops[] = {
 	},
 	{
 		.cmd	= XRDS_CMD_CONN_GET,
-		.start	= xrds_nl_start_conns,
+		.start	= xrds_nl_dump_start_conns,
 		.dumpit	= xrds_nl_dump_table,
-		.done	= xrds_nl_done_table,
+		.done	= xrds_nl_dump_done_table,
 	},
 	{
 		.cmd	= XRDS_CMD_PEER_GET,
-		.start	= xrds_nl_start_peers,
+		.start	= xrds_nl_dump_start_peers,
 		.dumpit	= xrds_nl_dump_table,
-		.done	= xrds_nl_done_table,
+		.done	= xrds_nl_dump_done_table,
 	},
 	{
 		.cmd	= XRDS_CMD_REGION_GET,
-		.start	= xrds_nl_start_mrs,
+		.start	= xrds_nl_dump_start_mrs,
 		.dumpit	= xrds_nl_dump_table,
-		.done	= xrds_nl_done_table,
+		.done	= xrds_nl_dump_done_table,
 	},
 	{
 		.cmd	= XRDS_CMD_COUNTER_GET,
@@ -236,25 +236,25 @@ static const struct genl_ops xrds_nl_ops[] = {
 	},
 	{
 		.cmd	= XRDS_CMD_STATUS_GET,
-		.dumpit	= xrds_nl_dump_status,
+		.dumpit	= xrds_nl_status_dump,
 	},
 	{
 		.cmd	= XRDS_CMD_FEATURE_GET,
-		.dumpit	= xrds_nl_dump_features,
+		.dumpit	= xrds_nl_status_dump_features,
 	},
 	{
 		.cmd	= XRDS_CMD_DRAIN,
 		.flags	= GENL_UNS_ADMIN_PERM,
-		.doit	= xrds_nl_drain,
+		.doit	= xrds_nl_status_drain,
 	},
 	{
 		.cmd	= XRDS_CMD_UNDRAIN,
 		.flags	= GENL_UNS_ADMIN_PERM,
-		.doit	= xrds_nl_undrain,
+		.doit	= xrds_nl_status_undrain,
 	},
 };
 
-struct genl_family xrds_nl_family __ro_after_init = {
+struct genl_family xrds_netlink_family __ro_after_init = {
 	.name		= XRDS_FAMILY_NAME,
 	.version	= XRDS_FAMILY_VERSION,
 	.module		= THIS_MODULE,
@@ -266,22 +266,22 @@ struct genl_family xrds_nl_family __ro_after_init = {
 };
 
 /**
- * xrds_nl_init - register the family
+ * xrds_netlink_init - register the family
  *
  * Context: process.
  * Return: 0 or a negative errno.
  */
-int __init xrds_nl_init(void)
+int __init xrds_netlink_init(void)
 {
-	return genl_register_family(&xrds_nl_family);
+	return genl_register_family(&xrds_netlink_family);
 }
 
 /**
- * xrds_nl_exit - unregister the family
+ * xrds_netlink_exit - unregister the family
  *
  * Context: process.
  */
-void xrds_nl_exit(void)
+void xrds_netlink_exit(void)
 {
-	genl_unregister_family(&xrds_nl_family);
+	genl_unregister_family(&xrds_netlink_family);
 }

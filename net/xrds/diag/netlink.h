@@ -19,7 +19,8 @@
 #include "transport.h"
 #include "xrds.h"
 
-extern struct genl_family xrds_nl_family;
+/* netlink.c */
+extern struct genl_family xrds_netlink_family;
 
 /* multicast groups, in the family's order */
 enum { XRDS_NL_GROUP_CONN };
@@ -38,9 +39,6 @@ struct xrds_nl_view {
 	kuid_t uid;
 };
 
-struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb);
-void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);
-
 static inline bool xrds_nl_sees(const struct xrds_nl_view *view,
 				const struct xrds_sock *xs)
 {
@@ -48,26 +46,28 @@ static inline bool xrds_nl_sees(const struct xrds_nl_view *view,
 }
 
 /* nl_dump.c */
+struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb);
+void *xrds_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);
 int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_dump_nodes(struct sk_buff *skb, struct netlink_callback *cb);
-int xrds_nl_start_dests(struct netlink_callback *cb);
-int xrds_nl_start_conns(struct netlink_callback *cb);
-int xrds_nl_start_peers(struct netlink_callback *cb);
-int xrds_nl_start_mrs(struct netlink_callback *cb);
+int xrds_nl_dump_start_dests(struct netlink_callback *cb);
+int xrds_nl_dump_start_conns(struct netlink_callback *cb);
+int xrds_nl_dump_start_peers(struct netlink_callback *cb);
+int xrds_nl_dump_start_mrs(struct netlink_callback *cb);
 int xrds_nl_dump_table(struct sk_buff *skb, struct netlink_callback *cb);
-int xrds_nl_done_table(struct netlink_callback *cb);
+int xrds_nl_dump_done_table(struct netlink_callback *cb);
 
 /* nl_status.c */
-int xrds_nl_dump_features(struct sk_buff *skb, struct netlink_callback *cb);
-int xrds_nl_dump_status(struct sk_buff *skb, struct netlink_callback *cb);
-int xrds_nl_drain(struct sk_buff *skb, struct genl_info *info);
-int xrds_nl_undrain(struct sk_buff *skb, struct genl_info *info);
+int xrds_nl_status_dump_features(struct sk_buff *skb, struct netlink_callback *cb);
+int xrds_nl_status_dump(struct sk_buff *skb, struct netlink_callback *cb);
+int xrds_nl_status_drain(struct sk_buff *skb, struct genl_info *info);
+int xrds_nl_status_undrain(struct sk_buff *skb, struct genl_info *info);
 
 /* nl_conn.c */
-int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin);
-int xrds_nl_fill_conn_past(struct sk_buff *skb, const struct xrds_conn *conn);
+int xrds_nl_conn_fill(struct sk_buff *skb, struct xrds_conn *conn, bool admin);
+int xrds_nl_conn_fill_past(struct sk_buff *skb, const struct xrds_conn *conn);
 
 /* nl_peer.c */
-int xrds_nl_fill_peer(struct sk_buff *skb, struct xrds_peer *peer, u32 state);
+int xrds_nl_peer_fill(struct sk_buff *skb, struct xrds_peer *peer, u32 state);
 
 #endif /* _XRDS_NETLINK_H */

@@ -126,7 +126,7 @@ static bool xrds_nl_conn_put_sent(struct sk_buff *skb,
 }
 
 /**
- * xrds_nl_fill_conn - put the attributes of a connection
+ * xrds_nl_conn_fill - put the attributes of a connection
  * @skb: message
  * @conn: connection
  * @admin: all of them
@@ -134,7 +134,7 @@ static bool xrds_nl_conn_put_sent(struct sk_buff *skb,
  * Context: any, without locks of the connection.
  * Return: 0 or -EMSGSIZE.
  */
-int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin)
+int xrds_nl_conn_fill(struct sk_buff *skb, struct xrds_conn *conn, bool admin)
 {
 	u32 state = READ_ONCE(conn->state);
 	struct xrds_nl_conn c = {};
@@ -156,14 +156,14 @@ int xrds_nl_fill_conn(struct sk_buff *skb, struct xrds_conn *conn, bool admin)
 }
 
 /**
- * xrds_nl_fill_conn_past - put what has happened to a connection before
+ * xrds_nl_conn_fill_past - put what has happened to a connection before
  * @skb: message
  * @conn: connection
  *
  * Context: any.
  * Return: 0 or -EMSGSIZE.
  */
-int xrds_nl_fill_conn_past(struct sk_buff *skb, const struct xrds_conn *conn)
+int xrds_nl_conn_fill_past(struct sk_buff *skb, const struct xrds_conn *conn)
 {
 	u32 dials = READ_ONCE(conn->nr_dials), reason = READ_ONCE(conn->down_by);
 	int error = READ_ONCE(conn->failed_by);

@@ -73,7 +73,7 @@ static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
 {
 	u32 uid = from_kuid_munged(view->user_ns, xs->uid);
 	u32 sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_SOCKET_GET);
+	void *hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_SOCKET_GET);
 	bool full;
 
 	if (!hdr)
@@ -175,7 +175,7 @@ int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb)
 static int xrds_nl_put_node(struct sk_buff *skb, struct netlink_callback *cb,
 			    struct xrds_sock *xs, const struct xrds_rdma_peer *node)
 {
-	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_NODE_GET);
+	void *hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_NODE_GET);
 	u64 issued, completed, armed;
 
 	if (!hdr)
@@ -315,8 +315,8 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 static int xrds_nl_fill_table_conn(struct sk_buff *skb,
 				   const struct xrds_nl_view *view, void *obj)
 {
-	return xrds_nl_fill_conn(skb, obj, view->admin) ?:
-	       xrds_nl_fill_conn_past(skb, obj);
+	return xrds_nl_conn_fill(skb, obj, view->admin) ?:
+	       xrds_nl_conn_fill_past(skb, obj);
 }
 
 /* ------------------------------------------------------------------ peers */
@@ -324,7 +324,7 @@ static int xrds_nl_fill_table_conn(struct sk_buff *skb,
 static int xrds_nl_fill_table_peer(struct sk_buff *skb,
 				   const struct xrds_nl_view *view, void *obj)
 {
-	return xrds_nl_fill_peer(skb, obj, XRDS_PEER_STATE_IDLE);
+	return xrds_nl_peer_fill(skb, obj, XRDS_PEER_STATE_IDLE);
 }
 
 /* ---------------------------------------------------------------- regions */
@@ -404,52 +404,52 @@ static int xrds_nl_start_table(struct netlink_callback *cb,
 }
 
 /**
- * xrds_nl_start_dests - begin XRDS_CMD_DEST_GET
+ * xrds_nl_dump_start_dests - begin XRDS_CMD_DEST_GET
  * @cb: the dump
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
-int xrds_nl_start_dests(struct netlink_callback *cb)
+int xrds_nl_dump_start_dests(struct netlink_callback *cb)
 {
 	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->dests,
 				   XRDS_CMD_DEST_GET, xrds_nl_fill_dest);
 }
 
 /**
- * xrds_nl_start_conns - begin XRDS_CMD_CONN_GET
+ * xrds_nl_dump_start_conns - begin XRDS_CMD_CONN_GET
  * @cb: the dump
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
-int xrds_nl_start_conns(struct netlink_callback *cb)
+int xrds_nl_dump_start_conns(struct netlink_callback *cb)
 {
 	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->conns,
 				   XRDS_CMD_CONN_GET, xrds_nl_fill_table_conn);
 }
 
 /**
- * xrds_nl_start_peers - begin XRDS_CMD_PEER_GET
+ * xrds_nl_dump_start_peers - begin XRDS_CMD_PEER_GET
  * @cb: the dump
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
-int xrds_nl_start_peers(struct netlink_callback *cb)
+int xrds_nl_dump_start_peers(struct netlink_callback *cb)
 {
 	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->peers,
 				   XRDS_CMD_PEER_GET, xrds_nl_fill_table_peer);
 }
 
 /**
- * xrds_nl_start_mrs - begin XRDS_CMD_REGION_GET
+ * xrds_nl_dump_start_mrs - begin XRDS_CMD_REGION_GET
  * @cb: the dump
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
-int xrds_nl_start_mrs(struct netlink_callback *cb)
+int xrds_nl_dump_start_mrs(struct netlink_callback *cb)
 {
 	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->mrs,
 				   XRDS_CMD_REGION_GET, xrds_nl_fill_mr);
@@ -460,7 +460,7 @@ static int xrds_nl_table_row(struct sk_buff *skb, struct netlink_callback *cb,
 			     const struct xrds_nl_view *view, void *obj)
 {
 	const struct xrds_nl_table *t = (void *)cb->args[0];
-	void *hdr = xrds_nl_put(skb, cb, t->cmd);
+	void *hdr = xrds_nl_dump_put(skb, cb, t->cmd);
 	int ret;
 
 	if (!hdr)
@@ -526,13 +526,13 @@ int xrds_nl_dump_table(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /**
- * xrds_nl_done_table - a dump of a table has ended, or was given up
+ * xrds_nl_dump_done_table - a dump of a table has ended, or was given up
  * @cb: the dump
  *
  * Context: process.
  * Return: 0.
  */
-int xrds_nl_done_table(struct netlink_callback *cb)
+int xrds_nl_dump_done_table(struct netlink_callback *cb)
 {
 	struct xrds_nl_table *t = (void *)cb->args[0];
 
@@ -544,7 +544,7 @@ int xrds_nl_done_table(struct netlink_callback *cb)
 }
 
 /**
- * xrds_nl_put - begin a row
+ * xrds_nl_dump_put - begin a row
  * @skb: part of the answer
  * @cb: the dump
  * @cmd: XRDS_CMD_*
@@ -552,10 +552,10 @@ int xrds_nl_done_table(struct netlink_callback *cb)
  * Context: any.
  * Return: the row's head, for genlmsg_end(); NULL: there is no room.
  */
-void *xrds_nl_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
+void *xrds_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 {
 	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
-				cb->nlh->nlmsg_seq, &xrds_nl_family,
+				cb->nlh->nlmsg_seq, &xrds_netlink_family,
 				NLM_F_MULTI, cmd);
 
 	if (hdr)

@@ -12,7 +12,7 @@
 
 static bool xrds_nl_news_listened(struct net *net)
 {
-	return genl_has_listeners(&xrds_nl_family, net, XRDS_NL_GROUP_CONN);
+	return genl_has_listeners(&xrds_netlink_family, net, XRDS_NL_GROUP_CONN);
 }
 
 static struct sk_buff *xrds_nl_news_begin(u8 cmd, void **hdr)
@@ -20,7 +20,7 @@ static struct sk_buff *xrds_nl_news_begin(u8 cmd, void **hdr)
 	struct sk_buff *skb = genlmsg_new(GENLMSG_DEFAULT_SIZE, GFP_KERNEL);
 
 	if (skb)
-		*hdr = genlmsg_put(skb, 0, 0, &xrds_nl_family, 0, cmd);
+		*hdr = genlmsg_put(skb, 0, 0, &xrds_netlink_family, 0, cmd);
 	return skb;
 }
 
@@ -32,12 +32,12 @@ static void xrds_nl_news_send(struct net *net, struct sk_buff *skb, void *hdr,
 {
 	if (!skb || full) {
 		nlmsg_free(skb);
-		genl_set_err(&xrds_nl_family, net, 0, XRDS_NL_GROUP_CONN,
+		genl_set_err(&xrds_netlink_family, net, 0, XRDS_NL_GROUP_CONN,
 			     -ENOBUFS);
 		return;
 	}
 	genlmsg_end(skb, hdr);
-	genlmsg_multicast_netns(&xrds_nl_family, net, skb, 0,
+	genlmsg_multicast_netns(&xrds_netlink_family, net, skb, 0,
 				XRDS_NL_GROUP_CONN, GFP_KERNEL);
 }
 
@@ -54,7 +54,7 @@ static void xrds_nl_news_tell(struct xrds_conn *conn, u8 cmd,
 	skb = xrds_nl_news_begin(cmd, &hdr);
 	/* anybody may listen */
 	if (skb)
-		full = !hdr || xrds_nl_fill_conn(skb, conn, false) ||
+		full = !hdr || xrds_nl_conn_fill(skb, conn, false) ||
 		       (reason && nla_put_u32(skb, XRDS_A_CONN_REASON,
 					      reason)) ||
 		       (reason == XRDS_DOWN_REASON_LOST &&
@@ -104,6 +104,6 @@ void xrds_nl_news_peer(struct xrds_peer *peer, u32 state)
 		return;
 	skb = xrds_nl_news_begin(XRDS_CMD_PEER_NTF, &hdr);
 	if (skb)
-		full = !hdr || xrds_nl_fill_peer(skb, peer, state);
+		full = !hdr || xrds_nl_peer_fill(skb, peer, state);
 	xrds_nl_news_send(net, skb, hdr, full);
 }

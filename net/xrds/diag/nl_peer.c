@@ -39,7 +39,7 @@ static bool xrds_nl_peer_put_state(struct sk_buff *skb,
 }
 
 /**
- * xrds_nl_fill_peer - put the attributes of a peer
+ * xrds_nl_peer_fill - put the attributes of a peer
  * @skb: message
  * @peer: peer
  * @state: enum xrds_peer_state to show in the place of its own; 0: its own
@@ -47,7 +47,7 @@ static bool xrds_nl_peer_put_state(struct sk_buff *skb,
  * Context: any, without L6.
  * Return: 0 or -EMSGSIZE.
  */
-int xrds_nl_fill_peer(struct sk_buff *skb, struct xrds_peer *peer, u32 state)
+int xrds_nl_peer_fill(struct sk_buff *skb, struct xrds_peer *peer, u32 state)
 {
 	const struct xrds_peer_key *key = &peer->key;
 	bool full;

@@ -70,7 +70,7 @@ __section(".note.XRDS") __aligned(4) = {
 static int xrds_nl_put_feature(struct sk_buff *skb, struct netlink_callback *cb,
 			       const struct xrds_nl_feature *f)
 {
-	void *hdr = xrds_nl_put(skb, cb, XRDS_CMD_FEATURE_GET);
+	void *hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_FEATURE_GET);
 
 	if (!hdr)
 		return -EMSGSIZE;
@@ -85,14 +85,14 @@ static int xrds_nl_put_feature(struct sk_buff *skb, struct netlink_callback *cb,
 }
 
 /**
- * xrds_nl_dump_features - a step of the dump of features
+ * xrds_nl_status_dump_features - a step of the dump of features
  * @skb: part of the answer
  * @cb: the dump; args[0] is the number of features told
  *
  * Context: process.
  * Return: length of the part.
  */
-int xrds_nl_dump_features(struct sk_buff *skb, struct netlink_callback *cb)
+int xrds_nl_status_dump_features(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	while (cb->args[0] < ARRAY_SIZE(xrds_nl_features) &&
 	       !xrds_nl_put_feature(skb, cb, &xrds_nl_features[cb->args[0]]))
@@ -101,21 +101,21 @@ int xrds_nl_dump_features(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /**
- * xrds_nl_dump_status - the dump of a namespace's status, one row
+ * xrds_nl_status_dump - the dump of a namespace's status, one row
  * @skb: the answer
  * @cb: the dump; args[0] is set when the row was told
  *
  * Context: process.
  * Return: length of the part.
  */
-int xrds_nl_dump_status(struct sk_buff *skb, struct netlink_callback *cb)
+int xrds_nl_status_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct xrds_net *xn = xrds_net(sock_net(cb->skb->sk));
 	void *hdr;
 
 	if (cb->args[0]++)
 		return skb->len;
-	hdr = xrds_nl_put(skb, cb, XRDS_CMD_STATUS_GET);
+	hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_STATUS_GET);
 	if (!hdr)
 		return -EMSGSIZE;
 	if ((READ_ONCE(xn->drain_by) &&
@@ -129,28 +129,28 @@ int xrds_nl_dump_status(struct sk_buff *skb, struct netlink_callback *cb)
 }
 
 /**
- * xrds_nl_drain - drain a namespace
+ * xrds_nl_status_drain - drain a namespace
  * @skb: the request
  * @info: the request
  *
  * Context: process.
  * Return: 0.
  */
-int xrds_nl_drain(struct sk_buff *skb, struct genl_info *info)
+int xrds_nl_status_drain(struct sk_buff *skb, struct genl_info *info)
 {
 	xrds_conn_net_drain(xrds_net(genl_info_net(info)));
 	return 0;
 }
 
 /**
- * xrds_nl_undrain - allow connections to other nodes again
+ * xrds_nl_status_undrain - allow connections to other nodes again
  * @skb: the request
  * @info: the request
  *
  * Context: process.
  * Return: 0.
  */
-int xrds_nl_undrain(struct sk_buff *skb, struct genl_info *info)
+int xrds_nl_status_undrain(struct sk_buff *skb, struct genl_info *info)
 {
 	xrds_conn_net_undrain(xrds_net(genl_info_net(info)));
 	return 0;
