@@ -190,8 +190,6 @@ void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_watch_all(struct xrds_sock *xs, bool on);
 void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 		     u32 scope);
-int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
-int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
 
 /* --------------------------------------------------------- dest_walk.c */
 
@@ -236,13 +234,18 @@ bool xrds_space_can_reserve_reply(struct xrds_dest *dest);
 int xrds_space_reserve_reply(struct xrds_dest *dest);
 void xrds_space_release_replies(struct xrds_dest *dest, u32 nr);
 void xrds_space_renew_reply(struct xrds_dest *dest);
-int xrds_opt_release_reply(struct xrds_sock *xs,
-			   const struct xrds_addr *to);
 void xrds_space_release_all(struct xrds_sock *xs);
 void xrds_space_reply_read(struct xrds_dest *dest, u32 charge);
 void xrds_space_changed(struct sock *sk);
-int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
-			     const struct xrds_dest_sndbuf *arg);
+
+/* ----------------------------------------------------------- sockopt.c */
+
+int xrds_sockopt_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
+int xrds_sockopt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
+int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
+				 const struct xrds_dest_sndbuf *arg);
+int xrds_sockopt_release_reply(struct xrds_sock *xs,
+			       const struct xrds_addr *to);
 
 /* ------------------------------------------------------------ cancel.c */
 

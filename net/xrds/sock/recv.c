@@ -425,7 +425,7 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 
 	if (READ_ONCE(xs->reply_reserve) &&
 	    !(xrds_skb(skb)->flags & XRDS_F_EOS))
-		xrds_opt_release_reply(xs, &from);
+		xrds_sockopt_release_reply(xs, &from);
 
 	spin_lock_bh(&queue->lock);
 	xrds_srcq_requeue(xs, skb);

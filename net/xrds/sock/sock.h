@@ -292,7 +292,7 @@ extern const struct net_proto_family xrds_socket_family;
 struct xrds_sock *xrds_walk_sock_after(struct xrds_net *xn, unsigned long id);
 struct xrds_sock *xrds_walk_sock(struct xrds_net *xn, struct xrds_sock *xs);
 
-/* ------------------------------------------------------------- close.c */
+/* ------------------------------------------------------------ linger.c */
 
 void xrds_linger_begin(struct xrds_sock *xs);
 void xrds_linger_wait(struct xrds_sock *xs);

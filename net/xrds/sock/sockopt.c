@@ -63,7 +63,7 @@ static int xrds_set_dest_sndbuf(struct xrds_sock *xs, sockptr_t optval,
 	if (copy_from_sockptr(&arg, optval, sizeof(arg)))
 		return -EFAULT;
 	lock_sock(&xs->sk);
-	ret = xrds_opt_set_dest_sndbuf(xs, &arg);
+	ret = xrds_sockopt_set_dest_sndbuf(xs, &arg);
 	release_sock(&xs->sk);
 	return ret;
 }
@@ -128,7 +128,7 @@ static int xrds_reply_release(struct xrds_sock *xs, sockptr_t optval,
 		return -EFAULT;
 	if (xrds_addr_parse(&to, &ss, sizeof(ss)))
 		return -EINVAL;
-	return xrds_opt_release_reply(xs, &to);
+	return xrds_sockopt_release_reply(xs, &to);
 }
 
 static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
@@ -347,7 +347,7 @@ static int xrds_get_dest_sndbuf(struct xrds_sock *xs, char __user *optval,
 		return -EINVAL;
 	if (copy_from_user(&arg, optval, sizeof(arg)))
 		return -EFAULT;
-	ret = xrds_opt_get_dest_sndbuf(xs, &arg);
+	ret = xrds_sockopt_get_dest_sndbuf(xs, &arg);
 	if (ret)
 		return ret;
 	if (copy_to_user(optval, &arg, sizeof(arg)) ||
@@ -366,7 +366,7 @@ static int xrds_get_dest_status(struct xrds_sock *xs, char __user *optval,
 		return -EINVAL;
 	if (copy_from_user(&st, optval, sizeof(st)))
 		return -EFAULT;
-	ret = xrds_dest_status(xs, &st);
+	ret = xrds_sockopt_dest_status(xs, &st);
 	if (ret)
 		return ret;
 	if (copy_to_user(optval, &st, sizeof(st)) ||
@@ -438,7 +438,7 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 }
 
 /**
- * xrds_opt_set_dest_sndbuf - XRDS_DEST_SNDBUF
+ * xrds_sockopt_set_dest_sndbuf - XRDS_DEST_SNDBUF
  * @xs: socket
  * @arg: the option's argument
  *
@@ -446,8 +446,8 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
  * Return: 0, -EINVAL, -ENOTCONN for a destination of an unbound socket, and
  * the errors of xrds_dest_find_or_create().
  */
-int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
-			     const struct xrds_dest_sndbuf *arg)
+int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
+				 const struct xrds_dest_sndbuf *arg)
 {
 	struct xrds_dest *dest;
 	struct xrds_addr to;
@@ -480,14 +480,14 @@ int xrds_opt_set_dest_sndbuf(struct xrds_sock *xs,
 }
 
 /**
- * xrds_opt_release_reply - XRDS_REPLY_RELEASE
+ * xrds_sockopt_release_reply - XRDS_REPLY_RELEASE
  * @xs: socket
  * @to: destination that is not going to be answered
  *
  * Context: process.
  * Return: 0, or -EINVAL when nothing is reserved for it.
  */
-int xrds_opt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
+int xrds_sockopt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 {
 	struct xrds_dest *dest = xrds_dest_find(xs, to);
 	__poll_t mask = 0;
@@ -509,14 +509,14 @@ int xrds_opt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 }
 
 /**
- * xrds_opt_get_dest_sndbuf - XRDS_DEST_SNDBUF
+ * xrds_sockopt_get_dest_sndbuf - XRDS_DEST_SNDBUF
  * @xs: socket
  * @arg: in: dest; out: the rest
  *
  * Context: process.
  * Return: 0 or -EINVAL.
  */
-int xrds_opt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
+int xrds_sockopt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
 {
 	struct xrds_dest *dest;
 	struct xrds_addr to;
@@ -582,7 +582,7 @@ static u32 xrds_opt_conn_state(const struct xrds_conn *conn, bool queued)
 }
 
 /**
- * xrds_dest_status - XRDS_DEST_STATUS
+ * xrds_sockopt_dest_status - XRDS_DEST_STATUS
  * @xs: socket
  * @st: in: dest; out: everything else
  *
@@ -591,7 +591,7 @@ static u32 xrds_opt_conn_state(const struct xrds_conn *conn, bool queued)
  * Context: process.
  * Return: 0, -EINVAL, -ENOTCONN.
  */
-int xrds_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
+int xrds_sockopt_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 {
 	struct xrds_conn *conn;
 	struct xrds_dest *dest;
