@@ -699,8 +699,8 @@ void xrds_transport_listen_put(const struct xrds_transport *trans,
 extern struct xrds_transport xrds_loop_transport;
 
 /* loop/rdma.c */
-int xrds_loop_mr_reg(struct xrds_mr *mr);
-void xrds_loop_mr_unreg(struct xrds_mr *mr);
+int xrds_loop_rdma_mr_reg(struct xrds_mr *mr);
+void xrds_loop_rdma_mr_unreg(struct xrds_mr *mr);
 /* most bytes that an op over loopback copies with softirqs off */
 enum { XRDS_LOOP_PIECE_BYTES = 64 << 10 };
 s32 xrds_loop_rdma(struct xrds_conn *conn, const struct xrds_rop *rop);

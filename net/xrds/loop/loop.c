@@ -483,6 +483,6 @@ struct xrds_transport xrds_loop_transport = {
 	.prepare	= xrds_loop_prepare,
 	.xmit		= xrds_loop_xmit,
 	.xmit_ctl	= xrds_loop_xmit_ctl,
-	.mr_reg		= xrds_loop_mr_reg,
-	.mr_unreg	= xrds_loop_mr_unreg,
+	.mr_reg		= xrds_loop_rdma_mr_reg,
+	.mr_unreg	= xrds_loop_rdma_mr_unreg,
 };

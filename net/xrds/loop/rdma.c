@@ -25,13 +25,13 @@
 #include "xrds.h"
 
 /**
- * xrds_loop_mr_reg - give a region a key
+ * xrds_loop_rdma_mr_reg - give a region a key
  * @mr: region
  *
  * Context: process.
  * Return: 0.
  */
-int xrds_loop_mr_reg(struct xrds_mr *mr)
+int xrds_loop_rdma_mr_reg(struct xrds_mr *mr)
 {
 	/* Neither is to be guessed, and an op needs both. The table refuses a
 	 * key that is in use. Atomics are aligned as their memory is.
@@ -43,12 +43,12 @@ int xrds_loop_mr_reg(struct xrds_mr *mr)
 }
 
 /**
- * xrds_loop_mr_unreg - make a key void
+ * xrds_loop_rdma_mr_unreg - make a key void
  * @mr: region
  *
  * Context: process.
  */
-void xrds_loop_mr_unreg(struct xrds_mr *mr)
+void xrds_loop_rdma_mr_unreg(struct xrds_mr *mr)
 {
 	xrds_mr_make_dead(mr, 0);
 }
