@@ -50,7 +50,7 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		     !(msg.sport || msg.dport));
 		must(msg.kind != XRDS_KIND_CTL ||
 		     msg.len == size - XRDS_WIRE_HDR_BYTES);
-		must(xrds_wire_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);
+		must(xrds_wire_hdr_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);
 		must(ver != XRDS_VER_XRDS || !(msg.flags & XRDS_F_RESUME) ||
 		     msg.kind == XRDS_KIND_DATA || msg.kind == XRDS_KIND_EOS);
 
@@ -261,8 +261,8 @@ static void fuzz_map(const __u8 *data, __u32 size)
 
 	for (i = 0; i + 1 < size && i < 64; i += 2) {
 		port = data[i] << 8 | data[i + 1];
-		xrds_wire_map_set(map, port);
-		must(xrds_wire_map_test(map, port) == 1);
+		xrds_wire_cong_map_set(map, port);
+		must(xrds_wire_cong_map_test(map, port) == 1);
 		must(map[port / 8]);
 	}
 	free(map);
@@ -292,10 +292,10 @@ static void fuzz_priv(const __u8 *data, __u32 size, int v6)
 	must(!memcmp(&priv.saddr, &again.saddr, 16));
 	must(!memcmp(&priv.daddr, &again.daddr, 16));
 	must(priv.ack == again.ack && priv.mask == again.mask);
-	ver = xrds_wire_version(&priv, XRDS_WIRE_MASK);
+	ver = xrds_wire_priv_version(&priv, XRDS_WIRE_MASK);
 	must(!ver || ver == XRDS_VER_3_1 || ver == XRDS_VER_4_0 ||
 	     ver == XRDS_VER_4_1 || ver == XRDS_VER_XRDS);
-	ver = xrds_wire_version_chosen(&priv, XRDS_WIRE_MASK);
+	ver = xrds_wire_priv_version_chosen(&priv, XRDS_WIRE_MASK);
 	must(!ver || ver == XRDS_VER(priv.major, priv.minor));
 }
 

@@ -166,12 +166,12 @@ static void first_message(void)
 	int flags;
 
 	xrds_wire_hdr_encode((struct xrds_hdr *)buf, &hello);
-	CHECK(xrds_wire_is_hello(buf, bytes));
-	CHECK(!xrds_wire_is_hello(buf, bytes - 1));
-	CHECK(!xrds_wire_is_hello(buf, 0));
+	CHECK(xrds_wire_hdr_is_hello(buf, bytes));
+	CHECK(!xrds_wire_hdr_is_hello(buf, bytes - 1));
+	CHECK(!xrds_wire_hdr_is_hello(buf, 0));
 	buf[23] = XRDS_CTL_KEEPALIVE;
 	unit_seal(buf);
-	CHECK(!xrds_wire_is_hello(buf, bytes));
+	CHECK(!xrds_wire_hdr_is_hello(buf, bytes));
 	for (flags = 0; flags < 256; flags++) {
 		memset(buf, 0, sizeof(buf));
 		buf[7] = 1;
@@ -180,7 +180,7 @@ static void first_message(void)
 		buf[23] = XRDS_CTL_HELLO;
 		buf[24] = flags;
 		unit_seal(buf);
-		CHECK(!xrds_wire_is_hello(buf, bytes));
+		CHECK(!xrds_wire_hdr_is_hello(buf, bytes));
 	}
 }
 

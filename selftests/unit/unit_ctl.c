@@ -418,18 +418,18 @@ static void maps(void)
 	int i;
 
 	for (port = 0; port < XRDS_WIRE_CONG_PORTS; port++) {
-		CHECK(!xrds_wire_map_test(map, port));
-		xrds_wire_map_set(map, port);
-		CHECK(xrds_wire_map_test(map, port) == 1);
+		CHECK(!xrds_wire_cong_map_test(map, port));
+		xrds_wire_cong_map_set(map, port);
+		CHECK(xrds_wire_cong_map_test(map, port) == 1);
 		CHECK(map[port >> 3] >> (port & 7) == 1);
 	}
 	for (i = 0; i < XRDS_WIRE_CONG_MAP_BYTES; i++)
 		CHECK(map[i] == 0xff);
 
 	memset(map, 0, XRDS_WIRE_CONG_MAP_BYTES);
-	xrds_wire_map_set(map, 0);
-	xrds_wire_map_set(map, 9);
-	xrds_wire_map_set(map, 65535);
+	xrds_wire_cong_map_set(map, 0);
+	xrds_wire_cong_map_set(map, 9);
+	xrds_wire_cong_map_set(map, 65535);
 	CHECK(map[0] == 0x01 && map[1] == 0x02 && map[8191] == 0x80);
 	free(map);
 }

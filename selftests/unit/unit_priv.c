@@ -143,11 +143,11 @@ static void fragment_sizes(void)
 			half[1] = table[i].theirs;
 			CHECK(!try(&priv, buf, bytes, v6));
 			CHECK(priv.payload == table[i].theirs);
-			CHECK(xrds_wire_legacy_payload(&priv, XRDS_VER_4_1) ==
+			CHECK(xrds_wire_priv_legacy_payload(&priv, XRDS_VER_4_1) ==
 			      table[i].size);
-			CHECK(xrds_wire_legacy_payload(&priv, XRDS_VER_4_0) ==
+			CHECK(xrds_wire_priv_legacy_payload(&priv, XRDS_VER_4_0) ==
 			      4096);
-			CHECK(xrds_wire_legacy_payload(&priv, XRDS_VER_3_1) ==
+			CHECK(xrds_wire_priv_legacy_payload(&priv, XRDS_VER_3_1) ==
 			      4096);
 			half[0] = 0;
 			xrds_wire_priv_encode(buf, &priv, v6);
@@ -223,7 +223,7 @@ static void versions(void)
 			.mask = table[i].theirs,
 		};
 
-		CHECK(xrds_wire_version(&priv, table[i].ours) == table[i].ver);
+		CHECK(xrds_wire_priv_version(&priv, table[i].ours) == table[i].ver);
 	}
 }
 
@@ -240,10 +240,10 @@ static void versions_chosen(void)
 			int known = ver == 0x0301 || ver == 0x0400 ||
 				    ver == 0x0401 || ver == 0x0408;
 
-			CHECK(xrds_wire_version_chosen(&priv, 0x0103) ==
+			CHECK(xrds_wire_priv_version_chosen(&priv, 0x0103) ==
 			      (known ? ver : 0));
 			known = ver == 0x0301 || ver == 0x0401;
-			CHECK(xrds_wire_version_chosen(&priv, 0x0002) ==
+			CHECK(xrds_wire_priv_version_chosen(&priv, 0x0002) ==
 			      (known ? ver : 0));
 		}
 	}

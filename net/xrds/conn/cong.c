@@ -238,7 +238,7 @@ static bool xrds_cong_full_some(struct xrds_conn *conn, struct xrds_msg *msg,
 		    !ipv6_addr_equal(&port->bind->addr, &conn->key.laddr))
 			continue;
 		if (msg->dport == XRDS_CTL_CONG_MAP)
-			xrds_wire_map_set(buf, port->bind->port);
+			xrds_wire_cong_map_set(buf, port->bind->port);
 		else if (*nr < XRDS_WIRE_CONG_MAX_ENTRIES)
 			xrds_wire_cong_put(buf, *nr, port->bind->port, 1);
 		++*nr;
@@ -303,7 +303,7 @@ static bool xrds_cong_full_next(const struct xrds_msg *msg, u32 *pos, u16 *port)
 
 	if (msg->len == XRDS_WIRE_CONG_MAP_BYTES) {
 		while (*pos < XRDS_WIRE_CONG_PORTS &&
-		       !xrds_wire_map_test(buf, *pos))
+		       !xrds_wire_cong_map_test(buf, *pos))
 			++*pos;
 		*port = *pos;
 		return (*pos)++ < XRDS_WIRE_CONG_PORTS;
@@ -504,7 +504,7 @@ static int xrds_cong_apply_map(struct xrds_conn *conn, const void *map,
 	int ret = 0;
 
 	for (port = 0; port < XRDS_WIRE_CONG_PORTS && !ret; port++)
-		if (xrds_wire_map_test(map, port))
+		if (xrds_wire_cong_map_test(map, port))
 			ret = xrds_cong_set(conn, port, true, ready);
 	return ret;
 }

@@ -44,8 +44,8 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 	if (!err && (!ipv6_addr_equal(&priv.saddr, &key->faddr) ||
 		     !ipv6_addr_equal(&priv.daddr, &key->laddr)))
 		err = XRDS_WIRE_PRIV_ADDR;
-	version = err ? 0 : xrds_wire_version_chosen(&priv,
-						     xrds_ib_legacy_mask());
+	version = err ? 0 : xrds_wire_priv_version_chosen(&priv,
+							  xrds_ib_legacy_mask());
 	if (!err && (!version || !xrds_ib_legacy_set_version(ep, version)))
 		err = XRDS_WIRE_PRIV_VERSION;
 	if (err) {
@@ -56,7 +56,7 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 	/* the event makes both visible to the worker, which sends after it */
 	ep->ack = priv.ack;
 	if (version != XRDS_VER_XRDS)
-		ep->tx.payload = xrds_wire_legacy_payload(&priv, version);
+		ep->tx.payload = xrds_wire_priv_legacy_payload(&priv, version);
 	return 0;
 }
 

@@ -171,7 +171,7 @@ xrds_ib_cm_req_check(const struct rdma_conn_param *param,
 	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
 	    proof == XRDS_IB_FORGED)
 		return XRDS_WIRE_PRIV_ADDR;
-	if (!xrds_wire_version(priv, xrds_ib_legacy_mask()))
+	if (!xrds_wire_priv_version(priv, xrds_ib_legacy_mask()))
 		return XRDS_WIRE_PRIV_VERSION;
 	return XRDS_WIRE_OK;
 }
@@ -231,11 +231,11 @@ static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_NO_MEM);
 		return -ENOMEM;
 	}
-	req->version = xrds_wire_version(priv, xrds_ib_legacy_mask());
+	req->version = xrds_wire_priv_version(priv, xrds_ib_legacy_mask());
 	req->base.epoch = priv->epoch;
 	req->base.legacy = req->version != XRDS_VER_XRDS;
 	req->ack = priv->ack;
-	req->payload = xrds_wire_legacy_payload(priv, req->version);
+	req->payload = xrds_wire_priv_legacy_payload(priv, req->version);
 	req->peer_qpn = param->qp_num;
 	req->id = id;
 	req->xin = xin;
@@ -293,7 +293,7 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 			net_warn_ratelimited("xrds: %s: request not taken: %pe\n",
 					     xrds_addr_text(&key.faddr, &text),
 					     ERR_PTR(ret));
-		if (xrds_wire_version(&priv, xrds_ib_legacy_mask()) !=
+		if (xrds_wire_priv_version(&priv, xrds_ib_legacy_mask()) !=
 		    XRDS_VER_XRDS)
 			xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);
 		else

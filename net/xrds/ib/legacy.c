@@ -90,8 +90,8 @@ bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version)
 int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 				 u32 bytes)
 {
-	int guess = xrds_wire_is_hello(data, bytes) ? XRDS_VER_XRDS :
-						      XRDS_VER_3_1;
+	int guess = xrds_wire_hdr_is_hello(data, bytes) ? XRDS_VER_XRDS :
+							  XRDS_VER_3_1;
 
 	return cmpxchg(&ep->version, 0, guess) ?: guess;
 }

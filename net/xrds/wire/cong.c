@@ -142,14 +142,14 @@ void xrds_wire_cong_entry(const struct xrds_wire_cong *cong, __u16 index,
 }
 
 /**
- * xrds_wire_map_test() - look up a port in a congestion map
+ * xrds_wire_cong_map_test() - look up a port in a congestion map
  * @map:	XRDS_WIRE_CONG_MAP_BYTES
  * @port:	which
  *
  * Context: any.
  * Return: 1 if the port is congested, else 0.
  */
-int xrds_wire_map_test(const void *map, __u16 port)
+int xrds_wire_cong_map_test(const void *map, __u16 port)
 {
 	const __u8 *bits = map;
 
@@ -157,13 +157,13 @@ int xrds_wire_map_test(const void *map, __u16 port)
 }
 
 /**
- * xrds_wire_map_set() - mark a port as congested in a map
+ * xrds_wire_cong_map_set() - mark a port as congested in a map
  * @map:	XRDS_WIRE_CONG_MAP_BYTES
  * @port:	which
  *
  * Context: any.
  */
-void xrds_wire_map_set(void *map, __u16 port)
+void xrds_wire_cong_map_set(void *map, __u16 port)
 {
 	__u8 *bits = map;
 

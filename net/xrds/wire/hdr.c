@@ -326,14 +326,14 @@ static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
 }
 
 /**
- * xrds_wire_ext_bytes() - space that a set of extension headers takes
+ * xrds_wire_hdr_ext_bytes() - space that a set of extension headers takes
  * @has:	XRDS_HAS_*
  *
  * Context: any.
  * Return: bytes; the set fits into a header if this is at most
  * XRDS_WIRE_EXT_BYTES.
  */
-__u32 xrds_wire_ext_bytes(__u16 has)
+__u32 xrds_wire_hdr_ext_bytes(__u16 has)
 {
 	const __u8 *type;
 	__u32 bytes = 0;
@@ -344,14 +344,14 @@ __u32 xrds_wire_ext_bytes(__u16 has)
 	}
 	return bytes;
 }
-EXPORT_SYMBOL_GPL(xrds_wire_ext_bytes);
+EXPORT_SYMBOL_GPL(xrds_wire_hdr_ext_bytes);
 
 /**
  * xrds_wire_hdr_encode() - write a header, checksum included
  * @hdr:	where to
  * @msg:	its content; @kind is ignored
  *
- * Extension headers that do not fit are left out; xrds_wire_ext_bytes() tells
+ * Extension headers that do not fit are left out; xrds_wire_hdr_ext_bytes() tells
  * beforehand.
  *
  * Context: any.
@@ -594,7 +594,7 @@ enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 EXPORT_SYMBOL_GPL(xrds_wire_hdr_decode);
 
 /**
- * xrds_wire_is_hello() - does a connection begin with a clear-to-send?
+ * xrds_wire_hdr_is_hello() - does a connection begin with a clear-to-send?
  * @buf:	the first SEND, of any alignment
  * @bytes:	its length, header and payload
  *
@@ -604,14 +604,14 @@ EXPORT_SYMBOL_GPL(xrds_wire_hdr_decode);
  * Context: any.
  * Return: 1: XRDS mode; 0: a legacy version.
  */
-int xrds_wire_is_hello(const void *buf, __u32 bytes)
+int xrds_wire_hdr_is_hello(const void *buf, __u32 bytes)
 {
 	struct xrds_wire_msg msg;
 
 	return !xrds_wire_hdr_decode(&msg, buf, bytes, XRDS_VER_XRDS) &&
 	       msg.kind == XRDS_KIND_CTL && msg.dport == XRDS_CTL_HELLO;
 }
-EXPORT_SYMBOL_GPL(xrds_wire_is_hello);
+EXPORT_SYMBOL_GPL(xrds_wire_hdr_is_hello);
 
 /**
  * xrds_wire_strerror() - what an error means, for the log

@@ -264,14 +264,14 @@ enum xrds_wire_err xrds_wire_priv_decode(struct xrds_wire_priv *priv,
 EXPORT_SYMBOL_GPL(xrds_wire_priv_decode);
 
 /**
- * xrds_wire_version() - version to answer a request with
+ * xrds_wire_priv_version() - version to answer a request with
  * @priv:	private data of the request
  * @mask:	minor versions of major 4 that this side speaks
  *
  * Context: any.
  * Return: XRDS_VER_*, the highest that both sides speak; 0: none, refuse.
  */
-int xrds_wire_version(const struct xrds_wire_priv *priv, __u16 mask)
+int xrds_wire_priv_version(const struct xrds_wire_priv *priv, __u16 mask)
 {
 	__u16 common = priv->mask & mask;
 
@@ -287,17 +287,17 @@ int xrds_wire_version(const struct xrds_wire_priv *priv, __u16 mask)
 		return XRDS_VER_4_0;
 	return 0;
 }
-EXPORT_SYMBOL_GPL(xrds_wire_version);
+EXPORT_SYMBOL_GPL(xrds_wire_priv_version);
 
 /**
- * xrds_wire_version_chosen() - version that a reply settles on
+ * xrds_wire_priv_version_chosen() - version that a reply settles on
  * @priv:	private data of the reply
  * @mask:	minor versions of major 4 that the request offered
  *
  * Context: any.
  * Return: XRDS_VER_*; 0: the peer chose a version that was not offered.
  */
-int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask)
+int xrds_wire_priv_version_chosen(const struct xrds_wire_priv *priv, __u16 mask)
 {
 	int ver = XRDS_VER(priv->major, priv->minor);
 
@@ -312,10 +312,10 @@ int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask)
 		return 0;
 	}
 }
-EXPORT_SYMBOL_GPL(xrds_wire_version_chosen);
+EXPORT_SYMBOL_GPL(xrds_wire_priv_version_chosen);
 
 /**
- * xrds_wire_legacy_payload() - payload of a fragment of a legacy connection
+ * xrds_wire_priv_legacy_payload() - payload of a fragment of a legacy connection
  * @priv:	private data of the peer
  * @ver:	negotiated version, XRDS_VER_*
  *
@@ -325,13 +325,13 @@ EXPORT_SYMBOL_GPL(xrds_wire_version_chosen);
  * Context: any.
  * Return: bytes, of each fragment but the last one.
  */
-__u32 xrds_wire_legacy_payload(const struct xrds_wire_priv *priv, int ver)
+__u32 xrds_wire_priv_legacy_payload(const struct xrds_wire_priv *priv, int ver)
 {
 	return ver == XRDS_VER_4_1 &&
 	       priv->payload >= XRDS_WIRE_CLASSIC_MAX_PAYLOAD ?
 	       XRDS_WIRE_CLASSIC_MAX_PAYLOAD : XRDS_WIRE_CLASSIC_PAYLOAD;
 }
-EXPORT_SYMBOL_GPL(xrds_wire_legacy_payload);
+EXPORT_SYMBOL_GPL(xrds_wire_priv_legacy_payload);
 
 /**
  * xrds_wire_reject_encode() - write the private data of a refusal

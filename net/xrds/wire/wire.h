@@ -250,11 +250,11 @@ struct xrds_wire_msg {
 };
 
 int xrds_wire_csum_same(__u32 csum, __u16 sum);
-__u32 xrds_wire_ext_bytes(__u16 has);
+__u32 xrds_wire_hdr_ext_bytes(__u16 has);
 void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg);
 enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 					const void *buf, __u32 bytes, int ver);
-int xrds_wire_is_hello(const void *buf, __u32 bytes);
+int xrds_wire_hdr_is_hello(const void *buf, __u32 bytes);
 
 /**
  * struct xrds_wire_context - what the headers of one direction have said (XRDS)
@@ -394,8 +394,8 @@ enum xrds_wire_err xrds_wire_cong_decode(struct xrds_wire_cong *cong,
 					 const void *buf, __u32 bytes);
 void xrds_wire_cong_entry(const struct xrds_wire_cong *cong, __u16 index,
 			  __u16 *port, __u8 *congested);
-int xrds_wire_map_test(const void *map, __u16 port);
-void xrds_wire_map_set(void *map, __u16 port);
+int xrds_wire_cong_map_test(const void *map, __u16 port);
+void xrds_wire_cong_map_set(void *map, __u16 port);
 
 /**
  * struct xrds_wire_refused - messages of one flow that were refused (XRDS)
@@ -458,9 +458,9 @@ __u32 xrds_wire_priv_encode(void *buf, const struct xrds_wire_priv *priv,
 			    int v6);
 enum xrds_wire_err xrds_wire_priv_decode(struct xrds_wire_priv *priv,
 					 const void *buf, __u32 bytes, int v6);
-int xrds_wire_version(const struct xrds_wire_priv *priv, __u16 mask);
-int xrds_wire_version_chosen(const struct xrds_wire_priv *priv, __u16 mask);
-__u32 xrds_wire_legacy_payload(const struct xrds_wire_priv *priv, int ver);
+int xrds_wire_priv_version(const struct xrds_wire_priv *priv, __u16 mask);
+int xrds_wire_priv_version_chosen(const struct xrds_wire_priv *priv, __u16 mask);
+__u32 xrds_wire_priv_legacy_payload(const struct xrds_wire_priv *priv, int ver);
 __u32 xrds_wire_reject_encode(void *buf, enum xrds_wire_reject reason);
 enum xrds_wire_reject xrds_wire_reject_decode(const void *buf, __u32 bytes);
 const char *xrds_wire_strerror(enum xrds_wire_err err);
