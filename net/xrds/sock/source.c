@@ -237,7 +237,11 @@ void xrds_source_lost_all(struct xrds_conn *conn)
 			continue;
 		rhashtable_walk_stop(&iter);
 		cond_resched();
-		rhashtable_walk_start(&iter);
+		/* then the last one that was seen may be freed, and not each
+		 * kernel forgets it by itself
+		 */
+		if (rhashtable_walk_start_check(&iter))
+			iter.p = NULL;
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);
