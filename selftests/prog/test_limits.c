@@ -683,6 +683,37 @@ static void unread_waits(void)
 	close(tx[1]);
 }
 
+/* A message that is longer than the reservation is no reply: the account of the one
+ * who asked bounds it like any other.
+ */
+static void unread_no_reply(void)
+{
+	int server = roomy(), full, asks[EMPTY], took = 0;
+	union addr to = rds_self(server), filled, from[EMPTY];
+	char byte;
+
+	knob("net/xrds/max_recv_kb", RECV_KB);
+	rds_set_int(server, SOL_RDS, XRDS_REPLY_RESERVE, 1);
+	full = reader(&filled);
+	must(setsockopt(full, SOL_SOCKET, SO_RCVBUFFORCE,
+			&(int){ 2 * RECV_KB * 1024 }, sizeof(int)));
+	for (int i = 0; i < EMPTY; i++) {
+		asks[i] = rds_bound(NULL);
+		must(rds_send(asks[i], "", 1, 0, &to));
+		must(rds_recv_within(server, &byte, 1, WAIT_MS, &from[i]));
+	}
+	fill_reader(server, &filled);
+	for (int i = 0; i < EMPTY; i++)
+		took += rds_send(server, large, sizeof(large), MSG_DONTWAIT,
+				 &from[i]) > 0;
+	check_range(took, 0, EMPTY - 1);
+	check_ret(rds_send(server, "", 1, MSG_DONTWAIT, &from[EMPTY - 1]), 1);
+	for (int i = 0; i < EMPTY; i++)
+		close(asks[i]);
+	close(full);
+	close(server);
+}
+
 /* Replies come all the same, but not without end: those who asked are told. */
 static void unread_replies(void)
 {
@@ -1104,6 +1135,8 @@ static const struct tap_case cases[] = {
 	  unread, TAP_EACH_FAMILY, 60 },
 	{ "unread_waits", "an empty socket is clear again when others have read",
 	  unread_waits, TAP_EACH_FAMILY, 60 },
+	{ "unread_no_reply", "a message longer than its reservation is no reply",
+	  unread_no_reply, TAP_EACH_FAMILY, 60 },
 	{ "unread_replies", "replies that nobody reads are bounded, too",
 	  unread_replies, TAP_EACH_FAMILY, 60 },
 	{ "neighbour_idle",

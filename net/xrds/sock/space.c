@@ -310,8 +310,10 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 	bool blocked;
 	int ret = 0;
 
+	/* a reply passes: there is memory for it */
 	if (conn->key.loop && !READ_ONCE(xs->ending) &&
-	    !xrds_space_nr_reserved(dest))
+	    !(xrds_space_nr_reserved(dest) &&
+	      len <= READ_ONCE(xs->reply_reserve)))
 		xrds_rcvbuf_admit(conn, dest->key.port, len);
 	blocked = xrds_gate_shut(conn, &dest->flow);
 
