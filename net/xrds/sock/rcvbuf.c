@@ -128,6 +128,9 @@ static bool xrds_recv_is_plain(struct sk_buff *skb)
 bool xrds_rcvbuf_overflows(struct xrds_sock *xs, struct sk_buff *skb,
 			   bool legacy)
 {
+	/* the message will be dropped */
+	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN)
+		return false;
 	if (xrds_recv_over(xs, 1, legacy ? XRDS_RECV_OVERHEAD : 1))
 		return true;
 	if (!xrds_recv_is_plain(skb))
