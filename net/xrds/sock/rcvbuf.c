@@ -346,13 +346,13 @@ void xrds_rcvbuf_work(struct work_struct *work)
 	struct xrds_net *xn = container_of(to_delayed_work(work),
 					   struct xrds_net, recv_work);
 	struct xrds_sock *xs;
+	u32 looks = 0, turns = 0;
 	LIST_HEAD(todo);
-	u32 turns = 0;
 
 	spin_lock_bh(&xn->cong_lock);
 	list_splice_init(&xn->recv_waiting, &todo);
 	spin_unlock_bh(&xn->cong_lock);
-	while (turns < XRDS_RECV_TURNS &&
+	while (turns < XRDS_RECV_TURNS && looks++ < XRDS_END_BATCH &&
 	       (xs = xrds_recv_next_waiting(xn, &todo))) {
 		if (!xrds_rcvbuf_tight(xs, XRDS_RECV_LITTLE) &&
 		    xrds_recv_go_on(xs)) {
