@@ -41,7 +41,9 @@ enum {
 	BURSTS		= 20,
 	READS		= 20,		/* dumps meanwhile */
 	REPLY		= 64 * 1024,	/* all of the space of a destination */
-	IN_FLIGHT	= 256,		/* the window of a flow */
+	IN_FLIGHT	= 256,		/* the window of a stream */
+	OWNERS		= 8,		/* of its port, one after another */
+	EACH		= 128,		/* messages of an owner */
 	DESTS		= 2500,		/* more than two holds take */
 	MARKS		= 1500,		/* more than one does */
 };
@@ -533,6 +535,35 @@ static void marks(void)
 	close(rx);
 }
 
+/* Sockets that had a port one after another have one window together: a refusal of
+ * the first message concerns all that is in flight. The messages come in order.
+ */
+static void port_in_turn(void)
+{
+	union addr to, self = { 0 };
+	int rx = large_receiver(&to), tx;
+	u32 number, next = 0;
+
+	stall_loop();
+	for (int i = 0; i < OWNERS; i++) {
+		tx = rds_bound_to(tap_host, i ? addr_port(&self) : 0, &self);
+		rds_set_int(tx, SOL_SOCKET, SO_SNDBUFFORCE, SPACE);
+		for (int n = 0; n < EACH; n++, next++)
+			must(rds_send(tx, &next, sizeof(next), 0, &to));
+		close(tx);
+	}
+	/* the end of the first stream is one of them, and has no row */
+	must_wait(under_way, &(int){ IN_FLIGHT - 1 }, WAIT_MS);
+	knob("net/xrds/loop/delay_ms", 0);
+	for (u32 n = 0; n < next; n++) {
+		must(rds_recv_within(rx, &number, sizeof(number), WAIT_MS,
+				     NULL));
+		if (!check_eq(number, n))
+			break;
+	}
+	close(rx);
+}
+
 static const struct tap_case cases[] = {
 	{ "dumps_in", "others work while 100,000 unread messages are listed",
 	  dumps_in, 0, 120 },
@@ -548,6 +579,8 @@ static const struct tap_case cases[] = {
 	{ "destinations", "no call holds a lock for all of a socket's destinations",
 	  destinations, TAP_EACH_FAMILY, 120 },
 	{ "marks", "no read does for all ends of streams", marks, 0, 120 },
+	{ "port_in_turn", "sockets that share a port in turn share a window",
+	  port_in_turn, TAP_EACH_FAMILY, 60 },
 };
 
 int main(int argc, char **argv)

@@ -26,7 +26,8 @@
  *
  * A stream is everything from one port to another. A socket that is bound to the
  * port of a closed one makes another flow of the same stream. Its messages go when
- * all of the closed one have gone, with the mark that ends them.
+ * all of the closed one have gone, with the mark that ends them. All flows of a
+ * stream share one window: a refusal takes back what they have in flight.
  *
  * The READY flows of a user share what he may send, and users share the
  * connection (fq.c). There is a line for messages that go as a whole and one for
@@ -103,9 +104,12 @@ static void xrds_flow_change_line(struct xrds_conn *conn,
 static bool xrds_flow_full(const struct xrds_flow *flow,
 			   const struct xrds_msg *msg)
 {
-	return flow->inflight_msgs &&
-	       (flow->inflight_msgs >= XRDS_FLOW_WINDOW_MSGS ||
-		flow->inflight_bytes + msg->len > XRDS_FLOW_WINDOW_BYTES);
+	const struct xrds_stream *stream = flow->stream;
+	u32 msgs = stream ? stream->inflight_msgs : flow->inflight_msgs;
+	u64 bytes = stream ? stream->inflight_bytes : flow->inflight_bytes;
+
+	return msgs && (msgs >= XRDS_FLOW_WINDOW_MSGS ||
+			bytes + msg->len > XRDS_FLOW_WINDOW_BYTES);
 }
 
 static bool xrds_flow_held(const struct xrds_conn *conn,
@@ -230,25 +234,23 @@ bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow)
 {
 	struct xrds_stream *stream = flow->stream;
 	struct xrds_flow *before, *after;
-	bool ready;
+	bool ready = false;
 
 	lockdep_assert_held(&conn->lock);
 
 	if (flow->conn != conn)
 		return false;
-	/* it was idle, and is: most messages do not wait in a queue */
-	if (flow->state == XRDS_FLOW_IDLE && list_empty(&flow->queue))
-		return false;
 	if (!stream)
 		return xrds_flow_refresh(conn, flow);
 	before = xrds_flow_queued_first(stream);
-	xrds_flow_set_queued(flow);
+	/* else it was idle, and is: most messages do not wait in a queue */
+	if (flow->state != XRDS_FLOW_IDLE || !list_empty(&flow->queue)) {
+		xrds_flow_set_queued(flow);
+		ready = xrds_flow_refresh(conn, flow);
+	}
+	/* another one may send, for the window as well, or must not any more */
 	after = xrds_flow_queued_first(stream);
-	ready = xrds_flow_refresh(conn, flow);
-	if (before == after)
-		return ready;
-	/* another one may send, or must not any more */
-	if (before && before != flow)
+	if (before && before != flow && before != after)
 		ready |= xrds_flow_refresh(conn, before);
 	if (after && after != flow)
 		ready |= xrds_flow_refresh(conn, after);
@@ -568,6 +570,10 @@ static bool xrds_flow_detach(struct xrds_conn *conn, struct xrds_flow *flow)
 	lockdep_assert_held(&conn->lock);
 
 	list_splice_tail_init(&flow->queue, &conn->inflight);
+	if (flow->stream) {
+		flow->stream->inflight_msgs -= flow->inflight_msgs;
+		flow->stream->inflight_bytes -= flow->inflight_bytes;
+	}
 	flow->inflight_msgs = 0;
 	flow->replies = 0;
 	flow->inflight_bytes = 0;

@@ -100,7 +100,9 @@ void xrds_gate_close(struct xrds_gate *gate);
 
 /* -------------------------------------------------------------- flow.c */
 
-/* The window of a flow: the most that it may have in flight */
+/* The window of a stream: the most that its flows may have in flight together, and
+ * that a refusal takes back at once
+ */
 enum {
 	XRDS_FLOW_WINDOW_BYTES	= 1 << 20,
 	XRDS_FLOW_WINDOW_MSGS	= 256,
@@ -126,6 +128,8 @@ struct xrds_share {
  * @queued:	those of them that have something in their queue, in the same
  *		order: the first one may send
  * @joined:	flows that have joined, ever
+ * @inflight_msgs: messages of all flows in flight
+ * @inflight_bytes: payload of these
  * @resume:	the next message ends a refusal, if there is one
  * @refused:	there is one
  */
@@ -134,6 +138,8 @@ struct xrds_stream {
 	struct list_head flows;
 	struct list_head queued;
 	u64 joined;
+	u32 inflight_msgs;
+	u64 inflight_bytes;
 	bool resume;
 	bool refused;
 };

@@ -269,7 +269,7 @@ static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
 	struct xrds_msg *msg, *last = NULL;
 	bool ends = false;
 
-	/* not more than a flow may have in flight */
+	/* not more than a stream may have in flight */
 	list_for_each_entry(msg, &flow->msgs, flow_node) {
 		ends = msg->flags & XRDS_F_RESUME &&
 		       (msg->bulk || (msg->inflight && msg->seq > seq &&
@@ -322,7 +322,7 @@ static void xrds_refuse_stream(struct xrds_conn *conn,
 			break;
 	}
 	xrds_count_add(conn->xn, XRDS_C_SEND_REFUSED, n);
-	/* as many as a flow may have in flight */
+	/* as many as a stream may have in flight */
 	xrds_hold_count(XRDS_HOLD_END, n);
 }
 

@@ -101,13 +101,22 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 	return state;
 }
 
+static void xrds_txq_inflight_add(struct xrds_flow *flow, int msgs, s64 bytes)
+{
+	flow->inflight_msgs += msgs;
+	flow->inflight_bytes += bytes;
+	if (flow->stream) {
+		flow->stream->inflight_msgs += msgs;
+		flow->stream->inflight_bytes += bytes;
+	}
+}
+
 static void xrds_txq_inflight_begin(struct xrds_flow *flow, struct xrds_msg *msg)
 {
 	if (msg->inflight)
 		return;
 	msg->inflight = true;
-	flow->inflight_msgs++;
-	flow->inflight_bytes += msg->len;
+	xrds_txq_inflight_add(flow, 1, msg->len);
 }
 
 static void xrds_txq_inflight_end(struct xrds_flow *flow, struct xrds_msg *msg)
@@ -115,8 +124,7 @@ static void xrds_txq_inflight_end(struct xrds_flow *flow, struct xrds_msg *msg)
 	if (!msg->inflight)
 		return;
 	msg->inflight = false;
-	flow->inflight_msgs--;
-	flow->inflight_bytes -= msg->len;
+	xrds_txq_inflight_add(flow, -1, -(s64)msg->len);
 }
 
 /* A message gets its number. */
