@@ -70,9 +70,17 @@ void xrds_fq_init_node(struct xrds_fq_node *member)
 void xrds_fq_forget(struct xrds_fq_past *past, const struct xrds_fq_node *member,
 		    u64 id)
 {
-	past->tag[past->next].id = id;
-	past->tag[past->next].start = member->start;
-	past->next = (past->next + 1) % XRDS_FQ_PAST;
+	int i;
+
+	/* a place that is free, else that of the oldest */
+	for (i = 0; i < XRDS_FQ_PAST && past->tag[i].id; i++)
+		;
+	if (i == XRDS_FQ_PAST) {
+		i = past->next;
+		past->next = (past->next + 1) % XRDS_FQ_PAST;
+	}
+	past->tag[i].id = id;
+	past->tag[i].start = member->start;
 }
 
 /**
