@@ -353,11 +353,16 @@ int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 	w->posted = false;
 	init_completion(&w->done);
 
-	ret = down_read_killable(&regq->sem);
+	/* nor does one that is in a hurry make another queue */
+	if (w->brief && !down_read_trylock(&regq->sem))
+		return -EINTR;
+	ret = w->brief ? 0 : down_read_killable(&regq->sem);
 	if (ret)
 		return ret;
 	if (!regq->qp || READ_ONCE(regq->broken)) {
 		up_read(&regq->sem);
+		if (w->brief)
+			return -EINTR;
 		ret = down_write_killable(&regq->sem);
 		if (ret)
 			return ret;
