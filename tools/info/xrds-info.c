@@ -270,11 +270,16 @@ static void filter_addr(char *name, const char *text)
 	static char texts[2][INET6_ADDRSTRLEN];
 	int family = strchr(text, ':') ? AF_INET6 : AF_INET;
 	struct in6_addr addr;
+	const void *at = &addr;
 
 	inet_pton(family, text, &addr);
+	if (family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&addr)) {
+		family = AF_INET;
+		at = &addr.s6_addr[12];
+	}
 	opt.filters[opt.nr_filters].name = name;
 	opt.filters[opt.nr_filters].value = texts[opt.nr_filters];
-	inet_ntop(family, &addr, texts[opt.nr_filters++], INET6_ADDRSTRLEN);
+	inet_ntop(family, at, texts[opt.nr_filters++], INET6_ADDRSTRLEN);
 }
 
 /* "reset all", or "reset PEER [LOCAL]" */

@@ -212,7 +212,7 @@ static void settle(struct work *w)
 }
 
 /* The server's view of a client that has ended: all that has come since the warm-up */
-static void __attribute__((noreturn)) finish(const struct work *w)
+static void __attribute__((noreturn)) finish(const struct work *w, bool bye)
 {
 	uint64_t count = w->end.received - w->begin.received;
 	uint64_t ns = w->end.ns - w->begin.ns;
@@ -229,6 +229,8 @@ static void __attribute__((noreturn)) finish(const struct work *w)
 		printf("%lu messages in %.3f s, %.0f a second\n", count,
 		       (double)ns / NSEC_PER_SEC,
 		       (double)count * NSEC_PER_SEC / ns);
+	else if (bye)
+		printf("no messages\n");
 	else
 		printf("ended early, after %lu messages\n", w->received);
 	exit(0);
@@ -250,7 +252,7 @@ static void take_note(struct work *w, const struct note *note,
 		break;
 	case BYE:
 		measure(w);
-		finish(w);
+		finish(w, true);
 	}
 }
 
@@ -266,7 +268,7 @@ static void __attribute__((noreturn)) work(struct work *w)
 	for (;;) {
 		receive(w->fd, buf, MAX_BYTES, &arrival);
 		if (arrival.ended)
-			finish(w);
+			finish(w, false);
 		if (arrival.notices)
 			continue;
 		if (is_note(buf, arrival.bytes)) {
