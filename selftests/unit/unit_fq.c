@@ -412,6 +412,28 @@ static void made_anew(void)
 	}
 }
 
+/* One that comes and goes takes nobody else's place. */
+static void comes_and_goes(void)
+{
+	struct xrds_fq_past past = { 0 };
+	struct xrds_fq_node node;
+	__u32 i;
+
+	xrds_fq_init_node(&node);
+	node.start = 1;
+	xrds_fq_forget(&past, &node, 1);
+	for (i = 0; i < 2 * XRDS_FQ_PAST; i++) {
+		node.start = 2 + i;
+		xrds_fq_forget(&past, &node, 2);
+		xrds_fq_init_node(&node);
+		xrds_fq_recall(&past, &node, 2);
+		CHECK(node.start == 2 + i);
+	}
+	xrds_fq_init_node(&node);
+	xrds_fq_recall(&past, &node, 1);
+	CHECK(node.start == 1);
+}
+
 /* One that waits in one line is not made later by the other one. */
 static void two_lines(void)
 {
@@ -441,6 +463,7 @@ const struct unit_test unit_fq_tests[] = {
 	{ random_members, "random members keep the order of tags" },
 	{ comers_and_goers, "a member that comes and goes gains nothing" },
 	{ made_anew, "nor does one that is made anew each time" },
+	{ comes_and_goes, "one that comes and goes takes nobody else's place" },
 	{ two_lines, "lines share the tags of their members" },
 	{ }
 };
