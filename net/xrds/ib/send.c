@@ -155,7 +155,8 @@ static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
  *
  * Context: any, conn->tx_lock held.
  * Return: 0; -EAGAIN without send context or credit, then xrds_tx_pump()
- * follows; other negative errno: the endpoint is broken.
+ * follows; -EINPROGRESS instead for a keepalive while the device sends something;
+ * other negative errno: the endpoint is broken.
  */
 int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 		     u32 len)
@@ -174,6 +175,8 @@ int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 	if (ret == -EAGAIN) {
 		ep->tx.blocked = true;
 		ep->tx.ctl_blocked = true;
+		if (type == XRDS_CTL_KEEPALIVE && ep->tx.used)
+			ret = -EINPROGRESS;
 	}
 	return ret;
 }
