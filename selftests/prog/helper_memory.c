@@ -101,13 +101,17 @@ static void queue(char **argv)
 /* False if the port is congested */
 static bool send_on(const struct sender *s, const union addr *to, size_t len)
 {
-	for (int tries = 0; tries < LIMIT_MS / POLL_MS; tries++) {
+	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
+
+	while (tap_now_ms() < end) {
 		if (rds_send(s->fd, data, len, MSG_DONTWAIT, to) >= 0)
 			return true;
 		if (errno == ENOBUFS)
 			return false;
 		check_eq(errno, EAGAIN);
-		/* This does not end when the port becomes congested. */
+		/* This does not end when the port becomes congested; and it ends
+		 * at once while the other port may be sent to.
+		 */
 		poll_one(s->fd, POLLOUT, POLL_MS);
 	}
 	tap_fail("no space");
