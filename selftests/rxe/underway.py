@@ -16,6 +16,10 @@ def test_underway(rig):
     behind them.
     """
     traffic.patient(rig)
+    # a peer that is busy has the credits for all that is posted below
+    traffic.run(rig, 400, seed=51)
+    remote.until(rig, lambda: remote.shown(rig.a, "connections")[0]["credits"] >
+                 2 * FRAGMENTS, "credits for a large message and others")
     sinks = [rig.b.start(f"helper_late_reader {rig.b.ip} {port} {4 << 20}")
              for port in (PORT, PORT + 1)]
     for sink in sinks:
