@@ -586,7 +586,7 @@ struct xrds_device_detail {
  * @xmit_ctl:	post a control message of at most XRDS_CTL_INLINE_BYTES, or
  *		an acknowledgment (type 0). Called as xmit(), same returns; and
  *		-EINPROGRESS for a keepalive that cannot be posted now, while
- *		the device sends something that tells as much.
+ *		the device sends something else: that tells as much.
  *
  * dial, advance, accept, start, flushed, stop run in the connection's work and
  * may sleep, but wait for nothing that is not bounded.

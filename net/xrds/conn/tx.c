@@ -315,7 +315,7 @@ static int xrds_tx_keepalive(struct xrds_conn *conn)
 	    (conn->tx_bulk || READ_ONCE(conn->acked) < conn->tx_asked))
 		return 0;
 	ret = conn->trans->xmit_ctl(conn, XRDS_CTL_KEEPALIVE, NULL, 0);
-	/* what is under way tells as much as a heartbeat would */
+	/* a send under way tells as much as a heartbeat would */
 	if (ret == -EINPROGRESS) {
 		conn->tx_beat_due = false;
 		return conn->tx_ask_due ? -EAGAIN : 0;
