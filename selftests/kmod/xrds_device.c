@@ -49,7 +49,7 @@ enum {
 
 enum verb {
 	DESTROY_QP, DESTROY_SRQ, DEREG_MR, CREATE_SRQ, ALLOC_MR, MAP_MR_SG,
-	CREATE_CQ, NR_VERBS
+	CREATE_CQ, RESIZE_CQ, NR_VERBS
 };
 
 static const char * const verb_names[NR_VERBS] = {
@@ -60,6 +60,7 @@ static const char * const verb_names[NR_VERBS] = {
 	[ALLOC_MR]	= "alloc_mr",
 	[MAP_MR_SG]	= "map_mr_sg",
 	[CREATE_CQ]	= "create_cq",
+	[RESIZE_CQ]	= "resize_cq",
 };
 
 /* All of them have the size of an int. */
@@ -165,6 +166,11 @@ static int failing_create_cq(struct ib_cq *cq,
 			     struct ib_udata *udata)
 {
 	return fails(CREATE_CQ) ? -ENOMEM : real.create_cq(cq, attr, udata);
+}
+
+static int failing_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata)
+{
+	return fails(RESIZE_CQ) ? -ENOMEM : real.resize_cq(cq, cqe, udata);
 }
 
 static int failing_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
@@ -352,6 +358,7 @@ static int failing_add(struct ib_device *dev)
 	real = dev->ops;
 	dev->ops.poll_cq = failing_poll_cq;
 	dev->ops.create_cq = failing_create_cq;
+	dev->ops.resize_cq = failing_resize_cq;
 	dev->ops.destroy_cq = failing_destroy_cq;
 	dev->ops.create_qp = failing_create_qp;
 	dev->ops.destroy_qp = failing_destroy_qp;

@@ -33,8 +33,9 @@ def _places(node) -> int:
 
 def _fill(rig, options: str, slots: int):
     """A stream whose sender has no slot left, and its connection"""
-    for node in rig.nodes:
-        node.run(f"modprobe -r xrds_ib && modprobe xrds_ib {options}",
+    # a queue of its own has the whole window from the begin
+    for node, more in ((rig.a, ""), (rig.b, "srq=0")):
+        node.run(f"modprobe -r xrds_ib && modprobe xrds_ib {options} {more}",
                  timeout=30)
     for node, window in ((rig.a, WINDOW), (rig.b, PEER_WINDOW)):
         node.write("/proc/sys/net/xrds/ib/recv_window", str(window))

@@ -129,6 +129,7 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	 * value
 	 */
 	ep->tx.window = min(window, rq->max_bufs);
+	ep->tx.share = rq->srq ? XRDS_IB_FIRST_CREDITS : ep->tx.window;
 	return rq->srq ? 0 : xrds_ib_recv_init(ep);
 }
 
@@ -425,6 +426,8 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_sq_free(ep);
 		xrds_ib_recv_free(ep);
 	}
+	if (rq)
+		xrds_ib_rq_return_share(ep);
 	if (rq && xrds_ib_ep_lossy(ep))
 		xrds_ib_rq_lost(rq);
 	/* no handler runs behind this, and none will */

@@ -55,7 +55,7 @@ enum {
 	 * the credits that the peer has granted than that: the peer grants more
 	 * when half of them are used
 	 */
-	XRDS_IB_BULK_CREDITS	= 8,
+	XRDS_IB_BULK_CREDITS	= 6,
 	XRDS_IB_BULK_CREDITS_PART = 4,
 	/* sends that pass a large message between two of its fragments, when
 	 * credits are short
@@ -64,6 +64,8 @@ enum {
 	/* send contexts that an op leaves to heartbeats and credits */
 	XRDS_IB_CTL_RESERVE	= 4,
 };
+
+static_assert(2 * XRDS_IB_BULK_CREDITS <= XRDS_IB_BUSY_CREDITS);
 
 /* Map the next piece of payload, at most so much. Without memory for a mapping
  * the cursor stays.

@@ -356,6 +356,12 @@ static inline bool xrds_ib_ep_xrds(const struct xrds_ib_ep *ep)
 	return READ_ONCE(ep->version) == XRDS_VER_XRDS;
 }
 
+/* Outstanding SENDs of the peer; without conn->tx_lock only an estimate */
+static inline u32 xrds_ib_ep_outstanding(const struct xrds_ib_ep *ep)
+{
+	return READ_ONCE(ep->tx.granted) - READ_ONCE(ep->rx.received);
+}
+
 struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn);
 int xrds_ib_ep_setup(struct xrds_ib_ep *ep);
 void xrds_ib_ep_publish(struct xrds_ib_ep *ep);

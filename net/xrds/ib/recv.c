@@ -497,8 +497,10 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	/* after the buffer was returned: only now may its credit be granted */
-	if (!hello)
+	if (!hello) {
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
+		xrds_ib_rq_fit_share(ep, !ep->rx.ack_only);
+	}
 	if (ep->rx.ack_only)
 		xrds_ib_send_update(ep);
 	else

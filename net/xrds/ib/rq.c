@@ -5,14 +5,26 @@
  * One queue serves all endpoints of a device that can share one, else each
  * endpoint has its own. buf.c has the life of the buffers.
  *
- * Each credit of a peer reserves a buffer. With a queue of its own an endpoint
- * grants the buffers that are posted and not reserved. A shared queue lets each
- * endpoint grant a full window and posts less than the sum, as not all of them
- * are busy at once, and most may be idle for ever: it begins with the windows
- * of a few and doubles them each time it runs low. The RNR retry of the peer's
- * queue pair covers the time until the refill has caught up. When the queue
- * runs low no new credits are granted; after the refill, rq->ops->grant() is
- * called for the endpoints.
+ * Each credit of a peer stands for a buffer. With a queue of its own an endpoint
+ * grants the buffers that are posted and not reserved. In a shared queue each
+ * user has a share: the most credits that its peer may have outstanding. The
+ * first few of each are hardly ever used by all peers at once, and there are
+ * buffers for those of many peers, not of all. Above that:
+ *
+ *   half of a share is used              it doubles, up to the window and to what
+ *                                        the limit for the sum of shares leaves
+ *   the limit leaves nothing             it grows to XRDS_IB_BUSY_CREDITS, still
+ *   the sum is above the limit           a larger share shrinks to that, as far
+ *                                        as the peer has used its credits
+ *
+ * The sum of the shares sets the number of buffers to be posted, up to the size of
+ * the queue. Until they are posted, as well as after more were used than the
+ * refill could replace, a peer with more than its first credits gets no new ones;
+ * after the refill, rq->ops->grant() is called for the endpoints. So no SEND
+ * fails to find a buffer while many peers are busy. Where more of them begin at the
+ * same moment than there are buffers for, where even XRDS_IB_BUSY_CREDITS for each
+ * are more than the queue has, or where memory is short, the RNR retry of a peer's
+ * queue pair covers the time until the refill has caught up.
  *
  * A peer that ignores its credits can take all buffers of a shared queue, and an
  * adapter stops a completion queue that overflows. So the completion queue of
@@ -56,8 +68,6 @@ static void xrds_ib_rq_grant(struct xrds_ib_rq *rq)
 {
 	struct xrds_ib_ep *ep;
 
-	if (rq->srq && !xchg(&rq->withheld, false))
-		return;
 	mutex_lock(&rq->ep_lock);
 	list_for_each_entry(ep, &rq->eps, rq_entry)
 		rq->ops->grant(ep);
@@ -95,52 +105,62 @@ static int xrds_ib_rq_fit_cq(const struct xrds_ib_ep *ep, u32 bufs)
  */
 static u32 xrds_ib_rq_fit_cqs(struct xrds_ib_rq *rq, u32 bufs)
 {
-	u32 max = rq->max_bufs + XRDS_IB_MAX_LOST;
 	struct xrds_ib_ep *ep;
 	u32 enough;
 
 	lockdep_assert_held(&rq->ep_lock);
 
-	if (min(bufs, max) <= rq->cq_bufs)
+	bufs = min(bufs, rq->most_bufs);
+	if (bufs <= rq->cq_bufs)
 		return bufs;
-	enough = min(max(bufs, 2 * rq->cq_bufs), max);
+	enough = min(max(bufs, 2 * rq->cq_bufs), rq->most_bufs);
 	list_for_each_entry(ep, &rq->eps, rq_entry) {
 		if (!xrds_ib_rq_fit_cq(ep, enough))
 			continue;
 		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_CQ);
+		/* for good: it would not be the next time either */
+		rq->most_bufs = rq->cq_bufs;
 		return rq->cq_bufs;
 	}
 	WRITE_ONCE(rq->cq_bufs, enough);
 	return bufs;
 }
 
-/* Set the target: as many buffers as users may need at once, within limits. */
-static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
+static void xrds_ib_rq_set_target(struct xrds_ib_rq *rq, u32 target, u32 first,
+				  u32 limit)
 {
-	u32 users = clamp(rq->nr_users, 2U, rq->busy);
-	u32 target = rq->nr_users ? rq->window : 0;
-
-	lockdep_assert_held(&rq->ep_lock);
-
-	if (rq->srq)
-		target = xrds_ib_rq_fit_cqs(rq, min(users * rq->window,
-						    rq->max_bufs) +
-						rq->nr_lost);
 	spin_lock_bh(&rq->lock);
+	if (rq->srq && target > rq->target && rq->target)
+		xrds_ib_rq_count(XRDS_IB_C_RQ_WIDENED);
 	WRITE_ONCE(rq->target, target);
+	WRITE_ONCE(rq->first, first);
+	WRITE_ONCE(rq->limit, limit);
 	spin_unlock_bh(&rq->lock);
 }
 
-/* More users were busy than the queue has buffers for. */
-static void xrds_ib_rq_widen(struct xrds_ib_rq *rq)
+/* Set the target: as many buffers as the users' shares need, within limits. A
+ * quarter of the queue is left for buffers that are being refilled.
+ */
+static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 {
-	mutex_lock(&rq->ep_lock);
-	if (rq->busy < rq->nr_users) {
-		rq->busy *= 2;
-		xrds_ib_rq_retarget(rq);
-		xrds_ib_rq_count(XRDS_IB_C_RQ_WIDENED);
+	u32 users = clamp_t(u32, rq->nr_users, 2, XRDS_IB_FIRST_BUSY);
+	u32 base, target, most, extra = READ_ONCE(rq->extra);
+
+	lockdep_assert_held(&rq->ep_lock);
+
+	if (!rq->srq) {
+		xrds_ib_rq_set_target(rq, rq->nr_users ? rq->window : 0, 0, 0);
+		return;
 	}
-	mutex_unlock(&rq->ep_lock);
+	base = min(users * rq->window, rq->max_bufs / 4);
+	target = min(base + extra + extra / 2, rq->max_bufs) + rq->nr_lost;
+	target = xrds_ib_rq_fit_cqs(rq, target);
+	most = rq->most_bufs - min(rq->nr_lost, rq->most_bufs);
+	most -= most / 4;
+	xrds_ib_rq_set_target(rq, target,
+			      min3(rq->nr_users * XRDS_IB_FIRST_CREDITS,
+				   base - base / 4, most),
+			      most > base ? most - base : 0);
 }
 
 /* The device has given up a shared queue: no endpoint receives from it. */
@@ -161,16 +181,23 @@ static void xrds_ib_rq_refill(struct work_struct *work)
 {
 	struct xrds_ib_rq *rq = container_of(to_delayed_work(work),
 					     struct xrds_ib_rq, refill);
+	bool withheld = false;
 
 	if (READ_ONCE(rq->broken)) {
 		xrds_ib_rq_end_eps(rq);
 		return;
 	}
 	xrds_ib_rq_count(XRDS_IB_C_RQ_REFILL);
-	if (rq->srq && xchg(&rq->low, false))
-		xrds_ib_rq_widen(rq);
+	if (rq->srq) {
+		mutex_lock(&rq->ep_lock);
+		xrds_ib_rq_retarget(rq);
+		mutex_unlock(&rq->ep_lock);
+		/* before it: a refill that finds no memory waits for its turn */
+		withheld = xchg(&rq->withheld, false);
+	}
 	xrds_ib_rq_fill(rq);
-	xrds_ib_rq_grant(rq);
+	if (!rq->srq || withheld || xchg(&rq->withheld, false))
+		xrds_ib_rq_grant(rq);
 }
 
 /* The device has fewer buffers than the limit that was set, or has given the
@@ -184,7 +211,6 @@ static void xrds_ib_rq_event(struct ib_event *event, void *context)
 	case IB_EVENT_SRQ_LIMIT_REACHED:
 		xrds_ib_rq_count(XRDS_IB_C_RQ_LIMIT);
 		WRITE_ONCE(rq->armed, false);
-		WRITE_ONCE(rq->low, true);
 		break;
 	case IB_EVENT_SRQ_ERR:
 		xrds_ib_rq_count(XRDS_IB_C_RQ_BROKEN);
@@ -215,31 +241,150 @@ void xrds_ib_rq_failed(struct xrds_ib_rq *rq)
 	spin_unlock_bh(&rq->lock);
 }
 
+/* Are there buffers for all that the peers may send? Some of those may have been
+ * used already: the sum is an upper limit.
+ */
+static bool xrds_ib_rq_backed(const struct xrds_ib_rq *rq)
+{
+	u32 extra = min(READ_ONCE(rq->extra), READ_ONCE(rq->limit));
+
+	return READ_ONCE(rq->nr_posted) >=
+	       READ_ONCE(rq->first) + extra + READ_ONCE(rq->nr_lost);
+}
+
+static bool xrds_ib_rq_crowded(const struct xrds_ib_rq *rq)
+{
+	return READ_ONCE(rq->extra) > READ_ONCE(rq->limit);
+}
+
 /**
  * xrds_ib_rq_avail - the number of credits an endpoint may have outstanding
  * @rq: its receive queue
- * @window: upper limit
+ * @share: its share
  *
  * Context: any.
  * Return: the number.
  */
-u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window)
+u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 share)
 {
-	u32 low = xrds_ib_rq_low_mark(rq);
-
 	if (!rq->srq)
-		return min(window, READ_ONCE(rq->nr_posted));
-	if (READ_ONCE(rq->nr_posted) >= low)
-		return window;
+		return min(share, READ_ONCE(rq->nr_posted));
+	if (share <= XRDS_IB_FIRST_CREDITS)
+		return share;
+	/* it will shrink */
+	if (unlikely(xrds_ib_rq_crowded(rq)))
+		share = min_t(u32, share, XRDS_IB_BUSY_CREDITS);
+	if (xrds_ib_rq_backed(rq))
+		return share;
 
 	if (!READ_ONCE(rq->withheld)) {
-		WRITE_ONCE(rq->low, true);
 		WRITE_ONCE(rq->withheld, true);
 		xrds_ib_rq_count(XRDS_IB_C_RQ_LOW);
 	}
-	/* pairs with the barrier in xrds_ib_buf_post() */
+	/* pairs with the barriers in xrds_ib_buf_post() and _wake() */
 	smp_mb();
-	return READ_ONCE(rq->nr_posted) >= low ? window : 0;
+	return xrds_ib_rq_backed(rq) ? share : XRDS_IB_FIRST_CREDITS;
+}
+
+/* There are to be more buffers, or credits need not be withheld any more. */
+static void xrds_ib_rq_wake(struct xrds_ib_rq *rq, bool more)
+{
+	/* pairs with the barrier in xrds_ib_rq_avail() */
+	smp_mb();
+	if (more || READ_ONCE(rq->withheld))
+		xrds_ib_rq_kick_refill(rq, 0);
+}
+
+static void xrds_ib_rq_set_share(struct xrds_ib_ep *ep, u32 share)
+{
+	struct xrds_ib_rq *rq = ep->rq;
+
+	lockdep_assert_held(&rq->lock);
+
+	WRITE_ONCE(rq->extra, rq->extra + share - ep->tx.share);
+	WRITE_ONCE(ep->tx.share, share);
+}
+
+/* An endpoint wants a larger share. It gets that or, where the sum would be above
+ * the limit, the rest up to the limit, but not less than a busy one needs.
+ */
+static void xrds_ib_rq_grow_share(struct xrds_ib_ep *ep, u32 want)
+{
+	u32 left, share = ep->tx.share;
+	struct xrds_ib_rq *rq = ep->rq;
+
+	spin_lock_bh(&rq->lock);
+	left = rq->limit > rq->extra ? rq->limit - rq->extra : 0;
+	if (want - share > left) {
+		xrds_ib_rq_count(XRDS_IB_C_RQ_CROWDED);
+		want = max(share + left, min_t(u32, want, XRDS_IB_BUSY_CREDITS));
+	}
+	xrds_ib_rq_set_share(ep, want);
+	spin_unlock_bh(&rq->lock);
+	xrds_ib_rq_wake(rq, true);
+}
+
+/* The sum is above the limit, which a smaller share can mend, at least in part. */
+static void xrds_ib_rq_shrink_share(struct xrds_ib_ep *ep, u32 least)
+{
+	struct xrds_ib_rq *rq = ep->rq;
+	u32 over;
+
+	spin_lock_bh(&rq->lock);
+	over = rq->extra > rq->limit ? rq->extra - rq->limit : 0;
+	if (over)
+		xrds_ib_rq_count(XRDS_IB_C_RQ_CROWDED);
+	xrds_ib_rq_set_share(ep, max(least, ep->tx.share -
+					    min(over, ep->tx.share)));
+	spin_unlock_bh(&rq->lock);
+	xrds_ib_rq_wake(rq, false);
+}
+
+/**
+ * xrds_ib_rq_fit_share - the peer of an endpoint has used a credit
+ * @ep: endpoint
+ * @busy: for a message, not for an acknowledgment only
+ *
+ * The lock is taken a few times in the life of an endpoint, or where the queue is
+ * used up.
+ *
+ * Context: completions.
+ */
+void xrds_ib_rq_fit_share(struct xrds_ib_ep *ep, bool busy)
+{
+	u32 share = ep->tx.share, outstanding = xrds_ib_ep_outstanding(ep);
+	const struct xrds_ib_rq *rq = ep->rq;
+	u32 least;
+
+	if (!rq->srq || !xrds_ib_ep_xrds(ep))
+		return;
+	if (unlikely(xrds_ib_rq_crowded(rq) && share > XRDS_IB_BUSY_CREDITS)) {
+		least = max_t(u32, outstanding, XRDS_IB_BUSY_CREDITS);
+		if (least < share)
+			xrds_ib_rq_shrink_share(ep, least);
+	} else if (busy && outstanding <= share / 2 && share < ep->tx.window &&
+		   (READ_ONCE(rq->extra) < READ_ONCE(rq->limit) ||
+		    share < XRDS_IB_BUSY_CREDITS)) {
+		xrds_ib_rq_grow_share(ep, min(2 * share, ep->tx.window));
+	}
+}
+
+/**
+ * xrds_ib_rq_return_share - an endpoint needs no buffers any more
+ * @ep: endpoint with a receive queue and without completions
+ *
+ * Context: process.
+ */
+void xrds_ib_rq_return_share(struct xrds_ib_ep *ep)
+{
+	struct xrds_ib_rq *rq = ep->rq;
+
+	if (!rq->srq)
+		return;
+	spin_lock_bh(&rq->lock);
+	xrds_ib_rq_set_share(ep, XRDS_IB_FIRST_CREDITS);
+	spin_unlock_bh(&rq->lock);
+	xrds_ib_rq_wake(rq, false);
 }
 
 /* ---------------------------------------------------------------- users */
@@ -289,6 +434,9 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	rq->window = max(rq->window, ep->tx.window);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
+	/* a legacy peer sends without credits */
+	if (rq->srq && !xrds_ib_ep_xrds(ep))
+		xrds_ib_rq_grow_share(ep, ep->tx.window);
 
 	xrds_ib_rq_fill(rq);
 	/* a broken queue reports its own error */
@@ -416,6 +564,7 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 	if (attr.attr.max_wr <= 2 * XRDS_IB_MAX_LOST)
 		return -EOPNOTSUPP;
 	rq->max_bufs = attr.attr.max_wr - XRDS_IB_MAX_LOST;
+	rq->most_bufs = attr.attr.max_wr;
 	rq->cq_bufs = XRDS_IB_MAX_LOST +
 		      (ibdev->quirks.fixed_cqs ? rq->max_bufs :
 		       min(XRDS_IB_FIRST_BUSY * rq->window, rq->max_bufs));
@@ -445,7 +594,6 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	rq->small_order = xrds_ib_rq_small_order(rq->order, max_sge);
 	rq->max_bufs = max_bufs;
 	rq->window = window;
-	rq->busy = XRDS_IB_FIRST_BUSY;
 	INIT_DELAYED_WORK(&rq->refill, xrds_ib_rq_refill);
 	mutex_init(&rq->ep_lock);
 	INIT_LIST_HEAD(&rq->eps);

@@ -110,6 +110,13 @@ void xrds_ib_buf_free_all(struct xrds_ib_rq *rq);
 enum {
 	/* endpoints that may have lost a buffer before the queue is replaced */
 	XRDS_IB_MAX_LOST	= 32,
+	/* credits that each user of a shared queue may have outstanding, with
+	 * whatever queue: one for the last message that must grant some, two
+	 * for others
+	 */
+	XRDS_IB_FIRST_CREDITS	= 3,
+	/* that a busy peer gets even if the others have used the queue up */
+	XRDS_IB_BUSY_CREDITS	= 12,
 };
 
 /**
@@ -135,20 +142,18 @@ struct xrds_ib_rq_ops {
  * @order:	the same as page order
  * @small_order: order of pages for a buffer when there is none of @order: the
  *		lowest of which the device takes enough for a buffer
- * @max_bufs:	capacity of the device's queue
+ * @max_bufs:	capacity of the device's queue, beside lost buffers
+ * @most_bufs:	the same with them, or fewer if a completion queue was not
+ *		enlarged; @ep_lock
  * @cq_bufs:	shared queue only: the completion queue of each endpoint has
  *		entries for so many buffers; changed under @ep_lock
  * @refill:	gives empty buffers a page and an skb
- * @window:	buffers wanted for each busy user: the largest of theirs;
- *		@ep_lock
- * @ep_lock:	guards @eps, @stuck, @nr_users, @busy, @nr_lost and @window
+ * @window:	most credits of a user: the largest of theirs; @ep_lock
+ * @ep_lock:	guards @eps, @stuck, @nr_users, @nr_lost and @window
  * @eps:	endpoints that receive from it
  * @stuck:	endpoints whose queue pair is not destroyed
  * @nr_users:	endpoints that have granted credits
- * @busy:	shared queue only: number of users that get their @window
  * @nr_lost:	endpoints that may have lost a buffer
- * @low:	shared queue only: it has run low since the last refill; set in
- *		any context, cleared by the refill
  * @withheld:	credits were not granted because buffers were short; see
  *		xrds_ib_rq_avail()
  * @broken:	shared queue only: the device has given it up
@@ -163,6 +168,11 @@ struct xrds_ib_rq_ops {
  * @nr_posted:	posted and not completed; also read without @lock, where an
  *		old value does no harm
  * @target:	number of buffers to be posted; also read without @lock
+ * @first:	shared queue only, as the next two: buffers kept for the first
+ *		credits of users; all three are also read without @lock
+ * @extra:	sum of what the shares of endpoints are above
+ *		XRDS_IB_FIRST_CREDITS
+ * @limit:	upper limit of @extra, but for small shares
  * @stopped:	nothing is posted any more; also read without @lock
  */
 struct xrds_ib_rq {
@@ -175,17 +185,16 @@ struct xrds_ib_rq {
 	unsigned int order;
 	unsigned int small_order;
 	u32 max_bufs;
+	u32 most_bufs;
 	u32 cq_bufs;
 	u32 window;
 	struct delayed_work refill;
 
-	struct mutex ep_lock;		/* eps, nr_users, busy, nr_lost */
+	struct mutex ep_lock;		/* eps, nr_users, nr_lost */
 	struct list_head eps;
 	struct list_head stuck;
 	u32 nr_users;
-	u32 busy;
 	u32 nr_lost;
-	bool low;
 	bool withheld;
 	bool broken;
 	bool armed;
@@ -198,6 +207,9 @@ struct xrds_ib_rq {
 	u32 nr_ready;
 	u32 nr_posted;
 	u32 target;
+	u32 first;
+	u32 extra;
+	u32 limit;
 	bool stopped;
 };
 
@@ -213,7 +225,9 @@ int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
-u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 window);
+u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 share);
+void xrds_ib_rq_fit_share(struct xrds_ib_ep *ep, bool busy);
+void xrds_ib_rq_return_share(struct xrds_ib_ep *ep);
 void xrds_ib_rq_failed(struct xrds_ib_rq *rq);
 
 /* --------------------------------------------------------------- recv.c */

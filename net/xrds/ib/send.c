@@ -228,19 +228,13 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 
 	spin_lock_bh(&conn->tx_lock);
 	/* at least one: the others follow when the queue has been filled */
-	avail = max(xrds_ib_rq_avail(ep->rq, ep->tx.window), 1U);
+	avail = max(xrds_ib_rq_avail(ep->rq, ep->tx.share), 1U);
 	WRITE_ONCE(ep->tx.granted, avail);
 	hello.credits = avail;
 	xrds_wire_hello_encode(data, &hello);
 	ret = xrds_ib_send_ctl_post(ep, &wm, data);
 	spin_unlock_bh(&conn->tx_lock);
 	return ret;
-}
-
-/* Outstanding SENDs of the peer; without the lock only an estimate */
-static u32 xrds_ib_send_outstanding(const struct xrds_ib_ep *ep)
-{
-	return READ_ONCE(ep->tx.granted) - READ_ONCE(ep->rx.received);
 }
 
 /* Grant the available credits, if there are @enough. */
@@ -251,7 +245,7 @@ static void xrds_ib_send_grant(struct xrds_ib_ep *ep, u32 enough)
 	int ret = 0;
 
 	/* an estimate, so that the common case takes no lock */
-	if (xrds_ib_send_outstanding(ep) + enough > tx->window ||
+	if (xrds_ib_ep_outstanding(ep) + enough > READ_ONCE(tx->share) ||
 	    !xrds_ib_ep_xrds(ep))
 		return;
 
@@ -272,29 +266,29 @@ static void xrds_ib_send_grant(struct xrds_ib_ep *ep, u32 enough)
  * xrds_ib_send_update - grant the peer its available credits, if they are many
  * @ep: endpoint
  *
+ * At least two: the last SEND of the peer may have been nothing but a grant. Two
+ * sides that answer each grant with one would go on for ever.
+ *
  * Context: any, without conn->tx_lock.
  */
 void xrds_ib_send_update(struct xrds_ib_ep *ep)
 {
-	xrds_ib_send_grant(ep, max(ep->tx.window / 2, 1U));
+	xrds_ib_send_grant(ep, max(READ_ONCE(ep->tx.share) / 2, 2U));
 }
 
 /**
  * xrds_ib_send_update_low - the same, or if the peer has few
- * @ep: endpoint
+ * @ep: endpoint whose peer has sent a message, or that had none to grant
  *
  * A peer with few credits may wait for one: buffers were short, or a large
- * message leaves these credits to others. The last SEND of the peer must not be
- * such a grant, else two sides that are both short would go on for ever.
+ * message leaves these credits to others.
  *
  * Context: any, without conn->tx_lock.
  */
 void xrds_ib_send_update_low(struct xrds_ib_ep *ep)
 {
-	if (xrds_ib_send_outstanding(ep) <= ep->tx.window / 4)
+	if (xrds_ib_ep_outstanding(ep) <= READ_ONCE(ep->tx.share) / 2)
 		xrds_ib_send_grant(ep, 1);
-	else
-		xrds_ib_send_update(ep);
 }
 
 /* ------------------------------------------------------------- messages */

@@ -380,7 +380,7 @@ void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep)
 {
 	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
-	u32 avail = xrds_ib_rq_avail(ep->rq, ep->tx.window);
+	u32 avail = xrds_ib_rq_avail(ep->rq, READ_ONCE(ep->tx.share));
 
 	return avail > outstanding ? avail - outstanding : 0;
 }

@@ -129,7 +129,9 @@ struct xrds_ib_cursor {
  * @credits:	SENDs that the peer has granted and that are not used
  * @most_credits: highest value that @credits has had
  * @granted:	SENDs granted to the peer, ever
- * @window:	upper limit of outstanding SENDs of the peer
+ * @window:	upper limit of @share, constant
+ * @share:	upper limit of outstanding SENDs of the peer; written by
+ *		completions, also read without the lock
  * @payload:	largest payload behind a full header, bytes
  * @brief:	the peer takes short headers
  * @ctx:	context of the short headers to the peer
@@ -182,6 +184,7 @@ struct xrds_ib_tx {
 	u32 most_credits;
 	u32 granted;
 	u32 window;
+	u32 share;
 	u32 payload;
 	bool brief;
 	struct xrds_wire_context ctx;
