@@ -6,6 +6,9 @@
  * now and then. A cursor keeps its place in the list meanwhile, and another one is
  * where the list ended at the beginning: destinations that are made during the
  * walk are behind that, and need no visit.
+ *
+ * System calls that walk hold the socket's lock, so the cursors in the list are
+ * those of one call and of what runs beside it.
  */
 #include "sock/dest.h"
 #include "sock/sock.h"
@@ -42,7 +45,7 @@ struct xrds_dest *xrds_dest_walk_next(struct xrds_dest_walk *walk)
 
 	lockdep_assert_held(&walk->xs->lock);
 
-	/* others are as many as threads that walk */
+	/* a few are cursors of others */
 	for (;;) {
 		next = list_next_entry(&walk->at, node);
 		if (next == &walk->end)

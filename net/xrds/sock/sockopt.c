@@ -78,7 +78,9 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
 	if (!optlen) {
+		lock_sock(&xs->sk);
 		xrds_cancel_all(xs);
+		release_sock(&xs->sk);
 		return 0;
 	}
 	if (optlen < sizeof(struct sockaddr_in) || optlen > sizeof(ss))
