@@ -33,6 +33,8 @@ KMOD_LINKS = ("modprobe", "insmod", "rmmod", "lsmod", "depmod", "modinfo")
 # Programs written for RDS, or against it, where the host has them.
 STRANGERS = ("qperf", "trinity")
 RDS_TOOLS = ("rds-ping", "rds-info", "rds-stress")   # in $RDS_TOOLS_DIR
+# rds-info -N opens it when it runs
+RDS_TOOLS_LIBRARY = "libdhash.so.1"
 ON_NODES = ("unload", "leaks", "settled", "holders", "neighbours",
             "watch_off")   # scripts
 DIRECTORIES = ("dev", "proc", "sys", "tmp", "run", "root", "var", "mnt")
@@ -179,6 +181,8 @@ def _add_strangers(archive: Archive, extras: Extras) -> None:
         tool = Path(folder) / name
         if tool.exists():
             archive.program(f"bin/{name}", tool)
+    for path in Path("/usr/lib").glob(f"*/{RDS_TOOLS_LIBRARY}") if folder else ():
+        archive.program(str(path), path)
 
 
 def programs(names: frozenset[str] | None = None) -> list[Path]:
