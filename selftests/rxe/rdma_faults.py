@@ -17,6 +17,7 @@ CUTS = 4
 BREAKS = 3                  # by each side
 PORT = 9100
 READS = 600
+KILLS = 300
 
 
 def outcome(out: str, name: str) -> dict[str, int]:
@@ -334,3 +335,11 @@ def test_canceled(rig):
     rig.check(result["canceled"] > 0 and result["dropped"] > 0, f"{result}")
     rig.check(result["canceled"] + result["dropped"] == 1000, f"{result}")
     pair.end()
+
+
+def test_killed_registering(rig):
+    """A process that is killed while the device registers its memory takes
+    nothing from others: the device has answered.
+    """
+    rig.a.run(f"helper_kill_registering {rig.a.ip} {traffic.fewer(rig, KILLS)}",
+              timeout=LIMIT)

@@ -386,14 +386,14 @@ void xrds_ib_regq_settle(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 {
 	struct xrds_ib_regq *regq = &ibdev->regq;
 	long left = w->deadline - jiffies;
+	bool done;
 
 	if (!w->posted)
 		return;
 	w->posted = false;
-	if (left > 0)
-		wait_for_completion_timeout(&w->done, left);
+	done = wait_for_completion_timeout(&w->done, max(left, 0L));
 	/* with its queue pair the work request has gone as well */
-	if (!completion_done(&w->done) && READ_ONCE(regq->gen) == w->gen) {
+	if (!done && READ_ONCE(regq->gen) == w->gen) {
 		xrds_ib_regq_hang(regq);
 		down_write(&regq->sem);
 		if (regq->gen == w->gen)
