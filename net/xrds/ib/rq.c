@@ -79,7 +79,9 @@ static void xrds_ib_rq_arm(struct xrds_ib_rq *rq)
 {
 	struct ib_srq_attr attr = { .srq_limit = xrds_ib_rq_low_mark(rq) };
 
-	if (!rq->srq || !attr.srq_limit || xchg(&rq->armed, true))
+	/* nor while it is being destroyed: an event may have come late */
+	if (!rq->srq || !attr.srq_limit || READ_ONCE(rq->stopped) ||
+	    xchg(&rq->armed, true))
 		return;
 	/* some devices cannot; completions notice it as well, a little later */
 	ib_modify_srq(rq->srq, &attr, IB_SRQ_LIMIT);
@@ -155,7 +157,7 @@ static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 	base = min(users * rq->window, rq->max_bufs / 4);
 	target = min(base + extra + extra / 2, rq->max_bufs) + rq->nr_lost;
 	target = xrds_ib_rq_fit_cqs(rq, target);
-	most = rq->most_bufs - min(rq->nr_lost, rq->most_bufs);
+	most = min(rq->max_bufs, rq->most_bufs - min(rq->nr_lost, rq->most_bufs));
 	most -= most / 4;
 	xrds_ib_rq_set_target(rq, target,
 			      min3(rq->nr_users * XRDS_IB_FIRST_CREDITS,
