@@ -25,6 +25,8 @@ SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 PACKETS = int(os.environ.get("HOSTILE_PACKETS", "0"))
 FEW = 4000              # without HOSTILE_PACKETS, on a fast kernel
 TIMEOUT = 240 + PACKETS // 20
+QUEUES = 10             # each has a connection that keeps it
+PER_QUEUE = 40          # connections that lose a buffer
 PROC = "/proc/xrds_hostile"
 SYSCTL = "/proc/sys/net/xrds"
 
@@ -297,6 +299,25 @@ def test_unfinished_message(rig):
     seen = close.delta(rig.a, before)
     _tell(rig, "torn", _done(rig))
     rig.check(seen["ib_rx_srq_replaced"] > 0, "no buffer was lost")
+    reform(rig)
+
+
+def test_old_queues(rig):
+    """Connections that keep the queues from which such buffers were taken get
+    another one when those are many.
+    """
+    traffic.patient(rig)
+    pair = bystanders(rig)
+    before = close.counters(rig.a)
+    for tos in range(QUEUES):
+        pair.b.run(f"xrds-ping -c 1 -w 30 -Q {tos} {rig.a.ip}", timeout=40)
+        order(rig, "torn", PER_QUEUE).wait(120)
+    seen = close.delta(rig.a, before)
+    _tell(rig, "seen", seen)
+    rig.check(seen["ib_rx_srq_replaced"] >= QUEUES, "few were replaced")
+    rig.check(seen["ib_rx_srq_ended"] > 0, "all were kept")
+    for tos in range(QUEUES):
+        pair.b.run(f"xrds-ping -c 1 -w 30 -Q {tos} {rig.a.ip}", timeout=40)
     reform(rig)
 
 

@@ -47,7 +47,7 @@
  * In addition:
  *
  *   xrds_ib_devs_lock   mutex; list of devices
- *   ibdev->rq_lock      mutex; ibdev->rq
+ *   ibdev->rq_lock      mutex; ibdev->rq, ibdev->old_rqs
  *   m->lock             mutex of a memory region; its registration
  *   regq->sem           registration queue: readers post, a writer replaces;
  *                       taken inside m->lock
@@ -435,6 +435,8 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @scan:	last walk over all devices that came here; xrds_ib_devs_lock
  * @rq_lock:	guards @rq
  * @rq:		shared receive queue for new endpoints, NULL until needed
+ * @old_rqs:	those that it has replaced and endpoints still use; @rq_lock
+ * @nr_old_rqs:	length of @old_rqs; @rq_lock
  * @shared:	endpoints share a receive queue
  * @quirks:	behaviour that needs a workaround, constant
  * @no_atomics:	its keys cannot allow atomics
@@ -459,6 +461,8 @@ struct xrds_ib_dev {
 	u32 scan;
 	struct mutex rq_lock;		/* rq */
 	struct xrds_ib_rq *rq;
+	struct list_head old_rqs;
+	u32 nr_old_rqs;
 	bool shared;
 	struct xrds_ib_quirks quirks;
 	bool no_atomics;

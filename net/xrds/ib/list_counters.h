@@ -69,6 +69,7 @@ X(RQ_NO_SRQ, ib_rx_no_srq, "shared receive queues that the device did not make")
 X(RQ_BROKEN, ib_rx_srq_broken, "shared receive queues that the device gave up"),
 X(RQ_STUCK, ib_rx_stuck, "receive queues that the device has kept for good"),
 X(RQ_REPLACED, ib_rx_srq_replaced, "shared receive queues replaced because buffers were lost"),
+X(RQ_ENDED, ib_rx_srq_ended, "shared queues whose connections were ended, as there were many"),
 X(MR_REG, ib_rdma_mr_registered, "memory regions registered"),
 X(MR_UNREG, ib_rdma_mr_unregistered, "memory regions ended"),
 X(MR_REG_ERROR, ib_rdma_mr_reg_error, "registrations that failed"),

@@ -115,6 +115,7 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	xrds_ib_regq_init(&ibdev->regq);
 	xrds_ib_mr_pool_init(&ibdev->mr_pool);
 	mutex_init(&ibdev->rq_lock);
+	INIT_LIST_HEAD(&ibdev->old_rqs);
 	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
 			dev->attrs.max_srq_wr > 0 &&
 			dev->attrs.max_srq_sge > 0;

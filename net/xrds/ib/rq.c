@@ -36,8 +36,9 @@
  * and it never completes. Only the destruction of the shared queue brings it
  * back. So endpoints that do not end in order are counted, the queue posts one
  * more buffer for each, and after XRDS_IB_MAX_LOST of them new endpoints get a
- * new queue. The old queue is freed with its last endpoint, and ends its
- * endpoints when it has lost as many buffers as it may post. A queue that many
+ * new queue. The old queue is freed with its last endpoint. It ends its endpoints
+ * when it has lost as many buffers as it may post, or when it is the one that
+ * fewest use of more than XRDS_IB_MAX_OLD_RQS old queues. A queue that many
  * endpoints have enlarged is replaced as well when it has no user any more, as
  * posted buffers cannot be taken back in any other way.
  *
@@ -165,17 +166,25 @@ static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 			      most > base ? most - base : 0);
 }
 
-/* The device has given up a shared queue: no endpoint receives from it. */
-static void xrds_ib_rq_end_eps(struct xrds_ib_rq *rq)
+/* All endpoints of a queue end, and their connections are made anew. */
+static void xrds_ib_rq_fail_eps(struct xrds_ib_rq *rq, int err)
 {
 	struct xrds_ib_ep *ep;
 
+	lockdep_assert_held(&rq->ep_lock);
+
+	list_for_each_entry(ep, &rq->eps, rq_entry)
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, err);
+}
+
+/* The device has given up a shared queue: no endpoint receives from it. */
+static void xrds_ib_rq_end_eps(struct xrds_ib_rq *rq)
+{
 	spin_lock_bh(&rq->lock);
 	WRITE_ONCE(rq->stopped, true);
 	spin_unlock_bh(&rq->lock);
 	mutex_lock(&rq->ep_lock);
-	list_for_each_entry(ep, &rq->eps, rq_entry)
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -EIO);
+	xrds_ib_rq_fail_eps(rq, -EIO);
 	mutex_unlock(&rq->ep_lock);
 }
 
@@ -445,6 +454,24 @@ int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	return READ_ONCE(rq->nr_posted) || READ_ONCE(rq->stopped) ? 0 : -ENOMEM;
 }
 
+/* There are too many old queues: a peer may have made them so on purpose. The one
+ * that fewest endpoints use ends them.
+ */
+static void xrds_ib_rq_end_old(struct xrds_ib_dev *ibdev)
+{
+	struct xrds_ib_rq *rq, *least = NULL;
+
+	lockdep_assert_held(&ibdev->rq_lock);
+
+	list_for_each_entry(rq, &ibdev->old_rqs, old_entry)
+		if (!least || READ_ONCE(rq->nr_users) < READ_ONCE(least->nr_users))
+			least = rq;
+	xrds_ib_rq_count(XRDS_IB_C_RQ_ENDED);
+	mutex_lock(&least->ep_lock);
+	xrds_ib_rq_fail_eps(least, -ENOBUFS);
+	mutex_unlock(&least->ep_lock);
+}
+
 /* New endpoints get another queue in place of this one, which is worn out. The
  * caller has a reference on it.
  */
@@ -457,6 +484,9 @@ static void xrds_ib_rq_retire(struct xrds_ib_rq *rq)
 	mutex_lock(&ibdev->rq_lock);
 	if (ibdev->rq == rq) {
 		ibdev->rq = NULL;
+		list_add_tail(&rq->old_entry, &ibdev->old_rqs);
+		if (++ibdev->nr_old_rqs > XRDS_IB_MAX_OLD_RQS)
+			xrds_ib_rq_end_old(ibdev);
 		retired = true;
 	}
 	mutex_unlock(&ibdev->rq_lock);
@@ -506,7 +536,6 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
  */
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 {
-	struct xrds_ib_ep *ep;
 	bool worn;
 
 	if (!rq->srq)
@@ -518,9 +547,8 @@ void xrds_ib_rq_lost(struct xrds_ib_rq *rq)
 	 * off with another queue.
 	 */
 	worn = ++rq->nr_lost == XRDS_IB_MAX_LOST;
-	if (rq->nr_lost > rq->max_bufs)
-		list_for_each_entry(ep, &rq->eps, rq_entry)
-			xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOBUFS);
+	if (rq->nr_lost + XRDS_IB_MAX_LOST > rq->most_bufs)
+		xrds_ib_rq_fail_eps(rq, -ENOBUFS);
 	xrds_ib_rq_retarget(rq);
 	mutex_unlock(&rq->ep_lock);
 
@@ -598,6 +626,7 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	rq->window = window;
 	INIT_DELAYED_WORK(&rq->refill, xrds_ib_rq_refill);
 	mutex_init(&rq->ep_lock);
+	INIT_LIST_HEAD(&rq->old_entry);
 	INIT_LIST_HEAD(&rq->eps);
 	INIT_LIST_HEAD(&rq->stuck);
 	spin_lock_init(&rq->lock);
@@ -715,6 +744,13 @@ static void xrds_ib_rq_lose(struct xrds_ib_rq *rq)
 
 static void xrds_ib_rq_destroy(struct xrds_ib_rq *rq)
 {
+	if (!list_empty(&rq->old_entry)) {
+		mutex_lock(&rq->ibdev->rq_lock);
+		list_del_init(&rq->old_entry);
+		rq->ibdev->nr_old_rqs--;
+		mutex_unlock(&rq->ibdev->rq_lock);
+	}
+
 	/* make_dead: the refill finds nothing to do from now on */
 	spin_lock_bh(&rq->lock);
 	WRITE_ONCE(rq->stopped, true);

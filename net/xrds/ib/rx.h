@@ -110,6 +110,8 @@ void xrds_ib_buf_free_all(struct xrds_ib_rq *rq);
 enum {
 	/* endpoints that may have lost a buffer before the queue is replaced */
 	XRDS_IB_MAX_LOST	= 32,
+	/* old shared queues of a device, before one is taken from its endpoints */
+	XRDS_IB_MAX_OLD_RQS	= 8,
 	/* credits that each user of a shared queue may have outstanding, with
 	 * whatever queue: one for the last message that must grant some, two
 	 * for others
@@ -150,6 +152,7 @@ struct xrds_ib_rq_ops {
  * @refill:	gives empty buffers a page and an skb
  * @window:	most credits of a user: the largest of theirs; @ep_lock
  * @ep_lock:	guards @eps, @stuck, @nr_users, @nr_lost and @window
+ * @old_entry:	in ibdev->old_rqs when another queue has replaced it
  * @eps:	endpoints that receive from it
  * @stuck:	endpoints whose queue pair is not destroyed
  * @nr_users:	endpoints that have granted credits
@@ -191,6 +194,7 @@ struct xrds_ib_rq {
 	struct delayed_work refill;
 
 	struct mutex ep_lock;		/* eps, nr_users, nr_lost */
+	struct list_head old_entry;
 	struct list_head eps;
 	struct list_head stuck;
 	u32 nr_users;
