@@ -8,18 +8,17 @@ import traffic
 
 TIMEOUT = 120
 PORT = 4640
+PERF_PORT = 4650
 FRAGMENTS = 8               # of a large message, at most
+MOST = 32                   # the same with a long round trip
+LATENCY = "120ms"
+BREAK = "/sys/kernel/debug/xrds/break"
 
 
-def test_underway(rig):
-    """While the peer is cut off few fragments are posted, and a small message
-    behind them.
+def _posted(rig) -> int:
+    """Fragments of a large message that are posted while the peer is cut off, and a
+    small message behind them.
     """
-    traffic.patient(rig)
-    # a peer that is busy has the credits for all that is posted below
-    traffic.run(rig, 400, seed=51)
-    remote.until(rig, lambda: remote.shown(rig.a, "connections")[0]["credits"] >
-                 2 * FRAGMENTS, "credits for a large message and others")
     sinks = [rig.b.start(f"helper_late_reader {rig.b.ip} {port} {4 << 20}")
              for port in (PORT, PORT + 1)]
     for sink in sinks:
@@ -36,4 +35,30 @@ def test_underway(rig):
     rig.b.join()
     sender.wait()
     rig.diag(f"{posted} fragments under way")
+    return posted
+
+
+def test_underway(rig):
+    """Few fragments are under way where the link has no room for more."""
+    traffic.patient(rig)
+    # a peer that is busy has the credits for all that is posted below
+    traffic.run(rig, 400, seed=51)
+    remote.until(rig, lambda: remote.shown(rig.a, "connections")[0]["credits"] >
+                 2 * FRAGMENTS, "credits for a large message and others")
+    posted = _posted(rig)
     rig.check(0 < posted <= FRAGMENTS, f"{posted} fragments under way")
+
+
+def test_distant(rig):
+    """More of them are where the round trip is long, so that the link is busy."""
+    traffic.patient(rig)
+    rig.a.run(f"tc qdisc add dev eth0 root netem delay {LATENCY} limit 9999")
+    # the shortest round trip of the connection is that one
+    if remote.counter(rig.a, "obj_conns"):
+        rig.a.write(BREAK, "1")
+    server = rig.b.start(f"xrds-perf -s -p {PERF_PORT} {rig.b.ip}")
+    server.expect("ready")
+    rig.a.run(f"xrds-perf -m stream -l 1M -d 4 -n 20 -w 0 -p {PERF_PORT} "
+              f"{rig.b.ip}", timeout=100)
+    posted = _posted(rig)
+    rig.check(FRAGMENTS < posted <= MOST, f"{posted} fragments under way")

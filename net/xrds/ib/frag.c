@@ -18,7 +18,7 @@
  * conn/txq.c. A small message must not wait for much that the device was given
  * before it, so the number of fragments of the large message in progress is
  * limited: to a few if small messages do go beside it, else to as many as keep
- * a short link busy. The large message also leaves some credits to the others;
+ * the link busy, see window.c. The large message also leaves some credits to the others;
  * but after a number of small messages it has its turn, and may use any credit.
  * It also has it if the others have sent more than it has: then they wait.
  *
@@ -45,10 +45,10 @@
 #include "ib/ib.h"
 
 enum {
-	/* fragments of a large message in progress */
-	XRDS_IB_BULK_FRAGS	= 8,
-	/* the same while small messages go beside it */
-	XRDS_IB_BULK_FRAGS_SHARED = 2,
+	/* this part of a large message's window is used while small messages go
+	 * beside it
+	 */
+	XRDS_IB_BULK_SHARED_PART = 4,
 	/* small messages count as present for so long after the last one */
 	XRDS_IB_SHARED_MS	= 100,
 	/* credits that a large message leaves to others, but no larger share of
@@ -214,8 +214,10 @@ bool xrds_ib_frag_bulk_turn(const struct xrds_ib_ep *ep)
 /* The limit for fragments of a large message in progress */
 static u32 xrds_ib_frag_bulk_max(const struct xrds_ib_tx *tx)
 {
-	return xrds_ib_frag_bulk_shares(tx) ? XRDS_IB_BULK_FRAGS_SHARED :
-					 XRDS_IB_BULK_FRAGS;
+	u32 frags = tx->bulk_window.frags;
+
+	return xrds_ib_frag_bulk_shares(tx) ? frags / XRDS_IB_BULK_SHARED_PART :
+					 frags;
 }
 
 /* May another fragment of a large message be posted? */
@@ -225,7 +227,7 @@ static bool xrds_ib_frag_bulk_ready(const struct xrds_ib_ep *ep)
 	u32 share = tx->most_credits / XRDS_IB_BULK_CREDITS_PART;
 
 	if (xrds_ib_frag_bulk_turn(ep))
-		return tx->nr_bulk < XRDS_IB_BULK_FRAGS;
+		return tx->nr_bulk < tx->bulk_window.frags;
 	return tx->nr_bulk < xrds_ib_frag_bulk_max(tx) &&
 	       tx->credits > min_t(u32, share, XRDS_IB_BULK_CREDITS);
 }
@@ -245,6 +247,14 @@ static void xrds_ib_frag_bulk_count(struct xrds_ib_ep *ep,
 		return;
 	tx->bulk_run = 0;
 	xrds_ib_sq_signal(ep, sctx);
+	/* not each of them, as reading the clock takes time, nor while only a part
+	 * of the window is used
+	 */
+	if (!xrds_ib_frag_bulk_shares(tx) &&
+	    (!tx->bulk_sctx || xrds_ib_window_fresh(&tx->bulk_window))) {
+		tx->bulk_sctx = sctx;
+		xrds_ib_window_begin(&tx->bulk_window, ktime_get_ns());
+	}
 }
 
 /* A fragment of a large message with this payload is about to go out. */

@@ -136,10 +136,18 @@ static void xrds_ib_sq_rtt_end(struct xrds_ib_tx *tx)
 
 	tx->rtt_sctx = NULL;
 	tx->rtt_next = jiffies + msecs_to_jiffies(XRDS_IB_RTT_MS);
+	ns = max(ns, 1ULL);
+	xrds_ib_window_rtt(&tx->bulk_window, ns);
 	if (!tx->rtt_ns || ns < tx->rtt_ns)
-		tx->rtt_ns = max(ns, 1ULL);
+		tx->rtt_ns = ns;
 	else
 		tx->rtt_ns += (ns - tx->rtt_ns) / XRDS_IB_RTT_WEIGHT;
+}
+
+static void xrds_ib_sq_bulk_end(struct xrds_ib_tx *tx)
+{
+	tx->bulk_sctx = NULL;
+	xrds_ib_window_end(&tx->bulk_window, ktime_get_ns());
 }
 
 /**
@@ -274,6 +282,9 @@ void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
 		sctx = &tx->ring[tx->tail];
 		tx->tail = tx->tail + 1 == tx->nr ? 0 : tx->tail + 1;
 		tx->retired++;
+		tx->bulk_window.done += sctx->bulk;
+		if (sctx == tx->bulk_sctx)
+			xrds_ib_sq_bulk_end(tx);
 		xrds_ib_sq_release(ep, sctx);
 		if (sctx->msg)
 			xrds_ib_sq_msg_done(sctx->msg, ended);
@@ -295,6 +306,8 @@ void xrds_ib_sq_untake(struct xrds_ib_ep *ep, struct xrds_ib_sctx *from)
 	do {
 		tx->head = (tx->head ?: tx->nr) - 1;
 		sctx = &tx->ring[tx->head];
+		if (sctx == tx->bulk_sctx)
+			tx->bulk_sctx = NULL;
 		xrds_ib_sq_release(ep, sctx);
 		/* its earlier fragments may be in progress: keep it until then
 		 */
@@ -603,6 +616,7 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 		       attrs->max_qp_wr - XRDS_IB_EXTRA_SEND_WR);
 	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
 			    tx->nr / 2);
+	xrds_ib_window_init(&tx->bulk_window, 2 * tx->nr / 3);
 	tx->sge = min_t(u32, XRDS_IB_SGE, attrs->max_send_sge);
 	tx->op_sge = min_t(u32, op_sge, attrs->max_send_sge);
 	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));

@@ -10,6 +10,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "ib/rx.h"
+#include "ib/window.h"
 #include "msg.h"
 #include "transport.h"
 
@@ -140,6 +141,8 @@ struct xrds_ib_cursor {
  * @cursor:	messages of which some fragments are not posted, by tag
  * @nr_bulk:	fragments with tag 1 in use
  * @bulk_run:	of those posted since the last that was signalled as one
+ * @bulk_window: how many fragments with tag 1 may be in use
+ * @bulk_sctx:	the one of them that is being measured, or NULL
  * @passed:	other messages sent since the last of them
  * @shared_at:	jiffies when another message was sent beside them, 0: never
  * @blocked:	the core was told to come again
@@ -192,6 +195,8 @@ struct xrds_ib_tx {
 	struct xrds_ib_cursor cursor[XRDS_IB_TAGS];
 	u32 nr_bulk;
 	u32 bulk_run;
+	struct xrds_ib_window bulk_window;
+	const struct xrds_ib_sctx *bulk_sctx;
 	u32 passed;
 	unsigned long shared_at;
 	bool blocked;
