@@ -38,10 +38,11 @@ enum {
  * @conn: connection
  * @port: port of ours
  *
+ * The pump tells it. When too many are to be told, the worker does.
+ *
  * Context: any, without L3.
- * Return: whether it takes the worker, as too many are to be told.
  */
-bool xrds_cong_mark(struct xrds_conn *conn, u16 port)
+void xrds_cong_mark(struct xrds_conn *conn, u16 port)
 {
 	unsigned int i;
 	bool full;
@@ -59,9 +60,10 @@ bool xrds_cong_mark(struct xrds_conn *conn, u16 port)
 		conn->cong_full = true;
 	}
 out:
-	full = conn->cong_full;
+	full = conn->cong_full && conn->state == XRDS_ST_UP;
 	spin_unlock_bh(&conn->lock);
-	return full;
+	if (full)
+		xrds_conn_event(conn, XRDS_EV_WANT);
 }
 
 /**
@@ -320,17 +322,14 @@ static bool xrds_cong_full_next(const struct xrds_msg *msg, u32 *pos, u16 *port)
 static void xrds_cong_full_link(struct xrds_conn *conn,
 				const struct xrds_msg *msg)
 {
-	bool again = false;
 	u32 pos = 0;
 	u16 port;
 
 	while (xrds_cong_full_next(msg, &pos, &port)) {
 		if (!xrds_cong_state(conn, port))
-			again |= xrds_cong_mark(conn, port);
+			xrds_cong_mark(conn, port);
 		cond_resched();
 	}
-	if (again)
-		xrds_conn_event(conn, XRDS_EV_WANT);
 }
 
 /**

@@ -336,7 +336,7 @@ void xrds_wait_open_loop(struct xrds_port *port);
 
 /* -------------------------------------------------------------- cong.c */
 
-bool xrds_cong_mark(struct xrds_conn *conn, u16 port);
+void xrds_cong_mark(struct xrds_conn *conn, u16 port);
 void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_cong_local_full(struct xrds_port *port);
 void xrds_cong_local_clear(struct xrds_port *port);

@@ -185,7 +185,6 @@ int xrds_refuse_xmit(struct xrds_conn *conn)
 {
 	struct xrds_wire_refused list[XRDS_WIRE_REFUSED_MAX_ENTRIES];
 	u8 buf[XRDS_WIRE_REFUSED_MAX_ENTRIES * XRDS_WIRE_REFUSED_BYTES];
-	bool worker = false;
 	u32 i, nr;
 	int ret;
 
@@ -206,10 +205,8 @@ int xrds_refuse_xmit(struct xrds_conn *conn)
 		xrds_refuse_told(conn, list, nr);
 		/* the sender is to hear when the port is open, or that it is */
 		for (i = 0; i < nr; i++)
-			worker |= xrds_cong_mark(conn, list[i].dport);
+			xrds_cong_mark(conn, list[i].dport);
 	}
-	if (worker)
-		xrds_conn_event(conn, XRDS_EV_WANT);
 	return 0;
 }
 
