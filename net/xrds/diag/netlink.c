@@ -155,7 +155,7 @@ static int xrds_nl_dump_devices(struct sk_buff *skb,
 
 /* --------------------------------------------------------------- resets */
 
-static int xrds_nl_reset(struct sk_buff *skb, struct genl_info *info)
+static int xrds_nl_reset(struct genl_info *info)
 {
 	struct nlattr *laddr = info->attrs[XRDS_A_CONN_LADDR];
 	struct nlattr *faddr = info->attrs[XRDS_A_CONN_FADDR];
@@ -176,6 +176,32 @@ static int xrds_nl_reset(struct sk_buff *skb, struct genl_info *info)
 	    (laddr || faddr || tos))
 		return -ENOENT;
 	return 0;
+}
+
+/* Namespaces are freed before the family goes, and unlike a dump the core takes no
+ * reference on the module for this.
+ */
+static int xrds_nl_do(struct sk_buff *skb, struct genl_info *info)
+{
+	struct xrds_net *xn;
+	int ret = 0;
+
+	if (!try_module_get(THIS_MODULE))
+		return -ENODEV;
+	xn = xrds_net(genl_info_net(info));
+	switch (info->genlhdr->cmd) {
+	case XRDS_CMD_CONN_RESET:
+		ret = xrds_nl_reset(info);
+		break;
+	case XRDS_CMD_DRAIN:
+		xrds_conn_net_drain(xn);
+		break;
+	case XRDS_CMD_UNDRAIN:
+		xrds_conn_net_undrain(xn);
+		break;
+	}
+	module_put(THIS_MODULE);
+	return ret;
 }
 
 static const struct nla_policy xrds_nl_reset_policy[XRDS_A_CONN_TOS + 1] = {
@@ -230,7 +256,7 @@ static const struct genl_ops xrds_nl_ops[] = {
 	{
 		.cmd	= XRDS_CMD_CONN_RESET,
 		.flags	= GENL_UNS_ADMIN_PERM,
-		.doit	= xrds_nl_reset,
+		.doit	= xrds_nl_do,
 		.policy	= xrds_nl_reset_policy,
 		.maxattr = ARRAY_SIZE(xrds_nl_reset_policy) - 1,
 	},
@@ -245,12 +271,12 @@ static const struct genl_ops xrds_nl_ops[] = {
 	{
 		.cmd	= XRDS_CMD_DRAIN,
 		.flags	= GENL_UNS_ADMIN_PERM,
-		.doit	= xrds_nl_status_drain,
+		.doit	= xrds_nl_do,
 	},
 	{
 		.cmd	= XRDS_CMD_UNDRAIN,
 		.flags	= GENL_UNS_ADMIN_PERM,
-		.doit	= xrds_nl_status_undrain,
+		.doit	= xrds_nl_do,
 	},
 };
 
@@ -259,6 +285,8 @@ struct genl_family xrds_netlink_family __ro_after_init = {
 	.version	= XRDS_FAMILY_VERSION,
 	.module		= THIS_MODULE,
 	.netnsok	= true,
+	/* the commands share no state */
+	.parallel_ops	= true,
 	.ops		= xrds_nl_ops,
 	.n_ops		= ARRAY_SIZE(xrds_nl_ops),
 	.mcgrps		= xrds_nl_groups,

@@ -60,8 +60,6 @@ int xrds_nl_dump_done_table(struct netlink_callback *cb);
 /* nl_status.c */
 int xrds_nl_status_dump_features(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_status_dump(struct sk_buff *skb, struct netlink_callback *cb);
-int xrds_nl_status_drain(struct sk_buff *skb, struct genl_info *info);
-int xrds_nl_status_undrain(struct sk_buff *skb, struct genl_info *info);
 
 /* nl_conn.c */
 int xrds_nl_conn_fill(struct sk_buff *skb, struct xrds_conn *conn, bool admin);

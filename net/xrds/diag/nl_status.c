@@ -127,31 +127,3 @@ int xrds_nl_status_dump(struct sk_buff *skb, struct netlink_callback *cb)
 	genlmsg_end(skb, hdr);
 	return skb->len;
 }
-
-/**
- * xrds_nl_status_drain - drain a namespace
- * @skb: the request
- * @info: the request
- *
- * Context: process.
- * Return: 0.
- */
-int xrds_nl_status_drain(struct sk_buff *skb, struct genl_info *info)
-{
-	xrds_conn_net_drain(xrds_net(genl_info_net(info)));
-	return 0;
-}
-
-/**
- * xrds_nl_status_undrain - allow connections to other nodes again
- * @skb: the request
- * @info: the request
- *
- * Context: process.
- * Return: 0.
- */
-int xrds_nl_status_undrain(struct sk_buff *skb, struct genl_info *info)
-{
-	xrds_conn_net_undrain(xrds_net(genl_info_net(info)));
-	return 0;
-}
