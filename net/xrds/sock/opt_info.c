@@ -153,8 +153,6 @@ static void xrds_dump_path(struct xrds_conn *conn,
 
 	memcpy(row->local_addr, &conn->key.laddr, sizeof(row->local_addr));
 	memcpy(row->peer_addr, &conn->key.faddr, sizeof(row->peer_addr));
-	strscpy((char *)row->transport, conn->trans->name,
-		sizeof(row->transport));
 	row->tos = conn->key.tos;
 	row->npaths = 1;
 	path->attempt_time = xrds_dump_seconds(READ_ONCE(conn->dialled_at));
@@ -164,6 +162,10 @@ static void xrds_dump_path(struct xrds_conn *conn,
 	path->connect_attempts = READ_ONCE(conn->retries);
 	spin_lock_bh(&conn->lock);
 	path->flags = xrds_conn_info_flags(conn);
+	/* a transport may go when its connections are dead */
+	if (conn->state != XRDS_ST_DEAD)
+		strscpy((char *)row->transport, conn->trans->name,
+			sizeof(row->transport));
 	spin_unlock_bh(&conn->lock);
 }
 
