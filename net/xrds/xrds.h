@@ -21,6 +21,8 @@
  * never the other way round; two locks of one level are never nested.
  *
  *   L1  lock_sock(sk)              bind state, options          process
+ *       xs->walk_lock              options that walk all        process
+ *                                  destinations
  *   L2  conn->tx_lock              posting order, conn->ep,     process, BH
  *                                  sequence numbers
  *   L3  conn->lock                 queues and order of flows,   process, BH

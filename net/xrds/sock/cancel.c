@@ -151,7 +151,7 @@ void xrds_cancel_to(struct xrds_sock *xs, const struct xrds_addr *to)
 
 /**
  * xrds_cancel_all - the same for all destinations
- * @xs: socket, locked or closed
+ * @xs: socket, with xs->walk_lock, or closed
  *
  * Context: process, may sleep.
  */

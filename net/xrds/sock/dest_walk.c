@@ -7,8 +7,8 @@
  * where the list ended at the beginning: destinations that are made during the
  * walk are behind that, and need no visit.
  *
- * System calls that walk hold the socket's lock, so the cursors in the list are
- * those of one call and of what runs beside it.
+ * System calls that walk hold xs->walk_lock or the socket's lock, so the cursors in
+ * the list are those of a few.
  */
 #include "sock/dest.h"
 #include "sock/sock.h"

@@ -244,12 +244,12 @@ static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
 		if (ret || xrds_addr_check_dest(to))
 			return -EINVAL;
 	} else {
-		lock_sock(&xs->sk);
+		spin_lock_bh(&xs->lock);
 		if (xs->connected)
 			*to = xs->peer;
 		else
 			ret = -ENOTCONN;
-		release_sock(&xs->sk);
+		spin_unlock_bh(&xs->lock);
 		if (ret)
 			return ret;
 	}

@@ -81,6 +81,7 @@ struct xrds_srcq {
  *		reference; written as @bind. Before that the choice of
  *		SO_RDS_TRANSPORT; lock_sock
  * @tos:	type of service of connections this socket uses; @lock
+ * @walk_lock:	of options that walk @dests, one at a time
  * @lock:	L4, see xrds.h
  * @dests:	destinations of this socket; @lock
  * @last_dest:	the one that was used last, or NULL; written under @lock, RCU
@@ -180,6 +181,7 @@ struct xrds_sock {
 	const struct xrds_transport *trans;
 	u8 tos;
 
+	struct mutex walk_lock;		/* L1 */
 	spinlock_t lock;		/* L4 */
 	struct list_head dests;
 	struct xrds_dest *last_dest;

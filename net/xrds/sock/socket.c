@@ -501,6 +501,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	xs = xrds_sk(sk);
 	xs->uid = current_uid();
 	xs->pid = get_pid(task_tgid(current));
+	mutex_init(&xs->walk_lock);
 	spin_lock_init(&xs->lock);
 	INIT_LIST_HEAD(&xs->xn_node);
 	INIT_LIST_HEAD(&xs->dests);

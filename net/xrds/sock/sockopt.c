@@ -78,9 +78,10 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
 	if (!optlen) {
-		lock_sock(&xs->sk);
+		if (mutex_lock_killable(&xs->walk_lock))
+			return -EINTR;
 		xrds_cancel_all(xs);
-		release_sock(&xs->sk);
+		mutex_unlock(&xs->walk_lock);
 		return 0;
 	}
 	if (optlen < sizeof(struct sockaddr_in) || optlen > sizeof(ss))
@@ -110,12 +111,17 @@ static int xrds_set_reply_reserve(struct xrds_sock *xs, sockptr_t optval,
 				  unsigned int optlen)
 {
 	u32 bytes;
+	int ret;
 
 	if (optlen != sizeof(bytes))
 		return -EINVAL;
 	if (copy_from_sockptr(&bytes, optval, sizeof(bytes)))
 		return -EFAULT;
-	return xrds_reply_set(xs, bytes);
+	if (mutex_lock_killable(&xs->walk_lock))
+		return -EINTR;
+	ret = xrds_reply_set(xs, bytes);
+	mutex_unlock(&xs->walk_lock);
+	return ret;
 }
 
 static int xrds_reply_release(struct xrds_sock *xs, sockptr_t optval,
@@ -454,6 +460,7 @@ int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
 	struct xrds_dest *dest;
 	struct xrds_addr to;
 	__poll_t mask;
+	bool linked;
 	int ret;
 
 	if (arg->reserved)
@@ -469,15 +476,19 @@ int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
 
-	dest = xrds_dest_find_or_create(xs, &to);
-	if (IS_ERR(dest))
-		return PTR_ERR(dest);
-	spin_lock_bh(&xs->lock);
-	WRITE_ONCE(dest->sndbuf, arg->bytes);
-	mask = xrds_space_resized(dest);
-	spin_unlock_bh(&xs->lock);
-	xrds_space_wake(dest, mask);
-	xrds_dest_put(dest);
+	do {
+		dest = xrds_dest_find_or_create(xs, &to);
+		if (IS_ERR(dest))
+			return PTR_ERR(dest);
+		spin_lock_bh(&xs->lock);
+		/* else another thread needed its place, meanwhile */
+		linked = dest->linked;
+		WRITE_ONCE(dest->sndbuf, arg->bytes);
+		mask = xrds_space_resized(dest);
+		spin_unlock_bh(&xs->lock);
+		xrds_space_wake(dest, mask);
+		xrds_dest_put(dest);
+	} while (!linked);
 	return 0;
 }
 
