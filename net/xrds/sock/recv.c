@@ -422,15 +422,23 @@ static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 		.scope	= xrds_skb(skb)->scope,
 		.port	= xrds_skb(skb)->sport,
 	};
+	bool shut;
 
 	if (READ_ONCE(xs->reply_reserve) &&
 	    !(xrds_skb(skb)->flags & XRDS_F_EOS))
 		xrds_sockopt_release_reply(xs, &from);
 
 	spin_lock_bh(&queue->lock);
-	xrds_srcq_requeue(xs, skb);
-	xrds_rcvbuf_charge_skb(xs, skb);
+	shut = READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN;
+	if (!shut) {
+		xrds_srcq_requeue(xs, skb);
+		xrds_rcvbuf_charge_skb(xs, skb);
+	}
 	spin_unlock_bh(&queue->lock);
+	if (shut) {
+		xrds_recv_free(xs, skb);
+		return;
+	}
 	/* another reader may have gone to sleep meanwhile */
 	xs->sk.sk_data_ready(&xs->sk);
 }
