@@ -4,10 +4,11 @@
  *
  * helper_node_events LOCAL REMOTE PORT SOCKETS MESSAGES
  *
- * SOCKETS sockets ask for events, and one more does not. Each sends MESSAGES
- * messages to REMOTE first, and those that are told that it is down send as many
- * again. With 0 for MESSAGES they send none: each receives one first, when "bound"
- * is printed, and the first socket has asked before that.
+ * SOCKETS sockets ask for events, and one more does not. Their ports are those from
+ * PORT + OWN_PORTS on. Each sends MESSAGES messages to REMOTE first, and those that
+ * are told that it is down send as many again. With 0 for MESSAGES they send none:
+ * each receives one first, when "bound" is printed, and the first socket has asked
+ * before that.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -31,6 +32,8 @@ static struct sockaddr_in addr_of(const char *text, int port)
 		errx(1, "%s is no address", text);
 	return sin;
 }
+
+enum { OWN_PORTS = 5300 };	/* above the remote port */
 
 static struct sockaddr_in to;
 static int msgs;
@@ -147,7 +150,7 @@ int main(int argc, char **argv)
 	for (i = 0; i <= nr; i++) {
 		fds[i].fd = socket(AF_RDS, SOCK_SEQPACKET, 0);
 		fds[i].events = POLLPRI;
-		local = addr_of(argv[1], 10000 + i);
+		local = addr_of(argv[1], atoi(argv[3]) + OWN_PORTS + i);
 		if (fds[i].fd < 0 ||
 		    bind(fds[i].fd, (void *)&local, sizeof(local)))
 			err(1, "socket %d", i);

@@ -17,6 +17,7 @@ DEAD_MS = 5000
 EARLY_MS = 100                  # jiffies of a busy machine lag
 PORT = 4700
 LOCAL = 10000                   # port of the first socket
+LATE_PORT = 4800                # of a program that comes later
 MANY = 1000
 IDLE_MS = 300
 CLOSES = 20                     # they take longer than DEAD_MS
@@ -68,6 +69,20 @@ def test_cable(rig):
         rig.b.join()
         _told(watch, "up", 2 * number + 1)
     rig.check(_events(watch) == ["down", "up"] * ROUNDS, watch.out)
+
+
+def test_already_down(rig):
+    """A program that asks when the node is down already is told at once."""
+    watch = _watch(rig)
+    rig.b.cut()
+    _down(rig, watch)
+    late = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {LATE_PORT} 1 1")
+    late.expect("watching")
+    _told(late, "down", 0)
+    rig.b.join()
+    for program, seen in ((watch, 1), (late, 1)):
+        _told(program, "up", seen)
+        rig.check(_events(program) == ["down", "up"], program.out)
 
 
 def test_unloaded(rig):

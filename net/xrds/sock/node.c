@@ -134,13 +134,27 @@ static void xrds_node_free(struct xrds_watch *watch)
 	kfree_rcu(watch, rcu);
 }
 
-/* The socket's watch with this key, or @new, which may be NULL, or an ERR_PTR()
+static void xrds_node_wake(struct sock *sk)
+{
+	struct socket_wq *wq;
+
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, EPOLLIN | EPOLLPRI);
+	sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_PRI);
+	rcu_read_unlock();
+}
+
+/* The socket's watch with this key, or @new, which may be NULL, or an ERR_PTR(). A
+ * node that is down already is news: nothing else would tell.
  */
 static struct xrds_watch *xrds_node_insert(const struct xrds_dest_key *key,
 					   struct xrds_watch *new)
 {
 	struct xrds_net *xn = key->xs->xn;
 	struct xrds_watch *watch;
+	bool news = false;
 
 	spin_lock_bh(&xn->peer_lock);
 	watch = rhashtable_lookup_fast(&xn->watches, key, xrds_node_params);
@@ -154,8 +168,13 @@ static struct xrds_watch *xrds_node_insert(const struct xrds_dest_key *key,
 		watch->change = watch->peer->changes;
 		watch->births = watch->peer->births;
 		xrds_peer_watch(watch->peer, &watch->peer_entry);
+		news = watch->peer->state == XRDS_PEER_STATE_DOWN;
+		if (news)
+			list_add_tail(&watch->news_entry, &key->xs->news);
 	}
 	spin_unlock_bh(&xn->peer_lock);
+	if (news)
+		xrds_node_wake(&key->xs->sk);
 	return watch;
 }
 
@@ -283,18 +302,6 @@ static u32 xrds_node_next(struct xrds_peer *peer, struct sock **sks)
 	}
 	spin_unlock_bh(&peer->xn->peer_lock);
 	return n;
-}
-
-static void xrds_node_wake(struct sock *sk)
-{
-	struct socket_wq *wq;
-
-	rcu_read_lock();
-	wq = rcu_dereference(sk->sk_wq);
-	if (skwq_has_sleeper(wq))
-		wake_up_interruptible_poll(&wq->wait, EPOLLIN | EPOLLPRI);
-	sk_wake_async(sk, SOCK_WAKE_WAITD, POLL_PRI);
-	rcu_read_unlock();
 }
 
 /**
