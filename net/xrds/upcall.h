@@ -30,7 +30,8 @@ bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
 			 u32 scope, u16 port);
 bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr);
 /* a peer's port is clear, or was never refused by it */
-void xrds_space_uncongested(struct xrds_flow *flow, bool waiting);
+__poll_t xrds_space_uncongested(struct xrds_flow *flow, bool waiting);
+void xrds_space_wake_flow(struct xrds_flow *flow, __poll_t mask);
 /* is a message of this length to ask for an acknowledgment? */
 bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len);
 /* the last reference on a flow is dropped */

@@ -96,6 +96,7 @@ static bool xrds_wait_unpark(struct xrds_conn *conn, struct xrds_gate *gate,
 static void xrds_wait_wake(struct xrds_conn *conn, struct xrds_gate *gate)
 {
 	struct xrds_flow *flow;
+	__poll_t mask;
 	LIST_HEAD(woken);
 
 	lockdep_assert_held(&conn->lock);
@@ -105,8 +106,9 @@ static void xrds_wait_wake(struct xrds_conn *conn, struct xrds_gate *gate)
 		flow = list_first_entry(&woken, struct xrds_flow, cong_node);
 		conn->nr_waiters--;
 		xrds_count(conn->xn, XRDS_C_CONG_WOKEN);
-		xrds_space_uncongested(flow, true);
+		mask = xrds_space_uncongested(flow, true);
 		spin_unlock_bh(&conn->lock);
+		xrds_space_wake_flow(flow, mask);
 		xrds_flow_put(flow);
 		spin_lock_bh(&conn->lock);
 	}

@@ -361,7 +361,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 	 * knowing that we wait: then there is nothing to wait for.
 	 */
 	if (ret == -ENOBUFS && !xrds_wait_begin(conn, &dest->flow))
-		xrds_space_uncongested(&dest->flow, false);
+		xrds_space_wake(dest, xrds_space_uncongested(&dest->flow, false));
 	return ret;
 }
 
@@ -372,8 +372,10 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
  *	lock of that list
  *
  * Context: any; conn->lock may be held.
+ * Return: events for pollers; pass them to xrds_space_wake_flow() without a lock, as
+ * a program has as many sleepers as it likes.
  */
-void xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
+__poll_t xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 {
 	struct xrds_dest *dest = xrds_dest_of(flow);
 	struct xrds_sock *xs = dest->key.xs;
@@ -387,8 +389,19 @@ void xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 		mask = xrds_space_set(dest, XRDS_SEND_FULL) |
 		       xrds_space_recheck(dest);
 	spin_unlock_bh(&xs->lock);
+	return mask;
+}
 
-	xrds_space_wake(dest, mask);
+/**
+ * xrds_space_wake_flow - as xrds_space_wake()
+ * @flow: flow of the destination
+ * @mask: events for pollers; 0: none, and nobody is woken
+ *
+ * Context: any.
+ */
+void xrds_space_wake_flow(struct xrds_flow *flow, __poll_t mask)
+{
+	xrds_space_wake(xrds_dest_of(flow), mask);
 }
 
 /**
@@ -549,9 +562,28 @@ bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len)
 	return READ_ONCE(dest->charged) > sndbuf / 2 && tail >= sndbuf / 4;
 }
 
-static void xrds_space_look_again(struct xrds_dest *dest)
+/* The next destination that somebody is to be woken for, with a reference */
+static struct xrds_dest *xrds_space_next_resized(struct xrds_dest_walk *walk,
+						 __poll_t *mask)
 {
-	xrds_space_wake(dest, xrds_space_resized(dest));
+	struct xrds_sock *xs = walk->xs;
+	struct xrds_dest *dest;
+	u32 n;
+
+	do {
+		spin_lock_bh(&xs->lock);
+		for (n = 0; n < XRDS_END_BATCH; n++) {
+			dest = xrds_dest_walk_next(walk);
+			*mask = dest ? xrds_space_resized(dest) : 0;
+			if (!dest || *mask)
+				break;
+		}
+		if (n < XRDS_END_BATCH && dest)
+			xrds_flow_get(&dest->flow);
+		spin_unlock_bh(&xs->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+	} while (n == XRDS_END_BATCH);
+	return dest;
 }
 
 /**
@@ -565,5 +597,14 @@ static void xrds_space_look_again(struct xrds_dest *dest)
  */
 void xrds_space_changed(struct sock *sk)
 {
-	xrds_dest_walk_all(xrds_sk(sk), xrds_space_look_again);
+	struct xrds_dest_walk walk;
+	struct xrds_dest *dest;
+	__poll_t mask;
+
+	xrds_dest_walk_begin(&walk, xrds_sk(sk));
+	while ((dest = xrds_space_next_resized(&walk, &mask))) {
+		xrds_space_wake(dest, mask);
+		xrds_dest_put(dest);
+	}
+	xrds_dest_walk_end(&walk);
 }
