@@ -39,6 +39,8 @@ static int __net_init xrds_net_init(struct net *net)
 	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
 	timerqueue_init_head(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_ports);
+	INIT_LIST_HEAD(&xn->cong_late);
+	INIT_WORK(&xn->cong_work, xrds_cong_tell_work);
 	INIT_LIST_HEAD(&xn->unpins);
 	INIT_LIST_HEAD(&xn->recv_waiting);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
@@ -134,6 +136,7 @@ static void __net_exit xrds_net_exit(struct xrds_net *xn)
 {
 	xrds_conn_net_exit(xn);
 	xrds_dialq_exit(xn);
+	cancel_work_sync(&xn->cong_work);
 	cancel_delayed_work_sync(&xn->linger_work);
 	cancel_delayed_work_sync(&xn->recv_work);
 	xrds_mr_flush(xn);

@@ -306,8 +306,11 @@ enum xrds_inert {
  * @nr_rops:	RDMA ops not yet freed
  * @nr_mrs:	memory regions not yet freed
  * @gone:	woken when @nr_conns or @nr_socks falls
- * @cong_lock:	guards @cong_ports, @recv_waiting, and the links of ports, see link.c
+ * @cong_lock:	guards @cong_ports, @cong_late, @recv_waiting, and the links of ports,
+ *		see link.c
  * @cong_ports:	ports of sockets that are congested
+ * @cong_late:	ports of which more connections are to be told
+ * @cong_work:	tells them
  * @recv_waiting: sockets that are congested for the unread messages of others
  * @recv_work:	looks at their accounts
  * @exiting:	the namespace or the module is going away
@@ -380,8 +383,10 @@ struct xrds_net {
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
 	wait_queue_head_t gone;
-	spinlock_t cong_lock;		/* cong_ports, recv_waiting, links */
+	spinlock_t cong_lock;		/* cong_ports, cong_late, recv_waiting, links */
 	struct list_head cong_ports;
+	struct list_head cong_late;
+	struct work_struct cong_work;
 	struct list_head recv_waiting;
 	struct delayed_work recv_work;
 	bool exiting;

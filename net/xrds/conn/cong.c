@@ -66,6 +66,14 @@ out:
 		xrds_conn_event(conn, XRDS_EV_WANT);
 }
 
+static void xrds_cong_tell_nr(struct xrds_conn *conn, u16 port)
+{
+	xrds_count(conn->xn, XRDS_C_CONG_UPDATE_QUEUED);
+	xrds_cong_mark(conn, port);
+	if (READ_ONCE(conn->state) == XRDS_ST_UP)
+		xrds_conn_event(conn, XRDS_EV_WANT);
+}
+
 /**
  * xrds_cong_tell - the peer must be told of a port
  * @conn: connection
@@ -75,44 +83,99 @@ out:
  */
 void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port)
 {
-	xrds_count(conn->xn, XRDS_C_CONG_UPDATE_QUEUED);
-	xrds_cong_mark(conn, port->bind->port);
-	if (READ_ONCE(conn->state) == XRDS_ST_UP)
-		xrds_conn_event(conn, XRDS_EV_WANT);
+	xrds_cong_tell_nr(conn, port->bind->port);
 }
 
 /* Links are missing: tell all connections of the address. */
-static void xrds_cong_tell_all(struct xrds_port *port)
+static void xrds_cong_tell_all(struct xrds_net *xn,
+			       const struct xrds_bind_key *bind)
 {
-	const struct xrds_bind_key *bind = port->bind;
-	struct xrds_conn *conn;
+	struct xrds_conn *conn = NULL;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &port->xn->conn_list, list)
+	while ((conn = xrds_conn_net_walk(xn, conn)))
 		if (!conn->key.loop && conn->key.scope == bind->scope &&
 		    ipv6_addr_equal(&conn->key.laddr, &bind->addr))
-			xrds_cong_tell(conn, port);
+			xrds_cong_tell_nr(conn, bind->port);
+}
+
+static void xrds_cong_tell_batch(struct xrds_link_batch *batch)
+{
+	u32 i;
+
+	for (i = 0; i < batch->nr; i++) {
+		/* the mark comes behind it */
+		xrds_link_cleared(batch->conns[i], batch->port);
+		xrds_cong_tell_nr(batch->conns[i], batch->bind.port);
+		xrds_conn_put(batch->conns[i]);
+	}
+}
+
+static bool xrds_cong_tell_late(struct xrds_net *xn, struct xrds_link_batch *batch)
+{
+	bool more;
+
+	/* meanwhile no other socket gets the memory of the port */
+	rcu_read_lock();
+	more = xrds_link_next_late(xn, batch);
+	if (more)
+		xrds_cong_tell_batch(batch);
 	rcu_read_unlock();
+	return more;
+}
+
+/**
+ * xrds_cong_tell_work - tell more peers of ports that have changed
+ * @work: xn->cong_work
+ *
+ * Context: process.
+ */
+void xrds_cong_tell_work(struct work_struct *work)
+{
+	struct xrds_net *xn = container_of(work, struct xrds_net, cong_work);
+	struct xrds_link_batch batch;
+
+	while (xrds_cong_tell_late(xn, &batch)) {
+		if (batch.all)
+			xrds_cong_tell_all(xn, &batch.bind);
+		cond_resched();
+	}
 }
 
 /* Tell the peers to look at a port. */
 static void xrds_cong_change(struct xrds_port *port)
 {
-	struct xrds_conn *conns[XRDS_LINK_BATCH];
-	bool unlinked;
-	u32 i, nr;
+	struct xrds_link_batch batch;
 
-	unlinked = xrds_link_change(port);
-	while ((nr = xrds_link_next(port, conns))) {
-		for (i = 0; i < nr; i++) {
-			/* the mark comes behind it */
-			xrds_link_cleared(conns[i], port);
-			xrds_cong_tell(conns[i], port);
-			xrds_conn_put(conns[i]);
-		}
-	}
-	if (unlikely(unlinked))
-		xrds_cong_tell_all(port);
+	xrds_link_change(port);
+	if (xrds_link_next(port, &batch))
+		queue_work(xrds_conn_wq, &port->xn->cong_work);
+	xrds_cong_tell_batch(&batch);
+}
+
+/**
+ * xrds_cong_unbind - a socket is closed
+ * @port: its port, which is not congested any more
+ *
+ * Context: process.
+ */
+void xrds_cong_unbind(struct xrds_port *port)
+{
+	struct xrds_link_batch batch;
+	bool more;
+
+	/* those who wait for it are to know first; who has cleared it may not have
+	 * come so far
+	 */
+	if (!list_empty_careful(&port->node))
+		xrds_link_change(port);
+	do {
+		more = xrds_link_next_all(port, &batch);
+		xrds_cong_tell_batch(&batch);
+		if (batch.all)
+			xrds_cong_tell_all(port->xn, &batch.bind);
+		cond_resched();
+	} while (more);
+	xrds_link_close(port);
 }
 
 /**

@@ -287,8 +287,10 @@ void xrds_tx_resume_drop_all(struct xrds_conn *conn);
  * @node:	in xn->cong_ports while @congested; xn->cong_lock
  * @links:	connections that are told of its changes; xn->cong_lock, as all
  *		below but @congested
+ * @late:	in xn->cong_late while xn->cong_work is to tell more of them
  * @changes:	times that @congested has changed
  * @unlinked:	there was no memory for a link, or its user had too many
+ * @all_due:	all connections of the address are to be told
  * @closed:	it gets no links any more
  * @congested:	its socket is over the receive limit and not yet drained to half
  *		of it; the lock of the socket's receive queue
@@ -299,8 +301,10 @@ struct xrds_port {
 	const struct xrds_bind_key *bind;
 	struct list_head node;
 	struct list_head links;
+	struct list_head late;
 	u32 changes;
 	bool unlinked;
+	bool all_due;
 	bool closed;
 	bool congested;
 };
@@ -316,15 +320,34 @@ static inline void xrds_link_init_port(struct xrds_port *port,
 	port->bind = bind;
 	INIT_LIST_HEAD(&port->node);
 	INIT_LIST_HEAD(&port->links);
+	INIT_LIST_HEAD(&port->late);
 }
+
+/**
+ * struct xrds_link_batch - connections that are to be told of a port
+ * @port:	the port; it may be gone, and only tells links apart
+ * @bind:	its address and number
+ * @conns:	the connections, each with a reference
+ * @nr:		their number
+ * @all:	all others of the address as well
+ */
+struct xrds_link_batch {
+	struct xrds_port *port;
+	struct xrds_bind_key bind;
+	struct xrds_conn *conns[XRDS_LINK_BATCH];
+	u32 nr;
+	bool all;
+};
 
 bool xrds_link_heard(struct xrds_conn *conn, struct xrds_port *port);
 bool xrds_link_told(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_link_cleared(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_link_leave(struct xrds_conn *conn);
 void xrds_link_close(struct xrds_port *port);
-bool xrds_link_change(struct xrds_port *port);
-u32 xrds_link_next(struct xrds_port *port, struct xrds_conn **conns);
+void xrds_link_change(struct xrds_port *port);
+bool xrds_link_next(struct xrds_port *port, struct xrds_link_batch *batch);
+bool xrds_link_next_all(struct xrds_port *port, struct xrds_link_batch *batch);
+bool xrds_link_next_late(struct xrds_net *xn, struct xrds_link_batch *batch);
 
 /* -------------------------------------------------------------- wait.c */
 
@@ -340,6 +363,8 @@ void xrds_cong_mark(struct xrds_conn *conn, u16 port);
 void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_cong_local_full(struct xrds_port *port);
 void xrds_cong_local_clear(struct xrds_port *port);
+void xrds_cong_unbind(struct xrds_port *port);
+void xrds_cong_tell_work(struct work_struct *work);
 bool xrds_cong_work(struct xrds_conn *conn);
 void xrds_cong_open(struct xrds_conn *conn);
 void xrds_cong_close(struct xrds_conn *conn);

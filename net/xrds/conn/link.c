@@ -14,10 +14,12 @@
  *   link is made, and the port is looked at again, whenever that is told.
  *
  * A change is told in batches: the links that were not told of it stand at the
- * head of the port's list, and each goes to the tail. Links are on the account of
- * the socket's owner, as the senders that it remembers are. Without memory for a
- * link, or above the bound, the port remembers that one is missing, and all
- * connections of the address are told of its changes until it is clear.
+ * head of the port's list, and each goes to the tail. The caller tells the first
+ * batch, and a work item the others, as peers decide how many there are. Links are
+ * on the account of the socket's owner, as the senders that it remembers are.
+ * Without memory for a link, or above the bound, the port remembers that one is
+ * missing, and all connections of the address are told of its changes until it is
+ * clear.
  *
  * A link is a part, so conn->lock guards its place in the table and in
  * conn->links. xn->cong_lock, a leaf, guards the list of the port and the fields
@@ -258,7 +260,7 @@ static struct xrds_conn *xrds_link_first(struct xrds_port *port)
 
 /**
  * xrds_link_close - a socket is closed
- * @port: its port, which is not congested any more
+ * @port: its port, which is not congested any more; all were told
  *
  * Context: process.
  */
@@ -269,6 +271,7 @@ void xrds_link_close(struct xrds_port *port)
 
 	spin_lock_bh(&port->xn->cong_lock);
 	port->closed = true;
+	list_del_init(&port->late);
 	spin_unlock_bh(&port->xn->cong_lock);
 
 	while ((conn = xrds_link_first(port))) {
@@ -289,12 +292,10 @@ void xrds_link_close(struct xrds_port *port)
  * @port: the port; @port->congested has the new state
  *
  * Context: any, without L5.
- * Return: whether links are missing, so that all connections are to be told.
  */
-bool xrds_link_change(struct xrds_port *port)
+void xrds_link_change(struct xrds_port *port)
 {
 	struct xrds_net *xn = port->xn;
-	bool unlinked;
 
 	spin_lock_bh(&xn->cong_lock);
 	/* calls may overtake each other: the last one sees the last state */
@@ -303,33 +304,26 @@ bool xrds_link_change(struct xrds_port *port)
 	else if (list_empty(&port->node))
 		list_add_tail(&port->node, &xn->cong_ports);
 	port->changes++;
-	unlinked = port->unlinked;
+	port->all_due |= port->unlinked;
 	/* nobody waits once all are told; a peer without a link makes itself known
 	 * again with its next message, and is told then
 	 */
 	if (!READ_ONCE(port->congested))
 		port->unlinked = false;
 	spin_unlock_bh(&xn->cong_lock);
-	return unlinked;
 }
 
-/**
- * xrds_link_next - the next connections that are to be told of a change
- * @port: the port
- * @conns: result, XRDS_LINK_BATCH at most, each with a reference
- *
- * A change that comes meanwhile begins anew, and both callers share the rest.
- *
- * Context: any, without L5.
- * Return: how many; 0: all were told.
- */
-u32 xrds_link_next(struct xrds_port *port, struct xrds_conn **conns)
+/* The next connections of a port. Returns whether there may be more. */
+static bool xrds_link_take(struct xrds_port *port, struct xrds_link_batch *batch)
 {
 	struct xrds_link *link;
-	u32 nr = 0;
 
-	spin_lock_bh(&port->xn->cong_lock);
-	while (nr < XRDS_LINK_BATCH) {
+	lockdep_assert_held(&port->xn->cong_lock);
+
+	batch->port = port;
+	batch->bind = *port->bind;
+	batch->all = false;
+	for (batch->nr = 0; batch->nr < XRDS_LINK_BATCH; batch->nr++) {
 		link = list_first_entry_or_null(&port->links, struct xrds_link,
 						port_node);
 		if (!link || link->change == port->changes)
@@ -337,10 +331,76 @@ u32 xrds_link_next(struct xrds_port *port, struct xrds_conn **conns)
 		link->change = port->changes;
 		list_move_tail(&link->port_node, &port->links);
 		xrds_link_count(link);
-		conns[nr] = link->part.key.conn;
-		xrds_conn_get(conns[nr++]);
+		batch->conns[batch->nr] = link->part.key.conn;
+		xrds_conn_get(link->part.key.conn);
 	}
+	xrds_hold_count(XRDS_HOLD_LINK, batch->nr);
+	return batch->nr == XRDS_LINK_BATCH || port->all_due;
+}
+
+/**
+ * xrds_link_next - the next connections that are to be told of a change
+ * @port: the port
+ * @batch: result
+ *
+ * A change that comes meanwhile begins anew, and all callers share the rest.
+ *
+ * Context: any, without L5.
+ * Return: whether there may be more, which xrds_link_next_late() returns.
+ */
+bool xrds_link_next(struct xrds_port *port, struct xrds_link_batch *batch)
+{
+	struct xrds_net *xn = port->xn;
+	bool more;
+
+	spin_lock_bh(&xn->cong_lock);
+	more = xrds_link_take(port, batch);
+	if (more && !port->closed && list_empty(&port->late))
+		list_add_tail(&port->late, &xn->cong_late);
+	spin_unlock_bh(&xn->cong_lock);
+	return more;
+}
+
+/**
+ * xrds_link_next_all - the same for a caller that tells all of them
+ * @port: the port
+ * @batch: result
+ *
+ * Context: process.
+ * Return: whether there may be more.
+ */
+bool xrds_link_next_all(struct xrds_port *port, struct xrds_link_batch *batch)
+{
+	bool more;
+
+	spin_lock_bh(&port->xn->cong_lock);
+	more = xrds_link_take(port, batch);
+	swap(batch->all, port->all_due);
 	spin_unlock_bh(&port->xn->cong_lock);
-	xrds_hold_count(XRDS_HOLD_LINK, nr);
-	return nr;
+	return more;
+}
+
+/**
+ * xrds_link_next_late - the next connections of any port that has more
+ * @xn: namespace
+ * @batch: result
+ *
+ * Context: process.
+ * Return: false when there is none.
+ */
+bool xrds_link_next_late(struct xrds_net *xn, struct xrds_link_batch *batch)
+{
+	struct xrds_port *port;
+
+	spin_lock_bh(&xn->cong_lock);
+	port = list_first_entry_or_null(&xn->cong_late, struct xrds_port, late);
+	if (port) {
+		if (xrds_link_take(port, batch))
+			list_move_tail(&port->late, &xn->cong_late);
+		else
+			list_del_init(&port->late);
+		swap(batch->all, port->all_due);
+	}
+	spin_unlock_bh(&xn->cong_lock);
+	return port;
 }

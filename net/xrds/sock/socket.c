@@ -71,7 +71,7 @@ static int xrds_release(struct socket *sock)
 		xrds_recv_purge(xs);
 		xrds_srctab_free_all(xs);
 		xrds_reply_stop(xs);
-		xrds_link_close(&xs->port);
+		xrds_cong_unbind(&xs->port);
 		xrds_notify_purge(xs);
 		xrds_mr_free_all(&xs->rdma);
 		xrds_rdma_peer_close_all(&xs->rdma);
