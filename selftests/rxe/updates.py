@@ -107,43 +107,6 @@ def test_no_room(rig):
         remote.wait_above(node, UPDATES, old + 1)
 
 
-def _cycle(rig, sink) -> None:
-    """The port becomes congested, and clear again."""
-    sink.kill(signal.SIGSTOP)
-    sender = _blocked(rig, rig.a, PORT)
-    sink.kill(signal.SIGCONT)
-    sender.expect("released")
-    sender.wait()
-
-
-def test_room_again(rig):
-    """A node that may remember senders again tells no others."""
-    traffic.patient(rig)
-    other = rig.nodes[2]
-    _answered(other, rig.b.ip)
-    bound = rig.b.read(MAX_SOURCES)
-    sink = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} 65536")
-    sink.expect("ready")
-    sink.kill(signal.SIGUSR1)
-    sink.expect("reading")
-    rig.b.write(MAX_SOURCES, "0")
-    told = remote.counter(other, UPDATES)
-    _cycle(rig, sink)
-    _answered(other, rig.b.ip)
-    rig.check(remote.counter(other, UPDATES) > told, "the others were not told")
-    rig.b.write(MAX_SOURCES, bound.strip())
-    # messages may have come behind the news that the port is clear
-    _cycle(rig, sink)
-    _answered(other, rig.b.ip)
-    told = remote.counter(other, UPDATES)
-    _cycle(rig, sink)
-    _answered(other, rig.b.ip)
-    got = remote.counter(other, UPDATES) - told
-    rig.check(not got, f"{got} updates at a node without senders")
-    sink.kill()
-    sink.wait(check=False)
-
-
 def test_many(rig):
     """Of many connections each is told, and again when the socket is closed."""
     traffic.patient(rig)

@@ -18,8 +18,7 @@
  * batch, and a work item the others, as peers decide how many there are. Links are
  * on the account of the socket's owner, as the senders that it remembers are.
  * Without memory for a link, or above the bound, the port remembers that one is
- * missing, and all connections of the address are told of its changes until it is
- * clear.
+ * missing, and all connections of the address are told of its changes.
  *
  * A link is a part, so conn->lock guards its place in the table and in
  * conn->links. xn->cong_lock, a leaf, guards the list of the port and the fields
@@ -305,11 +304,6 @@ void xrds_link_change(struct xrds_port *port)
 		list_add_tail(&port->node, &xn->cong_ports);
 	port->changes++;
 	port->all_due |= port->unlinked;
-	/* nobody waits once all are told; a peer without a link makes itself known
-	 * again with its next message, and is told then
-	 */
-	if (!READ_ONCE(port->congested))
-		port->unlinked = false;
 	spin_unlock_bh(&xn->cong_lock);
 }
 
