@@ -29,6 +29,7 @@ LIMIT = 20                  # seconds without progress of bystanders
 BYTES = 4097                # more than a page
 SMALL_KB = 256              # of sock_max_recv_kb: less than is under way
 LARGE = 128 << 10           # bytes of a message that is long on its way
+LARGE_KB = 128              # of sock_max_recv_kb: one fills it
 LARGE_SENDERS = 8           # some of them have one refused
 LARGE_COUNT = 3
 LARGE_ALL = LARGE_SENDERS * LARGE_COUNT
@@ -229,7 +230,7 @@ def test_broken_large(rig):
     comes again while the receiver repeats that it has refused it.
     """
     traffic.patient(rig)
-    rig.b.write(SOCK_MAX, str(SMALL_KB))
+    rig.b.write(SOCK_MAX, str(LARGE_KB))
     full = Full(rig, LARGE_SENDERS, LARGE_COUNT, steps=LARGE_ALL, size=LARGE)
     for node, rate in zip(rig.nodes, SLOW_WIRES):
         node.run("modprobe sch_netem; "
@@ -242,7 +243,7 @@ def test_broken_large(rig):
         read = full.read(read, came)
         rig.b.join()
         # the first is complete before the sender hears of a refusal
-        remote.wait_above(rig.b, "recv_queued", before + came + 1)
+        remote.wait_above(rig.b, "recv_queued", before + came)
     full.read(read, LARGE_ALL)
     full.end(LARGE_BREAKS)
     refusals = full.grown()[1]["send_refusal"]
