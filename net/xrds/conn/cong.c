@@ -163,8 +163,8 @@ void xrds_cong_unbind(struct xrds_port *port)
 	struct xrds_link_batch batch;
 	bool more;
 
-	/* those who wait for it are to know first; who has cleared it may not have
-	 * come so far
+	/* Peers that wait for the port are told before the links go. The thread
+	 * that has cleared it may not have come so far.
 	 */
 	if (!list_empty_careful(&port->node))
 		xrds_link_change(port);

@@ -11,9 +11,9 @@
  * first few of each are hardly ever used by all peers at once, and there are
  * buffers for those of many peers, not of all. Above that:
  *
- *   half of a share is used              it doubles, up to the window and to what
- *                                        the limit for the sum of shares leaves
- *   the limit leaves nothing             it grows to XRDS_IB_BUSY_CREDITS, still
+ *   half of a share is used              it doubles, up to the window and to the
+ *                                        rest below the limit for the sum of shares
+ *   there is no rest                     it grows to XRDS_IB_BUSY_CREDITS, still
  *   the sum is above the limit           a larger share shrinks to that, as far
  *                                        as the peer has used its credits
  *

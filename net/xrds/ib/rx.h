@@ -112,9 +112,9 @@ enum {
 	XRDS_IB_MAX_LOST	= 32,
 	/* old shared queues of a device, before one is taken from its endpoints */
 	XRDS_IB_MAX_OLD_RQS	= 8,
-	/* credits that each user of a shared queue may have outstanding, with
-	 * whatever queue: one for the last message that must grant some, two
-	 * for others
+	/* Credits that each user of a shared queue of any size may have
+	 * outstanding: one for the last message that must grant some, two for
+	 * others.
 	 */
 	XRDS_IB_FIRST_CREDITS	= 3,
 	/* that a busy peer gets even if the others have used the queue up */
@@ -173,8 +173,7 @@ struct xrds_ib_rq_ops {
  * @target:	number of buffers to be posted; also read without @lock
  * @first:	shared queue only, as the next two: buffers kept for the first
  *		credits of users; all three are also read without @lock
- * @extra:	sum of what the shares of endpoints are above
- *		XRDS_IB_FIRST_CREDITS
+ * @extra:	sum of the parts of shares above XRDS_IB_FIRST_CREDITS
  * @limit:	upper limit of @extra, but for small shares
  * @stopped:	nothing is posted any more; also read without @lock
  */

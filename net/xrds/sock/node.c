@@ -9,7 +9,7 @@
  * the connection to the node in place (conn/idle.c) and has it probed
  * (conn/probe.c).
  *
- * What there is to tell is not queued: a watch that has news is on xs->news, and
+ * News is not queued: a watch that has news is on xs->news, and
  * the reader gets the state that the peer has then. So a slow reader misses
  * states in between, and needs no memory. That the node was reborn is no state,
  * and is not missed: a watch remembers how many births were told.
