@@ -53,3 +53,6 @@ def test_congested(rig):
         rig.a.run("settled 20", timeout=60)
     finally:
         rig.b.run(f"ip addr del {SECOND}/24 dev eth0")
+
+
+test_congested.waits = True

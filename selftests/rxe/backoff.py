@@ -5,6 +5,7 @@ import remote
 from xrdsvm.node import stopwatch
 
 TIMEOUT = 120
+WAITS = True
 RDS = "/proc/sys/net/rds"
 MIN_MS = 200
 ATTEMPTS = 8

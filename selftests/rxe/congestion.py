@@ -244,3 +244,4 @@ def test_lost_updates(rig):
 
 
 test_lost_updates.timeout = 240
+test_lost_updates.waits = True

@@ -7,6 +7,7 @@ import remote
 import traffic
 
 TIMEOUT = 240
+WAITS = True
 KILL_MS = 1000
 NOBODY = "10.0.0.99"
 STATUS_SECONDS = 60

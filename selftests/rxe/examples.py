@@ -55,3 +55,6 @@ def test_node_events(rig):
     rig.b.join()
     for proc, peer in told:
         proc.expect(rf"^{peer.ip} is up again after \d+\.\d s$")
+
+
+test_node_events.waits = True

@@ -9,6 +9,7 @@ import re
 import traffic
 
 TIMEOUT = 300
+MEASURES = True
 MEMORY = 1600               # MiB; a message of 1 MiB for each of the flows
 PORT = 10000
 GROUP = 2000                # ports of a group of helper_flood's
@@ -93,6 +94,9 @@ def test_flows(rig):
         _equal(rig, f"{one >> 10} and {other >> 10} KiB",
                (1, one, QUEUED // one, USER),
                (1, other, QUEUED // other, USER))
+
+
+test_flows.late = True
 
 
 class Trips:

@@ -16,6 +16,7 @@ import close
 import traffic
 
 TIMEOUT = 120
+WAITS = True
 MODULES = ("xrds_ib xrds_nomem", "xrds_hostile")
 BEATS = 300
 HOUR = 60                   # heartbeats each way

@@ -19,6 +19,7 @@ SLEEPS = int(os.environ.get("SLEEPS", "1"))
 HELLOS_LOST = int(os.environ.get("HELLOS_LOST", "10"))
 REBIRTHS = int(os.environ.get("REBIRTHS", "4"))
 TIMEOUT = 240 + 30 * (FORGETS + SLEEPS + HELLOS_LOST + REBIRTHS)
+WAITS = True
 SLEPT_SECONDS = 18
 JUMP_SECONDS = 50 * 86400       # jiffies of 32 bits in milliseconds wrap
 STREAMS = 3

@@ -54,6 +54,9 @@ def test_queued(rig):
                least)
 
 
+test_queued.late = True
+
+
 def test_unread(rig):
     """Messages that nobody reads take as much as max_recv_kb."""
     rig.b.write("/proc/sys/net/xrds/max_recv_kb", str(UNREAD))
@@ -74,6 +77,9 @@ def test_unread(rig):
         sink.wait(check=False)
         remote.until(rig.b, lambda: remote.counter(rig.b, "used_recv") == 0,
                      "nothing waits to be read")
+
+
+test_unread.late = True
 
 
 def _struck(node) -> int:

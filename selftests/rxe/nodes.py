@@ -13,6 +13,7 @@ import remote
 
 ROUNDS = int(os.environ.get("NODE_ROUNDS", "1"))
 TIMEOUT = 240 + 60 * ROUNDS
+WAITS = True
 DEAD_MS = 5000
 EARLY_MS = 100                  # jiffies of a busy machine lag
 PORT = 4700

@@ -8,6 +8,7 @@ import close
 import traffic
 
 TIMEOUT = 120
+WAITS = True
 PORT = 4520
 
 

@@ -16,6 +16,7 @@ import remote
 import traffic
 
 TIMEOUT = 240
+MEASURES = True
 BREAKS = int(os.environ.get("OVERFLOW_BREAKS", "5"))
 MEMORY = 1024               # MiB; more than a socket may hold at the most
 PORT = 4700
@@ -186,6 +187,9 @@ def test_sink(rig):
     """One sender, and a socket that may hold little."""
     rig.b.write(SOCK_MAX, str(SMALL_KB))
     _undisturbed(rig, 1, 2000)
+
+
+test_sink.late = True
 
 
 def test_default(rig):

@@ -7,6 +7,7 @@ import re
 import remote
 
 TIMEOUT = 90
+WAITS = True
 BOUND = "/proc/sys/net/xrds/max_pinned_kb"
 STATISTICS = re.compile(r"(\d+) sent, (\d+) answered")
 

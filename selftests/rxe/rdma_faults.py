@@ -159,6 +159,9 @@ def test_refused(rig):
               "not the device has refused them")
 
 
+test_refused.waits = True
+
+
 def test_freed(rig):
     """A peer's op does not touch memory that its owner has taken back."""
     traffic.patient(rig)
@@ -181,6 +184,9 @@ def test_no_write_below_mark(rig):
     _check_some(rig, result)
 
 
+test_no_write_below_mark.late = True
+
+
 def test_atomics(rig):
     """Atomics may be lost with a connection, none is done twice."""
     result = _interrupted(rig, "adders")
@@ -194,10 +200,16 @@ def test_marks_cut(rig):
     rig.check(not result["remote"] and not result["other"], f"{result}")
 
 
+test_marks_cut.late = True
+
+
 def test_keys(rig):
     """A key is older than the first connection, and outlives each."""
     result = _interrupted(rig, "keys", offered=1 << 20)
     rig.check(result["success"] > 10, f"{result}")
+
+
+test_keys.late = True
 
 
 def test_marks_wrong_keys(rig):
@@ -246,6 +258,9 @@ def test_acks_lost(rig):
         pair.end()
 
 
+test_acks_lost.waits = True
+
+
 def test_reads_lost(rig):
     """Reads go on when the message behind one is lost, with others behind it.
 
@@ -264,6 +279,9 @@ def test_reads_lost(rig):
         rig.check(not grown[name], f"{name} {grown[name]}")
     server.kill()
     server.wait(check=False)
+
+
+test_reads_lost.waits = True
 
 
 def test_process_killed(rig):

@@ -12,6 +12,7 @@ import re
 import remote
 
 TIMEOUT = 180
+LATE = True
 ERRORS = "/tmp/rds-tools.err"
 PORT = 4000
 STRESS = "ss -ltn | grep -q :4000"

@@ -57,6 +57,9 @@ def test_both_dial(rig):
         proc.wait()
 
 
+test_both_dial.waits = True
+
+
 def memory_kib(node) -> int:
     """Memory in use, caches aside."""
     node.run("sync; echo 3 > /proc/sys/vm/drop_caches")

@@ -25,6 +25,7 @@ SOCKETS = 8
 STALL = 120                 # seconds
 MSGS_PER_SECOND = 20        # at the very least
 TIMEOUT = 300 + MSGS // MSGS_PER_SECOND
+LATE = True
 UP = (2.0, 5.0)             # seconds between flaps
 DOWN = (0.2, 1.5)
 CUT = (0.5, 6.0)

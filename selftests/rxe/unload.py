@@ -70,6 +70,9 @@ def test_dead_processes_queue(rig):
         rig.a.run("modprobe xrds_ib")
 
 
+test_dead_processes_queue.waits = True
+
+
 def test_peer_unloads(rig):
     """The peer's modules go and come under a socket that stays open here."""
     holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 5 5000")

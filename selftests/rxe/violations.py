@@ -67,3 +67,6 @@ def test_backoff(rig):
     least = 63 * MIN_MS / 2 / 1000 - 0.1
     rig.check(seconds >= least, f"{dialled} attempts in {seconds:.1f} s, "
               f"not in {least:.1f} s at least")
+
+
+test_backoff.waits = True

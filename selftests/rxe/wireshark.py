@@ -150,3 +150,4 @@ def test_heartbeat(rig):
 
 
 test_heartbeat.modules = ("xrds_ib", "xrds_hostile")
+test_heartbeat.waits = True

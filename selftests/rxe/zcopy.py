@@ -114,6 +114,7 @@ def test_legacy(rig):
 
 
 test_legacy.kernels = "6.1 6.12"
+test_legacy.waits = True
 
 
 def test_killed(rig):

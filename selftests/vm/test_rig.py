@@ -12,8 +12,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from unittest import mock
 
-from xrdsvm import cli, faults, gdb, host, listing, needs, plant, rig, shell, \
-    tap, times
+from xrdsvm import beside, cli, faults, gdb, host, listing, needs, plant, rig, shell, \
+    tap, tests, times
 from xrdsvm.host import RigError
 from xrdsvm.node import Node
 from xrdsvm.tap import Point, Report, Skips
@@ -335,6 +335,54 @@ class Growing(unittest.TestCase):
         self.assertIn("boot 1, tests: loop/send", out.getvalue())
         self.assertFalse(clean.tainted)
         self.assertTrue(leaky.tainted)      # it is booted anew
+
+
+class OnNodesOfTheirOwn(unittest.TestCase):
+    """Tests beside others."""
+
+    @staticmethod
+    def _some(report):
+        report.add("loop/send", Point("", True), 1.0)
+        report.ran("loop/send", 1.0)
+        report.hold("loop", 5, 9, "loop/send")
+
+    def test_reports(self):
+        report = Report()
+        with redirect_stdout(io.StringIO()) as out:
+            with beside.Beside(self._some, report) as other:
+                other.wait()
+        self.assertEqual(out.getvalue(), "ok 1 - loop/send # 1.0 s\n")
+        self.assertEqual(report.took, {"loop/send": 1.0})
+        self.assertEqual(report.holds, {"loop": (5, 9, "loop/send")})
+
+    def test_fails(self):
+        """Neither an exception nor a sudden end goes unnoticed."""
+        for work in (lambda _report: 1 / 0, lambda _report: os._exit(3)):
+            report = Report()
+            with redirect_stdout(io.StringIO()), mock.patch("sys.stderr"), \
+                    beside.Beside(work, report):
+                pass
+            self.assertIn("beside", report.failures)
+
+    def test_alone(self):
+        """Tests that measure come when nothing runs beside them any more."""
+        events = []
+
+        def ran(trial):
+            events.append(trial.test.name)
+
+        chosen = [Test("rxe/measures", lambda _rig: [], 2, measures=True),
+                  Test("rxe/both", lambda _rig: [], 2)]
+        runner = tests._Runner(mock.Mock(release=""), chosen, Report(), False,
+                               lambda _test: True,
+                               lambda: events.append("alone"))
+        with mock.patch.object(tests, "Rig") as nodes, \
+                mock.patch.object(tests.Trial, "run", ran), \
+                redirect_stdout(io.StringIO()):
+            nodes.return_value.__enter__.return_value = mock.Mock(
+                nodes=[], boot_seconds=1.0)
+            runner.run([], None)
+        self.assertEqual(events[-3:], ["rxe/both", "alone", "rxe/measures"])
 
 
 class Debugger(unittest.TestCase):

@@ -105,7 +105,8 @@ def _on_kernels(args, chosen: list[tests.Test], report: Report) -> None:
     """One kernel that can not be had or built for does not end the others."""
     for name in args.kernel.split(","):
         try:
-            tests.run(kernels.find(name), chosen, report, args.verbose)
+            tests.run(kernels.find(name), chosen, report, args.verbose,
+                      beside=args.command != "test" and not args.test)
         except RigError as error:
             report.add(f"kernel/{name}", Point("", False, why=str(error)))
 

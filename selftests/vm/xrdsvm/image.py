@@ -49,6 +49,12 @@ class Extras:
     built: frozenset[str] | None = None     # of the test programs; None: all
 
 
+def prepare(kernel: Kernel) -> None:
+    """Make what all runs on a kernel share."""
+    _own_programs()
+    _base(kernel)
+
+
 def build(kernel: Kernel, modules: list[Path], where: Path,
           extras: Extras = Extras()) -> Path:
     """The initramfs for a run: base and payload in one file."""

@@ -4,6 +4,7 @@
 import fnmatch
 import os
 import re
+import threading
 from dataclasses import dataclass
 
 from .host import TOP, note
@@ -89,6 +90,7 @@ class Report:
     """Numbers the verdicts, prints them and keeps the score."""
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()      # tests may run beside others
         self.passed = self.failed = self.skipped = 0
         self.failures: list[str] = []
         self.took: dict[str, float] = {}        # seconds of a whole test
@@ -105,14 +107,15 @@ class Report:
         if point.skipped and not self._skips.allow(title, point.skipped):
             point = Point(point.name, False, why=f"skipped: {point.skipped}\n"
                           "selftests/skips does not allow that")
-        self._count(title, point)
-        number = self.passed + self.failed + self.skipped
-        line = f"{'ok' if point.passed else 'not ok'} {number} - {title}"
-        if point.skipped:
-            line += f" # SKIP {point.skipped}"
-        elif seconds is not None:
-            line += f" # {seconds:.1f} s"
-        self.show(line, point)
+        with self._lock:
+            self._count(title, point)
+            number = self.passed + self.failed + self.skipped
+            line = f"{'ok' if point.passed else 'not ok'} {number} - {title}"
+            if point.skipped:
+                line += f" # SKIP {point.skipped}"
+            elif seconds is not None:
+                line += f" # {seconds:.1f} s"
+            self.show(line, point)
 
     def show(self, line: str, point: Point) -> None:
         print(line, flush=True)
@@ -128,10 +131,15 @@ class Report:
             self.failed += 1
             self.failures.append(title)
 
+    def ran(self, title: str, seconds: float) -> None:
+        """A whole test has taken so long."""
+        self.took[title] = seconds
+
     def hold(self, name: str, steps: int, most: int, title: str) -> None:
         """A loop has made so many steps in one hold of a lock."""
-        if steps > self.holds.get(name, (0, 0, ""))[0]:
-            self.holds[name] = steps, most, title
+        with self._lock:
+            if steps > self.holds.get(name, (0, 0, ""))[0]:
+                self.holds[name] = steps, most, title
 
     def off(self, usec: int, where: str, title: str) -> None:
         """The longest time without interrupts or preemption in a test."""

@@ -21,7 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import needs, tap, times
+from . import image, needs, tap, times
+from .beside import Beside
 from .host import BUILD, TOP, VM, RigError, call, note, try_make
 from .image import Extras
 from .kernels import Kernel
@@ -58,6 +59,9 @@ class Test:
     reboots: bool = False   # it cuts a node's power
     program: str = ""       # if the test is one program, which has cases
     packages: tuple[str, ...] = ()      # of Debian, beside those of deps.sh rig
+    waits: bool = False     # mostly for time-outs, links, a node's boot
+    measures: bool = False  # rates or times, so nothing runs beside it
+    late: bool = False      # "make ci" runs it last, if there is time
     about: str = ""         # its claim, in a line
     path: Path | None = None        # its file
 
@@ -200,6 +204,9 @@ def _python_test(stem: str, module, name: str) -> Test:
                 option("leaves", ""), _tuple(option("boot", "")),
                 memory=option("memory", 0), reboots=option("reboots", False),
                 packages=_tuple(option("packages", ())),
+                waits=option("waits", False),
+                measures=option("measures", False),
+                late=option("late", False),
                 about=_about(function, module), path=Path(module.__file__))
 
 
@@ -214,20 +221,33 @@ def _about(function, module) -> str:
 
 def run(kernel: Kernel, tests: list[Test], report: Report,
         verbose: bool = False, top: Path = TOP,
-        wanted: Callable[[Test], bool] | None = None) -> None:
+        wanted: Callable[[Test], bool] = lambda _test: True,
+        beside: bool = False) -> None:
     """Run tests on one kernel; nodes stay, and others join them. The modules
     are built from the tree at top. Each test is asked for once more
-    when its turn has come, if somebody wants to know.
+    when its turn has come, if somebody wants to know. Tests that mostly wait
+    may run on nodes of their own beside the others.
     """
     tests = [t for t in tests if t.runs_on(kernel)]
     if not tests:
         return
     modules, extras = prepare(kernel, tests, report, top)
     elapsed = stopwatch()
-    runner = _Runner(kernel, tests, report, verbose,
-                     wanted or (lambda _test: True))
+    image.prepare(kernel)
+
+    def some(which: list[Test], heard: Report, first=lambda: None) -> None:
+        if which:
+            _Runner(kernel, which, heard, verbose, wanted, first).run(modules,
+                                                                      extras)
+
+    alone = [t for t in tests if not beside or not t.waits]
+    rest = [t for t in tests if t not in alone]
     try:
-        runner.run(modules, extras)
+        if rest:
+            with Beside(lambda relay: some(rest, relay), report) as other:
+                some(alone, report, other.wait)
+        else:
+            some(alone, report)
     finally:
         if top == TOP:
             times.remember(report.took)
@@ -259,12 +279,15 @@ def prepare(kernel: Kernel, tests: list[Test], report: Report,
 
 @dataclass
 class _Runner:
-    """Runs tests for few nodes first: these stay, and others join them."""
+    """Runs tests for few nodes first: these stay, and others join them. Before
+    the first test that must be alone it waits for other runners.
+    """
     kernel: Kernel
     tests: list[Test]
     report: Report
     verbose: bool
     wanted: Callable[[Test], bool]
+    alone: Callable[[], None]
 
     def run(self, modules: list[Path], extras: Extras) -> None:
         counts = sorted({t.nodes for t in self.tests})
@@ -272,6 +295,7 @@ class _Runner:
                  most=counts[-1]) as rig:
             for count in counts:
                 if count > len(rig.nodes):
+                    self.alone()
                     rig.grow(count)
                 self._group(rig, [t for t in self.tests if t.nodes == count])
 
@@ -280,11 +304,18 @@ class _Runner:
         name = f"kernel {self.kernel.release}: {len(rig.nodes)} node(s)"
         note(f"{name} up in {rig.boot_seconds:.1f} s")
         watch = stopwatch()
-        for test in filter(self.wanted, tests):
+        for test in filter(self.wanted, sorted(tests, key=_alone)):
+            if _alone(test):
+                self.alone()
             leaks_before(test, rig, self.report)
             Trial(test, rig, self.report, self.verbose).run()
         note(f"{name}, {len(tests)} test(s): {watch():.0f} s")
         leaks(rig.nodes, self.report)
+
+
+def _alone(test: Test) -> bool:
+    """Whether nothing may run beside it."""
+    return test.measures or test.nodes > 2
 
 
 def leaks_before(test: Test, rig: Rig, report: Report) -> None:
@@ -345,7 +376,7 @@ class Trial:
                                  self._unannounced())
         points = one_verdict(points, self._complaints())
         seconds = elapsed()
-        self.report.took[self.title] = seconds
+        self.report.ran(self.title, seconds)
         if not all(p.passed for p in points) or self.verbose:
             points[-1].why += f"\nlogs: {self._keep_logs()}"
         for point in points:
