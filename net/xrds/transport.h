@@ -18,7 +18,6 @@
 #include <linux/skbuff.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
-#include <linux/xarray.h>
 
 #include "conn/fq.h"
 #include "msg.h"
@@ -261,7 +260,8 @@ struct xrds_legacy {
  * @rx_batch_ack: one of them has asked for an acknowledgment; receive path
  * @ack_work:	sends an acknowledgment that found no data to ride on
  * @push_work:	posts what a sendmmsg() has left behind; with a reference
- * @cong:	congested ports of the peer, as values; its own lock
+ * @cong:	map of the congested ports of the peer, NULL before the first one;
+ *		written by the worker
  * @flows:	flows that use this connection; @lock
  * @nr_waiters:	those of them whose sender waits for a port; @lock
  * @gates:	ports of the peer that are shut, and have flows; @lock
@@ -394,7 +394,7 @@ struct xrds_conn {
 	bool rx_batch_ack;
 	struct delayed_work ack_work;
 	struct delayed_work push_work;
-	struct xarray cong;
+	unsigned long *cong;
 	struct sk_buff_head cong_rx;
 	unsigned long up_at;
 	u32 nr_dials;

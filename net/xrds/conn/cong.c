@@ -18,6 +18,8 @@
  * A gate that opens lets flows and senders go on (wait.c). Over loopback there is
  * nothing to tell: the receiving socket is looked at.
  */
+#include <linux/bitmap.h>
+
 #include "conn/conn.h"
 #include "msg.h"
 #include "tracepoints.h"
@@ -473,6 +475,31 @@ void xrds_cong_open(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->lock);
 }
 
+/* The map of the peer's congested ports; it stays as long as the connection. */
+static int xrds_cong_note(struct xrds_conn *conn, u16 port, bool congested)
+{
+	unsigned long *map = conn->cong;
+
+	if (!map && congested) {
+		map = bitmap_zalloc(XRDS_WIRE_CONG_PORTS, GFP_KERNEL);
+		if (!map)
+			return -ENOMEM;
+		/* pairs with the acquire in xrds_gate_port_shut() */
+		smp_store_release(&conn->cong, map);
+	}
+	if (congested)
+		set_bit(port, map);
+	else if (map)
+		clear_bit(port, map);
+	return 0;
+}
+
+static void xrds_cong_note_none(struct xrds_conn *conn)
+{
+	if (conn->cong)
+		bitmap_zero(conn->cong, XRDS_WIRE_CONG_PORTS);
+}
+
 /**
  * xrds_cong_close - the endpoint is gone, and the peer's state with it
  * @conn: connection
@@ -484,7 +511,7 @@ void xrds_cong_close(struct xrds_conn *conn)
 	LIST_HEAD(gates);
 
 	skb_queue_purge(&conn->cong_rx);
-	xa_destroy(&conn->cong);
+	xrds_cong_note_none(conn);
 	spin_lock_bh(&conn->lock);
 	conn->cong_nr = 0;
 	conn->cong_full = false;
@@ -527,14 +554,10 @@ static int xrds_cong_set(struct xrds_conn *conn, u16 port, bool congested,
 			 bool *ready)
 {
 	struct xrds_gate *gate;
-	int ret = 0;
+	int ret;
 
 	trace_xrds_cong_peer(&conn->key.faddr, port, congested);
-	if (congested)
-		ret = xa_err(xa_store(&conn->cong, port, xa_mk_value(1),
-				      GFP_KERNEL));
-	else
-		xa_erase(&conn->cong, port);
+	ret = xrds_cong_note(conn, port, congested);
 	spin_lock_bh(&conn->lock);
 	gate = xrds_gate_find(conn, port);
 	if (gate && congested)
@@ -588,7 +611,7 @@ static int xrds_cong_apply(struct xrds_conn *conn, struct sk_buff *skb,
 	if (!map && !cong.full)
 		return xrds_cong_apply_list(conn, &cong, ready);
 
-	xa_destroy(&conn->cong);
+	xrds_cong_note_none(conn);
 	spin_lock_bh(&conn->lock);
 	list_splice_init(&conn->gates, &gates);
 	spin_unlock_bh(&conn->lock);

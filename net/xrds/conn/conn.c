@@ -18,6 +18,7 @@
  * no event queues the work), then the table's reference is dropped, then the
  * last user's, and the memory goes after a grace period.
  */
+#include <linux/bitmap.h>
 #include <linux/random.h>
 
 #include "conn/conn.h"
@@ -64,6 +65,7 @@ static void xrds_conn_free(struct rcu_head *rcu)
 		atomic_dec(&xn->nr_asked);
 	xrds_user_put(conn->user);
 	xrds_peer_leave(conn);
+	bitmap_free(conn->cong);
 	kfree(conn);
 	if (atomic_dec_and_test(&xn->nr_conns))
 		wake_up_all(&xn->gone);
@@ -158,7 +160,6 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	INIT_LIST_HEAD(&conn->flows);
 	INIT_LIST_HEAD(&conn->links);
 	skb_queue_head_init(&conn->cong_rx);
-	xa_init(&conn->cong);
 	conn->state = XRDS_ST_DOWN;
 	conn->ep_gen = 1;
 	conn->rx_next = 1;

@@ -11,8 +11,8 @@
  * is clear its gates are found in a table of the namespace by its address and
  * port, whether or not the socket was there when they were made.
  *
- * conn->cong has the congested ports of the peer, with and without flows; its
- * own lock guards it. conn->lock guards gates.
+ * conn->cong has the congested ports of the peer, with and without flows; the
+ * connection's work writes it. conn->lock guards gates.
  */
 #include "conn/conn.h"
 #include "transport.h"
@@ -60,13 +60,16 @@ void xrds_gate_exit(struct xrds_net *xn)
  */
 bool xrds_gate_port_shut(const struct xrds_conn *conn, u16 port)
 {
+	const unsigned long *map;
+
 	/* mostly no port is congested */
 	if (conn->key.loop)
 		return !list_empty(&conn->xn->cong_ports) &&
 		       xrds_bind_congested(conn->xn, &conn->key.faddr,
 					   conn->key.scope, port);
-	return !xa_empty(&conn->cong) &&
-	       xa_load((struct xarray *)&conn->cong, port);
+	/* pairs with the release in xrds_cong_note() */
+	map = smp_load_acquire(&conn->cong);
+	return map && test_bit(port, map);
 }
 
 /**
