@@ -54,7 +54,7 @@ X(SEND_DROP_CONN_DEAD, send_drop_conn_dead, "messages dropped with their connect
 X(SEND_EOS, send_eos, "ends of streams sent"),
 X(SEND_DROP_EOS, send_drop_eos, "ends of streams dropped"),
 X(SEND_DROP_OP, send_drop_op, "messages not sent again, as the op in front may be done"),
-X(SEND_DROP_PONG, send_drop_pong, "pings not answered: too many answers wait unread"),
+X(SEND_DROP_PONG, send_drop_pong, "pings not answered: too many answers wait, or the peer is away"),
 X(SEND_DROP_PONG_NO_MEM, send_drop_pong_no_mem, "answers to pings not sent for want of memory"),
 X(REPLY_HELD, reply_held, "messages held back until a reply has room"),
 X(REPLY_BARRED, reply_barred, "sources passed over: no destination or memory for replies"),

@@ -9,6 +9,8 @@ import remote
 TIMEOUT = 90
 WAITS = True
 BOUND = "/proc/sys/net/xrds/max_pinned_kb"
+LINGER_MS = "/proc/sys/net/xrds/linger_ms"
+TIMEOUT_MS = "/proc/sys/net/xrds/connect_timeout_ms"
 STATISTICS = re.compile(r"(\d+) sent, (\d+) answered")
 
 
@@ -48,6 +50,22 @@ def test_flood_unanswered(rig):
 
 
 test_flood_unanswered.leaves = "messages"
+
+
+def test_answer_to_nobody(rig):
+    """A node that was pinged does not dial for ever, if the other one has gone
+    before it has the answer: only as long as for a closed socket.
+    """
+    rig.b.write(TIMEOUT_MS, "2000")
+    rig.b.write(LINGER_MS, "1000")
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
+    answers = remote.counter(rig.b, "send_pong")
+    rig.b.run("modprobe sch_netem; tc qdisc add dev eth0 root netem loss 100%")
+    rig.a.start(f"xrds-ping -c 1 -w 2 {rig.b.ip}")
+    remote.wait_above(rig.b, "send_pong", answers)
+    rig.a.cut()
+    remote.wait_above(rig.b, "send_drop_pong", 0)
+    rig.check(not remote.counter(rig.b, "obj_msgs"), "a message is left")
 
 
 def test_own_connections(rig):

@@ -7,7 +7,8 @@
  * address resolution, connection, both directions.
  *
  * Messages are reliable: a ping is never lost but may be late. It is answered
- * when the node can be reached again. Each unanswered ping has a socket of its
+ * when the node can be reached again, unless that has given the answer up, after
+ * linger_ms. Each unanswered ping has a socket of its
  * own, so a late answer is not taken for the answer of a later ping. When all
  * sockets wait, no new ping is sent.
  */

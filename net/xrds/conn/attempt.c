@@ -110,6 +110,14 @@ static void xrds_attempt_log_up(struct xrds_conn *conn)
 			     jiffies_to_msecs(jiffies - conn->log_at));
 }
 
+/* Is the peer away for longer than a closed socket would deliver to it? */
+static bool xrds_attempt_gone(const struct xrds_conn *conn)
+{
+	unsigned long ms = READ_ONCE(conn->xn->linger_ms);
+
+	return time_after(jiffies, conn->lost_at + msecs_to_jiffies(ms));
+}
+
 /**
  * xrds_attempt_fail - give an attempt or a connection up
  * @conn: connection
@@ -144,6 +152,8 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	}
 	/* ops are not for later */
 	xrds_tx_resume_drop_ops(conn);
+	if (!up && xrds_attempt_gone(conn))
+		xrds_tx_resume_drop_answers(conn);
 	WRITE_ONCE(conn->retries, conn->retries + 1);
 	if (stable)
 		conn->backoff_ms = 0;

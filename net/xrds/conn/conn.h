@@ -274,6 +274,7 @@ void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot);
 void xrds_tx_resume_close(struct xrds_conn *conn);
 void xrds_tx_resume_drop_posted(struct xrds_conn *conn);
 void xrds_tx_resume_drop_ops(struct xrds_conn *conn);
+void xrds_tx_resume_drop_answers(struct xrds_conn *conn);
 void xrds_tx_resume_clear_posted(struct xrds_conn *conn);
 void xrds_tx_resume_drop_all(struct xrds_conn *conn);
 

@@ -6,6 +6,7 @@
  *   an endpoint ends     xrds_tx_resume_close     nothing is posted any more
  *                        xrds_tx_resume_drop_posted    an op is never repeated
  *                        xrds_tx_resume_clear_posted    if it has ended in order
+ *   the peer stays away  xrds_tx_resume_drop_answers    it need not be dialled
  *   the next one is up   xrds_tx_resume_open      what the peer has, and has not
  *
  * Messages that the same node has not acknowledged go out again, under their old
@@ -271,6 +272,38 @@ void xrds_tx_resume_drop_posted(struct xrds_conn *conn)
 void xrds_tx_resume_drop_ops(struct xrds_conn *conn)
 {
 	xrds_tx_resume_drop(conn, true);
+}
+
+/**
+ * xrds_tx_resume_drop_answers - the peer of the kernel's own messages is away
+ * @conn: connection without endpoint
+ *
+ * Peers cause answers to pings, so these are no reason to dial for ever. They stay
+ * as long as the messages of a closed socket.
+ *
+ * Context: the connection's work.
+ */
+void xrds_tx_resume_drop_answers(struct xrds_conn *conn)
+{
+	struct xrds_msg *msg;
+	LIST_HEAD(drop);
+	u32 n;
+
+	do {
+		spin_lock_bh(&conn->lock);
+		for (n = 0; n < XRDS_END_BATCH; n++) {
+			msg = list_first_entry_or_null(&conn->own->msgs,
+						       struct xrds_msg,
+						       flow_node);
+			if (!msg)
+				break;
+			xrds_txq_end(conn, msg, &drop);
+		}
+		spin_unlock_bh(&conn->lock);
+		xrds_hold_count(XRDS_HOLD_END, n);
+		xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_PONG,
+				      RDS_RDMA_DROPPED);
+	} while (n == XRDS_END_BATCH);
 }
 
 /**
