@@ -5,6 +5,7 @@ They are all on one shared receive queue. How many credits a peer may have
 outstanding follows what it sends, and how many buffers are posted follows that.
 """
 
+import close
 import remote
 import traffic
 
@@ -14,6 +15,7 @@ EACH = 60                   # messages over each of them
 FEW = 6                     # the same where completion queues do not grow
 SMALL_QUEUE = 80            # receive buffers: not one window for each
 FIRST_CREDITS = 3
+HEARTBEATS = 20
 FIRST_POSTED = 160          # four windows
 
 
@@ -52,6 +54,20 @@ def test_all_at_once(rig):
         traffic.check_carried(rig, node, delta,
                               traffic.fewer(rig, 2 * CONNS * EACH))
     _check_credits(rig, 2 * CONNS, FIRST_POSTED)
+
+
+def test_heartbeats(rig):
+    """Heartbeats are no traffic: a peer that sends no more has few credits."""
+    traffic.patient(rig)
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "100")
+    close.idle(rig, 0)
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
+    for node in rig.nodes:
+        remote.wait_above(node, "send_heartbeat", HEARTBEATS)
+    for node in rig.nodes:
+        credits = [c["credits"] for c in remote.shown(node, "connections")]
+        rig.check(max(credits) <= FIRST_CREDITS, f"{node}: credits: {credits}")
 
 
 def test_fixed_places(rig):

@@ -167,6 +167,7 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_BYE_ACK, 0);
 		return XRDS_WIRE_OK;
 	case XRDS_CTL_KEEPALIVE:
+		ep->rx.busy = false;
 		if (wm->flags & XRDS_F_ACK_REQUIRED)
 			xrds_tx_need_ack(conn);
 		return XRDS_WIRE_OK;
@@ -373,6 +374,7 @@ static enum xrds_wire_err xrds_ib_recv_hdr(struct xrds_ib_ep *ep,
 	if (xrds_tx_acked(ep->conn, wm->ack))
 		return XRDS_WIRE_ACK;
 	ep->rx.ack_only = wm->kind == XRDS_KIND_ACK;
+	ep->rx.busy = !ep->rx.ack_only;
 	*done = ep->rx.ack_only;
 	return XRDS_WIRE_OK;
 }
@@ -395,6 +397,7 @@ static enum xrds_wire_err xrds_ib_recv_short(struct xrds_ib_ep *ep,
 	if (xrds_tx_acked(ep->conn, wm.ack))
 		return XRDS_WIRE_ACK;
 	ep->rx.ack_only = false;
+	ep->rx.busy = true;
 	return xrds_ib_recv_frag(ep, &wm, buf, 0, bytes);
 }
 
@@ -499,7 +502,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	/* after the buffer was returned: only now may its credit be granted */
 	if (!hello) {
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
-		xrds_ib_rq_fit_share(ep, !ep->rx.ack_only);
+		xrds_ib_rq_fit_share(ep, ep->rx.busy);
 	}
 	if (ep->rx.ack_only)
 		xrds_ib_send_update(ep);

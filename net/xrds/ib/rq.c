@@ -354,7 +354,7 @@ static void xrds_ib_rq_shrink_share(struct xrds_ib_ep *ep, u32 least)
 /**
  * xrds_ib_rq_fit_share - the peer of an endpoint has used a credit
  * @ep: endpoint
- * @busy: for a message, not for an acknowledgment only
+ * @busy: for a message, not for an acknowledgment or a heartbeat
  *
  * The lock is taken a few times in the life of an endpoint, or where the queue is
  * used up.

@@ -258,6 +258,7 @@ struct xrds_ib_rx_msg {
  * @brief:	a SEND may have a short header
  * @ctx:	context of the short headers of the peer
  * @ack_only:	the last SEND was an acknowledgment and nothing else
+ * @busy:	it shows that the peer has something to send
  * @bye:	the peer's BYE has come
  * @bye_ack:	the peer's BYE_ACK has come
  * @failed:	the peer broke the protocol: nothing more is taken from it
@@ -275,6 +276,7 @@ struct xrds_ib_rx {
 	bool brief;
 	struct xrds_wire_context ctx;
 	bool ack_only;
+	bool busy;
 	bool bye;
 	bool bye_ack;
 	bool failed;
