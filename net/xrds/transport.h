@@ -195,6 +195,8 @@ struct xrds_legacy {
  * @error:	reason of XRDS_EV_ERROR, negative errno; @lock
  * @pending:	request that waits for the worker, owned by the transport;
  *		@lock
+ * @no_flush:	the peer's device refuses empty writes, so each request is signalled;
+ *		written by completions, read when an endpoint is made
  * @no_bundles:	there was no memory to take one apart, so we want none any more;
  *		written by the receive path, read when an endpoint is made
  * @hello:	the peer's clear-to-send; written by the receive path before
@@ -348,6 +350,7 @@ struct xrds_conn {
 	int error;
 	struct xrds_request *pending;
 	bool no_bundles;
+	bool no_flush;
 	struct xrds_flow *own;
 	struct xrds_fq fq;
 	struct xrds_fq_past fq_past;

@@ -11,6 +11,7 @@
  *   fail VERB COUNT	so many calls of that operation fail
  *   lose_inv 0|1	a request that makes a key invalid is taken, and lost
  *   no_atomics 0|1	atomics are advertised, and refused when they are posted
+ *   nak_empty 0|1	the peer refuses a write without payload
  *   limit NAME VALUE	a limit of devices that are added from now on
  *   draw PAGE COUNT	so many random first pages of regions are that page
  *   raise srq|device	the event that says that it has failed
@@ -38,6 +39,7 @@
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -84,7 +86,8 @@ static atomic_t to_fail[NR_VERBS];
 static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
 static unsigned int latch_qpn, fatal_qpn;
 static unsigned int page;
-static bool lose_inv, no_atomics;
+static bool lose_inv, no_atomics, nak_empty;
+static u8 *payload;
 static atomic_t latched, failed, lost_invs, atomics, raised, short_cqs;
 static atomic_t to_draw, drawn;
 
@@ -261,6 +264,26 @@ static bool is_atomic(const struct ib_send_wr *wr)
 	       wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* The specification has a peer look at no key if nothing is written. This writes a
+ * byte with a key that nobody has.
+ */
+static int post_for_nak(struct ib_qp *qp, const struct ib_send_wr *wr,
+			const struct ib_send_wr **bad)
+{
+	struct ib_rdma_wr copy = *rdma_wr(wr);
+	const struct ib_send_wr *ignored;
+	struct ib_sge sge = {
+		.addr	= (uintptr_t)payload,
+		.length	= 1,
+		.lkey	= qp->pd->local_dma_lkey,
+	};
+
+	copy.wr.sg_list = &sge;
+	copy.wr.num_sge = 1;
+	*bad = wr;
+	return real.post_send(qp, &copy.wr, &ignored);
+}
+
 /* Only a chain's first: XRDS posts an op's requests in front of the message. */
 static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 			     const struct ib_send_wr **bad)
@@ -274,6 +297,9 @@ static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
+	if (wr->opcode == IB_WR_RDMA_WRITE && !wr->num_sge &&
+	    READ_ONCE(nak_empty))
+		return post_for_nak(qp, wr, bad);
 	/* none of them completes: the first completion is lost already */
 	if (qp->qp_num == READ_ONCE(latch_qpn))
 		note(wr);
@@ -425,6 +451,8 @@ static int obey(char *order)
 		WRITE_ONCE(lose_inv, n);
 	} else if (sscanf(order, "no_atomics %u", &n) == 1) {
 		WRITE_ONCE(no_atomics, n);
+	} else if (sscanf(order, "nak_empty %u", &n) == 1) {
+		WRITE_ONCE(nak_empty, n);
 	} else if (sscanf(order, "raise qp %u", &n) == 1) {
 		WRITE_ONCE(fatal_qpn, n);
 	} else if (sysfs_streq(order, "raise srq")) {
@@ -492,10 +520,14 @@ static const struct proc_ops failing_ops = {
 
 static int __init xrds_device_init(void)
 {
-	int ret = register_kprobe(&random);
+	int ret;
 
+	payload = kzalloc(1, GFP_KERNEL);
+	if (!payload)
+		return -ENOMEM;
+	ret = register_kprobe(&random);
 	if (ret)
-		return ret;
+		goto err_payload;
 	ret = ib_register_client(&client);
 	if (ret)
 		goto err_probe;
@@ -508,6 +540,8 @@ err_client:
 	ib_unregister_client(&client);
 err_probe:
 	unregister_kprobe(&random);
+err_payload:
+	kfree(payload);
 	return ret;
 }
 
@@ -519,6 +553,7 @@ static void __exit xrds_device_exit(void)
 	/* nobody is in these functions any more, not even preempted */
 	synchronize_rcu_tasks();
 	xa_destroy(&latched_cqs);
+	kfree(payload);
 }
 
 module_init(xrds_device_init);

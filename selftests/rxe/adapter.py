@@ -10,6 +10,7 @@ import contextlib
 import signal
 import time
 
+import close
 import remote
 import traffic
 
@@ -256,6 +257,26 @@ def test_atomics(rig):
     pair.end()
     rig.check(done.code and "EOPNOTSUPP" in done.out, done.out)
     rig.check(_count(rig, "atomics") == 1, "more than one was posted")
+
+
+def test_no_empty_writes(rig):
+    """The peer's device refuses writes without payload: that ends one connection,
+    and the next one posts none.
+    """
+    traffic.patient(rig)
+    _order(rig, "nak_empty 1")
+    before = close.counters(rig.a)
+    ping = f"xrds-ping -c 1 -w 30 {rig.b.ip}"
+    rig.a.run(ping, timeout=40)
+    remote.wait_above(rig.a, "ib_tx_flush_refused", 0)
+    for _ in range(3):
+        rig.a.run(ping, timeout=40)
+        remote.until(rig, lambda: not any(
+            row.get("send-used") for row in remote.shown(rig.a, "connections")
+            if row["state"] == "up"), "all has completed")
+    grown = close.delta(rig.a, before)
+    for name in ("conn_reset", "ib_tx_flushed", "ib_tx_flush_refused"):
+        rig.check(grown[name] == 1, f"{name} {grown[name]}")
 
 
 def test_limits(rig):

@@ -487,6 +487,8 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		ep->tx.broken = true;
 		if (sctx->rop)
 			xrds_ib_rdma_op_failed(ep, sctx->rop, wc);
+		else if (sctx->wr.opcode == IB_WR_RDMA_WRITE)
+			xrds_ib_sq_flush_failed(ep, wc);
 	}
 	if (ep->conn->tx_closing && (!ep->tx.used || ep->tx.broken))
 		xrds_conn_event(ep->conn, XRDS_EV_IDLE);

@@ -30,10 +30,9 @@
  * does so in two ways. It may wait because too many packets are not
  * acknowledged, or behind a fence; if the reason ends at the same moment on
  * another CPU, nothing wakes the requester, but the next work request does. So
- * when nothing has moved for a while, an empty write is posted, which does no
- * harm on any device. And when a packet finds no route while others wait for
- * their acknowledgment, the requester stops for good: then the endpoint is
- * ended.
+ * when nothing has moved for a while, an empty write is posted. And when a packet
+ * finds no route while others wait for their acknowledgment, the requester stops
+ * for good: then the endpoint is ended.
  *
  * All of it runs under conn->tx_lock.
  */
@@ -446,6 +445,28 @@ u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant, u32 most)
 
 /* ---------------------------------------------------------------- watch */
 
+/**
+ * xrds_ib_sq_flush_failed - an empty write has completed with an error
+ * @ep: endpoint, which ends
+ * @wc: completion
+ *
+ * The InfiniBand specification has the responder ignore the key of an empty write
+ * (C9-88). Where a device does not, the next endpoint does without.
+ *
+ * Context: completions, with or without conn->tx_lock.
+ */
+void xrds_ib_sq_flush_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc)
+{
+	struct xrds_addr_text text;
+
+	if (xrds_ib_event_wc_errno(wc) != -EREMOTEIO)
+		return;
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FLUSH_REFUSED);
+	WRITE_ONCE(ep->conn->no_flush, true);
+	net_info_ratelimited("xrds: %s: its device refuses empty writes, so each message has a completion\n",
+			     xrds_addr_text(&ep->conn->key.faddr, &text));
+}
+
 /* Context: completions, or the drain of a dead endpoint */
 static void xrds_ib_sq_nudged(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -454,9 +475,10 @@ static void xrds_ib_sq_nudged(struct ib_cq *cq, struct ib_wc *wc)
 	spin_lock_bh(&ep->conn->tx_lock);
 	ep->tx.nudging = false;
 	spin_unlock_bh(&ep->conn->tx_lock);
-	if (wc->status != IB_WC_SUCCESS)
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR,
-				   xrds_ib_event_wc_errno(wc));
+	if (wc->status == IB_WC_SUCCESS)
+		return;
+	xrds_ib_sq_flush_failed(ep, wc);
+	xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
 }
 
 /* Make the device look at its queue, which has space for one more. */
@@ -467,7 +489,7 @@ static void xrds_ib_sq_nudge(struct xrds_ib_ep *ep)
 
 	lockdep_assert_held(&ep->conn->tx_lock);
 
-	if (tx->nudging || ep->conn->ep != ep)
+	if (tx->nudging || ep->conn->ep != ep || !tx->max_run)
 		return;
 	tx->nudge_cqe.done = xrds_ib_sq_nudged;
 	wr->wr_cqe = &tx->nudge_cqe;
@@ -614,8 +636,9 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 
 	tx->nr = min_t(u32, READ_ONCE(xin->max_send_wr),
 		       attrs->max_qp_wr - XRDS_IB_EXTRA_SEND_WR);
-	tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
-			    tx->nr / 2);
+	if (!READ_ONCE(ep->conn->no_flush))
+		tx->max_run = min_t(u32, READ_ONCE(xin->max_unsignaled_wr),
+				    tx->nr / 2);
 	xrds_ib_window_init(&tx->bulk_window, 2 * tx->nr / 3);
 	tx->sge = min_t(u32, XRDS_IB_SGE, attrs->max_send_sge);
 	tx->op_sge = min_t(u32, op_sge, attrs->max_send_sge);

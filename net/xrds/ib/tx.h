@@ -119,7 +119,8 @@ struct xrds_ib_cursor {
  * @run:	posted since the last signalled one
  * @nr_signaled: signalled ones in use
  * @nr_fenced:	those with a fence in use
- * @max_run:	sysctl max_unsignaled_wr when the endpoint was made
+ * @max_run:	sysctl max_unsignaled_wr when the endpoint was made; 0: no empty
+ *		writes
  * @sge:	gather entries that a SEND may have
  * @op_sge:	scatter entries that a write may have
  * @read_sge:	scatter entries that a read may have
@@ -228,6 +229,7 @@ void xrds_ib_sq_count(struct xrds_ib_tx *tx, struct xrds_ib_sctx *sctx);
 void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
 bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
 			     const struct xrds_ib_sctx *sctx);
+void xrds_ib_sq_flush_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc);
 void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
 		       const struct xrds_ib_sctx *until,
 		       struct list_head *ended);
