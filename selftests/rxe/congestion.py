@@ -130,6 +130,9 @@ def test_promptly(rig):
     rig.diag("; ".join(out.splitlines()))
 
 
+test_promptly.measures = True
+
+
 def test_mixed_sizes(rig):
     """A sender that wants more space than there is asks for it."""
     traffic.patient(rig)

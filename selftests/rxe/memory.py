@@ -12,7 +12,7 @@ import close
 import remote
 import traffic
 
-TIMEOUT = 400
+TIMEOUT = 1200
 KERNELS = "6.1 6.12 7.2"
 PORT = 4600
 NO_MEMORY = "/sys/module/xrds_nomem/parameters"
@@ -45,7 +45,7 @@ def test_queued(rig):
     rig.a.write("/proc/sys/net/xrds/max_memory_kb", str(BOUND))
     for kept, passing in SIZES + ALONE + ((1, 65536),):
         out = rig.a.run(f"helper_memory queue {rig.a.ip} {rig.b.ip} {PORT} "
-                        f"{kept} {passing}", timeout=120).out
+                        f"{kept} {passing}", timeout=400).out
         taken, counted = map(int, re.search(
             r"^taken (-?\d+) of \d+, counted (\d+)$", out, re.M).groups())
         # the message that was refused did not fit
@@ -66,7 +66,7 @@ def test_unread(rig):
         before = _available(rig.b)
         full = remote.counter(rig.b, "limit_recv")
         rig.a.run(f"helper_memory fill {rig.a.ip} {rig.b.ip} {PORT} "
-                  f"{kept} {passing}", timeout=120)
+                  f"{kept} {passing}", timeout=400)
         taken = before - _available(rig.b)
         counted = remote.counter(rig.b, "used_recv") >> 10
         _check(rig, f"{kept} B, {passing} B read", taken, UNREAD + FLIGHT,
