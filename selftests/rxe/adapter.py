@@ -11,6 +11,7 @@ import signal
 import time
 
 import close
+import incast
 import remote
 import traffic
 
@@ -25,6 +26,7 @@ ANSWER = 5                  # seconds for an answer, if nobody exits
 CLOSE_MS = 2500             # less than that
 SECOND = "10.9.0.1"         # address of another device
 PAGE = 4096                 # one that is drawn
+FEW = 6                     # connections for each of two pairs of addresses
 REGION_PAGES = 4
 MANY_REGIONS = 17000        # more than are remembered
 
@@ -277,6 +279,21 @@ def test_no_empty_writes(rig):
     grown = close.delta(rig.a, before)
     for name in ("conn_reset", "ib_tx_flushed", "ib_tx_flush_refused"):
         rig.check(grown[name] == 1, f"{name} {grown[name]}")
+
+
+def test_fixed_places(rig):
+    """No completion queue is enlarged: there are credits for the buffers for which
+    these have places, when many peers send at once.
+    """
+    traffic.patient(rig)
+    _order(rig, "fail resize_cq 1000000")
+    before = rig.a.hw_counters()
+    incast.incast(rig, FEW, incast.EACH)
+    traffic.check_no_rnr(rig, rig.a,
+                         traffic.grown(before, rig.a.hw_counters()))
+    failed = remote.counter(rig.a, "ib_rx_srq_no_cq")
+    rig.check(failed == 1, f"{failed} attempts to enlarge one")
+    incast.check_credits(rig, 2 * FEW, 0)
 
 
 def test_limits(rig):
