@@ -15,6 +15,7 @@ NODES = 4
 TIMEOUT = 240
 FLAPS = 3
 PORT = 4321
+ACK_TIMEOUT = "/proc/sys/net/xrds/ib/ack_timeout"
 
 
 def _commands() -> list[str]:
@@ -47,10 +48,15 @@ def _flap(rig, node) -> None:
 def test_trouble(rig):
     """All three are named, and the program that is stuck."""
     flapping, stuck, dead = rig.nodes[1:]
+    # a lost connection would free the program that is stuck
+    usual = rig.a.read(ACK_TIMEOUT)
+    for node in (rig.a, stuck):
+        node.write(ACK_TIMEOUT, "20")
     # programs that send to each of them all the time
-    for node in (flapping, stuck, dead):
+    for node in (stuck, flapping, dead):
         rig.a.start(f"xrds-ping -q -i 0.2 {node.ip}")
         remote.until(rig, lambda peer=node: _up(rig, peer), f"{node} is up")
+        rig.a.write(ACK_TIMEOUT, usual)
     stuck.start(f"helper_late_reader {stuck.ip} {PORT} 65536").expect("ready")
     rig.a.start(f"helper_congested {rig.a.ip} {stuck.ip} {PORT}").expect(
         "blocked", 60)
