@@ -3,7 +3,7 @@
  * For two-node tests: more messages than a receiver may hold, all queued before
  * its node can say so.
  *
- *   helper_refused sink LOCAL PORT BYTES SENDERS COUNT STEP
+ *   helper_refused sink LOCAL PORT BYTES SENDERS COUNT STEP [RCVBUF]
  *   helper_refused send LOCAL REMOTE PORT BYTES UID SENDERS COUNT
  *
  * The sender becomes another user and opens SENDERS sockets. Each queues COUNT
@@ -103,6 +103,8 @@ static void sink(const char *local, char **argv)
 	s.senders = atoi(argv[2]);
 	s.all = s.senders * atol(argv[3]);
 	s.fd = rds_bound_to(local, atoi(argv[0]), NULL);
+	if (argv[5])
+		rds_set_int(s.fd, SOL_SOCKET, SO_RCVBUF, atoi(argv[5]));
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -164,7 +166,7 @@ static void send_all(const char *local, char **argv)
 int main(int argc, char **argv)
 {
 	pattern_init(SEED);
-	if (argc == 8 && !strcmp(argv[1], "sink"))
+	if ((argc == 8 || argc == 9) && !strcmp(argv[1], "sink"))
 		sink(argv[2], argv + 3);
 	else if (argc == 9 && !strcmp(argv[1], "send"))
 		send_all(argv[2], argv + 3);

@@ -30,7 +30,8 @@ LIMIT = 20                  # seconds without progress of bystanders
 BYTES = 4097                # more than a page
 SMALL_KB = 256              # of sock_max_recv_kb: less than is under way
 LARGE = 128 << 10           # bytes of a message that is long on its way
-LARGE_KB = 128              # of sock_max_recv_kb: one fills it
+LARGE_KB = 128              # of sock_max_recv_kb, and SO_RCVBUF:
+LARGE_RCVBUF = 8192         # one fills it, and another one is on its way
 LARGE_SENDERS = 8           # some of them have one refused
 LARGE_COUNT = 3
 LARGE_ALL = LARGE_SENDERS * LARGE_COUNT
@@ -81,13 +82,14 @@ class Full:
     """A socket on node B for which much more is queued than it may hold."""
 
     def __init__(self, rig, senders: int, count: int, steps: int = 1,
-                 refuses: bool = True, size: int = BYTES) -> None:
+                 refuses: bool = True, size: int = BYTES,
+                 rcvbuf: int | None = None) -> None:
         self.rig = rig
         self.refuses = refuses
         self.all = senders * count
         self.sink = rig.b.start(
             f"helper_refused sink {rig.b.ip} {PORT} {size} {senders} "
-            f"{count} {-(-self.all // steps)}")
+            f"{count} {-(-self.all // steps)} {rcvbuf or ''}")
         self.sink.expect("ready")
         # nothing of it is under way before all of it is queued
         self.stop()
@@ -235,10 +237,11 @@ def test_broken_large(rig):
     """
     traffic.patient(rig)
     rig.b.write(SOCK_MAX, str(LARGE_KB))
-    full = Full(rig, LARGE_SENDERS, LARGE_COUNT, steps=LARGE_ALL, size=LARGE)
     for node, rate in zip(rig.nodes, SLOW_WIRES):
         node.run("modprobe sch_netem; "
                  f"tc qdisc add dev eth0 root netem rate {rate} limit 10000")
+    full = Full(rig, LARGE_SENDERS, LARGE_COUNT, steps=LARGE_ALL, size=LARGE,
+                rcvbuf=LARGE_RCVBUF)
     before = full.before[1]["recv_queued"]
     read = 0
     for _ in range(LARGE_BREAKS):
