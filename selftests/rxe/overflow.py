@@ -172,7 +172,9 @@ def _undisturbed(rig, senders: int, count: int, refuses: bool = True) -> None:
     others = Bystanders(rig)
     before = others.turn("before")
     full = Full(rig, senders, count, refuses=refuses)
-    during = others.turn("meanwhile")
+    # what the full socket takes from them it takes in every turn
+    during = [min(of) for of in zip(others.turn("meanwhile"),
+                                    others.turn("meanwhile"))]
     full.check_resets()
     full.check_bounded()
     full.read_step()
