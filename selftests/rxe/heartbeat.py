@@ -114,7 +114,7 @@ def test_hour(rig):
     """An hour of heartbeats both ways, beside messages both ways: no connection
     ends, and nothing is lost or changed.
     """
-    _beat(rig, 1000)
+    _beat(rig, 2000)
     before = close.counters(rig.a)
     old = _done(rig)
     reader = _listen(rig, len(SIZES))
@@ -163,6 +163,7 @@ def test_payload(rig):
     """A payload checksum that is right does no harm; a wrong one ends the
     connection, and nobody gets the message.
     """
+    traffic.patient(rig)
     before = close.counters(rig.a)
     reader = _listen(rig, 9)
     rig.check(_order(rig, "sums", 0, 1).code == 0, "right ones were refused")
@@ -192,6 +193,7 @@ def _unanswered(rig, counter: str, answers: int) -> None:
 
 def test_unanswered(rig):
     """A heartbeat without an answer is counted, by the reason."""
+    traffic.patient(rig)
     _unanswered(rig, "send_drop_pong", PONGS)
     rig.a.write(NO_MEMORY, "1")
     _unanswered(rig, "send_drop_pong_no_mem", 0)
@@ -220,6 +222,7 @@ def test_borne(rig):
     """A packet that mainline tolerates ends no connection, and has the same
     effect as there.
     """
+    traffic.patient(rig)
     lengths = [length for _, _, length in BORNE if length]
     reader = _listen(rig, len(lengths))
     for number, (what, counter, _) in enumerate(BORNE):

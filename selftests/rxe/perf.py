@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import remote
+import traffic
 
 PAGE = pathlib.Path(__file__).parents[2] / "Documentation/hardware.rst"
 TIMEOUT = 180
@@ -36,6 +37,7 @@ def test_reset(rig):
 
 def test_use_once(rig):
     """Each op has a key of its own, which ends with it."""
+    traffic.patient(rig)
     _server(rig)
     for options in ("-m write", "-m read -g", "-m write -N -L 3"):
         rig.a.run(f"xrds-perf -v -U -l 20000 -d 8 -n 80 {options} {rig.b.ip}",
@@ -50,6 +52,7 @@ def test_abort(rig):
     """A client ends in the midst of operation: its server's child ends, others
     are served.
     """
+    traffic.patient(rig)
     _server(rig)
     other = rig.a.start(f"xrds-perf -v -d 4 -t {2 * SECONDS} {rig.b.ip}")
     done = rig.a.run(f"xrds-perf -A 1 -t {TIMEOUT} -m write -l 64K -d 8 -T 2 "
@@ -71,6 +74,7 @@ def test_checklist(rig):
     """The commands of Documentation/hardware.rst for a new adapter, xrds-ping and
     xrds-perf, as they are but for their time, end well on a device without faults.
     """
+    traffic.patient(rig)
     there, here, search, resets = _commands(PAGE.read_text(encoding="utf-8"))
     peer = rig.b.ip
     for line in there:

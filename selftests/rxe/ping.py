@@ -5,6 +5,7 @@ import json
 import re
 
 import remote
+import traffic
 
 TIMEOUT = 90
 WAITS = True
@@ -81,7 +82,7 @@ def test_own_connections(rig):
 
 def test_hosts(rig):
     """Several hosts: each has its statistics, also one that does not answer."""
-    done = rig.a.run(f"xrds-ping -c 3 -i 0.1 -w 4 {rig.b.ip} 10.0.0.99 "
+    done = rig.a.run(f"xrds-ping -c 3 -i 0.1 -w 10 {rig.b.ip} 10.0.0.99 "
                      f"{rig.b.ip6}", timeout=40, check=False)
     found = re.findall(r"--- (\S+): \d+ sent, (\d+) answered", done.out)
     rig.check(found == [(rig.b.ip, "3"), ("10.0.0.99", "0"),
@@ -103,12 +104,12 @@ def test_no_answer(rig):
     """A node that is not there, or without RDS: no answer, no hang, the reason,
     and exit status 1.
     """
-    done = rig.a.run("xrds-ping -c 3 -i 0.2 -w 3 10.0.0.99", check=False)
+    done = rig.a.run("xrds-ping -c 3 -i 0.2 -w 10 10.0.0.99", check=False)
     rig.check(done.code == 1, f"exit {done.code}\n{done.out}")
     rig.check(" 0 answered" in done.out, done.out)
     rig.check("nobody answers at that address" in done.out, done.out)
     rig.b.run("modprobe -r xrds_ib", timeout=60)
-    done = rig.a.run(f"xrds-ping -c 1 -w 4 {rig.b.ip}", check=False)
+    done = rig.a.run(f"xrds-ping -c 1 -w 10 {rig.b.ip}", check=False)
     rig.b.run("modprobe xrds_ib")
     rig.check(done.code == 1 and "no RDS is loaded" in done.out, done.out)
 
@@ -147,6 +148,7 @@ def _lender(rig, port: int):
 
 def test_rdma(rig):
     """Memory that is lent is written and read back, of all sizes."""
+    traffic.patient(rig)
     _lender(rig, 4990)
     for size in (1, 4096, 65537, 1048576):
         out = rig.a.run(f"xrds-ping -r 4990 -j -s {size} -c 3 -i 0 -w 30 "

@@ -10,6 +10,7 @@ import os
 import re
 
 import remote
+import traffic
 
 TIMEOUT = 180
 LATE = True
@@ -82,6 +83,7 @@ OTHERS = {"-s", "-r", "-p", "-T", "-h", "--reset", "--connect-retries",
 def _tools(rig) -> None:
     if not os.environ.get("RDS_TOOLS_DIR"):
         rig.skip("no RDS_TOOLS_DIR")
+    traffic.patient(rig)
 
 
 def _options(text: str) -> set[str]:
