@@ -216,6 +216,7 @@ struct xrds_legacy {
  *		written under @tx_lock while @tx_ask_due
  * @tx_closing:	no message is sent any more; @tx_lock
  * @tx_bye:	XRDS_CTL_BYE or XRDS_CTL_BYE_ACK, which is due, or 0; @tx_lock
+ * @tx_bye_ack: value of the acknowledgment in BYE; @tx_lock
  * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
  *		flag, set by the receive path
  * @tx_ack_sent: value of the last acknowledgment sent; @tx_lock
@@ -335,6 +336,7 @@ struct xrds_conn {
 	bool tx_held;
 	u64 tx_seq;
 	u64 tx_ack_sent;
+	u64 tx_bye_ack;
 	u64 tx_asked;
 	u32 tx_unasked;
 	bool tx_beat_due;

@@ -13,6 +13,17 @@ import traffic
 TIMEOUT = 240
 PULSES = 50                 # connections that end under messages
 IDLE = "/proc/sys/net/xrds/idle_ms"
+TIMEOUT_MS = "/proc/sys/net/xrds/connect_timeout_ms"
+# what both say at once crosses on the wire, and nothing of one node's packets is
+# lost but the device's acknowledgments
+SLOW = "netem delay 2s limit 1000"
+NO_ACKS = ("modprobe -a sch_prio sch_netem cls_u32; "
+           "tc qdisc add dev eth0 root handle 1: prio "
+           f"priomap{16 * ' 0'} && "
+           f"tc qdisc add dev eth0 parent 1:1 {SLOW} && "
+           "tc qdisc add dev eth0 parent 1:3 netem loss 100% && "
+           "tc filter add dev eth0 parent 1: protocol ip u32 match ip dport "
+           "4791 0xffff match u8 0x11 0xff at 28 flowid 1:3")
 ENDS = ("conn_closed", "conn_collected", "conn_reset", "conn_timeout")
 
 
@@ -97,7 +108,7 @@ def test_unheard(rig):
         holder.expect("holding 1$")
     traffic.run(rig, 300)
     before = [counters(n) for n in rig.nodes]
-    rig.b.write("/proc/sys/net/xrds/connect_timeout_ms", "1000")
+    rig.b.write(TIMEOUT_MS, "1000")
     rig.b.deaf()
     idle(rig, 300, [rig.a])
     wait_gone(rig.a)
@@ -108,6 +119,32 @@ def test_unheard(rig):
     rig.b.deaf(False)
     idle(rig, 0)
     traffic.run(rig, 300, seed=2, port=6000)
+
+
+def test_both_unacknowledged(rig):
+    """Both end at once, and the first to be gone has not acknowledged the other
+    one's last words: that is an end in order as well.
+    """
+    traffic.patient(rig)
+    traffic.run(rig, 300)
+    for node in rig.nodes:
+        node.run("settled 20", timeout=60)
+        node.write(TIMEOUT_MS, "60000")
+    before = [counters(n) for n in rig.nodes]
+    rig.a.run(NO_ACKS)
+    rig.b.run(f"modprobe sch_netem; tc qdisc add dev eth0 root {SLOW}")
+    drains = [n.start("xrds-info drain") for n in rig.nodes]
+    for node in rig.nodes:
+        remote.until(node, lambda n=node: [c["state"] for c in remote.shown(
+            n, "connections")] == ["closing"], "it is closing")
+    for drain in drains:
+        drain.wait(30)
+    for node, old in zip(rig.nodes, before):
+        remote.wait_above(node, "conn_closed", old["conn_closed"], 30)
+        _check_orderly(rig, node, delta(node, old))
+
+
+test_both_unacknowledged.waits = True
 
 
 def test_heartbeat(rig):

@@ -12,6 +12,11 @@
  * Messages that were queued in between stay queued, and go over the next
  * connection. state.c lists the events that can come in between.
  *
+ * If both say BYE, one of them disconnects first, and its device may acknowledge
+ * nothing any more. The other one need not wait for that if its BYE has
+ * acknowledged all that was received: BYE_ACK says that BYE has come. But it keeps
+ * its memory of the peer, which may have gone without having waited for the answer.
+ *
  * Each wait is bounded. The disconnection may get lost on its way: then the
  * second side has waited for nothing else, and that was an end in order as
  * well. An end that was cut short is one like any other loss of a connection:
@@ -86,8 +91,10 @@ static bool xrds_close_forget(struct xrds_conn *conn)
 	return true;
 }
 
-/* The last step: forget the connection, or go DOWN. */
-static void xrds_close_end(struct xrds_conn *conn, bool orderly)
+/* The last step: forget the connection, or go DOWN. @sure: it was an end in order
+ * for the peer as well.
+ */
+static void xrds_close_finish(struct xrds_conn *conn, bool orderly, bool sure)
 {
 	struct xrds_closing why = conn->closing;
 
@@ -95,8 +102,8 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 	xrds_fsm_stop(conn);
 	xrds_count(conn->xn, orderly ? XRDS_C_CONN_CLOSED : XRDS_C_CONN_RESET);
 	/* a legacy peer does not tell the last number that it has received */
-	conn->settled = orderly && !conn->legacy.on;
-	if (conn->settled)
+	conn->settled = sure && !conn->legacy.on;
+	if (orderly && !conn->legacy.on)
 		xrds_tx_resume_clear_posted(conn);
 	if (why.kill) {
 		xrds_fsm_kill(conn, 0);
@@ -105,7 +112,7 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 	/* ops are not for later, unless nothing has happened */
 	if (why.removed || !orderly)
 		xrds_tx_resume_drop_ops(conn);
-	if ((why.idle || why.drained) && orderly && xrds_close_forget(conn))
+	if ((why.idle || why.drained) && sure && xrds_close_forget(conn))
 		return;
 	if (why.removed || !orderly)
 		xrds_fsm_failed(conn);
@@ -114,6 +121,11 @@ static void xrds_close_end(struct xrds_conn *conn, bool orderly)
 	/* it was not taken while we were busy */
 	if (READ_ONCE(conn->pending))
 		xrds_conn_event(conn, XRDS_EV_REQUEST);
+}
+
+static void xrds_close_end(struct xrds_conn *conn, bool orderly)
+{
+	xrds_close_finish(conn, orderly, orderly);
 }
 
 /* Has the peer's device all that we have sent? As transport->flushed() */
@@ -142,6 +154,21 @@ static int xrds_close_flush(struct xrds_conn *conn)
 			return min(xrds_close_heard(conn), 0);
 	}
 	return xrds_close_heard(conn);
+}
+
+/* Both have said BYE. Has the peer gone, and was our BYE the last acknowledgment
+ * that it needs?
+ */
+static bool xrds_close_known(struct xrds_conn *conn)
+{
+	bool last;
+
+	if (!conn->closing.gone || !conn->closing.peer)
+		return false;
+	spin_lock_bh(&conn->tx_lock);
+	last = conn->tx_bye_ack == READ_ONCE(conn->rx_ack);
+	spin_unlock_bh(&conn->tx_lock);
+	return last;
 }
 
 static bool xrds_close_due(struct xrds_conn *conn)
@@ -180,7 +207,9 @@ void xrds_close_check(struct xrds_conn *conn, int error)
 		if (!conn->closing.answered || due)
 			return;
 		ret = xrds_close_flush(conn);
-		if (ret)
+		if (ret <= 0 && xrds_close_known(conn))
+			xrds_close_finish(conn, true, false);
+		else if (ret)
 			xrds_close_end(conn, ret > 0);
 		return;
 	}

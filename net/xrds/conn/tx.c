@@ -345,6 +345,8 @@ static int xrds_tx_bye(struct xrds_conn *conn)
 	ret = conn->trans->xmit_ctl(conn, conn->tx_bye, NULL, 0);
 	if (ret)
 		return ret;
+	if (conn->tx_bye == XRDS_CTL_BYE)
+		conn->tx_bye_ack = conn->tx_ack_sent;
 	conn->tx_bye = 0;
 	/* the worker may wait for that alone */
 	xrds_conn_event(conn, XRDS_EV_IDLE);
