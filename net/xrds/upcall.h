@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Upcalls: calls from connections and transports up to sockets and observers.
+ * Upcalls: calls from connections up to sockets and observers.
  *
  * The functions are in sock/, rdma/ and diag/, above the code that calls them.
- * This is the only header of theirs that conn/, loop/ and ib/ see.
+ * This is the only header of theirs that conn/ sees. Transports call none of
+ * them: they tell the connection (transport.h).
  */
 #ifndef _XRDS_UPCALL_H
 #define _XRDS_UPCALL_H
