@@ -287,6 +287,7 @@ struct xrds_legacy {
  * @asked_at:	jiffies when it last sent a request; worker
  * @down_by:	why it was up no more last, enum xrds_down_reason; worker
  * @lost_at:	jiffies when it was last lost while it was up; worker
+ * @left_at:	jiffies when it was last up, whatever ended that; worker
  * @lost_by:	reason of that, negative errno, 0: it was never lost; worker
  * @nr_lost:	times that it was lost while it was up; worker
  * @failed_at:	jiffies when an attempt last failed, or it was last lost; worker
@@ -408,6 +409,7 @@ struct xrds_conn {
 	u32 down_by;
 	unsigned long heard_at;
 	unsigned long lost_at;
+	unsigned long left_at;
 	int lost_by;
 	u32 nr_lost;
 	unsigned long failed_at;

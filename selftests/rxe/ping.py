@@ -11,6 +11,7 @@ TIMEOUT = 90
 WAITS = True
 BOUND = "/proc/sys/net/xrds/max_pinned_kb"
 LINGER_MS = "/proc/sys/net/xrds/linger_ms"
+BREAK = "/sys/kernel/debug/xrds/break"
 TIMEOUT_MS = "/proc/sys/net/xrds/connect_timeout_ms"
 STATISTICS = re.compile(r"(\d+) sent, (\d+) answered")
 
@@ -67,6 +68,31 @@ def test_answer_to_nobody(rig):
     rig.a.cut()
     remote.wait_above(rig.b, "send_drop_pong", 0)
     rig.check(not remote.counter(rig.b, "obj_msgs"), "a message is left")
+
+
+def test_answer_kept(rig):
+    """A short outage loses no answer, whatever has ended the connection: here the
+    peer has dialled again, and this request has come to nothing.
+    """
+    traffic.patient(rig)
+    rig.b.write(TIMEOUT_MS, "1000")
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
+    answers, timeouts = (remote.counter(rig.b, name)
+                         for name in ("send_pong", "conn_timeout"))
+    rig.b.run("modprobe sch_netem; tc qdisc add dev eth0 root netem loss 100%")
+    ping = rig.a.start(f"xrds-ping -c 1 -w 60 {rig.b.ip}")
+    remote.wait_above(rig.b, "send_pong", answers)
+    # it hears of the new request only
+    rig.b.deaf()
+    dials = remote.counter(rig.a, "conn_dial")
+    rig.a.write(BREAK, "1")
+    remote.wait_above(rig.a, "conn_dial", dials)
+    rig.b.deaf(False)
+    remote.wait_above(rig.b, "conn_timeout", timeouts)
+    rig.b.run("tc qdisc del dev eth0 root")
+    ping.wait(70)
+    rig.check(not remote.counter(rig.b, "send_drop_pong"),
+              "it was given up at once")
 
 
 def test_own_connections(rig):

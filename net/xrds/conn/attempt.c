@@ -115,7 +115,7 @@ static bool xrds_attempt_gone(const struct xrds_conn *conn)
 {
 	unsigned long ms = READ_ONCE(conn->xn->linger_ms);
 
-	return time_after(jiffies, conn->lost_at + msecs_to_jiffies(ms));
+	return time_after(jiffies, conn->left_at + msecs_to_jiffies(ms));
 }
 
 /**

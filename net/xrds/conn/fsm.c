@@ -87,6 +87,9 @@ void xrds_fsm_set(struct xrds_conn *conn, enum xrds_state state,
  */
 void xrds_fsm_stop(struct xrds_conn *conn)
 {
+	if (conn->state == XRDS_ST_UP || conn->state == XRDS_ST_CLOSING ||
+	    conn->state == XRDS_ST_PARTING)
+		conn->left_at = jiffies;
 	xrds_tx_resume_close(conn);
 	conn->trans->stop(conn);
 	cancel_delayed_work_sync(&conn->ack_work);
