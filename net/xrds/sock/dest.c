@@ -344,7 +344,7 @@ static struct xrds_dest *xrds_dest_create(struct xrds_sock *xs,
 {
 	struct xrds_dest_look look = { .left = READ_ONCE(xs->nr_dests) };
 	struct xrds_dest *dest, *old, *evicted = NULL;
-	bool watched;
+	bool watched, down;
 
 	dest = xrds_dest_alloc(xs, to);
 	if (IS_ERR(dest))
@@ -388,8 +388,11 @@ out:
 	if (old)
 		xrds_node_unwatch(&dest->watch);
 	watched = dest->watch;
+	down = xrds_node_down(dest->watch);
 	spin_unlock_bh(&xs->lock);
 
+	if (down)
+		xrds_node_wake(&xs->sk);
 	if (evicted)
 		xrds_dest_release(evicted);
 	if (watched)
@@ -472,6 +475,7 @@ static int xrds_dest_watch_some(struct xrds_sock *xs, struct xrds_dest_walk *wal
 {
 	struct xrds_dest *dest;
 	int i, n = 0, ret = 0;
+	bool down = false;
 
 	spin_lock_bh(&xs->lock);
 	for (i = 0; i < XRDS_WATCH_BATCH && !ret; i++) {
@@ -485,10 +489,13 @@ static int xrds_dest_watch_some(struct xrds_sock *xs, struct xrds_dest_walk *wal
 			continue;
 		}
 		ret = xrds_node_watch(&dest->watch, &dest->key);
+		down |= xrds_node_down(dest->watch);
 		if (dest->watch)
 			keys[n++] = dest->key;
 	}
 	spin_unlock_bh(&xs->lock);
+	if (down)
+		xrds_node_wake(&xs->sk);
 	return ret ?: n;
 }
 

@@ -264,6 +264,8 @@ int xrds_node_init(struct xrds_net *xn);
 void xrds_node_exit(struct xrds_net *xn);
 int xrds_node_watch(struct xrds_watch **watch, const struct xrds_dest_key *key);
 void xrds_node_unwatch(struct xrds_watch **watch);
+bool xrds_node_down(struct xrds_watch *watch);
+void xrds_node_wake(struct sock *sk);
 void xrds_node_dropped(struct xrds_dest *dest, u32 msgs);
 int xrds_node_read(struct xrds_sock *xs, struct msghdr *m);
 

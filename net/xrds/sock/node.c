@@ -44,6 +44,7 @@ enum {
  * @peer_entry:	in peer->watches
  * @news_entry:	in xs->news while there is something to tell
  * @change:	peer->changes when it was told
+ * @is_new:	nothing has been told yet
  * @births:	peer->births when the program was told
  * @dropped:	messages dropped since, as they were for an earlier node
  */
@@ -56,6 +57,7 @@ struct xrds_watch {
 	struct list_head peer_entry;
 	struct list_head news_entry;
 	u32 change;
+	bool is_new;
 	u32 births;
 	u64 dropped;
 };
@@ -134,7 +136,14 @@ static void xrds_node_free(struct xrds_watch *watch)
 	kfree_rcu(watch, rcu);
 }
 
-static void xrds_node_wake(struct sock *sk)
+/**
+ * xrds_node_wake - tell the program that there are node events
+ * @sk: socket
+ *
+ * Context: any; no spin lock of ours held, as it takes as long as there are
+ * threads that wait.
+ */
+void xrds_node_wake(struct sock *sk)
 {
 	struct socket_wq *wq;
 
@@ -146,15 +155,12 @@ static void xrds_node_wake(struct sock *sk)
 	rcu_read_unlock();
 }
 
-/* The socket's watch with this key, or @new, which may be NULL, or an ERR_PTR(). A
- * node that is down already is news: nothing else would tell.
- */
+/* The socket's watch with this key, or @new, which may be NULL, or an ERR_PTR() */
 static struct xrds_watch *xrds_node_insert(const struct xrds_dest_key *key,
 					   struct xrds_watch *new)
 {
 	struct xrds_net *xn = key->xs->xn;
 	struct xrds_watch *watch;
-	bool news = false;
 
 	spin_lock_bh(&xn->peer_lock);
 	watch = rhashtable_lookup_fast(&xn->watches, key, xrds_node_params);
@@ -166,15 +172,11 @@ static struct xrds_watch *xrds_node_insert(const struct xrds_dest_key *key,
 	} else if (new) {
 		watch = new;
 		watch->change = watch->peer->changes;
+		watch->is_new = true;
 		watch->births = watch->peer->births;
 		xrds_peer_watch(watch->peer, &watch->peer_entry);
-		news = watch->peer->state == XRDS_PEER_STATE_DOWN;
-		if (news)
-			list_add_tail(&watch->news_entry, &key->xs->news);
 	}
 	spin_unlock_bh(&xn->peer_lock);
-	if (news)
-		xrds_node_wake(&key->xs->sk);
 	return watch;
 }
 
@@ -215,6 +217,49 @@ int xrds_node_watch(struct xrds_watch **watch, const struct xrds_dest_key *to)
 		return PTR_ERR(found);
 	*watch = found;
 	return 0;
+}
+
+/* There is something to tell. Watches that are told go to the end of the peer's
+ * list: xrds_node_next() looks as far as the first of them.
+ */
+static void xrds_node_news(struct xrds_watch *watch)
+{
+	struct xrds_peer *peer = watch->peer;
+
+	lockdep_assert_held(&peer->xn->peer_lock);
+
+	watch->change = peer->changes;
+	watch->is_new = false;
+	list_move_tail(&watch->peer_entry, &peer->watches);
+	if (list_empty(&watch->news_entry))
+		list_add_tail(&watch->news_entry, &watch->key.xs->news);
+}
+
+/**
+ * xrds_node_down - is it news that a node is down?
+ * @watch: watch of a destination or source, or NULL
+ *
+ * It is for a new watch: nothing else would tell. A source whose message has just
+ * come does not ask.
+ *
+ * Context: any, without L6; the lock that guards @watch is held.
+ * Return: whether it is; then xrds_node_wake() follows without locks.
+ */
+bool xrds_node_down(struct xrds_watch *watch)
+{
+	struct xrds_sock *xs;
+	bool news;
+
+	if (!watch)
+		return false;
+	xs = watch->key.xs;
+	spin_lock_bh(&xs->xn->peer_lock);
+	news = watch->is_new && watch->peer->state == XRDS_PEER_STATE_DOWN;
+	watch->is_new = false;
+	if (news)
+		xrds_node_news(watch);
+	spin_unlock_bh(&xs->xn->peer_lock);
+	return news;
 }
 
 static void xrds_node_put(struct xrds_watch *watch)
@@ -292,11 +337,8 @@ static u32 xrds_node_next(struct xrds_peer *peer, struct sock **sks)
 						 struct xrds_watch, peer_entry);
 		if (!watch || watch->change == peer->changes)
 			break;
-		watch->change = peer->changes;
-		list_move_tail(&watch->peer_entry, &peer->watches);
+		xrds_node_news(watch);
 		xs = watch->key.xs;
-		if (list_empty(&watch->news_entry))
-			list_add_tail(&watch->news_entry, &xs->news);
 		sock_hold(&xs->sk);
 		sks[n++] = &xs->sk;
 	}

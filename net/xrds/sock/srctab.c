@@ -268,16 +268,20 @@ int xrds_srctab_watch_some(struct xrds_sock *xs, struct xrds_dest_key *keys)
 {
 	struct xrds_source *src;
 	int i, n = 0, ret = 0;
+	bool down = false;
 
 	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
 	for (i = 0; i < XRDS_WATCH_BATCH && xs->next_source && !ret; i++) {
 		src = xs->next_source;
 		xrds_srctab_pass(xs, src);
 		ret = xrds_srctab_watch(xs, src);
+		down |= xrds_node_down(src->watch);
 		if (src->watch)
 			keys[n++] = src->key;
 	}
 	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
+	if (down)
+		xrds_node_wake(&xs->sk);
 	return ret ?: n;
 }
 
