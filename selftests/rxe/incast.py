@@ -15,6 +15,7 @@ EACH = 60                   # messages over each of them
 SMALL_QUEUE = 80            # receive buffers: not one window for each
 FIRST_CREDITS = 3
 HEARTBEATS = 20
+RECONNECTS = 3
 FIRST_POSTED = 160          # four windows
 
 
@@ -53,6 +54,21 @@ def test_all_at_once(rig):
         traffic.check_carried(rig, node, delta,
                               traffic.fewer(rig, 2 * CONNS * EACH))
     check_credits(rig, 2 * CONNS, FIRST_POSTED)
+
+
+def test_reconnects(rig):
+    """A busy connection breaks: the next one has the same queue."""
+    traffic.patient(rig)
+    traffic.run(rig, 500)
+    before = [close.counters(n) for n in rig.nodes]
+    for number in range(RECONNECTS):
+        rig.a.write("/sys/kernel/debug/xrds/break", "1")
+        traffic.run(rig, 300, seed=2 + number)
+    for node, old in zip(rig.nodes, before):
+        grown = close.delta(node, old)
+        rig.check(grown["conn_up"] >= RECONNECTS, f"{node}: nothing broke")
+        rig.check(not grown["ib_rx_srq_replaced"],
+                  f"{node}: replaced {grown['ib_rx_srq_replaced']} times")
 
 
 def test_heartbeats(rig):

@@ -518,7 +518,9 @@ void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep)
 	mutex_unlock(&rq->ep_lock);
 
 	if (rq->srq) {
-		if (last && READ_ONCE(rq->nr_posted) > 2 * rq->window)
+		/* many had it, not just a busy one that may come back at once */
+		if (last && READ_ONCE(rq->nr_posted) >
+			    XRDS_IB_FIRST_BUSY * rq->window)
 			xrds_ib_rq_retire(rq);
 		return;
 	}
