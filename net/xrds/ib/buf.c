@@ -30,8 +30,6 @@ MODULE_PARM_DESC(frag_kib, "Size of receive buffers and so of fragments, 16 to 6
 enum {
 	/* receive work requests of one call to the device */
 	XRDS_IB_POST_BATCH	= 16,
-	/* post when so many are missing: each call costs the device a lock */
-	XRDS_IB_POST_DEFICIT	= 8,
 	XRDS_IB_MIN_SPARE	= 8,
 	XRDS_IB_MAX_SPARE	= 64,
 	XRDS_IB_MAX_READY	= XRDS_IB_MAX_SPARE + XRDS_IB_POST_BATCH,

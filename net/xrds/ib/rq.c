@@ -142,12 +142,13 @@ static void xrds_ib_rq_set_target(struct xrds_ib_rq *rq, u32 target, u32 first,
 }
 
 /* Set the target: as many buffers as the users' shares need, within limits. A
- * quarter of the queue is left for buffers that are being refilled.
+ * quarter of the queue is left for buffers that are being refilled, and as many as
+ * may be missing before some are posted.
  */
 static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 {
 	u32 users = clamp_t(u32, rq->nr_users, 2, XRDS_IB_FIRST_BUSY);
-	u32 base, target, most, extra = READ_ONCE(rq->extra);
+	u32 base, missing, target, most, extra = READ_ONCE(rq->extra);
 
 	lockdep_assert_held(&rq->ep_lock);
 
@@ -156,13 +157,14 @@ static void xrds_ib_rq_retarget(struct xrds_ib_rq *rq)
 		return;
 	}
 	base = min(users * rq->window, rq->max_bufs / 4);
+	missing = max(base / 4, min_t(u32, base / 2, XRDS_IB_POST_DEFICIT));
 	target = min(base + extra + extra / 2, rq->max_bufs) + rq->nr_lost;
 	target = xrds_ib_rq_fit_cqs(rq, target);
 	most = min(rq->max_bufs, rq->most_bufs - min(rq->nr_lost, rq->most_bufs));
 	most -= most / 4;
 	xrds_ib_rq_set_target(rq, target,
 			      min3(rq->nr_users * XRDS_IB_FIRST_CREDITS,
-				   base - base / 4, most),
+				   base - missing, most),
 			      most > base ? most - base : 0);
 }
 

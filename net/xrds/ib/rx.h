@@ -96,6 +96,11 @@ static inline void *xrds_ib_buf_data(const struct xrds_ib_buf *buf)
 	return page_address(buf->page[0]);
 }
 
+enum {
+	/* post when so many are missing: each call costs the device a lock */
+	XRDS_IB_POST_DEFICIT	= 8,
+};
+
 u32 xrds_ib_buf_bytes(void);
 void xrds_ib_buf_fill(struct xrds_ib_rq *rq);
 void xrds_ib_buf_sync_for_cpu(struct xrds_ib_buf *buf, u32 bytes);
