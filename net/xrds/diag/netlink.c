@@ -5,8 +5,8 @@
  *
  * Documentation/netlink/specs/xrds.yaml is the definition, and
  * include/uapi/linux/xrds_netlink.h is made from it. A dump takes no attribute:
- * a program picks rows itself. An administrator may have connections made anew,
- * and drain the namespace (nl_status.c).
+ * a program picks rows itself. With CAP_NET_ADMIN in the namespace it may have
+ * connections made anew, and drain the namespace (conn/net.c) and undrain it.
  *
  * Visibility. As with RDS_INFO_*, all users may see counters, connections, their
  * peers and devices of their namespace. Numbers of queue pairs, keys of memory and the

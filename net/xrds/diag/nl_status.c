@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The namespace as a whole, for netlink: its status, the verbs that change it,
- * and the features of the modules.
- *
- * A drain ends the connections to other nodes in order (conn/net.c). A program
- * sees its progress in the status. Everybody sees status and features; drain and
- * undrain take CAP_NET_ADMIN in the namespace.
+ * The namespace as a whole, for netlink: its status, and the features of the
+ * modules. Everybody sees them. A drain (conn/net.c) shows its progress in the
+ * status.
  *
  * modinfo tells the features, too, and so do ELF notes, so a program can look at a
  * module that is not loaded. The notes of a loaded one are in

@@ -433,7 +433,7 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @handler:	gets the device's reports
  * @failed:	the device has failed, its regions are still to be ended
  * @scan:	last walk over all devices that came here; xrds_ib_devs_lock
- * @rq_lock:	guards @rq
+ * @rq_lock:	guards @rq and the old queues
  * @rq:		shared receive queue for new endpoints, NULL until needed
  * @old_rqs:	those that it has replaced and endpoints still use; @rq_lock
  * @nr_old_rqs:	length of @old_rqs; @rq_lock

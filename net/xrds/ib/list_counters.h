@@ -63,7 +63,7 @@ X(RQ_SMALL_PAGES, ib_rx_small_pages, "receive buffers of several small pages eac
 X(RQ_POST_ERROR, ib_rx_post_error, "receive buffers that the device refused"),
 X(RQ_LOW, ib_rx_ring_low, "times that credits were withheld as a shared queue ran low"),
 X(RQ_LIMIT, ib_rx_srq_limit, "device reports that a shared queue ran low"),
-X(RQ_WIDENED, ib_rx_srq_widened, "times that a shared queue got more buffers for busy peers"),
+X(RQ_WIDENED, ib_rx_srq_widened, "times that a shared queue got more buffers"),
 X(RQ_CROWDED, ib_rx_srq_crowded, "times that a shared queue had too few buffers for a busy peer"),
 X(RQ_NO_CQ, ib_rx_srq_no_cq, "times that it got no more, as a completion queue was not enlarged"),
 X(RQ_NO_SRQ, ib_rx_no_srq, "shared receive queues that the device did not make"),

@@ -121,7 +121,9 @@ static u32 xrds_ib_rq_fit_cqs(struct xrds_ib_rq *rq, u32 bufs)
 		if (!xrds_ib_rq_fit_cq(ep, enough))
 			continue;
 		xrds_ib_rq_count(XRDS_IB_C_RQ_NO_CQ);
-		/* for good: it would not be the next time either */
+		/* as long as the queue is in use: that another try would
+		 * succeed is not known
+		 */
 		rq->most_bufs = rq->cq_bufs;
 		return rq->cq_bufs;
 	}

@@ -17,7 +17,7 @@
  * that the watch posts in the end (sq.c), retires the other work requests.
  *
  * Each header grants the credits that are available here. When nothing else is
- * sent to the peer and it has used half of its window, a header is sent alone.
+ * sent to the peer and it has used half of its share, a header is sent alone.
  *
  * All of it runs under conn->tx_lock, in the context of a sender, or of
  * completions. It must never wait, and never allocate.
@@ -277,7 +277,7 @@ void xrds_ib_send_update(struct xrds_ib_ep *ep)
 }
 
 /**
- * xrds_ib_send_update_low - the same, or if the peer has few
+ * xrds_ib_send_update_low - grant the peer credits, if it has few
  * @ep: endpoint whose peer has sent a message, or that had none to grant
  *
  * A peer with few credits may wait for one: buffers were short, or a large

@@ -132,8 +132,8 @@ struct xrds_ib_cursor {
  * @most_credits: highest value that @credits has had
  * @granted:	SENDs granted to the peer, ever
  * @window:	upper limit of @share, constant
- * @share:	upper limit of outstanding SENDs of the peer; written by
- *		completions, also read without the lock
+ * @share:	upper limit of outstanding SENDs of the peer; written under the
+ *		receive queue's lock, also read without it
  * @payload:	largest payload behind a full header, bytes
  * @brief:	the peer takes short headers
  * @ctx:	context of the short headers to the peer
