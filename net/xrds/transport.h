@@ -215,6 +215,7 @@ struct xrds_legacy {
  * @tx_asked:	number of the last message that was in front of such a question;
  *		written under @tx_lock while @tx_ask_due
  * @tx_closing:	no message is sent any more; @tx_lock
+ * @tx_taken:	steps of the pump in this hold of @tx_lock
  * @tx_bye:	XRDS_CTL_BYE or XRDS_CTL_BYE_ACK, which is due, or 0; @tx_lock
  * @tx_bye_ack: value of the acknowledgment in BYE; @tx_lock
  * @tx_ack_due:	an acknowledgment must be sent even without data; atomic
@@ -340,6 +341,7 @@ struct xrds_conn {
 	u64 tx_bye_ack;
 	u64 tx_asked;
 	u32 tx_unasked;
+	u32 tx_taken;
 	bool tx_beat_due;
 	bool tx_ask_due;
 	bool tx_closing;

@@ -31,10 +31,14 @@
 #include "msg.h"
 #include "tracepoints.h"
 #include "transport.h"
+#include "wire/wire.h"
 #include "xrds.h"
 
 enum {
-	/* an op over loopback is copied as it is posted, and counts as many */
+	/* steps of the pump: most of them in one turn, each message of a bundle
+	 * is one; an op over loopback, which is copied as it is posted, is many
+	 */
+	XRDS_PUMP_TURN		= XRDS_WIRE_MAX_BUNDLE_MSGS,
 	XRDS_PUMP_COPIED	= 16,
 	/* messages after which the peer is asked to acknowledge */
 	XRDS_ASK_ACK_MSGS	= 64,
@@ -256,9 +260,10 @@ struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room)
 	if (msg)
 		again = xrds_txq_take(conn, msg);
 	spin_unlock(&conn->lock);
-	if (msg)
-		xrds_tx_went(conn, msg, xrds_tx_flags(conn, msg, again),
-			     again);
+	if (!msg)
+		return NULL;
+	xrds_tx_went(conn, msg, xrds_tx_flags(conn, msg, again), again);
+	conn->tx_taken++;
 	return msg;
 }
 EXPORT_SYMBOL_GPL(xrds_tx_dequeue_small);
@@ -368,7 +373,7 @@ static int xrds_tx_hold(struct xrds_conn *conn)
 }
 
 /* Returns 0 when nothing is left, -EAGAIN, -EBUSY to go on, or an error. */
-static int xrds_tx_some(struct xrds_conn *conn, u32 *n)
+static int xrds_tx_some(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg;
 	bool again;
@@ -389,7 +394,7 @@ static int xrds_tx_some(struct xrds_conn *conn, u32 *n)
 	if (ret)
 		return ret;
 
-	while (*n < XRDS_PUMP_BATCH) {
+	while (conn->tx_taken <= XRDS_PUMP_BATCH - XRDS_PUMP_TURN) {
 		msg = xrds_tx_next(conn, &again);
 		if (!msg)
 			return xrds_tx_ack(conn);
@@ -400,10 +405,11 @@ static int xrds_tx_some(struct xrds_conn *conn, u32 *n)
 			ret = xrds_tx_hold(conn);
 			if (ret)
 				return ret;
-			++*n;
+			conn->tx_taken++;
 			continue;
 		}
-		*n += msg->rop && conn->key.loop ? XRDS_PUMP_COPIED : 1;
+		conn->tx_taken += msg->rop && conn->key.loop ?
+				  XRDS_PUMP_COPIED : 1;
 		ret = xrds_tx_one(conn, msg, again);
 		if (ret)
 			xrds_tx_putback(conn, msg, again, ret);
@@ -422,17 +428,17 @@ static int xrds_tx_some(struct xrds_conn *conn, u32 *n)
  */
 void xrds_tx_pump(struct xrds_conn *conn)
 {
-	u32 gen, n = 0;
 	int ret = 0;
+	u32 gen;
 
 	spin_lock_bh(&conn->tx_lock);
 	/* constant while there is an endpoint */
 	gen = READ_ONCE(conn->ep_gen);
+	conn->tx_taken = 0;
 	if (conn->tx_open)
-		ret = xrds_tx_some(conn, &n);
+		ret = xrds_tx_some(conn);
+	xrds_hold_count(XRDS_HOLD_PUMP, conn->tx_taken);
 	spin_unlock_bh(&conn->tx_lock);
-	/* the last message may have counted as several */
-	xrds_hold_count(XRDS_HOLD_PUMP, min_t(u32, n, XRDS_PUMP_BATCH));
 
 	if (ret == -EBUSY)
 		xrds_conn_event(conn, XRDS_EV_WANT);
