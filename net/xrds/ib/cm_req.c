@@ -20,6 +20,7 @@
  * found that the old connection is lost. Therefore the next attempt first waits
  * a moment for the peer's own request, and then offers the oldest version.
  */
+#include <linux/ipv6.h>
 #include <net/arp.h>
 #include <net/ndisc.h>
 #include <net/neighbour.h>
@@ -95,8 +96,9 @@ static struct neighbour *xrds_ib_cm_req_neigh(const struct xrds_conn_key *key,
 	const void *addr = &key->faddr.s6_addr32[3];
 	struct neighbour *neigh;
 
-	/* without IPv6 there is no listener for it */
-	if (IS_ENABLED(CONFIG_IPV6) && xrds_ib_conn_v6(key)) {
+	/* without IPv6 there is no listener for it, and no such table */
+	if (IS_ENABLED(CONFIG_IPV6) && ipv6_mod_enabled() &&
+	    xrds_ib_conn_v6(key)) {
 		table = &nd_tbl;
 		addr = &key->faddr;
 	}
