@@ -167,12 +167,15 @@ static void full(void)
 	char name[] = "fullXXXXXX";
 	int file, filler = must(mkstemp(name));
 	char *mem = hole(&file, MAP_SHARED);
+	struct stat before;
 
 	must(unlink(name));
 	fill(filler);
 	check_err(write(file, "x", 1), ENOSPC);
+	must(fstat(file, &before));
 	write_hole(mem);
 	munmap(mem, HOLE_BYTES);
+	check_untouched(file, &before, 0);
 }
 
 /* A full tmpfs has no page for a hole, not even for a reader: the op is refused, and
