@@ -197,7 +197,7 @@ test_sink.late = True
 
 
 def test_default(rig):
-    """One sender of more than a socket may hold at default bounds."""
+    """One sender of far more than SO_RCVBUF at default bounds: it hears in time."""
     _undisturbed(rig, 1, 8700, refuses=False)
 
 
