@@ -288,9 +288,9 @@ struct xrds_legacy {
  * @asked_at:	jiffies when it last sent a request; worker
  * @down_by:	why it was up no more last, enum xrds_down_reason; worker
  * @lost_at:	jiffies when it was last lost while it was up; worker
- * @left_at:	jiffies when it was last up, whatever ended that; worker
  * @lost_by:	reason of that, negative errno, 0: it was never lost; worker
  * @nr_lost:	times that it was lost while it was up; worker
+ * @left_at:	jiffies when its last endpoint that was up was taken away; worker
  * @failed_at:	jiffies when an attempt last failed, or it was last lost; worker
  * @failed_by:	reason of that, negative errno, 0: neither has happened; worker
  * @log_at:	jiffies of its last line in the log that told a failure; worker
