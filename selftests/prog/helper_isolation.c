@@ -14,7 +14,10 @@
  * The machine is shared, and at times slower than a moment ago. So each turn is
  * short, the states alternate, the same number of messages is sent in each, and
  * the fastest turns are compared: others of the machine only ever make a turn
- * slower, and a victim that takes something takes it in every turn.
+ * slower, and a victim that takes something takes it in every turn. A turn is a
+ * number of round trips, one more or less by chance: so it has more than thirty,
+ * and a third of the turns is summed. If that is not clear, as many turns follow
+ * once, and all of them count.
  */
 #include <poll.h>
 #include <signal.h>
@@ -27,8 +30,9 @@
 #include "tap.h"
 
 enum {
-	TURN		= 1000,		/* messages */
-	TURNS		= 9,		/* in each state */
+	TURN		= 2000,		/* messages */
+	TURNS		= 9,		/* in each state, or twice that */
+	COMPARED	= 3,		/* one of so many, the fastest */
 	BYTES		= 1024,
 	PERCENT		= 95,
 	LIMIT_MS	= 60000,
@@ -45,7 +49,8 @@ struct sender {
 	union addr live;
 	union addr victim;
 	int states;		/* HEALTHY up to this one, exclusive */
-	long long ms[NR_STATES][TURNS];
+	int turns;		/* so far, in each state */
+	long long ms[NR_STATES][2 * TURNS];
 };
 
 static char data[BYTES];
@@ -133,8 +138,10 @@ static void ask(const char *what, int number)
 }
 
 /* A turn in each state */
-static void round_of_turns(struct sender *s, int number)
+static void round_of_turns(struct sender *s)
 {
+	int number = s->turns++;
+
 	must_wait(drained, s, LIMIT_MS);
 	s->ms[HEALTHY][number] = turn(s);
 	ask("break", number + 1);
@@ -156,30 +163,52 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/* What the fastest turns took together */
 static long long fastest(struct sender *s, int state)
 {
-	qsort(s->ms[state], TURNS, sizeof(s->ms[state][0]), by_size);
-	return s->ms[state][0] ?: 1;
+	long long sum = 0;
+
+	qsort(s->ms[state], s->turns, sizeof(s->ms[state][0]), by_size);
+	for (int i = 0; i < s->turns / COMPARED; i++)
+		sum += s->ms[state][i];
+	return sum;
+}
+
+/* The rate in this state, in per cent of that while the victim is healthy */
+static long long percent(struct sender *s, int state)
+{
+	return fastest(s, HEALTHY) * 100 / fastest(s, state);
+}
+
+static bool clear(struct sender *s)
+{
+	for (int i = FULL; i < s->states; i++)
+		if (percent(s, i) < PERCENT)
+			return false;
+	return true;
+}
+
+static void rounds(struct sender *s)
+{
+	for (int n = 0; n < TURNS; n++)
+		round_of_turns(s);
 }
 
 static void send_all(struct sender *s)
 {
-	long long healthy, rate;
-
 	/* connections are up, caches are warm, sleepers have been made */
 	data[0] = PLAIN;
 	check_ret(rds_send(s->fd, data, BYTES, 0, &s->victim), BYTES);
 	turn(s);
-	for (int n = 0; n < TURNS; n++)
-		round_of_turns(s, n);
-	healthy = fastest(s, HEALTHY);
-	printf("%s %lld/s", state_names[HEALTHY], TURN * 1000LL / healthy);
-	for (int i = FULL; i < s->states; i++) {
-		rate = healthy * 100 / fastest(s, i);
-		printf(", %s %lld %% (%lld to %lld ms)", state_names[i], rate,
-		       s->ms[i][0], s->ms[i][TURNS - 1]);
-		check(rate >= PERCENT);
-	}
+	rounds(s);
+	if (!clear(s))
+		rounds(s);
+	printf("%d turns, %s %lld/s", s->turns, state_names[HEALTHY],
+	       s->turns / COMPARED * TURN * 1000LL / fastest(s, HEALTHY));
+	for (int i = FULL; i < s->states; i++)
+		printf(", %s %lld %% (%lld to %lld ms)", state_names[i],
+		       percent(s, i), s->ms[i][0], s->ms[i][s->turns - 1]);
+	check(clear(s));
 	printf("\ndone\n");
 }
 

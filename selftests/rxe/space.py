@@ -11,7 +11,7 @@ import signal
 NODES = 3
 TIMEOUT = 400
 PORT = 4200
-LATENCY = "120ms"
+LATENCY = "60ms"
 
 
 def _measure(rig, break_it, heal_it, then="lost") -> None:
