@@ -13,13 +13,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 
 enum {
 	NOBODY		= 65534,
 	PORT		= 4000,
-	PAGE_BYTES	= 4096,
 };
 
 static char page[PAGE_BYTES] __aligned(PAGE_BYTES);
@@ -100,7 +100,7 @@ static void get_mr_for_dest(int fd, const union addr *to)
 	check(cookie != 0);
 }
 
-static void barrier(int fd, const union addr *to)
+static void arm_barrier(int fd, const union addr *to)
 {
 	struct xrds_barrier b = { .rdma_id = 1 };
 
@@ -108,6 +108,21 @@ static void barrier(int fd, const union addr *to)
 	check_err(ioctl(fd, SIOCXRDSBARRIER, &b), EINVAL);
 	check_err(rds_send_cmsg(fd, to, XRDS_CMSG_BARRIER, &b, sizeof(b)),
 		  EOPNOTSUPP);
+}
+
+/* An op on memory that nobody has; its message names the address, too */
+static void rdma(int fd, const union addr *to)
+{
+	struct target t = { .cookie = 1 };
+	u64 old;
+	struct op ops[] = {
+		op_write(&t, 0, page, sizeof(page)),
+		op_read(&t, 0, page, sizeof(page)),
+		op_fadd(&t, 0, 1, &old),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		check_err(op_send(fd, to, &ops[i]), EOPNOTSUPP);
 }
 
 static void options(int fd, const union addr *to)
@@ -141,7 +156,8 @@ static void calls(void)
 		check_ret(connect(fd, &to.sa, addr_len(&to)), 0);
 		check_err(send(fd, "x", 1, 0), EOPNOTSUPP);
 		get_mr_for_dest(fd, &to);
-		barrier(fd, &to);
+		arm_barrier(fd, &to);
+		rdma(fd, &to);
 		options(fd, &to);
 	}
 	close(fd);

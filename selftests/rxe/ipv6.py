@@ -7,6 +7,9 @@ import traffic
 TIMEOUT = 180
 SILENT = 1                  # xrds-ping's status, without an answer
 OFF = "/proc/sys/net/ipv6/conf/eth0/disable_ipv6"
+PORT = 4700
+TABLES = ("connections", "counters", "destinations", "devices", "features",
+          "marks", "messages", "nodes", "regions", "sockets", "status")
 
 
 def _ipv4(rig) -> None:
@@ -25,11 +28,31 @@ def _peer_asks(rig) -> None:
     rig.check(remote.counter(rig.b, "conn_dial") > dialled, "it was not asked")
 
 
+def _administer(rig) -> None:
+    """Node events, and what is told and done by netlink."""
+    watch = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {PORT} 1 1")
+    watch.expect("watching")
+    rig.b.cut()
+    watch.expect(f"{rig.b.ip} port 0 down", 60)
+    rig.b.join()
+    watch.expect(f"{rig.b.ip} port 0 up", 60)
+    rows = {table: remote.shown(rig.a, table) for table in TABLES}
+    rig.check([row["faddr"] for row in rows["nodes"]] == [rig.b.ip], str(rows))
+    watch.kill()
+    watch.wait(check=False)
+    rig.a.run("xrds-info drain")
+    done = rig.a.run(f"xrds-ping -c 1 -w 1 {rig.b.ip}", check=False)
+    rig.check(done.code == SILENT, f"drained: {done.out}")
+    rig.a.run("xrds-info undrain")
+    rig.a.run(f"xrds-ping -c 1 -w 20 {rig.b.ip}", timeout=30)
+
+
 def test_disabled(rig):
     """Booted with ipv6.disable=1, the whole node."""
     rig.a.run("test ! -e /proc/sys/net/ipv6")
     rig.diag(rig.a.run(f"helper_no_ipv6 -a {rig.a.ip}", timeout=90).out)
     _peer_asks(rig)
+    _administer(rig)
     _ipv4(rig)
 
 
