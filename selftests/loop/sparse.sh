@@ -33,7 +33,9 @@ on() {
 	done
 }
 
-on ext4 source region full private mixed sealed read_only huge
-on tmpfs source region full_tmpfs private mixed read_only
-on hugetlbfs source_huge
+on ext4 source region region_once region_prot_read full private mixed sealed \
+	sealed_hole read_only huge
+on tmpfs source region region_once region_prot_read full_tmpfs private mixed \
+	read_only
+on hugetlbfs source_huge full_hugetlbfs
 finish

@@ -18,7 +18,9 @@
 enum {
 	HOLE_PAGES	= 16,
 	HOLE_BYTES	= HOLE_PAGES * PAGE_BYTES,
+	BLOCK_BYTES	= 512,		/* as stat() counts */
 	HUGE_BYTES	= 2 << 20,
+	MAX_HUGE	= 64,		/* more than there are */
 	WRITABLE	= RDS_RDMA_READWRITE,
 	READ_ONLY	= 0,
 };
@@ -124,10 +126,11 @@ static void source_huge(void)
 	check_untouched(file, &before, blocks);
 }
 
-static void region(void)
+static void region_of(int prot, u64 flags)
 {
 	int file, fd = rds_bound(NULL);
-	char *mem = hole(&file, MAP_SHARED), *into = pages(HOLE_BYTES);
+	char *mem = hole_of(&file, HOLE_BYTES, prot, MAP_SHARED);
+	char *into = pages(HOLE_BYTES);
 	struct target t = { .mem = mem, .bytes = HOLE_BYTES };
 	long long blocks = blocks_by_reading(HOLE_BYTES);
 	struct stat before;
@@ -135,7 +138,7 @@ static void region(void)
 
 	must(fstat(file, &before));
 	t.fd = rds_bound(&t.addr);
-	must(mr_get(t.fd, mem, HOLE_BYTES, READ_ONLY, &t.cookie));
+	must(mr_get(t.fd, mem, HOLE_BYTES, flags, &t.cookie));
 	memset(into, 'x', HOLE_BYTES);
 	op = op_read(&t, 0, into, HOLE_BYTES);
 	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
@@ -143,6 +146,21 @@ static void region(void)
 	target_close(&t);
 	close(fd);
 	check_untouched(file, &before, blocks);
+}
+
+static void region(void)
+{
+	region_of(PROT_READ | PROT_WRITE, READ_ONLY);
+}
+
+static void region_once(void)
+{
+	region_of(PROT_READ | PROT_WRITE, RDS_RDMA_USE_ONCE);
+}
+
+static void region_prot_read(void)
+{
+	region_of(PROT_READ, READ_ONLY);
 }
 
 /* Writes until there is no space left. */
@@ -200,6 +218,40 @@ static void full_tmpfs(void)
 	must(ftruncate(filler, 0));
 	write_hole(mem);
 	munmap(mem, HOLE_BYTES);
+	target_close(&t);
+	close(fd);
+}
+
+/* The same if all huge pages are others' */
+static void full_hugetlbfs(void)
+{
+	int file, fd = rds_bound(NULL);
+	char *mem = hole_of(&file, HUGE_BYTES, PROT_READ,
+			    MAP_SHARED | MAP_NORESERVE);
+	char *others[MAX_HUGE];
+	struct stat before;
+	struct target t;
+	struct op op;
+	int nr = 0;
+
+	must(fstat(file, &before));
+	while (nr < MAX_HUGE) {
+		others[nr] = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS | MAP_HUGETLB, -1,
+				  0);
+		if (others[nr] == MAP_FAILED)
+			break;
+		others[nr++][0] = 'f';
+	}
+	check_range(nr, 1, MAX_HUGE - 1);
+	target_open(&t, HOLE_BYTES, WRITABLE);
+	op = op_write(&t, 0, mem, HOLE_BYTES);
+	check_err(op_send(fd, &t.addr, &op), EFAULT);
+	check_untouched(file, &before, 0);
+	while (nr)
+		munmap(others[--nr], HUGE_BYTES);
+	write_hole(mem);
+	munmap(mem, HUGE_BYTES);
 	target_close(&t);
 	close(fd);
 }
@@ -271,19 +323,41 @@ static void write_stamped(const char *mem, size_t bytes)
 }
 
 /* Nobody may write to it any more, through any mapping. */
-static void sealed(void)
+static char *seal(int file)
 {
-	int file = must(memfd_create("sealed", MFD_ALLOW_SEALING));
-	static char data[HOLE_BYTES];
 	char *mem;
 
-	stamp(data, sizeof(data), 1);
-	check_eq(write(file, data, sizeof(data)), sizeof(data));
 	must(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK));
 	mem = mmap(NULL, HOLE_BYTES, PROT_READ, MAP_SHARED, file, 0);
 	if (mem == MAP_FAILED)
 		tap_fail("mmap: %s", tap_errno_name(errno));
-	write_stamped(mem, HOLE_BYTES);
+	return mem;
+}
+
+static void sealed(void)
+{
+	int file = must(memfd_create("sealed", MFD_ALLOW_SEALING));
+	static char data[HOLE_BYTES];
+
+	stamp(data, sizeof(data), 1);
+	check_eq(write(file, data, sizeof(data)), sizeof(data));
+	write_stamped(seal(file), HOLE_BYTES);
+}
+
+/* Its pages are allocated for a reader, as a tmpfs does. */
+static void sealed_hole(void)
+{
+	int file = must(memfd_create("sealed", MFD_ALLOW_SEALING));
+	struct stat before;
+	char *mem;
+
+	must(ftruncate(file, HOLE_BYTES));
+	mem = seal(file);
+	must(fstat(file, &before));
+	check_eq(before.st_blocks, 0);
+	write_hole(mem);
+	munmap(mem, HOLE_BYTES);
+	check_untouched(file, &before, HOLE_BYTES / BLOCK_BYTES);
 }
 
 static void read_only(void)
@@ -330,18 +404,25 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "region", "so does a read of a region that is lent for reading",
 	  region, 0, 0 },
+	{ "region_once", "and of one that is lent for a single op", region_once,
+	  0, 0 },
+	{ "region_prot_read", "and of one that the program only may read",
+	  region_prot_read, 0, 0 },
 	{ "source_huge", "and a write out of a hole of huge pages", source_huge,
 	  0, 0 },
 	{ "full", "a write out of a hole of a full file system succeeds", full,
 	  0, 60 },
 	{ "full_tmpfs", "of a full tmpfs it does when there is space again",
 	  full_tmpfs, 0, 60 },
+	{ "full_hugetlbfs", "so does one of hugetlbfs without a free page",
+	  full_hugetlbfs, 0, 60 },
 	{ "private", "a store into a private mapping is seen by the device",
 	  private, 0, 0 },
 	{ "mixed", "a buffer of private and shared mappings is read whole",
 	  mixed, 0, 0 },
 	{ "sealed", "so is a memfd that is sealed against writes", sealed,
 	  0, 0 },
+	{ "sealed_hole", "its holes, too", sealed_hole, 0, 0 },
 	{ "read_only", "so is a file that is opened for reading", read_only,
 	  0, 0 },
 	{ "huge", "so are huge pages", huge, 0, 0 },
