@@ -195,6 +195,8 @@ int fuzz_socket(struct fuzz *f, int type, int protocol);
 void fuzz_run(u64 seed, pthread_barrier_t *opened);
 /* The call that this thread makes, or made last */
 const char *fuzz_doing(void);
+/* Ends the process if @number is an errno that no program may see */
+void fuzz_check_errno(int number);
 /* How often each kind of call was made, and was no error */
 void fuzz_report(const struct fuzz_result *r);
 

@@ -32,6 +32,7 @@
 enum {
 	TICK_NS		= 10000000,
 	MAX_NTH		= 40,
+	INTERNAL_ERRNO	= 512,	/* from here on */
 };
 
 struct fuzz_shared *fuzz_shared;
@@ -298,6 +299,7 @@ static long call_solsocket(struct fuzz *f)
 	int values[4] = { fuzz_int(f), fuzz_int(f), 0, 0 };
 	int option = common[fuzz_below(f, ARRAY_SIZE(common))];
 	socklen_t len = sizeof(int);
+	long ret;
 
 	if (option == SO_SNDTIMEO || option == SO_RCVTIMEO) {
 		values[0] = 0;
@@ -311,9 +313,14 @@ static long call_solsocket(struct fuzz *f)
 	if (fuzz_one_in(f, 12))
 		len = fuzz_int(f);
 	/* as much as the kernel likes to tell, wherever it fits */
-	if (fuzz_one_in(f, 4))
-		return getsockopt(fuzz_fd(f), SOL_SOCKET, option, f->scratch,
-				  &len);
+	if (fuzz_one_in(f, 4)) {
+		*(int *)f->scratch = 0;
+		ret = getsockopt(fuzz_fd(f), SOL_SOCKET, option, f->scratch,
+				 &len);
+		if (option == SO_ERROR && !ret)
+			fuzz_check_errno(*(int *)f->scratch);
+		return ret;
+	}
 	return setsockopt(fuzz_fd(f), SOL_SOCKET, option,
 			  fuzz_mem_copy(f, values, sizeof(values)), len);
 }
@@ -448,6 +455,14 @@ const char *fuzz_doing(void)
 	return doing ? doing->name : "nothing yet";
 }
 
+void fuzz_check_errno(int number)
+{
+	if (number < INTERNAL_ERRNO)
+		return;
+	tap_diag("fuzzer %d: %s: errno %d", getpid(), fuzz_doing(), number);
+	_exit(1);
+}
+
 static void interruptible(bool on)
 {
 	sigset_t set;
@@ -503,7 +518,10 @@ static void call_one(struct fuzz *f)
 		interruptible(false);
 		nth_set(f, 1 + fuzz_below(f, MAX_NTH));
 	}
+	errno = 0;
 	ret = c->run(f);
+	if (ret < 0)
+		fuzz_check_errno(errno);
 	if (fails) {
 		nth_end(f);
 		interruptible(true);

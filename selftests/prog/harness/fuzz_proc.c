@@ -101,10 +101,21 @@ static void child_run(u64 seed)
 	_exit(0);
 }
 
+/* The end of a fuzzer is that of its parent, if it was not killed. */
+static void check_end(pid_t pid, int status)
+{
+	if (WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL :
+				  !WEXITSTATUS(status))
+		return;
+	tap_diag("fuzzer %d ended with status %#x", pid, status);
+	_exit(1);
+}
+
 /* One at a time: the next call of this kind kills it. */
 long fuzz_call_fork(struct fuzz *f)
 {
 	u64 seed = prng_next(&f->prng);
+	int status;
 	pid_t pid;
 
 	if (fuzz_self.depth >= MAX_DEPTH)
@@ -112,7 +123,10 @@ long fuzz_call_fork(struct fuzz *f)
 	pid = __atomic_exchange_n(&fuzz_self.child, 0, __ATOMIC_ACQ_REL);
 	if (pid > 0) {
 		kill(pid, SIGKILL);
-		return waitpid(pid, NULL, 0);
+		if (waitpid(pid, &status, 0) != pid)
+			return -1;
+		check_end(pid, status);
+		return pid;
 	}
 	pid = fork();
 	if (!pid)

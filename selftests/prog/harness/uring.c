@@ -100,6 +100,17 @@ void uring_keep(struct uring *u, int fd)
 		     1));
 }
 
+bool uring_take(struct uring *u, struct io_uring_cqe *cqe)
+{
+	u32 head = *u->cq_head;
+
+	if (head == READ_ONCE(*u->cq_tail))
+		return false;
+	*cqe = u->cqes[head % ROOM];
+	WRITE_ONCE(*u->cq_head, head + 1);
+	return true;
+}
+
 bool uring_next(struct uring *u, struct io_uring_cqe *cqe, int ms)
 {
 	struct __kernel_timespec ts = {
@@ -107,16 +118,12 @@ bool uring_next(struct uring *u, struct io_uring_cqe *cqe, int ms)
 		.tv_nsec = ms % 1000 * 1000000LL,
 	};
 	struct io_uring_getevents_arg arg = { .ts = (uintptr_t)&ts };
-	u32 head = *u->cq_head;
 
-	if (head == READ_ONCE(*u->cq_tail) &&
-	    syscall(SYS_io_uring_enter, u->fd, 0, 1,
+	if (uring_take(u, cqe))
+		return true;
+	if (syscall(SYS_io_uring_enter, u->fd, 0, 1,
 		    IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg,
 		    sizeof(arg)) < 0 && errno != ETIME)
 		tap_fail("io_uring_enter: %s", tap_errno_name(errno));
-	if (head == READ_ONCE(*u->cq_tail))
-		return false;
-	*cqe = u->cqes[head % ROOM];
-	WRITE_ONCE(*u->cq_head, head + 1);
-	return true;
+	return uring_take(u, cqe);
 }

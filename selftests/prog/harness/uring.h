@@ -34,6 +34,8 @@ void uring_submit(struct uring *u, const struct io_uring_sqe *sqe);
 void uring_remove(struct uring *u, u64 id);
 /* The ring has the file, too: a worker of the kernel lets it go at the end */
 void uring_keep(struct uring *u, int fd);
+/* The next completion; whether there is one */
+bool uring_take(struct uring *u, struct io_uring_cqe *cqe);
 /* The next completion, within @ms; whether there was one */
 bool uring_next(struct uring *u, struct io_uring_cqe *cqe, int ms);
 
