@@ -8,7 +8,8 @@
  *
  *   latch QPN		from the next completion of that queue pair on, its
  *			completion queue has none any more, as after an overflow
- *   fail VERB COUNT	so many calls of that operation fail
+ *   fail VERB COUNT	so many calls of that operation fail; "post_op" is the
+ *			posting of an RDMA op
  *   lose_inv 0|1	a request that makes a key invalid is taken, and lost
  *   no_atomics 0|1	atomics are advertised, and refused when they are posted
  *   nak_empty 0|1	the peer refuses a write without payload
@@ -51,7 +52,7 @@ enum {
 
 enum verb {
 	DESTROY_QP, DESTROY_SRQ, DEREG_MR, CREATE_SRQ, ALLOC_MR, MAP_MR_SG,
-	CREATE_CQ, RESIZE_CQ, NR_VERBS
+	CREATE_CQ, RESIZE_CQ, POST_OP, NR_VERBS
 };
 
 static const char * const verb_names[NR_VERBS] = {
@@ -63,6 +64,7 @@ static const char * const verb_names[NR_VERBS] = {
 	[MAP_MR_SG]	= "map_mr_sg",
 	[CREATE_CQ]	= "create_cq",
 	[RESIZE_CQ]	= "resize_cq",
+	[POST_OP]	= "post_op",
 };
 
 /* All of them have the size of an int. */
@@ -264,6 +266,13 @@ static bool is_atomic(const struct ib_send_wr *wr)
 	       wr->opcode == IB_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* A write without payload is none. */
+static bool is_op(const struct ib_send_wr *wr)
+{
+	return is_atomic(wr) || wr->opcode == IB_WR_RDMA_READ ||
+	       (wr->opcode == IB_WR_RDMA_WRITE && wr->num_sge);
+}
+
 /* The specification has a peer look at no key if nothing is written. This writes a
  * byte with a key that nobody has.
  */
@@ -296,6 +305,10 @@ static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		atomic_inc(&atomics);
 		*bad = wr;
 		return -EOPNOTSUPP;
+	}
+	if (is_op(wr) && fails(POST_OP)) {
+		*bad = wr;
+		return -EINVAL;
 	}
 	if (wr->opcode == IB_WR_RDMA_WRITE && !wr->num_sge &&
 	    READ_ONCE(nak_empty))

@@ -745,9 +745,9 @@ static void one_way_wait(struct one_way *w, int fd)
 	check_eq(tally.done, tally.sent);
 }
 
-/* KIND: says "ready", and at SIGUSR1 sends ops whose acknowledgments the script
- * loses. When they have ended it compares their effect with their status. The
- * memory there begins as zeros for writes and atomics.
+/* KIND: says "ready", and at SIGUSR1 sends ops that the script has fail. When they
+ * have ended it compares their effect with their status. The memory there begins as
+ * zeros for writes and atomics.
  */
 static void one_way(void)
 {
@@ -755,7 +755,7 @@ static void one_way(void)
 	bool reads = !strcmp(kind, "read");
 	struct one_way w = { 0 };
 	struct remote_heard before;
-	u64 done = 0, success = 0, unsaid = 0, heard;
+	u64 done = 0, success = 0, unsaid = 0, rejected = 0, heard;
 	int fd = rds_bound(NULL);
 	struct target t;
 	struct remote r;
@@ -778,16 +778,19 @@ static void one_way(void)
 		done += !!there;
 		success += w.status[i] == RDS_RDMA_SUCCESS;
 		unsaid += there && w.status[i] == RDS_RDMA_DROPPED;
+		rejected += w.status[i] == RDS_RDMA_OTHER_ERROR;
 		if (w.status[i] == RDS_RDMA_SUCCESS)
 			check(there);
+		else if (w.status[i] == RDS_RDMA_OTHER_ERROR)
+			check(!there);
 		else if (w.status[i] != RDS_RDMA_DROPPED)
 			tap_fail("op %llu: status %d, memory %llu", i,
 				 w.status[i], there);
 	}
 	heard = remote_heard(&r).count - before.count;
-	check_range(heard, success, reads ? ONE_WAY_OPS : done);
-	remote_say("one_way: done=%llu success=%llu unsaid=%llu heard=%llu",
-		   done, success, unsaid, heard);
+	check_range(heard, success, reads ? ONE_WAY_OPS - rejected : done);
+	remote_say("one_way: done=%llu success=%llu unsaid=%llu rejected=%llu heard=%llu",
+		   done, success, unsaid, rejected, heard);
 }
 
 /* ----------------------------------------------------------------- cancel */

@@ -12,6 +12,7 @@ import time
 
 import close
 import incast
+import rdma_faults
 import remote
 import traffic
 
@@ -27,6 +28,8 @@ CLOSE_MS = 2500             # less than that
 SECOND = "10.9.0.1"         # address of another device
 PAGE = 4096                 # one that is drawn
 FEW = 6                     # connections for each of two pairs of addresses
+OPS = 20                    # of each kind, as helper_rdma_faults sends
+LIMIT = 60
 REGION_PAGES = 4
 MANY_REGIONS = 17000        # more than are remembered
 
@@ -259,6 +262,29 @@ def test_atomics(rig):
     pair.end()
     rig.check(done.code and "EOPNOTSUPP" in done.out, done.out)
     rig.check(_count(rig, "atomics") == 1, "more than one was posted")
+
+
+def test_rejected(rig):
+    """Its own device takes none of an op: the status says that nothing has left
+    the node, which is so, and its connection goes on.
+    """
+    traffic.patient(rig)
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
+    before = close.counters(rig.a)
+    for kind in ("write", "read", "atomic"):
+        pair = remote.Pair(rig)
+        proc = pair.start("helper_rdma_faults one_way", kind)
+        proc.expect("ready")
+        _order(rig, f"fail post_op {OPS}")
+        proc.kill(signal.SIGUSR1)
+        result = rdma_faults.outcome(proc.wait(LIMIT).out, "one_way")
+        rig.check(result["rejected"] == OPS and not result["done"] and
+                  not result["heard"], f"{kind}: {result}")
+        pair.end()
+    remote.run(rig, "helper_rdma smoke")
+    grown = close.delta(rig.a, before)
+    rig.check(grown["ib_rdma_refused"] == 3 * OPS, str(grown))
+    rig.check(not grown["conn_reset"], "the connection was lost")
 
 
 def test_no_empty_writes(rig):
