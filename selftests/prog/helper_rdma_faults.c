@@ -697,6 +697,37 @@ static void keys(void)
 	tally_print("keys", &tally);
 }
 
+/* --------------------------------------------------------------- old keys */
+
+enum { OLD_BYTES = 4 * PAGE_BYTES };	/* as much as is registered */
+
+/* OLD NEW: writes all of a region by the cookie of one that has gone. Nothing of
+ * that arrives; what is written by its own cookie does.
+ */
+static void old_key(void)
+{
+	static char data[OLD_BYTES];
+	int fd = rds_bound(NULL);
+	struct remote r;
+	struct target t;
+	struct op op;
+
+	remote_open(&r);
+	t = (struct target){ .addr = r.to };
+	remote_stamp(&r, 0, REMOTE_BYTES, 1);
+	stamp(data, sizeof(data), 2);
+	for (size_t bytes = sizeof(data); bytes; bytes /= 64) {
+		t.cookie = strtoull(remote_argv[0], NULL, 0);
+		op = op_write(&t, 0, data, bytes);
+		check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_REMOTE_ERROR);
+		check(remote_stamped(&r, 0, REMOTE_BYTES, 1));
+	}
+	t.cookie = strtoull(remote_argv[1], NULL, 0);
+	op = op_write(&t, 0, data, sizeof(data));
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(remote_stamped(&r, 0, sizeof(data), 2));
+}
+
 /* --------------------------------------------------------------- one way */
 
 enum { ONE_WAY_OPS = 20 };
@@ -870,6 +901,7 @@ static const struct mode modes[] = {
 	{ "poison", poison },
 	{ "adders", adders },
 	{ "keys", keys },
+	{ "old_key", old_key },
 	{ "one_way", one_way },
 	{ "cancel", cancel },
 };

@@ -4,9 +4,12 @@
 Node A has it, and in some tests another one that gives its regions the same
 numbers. Whatever fails, each message arrives once and in order, and those
 of other connections of the device are not delayed for long.
+
+OLD_KEYS in the environment is how often a key of a dead region is used.
 """
 
 import contextlib
+import os
 import signal
 import time
 
@@ -18,6 +21,7 @@ import traffic
 
 MODULES = ("xrds_device xrds_ib", "xrds_ib")
 KERNELS = "6.1 debug"
+ROUNDS = int(os.environ.get("OLD_KEYS", "3"))
 TIMEOUT = 150
 ORDERS = "/proc/xrds_device"
 WINDOW = "/proc/sys/net/xrds/ib/recv_window"
@@ -376,25 +380,31 @@ def test_no_answer_close(rig):
 
 
 @contextlib.contextmanager
-def _region(rig, address: str):
-    """A region of a node's address; its number and its first page."""
+def _region(rig, address: str, page: int = PAGE):
+    """A region of a node's address; its cookie. The page is drawn first."""
     drawn, regions = _count(rig, "drawn"), remote.counter(rig.a, "obj_mrs")
-    _order(rig, f"draw {PAGE} 1")
+    _order(rig, f"draw {page} 1")
     proc = rig.a.start(f"helper_serve_memory {address} {REGION_PAGES << 12}")
     cookie = int(proc.expect(r"ready (\S+)").group(1), 0)
     rig.check(_count(rig, "drawn") == drawn + 1, "another page was not drawn")
-    yield cookie & 0xffffffff, cookie >> 44
+    yield cookie
     proc.kill()
     proc.wait(BOUND, check=False)
     remote.until(rig, lambda: remote.counter(rig.a, "obj_mrs") == regions,
                  "freed")
 
 
-def _apart(rig, one, other) -> None:
+def _same_number(rig, one: int, other: int) -> None:
+    numbers = [cookie & 0xffffffff for cookie in (one, other)]
+    rig.check(numbers[0] == numbers[1], f"the number is not the same: {numbers}")
+
+
+def _apart(rig, one: int, other: int) -> None:
     """Regions with the same number that have no page in common."""
-    rig.diag(f"number and page: {one}, {other}")
-    rig.check(one[0] == other[0], "the number is not the same")
-    rig.check(abs(one[1] - other[1]) >= REGION_PAGES, "and a page is as well")
+    _same_number(rig, one, other)
+    pages = [cookie >> 44 for cookie in (one, other)]
+    rig.check(abs(pages[0] - pages[1]) >= REGION_PAGES,
+              f"and a page is as well: {pages}")
 
 
 def test_same_number(rig):
@@ -429,3 +439,24 @@ def test_number_again(rig):
 
 # so many registrations take a slow kernel minutes
 test_number_again.kernels = "6.1"
+
+
+def test_old_key(rig):
+    """A new device gives another program's region the number of a dead one, whose
+    key a peer still has and writes with.
+    """
+    traffic.patient(rig)
+    for number in range(ROUNDS):
+        # those that were used stay in memory, and would not be given
+        page = PAGE + number * REGION_PAGES
+        _renew(rig)
+        with _region(rig, rig.a.ip, page) as old:
+            rig.check(old >> 44 == page, f"the page is {old >> 44}, not {page}")
+        _renew(rig)
+        with _region(rig, rig.a.ip, page) as new:
+            _same_number(rig, old, new)
+            rig.b.run(f"helper_rdma_faults old_key {rig.b.ip} {rig.a.ip} "
+                      f"{old} {new}", timeout=LIMIT)
+
+
+test_old_key.timeout = TIMEOUT + 20 * ROUNDS
