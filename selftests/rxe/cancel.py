@@ -19,7 +19,7 @@ OTHERS = int(os.environ.get("CANCEL_OTHERS", "1000000"))
 PORT = 4900
 CANCELLED = 3               # by helper_cancel_part
 # The first message takes seconds: it is cancelled before it has gone
-SLOW_WIRE = "netem rate 2mbit limit 10000"
+SLOW_WIRE = "netem rate 1mbit limit 10000"
 FAST_WIRE = "netem rate 1gbit limit 10000"
 BREAK = "echo 1 > /sys/kernel/debug/xrds/break"
 

@@ -16,7 +16,7 @@ IDLE = "/proc/sys/net/xrds/idle_ms"
 TIMEOUT_MS = "/proc/sys/net/xrds/connect_timeout_ms"
 # what both say at once crosses on the wire, and nothing of one node's packets is
 # lost but the device's acknowledgments
-SLOW = "netem delay 2s limit 1000"
+SLOW = "netem delay 4s limit 1000"
 NO_ACKS = ("modprobe -a sch_prio sch_netem cls_u32; "
            "tc qdisc add dev eth0 root handle 1: prio "
            f"priomap{16 * ' 0'} && "
@@ -138,9 +138,9 @@ def test_both_unacknowledged(rig):
         remote.until(node, lambda n=node: [c["state"] for c in remote.shown(
             n, "connections")] == ["closing"], "it is closing")
     for drain in drains:
-        drain.wait(30)
+        drain.wait(60)
     for node, old in zip(rig.nodes, before):
-        remote.wait_above(node, "conn_closed", old["conn_closed"], 30)
+        remote.wait_above(node, "conn_closed", old["conn_closed"], 60)
         _check_orderly(rig, node, delta(node, old))
 
 

@@ -33,11 +33,13 @@ def _released(sink, sender):
 
 def test_blocked(rig):
     """Refused, asleep, and released once the receiver reads."""
+    traffic.patient(rig)
     _released(*_blocked(rig, rig.a.ip, rig.b.ip, 4100))
 
 
 def test_blocked_ipv6(rig):
     """The same over IPv6."""
+    traffic.patient(rig)
     _released(*_blocked(rig, rig.a.ip6, rig.b.ip6, 4100))
 
 
@@ -105,6 +107,7 @@ def test_reconnect(rig):
 
 def test_receiver_dies(rig):
     """The news that its port is free again reaches the sender."""
+    traffic.patient(rig)
     sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4103)
     sink.kill()
     sender.expect("released")

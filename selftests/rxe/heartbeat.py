@@ -146,7 +146,7 @@ test_hour.timeout = 300
 
 def test_mute(rig):
     """A peer that stops answering is found, though its device is there."""
-    _beat(rig, 1000)
+    _beat(rig, 2000)
     before = close.counters(rig.a)
     peer = _order(rig, "mute", 0, 3)
     rig.check(peer.code == 0, "the connection did not end")

@@ -85,6 +85,7 @@ def _data_ipv6(rig) -> None:
 
 
 def _rdma(rig, mode: str) -> None:
+    traffic.patient(rig)
     _dial(rig)
     for owner, other in ((rig.a, rig.b), (rig.b, rig.a)):
         _pair(owner, other, ("owner", mode), ROUNDS)
@@ -167,6 +168,7 @@ for _name, _modules in PAIRS.items():
 
 def test_silent(rig):
     """A silent op leaves no message behind, and the next message arrives."""
+    traffic.patient(rig)
     _dial(rig)
     for owner, other in ((rig.a, rig.b), (rig.b, rig.a)):
         _pair(owner, other, ("owner", "silent"), ROUNDS)
@@ -260,6 +262,7 @@ def test_self(rig):
     for node in rig.nodes:
         node.run("modprobe -r xrds_ib && modprobe xrds_ib classic=1",
                  timeout=30)
+    traffic.patient(rig)
     _data(rig)
     _stop_and_go(rig)
     for mode in ("reader", "writer", "silent"):

@@ -14,6 +14,7 @@ TABLES = ("connections", "counters", "destinations", "devices", "features",
 
 def _ipv4(rig) -> None:
     """Messages and ops both ways, over RDMA."""
+    traffic.patient(rig)
     traffic.run(rig, 500, seed=31)
     remote.run(rig, "helper_rdma smoke")
 

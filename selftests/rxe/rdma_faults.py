@@ -16,7 +16,8 @@ BREAK = "/sys/kernel/debug/xrds/break"
 CUTS = 4
 BREAKS = 3                  # by each side
 PORT = 9100
-READS = 600
+CREDITS = 16
+READS = 150
 KILLS = 300
 
 
@@ -270,7 +271,13 @@ def test_reads_lost(rig):
     server = rig.b.start(f"xrds-perf -s -p {PORT} {rig.b.ip}")
     server.expect("ready")
     before = close.counters(rig.a)
-    rig.b.loss(5)
+    # neither a node that stands still for two seconds nor some losses in a row are
+    # the end of the connection
+    for node in rig.nodes:
+        for name, value in (("ib/ack_timeout", 18), ("heartbeat_ms", 0),
+                            ("peer_dead_ms", 60000)):
+            node.write(f"/proc/sys/net/xrds/{name}", str(value))
+    rig.b.loss(10)
     rig.a.run(f"xrds-perf -m read -l 1K -d 8 -n {READS} -w 0 -p {PORT} "
               f"{rig.b.ip}", timeout=LIMIT)
     rig.b.loss(0)
@@ -341,6 +348,13 @@ def test_canceled(rig):
     """Of ops that are cancelled those that had not begun are told so, and have
     written nothing; the outcome of the others is open, as their peer is gone.
     """
+    # some are to be posted, and nothing is to end before they are cancelled
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "18")
+    traffic.run(rig, 400, seed=44)
+    remote.until(rig, lambda: remote.shown(rig.a, "connections")[0]["credits"] >
+                 CREDITS, "credits for some ops")
     pair = remote.Pair(rig)
     proc = pair.start(f"{FAULTS} cancel")
     proc.expect("ready")
