@@ -36,6 +36,7 @@ LARGE_SENDERS = 8           # some of them have one refused
 LARGE_COUNT = 3
 LARGE_ALL = LARGE_SENDERS * LARGE_COUNT
 LARGE_BREAKS = 3
+TURNS = 6                   # at most, of others
 # a large message is longer on its way than it takes to refuse one, and that
 # longer than the peer's hello in front of it
 SLOW_WIRES = ("4mbit", "32kbit")
@@ -173,8 +174,11 @@ def _undisturbed(rig, senders: int, count: int, refuses: bool = True) -> None:
     before = others.turn("before")
     full = Full(rig, senders, count, refuses=refuses)
     # what the full socket takes from them it takes in every turn
-    during = [min(of) for of in zip(others.turn("meanwhile"),
-                                    others.turn("meanwhile"))]
+    during = others.turn("meanwhile")
+    for _ in range(TURNS - 1):
+        if all(now <= 2 * was for now, was in zip(during, before)):
+            break
+        during = [min(of) for of in zip(during, others.turn("meanwhile"))]
     full.check_resets()
     full.check_bounded()
     full.read_step()

@@ -19,7 +19,9 @@ CONNECTIONS = 40            # more than are told at once
 
 
 def _blocked(rig, node, port: int):
-    sender = node.start(f"helper_congested {node.ip} {rig.b.ip} {port}")
+    # none of its messages may wait: they would congest the port again
+    sender = node.start(f"helper_congested {node.ip} {rig.b.ip} {port} "
+                        "8192 slowly")
     sender.expect("blocked")
     return sender
 
