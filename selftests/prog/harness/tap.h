@@ -98,6 +98,11 @@ long long tap_must(long long got, const struct tap_where *where);
  * @flags: SA_RESTART or 0
  */
 void tap_interrupt(int ms, int flags);
+/* Kills a process, and waits: how many ms, as turns of 10 ms of this process. A
+ * machine that stands still meanwhile does not count.
+ */
+int tap_kill(pid_t pid, int *status);
+
 enum { TAP_KILL_MS = 1000 };	/* a killed process ends within */
 
 /*
