@@ -321,7 +321,7 @@ void xrds_ib_sq_untake(struct xrds_ib_ep *ep, struct xrds_ib_sctx *from)
  * @first: the first; the last is the last one taken
  *
  * Context: any, conn->tx_lock held.
- * Return: 0 or a negative errno, then the endpoint is broken.
+ * Return: 0, or a negative errno but -EAGAIN and -EBUSY: the endpoint is broken.
  */
 int xrds_ib_sq_post(struct xrds_ib_ep *ep, struct xrds_ib_sctx *first)
 {
@@ -334,6 +334,9 @@ int xrds_ib_sq_post(struct xrds_ib_ep *ep, struct xrds_ib_sctx *first)
 		ep->tx.broken = true;
 		xrds_ib_sq_untake(ep, container_of(bad, struct xrds_ib_sctx,
 						   wr));
+		/* these two tell callers that nothing is broken */
+		if (ret == -EAGAIN || ret == -EBUSY)
+			ret = -EIO;
 	}
 	if (!delayed_work_pending(&ep->watch))
 		queue_delayed_work(xrds_ib_wq, &ep->watch,
