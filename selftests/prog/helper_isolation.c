@@ -163,7 +163,7 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* What the fastest turns took together */
+/* The time of the fastest turns, summed */
 static long long fastest(struct sender *s, int state)
 {
 	long long sum = 0;

@@ -702,7 +702,7 @@ static void keys(void)
 enum { OLD_BYTES = 4 * PAGE_BYTES };	/* as much as is registered */
 
 /* OLD NEW: writes all of a region by the cookie of one that has gone. Nothing of
- * that arrives; what is written by its own cookie does.
+ * that arrives; a write by the region's own cookie does.
  */
 static void old_key(void)
 {

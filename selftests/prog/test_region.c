@@ -230,7 +230,7 @@ static void inside(void)
 	close(fd);
 }
 
-/* What has to be guessed to reach a region: both halves of its cookie */
+/* Whoever guesses a region has to guess both halves of its cookie. */
 static void not_guessed(void)
 {
 	int fd = rds_bound(NULL);

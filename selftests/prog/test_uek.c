@@ -480,7 +480,7 @@ static void remote_complete(void)
 
 /* ------------------------------------------------------------------ rows */
 
-/* What stands behind the row of a socket of this address */
+/* The rest of the row of a socket of this address */
 static struct xrds_uek_socket_more more_of(int fd, int what, size_t each,
 					   const union addr *self)
 {

@@ -208,7 +208,7 @@ def test_stuck_srq(rig):
 
 
 def test_stuck_region(rig):
-    """The same for a region, whose owner is told that the device has failed."""
+    """The same for a region: its owner is told that the device has failed."""
     with _streams(rig):
         proc = rig.a.start("helper_rdma_device_gone lost "
                            f"{rig.a.ip} {rig.b.ip} 3")
@@ -442,8 +442,8 @@ test_number_again.kernels = "6.1"
 
 
 def test_old_key(rig):
-    """A new device gives another program's region the number of a dead one, whose
-    key a peer still has and writes with.
+    """A new device gives another program's region the number of a dead one. A peer
+    still has the key of that, and writes with it.
     """
     traffic.patient(rig)
     for number in range(ROUNDS):

@@ -30,7 +30,7 @@ def _peer_asks(rig) -> None:
 
 
 def _administer(rig) -> None:
-    """Node events, and what is told and done by netlink."""
+    """Node events, and the tables and orders of netlink."""
     watch = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {PORT} 1 1")
     watch.expect("watching")
     rig.b.cut()

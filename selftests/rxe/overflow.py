@@ -173,7 +173,7 @@ def _undisturbed(rig, senders: int, count: int, refuses: bool = True) -> None:
     others = Bystanders(rig)
     before = others.turn("before")
     full = Full(rig, senders, count, refuses=refuses)
-    # what the full socket takes from them it takes in every turn
+    # what is judged lasts: a full socket takes it from them in every turn
     during = others.turn("meanwhile")
     for _ in range(TURNS - 1):
         if all(now <= 2 * was for now, was in zip(during, before)):

@@ -338,7 +338,7 @@ static void newcomers(void)
 		CHECK(first(XRDS_SMALL) == m);
 		charge(m, 1024);
 	}
-	/* it comes back at once: what it may send is used up */
+	/* it comes back at once: its part is used up */
 	leave(m, XRDS_SMALL);
 	come(m, XRDS_SMALL);
 	charge(m, 1024);

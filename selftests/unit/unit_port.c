@@ -30,7 +30,7 @@ static void roce(void)
 		CHECK(xrds_ib_port_prove(&claim) == XRDS_IB_FORGED);
 		claim.gid[i] ^= 1;
 	}
-	/* what the IP network says is of no interest */
+	/* the answer of the IP network is of no interest */
 	claim.hw = hw;
 	claim.hw_bytes = sizeof(hw);
 	CHECK(xrds_ib_port_prove(&claim) == XRDS_IB_PROVEN);
