@@ -225,7 +225,7 @@ static void xrds_ib_buf_post(struct xrds_ib_rq *rq)
 		}
 	} while (n == XRDS_IB_POST_BATCH);
 
-	/* Pairs with the barrier in xrds_ib_rq_avail(): either that sees the
+	/* Pairs with the barrier in xrds_ib_share_avail(): either that sees the
 	 * posted buffers, or this side sees that it withheld credits because
 	 * there were none.
 	 */

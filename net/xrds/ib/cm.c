@@ -80,7 +80,7 @@ static void xrds_ib_established(struct xrds_ib_ep *ep,
 static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
 {
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_DISCONNECTED);
-	if (!xrds_ib_sq_fail_late(ep))
+	if (!xrds_ib_watch_fail_late(ep))
 		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ECONNRESET);
 }
 

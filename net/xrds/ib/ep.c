@@ -427,7 +427,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_recv_free(ep);
 	}
 	if (rq)
-		xrds_ib_rq_return_share(ep);
+		xrds_ib_share_return(ep);
 	if (rq && xrds_ib_ep_lossy(ep))
 		xrds_ib_rq_lost(rq);
 	/* no handler runs behind this, and none will */

@@ -441,7 +441,7 @@ static int xrds_ib_frag_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
 		ret = xrds_ib_frag_next(ep, tag, sctx, &grant);
 		if (ret == -EAGAIN) {
 			xrds_ib_sq_untake(ep, sctx);
-			xrds_ib_sq_watch_mapping(ep);
+			xrds_ib_watch_mapping(ep);
 			break;
 		}
 		if (last)

@@ -23,9 +23,11 @@
  *   bundle.c     several messages in one SEND
  *   frag.c       the fragments of a message, one after the other
  *   legacy.c     differences toward a legacy peer
- *   sq.c         send queue: send contexts, credits, the watch
+ *   watch.c      whether a send queue goes on
+ *   sq.c         send queue: send contexts, credits
  *   rdma.c       RDMA ops in front of messages
  *   rq.c         receive queue: its users and its size
+ *   share.c      credits that the users of a receive queue may have
  *   buf.c        receive buffers: posted, returned, filled again
  *   page_ring.c  pages of receive buffers that are used again
  *   mr.c         memory regions and the pool of their objects

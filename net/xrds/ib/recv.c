@@ -502,7 +502,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	/* after the buffer was returned: only now may its credit be granted */
 	if (!hello) {
 		WRITE_ONCE(ep->rx.received, ep->rx.received + 1);
-		xrds_ib_rq_fit_share(ep, ep->rx.busy);
+		xrds_ib_share_fit(ep, ep->rx.busy);
 	}
 	if (ep->rx.ack_only)
 		xrds_ib_send_update(ep);

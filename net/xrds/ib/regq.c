@@ -168,7 +168,7 @@ static void xrds_ib_regq_destroy(struct xrds_ib_dev *ibdev)
 }
 
 /* Work requests at a time. On soft-RoCE a LOCAL_INV waits for all of them before
- * it, and can miss the end of that wait, see sq.c.
+ * it, and can miss the end of that wait, see watch.c.
  */
 static int xrds_ib_regq_depth(const struct xrds_ib_dev *ibdev)
 {

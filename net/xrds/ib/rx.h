@@ -163,7 +163,7 @@ struct xrds_ib_rq_ops {
  * @nr_users:	endpoints that have granted credits
  * @nr_lost:	endpoints that may have lost a buffer
  * @withheld:	credits were not granted because buffers were short; see
- *		xrds_ib_rq_avail()
+ *		xrds_ib_share_avail()
  * @broken:	shared queue only: the device has given it up
  * @armed:	the device will report when it runs low; the event that clears
  *		it starts the refill
@@ -233,10 +233,14 @@ int xrds_ib_rq_attach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 int xrds_ib_rq_grow(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_detach(struct xrds_ib_rq *rq, struct xrds_ib_ep *ep);
 void xrds_ib_rq_lost(struct xrds_ib_rq *rq);
-u32 xrds_ib_rq_avail(struct xrds_ib_rq *rq, u32 share);
-void xrds_ib_rq_fit_share(struct xrds_ib_ep *ep, bool busy);
-void xrds_ib_rq_return_share(struct xrds_ib_ep *ep);
 void xrds_ib_rq_failed(struct xrds_ib_rq *rq);
+
+/* -------------------------------------------------------------- share.c */
+
+u32 xrds_ib_share_avail(struct xrds_ib_rq *rq, u32 share);
+void xrds_ib_share_grow(struct xrds_ib_ep *ep, u32 want);
+void xrds_ib_share_fit(struct xrds_ib_ep *ep, bool busy);
+void xrds_ib_share_return(struct xrds_ib_ep *ep);
 
 /* --------------------------------------------------------------- recv.c */
 

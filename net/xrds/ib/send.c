@@ -14,7 +14,7 @@
  * with much memory, for the last work request of a call if its message goes on,
  * for each max_unsignaled_wr-th, and for a control message with a buffer if no
  * other signal is pending or the buffer is the last. One of these, or the write
- * that the watch posts in the end (sq.c), retires the other work requests.
+ * that the watch posts in the end (watch.c), retires the other work requests.
  *
  * Each header grants the credits that are available here. When nothing else is
  * sent to the peer and it has used half of its share, a header is sent alone.
@@ -228,7 +228,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 
 	spin_lock_bh(&conn->tx_lock);
 	/* at least one: the others follow when the queue has been filled */
-	avail = max(xrds_ib_rq_avail(ep->rq, ep->tx.share), 1U);
+	avail = max(xrds_ib_share_avail(ep->rq, ep->tx.share), 1U);
 	WRITE_ONCE(ep->tx.granted, avail);
 	hello.credits = avail;
 	xrds_wire_hello_encode(data, &hello);
@@ -488,7 +488,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		if (sctx->rop)
 			xrds_ib_rdma_op_failed(ep, sctx->rop, wc);
 		else if (sctx->wr.opcode == IB_WR_RDMA_WRITE)
-			xrds_ib_sq_flush_failed(ep, wc);
+			xrds_ib_watch_flush_failed(ep, wc);
 	}
 	if (ep->conn->tx_closing && (!ep->tx.used || ep->tx.broken))
 		xrds_conn_event(ep->conn, XRDS_EV_IDLE);
@@ -523,5 +523,6 @@ int xrds_ib_send_init(struct xrds_ib_ep *ep)
 	ep->tx.window = READ_ONCE(ep->xin->recv_window);
 	ep->tx.payload = XRDS_WIRE_CLASSIC_PAYLOAD;
 	INIT_WORK(&ep->bulk_work, xrds_ib_send_bulk_work);
+	xrds_ib_watch_init(ep);
 	return xrds_ib_sq_init(ep, xrds_ib_send_done);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The send queue: send contexts, credits, and the watch over them.
+ * The send queue: send contexts and credits.
  *
  *   taken -> filled (send.c, bundle.c, frag.c, rdma.c) -> posted -> retired
  *
@@ -25,15 +25,6 @@
  * for a header that grants some: otherwise two sides without credits could both
  * have some to grant and no way to say so.
  *
- * The watch runs while the queue is not empty, because a queue pair can get
- * stuck without any completion, not even with an error. Soft-RoCE's requester
- * does so in two ways. It may wait because too many packets are not
- * acknowledged, or behind a fence; if the reason ends at the same moment on
- * another CPU, nothing wakes the requester, but the next work request does. So
- * when nothing has moved for a while, an empty write is posted. And when a packet
- * finds no route while others wait for their acknowledgment, the requester stops
- * for good: then the endpoint is ended.
- *
  * All of it runs under conn->tx_lock.
  */
 #include <linux/kmemleak.h>
@@ -43,9 +34,6 @@
 #include "tracepoints.h"
 
 enum {
-	XRDS_IB_WATCH_MS	= 250,
-	/* time without progress before the device is nudged */
-	XRDS_IB_NUDGE_MS	= 500,
 	/* a message with no more memory than this may keep it longer */
 	XRDS_IB_QUIET_BYTES	= 4096,
 	/* time between two measurements of the round trip */
@@ -395,7 +383,7 @@ void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep)
 {
 	u32 outstanding = ep->tx.granted - READ_ONCE(ep->rx.received);
-	u32 avail = xrds_ib_rq_avail(ep->rq, READ_ONCE(ep->tx.share));
+	u32 avail = xrds_ib_share_avail(ep->rq, READ_ONCE(ep->tx.share));
 
 	return avail > outstanding ? avail - outstanding : 0;
 }
@@ -446,187 +434,7 @@ u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant, u32 most)
 	return n;
 }
 
-/* ---------------------------------------------------------------- watch */
-
-/**
- * xrds_ib_sq_flush_failed - an empty write has completed with an error
- * @ep: endpoint, which ends
- * @wc: completion
- *
- * The InfiniBand specification has the responder ignore the key of an empty write
- * (C9-88). Where a device does not, the next endpoint does without.
- *
- * Context: completions, with or without conn->tx_lock.
- */
-void xrds_ib_sq_flush_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc)
-{
-	struct xrds_addr_text text;
-
-	if (xrds_ib_event_wc_errno(wc) != -EREMOTEIO)
-		return;
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FLUSH_REFUSED);
-	WRITE_ONCE(ep->conn->no_flush, true);
-	net_info_ratelimited("xrds: %s: its device refuses empty writes, so each message has a completion\n",
-			     xrds_addr_text(&ep->conn->key.faddr, &text));
-}
-
-/* Context: completions, or the drain of a dead endpoint */
-static void xrds_ib_sq_nudged(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct xrds_ib_ep *ep = cq->cq_context;
-
-	spin_lock_bh(&ep->conn->tx_lock);
-	ep->tx.nudging = false;
-	spin_unlock_bh(&ep->conn->tx_lock);
-	if (wc->status == IB_WC_SUCCESS)
-		return;
-	xrds_ib_sq_flush_failed(ep, wc);
-	xrds_ib_event_fail(ep, XRDS_EV_ERROR, xrds_ib_event_wc_errno(wc));
-}
-
-/* Make the device look at its queue, which has space for one more. */
-static void xrds_ib_sq_nudge(struct xrds_ib_ep *ep)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	struct ib_send_wr *wr = &tx->nudge.wr;
-
-	lockdep_assert_held(&ep->conn->tx_lock);
-
-	if (tx->nudging || ep->conn->ep != ep || !tx->max_run)
-		return;
-	tx->nudge_cqe.done = xrds_ib_sq_nudged;
-	wr->wr_cqe = &tx->nudge_cqe;
-	wr->opcode = IB_WR_RDMA_WRITE;
-	wr->send_flags = IB_SEND_SIGNALED;
-	if (ib_post_send(ep->qp, wr, NULL))
-		return;
-	tx->nudging = true;
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_NUDGED);
-}
-
-/* No posted work request is signalled, and none has followed for a while. The
- * completion of an empty write behind them retires them. There is a free send
- * context, because more than half of them are never without a signal. Nothing
- * is needed after the BYE or BYE_ACK, which is signalled.
- */
-static int xrds_ib_sq_flush(struct xrds_ib_ep *ep)
-{
-	struct xrds_ib_sctx *sctx;
-
-	lockdep_assert_held(&ep->conn->tx_lock);
-
-	if (ep->conn->ep != ep)
-		return 0;
-	sctx = xrds_ib_sq_take(&ep->tx);
-	sctx->wr.opcode = IB_WR_RDMA_WRITE;
-	sctx->wr.num_sge = 0;
-	sctx->rdma.remote_addr = 0;
-	sctx->rdma.rkey = 0;
-	xrds_ib_sq_signal(ep, sctx);
-	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FLUSHED);
-	return xrds_ib_sq_post(ep, sctx);
-}
-
-/* Examine a queue that is not empty, that waits for mappings, or has failed. */
-static void xrds_ib_sq_watch(struct work_struct *work)
-{
-	struct xrds_ib_ep *ep = container_of(to_delayed_work(work),
-					     struct xrds_ib_ep, watch);
-	unsigned long nudge = msecs_to_jiffies(XRDS_IB_NUDGE_MS);
-	struct xrds_ib_tx *tx = &ep->tx;
-	bool busy, stalled;
-	int ret = 0;
-
-	if (test_bit(XRDS_IB_QP_ERROR, &ep->once) ||
-	    test_bit(XRDS_IB_PEER_GONE, &ep->once)) {
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR,
-				   test_bit(XRDS_IB_PEER_GONE, &ep->once) ?
-				   -ECONNRESET : -EIO);
-		return;
-	}
-	spin_lock_bh(&ep->conn->tx_lock);
-	if (tx->used && !tx->nr_signaled && !tx->broken)
-		ret = xrds_ib_sq_flush(ep);
-	if (tx->unmapped && !tx->broken) {
-		tx->unmapped = false;
-		queue_work(xrds_ib_wq, &ep->bulk_work);
-	}
-	busy = tx->nr_signaled && !tx->broken;
-	stalled = busy && time_after(jiffies, tx->progress + tx->stall);
-	if (busy && !stalled && time_after(jiffies, tx->progress + nudge))
-		xrds_ib_sq_nudge(ep);
-	spin_unlock_bh(&ep->conn->tx_lock);
-
-	if (ret) {
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
-	} else if (stalled) {
-		xrds_ib_count(ep->xin, XRDS_IB_C_TX_STALLED);
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ETIMEDOUT);
-	} else if (busy) {
-		queue_delayed_work(xrds_ib_wq, &ep->watch,
-				   msecs_to_jiffies(XRDS_IB_WATCH_MS));
-	}
-}
-
-/**
- * xrds_ib_sq_watch_mapping - payload could not be mapped: try again before long
- * @ep: endpoint
- *
- * Context: any, conn->tx_lock held.
- */
-void xrds_ib_sq_watch_mapping(struct xrds_ib_ep *ep)
-{
-	lockdep_assert_held(&ep->conn->tx_lock);
-
-	ep->tx.unmapped = true;
-	queue_delayed_work(xrds_ib_wq, &ep->watch,
-			   msecs_to_jiffies(XRDS_IB_WATCH_MS));
-}
-
-/**
- * xrds_ib_sq_fail_late - give the device a moment to report the guilty op
- * @ep: endpoint whose peer has disconnected
- *
- * Context: any, without conn->tx_lock.
- * Return: true if an op is in progress; then the watch ends the endpoint.
- */
-bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep)
-{
-	struct xrds_ib_tx *tx = &ep->tx;
-	bool late = false;
-	u16 n, i;
-
-	spin_lock_bh(&ep->conn->tx_lock);
-	/* else the guilty op is known, or the watch is about to be cancelled */
-	if (ep->conn->ep == ep && !tx->broken) {
-		for (n = 0, i = tx->tail; n < tx->used && !late; n++) {
-			late = tx->ring[i].rop;
-			i = i + 1 == tx->nr ? 0 : i + 1;
-		}
-	}
-	if (late) {
-		set_bit(XRDS_IB_PEER_GONE, &ep->once);
-		mod_delayed_work(xrds_ib_wq, &ep->watch,
-				 msecs_to_jiffies(XRDS_IB_NAK_MS));
-	}
-	spin_unlock_bh(&ep->conn->tx_lock);
-	return late;
-}
-
 /* ------------------------------------------------------------- lifetime */
-
-/* Longer than the device takes to report a dead peer, if it does. It may wait
- * for up to four times the time that it was given (InfiniBand specification,
- * 9.7.6.1.3).
- */
-static unsigned long xrds_ib_sq_stall(const struct xrds_ib_net *xin)
-{
-	u64 retry_ns = 4096ULL << READ_ONCE(xin->ack_timeout);
-	u64 all_ns = retry_ns * (READ_ONCE(xin->retry_count) + 1);
-
-	return max(nsecs_to_jiffies(4 * all_ns),
-		   msecs_to_jiffies(XRDS_IB_STALL_MS));
-}
 
 /* The ring itself, and the limits of its use */
 static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
@@ -646,7 +454,6 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 	tx->sge = min_t(u32, XRDS_IB_SGE, attrs->max_send_sge);
 	tx->op_sge = min_t(u32, op_sge, attrs->max_send_sge);
 	tx->read_sge = min_t(u32, tx->op_sge, max(attrs->max_sge_rd, 1));
-	tx->stall = xrds_ib_sq_stall(xin);
 	/* whole pages: kmalloc() would take the next power of two */
 	tx->ring = vcalloc(tx->nr, sizeof(*tx->ring));
 	return tx->ring ? 0 : -ENOMEM;
@@ -688,7 +495,6 @@ int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 	u32 i;
 	int ret;
 
-	INIT_DELAYED_WORK(&ep->watch, xrds_ib_sq_watch);
 	ret = xrds_ib_sq_alloc(ep);
 	if (!ret)
 		ret = xrds_ib_sq_alloc_hdrs(ep);

@@ -37,6 +37,8 @@ enum {
 	XRDS_IB_BUSY_BYTES	= 256 << 10,
 	/* a nudge, and the marker of the drain */
 	XRDS_IB_EXTRA_SEND_WR	= 2,
+	/* the watch looks at a queue that is not empty */
+	XRDS_IB_WATCH_MS	= 250,
 	/* a queue pair is stuck when nothing has completed for so long */
 	XRDS_IB_STALL_MS	= 5000,
 	/* a port that no socket can have: legacy peers reserve it */
@@ -229,7 +231,6 @@ void xrds_ib_sq_count(struct xrds_ib_tx *tx, struct xrds_ib_sctx *sctx);
 void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
 bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
 			     const struct xrds_ib_sctx *sctx);
-void xrds_ib_sq_flush_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc);
 void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
 		       const struct xrds_ib_sctx *until,
 		       struct list_head *ended);
@@ -242,12 +243,17 @@ void xrds_ib_sq_sync(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 u32 xrds_ib_sq_grantable(struct xrds_ib_ep *ep);
 bool xrds_ib_sq_can_send(struct xrds_ib_ep *ep, u32 grant);
 u8 xrds_ib_sq_spend(struct xrds_ib_ep *ep, u32 *grant, u32 most);
-void xrds_ib_sq_watch_mapping(struct xrds_ib_ep *ep);
-bool xrds_ib_sq_fail_late(struct xrds_ib_ep *ep);
 int xrds_ib_sq_init(struct xrds_ib_ep *ep,
 		    void (*done)(struct ib_cq *cq, struct ib_wc *wc));
 void xrds_ib_sq_keep_memory(struct xrds_ib_ep *ep);
 void xrds_ib_sq_free(struct xrds_ib_ep *ep);
+
+/* -------------------------------------------------------------- watch.c */
+
+void xrds_ib_watch_init(struct xrds_ib_ep *ep);
+void xrds_ib_watch_flush_failed(struct xrds_ib_ep *ep, const struct ib_wc *wc);
+void xrds_ib_watch_mapping(struct xrds_ib_ep *ep);
+bool xrds_ib_watch_fail_late(struct xrds_ib_ep *ep);
 
 /* --------------------------------------------------------------- rdma.c */
 
