@@ -30,7 +30,8 @@
  *   share.c      credits that the users of a receive queue may have
  *   buf.c        receive buffers: posted, returned, filled again
  *   page_ring.c  pages of receive buffers that are used again
- *   mr.c         memory regions and the pool of their objects
+ *   mr.c         memory regions
+ *   frwr.c       objects for memory regions, and their pool
  *   key.c        addresses of regions, which no dead key reaches
  *   regq.c       registration queue: makes keys valid and invalid
  *   dev.c        devices, and the device of an address

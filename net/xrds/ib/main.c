@@ -113,7 +113,7 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	INIT_LIST_HEAD(&ibdev->eps);
 	INIT_LIST_HEAD(&ibdev->mrs);
 	xrds_ib_regq_init(&ibdev->regq);
-	xrds_ib_mr_pool_init(&ibdev->mr_pool);
+	xrds_ib_frwr_init(&ibdev->mr_pool);
 	mutex_init(&ibdev->rq_lock);
 	INIT_LIST_HEAD(&ibdev->old_rqs);
 	ibdev->shared = xrds_ib_use_srq && dev->attrs.max_srq > 0 &&
@@ -165,7 +165,7 @@ static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 
 	/* destroy: the last reference has gone, and no new one can come */
 	xrds_ib_regq_exit(ibdev);
-	xrds_ib_mr_pool_exit(ibdev);
+	xrds_ib_frwr_exit(ibdev);
 	/* an object that the device has kept refers to both */
 	if (ibdev->stuck)
 		return;

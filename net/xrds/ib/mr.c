@@ -7,9 +7,9 @@
  *
  * A region is registered with the device that has its socket's address, by fast
  * registration (FRWR): a memory region object of the device is taken from a
- * pool, gets the list of pages, and is made valid by a work request (regq.c),
- * each time with another key, and another address (key.c). First and last byte
- * are those that the program named.
+ * pool (frwr.c), gets the list of pages, and is made valid by a work request
+ * (regq.c), each time with another key, and another address (key.c). First and last
+ * byte are those that the program named.
  *
  * A region is ended by its owner, or because it is lost: its device fails or is
  * removed, or its address moves to another device. The first of them does it,
@@ -24,41 +24,11 @@
  * the object destroyed.
  *
  * A device may not answer in time, or its driver fail to destroy an object. Then
- * the key may stay valid. The object keeps the memory, mapped, and a work item
- * destroys it when the time is over, or tries again before the device goes.
+ * the key may stay valid, and the object keeps the memory, mapped.
  *
  * Each region has a reference on its device until it has ended.
- *
- * The pool is bounded, by objects and by the pages they can hold. It is a
- * queue: eight bits of a key change from one use to the next, and an object at
- * the end of the queue does not soon get a key again that a peer may still
- * have.
  */
 #include "ib/ib.h"
-
-enum {
-	XRDS_IB_POOL_MRS	= 256,
-	XRDS_IB_POOL_PAGES	= 32768,
-	XRDS_IB_MR_MIN_PAGES	= 8,
-};
-
-/**
- * struct xrds_ib_frwr - a memory region object of the device
- * @entry:	in ibdev->mr_pool while it has no region
- * @mr:		the object
- * @pages:	number of pages it can hold
- * @w:		work request that makes its key valid or invalid
- * @sgt:	memory of the region that it had, while it is stuck
- * @dir:	direction in which that is mapped for the device, or DMA_NONE
- */
-struct xrds_ib_frwr {
-	struct list_head entry;
-	struct ib_mr *mr;
-	u32 pages;
-	struct xrds_ib_regwr w;
-	struct sg_table sgt;
-	enum dma_data_direction dir;
-};
 
 /**
  * struct xrds_ib_mr - a region of a socket, registered
@@ -89,177 +59,6 @@ struct xrds_ib_mr {
 	bool mapped;
 	bool write;
 };
-
-/* ----------------------------------------------------------------- pool */
-
-/* The device has kept the object, and for as long as it has it the memory. */
-static void xrds_ib_frwr_stick(struct xrds_ib_dev *ibdev,
-			       struct xrds_ib_frwr *frwr)
-{
-	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
-	struct sg_page_iter iter;
-
-	for_each_sgtable_page(&frwr->sgt, &iter, 0)
-		get_page(sg_page_iter_page(&iter));
-	spin_lock(&pool->lock);
-	list_add_tail(&frwr->entry, &pool->stuck);
-	spin_unlock(&pool->lock);
-}
-
-/* Returns whether the device has destroyed the object. */
-static bool xrds_ib_frwr_dereg(struct xrds_ib_dev *ibdev,
-			       struct xrds_ib_frwr *frwr)
-{
-	if (!ib_dereg_mr(frwr->mr))
-		return true;
-	xrds_ib_rq_count(XRDS_IB_C_MR_STUCK);
-	dev_warn_once(&ibdev->dev->dev,
-		      "xrds: a memory region was not destroyed, its memory stays\n");
-	return false;
-}
-
-/* The device has destroyed an object that it kept before. */
-static void xrds_ib_frwr_unstick(struct xrds_ib_dev *ibdev,
-				 struct xrds_ib_frwr *frwr)
-{
-	struct sg_page_iter iter;
-
-	if (frwr->dir != DMA_NONE)
-		ib_dma_unmap_sgtable_attrs(ibdev->dev, &frwr->sgt, frwr->dir,
-					   0);
-	for_each_sgtable_page(&frwr->sgt, &iter, 0)
-		put_page(sg_page_iter_page(&iter));
-	sg_free_table(&frwr->sgt);
-	kfree(frwr);
-}
-
-static void xrds_ib_frwr_destroy(struct xrds_ib_dev *ibdev,
-				 struct xrds_ib_frwr *frwr)
-{
-	if (xrds_ib_frwr_dereg(ibdev, frwr))
-		kfree(frwr);
-	else
-		xrds_ib_frwr_stick(ibdev, frwr);
-}
-
-/* The objects that the device was still using, and those that it has kept */
-static void xrds_ib_frwr_settle(struct work_struct *work)
-{
-	struct xrds_ib_mr_pool *pool = container_of(work,
-						    struct xrds_ib_mr_pool,
-						    work);
-	struct xrds_ib_dev *ibdev = container_of(pool, struct xrds_ib_dev,
-						 mr_pool);
-	struct xrds_ib_frwr *frwr, *tmp;
-	LIST_HEAD(todo);
-	LIST_HEAD(kept);
-
-	spin_lock(&pool->lock);
-	list_splice_init(&pool->stuck, &todo);
-	spin_unlock(&pool->lock);
-	list_for_each_entry_safe(frwr, tmp, &todo, entry) {
-		xrds_ib_regq_settle(ibdev, &frwr->w);
-		list_del(&frwr->entry);
-		if (xrds_ib_frwr_dereg(ibdev, frwr))
-			xrds_ib_frwr_unstick(ibdev, frwr);
-		else
-			list_add_tail(&frwr->entry, &kept);
-	}
-	spin_lock(&pool->lock);
-	list_splice(&kept, &pool->stuck);
-	spin_unlock(&pool->lock);
-}
-
-/* Size of the pages that a region is described by: those of the kernel, or 4 KiB
- * where the device has none of that size.
- */
-static u32 xrds_ib_mr_page_bytes(const struct xrds_ib_dev *ibdev)
-{
-	return ibdev->dev->attrs.page_size_cap & PAGE_SIZE ? PAGE_SIZE : SZ_4K;
-}
-
-/* Entries of a page list for so many pages of the kernel */
-static u32 xrds_ib_mr_entries(const struct xrds_ib_dev *ibdev, u32 pages)
-{
-	return pages * (PAGE_SIZE / xrds_ib_mr_page_bytes(ibdev)) +
-	       ibdev->quirks.spare_pages;
-}
-
-/* Few sizes, so that a free object often fits. */
-static u32 xrds_ib_frwr_pages(const struct xrds_ib_dev *ibdev, u32 pages)
-{
-	u32 max = ibdev->dev->attrs.max_fast_reg_page_list_len;
-
-	pages = xrds_ib_mr_entries(ibdev, pages);
-	return min(max, max_t(u32, roundup_pow_of_two(pages),
-			      XRDS_IB_MR_MIN_PAGES));
-}
-
-static struct xrds_ib_frwr *xrds_ib_mr_pool_get(struct xrds_ib_dev *ibdev,
-						u32 pages)
-{
-	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
-	struct xrds_ib_frwr *frwr, *found = NULL;
-
-	spin_lock(&pool->lock);
-	list_for_each_entry(frwr, &pool->free, entry) {
-		if (frwr->pages != pages)
-			continue;
-		found = frwr;
-		list_del(&frwr->entry);
-		pool->nr--;
-		pool->pages -= pages;
-		break;
-	}
-	spin_unlock(&pool->lock);
-	return found;
-}
-
-static void xrds_ib_mr_pool_put(struct xrds_ib_dev *ibdev,
-				struct xrds_ib_frwr *frwr)
-{
-	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
-	bool fits;
-
-	spin_lock(&pool->lock);
-	fits = pool->nr < XRDS_IB_POOL_MRS &&
-	       pool->pages + frwr->pages <= XRDS_IB_POOL_PAGES;
-	if (fits) {
-		list_add_tail(&frwr->entry, &pool->free);
-		pool->nr++;
-		pool->pages += frwr->pages;
-	}
-	spin_unlock(&pool->lock);
-	if (!fits)
-		xrds_ib_frwr_destroy(ibdev, frwr);
-}
-
-static struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_mr *m, u32 pages)
-{
-	struct xrds_ib_dev *ibdev = m->ibdev;
-	struct xrds_ib_frwr *frwr;
-	struct ib_mr *mr;
-
-	pages = xrds_ib_frwr_pages(ibdev, pages);
-	frwr = xrds_ib_mr_pool_get(ibdev, pages);
-	if (frwr) {
-		xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_REUSED);
-		return frwr;
-	}
-	frwr = kzalloc(sizeof(*frwr), GFP_KERNEL);
-	if (!frwr)
-		return ERR_PTR(-ENOMEM);
-	mr = ib_alloc_mr(ibdev->pd, IB_MR_TYPE_MEM_REG, pages);
-	if (IS_ERR(mr)) {
-		kfree(frwr);
-		return ERR_CAST(mr);
-	}
-	frwr->mr = mr;
-	frwr->pages = pages;
-	frwr->dir = DMA_NONE;
-	xrds_ib_count(m->xin, XRDS_IB_C_MR_POOL_ALLOC);
-	return frwr;
-}
 
 /* ------------------------------------------------------------- the end */
 
@@ -355,7 +154,7 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m)
 	if (xrds_ib_mr_invalidate(m)) {
 		xrds_ib_mr_destroy_frwr(m);
 	} else {
-		xrds_ib_mr_pool_put(m->ibdev, m->frwr);
+		xrds_ib_frwr_put(m->ibdev, m->frwr);
 		m->frwr = NULL;
 	}
 	xrds_ib_mr_unmap(m);
@@ -472,41 +271,6 @@ void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev)
 	}
 }
 
-/**
- * xrds_ib_mr_pool_init - prepare the pool of a device
- * @pool: zeroed pool
- *
- * Context: process.
- */
-void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool)
-{
-	spin_lock_init(&pool->lock);
-	INIT_LIST_HEAD(&pool->stuck);
-	INIT_WORK(&pool->work, xrds_ib_frwr_settle);
-	INIT_LIST_HEAD(&pool->free);
-}
-
-/**
- * xrds_ib_mr_pool_exit - empty the pool of a device
- * @ibdev: device that nobody uses any more
- *
- * Objects that the device still keeps are lost on purpose.
- *
- * Context: process, may sleep.
- */
-void xrds_ib_mr_pool_exit(struct xrds_ib_dev *ibdev)
-{
-	struct xrds_ib_mr_pool *pool = &ibdev->mr_pool;
-
-	spin_lock(&pool->lock);
-	list_splice_tail_init(&pool->free, &pool->stuck);
-	spin_unlock(&pool->lock);
-	queue_work(xrds_ib_wq, &pool->work);
-	flush_work(&pool->work);
-	if (!list_empty(&pool->stuck))
-		ibdev->stuck = true;
-}
-
 /* --------------------------------------------------------- registration */
 
 /* Does the device get a copy of the mapped memory? Data that a peer writes
@@ -561,7 +325,7 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 
 	m->frwr->w.brief = xrds_ib_mr_brief(m);
 	ret = ib_map_mr_sg(mr, m->sgt.sgl, m->sgt.nents, NULL,
-			   xrds_ib_mr_page_bytes(m->ibdev));
+			   xrds_ib_frwr_page_bytes(m->ibdev));
 	if (ret != m->sgt.nents)
 		return ret < 0 ? ret : -EMSGSIZE;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
@@ -617,7 +381,7 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 	ret = xrds_ib_mr_map(m, pin);
 	if (ret)
 		return ret;
-	frwr = xrds_ib_frwr_get(m, pin->nr_pages);
+	frwr = xrds_ib_frwr_get(m->xin, m->ibdev, pin->nr_pages);
 	if (IS_ERR(frwr))
 		return PTR_ERR(frwr);
 	m->frwr = frwr;
@@ -651,7 +415,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	if (!ibdev)
 		return -ENODEV;
 	ret = -EMSGSIZE;
-	if (xrds_ib_mr_entries(ibdev, mr->pin->nr_pages) >
+	if (xrds_ib_frwr_entries(ibdev, mr->pin->nr_pages) >
 	    ibdev->dev->attrs.max_fast_reg_page_list_len)
 		goto err_dev;
 	ret = -ENOMEM;

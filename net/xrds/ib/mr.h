@@ -8,15 +8,18 @@
 
 #include <linux/atomic.h>
 #include <linux/completion.h>
+#include <linux/dma-direction.h>
 #include <linux/list.h>
 #include <linux/rbtree.h>
 #include <linux/rwsem.h>
+#include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
 struct xrds_ib_dev;
+struct xrds_ib_net;
 struct xrds_mr;
 struct xrds_user;
 
@@ -100,7 +103,7 @@ void xrds_ib_key_exit(void);
 int xrds_ib_key_draw(struct xrds_ib_key *key, u32 rkey, u32 pages);
 void xrds_ib_key_retire(struct xrds_ib_key *key, const struct xrds_user *user);
 
-/* ----------------------------------------------------------------- mr.c */
+/* --------------------------------------------------------------- frwr.c */
 
 /**
  * struct xrds_ib_mr_pool - objects for memory regions that have no region
@@ -121,8 +124,36 @@ struct xrds_ib_mr_pool {
 	u32 pages;
 };
 
-void xrds_ib_mr_pool_init(struct xrds_ib_mr_pool *pool);
-void xrds_ib_mr_pool_exit(struct xrds_ib_dev *ibdev);
+/**
+ * struct xrds_ib_frwr - a memory region object of the device
+ * @entry:	in ibdev->mr_pool while it has no region
+ * @mr:		the object
+ * @pages:	number of pages it can hold
+ * @w:		work request that makes its key valid or invalid
+ * @sgt:	memory of the region that it had, while it is stuck
+ * @dir:	direction in which that is mapped for the device, or DMA_NONE
+ */
+struct xrds_ib_frwr {
+	struct list_head entry;
+	struct ib_mr *mr;
+	u32 pages;
+	struct xrds_ib_regwr w;
+	struct sg_table sgt;
+	enum dma_data_direction dir;
+};
+
+struct xrds_ib_frwr *xrds_ib_frwr_get(struct xrds_ib_net *xin,
+				      struct xrds_ib_dev *ibdev, u32 pages);
+void xrds_ib_frwr_put(struct xrds_ib_dev *ibdev, struct xrds_ib_frwr *frwr);
+bool xrds_ib_frwr_dereg(struct xrds_ib_dev *ibdev, struct xrds_ib_frwr *frwr);
+void xrds_ib_frwr_stick(struct xrds_ib_dev *ibdev, struct xrds_ib_frwr *frwr);
+u32 xrds_ib_frwr_page_bytes(const struct xrds_ib_dev *ibdev);
+u32 xrds_ib_frwr_entries(const struct xrds_ib_dev *ibdev, u32 pages);
+void xrds_ib_frwr_init(struct xrds_ib_mr_pool *pool);
+void xrds_ib_frwr_exit(struct xrds_ib_dev *ibdev);
+
+/* ----------------------------------------------------------------- mr.c */
+
 int xrds_ib_mr_reg(struct xrds_mr *mr);
 void xrds_ib_mr_unreg(struct xrds_mr *mr);
 void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost);
