@@ -97,19 +97,24 @@ def test_unloaded(rig):
     rig.check(_events(watch) == ["down", "reborn"] * ROUNDS, watch.out)
 
 
-def test_power(rig):
-    """A node without power, booted anew: down, then reborn. The messages that
-    were sent to it meanwhile are dropped, and counted.
-    """
-    watch = _watch(rig, messages=OLD)
+def _reborn(rig, watch, ends) -> None:
+    """Node B ends that way, and is booted anew: down, then reborn."""
     for number in range(ROUNDS):
-        rig.b.kill()
+        ends()
         _down(rig, watch, 2 * number)
         rig.b.boot()
         rig.b.wait_booted()
         rig.b.run("modprobe xrds_ib")
         _told(watch, "reborn", 2 * number + 1)
     rig.check(_events(watch) == ["down", "reborn"] * ROUNDS, watch.out)
+
+
+def test_power(rig):
+    """A node without power, booted anew: down, then reborn. The messages that
+    were sent to it meanwhile are dropped, and counted.
+    """
+    watch = _watch(rig, messages=OLD)
+    _reborn(rig, watch, rig.b.kill)
     dropped = re.findall(r"reborn reason 0 dropped (\d+)", watch.out)
     rig.check(dropped == [str(OLD)] * ROUNDS, f"dropped {dropped}")
 
@@ -127,13 +132,7 @@ def _restart(node) -> None:
 def test_reboot(rig):
     """A node that is rebooted in order: down, then reborn."""
     watch = _watch(rig)
-    _restart(rig.b)
-    _down(rig, watch)
-    rig.b.boot()
-    rig.b.wait_booted()
-    rig.b.run("modprobe xrds_ib")
-    _told(watch, "reborn")
-    rig.check(_events(watch) == ["down", "reborn"], watch.out)
+    _reborn(rig, watch, lambda: _restart(rig.b))
 
 
 test_reboot.reboots = True
@@ -169,11 +168,13 @@ def test_namespace(rig):
     rig.b.run("rdma link delete rxe0")
     with _namespace(rig.b):
         watch = _watch(rig)
-    _down(rig, watch)
-    _home(rig.b)
-    with _namespace(rig.b):
-        _told(watch, "reborn")
-    rig.check(_events(watch) == ["down", "reborn"], watch.out)
+    for number in range(ROUNDS):
+        _down(rig, watch, 2 * number)
+        _home(rig.b)
+        with _namespace(rig.b):
+            _told(watch, "reborn", 2 * number + 1)
+    _down(rig, watch, 2 * ROUNDS)
+    rig.check(_events(watch) == ["down", "reborn"] * ROUNDS + ["down"], watch.out)
     _home(rig.b)
     rig.b.run(f"ip link set eth0 up && ip addr add {rig.b.ip}/24 dev eth0 && "
               f"ip addr add {rig.b.ip6}/64 dev eth0 nodad && "
