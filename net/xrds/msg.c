@@ -16,6 +16,7 @@
  * the destination: that may end these, so neither conn->lock (L3) nor xs->lock
  * (L4) is held then.
  */
+#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/uio.h>
 
@@ -235,3 +236,37 @@ struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,
 	xrds_count_add(xn, XRDS_C_COPY_FROM_USER, len);
 	return msg;
 }
+
+/* A program's memory may be highmem, where each page is mapped alone. */
+static void xrds_msg_copy_bvec(const struct bio_vec *bv, void *to)
+{
+	u32 offset = bv->bv_offset, left = bv->bv_len, n;
+	struct page *page;
+
+	for (; left; left -= n, offset += n, to += n) {
+		page = bv->bv_page + (offset >> PAGE_SHIFT);
+		n = min_t(u32, left, PAGE_SIZE - offset_in_page(offset));
+		memcpy_from_page(to, page, offset_in_page(offset), n);
+	}
+}
+
+/**
+ * xrds_msg_copy_to - copy the payload of a message
+ * @msg: message with its payload in pages
+ * @to: memory for msg->len bytes
+ *
+ * Context: any.
+ * Return: the length of the payload, bytes.
+ */
+u32 xrds_msg_copy_to(const struct xrds_msg *msg, void *to)
+{
+	u32 at = 0;
+	u32 i;
+
+	for (i = 0; i < msg->nr_bv; i++) {
+		xrds_msg_copy_bvec(&msg->bv[i], to + at);
+		at += msg->bv[i].bv_len;
+	}
+	return at;
+}
+EXPORT_SYMBOL_GPL(xrds_msg_copy_to);

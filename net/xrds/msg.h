@@ -167,6 +167,7 @@ struct xrds_msg *xrds_msg_around(struct xrds_net *xn, struct sk_buff *skb,
 				 u32 len);
 struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,
 				    u32 len);
+u32 xrds_msg_copy_to(const struct xrds_msg *msg, void *to);
 
 struct sk_buff *xrds_msg_alloc_skb(u32 len, gfp_t gfp);
 

@@ -64,22 +64,6 @@ bool xrds_ib_bundle_wanted(const struct xrds_ib_ep *ep,
 	return xrds_tx_has_small(ep->conn, ep->tx.bundle - least);
 }
 
-/* Returns the length of the payload. */
-static u32 xrds_ib_bundle_copy(void *to, const struct xrds_msg *msg)
-{
-	unsigned int i;
-	u32 at = 0;
-
-	for (i = 0; i < msg->nr_bv; i++) {
-		const struct bio_vec *bv = &msg->bv[i];
-
-		memcpy(to + at, page_address(bv->bv_page) + bv->bv_offset,
-		       bv->bv_len);
-		at += bv->bv_len;
-	}
-	return at;
-}
-
 /* The header of the first message; its ack and credit stand for the whole SEND.
  */
 static void xrds_ib_bundle_head(struct xrds_ib_ep *ep,
@@ -106,7 +90,7 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 			       const struct xrds_msg *first)
 {
 	u32 most = ep->tx.bundle - XRDS_WIRE_HDR_BYTES, nr = 1;
-	u32 at = xrds_ib_bundle_copy(data, first);
+	u32 at = xrds_msg_copy_to(first, data);
 	struct xrds_wire_msg wm;
 	struct xrds_msg *msg;
 	struct xrds_hdr hdr;
@@ -121,7 +105,7 @@ static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
 		xrds_wire_context_note(&ep->tx.ctx, &wm);
 		memcpy(data + at, &hdr, sizeof(hdr));
 		at += sizeof(hdr);
-		at += xrds_ib_bundle_copy(data + at, msg);
+		at += xrds_msg_copy_to(msg, data + at);
 		xrds_msg_put(msg);
 		nr++;
 	}
