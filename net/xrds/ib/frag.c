@@ -290,27 +290,40 @@ static bool xrds_ib_frag_brief(const struct xrds_ib_ep *ep,
 	return xrds_wire_short_fits(&ep->tx.ctx, &numbered, last);
 }
 
+/* Is the payload copied and not mapped? */
+static bool xrds_ib_frag_small(const struct xrds_ib_cursor *cur)
+{
+	return cur->left && cur->left <= XRDS_IB_SLOT_PAYLOAD &&
+	       cur->left == cur->wm.len;
+}
+
 /* So many bytes of payload go without a header. */
 static void xrds_ib_frag_put_short(struct xrds_ib_ep *ep,
 				   struct xrds_ib_cursor *cur,
 				   struct xrds_ib_sctx *sctx, u32 bytes,
-				   u32 *grant)
+				   u32 copied, u32 *grant)
 {
 	struct xrds_wire_msg *wm = &cur->wm;
-	u32 imm;
+	u32 imm, offset;
 
 	wm->credit = xrds_ib_sq_spend(ep, grant, XRDS_WIRE_SHORT_CREDIT);
 	imm = xrds_wire_short_encode(&ep->tx.ctx, wm, !cur->left, bytes);
 	sctx->wr.opcode = IB_WR_SEND_WITH_IMM;
 	sctx->wr.ex.imm_data = cpu_to_be32(imm);
-	sctx->wr.sg_list = &sctx->sge[1];
-	sctx->wr.num_sge--;
+	if (copied) {
+		xrds_msg_copy_to(cur->msg, xrds_ib_sq_hdr(ep, sctx, &offset));
+		xrds_ib_sq_sync(ep, sctx, offset, copied);
+	} else {
+		sctx->wr.sg_list = &sctx->sge[1];
+		sctx->wr.num_sge--;
+	}
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_SHORT);
 }
 
 static void xrds_ib_frag_put_full(struct xrds_ib_ep *ep,
 				  struct xrds_ib_cursor *cur,
-				  struct xrds_ib_sctx *sctx, u32 *grant)
+				  struct xrds_ib_sctx *sctx, u32 copied,
+				  u32 *grant)
 {
 	struct xrds_wire_msg *wm = &cur->wm;
 	struct xrds_hdr *hdr;
@@ -320,7 +333,9 @@ static void xrds_ib_frag_put_full(struct xrds_ib_ep *ep,
 	hdr = xrds_ib_sq_hdr(ep, sctx, &offset);
 	xrds_wire_hdr_encode(hdr, wm);
 	xrds_wire_context_note(&ep->tx.ctx, wm);
-	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
+	if (copied)
+		xrds_msg_copy_to(cur->msg, hdr + 1);
+	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr) + copied);
 }
 
 /* Has the device got work requests of an op that it has not done? */
@@ -336,6 +351,7 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 {
 	u32 left = cur->left, most = ep->tx.payload;
 	struct xrds_wire_msg *wm = &cur->wm;
+	u32 copied = 0;
 	bool brief;
 	int ret;
 
@@ -343,15 +359,21 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	brief = xrds_ib_frag_brief(ep, cur, most + XRDS_WIRE_HDR_BYTES);
 	if (brief)
 		most += XRDS_WIRE_HDR_BYTES;
-	ret = xrds_ib_frag_map(ep, cur, sctx, min(most, left));
-	if (ret)
-		return ret;
+	if (xrds_ib_frag_small(cur)) {
+		copied = left;
+		cur->left = 0;
+	} else {
+		ret = xrds_ib_frag_map(ep, cur, sctx, min(most, left));
+		if (ret)
+			return ret;
+	}
 	if (cur->msg->bulk)
 		xrds_ib_frag_bulk_went(ep, cur, left - cur->left);
 	if (brief)
-		xrds_ib_frag_put_short(ep, cur, sctx, left - cur->left, grant);
+		xrds_ib_frag_put_short(ep, cur, sctx, left - cur->left, copied,
+				       grant);
 	else
-		xrds_ib_frag_put_full(ep, cur, sctx, grant);
+		xrds_ib_frag_put_full(ep, cur, sctx, copied, grant);
 	if (xrds_ib_ep_xrds(ep))
 		wm->frag++;
 

@@ -339,7 +339,8 @@ int xrds_ib_sq_post(struct xrds_ib_ep *ep, struct xrds_ib_sctx *first)
  * @offset: result: the same for xrds_ib_sq_sync()
  *
  * Context: any, conn->tx_lock held.
- * Return: space for a header, or for a control message if it has a buffer.
+ * Return: space for a header and XRDS_IB_SLOT_PAYLOAD bytes, or for a control
+ * message if it has a buffer.
  */
 void *xrds_ib_sq_hdr(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 		     u32 *offset)
@@ -347,8 +348,8 @@ void *xrds_ib_sq_hdr(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 	struct xrds_ib_tx *tx = &ep->tx;
 
 	*offset = sctx->ctl >= 0 ?
-		  tx->nr * XRDS_WIRE_HDR_BYTES + sctx->ctl * XRDS_IB_CTL_BYTES :
-		  xrds_ib_sq_index(tx, sctx) * XRDS_WIRE_HDR_BYTES;
+		  tx->nr * XRDS_IB_SLOT_BYTES + sctx->ctl * XRDS_IB_CTL_BYTES :
+		  xrds_ib_sq_index(tx, sctx) * XRDS_IB_SLOT_BYTES;
 	return tx->hdrs + *offset;
 }
 
@@ -465,7 +466,7 @@ static int xrds_ib_sq_alloc_hdrs(struct xrds_ib_ep *ep)
 	struct ib_device *dev = ep->ibdev->dev;
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	tx->hdrs_bytes = tx->nr * XRDS_WIRE_HDR_BYTES +
+	tx->hdrs_bytes = tx->nr * XRDS_IB_SLOT_BYTES +
 			 XRDS_IB_CTL_BUFS * XRDS_IB_CTL_BYTES;
 	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes, GFP_KERNEL | __GFP_ZERO);
 	if (!tx->hdrs)

@@ -28,6 +28,9 @@ enum {
 	 * send queue of soft-RoCE has 512 bytes, with 4 to 19 of them.
 	 */
 	XRDS_IB_SOFT_OP_SGE	= 19,
+	/* payload that is copied behind its header: to map it would cost more */
+	XRDS_IB_SLOT_PAYLOAD	= 64,
+	XRDS_IB_SLOT_BYTES	= XRDS_WIRE_HDR_BYTES + XRDS_IB_SLOT_PAYLOAD,
 	XRDS_IB_CTL_BUFS	= 4,	/* control messages with payload */
 	XRDS_IB_CTL_BYTES	= 256,	/* header and XRDS_CTL_INLINE_BYTES */
 	XRDS_IB_MAX_CREDITS	= 32767,
@@ -54,8 +57,9 @@ enum {
  * @rdma:	the same of a read or write
  * @atomic:	the same of an atomic
  * @send:	the same of a SEND
- * @sge:	its memory; the first is the header, which a short one does not
- *		use, the others mapped payload
+ * @sge:	its memory; the first is the header, with little payload behind it
+ *		or in its place, the others mapped payload; a short header does
+ *		not use the first
  * @rop:	op of which this is a part, kept by its message behind it; NULL
  *		for a SEND
  * @msg:	message that ends with this fragment, with a reference, or NULL
@@ -127,7 +131,7 @@ struct xrds_ib_cursor {
  * @op_sge:	scatter entries that a write may have
  * @read_sge:	scatter entries that a read may have
  * @ctl_used:	bit mask of control buffers in use
- * @hdrs:	headers, then control buffers
+ * @hdrs:	@nr slots with a header and little payload, then control buffers
  * @hdrs_dma:	DMA address of @hdrs
  * @hdrs_bytes:	size of @hdrs
  * @credits:	SENDs that the peer has granted and that are not used
