@@ -2,18 +2,21 @@
 """A device that fails as adapters do (selftests/kmod/xrds_device.c).
 
 Node A has it, and in some tests another one that gives its regions the same
-numbers. Whatever fails, each message arrives once and in order, and those
-of other connections of the device are not delayed for long.
+numbers. Whatever fails, each message arrives once and in order, those of
+other connections of the device are not delayed for long, and RDMA ops end with
+a status, their mark behind them.
 
 OLD_KEYS in the environment is how often a key of a dead region is used.
 """
 
 import contextlib
 import os
+import re
 import signal
 import time
 
 import close
+import hostile
 import incast
 import rdma_faults
 import remote
@@ -35,6 +38,9 @@ FEW = 6                     # connections for each of two pairs of addresses
 OPS = 20                    # of each kind, as helper_rdma_faults sends
 LIMIT = 60
 REGION_PAGES = 4
+LOOPBACK = ("unshare -n bash -c 'ip link set lo up && "
+            "exec helper_stream -l 127.0.0.1 -c 200'")
+OWN = 1                     # regions of the ops beside the streams, on node A
 MANY_REGIONS = 17000        # more than are remembered
 
 
@@ -64,7 +70,9 @@ def _connection(rig) -> dict:
 
 
 class Streams:
-    """One between the IPv4 addresses, and one between the others."""
+    """One between the IPv4 addresses, one between the others, and RDMA ops both
+    ways beside the former.
+    """
 
     def __init__(self, rig) -> None:
         traffic.patient(rig)
@@ -77,22 +85,32 @@ class Streams:
                     for v6 in (False, True)]
         for stream in self.all:
             stream.flowing()
+        self.pair = remote.Pair(rig)
+        self.ops = self.pair.start("helper_rdma_device_gone churn")
+        self.ops.expect("flowing")
 
     def go_on(self) -> None:
-        """Messages arrive on both nodes, of both streams."""
+        """Messages arrive on both nodes, of both streams, and ops end."""
         for name in ("recv_queued", "recv_delivered"):
             for node in self.rig.nodes:
                 remote.wait_above(node, name, remote.counter(node, name) + 100)
+        remote.wait_above(self.rig.a, "rdma_done",
+                          remote.counter(self.rig.a, "rdma_done") + 10)
 
     def stop(self) -> None:
+        """The program of the ops has looked at each status, and the mark."""
+        self.ops.kill(signal.SIGUSR1)
+        out = self.ops.wait(LIMIT).out
+        self.rig.diag(", ".join(re.findall(r"^(?:churn|own): .*$", out, re.M)))
+        self.pair.end()
         for stream in self.all:
             stream.stop(100)
 
     def kill(self) -> None:
-        for stream in self.all:
-            for proc in stream.procs:
-                proc.kill()
-                proc.wait(check=False)
+        procs = [proc for stream in self.all for proc in stream.procs]
+        for proc in (*procs, self.ops, self.pair.server):
+            proc.kill()
+            proc.wait(check=False)
 
 
 @contextlib.contextmanager
@@ -125,8 +143,7 @@ def test_latched(rig):
         late = remote.counter(rig.a, "ib_ep_drain_late")
         rig.a.run(f"xrds-info reset {rig.b.ip}")
         # another namespace ends meanwhile
-        _bounded(rig, "namespace", "unshare -n bash -c 'ip link set lo up && "
-                 "exec helper_stream -l 127.0.0.1 -c 200'")
+        _bounded(rig, "namespace", LOOPBACK)
         remote.wait_above(rig.a, "ib_ep_drain_late", late, BOUND)
 
 
@@ -149,6 +166,63 @@ def test_latched_unload(rig):
 
 # the ends of the streams
 test_latched_unload.leaves = "messages"
+
+
+@contextlib.contextmanager
+def _attacked(rig, number: int):
+    """Four connections, that are in nobody's bad books yet, break the rules; the
+    completion queue of one has stopped.
+    """
+    latched = _count(rig, "latched")
+    attacks = [hostile.order(rig, "xrds", traffic.ENDLESS, seed=tos, tos=tos)
+               for tos in range(64 * number, 64 * number + 32, 8)]
+
+    def done() -> bool:
+        # each connection is a short one
+        for row in remote.shown(rig.a, "connections"):
+            if row["faddr"] == rig.b.ip and "qpn" in row:
+                _order(rig, f"latch {row['qpn']}")
+        return _count(rig, "latched") > latched
+
+    remote.until(rig, done, "latched")
+    rig.check(all(proc.code is None for proc in attacks), "an attack has ended")
+    yield
+    for proc in attacks:
+        proc.kill()
+        proc.wait(check=False)
+
+
+def _goes_on(rig) -> None:
+    remote.wait_above(rig.a, "recv_queued",
+                      remote.counter(rig.a, "recv_queued") + 100, BOUND)
+
+
+def test_latched_attacked(rig):
+    """Four connections of node B break the rules again and again, and one of them
+    has a completion queue that has failed: a namespace ends in time, and so do
+    the removal of the device and of the module. Node C notices nothing.
+    """
+    hostile.order(rig, "refuse", 1).wait(20)
+    stream = traffic.Stream(hostile.bystanders(rig), traffic.ENDLESS, seed=88,
+                            stall=100)
+    stream.flowing()
+    with _attacked(rig, 0):
+        _bounded(rig, "namespace", LOOPBACK)
+        _goes_on(rig)
+    with _attacked(rig, 1):
+        _bounded(rig, "device removed", "rdma link delete rxe0")
+        rig.a.run("rdma link add rxe0 type rxe netdev eth0")
+        _goes_on(rig)
+    stream.stop(100)
+    with _attacked(rig, 2):
+        _bounded(rig, "module removed", "modprobe -r xrds_ib")
+    rig.a.run("modprobe xrds_ib")
+    hostile.reform(rig)
+
+
+test_latched_attacked.nodes = 3
+test_latched_attacked.modules = ("xrds_device xrds_ib", "xrds_hostile",
+                                 "xrds_ib")
 
 
 def test_cq_size(rig):
@@ -215,7 +289,8 @@ def test_stuck_region(rig):
         proc.expect("ready")
         _order(rig, "fail dereg_mr 3", "raise device")
         proc.wait(BOUND)
-        rig.check(remote.counter(rig.a, "ib_rdma_mr_stuck") == 3, "not stuck")
+        remote.until(rig, lambda: remote.counter(rig.a, "ib_rdma_mr_stuck") == 3,
+                     "stuck")
         _renew(rig)
 
 
@@ -334,10 +409,10 @@ def test_limits(rig):
     _renew(rig)
     with _streams(rig):
         rig.check("shared-rq" not in _connection(rig)["flags"], "it is shared")
-        remote.run(rig, "helper_rdma smoke")
-        remote.run(rig, "helper_rdma pieces")
         # two pieces of payload in a SEND
         traffic.run(rig, 1000, seed=86, port=5300, extra="--zerocopy")
+    remote.run(rig, "helper_rdma smoke")
+    remote.run(rig, "helper_rdma pieces")
 
 
 def test_no_answer(rig):
@@ -350,14 +425,15 @@ def test_no_answer(rig):
         proc.expect("ready")
         _order(rig, "lose_inv 1")
         seconds = remote.killed(rig.a, proc.expect(r"^pid (\d+)$")[1],
-                                "test $(helper_counter obj_mrs) -eq 0", BOUND)
+                                f"test $(helper_counter obj_mrs) -eq {OWN}",
+                                BOUND)
         proc.wait(BOUND, check=False)
         rig.diag(f"ended after {seconds:.1f} s")
         rig.check(_count(rig, "lost_invs") == 1, "more than one was tried")
         rig.check(seconds < ANSWER, f"it took {seconds:.1f} s")
         _order(rig, "lose_inv 0")
         _renew(rig)
-        remote.run(rig, "helper_rdma smoke")
+    remote.run(rig, "helper_rdma smoke")
 
 
 def test_no_answer_close(rig):
@@ -372,11 +448,11 @@ def test_no_answer_close(rig):
         rig.diag(f"closed after {took} ms")
         rig.check(took < CLOSE_MS * rig.kernel.slow, f"it took {took} ms")
         proc.wait()
-        rig.a.wait_for("test $(helper_counter obj_mrs) -eq 0", BOUND)
+        rig.a.wait_for(f"test $(helper_counter obj_mrs) -eq {OWN}", BOUND)
         rig.check(_count(rig, "lost_invs") == 1, "more than one was tried")
         _order(rig, "lose_inv 0")
         _renew(rig)
-        remote.run(rig, "helper_rdma smoke")
+    remote.run(rig, "helper_rdma smoke")
 
 
 @contextlib.contextmanager
