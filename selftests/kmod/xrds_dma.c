@@ -13,18 +13,39 @@
  * does not see what a program writes to memory behind a bounce buffer without a
  * sync, and a program does not see what the device writes.
  *
+ * With the parameter "every" mappings of XRDS fail, of pages and of regions.
+ *
  * The core of RDMA maps memory for its own messages as soon as there is a device.
  * So the device is changed where it is registered. The module stays for good.
  */
+#include <linux/atomic.h>
 #include <linux/dma-mapping.h>
+#include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/platform_device.h>
+#include <linux/string.h>
 #include <rdma/ib_verbs.h>
 
 #ifndef CONFIG_X86_64
 #error "the arguments of a function are changed in registers of x86"
 #endif
+
+static unsigned int every;
+module_param(every, uint, 0644);
+MODULE_PARM_DESC(every, "Mappings: which of them fail; 0: none");
+
+static atomic_t calls, failed;
+
+static int failed_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%d\n", atomic_read(&failed));
+}
+
+static const struct kernel_param_ops failed_ops = { .get = failed_get };
+
+module_param_cb(failed, &failed_ops, NULL, 0444);
+MODULE_PARM_DESC(failed, "How many have failed");
 
 static struct platform_device *dma_dev;
 
@@ -124,10 +145,74 @@ static int change_device(struct kprobe *probe, struct pt_regs *regs)
 	return 0;
 }
 
-static struct kprobe probe = {
+static dma_addr_t no_page(void)
+{
+	return DMA_MAPPING_ERROR;
+}
+
+static int no_region(void)
+{
+	return -ENOMEM;
+}
+
+/* The core of RDMA maps its messages by the same functions. */
+static bool called_by_xrds(struct pt_regs *regs)
+{
+	char name[KSYM_SYMBOL_LEN];
+
+	sprint_symbol(name, *(unsigned long *)regs->sp);
+	return strstr(name, "[xrds_ib]");
+}
+
+static int strike(struct pt_regs *regs, const void *instead)
+{
+	unsigned int n = READ_ONCE(every);
+
+	if (!n || (void *)regs->di != &dma_dev->dev || !called_by_xrds(regs) ||
+	    atomic_inc_return(&calls) % n)
+		return 0;
+	atomic_inc(&failed);
+	/* it has not begun, so this one returns to its caller */
+	instruction_pointer_set(regs, (unsigned long)instead);
+	return 1;
+}
+
+/* dma_map_page_attrs(dev, ...) */
+static int strike_page(struct kprobe *probe, struct pt_regs *regs)
+{
+	return strike(regs, no_page);
+}
+
+/* dma_map_sgtable(dev, ...) */
+static int strike_region(struct kprobe *probe, struct pt_regs *regs)
+{
+	return strike(regs, no_region);
+}
+
+/* With it the probe is not optimized, which would ignore where it goes on. */
+static void unoptimized(struct kprobe *probe, struct pt_regs *regs,
+			unsigned long flags)
+{
+}
+
+static struct kprobe device = {
 	.symbol_name	= "ib_register_device",
 	.pre_handler	= change_device,
 };
+
+static struct kprobe pages = {
+	.symbol_name	= "dma_map_page_attrs",
+	.pre_handler	= strike_page,
+	.post_handler	= unoptimized,
+};
+
+static struct kprobe regions = {
+	.symbol_name	= "dma_map_sgtable",
+	.pre_handler	= strike_region,
+	.post_handler	= unoptimized,
+};
+
+static struct kprobe *probes[] = { &device, &pages, &regions };
 
 static int __init xrds_dma_init(void)
 {
@@ -141,7 +226,7 @@ static int __init xrds_dma_init(void)
 	dma_dev = platform_device_register_full(&info);
 	if (IS_ERR(dma_dev))
 		return PTR_ERR(dma_dev);
-	ret = register_kprobe(&probe);
+	ret = register_kprobes(probes, ARRAY_SIZE(probes));
 	if (ret)
 		platform_device_unregister(dma_dev);
 	return ret;

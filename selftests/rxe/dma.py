@@ -7,7 +7,10 @@ missing. Memory that is lent by a key cannot have one, so it is node B's. On the
 debug kernel DMA_API_DEBUG complains of each wrong step.
 """
 
+import signal
+
 import close
+import rdma_faults
 import remote
 import traffic
 
@@ -16,6 +19,9 @@ TIMEOUT = 240
 PORT = 4750
 FAILURES = "ib_tx_sg_mapping_failure"
 BOOT = ("DMA=xrds_dma swiotlb=force", "DMA=xrds_dma")
+PARAMETERS = "/sys/module/xrds_dma/parameters"
+EVERY = (50, 7)             # mappings: one of so many fails
+LIMIT = 100
 
 
 def _bounced(rig) -> None:
@@ -106,3 +112,69 @@ def test_few_mappings_of_ops(rig):
 # receive buffers leave about half
 test_few_mappings_of_ops.boot = ("DMA=xrds_dma swiotlb=4096,force",
                                  "DMA=xrds_dma")
+
+
+def _failed(rig) -> int:
+    return int(rig.a.read(f"{PARAMETERS}/failed"))
+
+
+def _failing(rig, every: int) -> None:
+    rig.a.write(f"{PARAMETERS}/every", str(every))
+
+
+def test_failing(rig):
+    """Mappings fail, of all that connections begin with and of messages: each
+    message arrives.
+    """
+    traffic.patient(rig)
+    rig.a.write("/proc/sys/net/rds/reconnect_max_delay_ms", "5")
+    for every in EVERY:
+        _failing(rig, every)
+        stream = traffic.Stream(rig, traffic.ENDLESS, seed=95, stall=100)
+        stream.flowing()
+        rig.a.run("xrds-info reset all")
+        remote.wait_above(rig.a, "recv_queued",
+                          remote.counter(rig.a, "recv_queued") + 100, 100)
+        stream.stop(100)
+        rig.diag(f"one of {every}: {_failed(rig)} have failed")
+    rig.check(_failed(rig) > 100, "few have failed")
+    _failing(rig, 0)
+
+
+def test_failing_ops(rig):
+    """Ops that cannot be mapped, when nothing is in progress that will free a
+    mapping, end as ops of which nothing has left the node.
+    """
+    traffic.patient(rig)
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
+    before = [close.counters(n) for n in rig.nodes]
+    for kind in ("write", "read", "atomic"):
+        pair = remote.Pair(rig)
+        proc = pair.start("helper_rdma_faults one_way", kind)
+        proc.expect("ready")
+        _failing(rig, 1)
+        proc.kill(signal.SIGUSR1)
+        result = rdma_faults.outcome(proc.wait(LIMIT).out, "one_way")
+        _failing(rig, 0)
+        rig.check(result["rejected"] and not result["done"],
+                  f"{kind}: {result}")
+        pair.end()
+    _check_no_reset(rig, before)
+
+
+def test_failing_key(rig):
+    """Memory that cannot be mapped is not lent, and can be later."""
+    _failing(rig, 1)
+    lend = f"helper_serve_memory {rig.a.ip} 4096"
+    result = rig.a.run(lend, check=False)
+    rig.check(result.code and "ENOMEM" in result.out, result.out)
+    rig.check(_failed(rig) == 1, f"{_failed(rig)} have failed")
+    _failing(rig, 0)
+    proc = rig.a.start(lend)
+    proc.expect("ready")
+    proc.kill()
+    proc.wait(check=False)
+
+
+# a region has no bounce buffer
+test_failing_key.boot = ("DMA=xrds_dma", "DMA=xrds_dma")
