@@ -212,6 +212,7 @@ void xrds_tx_resume_close(struct xrds_conn *conn)
 
 /* End some ops, or move them to @keep. Returns whether there are more. */
 static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
+				     struct list_head *todo,
 				     struct list_head *keep)
 {
 	struct xrds_rop *rop;
@@ -220,14 +221,14 @@ static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 	u32 n;
 
 	spin_lock_bh(&conn->lock);
-	for (n = 0; n < XRDS_END_BATCH && !list_empty(&conn->ops); n++) {
-		rop = list_first_entry(&conn->ops, struct xrds_rop, conn_node);
+	for (n = 0; n < XRDS_END_BATCH && !list_empty(todo); n++) {
+		rop = list_first_entry(todo, struct xrds_rop, conn_node);
 		if (rop->msg->posted || unposted)
 			xrds_txq_end(conn, rop->msg, &drop);
 		else
 			list_move_tail(&rop->conn_node, keep);
 	}
-	more = !list_empty(&conn->ops);
+	more = !list_empty(todo);
 	if (!more)
 		list_splice_init(keep, &conn->ops);
 	spin_unlock_bh(&conn->lock);
@@ -240,12 +241,16 @@ static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 
 static void xrds_tx_resume_drop(struct xrds_conn *conn, bool unposted)
 {
+	LIST_HEAD(todo);
 	LIST_HEAD(keep);
 
-	/* not the messages: this follows each attempt to connect, and there may
-	 * be very many of them
+	/* Not the messages: this follows each attempt to connect, and there may
+	 * be very many of them. Nor ops that are queued meanwhile, without end.
 	 */
-	while (xrds_tx_resume_drop_some(conn, unposted, &keep))
+	spin_lock_bh(&conn->lock);
+	list_splice_init(&conn->ops, &todo);
+	spin_unlock_bh(&conn->lock);
+	while (xrds_tx_resume_drop_some(conn, unposted, &todo, &keep))
 		cond_resched();
 }
 
