@@ -25,6 +25,7 @@ enum {
 };
 
 #define WRITABLE RDS_RDMA_READWRITE
+#define KNOB "/sys/kernel/debug/xrds/break"
 
 /* ------------------------------------------------------------- bystanders */
 
@@ -891,6 +892,101 @@ static void cancel(void)
 	remote_say("cancel: canceled=%llu dropped=%llu", canceled, dropped);
 }
 
+/* ----------------------------------------------------------------- unread */
+
+enum {
+	UNREAD_PIECES	= 256,		/* of an op: a few fill a send queue */
+	UNREAD_PAYLOAD	= 4097,		/* of messages without op */
+	UNREAD_FILLERS	= 8,		/* more than the server may hold */
+	UNREAD_OPS	= 8,		/* behind these */
+};
+
+/* Sends a message if there is room for it; returns how many */
+static int unread_fill(int fd, const union addr *to)
+{
+	static char payload[UNREAD_PAYLOAD];
+
+	if (sendto(fd, payload, sizeof(payload), MSG_DONTWAIT, &to->sa,
+		   addr_len(to)) >= 0)
+		return 1;
+	check(errno == ENOBUFS || errno == EAGAIN);
+	return 0;
+}
+
+/* Sends an op with a message behind it, if there is room for it */
+static void unread_op(int fd, struct target *t, char *mem, struct tally *tally)
+{
+	struct op op = op_write(t, 0, NULL, UNREAD_PIECES * PAGE_BYTES);
+	struct rds_iovec vec[UNREAD_PIECES];
+	struct got got;
+
+	/* no two pieces side by side */
+	for (int i = 0; i < UNREAD_PIECES; i++)
+		vec[i] = (struct rds_iovec){
+			.addr = (uintptr_t)(mem + 2 * i * PAGE_BYTES),
+			.bytes = PAGE_BYTES,
+		};
+	op_vector(&op, vec, UNREAD_PIECES);
+	op.payload = &tally->sent;
+	op.len = sizeof(tally->sent);
+	op.msg_flags = MSG_DONTWAIT;
+	op_set(&op, RDS_RDMA_NOTIFY_ME, tally->sent);
+	if (op_send(fd, &t->addr, &op) >= 0)
+		tally->sent++;
+	else
+		check(errno == ENOBUFS || errno == EAGAIN);
+	while (got_within(fd, &got, 0) >= 0)
+		tally_add(tally, &got);
+}
+
+/* ROUNDS times: sends to the server, which the script has stopped until it reads
+ * "go", while its node stands still until the script reads "sent". When messages
+ * are refused the connection is broken at once. Each op ends, and the server gets
+ * no message behind one that was not done.
+ */
+static void unread(void)
+{
+	int rounds = remote_arg(0, 5), fd = rds_bound(NULL);
+	char *mem = pages(2 * UNREAD_PIECES * PAGE_BYTES);
+	struct tally tally = { 0 };
+	long long refused, end;
+	struct remote_heard heard = { 0 };
+	u64 filled = 0, last = UINT64_MAX;
+	struct target t;
+	struct remote r;
+
+	remote_open(&r);
+	t = remote_get(&r, 0, UNREAD_PIECES * PAGE_BYTES, WRITABLE);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, 1 << 20);
+	for (int i = 1; i <= rounds; i++) {
+		remote_ask("stop", i);
+		refused = counter_now("send_refused");
+		for (int n = 0; n < UNREAD_FILLERS; n++)
+			filled += unread_fill(fd, &t.addr);
+		for (int n = 0; n < UNREAD_OPS; n++)
+			unread_op(fd, &t, mem, &tally);
+		remote_ask("sent", i);
+		end = tap_now_ms() + tap_ms(LIMIT_MS);
+		while (counter_now("send_refused") == refused)
+			check(tap_now_ms() < end);
+		must(system("echo 1 > " KNOB));
+		remote_ask("go", i);
+		check(tally_all(fd, &tally, LIMIT_MS));
+		/* it is behind all others */
+		must(rds_send(fd, &last, sizeof(last), 0, &t.addr));
+		end = tap_now_ms() + tap_ms(LIMIT_MS);
+		do {
+			heard = remote_heard(&r);
+		} while (heard.last != last && tap_now_ms() < end);
+		check_eq(heard.last, last);
+		last--;
+	}
+	remote_say("unread: heard %llu, filled %llu", heard.count, filled);
+	tally_print("unread", &tally);
+	/* those without op come in any case */
+	check_range(heard.count - filled - rounds, 0, tally.success);
+}
+
 static const struct mode modes[] = {
 	{ "flood", flood },
 	{ "outstanding", outstanding },
@@ -904,6 +1000,7 @@ static const struct mode modes[] = {
 	{ "old_key", old_key },
 	{ "one_way", one_way },
 	{ "cancel", cancel },
+	{ "unread", unread },
 };
 
 int main(int argc, char **argv)

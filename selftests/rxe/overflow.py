@@ -29,6 +29,8 @@ STREAM = 4000               # messages each way
 LIMIT = 20                  # seconds without progress of bystanders
 BYTES = 4097                # more than a page
 SMALL_KB = 256              # of sock_max_recv_kb: less than is under way
+LEAST_KB = 4                # what is under way exceeds that,
+LEAST_RCVBUF = 4608         # and much of this
 LARGE = 128 << 10           # bytes of a message that is long on its way
 LARGE_KB = 128              # of sock_max_recv_kb, and SO_RCVBUF:
 LARGE_RCVBUF = 8192         # one fills it, and another one is on its way
@@ -36,6 +38,7 @@ LARGE_SENDERS = 8           # some of them have one refused
 LARGE_COUNT = 3
 LARGE_ALL = LARGE_SENDERS * LARGE_COUNT
 LARGE_BREAKS = 3
+OPS_BREAKS = 5
 TURNS = 6                   # at most, of others
 # a large message is longer on its way than it takes to refuse one, and that
 # longer than the peer's hello in front of it
@@ -43,6 +46,7 @@ SLOW_WIRES = ("4mbit", "32kbit")
 SLACK = 1 << 20
 REFUSED = ("recv_drop_refused", "recv_drop_overflow")
 BREAK = "echo 1 > /sys/kernel/debug/xrds/break"
+RCVBUF = "/proc/sys/net/core/rmem_default"
 SOCK_MAX = "/proc/sys/net/xrds/sock_max_recv_kb"
 
 
@@ -124,7 +128,7 @@ class Full:
     def check_bounded(self) -> None:
         """The memory of node B for its sockets, one of which has too much."""
         bound = int(self.rig.b.read(SOCK_MAX)) * 1024
-        rcvbuf = int(self.rig.b.read("/proc/sys/net/core/rmem_default"))
+        rcvbuf = int(self.rig.b.read(RCVBUF))
         used = remote.counter(self.rig.b, "used_recv")
         self.rig.diag(f"{used >> 10} KiB wait to be read, "
                       f"the bound is {bound >> 10} KiB")
@@ -263,3 +267,30 @@ def test_broken_large(rig):
     refused = full.grown()[0]["send_refused"]
     rig.check(refusals > refused, f"of {refused} refused messages the sender "
               f"has heard {refusals} times: nothing was repeated")
+
+
+def test_ops(rig):
+    """The message behind an op is refused, while the device has but a part of the
+    op, and the connection breaks: the op ends, and the message does not come
+    unless the op was done.
+    """
+    traffic.patient(rig)
+    rig.b.write(SOCK_MAX, str(LEAST_KB))
+    was = rig.b.read(RCVBUF).strip()
+    rig.b.write(RCVBUF, str(LEAST_RCVBUF))
+    pair = remote.Pair(rig)
+    rig.b.write(RCVBUF, was)
+    proc = pair.start("helper_rdma_faults unread", OPS_BREAKS)
+    for number in range(1, OPS_BREAKS + 1):
+        proc.expect(f"^stop {number}$", LIMIT)
+        pair.server.kill(signal.SIGSTOP)
+        rig.b.pause()
+        proc.kill(signal.SIGUSR1)
+        proc.expect(f"^sent {number}$", LIMIT)
+        rig.b.resume()
+        proc.kill(signal.SIGUSR1)
+        proc.expect(f"^go {number}$", 3 * LIMIT)
+        pair.server.kill(signal.SIGCONT)
+        proc.kill(signal.SIGUSR1)
+    rig.diag(proc.wait(6 * LIMIT).out)
+    pair.end()

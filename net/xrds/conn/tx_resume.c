@@ -210,6 +210,14 @@ void xrds_tx_resume_close(struct xrds_conn *conn)
 		xrds_msg_put(ctl);
 }
 
+/* Has the peer refused the message of an op that was done? It waits for room
+ * there. No endpoint is left that could end the op otherwise.
+ */
+static bool xrds_tx_resume_op_done(const struct xrds_rop *rop)
+{
+	return !rop->msg->seq && READ_ONCE(rop->done) && !rop->status;
+}
+
 /* End some ops, or move them to @keep. Returns whether there are more. */
 static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 				     struct list_head *todo,
@@ -223,7 +231,8 @@ static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 	spin_lock_bh(&conn->lock);
 	for (n = 0; n < XRDS_END_BATCH && !list_empty(todo); n++) {
 		rop = list_first_entry(todo, struct xrds_rop, conn_node);
-		if (rop->msg->posted || unposted)
+		if ((rop->msg->posted || unposted) &&
+		    !xrds_tx_resume_op_done(rop))
 			xrds_txq_end(conn, rop->msg, &drop);
 		else
 			list_move_tail(&rop->conn_node, keep);

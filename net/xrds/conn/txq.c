@@ -453,7 +453,8 @@ void xrds_txq_bulk_close(struct xrds_conn *conn)
  * @conn: connection
  * @msg: message in flight; those behind it in its flow are back already
  *
- * Its op, if it had one, was posted, and is not repeated.
+ * Its op, if it had one, was posted, and is not repeated: it goes with the
+ * connection, unless it was done.
  *
  * Context: the receive path, conn->lock held.
  */
@@ -465,9 +466,7 @@ void xrds_txq_unsend(struct xrds_conn *conn, struct xrds_msg *msg)
 
 	msg->seq = 0;
 	conn->nr_new++;
-	if (msg->rop)
-		list_del_init(&msg->rop->conn_node);
-	else
+	if (!msg->rop)
 		msg->posted = false;
 	msg->flags &= ~XRDS_F_RESUME;
 	xrds_txq_inflight_end(flow, msg);
