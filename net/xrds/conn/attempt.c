@@ -332,9 +332,6 @@ void xrds_attempt_replace(struct xrds_conn *conn, int error)
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
 	xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
 	xrds_attempt_accept(conn, 0);
-	/* it may have been taken back, and messages may wait */
-	if (conn->state == XRDS_ST_DOWN)
-		xrds_fsm_down(conn);
 }
 
 /* A legacy peer that dials refuses our request meanwhile, without regard to the
