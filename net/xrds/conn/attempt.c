@@ -483,12 +483,13 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	xrds_probe_begin(conn);
 	xrds_attempt_set_up(conn);
 	xrds_peer_up(conn);
+	xrds_cong_open(conn);
+	xrds_tx_pump(conn);
+	/* it looks at all sources of the namespace; each message looks at its own */
 	if (conn->reborn) {
 		conn->reborn = false;
 		xrds_source_lost_all(conn);
 	}
-	xrds_cong_open(conn);
-	xrds_tx_pump(conn);
 }
 
 /* A peer that has lost the connection, or is gone, does not say so. But its
