@@ -9,7 +9,7 @@
  *   latch QPN		from the next completion of that queue pair on, its
  *			completion queue has none any more, as after an overflow
  *   fail VERB COUNT	so many calls of that operation fail; "post_op" is the
- *			posting of an RDMA op
+ *			posting of an RDMA op, "post_reg" that of a registration
  *   lose_inv 0|1	a request that makes a key invalid is taken, and lost
  *   no_atomics 0|1	atomics are advertised, and refused when they are posted
  *   nak_empty 0|1	the peer refuses a write without payload
@@ -52,7 +52,7 @@ enum {
 
 enum verb {
 	DESTROY_QP, DESTROY_SRQ, DEREG_MR, CREATE_SRQ, ALLOC_MR, MAP_MR_SG,
-	CREATE_CQ, RESIZE_CQ, POST_OP, NR_VERBS
+	CREATE_CQ, RESIZE_CQ, POST_OP, POST_REG, NR_VERBS
 };
 
 static const char * const verb_names[NR_VERBS] = {
@@ -65,6 +65,7 @@ static const char * const verb_names[NR_VERBS] = {
 	[CREATE_CQ]	= "create_cq",
 	[RESIZE_CQ]	= "resize_cq",
 	[POST_OP]	= "post_op",
+	[POST_REG]	= "post_reg",
 };
 
 /* All of them have the size of an int. */
@@ -306,7 +307,8 @@ static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
-	if (is_op(wr) && fails(POST_OP)) {
+	if ((is_op(wr) && fails(POST_OP)) ||
+	    (wr->opcode == IB_WR_REG_MR && fails(POST_REG))) {
 		*bad = wr;
 		return -EINVAL;
 	}

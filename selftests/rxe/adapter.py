@@ -41,6 +41,8 @@ REGION_PAGES = 4
 LOOPBACK = ("unshare -n bash -c 'ip link set lo up && "
             "exec helper_stream -l 127.0.0.1 -c 200'")
 OWN = 1                     # regions of the ops beside the streams, on node A
+FEW_REGIONS = 1000          # that a program registers, one after the other
+FAILURES = 2
 MANY_REGIONS = 17000        # more than are remembered
 
 
@@ -326,6 +328,21 @@ def test_no_objects(rig):
         rig.check(done.code != 0, f"{verb}: it was registered")
         rig.check(_count(rig, "failed") == 3 + number, f"{verb} was not called")
         rig.check(remote.counter(rig.a, "obj_mrs") == 0, "a region is left")
+
+
+def test_registration_fails(rig):
+    """Many programs register memory, and one registration fails: only that one
+    does, though they share a queue.
+    """
+    procs = [rig.a.start(f"helper_rdma_device_gone spend {rig.a.ip} {rig.b.ip} "
+                         f"{FEW_REGIONS}") for _ in range(FEW)]
+    for number in range(FAILURES):
+        remote.until(rig, lambda: remote.counter(rig.a, "obj_mrs") > 1,
+                     "several at a time")
+        _order(rig, "fail post_reg 1")
+        remote.until(rig, lambda n=number: _count(rig, "failed") > n, "failed")
+    failed = [proc.wait(LIMIT, check=False).code for proc in procs]
+    rig.check(sum(map(bool, failed)) == FAILURES, f"exit statuses {failed}")
 
 
 def test_atomics(rig):

@@ -31,6 +31,8 @@
 
 enum {
 	XRDS_IB_REGQ_DEPTH	= 64,
+	/* of a work request, each time with the queue of another failure */
+	XRDS_IB_REGQ_TRIES	= 3,
 	XRDS_IB_REGQ_WAIT_MS	= 5000,
 	/* the same for a process that exits, or closes a socket */
 	XRDS_IB_REGQ_EXIT_MS	= 100,
@@ -282,10 +284,12 @@ static void xrds_ib_regq_hang(struct xrds_ib_regq *regq)
 	xrds_ib_regq_break(regq);
 }
 
-/* Take an entry of the send queue; false while there is none. */
+/* Take an entry of the send queue; false while there is none. If somebody else's
+ * work request has failed meanwhile this one needs another queue: -ESTALE.
+ */
 static bool xrds_ib_regq_take(struct xrds_ib_regq *regq, int *ret)
 {
-	*ret = READ_ONCE(regq->broken) ? -EIO : 0;
+	*ret = READ_ONCE(regq->broken) ? -ESTALE : 0;
 	return *ret || atomic_dec_if_positive(&regq->avail) >= 0;
 }
 
@@ -320,7 +324,7 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 		return 0;
 	if (left > 0) {
 		xrds_ib_regq_break(regq);
-		return -EIO;
+		return w->status == IB_WC_WR_FLUSH_ERR ? -ESTALE : -EIO;
 	}
 	w->posted = true;
 	atomic_inc(&regq->nr_left);
@@ -330,19 +334,7 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 	return -EIO;
 }
 
-/**
- * xrds_ib_regq_do - post one work request and wait for it
- * @ibdev: device, with a reference
- * @w: work request; opcode, arguments and w->brief are set
- *
- * After an error the device may still have the work request: then w->posted is
- * set, and xrds_ib_regq_settle() is to be called.
- *
- * Context: process, may sleep, bounded; ends early when the process is killed.
- * Return: 0; -EIO when the device did not do it, or did not answer; -EINTR when
- * the process is killed or exits; other negative errno when there is no queue.
- */
-int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
+static int xrds_ib_regq_try(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 {
 	struct xrds_ib_regq *regq = &ibdev->regq;
 	int ret;
@@ -373,6 +365,30 @@ int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
 		ret = xrds_ib_regq_post(regq, w);
 	up_read(&regq->sem);
 	return ret;
+}
+
+/**
+ * xrds_ib_regq_do - post one work request and wait for it
+ * @ibdev: device, with a reference
+ * @w: work request; opcode, arguments and w->brief are set
+ *
+ * One that has failed takes the queue along. The others are posted again.
+ *
+ * After an error the device may still have the work request: then w->posted is
+ * set, and xrds_ib_regq_settle() is to be called.
+ *
+ * Context: process, may sleep, bounded; ends early when the process is killed.
+ * Return: 0; -EIO when the device did not do it, or did not answer; -EINTR when
+ * the process is killed or exits; other negative errno when there is no queue.
+ */
+int xrds_ib_regq_do(struct xrds_ib_dev *ibdev, struct xrds_ib_regwr *w)
+{
+	int tries = XRDS_IB_REGQ_TRIES, ret;
+
+	do {
+		ret = xrds_ib_regq_try(ibdev, w);
+	} while (ret == -ESTALE && --tries);
+	return ret == -ESTALE ? -EIO : ret;
 }
 
 /**
