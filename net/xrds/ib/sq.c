@@ -587,5 +587,7 @@ void xrds_ib_sq_free(struct xrds_ib_ep *ep)
 				    tx->hdrs_bytes, DMA_TO_DEVICE);
 		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
 	}
-	vfree(tx->ring);
+	/* completions may still come, see stuck.c */
+	if (!tx->kept)
+		vfree(tx->ring);
 }

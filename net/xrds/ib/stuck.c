@@ -19,6 +19,8 @@
  *
  * rq->ep_lock guards rq->stuck.
  */
+#include <linux/vmalloc.h>
+
 #include "ib/ib.h"
 
 /**
@@ -58,6 +60,8 @@ bool xrds_ib_stuck_retry(struct xrds_ib_rq *rq)
 		list_del(&ep->rq_entry);
 		xrds_ib_quirks_restart_cq(ep->cq);
 		xrds_ib_quirks_free_cq(ep->cq);
+		if (ep->tx.kept)
+			vfree(ep->tx.ring);
 		kfree(ep);
 	}
 	return list_empty(&rq->stuck);
