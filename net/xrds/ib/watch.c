@@ -154,6 +154,8 @@ void xrds_ib_watch_mapping(struct xrds_ib_ep *ep)
 	lockdep_assert_held(&ep->conn->tx_lock);
 
 	ep->tx.unmapped = true;
+	/* an acknowledgment was to go with it */
+	ep->conn->tx_ack_sent = 0;
 	queue_delayed_work(xrds_ib_wq, &ep->watch,
 			   msecs_to_jiffies(XRDS_IB_WATCH_MS));
 }
