@@ -133,9 +133,9 @@ struct xrds_msg {
 	struct list_head flow_node;
 	struct xrds_net *xn;
 	struct xrds_flow *flow;
-	u32 life;
 	u64 seq;
-	u32 stamp;
+	u64 stamp;
+	u32 life;
 	u32 len;
 	u16 sport;
 	u16 dport;

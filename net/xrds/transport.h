@@ -367,11 +367,11 @@ struct xrds_conn {
 	u64 acked_before;
 	u64 tx_bytes;
 	u64 tx_node;
+	u64 stamp;
 	u32 tx_life;
 	u32 tx_life_open;
 	u32 nr_msgs;
 	u32 nr_new;
-	u32 stamp;
 	u32 kmsgs;
 	struct list_head flows;
 	u32 nr_waiters;

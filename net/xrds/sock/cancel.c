@@ -22,7 +22,7 @@
  * @ready:	the pump has something to do
  */
 struct xrds_cancel {
-	u32 last;
+	u64 last;
 	bool marks;
 	struct xrds_msg *at;
 	struct list_head drop;
@@ -53,7 +53,7 @@ static bool xrds_cancel_some(struct xrds_cancel *c, struct xrds_conn *conn,
 		next = list_prev_entry(msg, flow_node);
 		xrds_count(conn->xn, XRDS_C_SEND_CANCEL_LOOKED);
 		/* messages that were queued since are not meant */
-		if ((s32)(msg->stamp - c->last) > 0 ||
+		if (msg->stamp > c->last ||
 		    (msg->flags & XRDS_F_EOS && !c->marks))
 			continue;
 		c->ready |= xrds_txq_end(conn, msg, &c->drop);

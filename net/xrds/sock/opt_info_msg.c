@@ -71,9 +71,9 @@ static void xrds_dump_msg(struct xrds_dump *d, const struct xrds_msg_row *m)
 static u64 xrds_dump_next_seq(const struct xrds_conn *conn,
 			      const struct xrds_msg *msg)
 {
-	u32 sent = conn->stamp - conn->nr_new;
+	u64 sent = conn->stamp - conn->nr_new;
 
-	return conn->tx_seq + max_t(s32, msg->stamp - sent, 1);
+	return conn->tx_seq + (msg->stamp > sent ? msg->stamp - sent : 1);
 }
 
 /* ------------------------------------------------------ on their way out */
@@ -92,8 +92,8 @@ struct xrds_dump_out {
 	struct xrds_conn *conn;
 	bool inflight;
 	struct xrds_msg *msg;
-	u32 stamp;
-	u32 end;
+	u64 stamp;
+	u64 end;
 };
 
 /* Ends of streams are no messages of a program. */
@@ -138,9 +138,9 @@ static bool xrds_dump_out_some(struct xrds_dump_out *w, struct xrds_flow *flow)
 		msg = xrds_dump_out_at(w, flow);
 		list_for_each_entry_from(msg, &flow->msgs, flow_node) {
 			if (n == XRDS_DUMP_BATCH ||
-			    (s32)(msg->stamp - w->end) > 0)
+			    msg->stamp > w->end)
 				break;
-			if ((s32)(msg->stamp - w->stamp) > 0) {
+			if (msg->stamp > w->stamp) {
 				xrds_dump_out_row(w, msg);
 				w->stamp = msg->stamp;
 			}
@@ -160,7 +160,7 @@ static bool xrds_dump_out_some(struct xrds_dump_out *w, struct xrds_flow *flow)
 
 static void xrds_dump_out_flow(struct xrds_dump_out *w, struct xrds_flow *flow)
 {
-	w->stamp = w->end - S32_MAX;
+	w->stamp = 0;
 	while (xrds_dump_out_some(w, flow))
 		cond_resched();
 	if (w->msg)
