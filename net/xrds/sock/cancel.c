@@ -161,6 +161,17 @@ void xrds_cancel_all(struct xrds_sock *xs)
 }
 
 /**
+ * xrds_cancel_end - cancel what is queued to a destination, and its mark
+ * @dest: destination of a socket that has lingered for too long
+ *
+ * Context: process, may sleep.
+ */
+void xrds_cancel_end(struct xrds_dest *dest)
+{
+	xrds_cancel_dest(dest, true);
+}
+
+/**
  * xrds_cancel_all_ends - the same, and the ends of streams
  * @xs: socket
  *

@@ -251,6 +251,7 @@ int xrds_sockopt_release_reply(struct xrds_sock *xs,
 
 void xrds_cancel_to(struct xrds_sock *xs, const struct xrds_addr *to);
 void xrds_cancel_all(struct xrds_sock *xs);
+void xrds_cancel_end(struct xrds_dest *dest);
 void xrds_cancel_all_ends(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- node.c */

@@ -137,6 +137,7 @@ static struct xrds_conn *xrds_eos_conn(struct xrds_dest *dest)
 /* One mark. Returns -ENOMEM if it must be tried again later, else 0. */
 static int xrds_eos_send_one(struct xrds_dest *dest, bool dial)
 {
+	struct xrds_sock *xs = dest->key.xs;
 	struct xrds_conn *conn;
 	int ret;
 
@@ -149,10 +150,13 @@ static int xrds_eos_send_one(struct xrds_dest *dest, bool dial)
 		xrds_conn_put(conn);
 	} while (ret == -ESTALE && dial);
 
+	/* given up, by one who had looked for it before it was queued? */
+	if (!ret && !READ_ONCE(xs->ending))
+		xrds_cancel_end(dest);
 	if (ret == -ENOMEM) {
 		xrds_eos_later(dest);
 	} else if (ret) {
-		xrds_delivered_drop_eos(dest->key.xs);
+		xrds_delivered_drop_eos(xs);
 		xrds_upcall_eos_done(dest);
 		ret = 0;
 	}
@@ -258,7 +262,7 @@ void xrds_eos_give_up(struct xrds_sock *xs)
 	struct xrds_dest *dest;
 
 	spin_lock_bh(&xs->lock);
-	xs->ending = false;
+	WRITE_ONCE(xs->ending, false);
 	spin_unlock_bh(&xs->lock);
 
 	while ((dest = xrds_eos_next(xs, true))) {
