@@ -37,6 +37,7 @@ enum {
 	PROBE		= 1000000,	/* a number that no message has */
 	EARLY_MS	= 10,		/* a tick of the slowest kernel */
 	STREAMS		= 5,
+	FORGETTABLE	= 200,		/* three for each bit of those forgotten */
 };
 
 /**
@@ -500,6 +501,31 @@ static void rdhup_many(void)
 	close(rx);
 }
 
+/* The oldest stream is not remembered, and goes on when all others have ended. */
+static void rdhup_forgotten(void)
+{
+	long long ends = counter_now("recv_eos");
+	int oldest = rds_bound(NULL), tx[FORGETTABLE], rx;
+	union addr to;
+
+	knob("net/xrds/sock_max_dests", FORGETTABLE);
+	rx = rds_bound(&to);
+	send_numbers(oldest, &to, 1);
+	expect_number(rx, 0);
+	for (int i = 0; i < FORGETTABLE; i++) {
+		tx[i] = rds_bound(NULL);
+		send_numbers(tx[i], &to, 1);
+		expect_number(rx, 0);
+	}
+	for (int i = 0; i < FORGETTABLE; i++)
+		close(tx[i]);
+	check(counter_reaches("recv_eos", ends + FORGETTABLE, WAIT_MS));
+	check_eq(poll_one(rx, POLLRDHUP, 0), 0);
+	close(oldest);
+	check_eq(poll_one(rx, POLLRDHUP, tap_ms(WAIT_MS)), POLLRDHUP);
+	close(rx);
+}
+
 static void rdhup_wakes(void)
 {
 	union addr to;
@@ -799,6 +825,8 @@ static const struct tap_case cases[] = {
 	  rdhup, TAP_EACH_FAMILY, 0 },
 	{ "rdhup_many", "POLLRDHUP when more streams end than are remembered",
 	  rdhup_many, 0, 0 },
+	{ "rdhup_forgotten", "none while one goes on that is not remembered",
+	  rdhup_forgotten, 0, 0 },
 	{ "rdhup_wakes", "a sleeper for POLLRDHUP only is woken", rdhup_wakes,
 	  0, 0 },
 	{ "shut_rd", "SHUT_RD drops messages that are queued or arrive",

@@ -106,19 +106,23 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 {
 	struct xrds_dest_key key;
 	struct xrds_source *src;
+	bool known;
 
 	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
+	known = src;
 	/* an end is no reason to forget a stream that goes on */
 	if (!src && (!(cb->flags & XRDS_F_EOS) ||
 		     xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests)))
 		src = xrds_srctab_add(xs, &key);
 	xs->heard = true;
 	*contact = !conn->key.loop && (!src || src->conn != conn->id);
-	/* mostly no stream is lost, and there is nothing to hash */
+	/* mostly no stream is lost, and there is nothing to hash; a known source is
+	 * not one that was lost
+	 */
 	if (unlikely(!src && !(cb->flags & XRDS_F_EOS)))
 		xs->lost |= xrds_srctab_bit(&key);
-	else if (unlikely(xs->lost))
+	else if (unlikely(xs->lost && !known))
 		xs->lost &= ~xrds_srctab_bit(&key);
 	if (!src)
 		return xrds_source_evaluate(xs);
