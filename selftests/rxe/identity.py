@@ -25,8 +25,10 @@ JUMP_SECONDS = 50 * 86400       # jiffies of 32 bits in milliseconds wrap
 STREAMS = 3
 MESSAGES = 10
 OLD = 20                        # messages for the node that dies
+UNHEARD = 2                     # a connection begins with as many credits
 PORT = 4400
 OLD_PORT = 6000
+MOVING = "10.0.0.77"
 BREAK = "/sys/kernel/debug/xrds/break"
 MISTAKEN = ("recv_eos_lost", "send_drop_stale_peer", "wire_hello")
 
@@ -189,3 +191,64 @@ def test_clock(rig):
     close.idle(rig, 0)
     for number in range(REBIRTHS):
         _rebirth(rig, number)
+
+
+def _gets(node, address: str) -> None:
+    node.run(f"ip addr add {address}/24 dev eth0")
+    node.wait_for(f"timeout 1 helper_hold_socket {address}; test $? -eq 124")
+
+
+def _leads(rig, address: str, node) -> None:
+    """Node A finds an address at another node."""
+    rig.a.run(f"ip neigh replace {address} dev eth0 nud permanent "
+              f"lladdr {rig.switch.port(node.number)[1]}")
+
+
+def test_failover(rig):
+    """An address goes to another node and comes back: messages that have arrived,
+    and were not acknowledged, do not arrive again.
+    """
+    other = rig.nodes[2]
+    for node in rig.nodes:
+        for name in ("min", "max"):
+            node.write(f"/proc/sys/net/rds/reconnect_{name}_delay_ms", "60000")
+    queued, stale = remote.counter(rig.a, "recv_queued"), "send_drop_stale_peer"
+    sink = rig.a.start(f"helper_late_reader {rig.a.ip} {PORT} {1 << 20}")
+    sink.expect("ready")
+    _leads(rig, MOVING, rig.b)
+    _gets(rig.b, MOVING)
+    holders = [rig.b.start(f"helper_hold_socket {MOVING} {rig.a.ip} 1 {PORT}")]
+    holders[0].expect("holding 1")
+    rig.b.wait_for("test $(helper_counter send_acked) -gt 0")
+    # arrives there, and nothing comes back
+    rig.b.loss(100)
+    holders.append(rig.b.start(f"helper_hold_socket {MOVING} {rig.a.ip} {UNHEARD} "
+                               f"{PORT}"))
+    holders[1].expect(f"holding {UNHEARD}")
+    remote.wait_above(rig.a, "recv_queued", queued + UNHEARD)
+    remote.wait_above(rig.b, "conn_reset", 0)
+    rig.b.cut()
+    rig.b.loss(0)
+
+    _leads(rig, MOVING, other)
+    _gets(other, MOVING)
+    other.run(f"xrds-ping -c 1 -w 60 -I {MOVING} {rig.a.ip}", timeout=70)
+    other.run(f"ip addr del {MOVING}/24 dev eth0")
+    remote.until(rig, lambda: not any(
+        row["faddr"] == MOVING and row["state"] == "up"
+        for row in remote.shown(rig.a, "connections")), "it is lost")
+    rig.check(remote.counter(rig.b, stale) == 0, "too early")
+    _leads(rig, MOVING, rig.b)
+    rig.b.join()
+    rig.a.run(f"xrds-ping -c 1 -w 60 {MOVING}", timeout=70)
+    remote.wait_above(rig.b, stale, UNHEARD - 1)
+    came = remote.counter(rig.a, "recv_queued") - queued
+    rig.check(came == UNHEARD + 1, f"{came} messages have come, {UNHEARD + 1} were sent")
+    for proc in (*holders, sink):
+        proc.kill()
+        proc.wait(check=False)
+    rig.b.run(f"ip addr del {MOVING}/24 dev eth0")
+    rig.a.run(f"ip neigh del {MOVING} dev eth0")
+
+
+test_failover.nodes = 3

@@ -150,8 +150,9 @@ static void xrds_tx_resume_leap(struct xrds_conn *conn, u64 ack)
  * The acknowledgment may be lower than an earlier one, as it stays below the
  * numbers of refused messages, which the peer tells again. A peer that has
  * forgotten us does not say that it has received anything, whether it knows us
- * again by our hello or not. Nor does a peer that has received nothing yet, but
- * it has acknowledged nothing either.
+ * again by our hello or not, or it says so to the node that had our address
+ * meanwhile. Nor does a peer that has received nothing yet, but it has
+ * acknowledged nothing either.
  *
  * Context: the connection's work.
  * Return: 0, -EPROTO when it acknowledges what was never sent; by a few messages, and
@@ -159,9 +160,10 @@ static void xrds_tx_resume_leap(struct xrds_conn *conn, u64 ack)
  */
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
-	u64 ack = h->peer_node == conn->xn->node ? h->ack : 0;
+	bool us = h->peer_node == conn->xn->node;
 	bool forgot = conn->acked > conn->acked_before &&
-		      !(h->flags & XRDS_HELLO_KNOWN);
+		      !(us && h->flags & XRDS_HELLO_KNOWN);
+	u64 ack = us ? h->ack : 0;
 
 	if (ack > conn->tx_seq) {
 		xrds_tx_resume_leap(conn, ack);
