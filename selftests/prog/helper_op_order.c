@@ -12,6 +12,7 @@
  *
  * backlog: all is queued while the other node stands still
  * congested: the port is congested, its messages are refused; others are not
+ * large: the messages behind the ops to PORT are large
  */
 #include <string.h>
 
@@ -24,6 +25,7 @@ enum {
 	OPS		= 2,		/* of each round */
 	MESSAGES	= 8,
 	CHUNK		= 4096,
+	LARGE		= 200000,
 	LIMIT_MS	= 60000,
 };
 
@@ -35,12 +37,14 @@ struct order {
 	struct remote remote;
 	struct target target;
 	union addr ports[2];
+	bool large;
 };
 
 static void begin(struct order *o)
 {
 	struct xrds_dest_sndbuf arg = { .bytes = 4 * MESSAGES * MSG_MAX_BYTES };
 
+	o->large = false;
 	remote_open(&o->remote);
 	o->target = remote_get(&o->remote, 0, PAGE_BYTES, RDS_RDMA_READWRITE);
 	o->fd = rds_bound(NULL);
@@ -54,6 +58,10 @@ static void op(struct order *o, struct op *op, const union addr *to, int n)
 	op->id = &ids[n];
 	op->payload = &values[n / OPS + 1];
 	op->len = sizeof(values[0]);
+	if (o->large && to == o->ports) {
+		op->payload = data;
+		op->len = LARGE;
+	}
 	op_set(op, RDS_RDMA_NOTIFY_ME, n + 1);
 	must(op_send(o->fd, to, op));
 	check_eq(ids[n], n + 1);
@@ -126,9 +134,21 @@ static void congested(void)
 	remote_say("done");
 }
 
+static void large(void)
+{
+	struct order o;
+
+	begin(&o);
+	o.large = true;
+	send_ops(&o, false);
+	check_order(&o);
+	remote_say("done");
+}
+
 static const struct mode modes[] = {
 	{ "backlog", backlog },
 	{ "congested", congested },
+	{ "large", large },
 };
 
 int main(int argc, char **argv)

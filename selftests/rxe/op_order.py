@@ -49,3 +49,14 @@ def test_congested(rig):
     proc.expect("^done$", timeout=90)
     proc.wait()
     pair.end()
+
+
+def test_large(rig):
+    """The messages behind the ops to one port are large: those behind others do not
+    pass them.
+    """
+    sink, pair, proc = _begin(rig, "large")
+    sink.kill(signal.SIGUSR1)
+    proc.expect("^done$", timeout=90)
+    proc.wait()
+    pair.end()

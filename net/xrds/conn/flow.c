@@ -175,6 +175,21 @@ static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
 	return xrds_flow_held(conn, flow, msg) ? XRDS_FLOW_GATE : XRDS_FLOW_READY;
 }
 
+/**
+ * xrds_flow_large - may other messages pass this one?
+ * @conn: connection
+ * @msg: message
+ *
+ * They may not if it has an op: later ops of its socket would overtake that.
+ *
+ * Context: any, conn->lock held.
+ * Return: whether they may.
+ */
+bool xrds_flow_large(const struct xrds_conn *conn, const struct xrds_msg *msg)
+{
+	return msg->len > conn->bulk_over && !msg->rop;
+}
+
 /* How much goes as a whole is not known until the connection is open. */
 static enum xrds_class xrds_flow_class(const struct xrds_conn *conn,
 				       struct xrds_flow *flow)
@@ -182,7 +197,7 @@ static enum xrds_class xrds_flow_class(const struct xrds_conn *conn,
 	/* the message that the transport has may have been cancelled */
 	if (flow->state == XRDS_FLOW_PART)
 		return XRDS_LARGE;
-	return xrds_flow_head(flow)->len > conn->bulk_over ? XRDS_LARGE :
+	return xrds_flow_large(conn, xrds_flow_head(flow)) ? XRDS_LARGE :
 							     XRDS_SMALL;
 }
 
@@ -338,7 +353,7 @@ struct xrds_msg *xrds_flow_next(struct xrds_conn *conn)
 		msg = xrds_flow_head(flow);
 		if (flow->class == XRDS_LARGE)
 			return msg;
-		if (msg->len <= conn->bulk_over)
+		if (!xrds_flow_large(conn, msg))
 			return xrds_flow_after_bulk(conn, flow) ?
 			       ERR_PTR(-EAGAIN) : msg;
 		xrds_flow_change_line(conn, flow, XRDS_LARGE);
@@ -380,7 +395,7 @@ bool xrds_flow_passes(const struct xrds_conn *conn,
 	return flow->conn == conn && conn->state == XRDS_ST_UP &&
 	       flow->state == XRDS_FLOW_IDLE &&
 	       !msg->rop && !(msg->flags & XRDS_F_EOS) &&
-	       msg->len <= conn->bulk_over && !conn->tx_bulk &&
+	       !xrds_flow_large(conn, msg) && !conn->tx_bulk &&
 	       !xrds_flow_any_ready(conn) && list_empty(&conn->again) &&
 	       (!flow->stream || list_empty(&flow->stream->queued)) &&
 	       !xrds_flow_full(flow, msg) &&

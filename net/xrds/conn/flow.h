@@ -244,6 +244,7 @@ void xrds_flow_put(struct xrds_flow *flow);
 bool xrds_flow_update(struct xrds_conn *conn, struct xrds_flow *flow);
 struct xrds_msg *xrds_flow_next(struct xrds_conn *conn);
 bool xrds_flow_bulk_holds(struct xrds_conn *conn);
+bool xrds_flow_large(const struct xrds_conn *conn, const struct xrds_msg *msg);
 bool xrds_flow_any_ready(const struct xrds_conn *conn);
 bool xrds_flow_passes(const struct xrds_conn *conn,
 		      const struct xrds_flow *flow, const struct xrds_msg *msg);

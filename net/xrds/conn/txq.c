@@ -184,7 +184,7 @@ static u64 xrds_txq_cost(const struct xrds_conn *conn,
 {
 	u64 cost = msg->rop ? msg->rop->bytes : 0;
 
-	if (msg->len <= conn->bulk_over)
+	if (!xrds_flow_large(conn, msg))
 		cost += msg->len + XRDS_WIRE_HDR_BYTES;
 	return cost;
 }
@@ -213,13 +213,11 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 	}
 	xrds_flow_charge(flow, xrds_txq_cost(conn, msg));
 	xrds_txq_resume(conn, flow, msg);
-	if (msg->len > conn->bulk_over) {
+	if (xrds_flow_large(conn, msg)) {
+		/* nothing arrives before the last fragment: it is not posted */
 		xrds_msg_get(msg);
 		conn->tx_bulk = msg;
 		msg->bulk = true;
-		/* without an op, nothing arrives before the last fragment */
-		if (msg->rop)
-			msg->posted = true;
 	} else {
 		xrds_txq_number_queued(conn, flow, msg);
 	}
