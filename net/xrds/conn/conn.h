@@ -258,7 +258,7 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn, struct xrds_msg *msg);
 struct xrds_msg *xrds_txq_next(struct xrds_conn *conn);
 bool xrds_txq_pass(struct xrds_conn *conn, struct xrds_msg *msg);
 bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg);
-bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried);
+bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool unsent);
 u64 xrds_txq_direct(struct xrds_conn *conn, const struct xrds_flow *flow,
 		    u32 bytes);
 void xrds_txq_went(struct xrds_conn *conn, struct xrds_msg *msg);

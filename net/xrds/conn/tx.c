@@ -98,11 +98,17 @@ static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 static void xrds_tx_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 			    bool again, int error)
 {
-	bool untried = error == -EAGAIN && !again;
+	/* One with an op has a new number if it was posted before: the peer has
+	 * refused it, and those of an earlier endpoint have ended with that.
+	 */
+	bool unsent = error == -EAGAIN && (!again || msg->rop);
+	bool untried = unsent && !again;
 	bool ended;
 
 	spin_lock(&conn->lock);
-	ended = xrds_txq_back(conn, msg, untried);
+	if (untried && !msg->ended)
+		msg->posted = false;
+	ended = xrds_txq_back(conn, msg, unsent);
 	spin_unlock(&conn->lock);
 	if (ended && untried && msg->rop)
 		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);

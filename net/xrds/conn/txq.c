@@ -306,8 +306,8 @@ static void xrds_txq_bulk_leave(struct xrds_conn *conn)
  * xrds_txq_back - the transport could not take a message
  * @conn: connection
  * @msg: message
- * @untried: as if nothing had been tried: the transport lacked room, and the
- *	message was not posted before
+ * @unsent: the transport lacked room, and the message was not sent under its
+ *	number before
  *
  * It is next again. But a message that has ended meanwhile, for it was cancelled,
  * or the peer acknowledges what it never got, is on another list.
@@ -315,7 +315,7 @@ static void xrds_txq_bulk_leave(struct xrds_conn *conn)
  * Context: the pump, conn->tx_lock and conn->lock held.
  * Return: whether it has ended.
  */
-bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
+bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool unsent)
 {
 	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
 
@@ -324,17 +324,15 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool untried)
 
 	if (msg->bulk)
 		xrds_txq_bulk_leave(conn);
-	if (!msg->ended && untried)
-		msg->posted = false;
 	/* there may be a higher number by now: then it keeps its own */
 	if (!msg->ended &&
-	    (!untried || (msg->seq && msg->seq != conn->tx_seq))) {
+	    (!unsent || (msg->seq && msg->seq != conn->tx_seq))) {
 		if (msg->seq)
 			list_move(&msg->node, &conn->again);
 		return false;
 	}
 	/* if it does not end the refusal the next message of the stream does */
-	if (untried && msg->flags & XRDS_F_RESUME && flow->stream) {
+	if (unsent && msg->flags & XRDS_F_RESUME && flow->stream) {
 		msg->flags &= ~XRDS_F_RESUME;
 		flow->stream->resume = true;
 	}
