@@ -14,7 +14,7 @@
  *
  *   nothing is queued                                  IDLE
  *   an older flow of its stream has something queued   BEHIND
- *   the transport has a part of the first message      PART
+ *   the transport has a part of a message of its stream    PART
  *   the window of what is in flight is used up         WINDOW
  *   the first message has an op, an earlier op waits   OP
  *   the port is shut, and nothing below lets it pass   GATE
@@ -155,6 +155,13 @@ static void xrds_flow_set_queued(struct xrds_flow *flow)
 	list_add_tail(&flow->queued_node, &next->queued_node);
 }
 
+/* Do the messages of two flows have one order? */
+static bool xrds_flow_shares(const struct xrds_flow *flow,
+			     const struct xrds_flow *other)
+{
+	return flow == other || (flow->stream && flow->stream == other->stream);
+}
+
 static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
 					       struct xrds_flow *flow)
 {
@@ -164,7 +171,7 @@ static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
 		return XRDS_FLOW_IDLE;
 	if (flow->stream && xrds_flow_queued_first(flow->stream) != flow)
 		return XRDS_FLOW_BEHIND;
-	if (conn->tx_bulk && conn->tx_bulk->flow == flow)
+	if (conn->tx_bulk && xrds_flow_shares(conn->tx_bulk->flow, flow))
 		return XRDS_FLOW_PART;
 	if (xrds_flow_full(flow, msg))
 		return XRDS_FLOW_WINDOW;

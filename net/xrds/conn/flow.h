@@ -148,7 +148,7 @@ enum xrds_flow_state {
 	XRDS_FLOW_IDLE,		/* nothing is queued */
 	XRDS_FLOW_BEHIND,	/* an older flow of its stream goes first */
 	XRDS_FLOW_READY,	/* waits in its user's share */
-	XRDS_FLOW_PART,		/* the transport has a part of its first message */
+	XRDS_FLOW_PART,		/* the transport has a part of a message of its stream */
 	XRDS_FLOW_WINDOW,	/* too much is in flight */
 	XRDS_FLOW_GATE,		/* parked at its port, which is shut */
 	XRDS_FLOW_OP,		/* an earlier op of its socket goes first */

@@ -301,10 +301,11 @@ static void xrds_refuse_stream(struct xrds_conn *conn,
 	lockdep_assert_held(&conn->lock);
 
 	/* one that was behind another has nothing in flight, nor have those
-	 * behind it
+	 * behind it, unless the message of which the transport has a part was its
 	 */
 	list_for_each_entry(flow, &stream->flows, stream_node) {
-		if (flow->state == XRDS_FLOW_BEHIND || ends)
+		if ((flow->state == XRDS_FLOW_BEHIND && !flow->inflight_msgs) ||
+		    ends)
 			break;
 		ends = xrds_refuse_flow(conn, flow, seq, unposted, &n);
 		last = flow;
