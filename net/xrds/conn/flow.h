@@ -130,6 +130,8 @@ struct xrds_share {
  * @joined:	flows that have joined, ever
  * @inflight_msgs: messages of all flows in flight
  * @inflight_bytes: payload of these
+ * @resumed:	number of the last message that was to end a refusal, 0: none
+ * @resumed_gen: conn->ep_gen when it went out
  * @resume:	the next message ends a refusal, if there is one
  * @refused:	there is one
  */
@@ -140,6 +142,8 @@ struct xrds_stream {
 	u64 joined;
 	u32 inflight_msgs;
 	u64 inflight_bytes;
+	u64 resumed;
+	u32 resumed_gen;
 	bool resume;
 	bool refused;
 };

@@ -253,67 +253,67 @@ void xrds_refuse_forget(struct xrds_conn *conn)
 
 /* -------------------------------------------------------- sending side */
 
-/* The messages of a flow from this number on go back to its queue. But if one that
- * was posted on this endpoint ends the refusal, in part or as a whole, it and those
- * behind it are on their way: the others were cancelled, or the peer repeats an
- * old refusal after a reconnect. One that has still to be posted again, from
- * @unposted on, has not arrived: it goes back. Returns whether there is one on its
- * way.
- */
-static bool xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
-			     u64 seq, u64 unposted, u32 *n)
+/* The messages of a flow from this number on go back to its queue. */
+static u32 xrds_refuse_flow(struct xrds_conn *conn, struct xrds_flow *flow,
+			    u64 seq)
 {
 	struct xrds_msg *msg, *last = NULL;
-	bool ends = false;
+	u32 n = 0;
 
 	/* not more than a stream may have in flight */
 	list_for_each_entry(msg, &flow->msgs, flow_node) {
-		ends = msg->flags & XRDS_F_RESUME &&
-		       (msg->bulk || (msg->inflight && msg->seq > seq &&
-				      msg->seq < unposted));
-		if (ends || !msg->inflight)
+		if (!msg->inflight)
 			break;
 		last = msg;
 	}
 	msg = last;
 	if (!msg)
-		return ends;
+		return 0;
 	/* the youngest first: each goes in front of the one before */
 	list_for_each_entry_from_reverse(msg, &flow->msgs, flow_node) {
 		if (msg->seq < seq)
 			break;
 		xrds_txq_unsend(conn, msg);
-		(*n)++;
+		n++;
 	}
-	return ends;
+	return n;
+}
+
+/* Has a message that ends this refusal been posted on this endpoint, in part or as
+ * a whole? It and those behind it are on their way: the peer repeats an old refusal
+ * after a reconnect, or was told of one in between.
+ */
+static bool xrds_refuse_ended(const struct xrds_conn *conn,
+			      const struct xrds_stream *stream, u64 seq)
+{
+	const struct xrds_msg *bulk = conn->tx_bulk;
+
+	return (stream->resumed > seq && stream->resumed_gen == conn->ep_gen) ||
+	       (bulk && bulk->flags & XRDS_F_RESUME &&
+		bulk->flow->stream == stream);
 }
 
 static void xrds_refuse_stream(struct xrds_conn *conn,
 			       struct xrds_stream *stream, u64 seq)
 {
-	struct xrds_msg *again = list_first_entry_or_null(&conn->again,
-							  struct xrds_msg, node);
-	u64 unposted = again ? again->seq : U64_MAX;
 	struct xrds_flow *flow, *last = NULL;
-	bool ends = false;
 	u32 n = 0;
 
 	lockdep_assert_held(&conn->lock);
 
+	if (xrds_refuse_ended(conn, stream, seq))
+		return;
 	/* one that was behind another has nothing in flight, nor have those
 	 * behind it, unless the message of which the transport has a part was its
 	 */
 	list_for_each_entry(flow, &stream->flows, stream_node) {
-		if ((flow->state == XRDS_FLOW_BEHIND && !flow->inflight_msgs) ||
-		    ends)
+		if (flow->state == XRDS_FLOW_BEHIND && !flow->inflight_msgs)
 			break;
-		ends = xrds_refuse_flow(conn, flow, seq, unposted, &n);
+		n += xrds_refuse_flow(conn, flow, seq);
 		last = flow;
 	}
-	if (!ends) {
-		stream->resume = true;
-		stream->refused = true;
-	}
+	stream->resume = true;
+	stream->refused = true;
 	list_for_each_entry(flow, &stream->flows, stream_node) {
 		xrds_flow_update(conn, flow);
 		if (flow == last)

@@ -160,6 +160,16 @@ static void xrds_txq_resume(struct xrds_conn *conn, struct xrds_flow *flow,
 	msg->flags |= XRDS_F_RESUME;
 }
 
+/* A message goes out with this number. */
+static void xrds_txq_goes(struct xrds_conn *conn, struct xrds_flow *flow,
+			  const struct xrds_msg *msg, u64 seq)
+{
+	if (!(msg->flags & XRDS_F_RESUME) || !flow->stream)
+		return;
+	flow->stream->resumed = seq;
+	flow->stream->resumed_gen = conn->ep_gen;
+}
+
 /**
  * xrds_txq_next - the message that goes next
  * @conn: connection
@@ -209,6 +219,7 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (msg->seq) {
 		msg->posted = true;
 		list_move_tail(&msg->node, &conn->inflight);
+		xrds_txq_goes(conn, flow, msg, msg->seq);
 		return again;
 	}
 	xrds_flow_charge(flow, xrds_txq_cost(conn, msg));
@@ -220,6 +231,7 @@ bool xrds_txq_take(struct xrds_conn *conn, struct xrds_msg *msg)
 		msg->bulk = true;
 	} else {
 		xrds_txq_number_queued(conn, flow, msg);
+		xrds_txq_goes(conn, flow, msg, msg->seq);
 	}
 	xrds_flow_update(conn, flow);
 	return again;
@@ -249,6 +261,7 @@ bool xrds_txq_pass(struct xrds_conn *conn, struct xrds_msg *msg)
 		xrds_flow_pass(flow, xrds_txq_cost(conn, msg));
 		xrds_txq_resume(conn, flow, msg);
 		xrds_txq_number(conn, flow, msg);
+		xrds_txq_goes(conn, flow, msg, msg->seq);
 		list_add_tail(&msg->node, &conn->inflight);
 	}
 	spin_unlock(&conn->lock);
@@ -324,6 +337,8 @@ bool xrds_txq_back(struct xrds_conn *conn, struct xrds_msg *msg, bool unsent)
 
 	if (msg->bulk)
 		xrds_txq_bulk_leave(conn);
+	/* it has not gone out */
+	xrds_txq_goes(conn, flow, msg, 0);
 	/* there may be a higher number by now: then it keeps its own */
 	if (!msg->ended &&
 	    (!unsent || (msg->seq && msg->seq != conn->tx_seq))) {
@@ -424,6 +439,7 @@ u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg)
 		conn->tx_seq = seq;
 	else
 		xrds_txq_number_queued(conn, flow, msg);
+	xrds_txq_goes(conn, flow, msg, seq);
 	trace_xrds_msg_post(msg);
 	xrds_txq_bulk_leave(conn);
 	spin_unlock(&conn->lock);
