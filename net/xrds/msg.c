@@ -16,7 +16,6 @@
  * the destination: that may end these, so neither conn->lock (L3) nor xs->lock
  * (L4) is held then.
  */
-#include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/uio.h>
 
@@ -237,19 +236,6 @@ struct xrds_msg *xrds_msg_from_user(struct xrds_net *xn, struct msghdr *m,
 	return msg;
 }
 
-/* A program's memory may be highmem, where each page is mapped alone. */
-static void xrds_msg_copy_bvec(const struct bio_vec *bv, void *to)
-{
-	u32 offset = bv->bv_offset, left = bv->bv_len, n;
-	struct page *page;
-
-	for (; left; left -= n, offset += n, to += n) {
-		page = bv->bv_page + (offset >> PAGE_SHIFT);
-		n = min_t(u32, left, PAGE_SIZE - offset_in_page(offset));
-		memcpy_from_page(to, page, offset_in_page(offset), n);
-	}
-}
-
 /**
  * xrds_msg_copy_to - copy the payload of a message
  * @msg: message with its payload in pages
@@ -260,12 +246,14 @@ static void xrds_msg_copy_bvec(const struct bio_vec *bv, void *to)
  */
 u32 xrds_msg_copy_to(const struct xrds_msg *msg, void *to)
 {
+	const struct bio_vec *bv;
 	u32 at = 0;
-	u32 i;
 
-	for (i = 0; i < msg->nr_bv; i++) {
-		xrds_msg_copy_bvec(&msg->bv[i], to + at);
-		at += msg->bv[i].bv_len;
+	/* no kernel of 64 bits has highmem */
+	for (bv = msg->bv; bv < msg->bv + msg->nr_bv; bv++) {
+		memcpy(to + at, page_address(bv->bv_page) + bv->bv_offset,
+		       bv->bv_len);
+		at += bv->bv_len;
 	}
 	return at;
 }
