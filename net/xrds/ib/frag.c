@@ -291,10 +291,11 @@ static bool xrds_ib_frag_brief(const struct xrds_ib_ep *ep,
 }
 
 /* Is the payload copied and not mapped? */
-static bool xrds_ib_frag_small(const struct xrds_ib_cursor *cur)
+static bool xrds_ib_frag_small(const struct xrds_ib_tx *tx,
+			       const struct xrds_ib_cursor *cur)
 {
-	return cur->left && cur->left <= XRDS_IB_SLOT_PAYLOAD &&
-	       cur->left == cur->wm.len;
+	return cur->left && cur->left == cur->wm.len &&
+	       cur->left <= tx->slot_bytes - XRDS_WIRE_HDR_BYTES;
 }
 
 /* So many bytes of payload go without a header. */
@@ -359,7 +360,7 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	brief = xrds_ib_frag_brief(ep, cur, most + XRDS_WIRE_HDR_BYTES);
 	if (brief)
 		most += XRDS_WIRE_HDR_BYTES;
-	if (xrds_ib_frag_small(cur)) {
+	if (xrds_ib_frag_small(&ep->tx, cur)) {
 		copied = left;
 		cur->left = 0;
 	} else {

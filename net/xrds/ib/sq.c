@@ -339,7 +339,7 @@ int xrds_ib_sq_post(struct xrds_ib_ep *ep, struct xrds_ib_sctx *first)
  * @offset: result: the same for xrds_ib_sq_sync()
  *
  * Context: any, conn->tx_lock held.
- * Return: space for a header and XRDS_IB_SLOT_PAYLOAD bytes, or for a control
+ * Return: tx->slot_bytes for a header and little payload, or space for a control
  * message if it has a buffer.
  */
 void *xrds_ib_sq_hdr(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
@@ -348,8 +348,8 @@ void *xrds_ib_sq_hdr(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx,
 	struct xrds_ib_tx *tx = &ep->tx;
 
 	*offset = sctx->ctl >= 0 ?
-		  tx->nr * XRDS_IB_SLOT_BYTES + sctx->ctl * XRDS_IB_CTL_BYTES :
-		  xrds_ib_sq_index(tx, sctx) * XRDS_IB_SLOT_BYTES;
+		  tx->nr * tx->slot_bytes + sctx->ctl * XRDS_IB_CTL_BYTES :
+		  xrds_ib_sq_index(tx, sctx) * tx->slot_bytes;
 	return tx->hdrs + *offset;
 }
 
@@ -460,16 +460,26 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 	return tx->ring ? 0 : -ENOMEM;
 }
 
-/* Headers of send contexts, and control buffers, mapped once */
+static bool xrds_ib_sq_alloc_slots(struct xrds_ib_tx *tx, u16 bytes, gfp_t effort)
+{
+	tx->slot_bytes = bytes;
+	tx->hdrs_bytes = tx->nr * bytes + XRDS_IB_CTL_BUFS * XRDS_IB_CTL_BYTES;
+	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes,
+				     GFP_KERNEL | __GFP_ZERO | effort);
+	return tx->hdrs;
+}
+
+/* Headers of send contexts, and control buffers, mapped once. In small pages there
+ * is no room for payload.
+ */
 static int xrds_ib_sq_alloc_hdrs(struct xrds_ib_ep *ep)
 {
 	struct ib_device *dev = ep->ibdev->dev;
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	tx->hdrs_bytes = tx->nr * XRDS_IB_SLOT_BYTES +
-			 XRDS_IB_CTL_BUFS * XRDS_IB_CTL_BYTES;
-	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes, GFP_KERNEL | __GFP_ZERO);
-	if (!tx->hdrs)
+	if (!xrds_ib_sq_alloc_slots(tx, XRDS_IB_SLOT_BYTES,
+				    __GFP_NORETRY | __GFP_NOWARN) &&
+	    !xrds_ib_sq_alloc_slots(tx, XRDS_WIRE_HDR_BYTES, 0))
 		return -ENOMEM;
 	tx->hdrs_dma = ib_dma_map_single(dev, tx->hdrs, tx->hdrs_bytes,
 					 DMA_TO_DEVICE);

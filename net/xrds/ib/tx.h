@@ -131,6 +131,8 @@ struct xrds_ib_cursor {
  * @op_sge:	scatter entries that a write may have
  * @read_sge:	scatter entries that a read may have
  * @ctl_used:	bit mask of control buffers in use
+ * @slot_bytes:	size of a slot, XRDS_IB_SLOT_BYTES; without much memory only that
+ *		of a header
  * @hdrs:	@nr slots with a header and little payload, then control buffers
  * @hdrs_dma:	DMA address of @hdrs
  * @hdrs_bytes:	size of @hdrs
@@ -187,6 +189,7 @@ struct xrds_ib_tx {
 	u8 op_sge;
 	u8 read_sge;
 	u8 ctl_used;
+	u16 slot_bytes;
 	void *hdrs;
 	u64 hdrs_dma;
 	u32 hdrs_bytes;
