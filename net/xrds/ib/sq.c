@@ -541,6 +541,11 @@ static void xrds_ib_sq_keep_msg(struct xrds_msg *msg)
 	xrds_ib_sq_keep_pin(msg->zcopy ? msg->zcopy->pin : NULL);
 }
 
+/* Of a connection that has ended */
+static void xrds_ib_sq_done_late(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
 /**
  * xrds_ib_sq_keep_memory - keep all that is posted for good
  * @ep: dead endpoint whose queue pair may still use it
@@ -557,6 +562,9 @@ void xrds_ib_sq_keep_memory(struct xrds_ib_ep *ep)
 
 	spin_lock_bh(&ep->conn->tx_lock);
 	tx->kept = true;
+	for (i = 0; i < tx->nr; i++)
+		tx->ring[i].cqe.done = xrds_ib_sq_done_late;
+	tx->nudge_cqe.done = xrds_ib_sq_done_late;
 	for (n = 0, i = tx->tail; n < tx->used; n++) {
 		if (tx->ring[i].msg)
 			xrds_ib_sq_keep_msg(tx->ring[i].msg);
