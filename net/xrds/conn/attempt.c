@@ -298,7 +298,7 @@ void xrds_attempt_accept(struct xrds_conn *conn, int error)
 {
 	int ret;
 
-	/* the peer may have taken it back */
+	/* an event may tell of one that an earlier step has taken */
 	if (!READ_ONCE(conn->pending))
 		return;
 	xrds_dialq_leave(conn);
@@ -331,6 +331,7 @@ void xrds_attempt_replace(struct xrds_conn *conn, int error)
 	if (up)
 		xrds_count(conn->xn, XRDS_C_CONN_RESET);
 	xrds_fsm_set(conn, XRDS_ST_DOWN, 0);
+	/* only this work takes the request away */
 	xrds_attempt_accept(conn, 0);
 }
 

@@ -362,7 +362,7 @@ void xrds_close_gone(struct xrds_conn *conn, int error)
  */
 void xrds_close_overtaken(struct xrds_conn *conn, int error)
 {
-	/* the peer may have taken it back */
+	/* an event may tell of one that an earlier step has taken */
 	if (READ_ONCE(conn->pending))
 		xrds_close_gone(conn, -ECONNRESET);
 }

@@ -14,7 +14,7 @@
  *
  *   nothing is queued                                  IDLE
  *   an older flow of its stream has something queued   BEHIND
- *   the transport has a part of a message of its stream    PART
+ *   the transport has a part of one of its stream      PART
  *   the window of what is in flight is used up         WINDOW
  *   the first message has an op, an earlier op waits   OP
  *   the port is shut, and nothing below lets it pass   GATE

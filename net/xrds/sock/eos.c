@@ -225,7 +225,7 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	bool more, done;
 
 	spin_lock_bh(&xs->lock);
-	xs->ending = true;
+	WRITE_ONCE(xs->ending, true);
 	xs->eos_callers++;
 	WRITE_ONCE(xs->eos_reason, reason);
 	xrds_space_release_all(xs);
