@@ -12,7 +12,8 @@
  *
  * backlog: all is queued while the other node stands still
  * congested: the port is congested, its messages are refused; others are not
- * large: the messages behind the ops to PORT are large
+ * large: PORT is read and has none queued; the messages behind the ops there are
+ * large
  */
 #include <string.h>
 

@@ -37,7 +37,7 @@ enum {
 	PROBE		= 1000000,	/* a number that no message has */
 	EARLY_MS	= 10,		/* a tick of the slowest kernel */
 	STREAMS		= 5,
-	FORGETTABLE	= 200,		/* three for each bit of those forgotten */
+	FORGETTABLE	= 600,		/* nine for each bit of those forgotten */
 };
 
 /**

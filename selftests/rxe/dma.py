@@ -7,6 +7,7 @@ missing. Memory that is lent by a key cannot have one, so it is node B's. On the
 debug kernel DMA_API_DEBUG complains of each wrong step.
 """
 
+import contextlib
 import signal
 
 import close
@@ -118,8 +119,14 @@ def _failed(rig) -> int:
     return int(rig.a.read(f"{PARAMETERS}/failed"))
 
 
-def _failing(rig, every: int) -> None:
+@contextlib.contextmanager
+def _failing(rig, every: int):
+    """Every so many-th mapping fails."""
     rig.a.write(f"{PARAMETERS}/every", str(every))
+    try:
+        yield
+    finally:
+        rig.a.write(f"{PARAMETERS}/every", "0")
 
 
 def test_failing(rig):
@@ -128,17 +135,17 @@ def test_failing(rig):
     """
     traffic.patient(rig)
     rig.a.write("/proc/sys/net/rds/reconnect_max_delay_ms", "5")
+    before = _failed(rig)
     for every in EVERY:
-        _failing(rig, every)
-        stream = traffic.Stream(rig, traffic.ENDLESS, seed=95, stall=100)
-        stream.flowing()
-        rig.a.run("xrds-info reset all")
-        remote.wait_above(rig.a, "recv_queued",
-                          remote.counter(rig.a, "recv_queued") + 100, 100)
-        stream.stop(100)
-        rig.diag(f"one of {every}: {_failed(rig)} have failed")
-    rig.check(_failed(rig) > 100, "few have failed")
-    _failing(rig, 0)
+        with _failing(rig, every):
+            stream = traffic.Stream(rig, traffic.ENDLESS, seed=95, stall=100)
+            stream.flowing()
+            rig.a.run("xrds-info reset all")
+            remote.wait_above(rig.a, "recv_queued",
+                              remote.counter(rig.a, "recv_queued") + 100, 100)
+            stream.stop(100)
+    rig.diag(f"{_failed(rig) - before} have failed")
+    rig.check(_failed(rig) > before + 50, "few have failed")
 
 
 def test_failing_ops(rig):
@@ -152,10 +159,9 @@ def test_failing_ops(rig):
         pair = remote.Pair(rig)
         proc = pair.start("helper_rdma_faults one_way", kind)
         proc.expect("ready")
-        _failing(rig, 1)
-        proc.kill(signal.SIGUSR1)
-        result = rdma_faults.outcome(proc.wait(LIMIT).out, "one_way")
-        _failing(rig, 0)
+        with _failing(rig, 1):
+            proc.kill(signal.SIGUSR1)
+            result = rdma_faults.outcome(proc.wait(LIMIT).out, "one_way")
         rig.check(result["rejected"] and not result["done"],
                   f"{kind}: {result}")
         pair.end()
@@ -164,12 +170,12 @@ def test_failing_ops(rig):
 
 def test_failing_key(rig):
     """Memory that cannot be mapped is not lent, and can be later."""
-    _failing(rig, 1)
+    before = _failed(rig)
     lend = f"helper_serve_memory {rig.a.ip} 4096"
-    result = rig.a.run(lend, check=False)
+    with _failing(rig, 1):
+        result = rig.a.run(lend, check=False)
     rig.check(result.code and "ENOMEM" in result.out, result.out)
-    rig.check(_failed(rig) == 1, f"{_failed(rig)} have failed")
-    _failing(rig, 0)
+    rig.check(_failed(rig) == before + 1, f"{_failed(rig) - before} have failed")
     proc = rig.a.start(lend)
     proc.expect("ready")
     proc.kill()

@@ -240,7 +240,7 @@ def test_failover(rig):
     rig.check(remote.counter(rig.b, stale) == 0, "too early")
     _leads(rig, MOVING, rig.b)
     rig.b.join()
-    rig.a.run(f"xrds-ping -c 1 -w 60 {MOVING}", timeout=70)
+    rig.a.run(f"xrds-ping -c 1 -w 90 {MOVING}", timeout=100)
     remote.wait_above(rig.b, stale, UNHEARD - 1)
     # the ping's answer is one
     came = remote.counter(rig.a, "recv_queued") - queued - 1

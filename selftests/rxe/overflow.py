@@ -280,9 +280,10 @@ def test_ops(rig):
     rig.b.write(RCVBUF, str(LEAST_RCVBUF))
     pair = remote.Pair(rig)
     rig.b.write(RCVBUF, was)
+    before = close.counters(rig.a)
     proc = pair.start("helper_rdma_faults unread", OPS_BREAKS)
     for number in range(1, OPS_BREAKS + 1):
-        proc.expect(f"^stop {number}$", LIMIT)
+        proc.expect(f"^stop {number}$", 3 * LIMIT)
         pair.server.kill(signal.SIGSTOP)
         rig.b.pause()
         proc.kill(signal.SIGUSR1)
@@ -292,5 +293,9 @@ def test_ops(rig):
         proc.expect(f"^go {number}$", 3 * LIMIT)
         pair.server.kill(signal.SIGCONT)
         proc.kill(signal.SIGUSR1)
-    rig.diag(proc.wait(6 * LIMIT).out)
+    out = proc.wait(6 * LIMIT).out
+    rig.diag(out)
+    rig.check("dropped=0" not in out, "all ops were done")
+    resets = close.delta(rig.a, before)["conn_reset"]
+    rig.check(resets >= OPS_BREAKS, f"{resets} resets")
     pair.end()
