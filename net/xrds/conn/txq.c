@@ -164,6 +164,8 @@ static void xrds_txq_resume(struct xrds_conn *conn, struct xrds_flow *flow,
 static void xrds_txq_goes(struct xrds_conn *conn, struct xrds_flow *flow,
 			  const struct xrds_msg *msg, u64 seq)
 {
+	lockdep_assert_held(&conn->lock);
+
 	if (!(msg->flags & XRDS_F_RESUME) || !flow->stream)
 		return;
 	flow->stream->resumed = seq;
