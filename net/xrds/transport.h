@@ -554,9 +554,9 @@ struct xrds_device_detail {
  * @stop:	take conn->ep away (under tx_lock), disconnect, wait until the
  *		device has returned all buffers, free it. Bounded; does
  *		nothing without endpoint.
- * @flushed:	does the peer's device have all that was posted? Returns 1; 0:
- *		not yet, XRDS_EV_IDLE follows; or a negative errno: it never
- *		will. Optional: it always has.
+ * @flushed:	does the peer's device have all that counts for the end of the
+ *		connection? Returns 1; 0: not yet, XRDS_EV_IDLE follows; or a
+ *		negative errno: it never will. Optional: it always has.
  * @payload:	process context, may sleep: take the payload of a message from a
  *		program, in the skb that its receiver will get; it becomes
  *		msg->skb. Returns it or an ERR_PTR(). Optional: without it the

@@ -12,10 +12,15 @@ import json
 import os
 
 import close
+import traffic
 from reconnect import memory_kib
 
 LOCAL = 16
 REMOTE = int(os.environ.get("ADDRESSES", "32"))
+CROSSING = 8                # the same where both sides end at the same moment
+ROUNDS = 4
+SMALL_QUEUE = 80            # receive buffers: not one for each of these
+DELAY = "modprobe sch_netem; tc qdisc add dev eth0 root netem delay 50ms"
 BUFFERS = 4 * 64            # windows that a device has receive buffers for
 IN_TREE = 4                 # in-tree RDS: from so many addresses to so many
 TIMEOUT = 500
@@ -72,6 +77,15 @@ def _end(*procs) -> None:
         proc.wait(check=False)
 
 
+def _connect(rig, local: int, remote: int) -> tuple[list[str], list[str]]:
+    """Both nodes have addresses, and connections stay. Returns the addresses."""
+    near, far = _addresses(rig.a, local), _addresses(rig.b, remote)
+    _add(rig, rig.a, rig.b, near, far)
+    _add(rig, rig.b, rig.a, far, near)
+    close.idle(rig, 0)
+    return near, far
+
+
 def _in_tree(rig, near: list[str], far: list[str]) -> str:
     """Bytes of a connection of in-tree RDS on either node.
 
@@ -98,11 +112,8 @@ def _in_tree(rig, near: list[str], far: list[str]) -> str:
 
 def test_idle_connections(rig):
     """Memory for each connection, measured; collection brings it back."""
-    near, far = _addresses(rig.a, LOCAL), _addresses(rig.b, REMOTE)
+    near, far = _connect(rig, LOCAL, REMOTE)
     pairs = LOCAL * REMOTE
-    _add(rig, rig.a, rig.b, near, far)
-    _add(rig, rig.b, rig.a, far, near)
-    close.idle(rig, 0)
     # objects that the first connection makes for all
     first = _mesh(rig, near[:1], far[:1])
     before = [_memory_kib(n) for n in rig.nodes]
@@ -137,3 +148,31 @@ def test_idle_connections(rig):
 
 
 test_idle_connections.reboots = True
+
+
+def test_crossing(rig):
+    """Both sides end all connections, where credits come late: the last word of
+    each comes through.
+    """
+    for node in rig.nodes:
+        node.run("modprobe -r xrds_ib && modprobe xrds_ib", timeout=30)
+        node.write("/proc/sys/net/rds/ib/max_recv_wr", str(SMALL_QUEUE))
+    traffic.patient(rig)
+    near, far = _connect(rig, LOCAL, CROSSING)
+    before = [close.counters(n) for n in rig.nodes]
+    for _ in range(ROUNDS):
+        mesh = _mesh(rig, near, far)
+        for node in rig.nodes:
+            node.run(DELAY)
+        close.idle(rig, 300)
+        for node in rig.nodes:
+            close.wait_gone(node, 60)
+        close.idle(rig, 0)
+        for node in rig.nodes:
+            node.run("tc qdisc del dev eth0 root")
+        _end(mesh)
+    for node, old in zip(rig.nodes, before):
+        grown = close.delta(node, old)
+        for name in ("conn_reset", "conn_timeout"):
+            rig.check(grown[name] == 0, f"{node}: {name} grew by {grown[name]}")
+        _remove(node)

@@ -4,7 +4,7 @@
  *
  * The side that wants to end says BYE behind everything it has sent, and then
  * nothing but acknowledgments: it is CLOSING. The other side, PARTING, says
- * BYE_ACK behind everything it has sent, and then nothing. BYE_ACK
+ * BYE_ACK behind everything it has sent, and then nothing but credits. BYE_ACK
  * acknowledges all that was received, so the first side has nothing in flight
  * any more; it acknowledges what it has received itself, waits until the
  * peer's device has that, and disconnects. The second side waits for

@@ -163,7 +163,8 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 	case XRDS_CTL_BYE_ACK:
 		if (!READ_ONCE(ep->tx.bye_sent) || ep->rx.bye_ack)
 			return XRDS_WIRE_CTL_STATE;
-		ep->rx.bye_ack = true;
+		/* the refill reads it, too */
+		WRITE_ONCE(ep->rx.bye_ack, true);
 		xrds_conn_ep_event(conn, ep->gen, XRDS_EV_BYE_ACK, 0);
 		return XRDS_WIRE_OK;
 	case XRDS_CTL_KEEPALIVE:

@@ -92,11 +92,13 @@ static int xrds_ib_send_ctl_bye(struct xrds_ib_ep *ep, u8 type)
 		return -EAGAIN;
 	if (!xrds_ib_cm_id_up(ep->id))
 		return -ENETDOWN;
-	if (type == XRDS_CTL_BYE_ACK)
+	if (type == XRDS_CTL_BYE_ACK) {
 		tx->closed = true;
-	else
+		tx->closed_at = tx->retired + tx->used + 1;
+	} else {
 		/* the receive path reads it when a BYE_ACK comes */
 		WRITE_ONCE(tx->bye_sent, true);
+	}
 	return 0;
 }
 
@@ -181,8 +183,18 @@ int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 	return ret;
 }
 
+/* Has the peer's device all that counts? What follows BYE_ACK does not. Returns as
+ * xrds_ib_send_flushed().
+ */
+static int xrds_ib_send_arrived(const struct xrds_ib_tx *tx)
+{
+	if (tx->closed && (s32)(tx->retired - tx->closed_at) >= 0)
+		return 1;
+	return tx->broken ? -EIO : !tx->used;
+}
+
 /**
- * xrds_ib_send_flushed - does the peer's device have all posted messages?
+ * xrds_ib_send_flushed - does the peer's device have all that counts?
  * @conn: connection that sends nothing more
  *
  * Context: the connection's work.
@@ -192,11 +204,11 @@ int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 int xrds_ib_send_flushed(struct xrds_conn *conn)
 {
 	/* only the connection's work changes it */
-	struct xrds_ib_tx *tx = &((struct xrds_ib_ep *)conn->ep)->tx;
+	struct xrds_ib_ep *ep = conn->ep;
 	int ret;
 
 	spin_lock_bh(&conn->tx_lock);
-	ret = tx->broken ? -EIO : !tx->used;
+	ret = xrds_ib_send_arrived(&ep->tx);
 	spin_unlock_bh(&conn->tx_lock);
 	return ret;
 }
@@ -237,20 +249,32 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	return ret;
 }
 
+/* Who has said BYE_ACK sends nothing more, except for credits: the peer may have
+ * spent its last one on others of ours, and need one for its own BYE_ACK, or to
+ * acknowledge. Once that has come it needs none.
+ */
+static bool xrds_ib_send_grants(const struct xrds_ib_ep *ep)
+{
+	const struct xrds_ib_tx *tx = &ep->tx;
+
+	if (!tx->granted || tx->broken)
+		return false;
+	return !tx->closed || !READ_ONCE(ep->rx.bye_ack);
+}
+
 /* Grant the available credits, if there are @enough. */
 static void xrds_ib_send_grant(struct xrds_ib_ep *ep, u32 enough)
 {
 	struct xrds_conn *conn = ep->conn;
-	struct xrds_ib_tx *tx = &ep->tx;
 	int ret = 0;
 
 	/* an estimate, so that the common case takes no lock */
-	if (xrds_ib_ep_outstanding(ep) + enough > READ_ONCE(tx->share) ||
+	if (xrds_ib_ep_outstanding(ep) + enough > READ_ONCE(ep->tx.share) ||
 	    !xrds_ib_ep_xrds(ep))
 		return;
 
 	spin_lock_bh(&conn->tx_lock);
-	if (conn->ep == ep && tx->granted && !tx->broken && !tx->closed &&
+	if (conn->ep == ep && xrds_ib_send_grants(ep) &&
 	    xrds_ib_sq_grantable(ep) >= enough) {
 		ret = xrds_ib_send_ctl_credit(ep, 0, NULL, 0);
 		if (!ret)
@@ -490,7 +514,7 @@ static void xrds_ib_send_done(struct ib_cq *cq, struct ib_wc *wc)
 		else if (sctx->wr.opcode == IB_WR_RDMA_WRITE)
 			xrds_ib_watch_flush_failed(ep, wc);
 	}
-	if (ep->conn->tx_closing && (!ep->tx.used || ep->tx.broken))
+	if (ep->conn->tx_closing && xrds_ib_send_arrived(&ep->tx))
 		xrds_conn_event(ep->conn, XRDS_EV_IDLE);
 	spin_unlock_bh(&ep->conn->tx_lock);
 	xrds_ib_rdma_end_ops(&ended, RDS_RDMA_SUCCESS);

@@ -160,7 +160,8 @@ struct xrds_ib_cursor {
  * @broken:	a call to the device failed
  * @kept:	the device may use all that is posted for good: its memory and
  *		mappings stay
- * @closed:	BYE_ACK was sent, nothing may follow it
+ * @closed:	BYE_ACK was sent, nothing but credits may follow it
+ * @closed_at:	value of @retired when the device has done BYE_ACK
  * @bye_sent:	BYE was sent
  * @progress:	jiffies of the last completion, or of the first signalled post
  *		since
@@ -215,6 +216,7 @@ struct xrds_ib_tx {
 	bool broken;
 	bool kept;
 	bool closed;
+	u32 closed_at;
 	bool bye_sent;
 	unsigned long progress;
 	unsigned long stall;
