@@ -13,9 +13,10 @@
  * connection. state.c lists the events that can come in between.
  *
  * If both say BYE, one of them disconnects first, and its device may acknowledge
- * nothing any more. The other one need not wait for that if its BYE has
- * acknowledged all that was received: BYE_ACK says that BYE has come. But it keeps
- * its memory of the peer, which may have gone without having waited for the answer.
+ * nothing any more. The other one waits a moment for that, and no longer if its
+ * BYE has acknowledged all that was received: BYE_ACK says that BYE has come. But
+ * it keeps its memory of the peer then, which may have gone without having waited
+ * for the answer.
  *
  * Each wait is bounded. The disconnection may get lost on its way: then the
  * second side has waited for nothing else, and that was an end in order as
@@ -45,6 +46,10 @@
 enum {
 	/* how long unload and removal of a device wait for the peer */
 	XRDS_CLOSE_MS		= 2000,
+	/* how long the completion of our last word may come behind the news that
+	 * the peer has disconnected
+	 */
+	XRDS_CLOSE_HEARD_MS	= 200,
 };
 
 /* ----------------------------------------------------------- orderly end */
@@ -156,17 +161,18 @@ static int xrds_close_flush(struct xrds_conn *conn)
 	return xrds_close_heard(conn);
 }
 
-/* Both have said BYE. Has the peer gone, and was our BYE the last acknowledgment
- * that it needs?
+/* Both have said BYE, and answered. Has the peer gone, and was our BYE the last
+ * acknowledgment that it needs?
  */
 static bool xrds_close_known(struct xrds_conn *conn)
 {
+	const struct xrds_closing *why = &conn->closing;
 	bool last;
 
-	if (!conn->closing.gone || !conn->closing.peer)
+	if (!why->gone || !why->peer || !why->answered)
 		return false;
 	spin_lock_bh(&conn->tx_lock);
-	last = conn->tx_bye_ack == READ_ONCE(conn->rx_ack);
+	last = !conn->tx_bye && conn->tx_bye_ack == READ_ONCE(conn->rx_ack);
 	spin_unlock_bh(&conn->tx_lock);
 	return last;
 }
@@ -191,6 +197,24 @@ static bool xrds_close_acked(struct xrds_conn *conn)
 	return acked;
 }
 
+/* Nothing more will come. */
+static void xrds_close_last(struct xrds_conn *conn)
+{
+	if (xrds_close_known(conn))
+		xrds_close_finish(conn, true, false);
+	else
+		xrds_close_end(conn, false);
+}
+
+/* The disconnection may have overtaken the completion of our last word. */
+static void xrds_close_linger(struct xrds_conn *conn)
+{
+	unsigned long by = xrds_conn_deadline(XRDS_CLOSE_HEARD_MS);
+
+	if (time_before(by, conn->deadline))
+		xrds_fsm_set(conn, conn->state, by);
+}
+
 /**
  * xrds_close_check - is the end reached?
  * @conn: connection that is CLOSING or PARTING
@@ -207,10 +231,12 @@ void xrds_close_check(struct xrds_conn *conn, int error)
 		if (!conn->closing.answered || due)
 			return;
 		ret = xrds_close_flush(conn);
-		if (ret <= 0 && xrds_close_known(conn))
-			xrds_close_finish(conn, true, false);
+		if (ret > 0)
+			xrds_close_end(conn, true);
 		else if (ret)
-			xrds_close_end(conn, ret > 0);
+			xrds_close_last(conn);
+		else if (xrds_close_known(conn))
+			xrds_close_linger(conn);
 		return;
 	}
 	if (!conn->closing.gone)
@@ -350,7 +376,7 @@ void xrds_close_gone(struct xrds_conn *conn, int error)
 	xrds_close_check(conn, 0);
 	if (!more && (conn->state == XRDS_ST_CLOSING ||
 		      conn->state == XRDS_ST_PARTING))
-		xrds_close_end(conn, false);
+		xrds_close_last(conn);
 }
 
 /**
@@ -376,16 +402,17 @@ void xrds_close_overtaken(struct xrds_conn *conn, int error)
  */
 void xrds_close_expire(struct xrds_conn *conn, int error)
 {
-	bool orderly;
-
 	/* That the peer has disconnected is told by a datagram, and that is not
 	 * repeated. Nothing depends on it.
 	 */
-	orderly = conn->state == XRDS_ST_PARTING && !xrds_close_due(conn) &&
-		  xrds_close_acked(conn) && xrds_close_heard(conn) > 0;
-	if (!orderly)
+	if (conn->state == XRDS_ST_PARTING && !xrds_close_due(conn) &&
+	    xrds_close_acked(conn) && xrds_close_heard(conn) > 0) {
+		xrds_close_end(conn, true);
+		return;
+	}
+	if (!xrds_close_known(conn))
 		xrds_count(conn->xn, XRDS_C_CONN_TIMEOUT);
-	xrds_close_end(conn, orderly);
+	xrds_close_last(conn);
 }
 
 /* ------------------------------------------------------------------ idle */
