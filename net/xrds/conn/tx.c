@@ -47,8 +47,9 @@ enum {
 };
 
 /* Ends of streams that stand in front are over: legacy peers do not know them.
+ * Returns whether there may be more.
  */
-static void xrds_tx_skip_marks(struct xrds_conn *conn)
+static bool xrds_tx_skip_marks(struct xrds_conn *conn)
 {
 	struct xrds_msg *msg;
 	LIST_HEAD(marks);
@@ -67,11 +68,12 @@ static void xrds_tx_skip_marks(struct xrds_conn *conn)
 	xrds_hold_count(XRDS_HOLD_END, n);
 	xrds_upcall_msgs_done(conn->xn, &marks, XRDS_C_SEND_ACKED,
 			      RDS_RDMA_DROPPED);
+	return n == XRDS_END_BATCH;
 }
 
 /* Take the next message; with a reference. From here on the transport ends its
  * op. @again: it was posted before. Returns NULL or an ERR_PTR() as
- * xrds_txq_next().
+ * xrds_txq_next(), or -EBUSY to go on.
  */
 static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 {
@@ -79,8 +81,8 @@ static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 
 	lockdep_assert_held(&conn->tx_lock);
 
-	if (conn->legacy.on)
-		xrds_tx_skip_marks(conn);
+	if (conn->legacy.on && xrds_tx_skip_marks(conn))
+		return ERR_PTR(-EBUSY);
 	spin_lock(&conn->lock);
 	msg = xrds_txq_next(conn);
 	if (!IS_ERR_OR_NULL(msg))
