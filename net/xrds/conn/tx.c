@@ -392,7 +392,7 @@ static int xrds_tx_some(struct xrds_conn *conn)
 	/* first what goes although a long op holds up all messages */
 	ret = xrds_refuse_xmit(conn);
 	if (unlikely(conn->tx_closing))
-		return ret ?: xrds_tx_bye(conn) ?: xrds_tx_ack(conn);
+		return ret ?: xrds_tx_bye(conn);
 	if (!ret)
 		ret = xrds_tx_keepalive(conn);
 	if (!ret)
@@ -405,7 +405,7 @@ static int xrds_tx_some(struct xrds_conn *conn)
 	while (conn->tx_taken <= XRDS_PUMP_BATCH - XRDS_PUMP_TURN) {
 		msg = xrds_tx_next(conn, &again);
 		if (!msg)
-			return xrds_tx_ack(conn);
+			return 0;
 		if (IS_ERR(msg)) {
 			ret = PTR_ERR(msg);
 			if (ret != -EAGAIN)
@@ -443,8 +443,12 @@ void xrds_tx_pump(struct xrds_conn *conn)
 	/* constant while there is an endpoint */
 	gen = READ_ONCE(conn->ep_gen);
 	conn->tx_taken = 0;
-	if (conn->tx_open)
+	if (conn->tx_open) {
 		ret = xrds_tx_some(conn);
+		/* what holds up messages, a long op, may not hold up the peer's */
+		if (!ret || ret == -EAGAIN)
+			ret = xrds_tx_ack(conn) ?: ret;
+	}
 	xrds_hold_count(XRDS_HOLD_PUMP, conn->tx_taken);
 	spin_unlock_bh(&conn->tx_lock);
 
@@ -601,14 +605,18 @@ void xrds_tx_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room)
 }
 
 /**
- * xrds_tx_need_ack - the peer waits for an acknowledgment
+ * xrds_tx_need_ack - the peer waits for an acknowledgment, or a refusal
  * @conn: connection
+ *
+ * A pump that is under way sends the acknowledgment last, and sees what has come
+ * meanwhile. But it tells refusals first.
  *
  * Context: any, without L2, L3, L4.
  */
 void xrds_tx_need_ack(struct xrds_conn *conn)
 {
-	if (!test_and_set_bit(0, &conn->tx_ack_due))
+	if (!test_and_set_bit(0, &conn->tx_ack_due) ||
+	    unlikely(READ_ONCE(conn->refused_floor)))
 		xrds_tx_pump(conn);
 }
 EXPORT_SYMBOL_GPL(xrds_tx_need_ack);
