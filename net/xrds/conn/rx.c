@@ -102,6 +102,10 @@ static void xrds_rx_ack(struct xrds_conn *conn,
 		xrds_count(xn, XRDS_C_RECV_ACK_REQUIRED);
 	} else if (msgs < READ_ONCE(xn->max_unacked_packets) &&
 		 bytes < READ_ONCE(xn->max_unacked_bytes)) {
+		/* either the work sees rx_ack, or we see that it has begun; the
+		 * other half is in set_work_pool_and_clear_pending()
+		 */
+		smp_mb();
 		if (!delayed_work_pending(&conn->ack_work))
 			xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
 		return;
