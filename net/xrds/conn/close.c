@@ -46,10 +46,10 @@
 enum {
 	/* how long unload and removal of a device wait for the peer */
 	XRDS_CLOSE_MS		= 2000,
-	/* how long the completion of our last word may come behind the news that
-	 * the peer has disconnected
+	/* how long completions may come behind the news that the peer has
+	 * disconnected
 	 */
-	XRDS_CLOSE_HEARD_MS	= 200,
+	XRDS_CLOSE_HEARD_MS	= 1000,
 };
 
 /* ----------------------------------------------------------- orderly end */
@@ -206,15 +206,6 @@ static void xrds_close_last(struct xrds_conn *conn)
 		xrds_close_end(conn, false);
 }
 
-/* The disconnection may have overtaken the completion of our last word. */
-static void xrds_close_linger(struct xrds_conn *conn)
-{
-	unsigned long by = xrds_conn_deadline(XRDS_CLOSE_HEARD_MS);
-
-	if (time_before(by, conn->deadline))
-		xrds_fsm_set(conn, conn->state, by);
-}
-
 /**
  * xrds_close_check - is the end reached?
  * @conn: connection that is CLOSING or PARTING
@@ -235,8 +226,6 @@ void xrds_close_check(struct xrds_conn *conn, int error)
 			xrds_close_end(conn, true);
 		else if (ret)
 			xrds_close_last(conn);
-		else if (xrds_close_known(conn))
-			xrds_close_linger(conn);
 		return;
 	}
 	if (!conn->closing.gone)
@@ -246,6 +235,15 @@ void xrds_close_check(struct xrds_conn *conn, int error)
 		xrds_close_end(conn, false);
 	else if (xrds_close_acked(conn))
 		xrds_close_end(conn, true);
+}
+
+/* The end may not take longer than this any more. */
+static void xrds_close_within(struct xrds_conn *conn, unsigned int ms)
+{
+	unsigned long by = xrds_conn_deadline(ms);
+
+	if (time_before(by, conn->deadline))
+		xrds_fsm_set(conn, conn->state, by);
 }
 
 static void xrds_close_say(struct xrds_conn *conn, enum xrds_state state,
@@ -276,8 +274,7 @@ static void xrds_close_soon(struct xrds_conn *conn)
 		xrds_close_say(conn, XRDS_ST_CLOSING, XRDS_CTL_BYE,
 			       XRDS_CLOSE_MS);
 	else
-		xrds_fsm_set(conn, conn->state,
-			     xrds_conn_deadline(XRDS_CLOSE_MS));
+		xrds_close_within(conn, XRDS_CLOSE_MS);
 }
 
 /**
@@ -363,8 +360,8 @@ void xrds_close_answered(struct xrds_conn *conn, int error)
  * @conn: connection that is CLOSING or PARTING
  * @error: how
  *
- * A disconnection in order may be heard of before the peer's last words, which
- * are here already. The deadline bounds the wait for them.
+ * A disconnection in order may be heard of before the peer's last words, and
+ * before the completion of ours. Both are here already, or never come.
  *
  * Context: the connection's work.
  */
@@ -374,8 +371,11 @@ void xrds_close_gone(struct xrds_conn *conn, int error)
 
 	conn->closing.gone = true;
 	xrds_close_check(conn, 0);
-	if (!more && (conn->state == XRDS_ST_CLOSING ||
-		      conn->state == XRDS_ST_PARTING))
+	if (conn->state != XRDS_ST_CLOSING && conn->state != XRDS_ST_PARTING)
+		return;
+	if (more)
+		xrds_close_within(conn, XRDS_CLOSE_HEARD_MS);
+	else
 		xrds_close_last(conn);
 }
 
