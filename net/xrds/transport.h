@@ -205,6 +205,8 @@ struct xrds_legacy {
  * @ep:		the transport's endpoint, NULL without; @tx_lock
  * @tx_open:	messages may be posted; @tx_lock
  * @tx_bundles:	several messages may go together; @tx_lock
+ * @tx_corked:	small messages wait for the transport, which pumps soon, so that
+ *		they go together; written under @tx_lock
  * @tx_bulk:	large message that the transport has in part, with a reference,
  *		or NULL; written under @tx_lock and @lock
  * @tx_held:	messages wait until @tx_bulk has sent as much as they have; @tx_lock
@@ -334,6 +336,7 @@ struct xrds_conn {
 	void *ep;
 	bool tx_open;
 	bool tx_bundles;
+	bool tx_corked;
 	struct xrds_msg *tx_bulk;
 	bool tx_held;
 	u64 tx_seq;

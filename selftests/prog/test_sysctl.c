@@ -104,6 +104,7 @@ static const struct value values[] = {
 	{ "xrds/ib/max_half_open", 1024, 1, 65536 },
 	{ "xrds/ib/max_conns", 16384, 1, 1048576 },
 	{ "xrds/ib/bundle_bytes", 4096, 0, 4096 },
+	{ "xrds/ib/autocork_us", 50, 0, 1000000 },
 };
 
 static int value_try(const struct value *v, int flags)

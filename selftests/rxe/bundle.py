@@ -12,6 +12,7 @@ TIMEOUT = 200
 MODULES = "xrds_ib xrds_nomem"
 NO_MEMORY = "/sys/module/xrds_nomem/parameters"
 KNOB = "/proc/sys/net/xrds/ib/bundle_bytes"
+AUTOCORK = "/proc/sys/net/xrds/ib/autocork_us"
 SMALL = "-M -m 1500"
 
 
@@ -69,20 +70,26 @@ def test_loss(rig):
 
 def test_reconnect(rig):
     """Bundles are cut off, and their messages sent again."""
+    grown = _reconnect(rig, SMALL)
+    _check_bundled(rig, grown)
+
+
+def _reconnect(rig, extra: str) -> list:
+    """Under a stream; returns what the counters grew by."""
     for node in rig.nodes:
         node.write("/proc/sys/net/rds/reconnect_max_delay_ms", "1")
         node.write("/proc/sys/net/rds/reconnect_min_delay_ms", "1")
     before = [close.counters(n) for n in rig.nodes]
-    stream = traffic.Stream(rig, traffic.ENDLESS, seed=65, extra=SMALL)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=65, extra=extra)
     stream.flowing()
     for node in rig.nodes:
         node.run("helper_break_conns 10", timeout=100)
     stream.stop(60)
     grown = [close.delta(n, old) for n, old in zip(rig.nodes, before)]
-    _check_bundled(rig, grown)
     for node, counts in zip(rig.nodes, grown):
         rig.check(counts["conn_up"] >= 20,
                   f"{node}: up {counts['conn_up']} times")
+    return grown
 
 
 def test_no_memory(rig):
@@ -116,3 +123,46 @@ def test_calls(rig):
     """sendmmsg() from such an address to itself: accepted messages come."""
     for address in (rig.a.ip, rig.a.ip6):
         rig.a.run(f"test_bundle -a {address}", timeout=90)
+
+
+def _cork(rig, microseconds: int) -> None:
+    """Soft-RoCE's round trip is much longer here than by default."""
+    for node in rig.nodes:
+        node.write(AUTOCORK, str(microseconds))
+
+
+def _check_corked(rig, grown: list) -> None:
+    _check_bundled(rig, grown)
+    for node, counts in zip(rig.nodes, grown):
+        rig.check(counts["ib_tx_corks"] > 0, f"{node}: no message waited")
+
+
+def test_corked(rig):
+    """Each call has one message. Those that find others on their way go together,
+    and none stays behind.
+    """
+    traffic.patient(rig)
+    _cork(rig, 1000000)
+    for options in ("", "-b 4096 -B 4096", "-m 40000"):
+        grown = _run(rig, 2000, seed=68, extra=f"-m 1000 {options}", stall=20)
+        _check_corked(rig, grown)
+        rig.check(not any(counts["conn_reset"] for counts in grown),
+                  "the connection was lost")
+
+
+def test_corked_reconnect(rig):
+    """A connection ends while messages wait: they go over the next one."""
+    _cork(rig, 1000000)
+    _check_corked(rig, _reconnect(rig, "-m 1000"))
+
+
+def test_uncorked(rig):
+    """Without others on their way no message waits, and with 0 none ever does."""
+    traffic.patient(rig)
+    rig.b.start(f"xrds-perf -s {rig.b.ip}").expect("ready")
+    for longest, depth in ((1000000, 1), (0, 16)):
+        _cork(rig, longest)
+        before = close.counters(rig.a)
+        rig.a.run(f"xrds-perf -l 64 -d {depth} -n 400 {rig.b.ip}", timeout=60)
+        corks = close.delta(rig.a, before)["ib_tx_corks"]
+        rig.check(corks == 0, f"depth {depth}: messages waited {corks} times")

@@ -15,8 +15,9 @@
  * The pump runs where there is a reason: in sendmsg(), in a completion that
  * brought back credits or slots, in the receive path when an acknowledgment has
  * made a flow ready, in the worker after the connection came up or a port was
- * opened. tx_lock makes it one at a time and keeps the order. Of a sendmmsg() only the last
- * message pumps, so that all of them can go together; those in front of it
+ * opened. tx_lock makes it one at a time and keeps the order. A small message does
+ * not pump while the transport is about to do that anyway (tx_corked). Of a
+ * sendmmsg() only the last message pumps, so that all of them can go together; those in front of it
  * need no more than a pump by anybody, and get one a moment later, from a work,
  * if the call ends early.
  *
@@ -40,6 +41,9 @@ enum {
 	 */
 	XRDS_PUMP_TURN		= XRDS_WIRE_MAX_BUNDLE_MSGS,
 	XRDS_PUMP_COPIED	= 16,
+	/* a message that may wait to go with others, and how many may */
+	XRDS_CORK_BYTES		= XRDS_WIRE_MAX_BUNDLE_BYTES / 4,
+	XRDS_CORK_MSGS		= XRDS_WIRE_MAX_BUNDLE_MSGS / 2,
 	/* messages after which the peer is asked to acknowledge */
 	XRDS_ASK_ACK_MSGS	= 64,
 	/* the same of a legacy peer */
@@ -489,6 +493,15 @@ static bool xrds_tx_pass(struct xrds_conn *conn, struct xrds_msg *msg)
 	return true;
 }
 
+/* Does a small message wait for those behind it? Whoever pulls the cork pumps: either
+ * its pump sees the message, which has been queued, or we see no cork.
+ */
+static bool xrds_tx_waits_for_more(const struct xrds_conn *conn, bool small)
+{
+	return small && READ_ONCE(conn->tx_corked) &&
+	       READ_ONCE(conn->nr_new) < XRDS_CORK_MSGS;
+}
+
 /**
  * xrds_tx_queue - give a message to its connection
  * @conn: connection
@@ -500,9 +513,11 @@ static bool xrds_tx_pass(struct xrds_conn *conn, struct xrds_msg *msg)
  */
 int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 {
+	bool small = msg->len <= XRDS_CORK_BYTES && !msg->rop;
 	enum xrds_state state;
 
-	if (pump && xrds_tx_pass(conn, msg))
+	if (pump && !xrds_tx_waits_for_more(conn, small) &&
+	    xrds_tx_pass(conn, msg))
 		return 0;
 	state = xrds_txq_append(conn, msg);
 	if (state == XRDS_ST_DEAD)
@@ -512,7 +527,8 @@ int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	    (state == XRDS_ST_UP && !pump))
 		xrds_conn_event(conn, XRDS_EV_WANT);
 	/* tx_open comes before UP; the worker, which sets UP, pumps then */
-	else if (pump && READ_ONCE(conn->tx_open))
+	else if (pump && READ_ONCE(conn->tx_open) &&
+		 !xrds_tx_waits_for_more(conn, small))
 		xrds_tx_pump(conn);
 	return 0;
 }

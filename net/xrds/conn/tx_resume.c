@@ -199,6 +199,7 @@ void xrds_tx_resume_close(struct xrds_conn *conn)
 	spin_lock_bh(&conn->tx_lock);
 	WRITE_ONCE(conn->tx_open, false);
 	WRITE_ONCE(conn->tx_bundles, false);
+	WRITE_ONCE(conn->tx_corked, false);
 	xrds_txq_bulk_close(conn);
 	ctl = conn->ctl_msg;
 	conn->ctl_msg = NULL;

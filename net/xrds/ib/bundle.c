@@ -4,10 +4,9 @@
  *
  * When the core hands over a message while others wait behind it, those that
  * fit go with it, each behind a header of its own: one work request, one credit
- * and one completion for all of them. No message waits in order to be bundled:
- * one that finds the queue empty is sent alone and at once. Messages wait
- * because send contexts or credits are short, because another CPU was posting,
- * or because the program has announced more (sendmmsg(), see conn/tx.c).
+ * and one completion for all of them. Messages wait because send contexts or
+ * credits are short, because another CPU was posting, because the program has
+ * announced more (sendmmsg(), see conn/tx.c), or behind a cork (sq.c).
  *
  * Payloads are copied into a page that belongs to the send context until it
  * completes: a scatter entry for each would cost more than so few bytes. The
@@ -155,6 +154,7 @@ bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 	xrds_ib_sq_count(&ep->tx, sctx);
 	sctx->wr.send_flags |= IB_SEND_SOLICITED;
 	xrds_ib_sq_signal(ep, sctx);
+	xrds_ib_sq_cork(ep, sctx);
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_FRAGS);
 	ret = xrds_ib_sq_post(ep, sctx);
 	if (ret)

@@ -480,6 +480,8 @@ static int xrds_ib_frag_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
 		tx->run++;
 		if (xrds_ib_sq_wants_signal(ep, sctx))
 			xrds_ib_sq_signal(ep, sctx);
+		if (sctx->msg && !sctx->msg->rop)
+			xrds_ib_sq_cork(ep, sctx);
 	}
 	/* its completion lets the message go on */
 	if (last && tx->cursor[tag].msg)

@@ -137,6 +137,8 @@ enum xrds_ib_inert {
  * @max_conns:	connections made by peers; above it a request gets no new one
  * @bundle_bytes: upper limit for a SEND with several messages, bytes; 0: no
  *		such SENDs in either direction
+ * @autocork_us: small messages wait for the completion of a SEND if the round trip
+ *		is not longer; 0: none does
  * @inert:	values that were written, by enum xrds_ib_inert
  */
 struct xrds_ib_net {
@@ -159,6 +161,7 @@ struct xrds_ib_net {
 	unsigned int max_half_open;
 	unsigned int max_conns;
 	unsigned int bundle_bytes;
+	unsigned int autocork_us;
 	unsigned int inert[XRDS_IB_INERT_NR];
 };
 

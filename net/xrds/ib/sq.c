@@ -20,6 +20,13 @@
  * retires nothing: posted send contexts stay until the queue pair is destroyed,
  * as the device may still read them.
  *
+ * Corks. A cork is a SEND whose completion is awaited. When some messages are on
+ * their way, neither acknowledged nor completed, small ones that come next wait for
+ * that of the last one. Then they go together (bundle.c). So a message alone is never
+ * delayed, and of many at once each is for less than a round trip of the device, and
+ * only where that is short (net.xrds.ib.autocork_us). As many as make a good SEND do
+ * not wait. TCP does the same (tcp_autocorking), and Nagle's algorithm has the rule.
+ *
  * Credits. Each SEND but the hello uses one that the peer has granted, and each
  * header grants the credits that are available here. The last credit is kept
  * for a header that grants some: otherwise two sides without credits could both
@@ -40,6 +47,10 @@ enum {
 	XRDS_IB_RTT_MS		= 100,
 	/* of a longer round trip this fraction of the difference counts */
 	XRDS_IB_RTT_WEIGHT	= 8,
+	/* messages on their way behind which others wait */
+	XRDS_IB_CORK_MSGS	= 4,
+	/* with more payload on its way a round trip is not short */
+	XRDS_IB_CORK_BUSY_BYTES	= 16384,
 };
 
 static u32 xrds_ib_sq_index(const struct xrds_ib_tx *tx,
@@ -181,6 +192,53 @@ bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
 			     sctx->msg->len > XRDS_IB_QUIET_BYTES);
 }
 
+static bool xrds_ib_sq_corks(const struct xrds_ib_ep *ep)
+{
+	u64 most_ns = (u64)READ_ONCE(ep->xin->autocork_us) * NSEC_PER_USEC;
+	const struct xrds_conn *conn = ep->conn;
+	const struct xrds_ib_tx *tx = &ep->tx;
+	u64 done = max(READ_ONCE(conn->acked), tx->cork_seq);
+
+	return conn->tx_seq - done >= XRDS_IB_CORK_MSGS && conn->tx_bundles &&
+	       !tx->nr_bulk && !tx->cursor[1].msg &&
+	       tx->busy_bytes <= XRDS_IB_CORK_BUSY_BYTES &&
+	       tx->rtt_ns && tx->rtt_ns <= most_ns;
+}
+
+/**
+ * xrds_ib_sq_cork - let small messages wait for a SEND, if that is worth while
+ * @ep: endpoint
+ * @sctx: the SEND, which ends one message or more and is not posted
+ *
+ * Context: any, conn->tx_lock held.
+ */
+void xrds_ib_sq_cork(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx)
+{
+	struct xrds_ib_tx *tx = &ep->tx;
+
+	lockdep_assert_held(&ep->conn->tx_lock);
+
+	if (tx->cork || !xrds_ib_sq_corks(ep))
+		return;
+	xrds_ib_sq_signal(ep, sctx);
+	tx->cork = sctx;
+	tx->cork_seq = ep->conn->tx_seq;
+	WRITE_ONCE(ep->conn->tx_corked, true);
+	xrds_ib_count(ep->xin, XRDS_IB_C_TX_CORKS);
+}
+
+/* The messages that have waited may go. xrds_ib_send_more() follows, or the endpoint
+ * ends.
+ */
+static void xrds_ib_sq_uncork(struct xrds_ib_ep *ep)
+{
+	ep->tx.cork = NULL;
+	if (ep->conn->ep != ep)
+		return;
+	WRITE_ONCE(ep->conn->tx_corked, false);
+	ep->tx.blocked = true;
+}
+
 static void xrds_ib_sq_unmap_frag(struct xrds_ib_ep *ep,
 				  const struct xrds_ib_sctx *sctx)
 {
@@ -272,6 +330,8 @@ void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
 		tx->bulk_window.done += sctx->bulk;
 		if (sctx == tx->bulk_sctx)
 			xrds_ib_sq_bulk_end(tx);
+		if (sctx == tx->cork)
+			xrds_ib_sq_uncork(ep);
 		xrds_ib_sq_release(ep, sctx);
 		if (sctx->msg)
 			xrds_ib_sq_msg_done(sctx->msg, ended);
@@ -295,6 +355,8 @@ void xrds_ib_sq_untake(struct xrds_ib_ep *ep, struct xrds_ib_sctx *from)
 		sctx = &tx->ring[tx->head];
 		if (sctx == tx->bulk_sctx)
 			tx->bulk_sctx = NULL;
+		if (sctx == tx->cork)
+			xrds_ib_sq_uncork(ep);
 		xrds_ib_sq_release(ep, sctx);
 		/* its earlier fragments may be in progress: keep it until then
 		 */

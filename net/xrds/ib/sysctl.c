@@ -24,6 +24,7 @@ enum {
 	XRDS_IB_MAX_ACK_TIMEOUT		= 20,	/* 4.3 s */
 	XRDS_IB_MAX_HALF_OPEN		= 65536,
 	XRDS_IB_MAX_CONNS		= 1 << 20,
+	XRDS_IB_MAX_AUTOCORK_US		= 1000000,
 };
 
 #define XRDS_IB_SYSCTL(_name, _field, _min, _max)			\
@@ -88,6 +89,8 @@ static const struct ctl_table xrds_ib_table_xrds[] = {
 	XRDS_IB_BOUND("max_conns", max_conns, 1, XRDS_IB_MAX_CONNS),
 	XRDS_IB_SYSCTL("bundle_bytes", bundle_bytes,
 		       0, XRDS_WIRE_MAX_BUNDLE_BYTES),
+	XRDS_IB_SYSCTL("autocork_us", autocork_us,
+		       0, XRDS_IB_MAX_AUTOCORK_US),
 };
 
 static struct ctl_table_header *
@@ -135,6 +138,7 @@ static void xrds_ib_sysctl_defaults(struct xrds_ib_net *xin)
 	xin->max_half_open = 1024;
 	xin->max_conns = 16384;
 	xin->bundle_bytes = XRDS_WIRE_MAX_BUNDLE_BYTES;
+	xin->autocork_us = 50;
 }
 
 /* That kernel's; a new namespace begins with them. */
@@ -165,6 +169,7 @@ static void xrds_ib_sysctl_inherit(struct xrds_ib_net *xin,
 	xin->max_half_open = READ_ONCE(first->max_half_open);
 	xin->max_conns = READ_ONCE(first->max_conns);
 	xin->bundle_bytes = READ_ONCE(first->bundle_bytes);
+	xin->autocork_us = READ_ONCE(first->autocork_us);
 }
 
 /**

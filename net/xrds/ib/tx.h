@@ -148,6 +148,9 @@ struct xrds_ib_cursor {
  * @bundle:	upper limit for a SEND with several messages, bytes; 0: there
  *		are none
  * @cursor:	messages of which some fragments are not posted, by tag
+ * @cork:	SEND for whose completion small messages wait, to go together, or
+ *		NULL
+ * @cork_seq:	number of the last message in the last cork, or before it
  * @nr_bulk:	fragments with tag 1 in use
  * @bulk_run:	of those posted since the last that was signalled as one
  * @bulk_window: how many fragments with tag 1 may be in use
@@ -203,6 +206,8 @@ struct xrds_ib_tx {
 	bool brief;
 	struct xrds_wire_context ctx;
 	u32 bundle;
+	const struct xrds_ib_sctx *cork;
+	u64 cork_seq;
 	struct xrds_ib_cursor cursor[XRDS_IB_TAGS];
 	u32 nr_bulk;
 	u32 bulk_run;
@@ -238,6 +243,7 @@ static inline u32 xrds_ib_sq_max_wr(const struct xrds_ib_tx *tx)
 struct xrds_ib_sctx *xrds_ib_sq_take(struct xrds_ib_tx *tx);
 void xrds_ib_sq_count(struct xrds_ib_tx *tx, struct xrds_ib_sctx *sctx);
 void xrds_ib_sq_signal(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
+void xrds_ib_sq_cork(struct xrds_ib_ep *ep, struct xrds_ib_sctx *sctx);
 bool xrds_ib_sq_wants_signal(const struct xrds_ib_ep *ep,
 			     const struct xrds_ib_sctx *sctx);
 void xrds_ib_sq_retire(struct xrds_ib_ep *ep,
