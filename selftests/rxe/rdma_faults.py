@@ -31,9 +31,9 @@ def outcome(out: str, name: str) -> dict[str, int]:
 def _released(rig, pair: remote.Pair, what: str, happens,
               limit: float) -> dict[str, int]:
     """The outcome of a thousand ops when this happens. All barriers that wait
-    for them are released by themselves. The program itself, by the node's clock,
-    sees how soon that is when the transport has noticed, and how long no op has
-    ended before: that may be so many seconds.
+    for them are released by themselves. The program itself, by turns of the
+    node, sees how soon that is when the transport has noticed, and how long no op
+    has ended before: that may be so many seconds.
     """
     proc = pair.start(f"{FAULTS} outstanding", 1000)
     proc.expect("outstanding 1000 of")
