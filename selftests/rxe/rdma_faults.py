@@ -19,6 +19,7 @@ PORT = 9100
 CREDITS = 16
 READS = 150
 KILLS = 300
+QUEUED = 256                # ops, twice what a queue pair takes
 
 
 def outcome(out: str, name: str) -> dict[str, int]:
@@ -47,7 +48,8 @@ def _released(rig, pair: remote.Pair, what: str, happens,
 
 
 def _check_lost(rig, result: dict[str, int]) -> None:
-    rig.check(result["dropped"] >= 900, "most had ended before")
+    # how many end before depends on how soon the rig strikes
+    rig.check(result["dropped"] >= QUEUED, "most had ended before")
     rig.check(not result["remote"], f"{result['remote']} ops were refused")
 
 
