@@ -447,13 +447,13 @@ def test_no_answer(rig):
                            f"{rig.a.ip} {rig.b.ip} 3")
         proc.expect("ready")
         _order(rig, "lose_inv 1")
-        seconds = remote.killed(rig.a, proc.expect(r"^pid (\d+)$")[1],
-                                f"test $(helper_counter obj_mrs) -eq {OWN}",
-                                BOUND)
+        seconds = remote.killed(rig.a, proc.expect(r"^pid (\d+)$")[1], BOUND,
+                                obj_mrs=OWN)
         proc.wait(BOUND, check=False)
         rig.diag(f"ended after {seconds:.1f} s")
         rig.check(_count(rig, "lost_invs") == 1, "more than one was tried")
-        rig.check(seconds < ANSWER, f"it took {seconds:.1f} s")
+        # turns are a little longer than they count
+        rig.check(seconds < ANSWER / 2, f"it took {seconds:.1f} s")
         _order(rig, "lose_inv 0")
         _renew(rig)
     remote.run(rig, "helper_rdma smoke")

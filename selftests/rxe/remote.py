@@ -4,6 +4,7 @@ none itself.
 """
 
 import json
+import re
 import signal
 import time
 
@@ -87,14 +88,13 @@ def wait_lost(node, peer) -> None:
           f"{node} gives up the connection to {peer}")
 
 
-def killed(node, pid: str, condition: str, timeout: float = 60) -> float:
-    """Seconds from the death of a process until a condition holds, by the node's
-    clock: a slow host does not count.
+def killed(node, pid: str, timeout: float = 60, **counters: int) -> float:
+    """Seconds from the death of a process until it has ended and these counters
+    have these values, by turns of the node: a host that stops it does not count.
     """
-    out = node.run("start=${EPOCHREALTIME/./}; "
-                   f"kill -9 {pid}; until {condition}; do sleep 0.05; done; "
-                   "echo took $((${EPOCHREALTIME/./} - start))", timeout).out
-    return int(out.split()[-1]) / 1e6
+    words = " ".join(f"{name} {value}" for name, value in counters.items())
+    out = node.run(f"helper_killed {pid} {words}", timeout).out
+    return int(re.search(r"^took (\d+) ms", out)[1]) / 1e3
 
 
 def detection(node) -> float:
