@@ -11,6 +11,7 @@
 #include "pattern.h"
 #include "remote.h"
 #include "tap.h"
+#include "turns.h"
 
 /* ------------------------------------------------------------------ churn */
 
@@ -351,9 +352,10 @@ static void closes(void)
 	remote_say("ready");
 	while (!remote_stop())
 		poll(NULL, 0, 10);
+	turns_begin();
 	begin = tap_now_ms();
 	close(fd);
-	remote_say("closed after %lld ms", tap_now_ms() - begin);
+	remote_say("closed after %lld ms", turns_since(begin));
 }
 
 /* ------------------------------------------------------------------ binds */
