@@ -8,29 +8,25 @@ import traffic
 
 TIMEOUT = 240
 WAITS = True
-KILL_MS = 1000
+KILL_SECONDS = 1
 NOBODY = "10.0.0.99"
 STATUS_SECONDS = 60
 MANY = 100
 BREAK = "/sys/kernel/debug/xrds/break"
 
 
-def kill_holder(rig, remote: str, count: int, *, some: bool = True) -> None:
+def kill_holder(rig, peer: str, count: int, *, some: bool = True) -> None:
     """A process with messages that do not go ends promptly if killed; some
     there must be, unless the peer may refuse them.
     """
-    limit = int(KILL_MS * rig.kernel.slow)
-    out = rig.a.run(
-        "rm -f hold.log; "
-        f"helper_hold_socket {rig.a.ip} {remote} {count} > hold.log & pid=$!; "
-        "until grep -q holding hold.log; do sleep 0.05; done; "
-        "cat hold.log; start=${EPOCHREALTIME/./}; kill -9 $pid; "
-        "wait $pid 2> /dev/null; "
-        "echo took $(((${EPOCHREALTIME/./} - start) / 1000))").out
-    took = int(out.split()[-1])
-    rig.check(took < limit, f"{took} ms to end\n{out}")
-    rig.check(not some or "holding 0" not in out,
-              f"nothing was queued\n{out}")
+    holder = rig.a.start("echo pid $$; exec helper_hold_socket "
+                         f"{rig.a.ip} {peer} {count}")
+    held = int(holder.expect(r"^holding (\d+)\n")[1])
+    took = remote.killed(rig.a, holder.expect(r"^pid (\d+)$")[1])
+    holder.wait(check=False)
+    rig.check(took < KILL_SECONDS * rig.kernel.slow,
+              f"{took:.2f} s to end\n{holder.out}")
+    rig.check(not some or held, f"nothing was queued\n{holder.out}")
 
 
 def test_kill_never_there(rig):
