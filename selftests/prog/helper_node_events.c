@@ -19,8 +19,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <linux/xrds.h>
+
+#include "tap.h"
+#include "turns.h"
 
 static struct sockaddr_in addr_of(const char *text, int port)
 {
@@ -80,14 +82,15 @@ static void begin(const struct pollfd *fds, int nr)
 	fflush(stdout);
 }
 
-/* How long ago something was heard */
-static long long silent_ms(const struct xrds_node_event *event)
+/* How long ago something was heard: by the clock, and in turns of the node, in which
+ * it does not stand still
+ */
+static void show_silence(const struct xrds_node_event *event)
 {
-	struct timespec now;
+	long long heard_ms = event->down_ns / 1000000;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000LL + now.tv_nsec / 1000000 -
-	       (long long)(event->down_ns / 1000000);
+	printf(" silent for %lld ms, %lld in turns", tap_now_ms() - heard_ms,
+	       turns_since(heard_ms));
 }
 
 static void show(int nr, const struct xrds_node_event *event)
@@ -102,7 +105,7 @@ static void show(int nr, const struct xrds_node_event *event)
 	       event->state < 4 ? names[event->state] : "?", event->reason,
 	       (unsigned long long)event->dropped_msgs);
 	if (event->state == XRDS_NODE_DOWN)
-		printf(" silent for %lld ms", silent_ms(event));
+		show_silence(event);
 	putchar('\n');
 	fflush(stdout);
 }
@@ -142,6 +145,7 @@ int main(int argc, char **argv)
 
 	if (argc != 6)
 		errx(1, "LOCAL REMOTE PORT SOCKETS MESSAGES");
+	turns_begin();
 	setrlimit(RLIMIT_NOFILE, &files);
 	to = addr_of(argv[2], atoi(argv[3]));
 	nr = atoi(argv[4]);

@@ -51,14 +51,16 @@ def _told(watch, state: str, seen: int = 1, sockets: int = 1) -> None:
 
 
 def _down(rig, watch, seen: int = 0, sockets: int = 1) -> None:
-    """By the clock of node A. A node that was stopped sends its probe late, and then
-    waits half as long again for the answer.
+    """By the clock of node A, and not much later by its turns. A node that stands
+    still sends its probe late, and then waits half as long again for the answer.
     """
     _told(watch, "down", seen, sockets)
-    silent = int(re.findall(r"silent for (\d+) ms", watch.out)[-1])
-    rig.diag(f"down after {silent} ms of silence")
-    rig.check(DEAD_MS - EARLY_MS <= silent < DEAD_MS * 3 // 2 * rig.kernel.slow,
-              f"down after {silent} ms of silence")
+    silent, turns = map(int, re.findall(
+        r"silent for (\d+) ms, (\d+) in turns", watch.out)[-1])
+    why = f"down after {silent} ms of silence, {turns} in turns"
+    rig.diag(why)
+    rig.check(silent >= DEAD_MS - EARLY_MS and
+              turns < DEAD_MS * 3 // 2 * rig.kernel.slow, why)
 
 
 def test_cable(rig):
