@@ -39,33 +39,6 @@ static void interrupted(int fd, const union addr *to)
 	tap_interrupt(0, 0);
 }
 
-struct sender {
-	int fd;
-	const union addr *to;
-};
-
-/* It is acknowledged, or waits: the news of congestion came after it was accepted. */
-static bool went_or_waits(void *arg)
-{
-	struct xrds_dest_status st;
-	struct sender *s = arg;
-
-	must(dest_status(s->fd, s->to, &st));
-	return !st.queued_msgs ||
-	       (st.flags & XRDS_DEST_CONGESTED && !st.inflight_bytes);
-}
-
-static void send_slowly(int fd, const union addr *to, size_t bytes)
-{
-	struct sender s = { fd, to };
-
-	while (rds_send(fd, data, bytes, MSG_DONTWAIT, to) >= 0)
-		must_wait(went_or_waits, &s, LIMIT_MS);
-	check_eq(errno, ENOBUFS);
-	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, to, addr_len(to)));
-	must_wait(rds_all_acked, &fd, LIMIT_MS);
-}
-
 int main(int argc, char **argv)
 {
 	long long start;
@@ -79,7 +52,7 @@ int main(int argc, char **argv)
 	fd = rds_bound_to(argv[1], 0, NULL);
 	to = addr_of(argv[2], atoi(argv[3]));
 	if (argc == 6)
-		send_slowly(fd, &to, bytes);
+		congest_slowly(fd, &to, bytes);
 	printf("refused after %ld bytes\n",
 	       send_until(fd, &to, bytes, ENOBUFS, LIMIT_MS));
 	check_err(rds_send(fd, data, 1, MSG_DONTWAIT, &to), ENOBUFS);

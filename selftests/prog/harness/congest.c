@@ -13,6 +13,7 @@ enum {
 	CONGEST_BYTES	= 4096,
 	RCVBUF		= 64 * 1024,
 	LOOK_MS		= 100,
+	SLOWLY_MS	= 30000,	/* for one message */
 	DRAIN_MS	= 10,
 };
 
@@ -62,6 +63,29 @@ void congest(int fd, const union addr *to)
 	if (rds_send(fd, data, sizeof(data), MSG_DONTWAIT, to) >= 0)
 		must_wait(delivered, &d, WAIT_MS);
 	send_until(fd, to, CONGEST_BYTES, ENOBUFS, WAIT_MS);
+}
+
+/* It is acknowledged, or waits: the news of congestion came after it was accepted. */
+static bool went_or_waits(void *arg)
+{
+	const struct delivery *d = arg;
+	struct xrds_dest_status st;
+
+	must(dest_status(d->fd, d->to, &st));
+	return !st.queued_msgs ||
+	       (st.flags & XRDS_DEST_CONGESTED && !st.inflight_bytes);
+}
+
+void congest_slowly(int fd, const union addr *to, size_t bytes)
+{
+	static const char data[MSG_MAX_BYTES];
+	struct delivery d = { fd, to };
+
+	while (rds_send(fd, data, bytes, MSG_DONTWAIT, to) >= 0)
+		must_wait(went_or_waits, &d, SLOWLY_MS);
+	check_eq(errno, ENOBUFS);
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, to, addr_len(to)));
+	must_wait(rds_all_acked, &fd, SLOWLY_MS);
 }
 
 int drain(int fd)

@@ -18,6 +18,11 @@
 long send_until(int fd, const union addr *to, size_t bytes, int error, int ms);
 /* Sends messages of 4 KiB until the destination is congested */
 void congest(int fd, const union addr *to);
+/*
+ * The same with messages of @bytes, one acknowledged before the next goes, so that
+ * none waits, which would congest the destination again
+ */
+void congest_slowly(int fd, const union addr *to, size_t bytes);
 /* Reads all messages that are there, without waiting; how many */
 int drain(int fd);
 /*
