@@ -105,9 +105,11 @@ static void run(int sfd, int seconds)
 	long long end = tap_now_ms() + seconds * 1000;
 	bool told = false, asking;
 	struct pollfd fds[2];
+	long long left;
 
 	for (;;) {
-		asking = tap_now_ms() < end;
+		left = end - tap_now_ms();
+		asking = left > 0;
 		while (serve() || (asking && request()))
 			measure();
 		if (!asking && answered == asked && !told) {
@@ -120,8 +122,8 @@ static void run(int sfd, int seconds)
 			fds[0].events |= POLLOUT;
 		fds[1] = (struct pollfd){ .fd = sfd, .events = POLLIN };
 		/* a client that has all answers has nothing more to wait for */
-		if (!must(poll(fds, 2, told ? -1 : asking ? end - tap_now_ms() +
-			       1 : tap_ms(STALL_MS))) && !asking)
+		if (!must(poll(fds, 2, told ? -1 : asking ? left :
+			       tap_ms(STALL_MS))) && !asking)
 			tap_fail("stuck: asked %lld, answered %lld", asked,
 				 answered);
 		if (fds[1].revents && next_signal(sfd) == SIGTERM)

@@ -441,16 +441,17 @@ ssize_t got_now(int fd, struct got *got, size_t control)
 
 ssize_t got_within(int fd, struct got *got, int ms)
 {
-	long long end = tap_now_ms() + tap_ms(ms);
+	long long end = tap_now_ms() + tap_ms(ms), left;
 	/* one more than we have room for would be none of them */
 	size_t control = MAX_STATUS * CMSG_SPACE(sizeof(got->status[0]));
 
 	for (;;) {
 		if (got_now(fd, got, control) >= 0 || errno != EAGAIN)
 			return got->ret;
-		if (tap_now_ms() >= end)
+		left = end - tap_now_ms();
+		if (left <= 0)
 			break;
-		poll_one(fd, POLLIN, end - tap_now_ms());
+		poll_one(fd, POLLIN, left);
 	}
 	errno = ETIMEDOUT;
 	return -1;
