@@ -25,6 +25,7 @@ NO_ACKS = ("modprobe -a sch_prio sch_netem cls_u32; "
            "tc filter add dev eth0 parent 1: protocol ip u32 match ip dport "
            "4791 0xffff match u8 0x11 0xff at 28 flowid 1:3")
 ENDS = ("conn_closed", "conn_collected", "conn_reset", "conn_timeout")
+STRETCHED = "/sys/module/xrds_patient/parameters/stretched"
 
 
 def counters(node) -> dict[str, int]:
@@ -49,6 +50,21 @@ def wait_gone(node, timeout: float = 30) -> None:
                   "$(helper_counter ib_ep_freed) ] || "
                   # a connection that was lost stays as long as its sockets
                   "{ helper_counter | grep ^conn_; false; }", timeout)
+
+
+def patient(rig, node) -> None:
+    """The node's modules and device, when they go, wait for the peer for a minute,
+    and not for two seconds: a busy host may have stopped it. The test has
+    xrds_patient in its MODULES.
+    """
+    traffic.patient(rig)
+    # it ends with the modules that it was loaded for
+    node.run("modprobe -r xrds_patient && modprobe xrds_patient")
+
+
+def was_patient(rig, node) -> None:
+    rig.check(int(node.read(STRETCHED)) > 0,
+              "no wait was made long: see selftests/kmod/xrds_patient.c")
 
 
 def _hold(rig):
@@ -202,16 +218,20 @@ def test_ends_cross_messages_one_side(rig):
 
 def test_unload(rig):
     """The module goes in order: the other side loses nothing, and knows."""
-    traffic.patient(rig)
+    patient(rig, rig.a)
     traffic.run(rig, 300)
     before = counters(rig.b)
-    rig.a.run("modprobe -r xrds_ib xrds", timeout=30)
+    rig.a.run("modprobe -r xrds_ib xrds", timeout=60)
     rig.b.wait_for(f"[ $(helper_counter conn_closed) -gt "
                    f"{before['conn_closed']} ]")
     grown = delta(rig.b, before)
     rig.check(grown["conn_reset"] == 0, f"reset {grown['conn_reset']} times")
+    was_patient(rig, rig.a)
     rig.a.run("modprobe xrds_ib")
     traffic.run(rig, 300, seed=2)
+
+
+test_unload.modules = "xrds_ib xrds_patient"
 
 
 def test_unload_peer_silent(rig):

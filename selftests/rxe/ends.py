@@ -153,11 +153,16 @@ def test_unload(rig):
     bring none when they come back: a stream that has ended is not lost.
     """
     for number in range(3):
+        close.patient(rig, rig.a)
         receiver = Receiver(rig, PORT + number, 20, 10)
         rig.a.run(receiver.send("close") + " && modprobe -r xrds_ib xrds",
-                  timeout=60)
+                  timeout=100)
+        close.was_patient(rig, rig.a)
         rig.a.run("modprobe xrds_ib")
         receiver.ended()
+
+
+test_unload.modules = "xrds_ib xrds_patient"
 
 
 def test_lost(rig):

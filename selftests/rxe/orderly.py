@@ -14,10 +14,10 @@ PORT = 4520
 
 def test_device_removed(rig):
     """A device that is removed ends its connections in order."""
-    traffic.patient(rig)
+    close.patient(rig, rig.a)
     traffic.run(rig, 300)
     before = close.counters(rig.b)
-    rig.a.run("rdma link delete rxe0", timeout=30)
+    rig.a.run("rdma link delete rxe0", timeout=60)
     rig.b.wait_for(f"[ $(helper_counter conn_closed) -gt "
                    f"{before['conn_closed']} ]")
     grown = close.delta(rig.b, before)
@@ -25,7 +25,11 @@ def test_device_removed(rig):
     for name in ("conn_reset", "conn_timeout", "send_drop_stale_peer",
                  "send_drop_conn_dead"):
         rig.check(grown[name] == 0, f"{name} grew by {grown[name]}")
+    close.was_patient(rig, rig.a)
     traffic.run(rig, 300, seed=2)
+
+
+test_device_removed.modules = "xrds_ib xrds_patient"
 
 
 def _linger(rig, seconds: int, cut: bool) -> int:
@@ -57,6 +61,7 @@ def test_linger(rig):
 def test_namespace(rig):
     """A network namespace that is deleted ends its connections in order."""
     node = rig.a
+    close.patient(rig, node)
     node.run("ip netns add s1 && ip netns add s2 && "
              "ip link add v1 netns s1 type veth peer name v2 netns s2")
     for number in (1, 2):
@@ -83,11 +88,13 @@ def test_namespace(rig):
     for name in ("conn_reset", "conn_timeout"):
         now = int(str(node.run(f"{count} {name}")))
         rig.check(now == before[name], f"{name} grew by {now - before[name]}")
+    close.was_patient(rig, node)
     holders[1].kill()
     holders[1].wait(check=False)
     node.run("ip netns del s2")
     node.wait_for("! ls /sys/class/infiniband | grep -q ^rx[12]$", 60)
 
 
+test_namespace.modules = "xrds_ib xrds_patient"
 test_namespace.nodes = 1
 test_namespace.kernels = "7.2"
