@@ -14,6 +14,7 @@
 #include "pattern.h"
 #include "remote.h"
 #include "tap.h"
+#include "turns.h"
 
 enum {
 	VECTORS		= 1024,		/* UIO_MAXIOV */
@@ -611,9 +612,10 @@ static void exited(const struct target *t)
 		read_many(fd, t, mem, &id);
 		tap_child_exit();
 	}
+	turns_begin();
 	start = tap_now_ms();
 	tap_child_join(pid);
-	check_range(tap_now_ms() - start, 0, tap_ms(WAIT_MS));
+	check_range(turns_since(start), 0, tap_ms(WAIT_MS));
 	let_go();
 	must_wait(no_rops, NULL, REMOTE_WAIT_MS);
 }

@@ -24,6 +24,7 @@
 #include "dump.h"
 #include "rdma.h"
 #include "tap.h"
+#include "turns.h"
 #include "waker.h"
 
 enum {
@@ -282,12 +283,13 @@ static void blocking(void)
 
 	begin();
 	slow_ops(DELAY_MS);
+	turns_begin();
 	start = tap_tick_ms();
 	for (int i = 0; i < 3; i++)
 		issue(fd, &t);
 	check_ret(barrier(fd, &t.addr, 2, 0, 0, &b), 0);
-	check_range(tap_now_ms() - start, tap_ms(DELAY_MS) - EARLY_MS,
-		    tap_ms(DELAY_MS + LATE_MS));
+	check_took(start, tap_ms(DELAY_MS) - EARLY_MS,
+		   tap_ms(DELAY_MS + LATE_MS));
 	check_range(b.completed, 2, 3);
 	check_eq(b.issued, 3);
 	check(filled(t.mem, sizeof(small), 0));
@@ -343,11 +345,12 @@ static void waits_for_earlier(void)
 /* After SHORT_MS, which this or SO_RCVTIMEO says */
 static void check_times_out(int timeout_ms)
 {
-	long long start = tap_tick_ms();
+	long long start;
 
+	turns_begin();
+	start = tap_tick_ms();
 	check_err(barrier(fd, &t.addr, 1, 0, timeout_ms, &b), ETIMEDOUT);
-	check_range(tap_now_ms() - start, SHORT_MS - EARLY_MS,
-		    SHORT_MS + LATE_MS);
+	check_took(start, SHORT_MS - EARLY_MS, SHORT_MS + LATE_MS);
 	check_eq(b.completed, 0);
 	check_eq(b.issued, 1);
 }

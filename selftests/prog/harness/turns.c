@@ -2,11 +2,13 @@
 /*
  * Time in which the node ran, for upper bounds.
  */
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tap.h"
 #include "turns.h"
@@ -25,6 +27,7 @@ struct processor {
 
 static struct processor *processors[CPU_SETSIZE];
 static int nr_processors;
+static pid_t owner;		/* of the threads */
 
 static void *turns_thread(void *arg)
 {
@@ -60,6 +63,10 @@ void turns_begin(void)
 	sigset_t all, before;
 	cpu_set_t ours;
 
+	if (owner == getpid())
+		return;
+	owner = getpid();
+	nr_processors = 0;
 	must(sched_getaffinity(0, sizeof(ours), &ours));
 	/* signals are for the threads of the test */
 	sigfillset(&all);
@@ -90,4 +97,11 @@ long long turns_since(long long since_ms)
 			fewest = turns;
 	}
 	return fewest;
+}
+
+void turns_check(long long since_ms, long long min_ms, long long max_ms,
+		 const struct tap_where *where)
+{
+	tap_check_range(tap_now_ms() - since_ms, min_ms, LLONG_MAX, where);
+	tap_check_range(turns_since(since_ms), 0, max_ms, where);
 }
