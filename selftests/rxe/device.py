@@ -213,7 +213,7 @@ def test_dials(rig):
     """
     made = remote.counter(rig.a, "ib_ep_created")
     rig.a.run(f"ip addr add {PASSING}/24 dev eth0")
-    rig.a.wait_for(f"timeout 1 helper_hold_socket {PASSING}; test $? -eq 124")
+    remote.wait_bound(rig.a, PASSING)
     holder = rig.a.start(f"helper_hold_socket {PASSING} {NOBODY} 10")
     holder.expect("state connecting")
     remote.wait_above(rig.a, "ib_ep_created", made)

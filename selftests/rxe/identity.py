@@ -195,7 +195,7 @@ def test_clock(rig):
 
 def _gets(node, address: str) -> None:
     node.run(f"ip addr add {address}/24 dev eth0")
-    node.wait_for(f"timeout 1 helper_hold_socket {address}; test $? -eq 124")
+    remote.wait_bound(node, address)
 
 
 def _leads(rig, address: str, node) -> None:

@@ -79,6 +79,18 @@ def until(where, condition, why: str, timeout: float = 60) -> None:
             raise Failed(f"not within {timeout:g} s: {why}")
 
 
+def wait_bound(node, address: str) -> None:
+    """Until a socket can be bound to an address that the node has got."""
+    def bound() -> bool:
+        holder = node.start(f"helper_hold_socket {address}")
+        found = holder.expect(r"^holding|got E\w+")
+        holder.kill()
+        holder.wait(check=False)
+        return found[0] == "holding"
+
+    until(node, bound, f"a socket is bound to {address}")
+
+
 def wait_lost(node, peer) -> None:
     """Until a node has given its connection to a peer up. Between nodes that
     are cut off from each other none comes up before they are joined.
