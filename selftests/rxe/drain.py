@@ -89,11 +89,14 @@ def test_turns(rig):
     rig.a.run("xrds-info drain")
     dials, late = (remote.counter(rig.a, name)
                    for name in ("conn_dial", "limit_dials"))
-    rig.check(rig.a.run(f"{PING} 3 {rig.b.ip}", check=False).code, "it dials")
-    rig.check(remote.counter(rig.a, "conn_dial") > dials + 3, "no attempts")
+    ping = rig.a.start(f"{PING} 100 {rig.b.ip}")
+    remote.wait_above(rig.a, "conn_dial", dials + 3)
     rig.check(remote.counter(rig.a, "limit_dials") == late, "some had to wait")
+    rig.check(ping.code != 0, "it dials")
+    ping.kill()
+    ping.wait(check=False)
     rig.a.run("xrds-info undrain")
-    rig.a.run(f"{PING} 10 {rig.b.ip}")
+    rig.a.run(f"{PING} 30 {rig.b.ip}", timeout=40)
 
 
 def test_legacy(rig):
