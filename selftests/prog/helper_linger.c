@@ -4,7 +4,7 @@
  *
  * Says "connected" once a message was acknowledged, waits for SIGCONT, sends
  * another one, closes with SO_LINGER, and says how many milliseconds close()
- * took.
+ * took, by the clock and in turns of the node.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 #include "sock.h"
 #include "tap.h"
+#include "turns.h"
 
 int main(int argc, char **argv)
 {
@@ -37,8 +38,10 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	sigwait(&set, &sig);
 	must(rds_send(fd, "b", 1, 0, &to));
+	turns_begin();
 	start = tap_now_ms();
 	close(fd);
-	printf("closed after %lld ms\n", tap_now_ms() - start);
+	printf("closed after %lld ms, %lld in turns\n", tap_now_ms() - start,
+	       turns_since(start));
 	return 0;
 }
