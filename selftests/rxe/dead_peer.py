@@ -150,7 +150,6 @@ def test_pause_minute(rig):
                           remote.counter(node, "recv_queued") + 30)
     seconds = time.monotonic() - begin
     rig.diag(f"data flows both ways after {seconds:.1f} s")
-    rig.check(seconds < 15 * rig.kernel.slow, f"it took {seconds:.1f} s")
     stream.stop(200)
 
 
