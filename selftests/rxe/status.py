@@ -3,6 +3,8 @@
 
 import signal
 
+import traffic
+
 TIMEOUT = 120
 PORT = 4150
 
@@ -22,20 +24,14 @@ def _progress(rig, here: str, there: str) -> None:
     rig.diag("; ".join(sender.wait().out.splitlines()))
 
 
-def _patient(rig) -> None:
-    """The connection outlives the cut: the device repeats for half a minute."""
-    for node in rig.nodes:
-        node.write("/proc/sys/net/xrds/ib/ack_timeout", "20")
-
-
 def test_inflight(rig):
     """In flight are bytes that the transport has; progress is acknowledgments.
     """
-    _patient(rig)
+    traffic.patient(rig)
     _progress(rig, rig.a.ip, rig.b.ip)
 
 
 def test_inflight_ipv6(rig):
     """The same over IPv6."""
-    _patient(rig)
+    traffic.patient(rig)
     _progress(rig, rig.a.ip6, rig.b.ip6)
