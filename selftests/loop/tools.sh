@@ -26,12 +26,12 @@ table() {
 	grep -q "$pattern" <<< "$out"
 }
 
-# words PATTERN COMMAND...: the command fails within ten seconds, and tells that
+# words PATTERN COMMAND...: the command fails by itself, and tells that
 words() {
 	local pattern=$1 out status
 
 	shift
-	out=$(timeout 10 "$@" 2>&1) && status=0 || status=$?
+	out=$(timeout 30 "$@" 2>&1) && status=0 || status=$?
 	echo "$out"
 	[ "$status" -gt 0 ] && [ "$status" -lt 124 ] && grep -q "$pattern" <<< "$out"
 }

@@ -49,7 +49,7 @@ def test_drain(rig):
     # neither side connects; the node itself is no other node
     rig.check(rig.a.run(f"{PING} 2 {rig.b.ip}", check=False).code, "answered")
     rig.check(rig.b.run(f"{PING} 2 {rig.a.ip}", check=False).code, "it dials")
-    rig.b.run(f"{PING} 10 {rig.b.ip}")
+    rig.b.run(f"{PING} 30 {rig.b.ip}", timeout=40)
     rig.check(remote.counter(rig.b, "ib_connect_drained") > 0, "not refused")
     rig.check(client.code is None, f"it has ended: {client.out}")
     rig.b.run("xrds-info undrain")

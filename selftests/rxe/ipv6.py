@@ -45,7 +45,7 @@ def _administer(rig) -> None:
     done = rig.a.run(f"xrds-ping -c 1 -w 1 {rig.b.ip}", check=False)
     rig.check(done.code == SILENT, f"drained: {done.out}")
     rig.a.run("xrds-info undrain")
-    rig.a.run(f"xrds-ping -c 1 -w 20 {rig.b.ip}", timeout=30)
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
 
 
 def test_disabled(rig):
@@ -82,7 +82,7 @@ def test_switched_off(rig):
                   "ip addr add fd00::1/64 dev eth0 nodad && "
                   "ip neigh replace fd00::2 lladdr 52:54:00:78:72:02 "
                   "dev eth0 nud permanent")
-    rig.a.run(f"xrds-ping -c 1 -w 20 {rig.b.ip6}", timeout=30)
+    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip6}", timeout=40)
 
 
 test_switched_off.leaves = "messages"

@@ -101,9 +101,9 @@ def test_own_connections(rig):
         node.run("modprobe -r xrds_ib xrds && modprobe xrds_ib")
     rig.a.write("/proc/sys/net/xrds/ib/max_conns", "4")
     for number in range(2, 10):
-        rig.a.run(f"xrds-ping -q -c 1 -w 10 -I 127.0.0.1 127.0.0.{number}")
+        rig.a.run(f"xrds-ping -q -c 1 -w 30 -I 127.0.0.1 127.0.0.{number}")
     rig.check(remote.counter(rig.a, "obj_conns") >= 8, "there are too few")
-    rig.b.run(f"xrds-ping -q -c 1 -w 10 {rig.a.ip}", timeout=30)
+    rig.b.run(f"xrds-ping -q -c 1 -w 30 {rig.a.ip}", timeout=40)
 
 
 def test_hosts(rig):
