@@ -49,7 +49,8 @@ def test_both_dial(rig):
         for name, want in (("conn_up", MEETINGS), ("conn_closed", MEETINGS),
                            ("conn_timeout", 0), ("conn_reset", 0)):
             rig.check(grown[name] == want, f"{node}: {name} {grown[name]}")
-    rig.check(max(longest) < BACKOFF_MS / 2 * rig.kernel.slow,
+    # by turns of the nodes, which are a little longer than they count
+    rig.check(max(longest) < BACKOFF_MS * 3 // 8 * rig.kernel.slow,
               f"a round took {max(longest)} ms")
     rig.check(crossed > 0, "nothing has crossed")
     for proc in procs:
