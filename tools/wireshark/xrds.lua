@@ -22,6 +22,18 @@
 -- Wireshark shows packets again in any order. So the state that earlier packets
 -- leave is kept for each packet (contexts).
 
+-- Lua 5.4 (Wireshark 4.4) has operators instead, which Lua 5.2 cannot parse.
+local bit32 = bit32 or load([[
+	return {
+		band = function(x, y) return x & y & 0xffffffff end,
+		btest = function(x, y) return x & y & 0xffffffff ~= 0 end,
+		rshift = function(x, by) return (x & 0xffffffff) >> by end,
+		extract = function(x, at, bits)
+			return (x & 0xffffffff) >> at & (1 << (bits or 1)) - 1
+		end,
+	}
+]])()
+
 local rds = Proto("rds", "Reliable Datagram Sockets over RDMA")
 
 local HEADER_BYTES = 48
