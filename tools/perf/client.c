@@ -314,15 +314,15 @@ static void take_answer(uint32_t socket)
 	if (!opt.verify)
 		return;
 	number = ends[socket].answered++;
-	if (arrival.bytes != opt.answer)
+	if ((size_t)arrival.bytes != opt.answer)
 		snprintf(what, sizeof(what), "%zd bytes instead of %u",
 			 arrival.bytes, opt.answer);
 	else if (pattern_check(in, opt.answer,
 			       pattern_of_answer(ends[socket].port, number), 0,
 			       what, sizeof(what)))
 		return;
-	snprintf(text, sizeof(text), "answer %lu to port %u: %s", number,
-		 ends[socket].port, what);
+	snprintf(text, sizeof(text), "answer %" PRIu64 " to port %u: %s",
+		 number, ends[socket].port, what);
 	wrong_payload(text);
 }
 
@@ -448,8 +448,8 @@ static void check_turn(uint32_t ops)
 				  pattern_of_memory(0), offset, what,
 				  sizeof(what)))
 			continue;
-		snprintf(text, sizeof(text), "read %u of turn %lu: %s", i, turn,
-			 what);
+		snprintf(text, sizeof(text), "read %u of turn %" PRIu64 ": %s",
+			 i, turn, what);
 		wrong_payload(text);
 	}
 }

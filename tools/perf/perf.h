@@ -17,8 +17,8 @@
 #ifndef XRDS_PERF_H
 #define XRDS_PERF_H
 
+#include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
 

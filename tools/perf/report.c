@@ -158,7 +158,7 @@ static uint64_t busy_ns(void)
 	if (!file)
 		return 0;
 	while (getline(&line, &room, file) > 0) {
-		if (sscanf(line, "cpu%*u %*u %*u %*u %*u %*u %*u %lu",
+		if (sscanf(line, "cpu%*u %*u %*u %*u %*u %*u %*u %" SCNu64,
 			   &value) == 1)
 			sum += value;
 	}
@@ -177,7 +177,7 @@ uint64_t report_cpu_ns(void)
 
 static void look_at_system(struct system *s)
 {
-	unsigned long value;
+	uint64_t value;
 	char *line = NULL;
 	size_t room = 0;
 	FILE *file;
@@ -189,9 +189,9 @@ static void look_at_system(struct system *s)
 	if (!file)
 		return;
 	while (getline(&line, &room, file) > 0) {
-		if (sscanf(line, "ctxt %lu", &value) == 1)
+		if (sscanf(line, "ctxt %" SCNu64, &value) == 1)
 			s->switches = value;
-		else if (sscanf(line, "softirq %lu", &value) == 1)
+		else if (sscanf(line, "softirq %" SCNu64, &value) == 1)
 			s->softirqs = value;
 	}
 	free(line);
@@ -240,7 +240,7 @@ static void add_number(const char *group, const char *name, uint64_t value)
 {
 	struct item *new = item(group, name);
 
-	snprintf(new->value, sizeof(new->value), "%lu", value);
+	snprintf(new->value, sizeof(new->value), "%" PRIu64, value);
 }
 
 static void add_real(const char *group, const char *name, double value,
@@ -322,7 +322,7 @@ static void json_histogram(void)
 	for (unsigned int i = 0; i < BUCKETS; i++) {
 		if (!own.buckets[i])
 			continue;
-		printf("%s[%lu,%lu]", comma, bucket_ns(i), own.buckets[i]);
+		printf("%s[%" PRIu64 ",%" PRIu64 "]", comma, bucket_ns(i), own.buckets[i]);
 		comma = ",";
 	}
 	printf("]");
@@ -334,7 +334,7 @@ static void json_outliers(void)
 
 	printf(",\"outliers\":[");
 	for (uint32_t i = 0; i < own.nr_outliers; i++, o++) {
-		printf("%s{\"ns\":%lu,\"at_s\":%.3f", i ? "," : "", o->ns,
+		printf("%s{\"ns\":%" PRIu64 ",\"at_s\":%.3f", i ? "," : "", o->ns,
 		       (double)o->at_ns / NSEC_PER_SEC);
 		if (opt.mesh)
 			printf(",\"host\":\"%s\"", o->host);
@@ -347,7 +347,7 @@ static void json_parts(const struct result *parts, uint32_t nr)
 {
 	printf(",\"peers\":[");
 	for (uint32_t i = 0; i < nr; i++)
-		printf("%s{\"host\":\"%s\",\"messages\":%lu,\"max_ns\":%lu}",
+		printf("%s{\"host\":\"%s\",\"messages\":%" PRIu64 ",\"max_ns\":%" PRIu64 "}",
 		       i ? "," : "", parts[i].host, parts[i].done,
 		       parts[i].latency.max);
 	printf("]");
@@ -382,7 +382,7 @@ static void text_histogram(void)
 {
 	for (unsigned int i = 0; i < BUCKETS; i++) {
 		if (own.buckets[i])
-			printf("  %12.3f us %10lu\n", bucket_ns(i) / 1000.0,
+			printf("  %12.3f us %10" PRIu64 "\n", bucket_ns(i) / 1000.0,
 			       own.buckets[i]);
 	}
 }
@@ -412,7 +412,7 @@ static void text_latency(void)
 
 static void text(uint64_t messages, uint64_t ns, const struct system *used)
 {
-	printf("%s of %u bytes, depth %u, %u sockets, %u tasks: %lu in %.3f s\n",
+	printf("%s of %u bytes, depth %u, %u sockets, %u tasks: %" PRIu64 " in %.3f s\n",
 	       mode_names[opt.mode], opt.bytes, opt.depth, opt.sockets,
 	       opt.tasks, messages, (double)ns / NSEC_PER_SEC);
 	printf("  %.0f a second, %.3f us each, %.3f MB/s, %.3f Gbit/s\n",
@@ -433,7 +433,7 @@ static void text(uint64_t messages, uint64_t ns, const struct system *used)
 static void text_parts(const struct result *parts, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++) {
-		printf("  %s: %lu", parts[i].host, parts[i].done);
+		printf("  %s: %" PRIu64, parts[i].host, parts[i].done);
 		if (parts[i].latency.count)
 			printf(", slowest %.3f us",
 			       parts[i].latency.max / 1000.0);

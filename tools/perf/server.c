@@ -163,12 +163,12 @@ static void verify(struct work *w, const void *buf,
 
 	if (opt.mode > STREAM)
 		return;
-	if (arrival->bytes != opt.bytes)
-		bad(w, "message %lu of port %u has %zd bytes instead of %u",
+	if ((size_t)arrival->bytes != opt.bytes)
+		bad(w, "message %" PRIu64 " of port %u has %zd bytes instead of %u",
 		    number, port, arrival->bytes, opt.bytes);
 	else if (!pattern_check(buf, opt.bytes, pattern_of_message(port, number),
 				0, text, sizeof(text)))
-		bad(w, "message %lu of port %u: %s", number, port, text);
+		bad(w, "message %" PRIu64 " of port %u: %s", number, port, text);
 	if (opt.mode == ECHO)
 		pattern_fill(w->answer, opt.answer,
 			     pattern_of_answer(port, number), 0);
@@ -182,7 +182,7 @@ static void verify_memory(struct work *w)
 	if (w->written <= region_bytes() &&
 	    !pattern_check(w->memory, w->written, pattern_of_memory(w->turn), 0,
 			   text, sizeof(text)))
-		bad(w, "memory after turn %lu of writes: %s", w->turn, text);
+		bad(w, "memory after turn %" PRIu64 " of writes: %s", w->turn, text);
 }
 
 /* ---------------------------------------------------------------- messages */
@@ -226,13 +226,13 @@ static void __attribute__((noreturn)) finish(const struct work *w, bool bye)
 			    NI_NUMERICHOST);
 	printf("%s: %s of %u bytes: ", host, mode_names[opt.mode], opt.bytes);
 	if (ns)
-		printf("%lu messages in %.3f s, %.0f a second\n", count,
+		printf("%" PRIu64 " messages in %.3f s, %.0f a second\n", count,
 		       (double)ns / NSEC_PER_SEC,
 		       (double)count * NSEC_PER_SEC / ns);
 	else if (bye)
 		printf("no messages\n");
 	else
-		printf("ended early, after %lu messages\n", w->received);
+		printf("ended early, after %" PRIu64 " messages\n", w->received);
 	exit(0);
 }
 

@@ -133,7 +133,7 @@ static void print_second(unsigned long second, uint64_t *last)
 		ns = __atomic_exchange_n(&r->worst_ns, 0, __ATOMIC_RELAXED);
 		worst = ns > worst ? ns : worst;
 	}
-	printf("%4lu s: %lu, %.3f Gbit/s", second, count - *last,
+	printf("%4lu s: %" PRIu64 ", %.3f Gbit/s", second, count - *last,
 	       (double)(count - *last) * report_bytes() * 8 / 1e9);
 	*last = count;
 	if (worst)
