@@ -80,6 +80,15 @@ columns() {
 		[[ $out == *"$PORT"*"helper_late_rea/"*"bound,congested"* ]]
 }
 
+# Three columns that are wider than the terminal
+narrow() {
+	local out
+
+	out=$(COLUMNS=40 xrds-info -o program,flags,laddr sockets "lport=$PORT")
+	echo "$out"
+	[[ $out == *"helper_late_rea/"*"bound,congested  127.0.0.1:$PORT"* ]]
+}
+
 namespaces() {
 	local out
 
@@ -261,6 +270,7 @@ check "and the program that has it" table 100 "$PORT .* helper_late_rea/" socket
 check "messages that were not read" wait_for 20 messages
 check "a pipe has whole texts" pipe
 check "columns and rows that were asked for" columns
+check "a narrow terminal has the first columns" narrow
 check_fails "no such column" xrds-info -o nothing sockets
 check_fails "no such attribute" xrds-info sockets nothing=1
 check "all namespaces" namespaces

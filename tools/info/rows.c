@@ -4,8 +4,9 @@
  * line for each attribute.
  *
  * A column is as wide as its widest value. Columns that do not fit are left
- * out, from the right. If the last column that fits in part is text, it is cut.
- * A file or a pipe is as wide as it must be.
+ * out, from the right, except for the first ones: a row says little without its
+ * addresses and its state. If the last column that fits in part is text, it is
+ * cut. A file or a pipe is as wide as it must be.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ enum {
 	WIDTH_NONE	= 1 << 20,	/* a file or a pipe */
 	RATE_BUCKETS	= 1024,
 	GAP		= 2,
+	NEEDED		= 3,		/* columns of every table */
 };
 
 /**
@@ -274,7 +276,8 @@ static int fit(struct table *t)
 	for (i = 0; i < t->nr_columns; i++) {
 		int gap = i ? GAP : 0;
 
-		if (left < gap + t->width[i])
+		if (left < gap + t->width[i] &&
+		    (i >= NEEDED || t->columns[i]->kind == KIND_TEXT))
 			break;
 		left -= gap + t->width[i];
 	}
