@@ -97,12 +97,13 @@ install-modules: modules
 		$(if $(DESTDIR),INSTALL_MOD_PATH="$(DESTDIR)") modules_install
 	$(if $(DESTDIR),,depmod "$(KREL)")
 
-install-dkms: install-tools install-dkms-source install-conf
+install-dkms: install-dkms-source install-tools install-conf
 	sed 's/#MODULE_VERSION#/$(VERSION)/' tools/install/dkms.conf \
 		> "$(DKMS_SRC)/dkms.conf"
 	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION))
 
 install-dkms-source:
+	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION) check)
 	install -d "$(DKMS_SRC)/tools"
 	cp -r Makefile Kbuild net include "$(DKMS_SRC)"
 	cp -r tools/probe "$(DKMS_SRC)/tools"
@@ -130,8 +131,8 @@ install-tools:
 
 # Directories that are empty now are removed, too.
 uninstall:
-	$(if $(DESTDIR),,tools/install/dkms-all $(VERSION) remove)
-	rm -rf "$(DKMS_SRC)" "$(SHARE)/xrds" "$(DOC)"
+	$(if $(DESTDIR),rm -rf "$(DKMS_SRC)",tools/install/dkms-all $(VERSION) remove)
+	rm -rf "$(SHARE)/xrds" "$(DOC)"
 	rm -f "$(DESTDIR)$(MODPROBE_D)/xrds.conf" \
 		"$(DESTDIR)$(MODULES_LOAD_D)/xrds.conf" "$(INCLUDE)/xrds.h" \
 		"$(INCLUDE)/xrds_netlink.h"
