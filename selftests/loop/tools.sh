@@ -249,12 +249,19 @@ traced() {
 		done
 }
 
+# A signal ends it at once, when there is no event as well.
+trace_ends() {
+	background xrds-trace 18803
+	wait_for 20 saw listening && kill "$pid" && wait "$pid"
+}
+
 untraced() {
 	! ls -d /sys/kernel/tracing/instances/xrds-trace*
 }
 
 check "--version" versions
 check "the way of a message" traced
+check "a trace that is ended" trace_ends
 check "nothing is left of the trace" wait_for 10 untraced
 check "features" features
 check "drain and undrain" drained
