@@ -80,6 +80,19 @@ columns() {
 		[[ $out == *"$PORT"*"helper_late_rea/"*"bound,congested"* ]]
 }
 
+# The name of a program may have anything: a terminal must not obey it.
+names() {
+	local program=$xrds_tmp/$'\e[31m\xffred' out
+
+	cp "$(command -v helper_hold_socket)" "$program"
+	background "$program" 127.0.0.78
+	wait_for 20 saw holding || return
+	out=$(xrds-info sockets laddr=127.0.0.78 &&
+		xrds-info -j sockets laddr=127.0.0.78)
+	echo "$out"
+	[ "$(grep -cF '?[31m?red/' <<< "$out")" = 2 ]
+}
+
 # Three columns that are wider than the terminal
 narrow() {
 	local out
@@ -277,6 +290,7 @@ check "and the program that has it" table 100 "$PORT .* helper_late_rea/" socket
 check "messages that were not read" wait_for 20 messages
 check "a pipe has whole texts" pipe
 check "columns and rows that were asked for" columns
+check "names of programs" names
 check "a narrow terminal has the first columns" narrow
 check_fails "no such column" xrds-info -o nothing sockets
 check_fails "no such attribute" xrds-info sockets nothing=1

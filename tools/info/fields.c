@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "info.h"
+#include "text.h"
 
 static const char * const states[] = {
 	"down", "resolving", "connecting", "wait-cts", "up", "closing",
@@ -397,7 +398,7 @@ const char *field_text(const struct field *f, const struct nlattr *attr,
 		snprintf(out, TEXT_MAX, "%.*s",
 			 (int)mnl_attr_get_payload_len(attr),
 			 mnl_attr_get_str(attr));
-		return out;
+		return text_printable(out);
 	case KIND_PRESENT:
 		return "yes";
 	case KIND_NAME:

@@ -13,16 +13,14 @@
 
 static bool first_object, first_row;
 
+/* Of printable text */
 static void string(const char *s)
 {
 	putchar('"');
 	for (; *s; s++) {
 		if (*s == '"' || *s == '\\')
-			printf("\\%c", *s);
-		else if ((unsigned char)*s < ' ')
-			printf("\\u%04x", *s);
-		else
-			putchar(*s);
+			putchar('\\');
+		putchar(*s);
 	}
 	putchar('"');
 }

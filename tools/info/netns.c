@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "info.h"
+#include "text.h"
 
 enum { PATH_BYTES = 320 };
 
@@ -69,7 +70,7 @@ static void visit_dir(const char *dir, const char *below, const char *prefix,
 		snprintf(path, sizeof(path), "%s/%.255s%s", dir, entry->d_name,
 			 below);
 		snprintf(name, sizeof(name), "%s%.255s", prefix, entry->d_name);
-		visit(path, name, fn);
+		visit(path, text_printable(name), fn);
 	}
 	closedir(d);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "info.h"
+#include "text.h"
 
 enum { NAME_BYTES = 32 };
 
@@ -113,5 +114,5 @@ const char *program_text(uint64_t inode, char *out)
 		fclose(file);
 	}
 	snprintf(out, TEXT_MAX, "%s/%d", name, holders[low].pid);
-	return out;
+	return text_printable(out);
 }

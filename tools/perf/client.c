@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "perf.h"
+#include "text.h"
 
 enum {
 	CHECK_EVERY	= 64,		/* messages between looks at the clock */
@@ -83,7 +84,7 @@ static void __attribute__((noreturn)) op_failed(int status)
 /* End the program if the arrival is an error, or the end of the server. */
 static void check(const struct arrival *arrival)
 {
-	const struct note *note = (void *)in;
+	struct note *note = (void *)in;
 
 	unread -= arrival->zcopied;
 	if (arrival->failed && opt.reset_ns &&
@@ -93,8 +94,10 @@ static void check(const struct arrival *arrival)
 		op_failed(arrival->status);
 	if (arrival->ended || arrival->reborn)
 		server_ended();
-	if (is_note(in, arrival->bytes) && ntohl(note->kind) == BAD)
-		wrong_payload(note->text);
+	if (is_note(in, arrival->bytes) && ntohl(note->kind) == BAD) {
+		note->text[NOTE_TEXT - 1] = '\0';
+		wrong_payload(text_printable(note->text));
+	}
 }
 
 static void take(int fd, struct arrival *arrival)

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "ping.h"
+#include "text.h"
 
 enum {
 	HINT_SECONDS	= 5,		/* print a hint when no answer came */
@@ -97,7 +98,7 @@ static bool take(void)
 	text[n] = 0;
 	/* an answer without a cookie has the error instead */
 	if (n && !cookie)
-		give_up(text);
+		give_up(text_printable(text));
 	return true;
 }
 
