@@ -170,6 +170,20 @@ signalled() {
 		saw "^--- 127.0.0.21: " && saw "^--- 127.0.0.22: "
 }
 
+# Each tool that needs a socket tells why there is none.
+unprivileged() {
+	local tool status=0
+
+	echo 0 > /proc/sys/net/xrds/unprivileged
+	for tool in "xrds-ping -c 1 127.0.0.1" "xrds-perf -n 1 127.0.0.1" \
+		"xrds-info messages"; do
+		# shellcheck disable=SC2086
+		words "net.xrds.unprivileged" unshare -U $tool || status=1
+	done
+	echo 1 > /proc/sys/net/xrds/unprivileged
+	return "$status"
+}
+
 # A client whose server is killed ends at once, and tells it
 server_killed() {
 	local server client
@@ -314,6 +328,7 @@ check "perf: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \
 	xrds-perf -n 1 -I 10.9.9.9 10.9.9.9
 check "info: no devices, and no xrds_ib" \
 	table 80 "none (xrds_ib is not loaded: modprobe xrds_ib)" devices
+check "no sockets for this user" unprivileged
 check "perf: no server" words "nobody listens: is xrds-perf -s" \
 	xrds-perf -n 1 127.0.0.1
 check "perf: server killed, echo" server_killed

@@ -4,17 +4,28 @@
  * that are loaded have a directory in /sys/module.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "hint.h"
 
 const char *hint_no_family(void)
 {
-	if (!access("/sys/module/xrds", F_OK))
-		return "this user may have no sockets (net.xrds.unprivileged)";
 	if (!access("/sys/module/rds", F_OK))
 		return "in-tree rds is loaded: modprobe -r rds_rdma rds_tcp rds; modprobe xrds_ib";
 	return "XRDS is not loaded: modprobe xrds_ib";
+}
+
+const char *hint_socket(int error)
+{
+	static char text[128];
+
+	if (error == EPERM)
+		return " (net.xrds.unprivileged: this user may have no sockets)";
+	if (error != EAFNOSUPPORT)
+		return "";
+	snprintf(text, sizeof(text), " (%s)", hint_no_family());
+	return text;
 }
 
 const char *hint_bind(int error)

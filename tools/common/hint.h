@@ -5,8 +5,10 @@
 #ifndef XRDS_HINT_H
 #define XRDS_HINT_H
 
-/* There is no socket of AF_RDS, or it is not that of XRDS. */
+/* XRDS does not serve AF_RDS. */
 const char *hint_no_family(void);
+/* A socket cannot be created with this errno; "": nothing is known. */
+const char *hint_socket(int error);
 /* An address cannot be bound with this errno; "": nothing is known. */
 const char *hint_bind(int error);
 /* Memory cannot be registered with this errno; "": nothing is known. */

@@ -30,9 +30,9 @@ static const int dumps[] = {
 	[QUEUE_RECEIVE]	  = RDS6_INFO_RECV_MESSAGES,
 };
 
-static void __attribute__((noreturn)) die(const char *why)
+static void __attribute__((noreturn)) die(const char *why, const char *hint)
 {
-	fprintf(stderr, "xrds-info: messages: %s\n", why);
+	fprintf(stderr, "xrds-info: messages: %s%s\n", why, hint);
 	exit(EXIT_ERROR);
 }
 
@@ -48,14 +48,14 @@ static struct rds6_info_message *read_rows(int fd, int dump, size_t *nr)
 		if (ret >= 0)
 			break;
 		if (errno != ENOSPC)
-			die(strerror(errno));
+			die(strerror(errno), "");
 		len += len / 4;
 		rows = realloc(rows, len);
 		if (!rows)
-			die("no memory");
+			die("no memory", "");
 	}
 	if (len && ret != sizeof(*rows))
-		die("the kernel has another format");
+		die("the kernel has another format", "");
 	*nr = len / sizeof(*rows);
 	return rows;
 }
@@ -86,10 +86,11 @@ void messages_dump(row_fn fn, void *arg)
 	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct rds6_info_message *rows;
 	uint32_t queue;
+	int error = errno;
 	size_t nr, i;
 
 	if (fd < 0)
-		die(errno == EAFNOSUPPORT ? hint_no_family() : strerror(errno));
+		die(strerror(error), hint_socket(error));
 	for (queue = 0; queue < NR_QUEUES; queue++) {
 		rows = read_rows(fd, dumps[queue], &nr);
 		for (i = 0; i < nr; i++)

@@ -163,14 +163,10 @@ int try_socket(const struct address *address)
 {
 	int fd = socket(opt.over_unix ? AF_UNIX : AF_RDS,
 			SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	int error;
+	int error = errno;
 
-	if (fd < 0) {
-		if (errno == EAFNOSUPPORT)
-			fprintf(stderr, "xrds-perf: no AF_RDS: %s\n",
-				hint_no_family());
-		die("socket", errno);
-	}
+	if (fd < 0)
+		die_with("socket", error, hint_socket(error));
 	if (address &&
 	    bind(fd, (const struct sockaddr *)&address->ss, address->len)) {
 		error = errno;

@@ -165,15 +165,10 @@ static int complain(const char *what, const char *which, int error,
 int try_socket(int flags)
 {
 	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
-	int error;
+	int error = errno;
 
-	if (fd < 0 && errno == EAFNOSUPPORT) {
-		fprintf(stderr, "xrds-ping: no AF_RDS: %s\n",
-			hint_no_family());
-		exit(EXIT_ERROR);
-	}
 	if (fd < 0)
-		return complain("no", "socket", errno, "");
+		return complain("no", "socket", error, hint_socket(error));
 	if (bind(fd, (struct sockaddr *)&from, addr_len)) {
 		error = errno;
 		close(fd);
