@@ -309,6 +309,8 @@ check "a narrow terminal has the first columns" narrow
 check_fails "no such column" xrds-info -o nothing sockets
 check_fails "no such attribute" xrds-info sockets nothing=1
 check "all namespaces" namespaces
+check "all namespaces, without privilege" words CAP_SYS_ADMIN \
+	unshare -U xrds-info -N sockets
 check "a connection is reset" xrds-info reset all
 check "the same, in JSON" reset_json
 check "watching connections: rates" rates

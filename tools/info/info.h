@@ -147,7 +147,7 @@ void program_scan(void);
 const char *program_text(uint64_t inode, char *out);
 
 /* netns.c */
-void netns_each(void (*fn)(const char *name));
+bool netns_each(void (*fn)(const char *name));
 
 /* nl.c; all end the program on errors */
 typedef void (*row_fn)(const struct row *row, void *arg);

@@ -6,6 +6,7 @@
  */
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ enum { PATH_BYTES = 320 };
 
 static ino_t *seen;
 static size_t nr_seen;
+static bool barred;		/* one may not be entered */
 
 static bool is_new(int fd)
 {
@@ -41,16 +43,22 @@ static bool is_new(int fd)
 	return true;
 }
 
-/* One that may not be entered is left out. */
+/* One that may not be entered is left out, and so is one that has gone. */
 static void visit(const char *path, const char *name,
 		  void (*fn)(const char *name))
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
+	if (fd < 0) {
+		barred |= errno == EACCES || errno == EPERM;
 		return;
-	if (is_new(fd) && !setns(fd, CLONE_NEWNET))
-		fn(name);
+	}
+	if (is_new(fd)) {
+		if (!setns(fd, CLONE_NEWNET))
+			fn(name);
+		else
+			barred |= errno == EPERM;
+	}
 	close(fd);
 }
 
@@ -75,12 +83,13 @@ static void visit_dir(const char *dir, const char *below, const char *prefix,
 	closedir(d);
 }
 
-/* Call @fn in each namespace, our own one first. */
-void netns_each(void (*fn)(const char *name))
+/* Call @fn in each namespace, our own one first. Returns whether these are all. */
+bool netns_each(void (*fn)(const char *name))
 {
 	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
 	nr_seen = 0;
+	barred = false;
 	if (own >= 0 && is_new(own))
 		fn("own");
 	visit_dir("/run/netns", "", "", false, fn);
@@ -90,4 +99,7 @@ void netns_each(void (*fn)(const char *name))
 			perror("xrds-info: setns");
 		close(own);
 	}
+	if (barred)
+		fprintf(stderr, "xrds-info: there may be more: it takes CAP_SYS_ADMIN\n");
+	return !barred;
 }

@@ -316,6 +316,8 @@ static bool did_verb(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	bool all = true;
+
 	parse(argc, argv);
 	if (did_verb(argc - optind, argv + optind))
 		return 0;
@@ -332,12 +334,12 @@ int main(int argc, char **argv)
 		if (opt.watch && !opt.json)
 			print_time();
 		if (opt.namespaces)
-			netns_each(show_namespace);
+			all = netns_each(show_namespace);
 		else
 			show(NULL);
 		fflush(stdout);
 		if (!opt.watch)
-			return 0;
+			return all ? 0 : EXIT_ERROR;
 		if (!opt.json)
 			putchar('\n');
 		wait_for_next();
