@@ -14,6 +14,7 @@
 
 #include <linux/genetlink.h>
 
+#include "dump.h"
 #include "hint.h"
 #include "info.h"
 
@@ -111,6 +112,9 @@ static int receive(unsigned int seq, mnl_cb_t fn, void *arg, bool *interrupted)
 		if (ret <= 0)
 			return -1;
 		*interrupted |= unmark(buffer, ret);
+		errno = dump_error(buffer, ret);
+		if (errno)
+			return -1;
 		ret = mnl_cb_run(buffer, ret, seq,
 				 mnl_socket_get_portid(sock), fn, arg);
 	} while (ret > 0);

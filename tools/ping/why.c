@@ -13,6 +13,7 @@
 #include <linux/genetlink.h>
 #include <linux/xrds_netlink.h>
 
+#include "dump.h"
 #include "ping.h"
 
 enum { WHY_BYTES = 256 };
@@ -105,6 +106,8 @@ static bool ask(struct mnl_socket *sock, int type, int flags, int cmd,
 		return false;
 	do {
 		ret = mnl_socket_recvfrom(sock, buffer, sizeof(buffer));
+		if (ret > 0 && dump_error(buffer, ret))
+			return false;
 		if (ret > 0)
 			ret = mnl_cb_run(buffer, ret, 0,
 					 mnl_socket_get_portid(sock), take,
