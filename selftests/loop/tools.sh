@@ -170,6 +170,19 @@ signalled() {
 		saw "^--- 127.0.0.21: " && saw "^--- 127.0.0.22: "
 }
 
+# Output that cannot be written is an error.
+full() {
+	local tool
+
+	for tool in "xrds-info counters" "xrds-info -j counters" \
+		"xrds-ping -c 1 127.0.0.1" "xrds-ping -h" "xrds-perf -h" \
+		"xrds-trace -V"; do
+		sh -c "exec $tool > /dev/full" && return 1
+		[ $? = 2 ] || return
+	done
+	return 0
+}
+
 # Each tool that needs a socket tells why there is none.
 unprivileged() {
 	local tool status=0
@@ -330,6 +343,7 @@ check "perf: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \
 	xrds-perf -n 1 -I 10.9.9.9 10.9.9.9
 check "info: no devices, and no xrds_ib" \
 	table 80 "none (xrds_ib is not loaded: modprobe xrds_ib)" devices
+check "output that cannot be written" full
 check "no sockets for this user" unprivileged
 check "perf: no server" words "nobody listens: is xrds-perf -s" \
 	xrds-perf -n 1 127.0.0.1

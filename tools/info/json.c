@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "info.h"
+#include "out.h"
 
 static bool first_object, first_row;
 
@@ -140,7 +141,7 @@ void json_object(const struct object *object)
 void json_end(void)
 {
 	printf("\n}\n");
-	fflush(stdout);
+	out_flush();
 }
 
 static const char *event_name(int cmd)
@@ -162,5 +163,5 @@ void json_event(int cmd, const struct row *row)
 	printf(", \"event\": \"%s\", ", event_name(cmd));
 	members(cmd == XRDS_CMD_PEER_NTF ? peer_fields : conn_fields, row);
 	printf("}\n");
-	fflush(stdout);
+	out_flush();
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "info.h"
+#include "out.h"
 
 enum {
 	COLUMNS_MAX	= 32,
@@ -422,5 +423,5 @@ void rows_event(int cmd, const struct row *row)
 	else
 		conn_event(cmd, row);
 	putchar('\n');
-	fflush(stdout);
+	out_flush();
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "info.h"
+#include "out.h"
 
 enum { CHOSEN_MAX = 16 };
 
@@ -318,6 +319,7 @@ int main(int argc, char **argv)
 {
 	bool all = true;
 
+	out_check();
 	parse(argc, argv);
 	if (did_verb(argc - optind, argv + optind))
 		return 0;
@@ -337,7 +339,7 @@ int main(int argc, char **argv)
 			all = netns_each(show_namespace);
 		else
 			show(NULL);
-		fflush(stdout);
+		out_flush();
 		if (!opt.watch)
 			return all ? 0 : EXIT_ERROR;
 		if (!opt.json)

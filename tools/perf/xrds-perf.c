@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "out.h"
 #include "perf.h"
 
 const char * const mode_names[NR_MODES] = {
@@ -317,6 +318,7 @@ static void parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	out_check();
 	parse(argc, argv);
 	/* mainline does not support MSG_NOSIGNAL */
 	signal(SIGPIPE, SIG_IGN);

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "hint.h"
+#include "out.h"
 #include "ping.h"
 
 enum {
@@ -632,8 +633,10 @@ long long ping(const char *name, int family)
 
 int main(int argc, char **argv)
 {
-	int family = parse(argc, argv);
+	int family;
 
+	out_check();
+	family = parse(argc, argv);
 	if (opt.serve) {
 		resolve(argv[optind], family, &from, from_text);
 		set_port(&from, opt.serve);
