@@ -337,6 +337,10 @@ check "ping: one of them is wrong" one_wrong
 check "ping: several hosts, and a signal" signalled
 check_fails "ping: memory at several addresses" \
 	xrds-ping -l 4999 127.0.0.1 127.0.0.2
+check "ping: a suffix is no size" words "is not a size" \
+	xrds-ping -s K 127.0.0.1
+check "perf: a size of more than 64 bits" words "17592186044417M" \
+	xrds-perf -n 1 -l 17592186044417M 127.0.0.1
 check "ping: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \
 	xrds-ping -c 1 -I 10.9.9.9 10.9.9.9
 check "perf: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \

@@ -3,8 +3,11 @@
  * Text of other users: a terminal obeys some sequences of bytes, and the name of a
  * process or the message of a peer may have them.
  */
+#include <ctype.h>
+#include <errno.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <stdlib.h>
+#include <strings.h>
 
 #include "text.h"
 
@@ -38,4 +41,26 @@ char *text_printable(char *text)
 		len = 1;
 	}
 	return text;
+}
+
+bool text_number(const char *text, uint64_t *value)
+{
+	int shift = 0;
+	char *end;
+
+	/* strtoull() takes spaces and signs, too */
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	if (!strcasecmp(end, "k"))
+		shift = 10;
+	else if (!strcasecmp(end, "m"))
+		shift = 20;
+	else if (*end)
+		return false;
+	if (errno || *value > UINT64_MAX >> shift)
+		return false;
+	*value <<= shift;
+	return true;
 }

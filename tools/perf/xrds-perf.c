@@ -12,10 +12,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "out.h"
 #include "perf.h"
+#include "text.h"
 
 const char * const mode_names[NR_MODES] = {
 	[ECHO]		= "echo",
@@ -95,16 +95,9 @@ static void __attribute__((noreturn)) refuse(int option, const char *text)
 static uint64_t number(int option, const char *text, uint64_t min,
 		       uint64_t max)
 {
-	char *end;
-	uint64_t value = strtoull(text, &end, 0);
+	uint64_t value;
 
-	if (!strcasecmp(end, "k"))
-		value <<= 10;
-	else if (!strcasecmp(end, "m"))
-		value <<= 20;
-	else if (*end)
-		refuse(option, text);
-	if (end == text || *text == '-' || value < min || value > max)
+	if (!text_number(text, &value) || value < min || value > max)
 		refuse(option, text);
 	return value;
 }

@@ -12,9 +12,9 @@
  * own, so a late answer is not taken for the answer of a later ping. When all
  * sockets wait, no new ping is sent.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -33,6 +32,7 @@
 #include "hint.h"
 #include "out.h"
 #include "ping.h"
+#include "text.h"
 
 enum {
 	SLOTS		= 64,		/* unanswered pings at a time */
@@ -472,29 +472,13 @@ static long long seconds_arg(const char *text, const char *what)
 	return value * NSEC_PER_SEC;
 }
 
-static unsigned long count_arg(const char *text)
+static unsigned long number_arg(const char *text, const char *what,
+				unsigned long min, unsigned long max)
 {
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
+	uint64_t value;
 
-	if (end == text || *end || !value || *text == '-') {
-		fprintf(stderr, "xrds-ping: '%s' is not a count\n", text);
-		exit(EXIT_ERROR);
-	}
-	return value;
-}
-
-static unsigned long bytes_arg(const char *text)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (!strcasecmp(end, "k") || !strcasecmp(end, "m")) {
-		value <<= toupper(*end) == 'K' ? 10 : 20;
-		end++;
-	}
-	if (end == text || *end || value > MAX_BYTES || *text == '-') {
-		fprintf(stderr, "xrds-ping: '%s' is not a size\n", text);
+	if (!text_number(text, &value) || value < min || value > max) {
+		fprintf(stderr, "xrds-ping: '%s' is not a %s\n", text, what);
 		exit(EXIT_ERROR);
 	}
 	return value;
@@ -502,27 +486,7 @@ static unsigned long bytes_arg(const char *text)
 
 static unsigned short port_arg(const char *text)
 {
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (end == text || *end || !value || value > 65535 || *text == '-') {
-		fprintf(stderr, "xrds-ping: '%s' is not a port\n", text);
-		exit(EXIT_ERROR);
-	}
-	return value;
-}
-
-static unsigned char tos_arg(const char *text)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 0);
-
-	if (end == text || *end || value > 255 || *text == '-') {
-		fprintf(stderr, "xrds-ping: '%s' is not a type of service\n",
-			text);
-		exit(EXIT_ERROR);
-	}
-	return value;
+	return number_arg(text, "port", 1, 65535);
 }
 
 /* Check which options go together, and set the defaults that follow. */
@@ -554,7 +518,7 @@ static int parse(int argc, char **argv)
 				NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			opt.count = count_arg(optarg);
+			opt.count = number_arg(optarg, "count", 1, ULONG_MAX);
 			break;
 		case 'i':
 			opt.interval_ns = seconds_arg(optarg, "-i");
@@ -572,7 +536,7 @@ static int parse(int argc, char **argv)
 			opt.deadline_ns = seconds_arg(optarg, "-w");
 			break;
 		case 's':
-			opt.bytes = bytes_arg(optarg);
+			opt.bytes = number_arg(optarg, "size", 0, MAX_BYTES);
 			opt.sized = true;
 			break;
 		case 'j':
@@ -588,7 +552,7 @@ static int parse(int argc, char **argv)
 			opt.dates = true;
 			break;
 		case 'Q':
-			opt.tos = tos_arg(optarg);
+			opt.tos = number_arg(optarg, "type of service", 0, 255);
 			break;
 		case 'V':
 			printf("xrds-ping %s\n", XRDS_VERSION);
