@@ -277,8 +277,14 @@ static int take_event(const struct nlmsghdr *nlh, void *arg)
 
 	if (nlh->nlmsg_type != family)
 		return MNL_CB_OK;
-	parse(nlh, &row);
-	fn(genl->cmd, &row);
+	switch (genl->cmd) {
+	case XRDS_CMD_CONN_UP_NTF:
+	case XRDS_CMD_CONN_DOWN_NTF:
+	case XRDS_CMD_PEER_NTF:
+		parse(nlh, &row);
+		fn(genl->cmd, &row);
+	}
+	/* a newer kernel may tell of other things */
 	return MNL_CB_OK;
 }
 
