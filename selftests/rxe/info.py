@@ -111,6 +111,9 @@ def test_tables(rig):
     rig.check("ib_tx_frags" in counters, "the transport's counters")
     everything = json.loads(rig.a.run("xrds-info -j all").out)
     rig.check(len(everything) == 10, f"{list(everything)}")
+    out = rig.a.run("xrds-info -j status all connections conn").out
+    rig.check(out.count('"connections": [') == 1 and
+              len(json.loads(out)) == 10, out)
 
 
 def test_watch(rig):

@@ -252,7 +252,7 @@ static const struct field message_fields[] = {
 };
 
 /* @name of an object may be shortened: the first one that fits is meant. */
-const struct object objects[] = {
+const struct object objects[NR_OBJECTS + 1] = {
 	{ "devices", XRDS_CMD_DEVICE_GET, device_fields },
 	{ "connections", XRDS_CMD_CONN_GET, conn_fields },
 	{ "sockets", XRDS_CMD_SOCKET_GET, socket_fields },

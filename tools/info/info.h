@@ -26,6 +26,7 @@ enum {
 	ATTRS_MAX	= 64,
 	TEXT_MAX	= 256,
 	FILTERS_MAX	= 8,
+	NR_OBJECTS	= 11,
 	CMD_MESSAGES	= -1,		/* instead of an XRDS_CMD_* */
 };
 
@@ -122,7 +123,7 @@ struct options {
 };
 
 extern struct options opt;
-extern const struct object objects[];
+extern const struct object objects[NR_OBJECTS + 1];
 extern const struct field conn_fields[];
 extern const struct field peer_fields[];
 

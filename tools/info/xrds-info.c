@@ -18,11 +18,9 @@
 #include "info.h"
 #include "out.h"
 
-enum { CHOSEN_MAX = 16 };
-
 struct options opt;
 
-static const struct object *chosen[CHOSEN_MAX + 1];
+static const struct object *chosen[NR_OBJECTS];
 static int nr_chosen;
 
 static void __attribute__((noreturn)) help(int code)
@@ -63,10 +61,15 @@ static void __attribute__((noreturn)) help(int code)
 	exit(code);
 }
 
+/* Each is shown once. */
 static void choose(const struct object *object)
 {
-	if (nr_chosen < CHOSEN_MAX)
-		chosen[nr_chosen++] = object;
+	int i;
+
+	for (i = 0; i < nr_chosen; i++)
+		if (chosen[i] == object)
+			return;
+	chosen[nr_chosen++] = object;
 }
 
 static void choose_by_name(const char *name)
