@@ -104,11 +104,13 @@ def test_tables(rig):
         rig.check("rxe0" in out and rig.b.ip in out, out)
     lines = rig.a.run("xrds-info --long connections").out
     rig.check(f"faddr            {rig.b.ip}" in lines, lines)
-    counters = {c["name"]: c for c in _info(rig.a, "counters")}
+    counters = {c["name"]: c for c in _info(rig.a, "-a counters", "counters")}
     rig.check(counters["conn_up"]["value"] > 0, "conn_up")
     bare = [name for name, c in counters.items() if not c.get("help")]
     rig.check(not bare, f"without help: {bare}")
     rig.check("ib_tx_frags" in counters, "the transport's counters")
+    zero = [c for c in _info(rig.a, "counters") if not c["value"]]
+    rig.check(not zero, f"without --all: {zero}")
     everything = json.loads(rig.a.run("xrds-info -j all").out)
     rig.check(len(everything) == 10, f"{list(everything)}")
     out = rig.a.run("xrds-info -j status all connections conn").out

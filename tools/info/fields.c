@@ -466,8 +466,12 @@ static bool passes(const struct object *object, const struct row *row,
 
 bool row_wanted(const struct object *object, const struct row *row)
 {
+	const struct nlattr *value = row->attrs[XRDS_A_COUNTER_VALUE];
 	int i;
 
+	if (!opt.all && object->cmd == XRDS_CMD_COUNTER_GET && value &&
+	    !mnl_attr_get_u64(value))
+		return false;
 	for (i = 0; i < opt.nr_filters; i++)
 		if (!passes(object, row, &opt.filters[i]))
 			return false;

@@ -193,23 +193,13 @@ static bool is_number(enum kind kind)
 	return kind <= KIND_RATE;
 }
 
-static bool wanted(const struct object *object, const struct row *row)
-{
-	const struct nlattr *value = row->attrs[XRDS_A_COUNTER_VALUE];
-
-	if (!row_wanted(object, row))
-		return false;
-	return opt.all || object->cmd != XRDS_CMD_COUNTER_GET || !value ||
-	       mnl_attr_get_u64(value);
-}
-
 static void add_row(const struct row *row, void *arg)
 {
 	struct table *t = arg;
 	int i, len;
 	char **at;
 
-	if (!wanted(t->object, row))
+	if (!row_wanted(t->object, row))
 		return;
 	if (t->nr_rows == t->room) {
 		t->room = 2 * t->room + 16;
@@ -322,7 +312,7 @@ static void print_lines(const struct row *row, void *arg)
 	const struct field *f;
 	char text[TEXT_MAX];
 
-	if (!wanted(object, row))
+	if (!row_wanted(object, row))
 		return;
 	for (f = object->fields; f->name; f++)
 		if (row->attrs[f->attr] && *f->name)
