@@ -131,7 +131,7 @@ def test_events(rig):
     traffic.patient(rig)
     for node in rig.nodes:
         node.write(close.TIMEOUT_MS, "60000")
-    events = rig.a.start("xrds-info -j events")
+    events = rig.a.start("xrds-info -j ev")
     events.expect("listening", 20)
     _ping(rig)
     events.expect(r'"event": "up"[^\n]*\n', 30)
@@ -253,6 +253,7 @@ test_messages.leaves = "messages"
 def test_errors(rig):
     """Mistakes are named, with exit status 2."""
     for options, words in (("nonsense", "unknown object 'nonsense'"),
+                           ("events state=up", "'events' stands alone"),
                            ("--watch=x sockets", "is not a time"),
                            ("-x", "usage")):
         done = rig.a.run(f"xrds-info {options}", check=False)

@@ -72,6 +72,12 @@ static void choose(const struct object *object)
 	chosen[nr_chosen++] = object;
 }
 
+/* The name, or its beginning, as with objects */
+static bool is_events(const char *name)
+{
+	return *name && !strncmp("events", name, strlen(name));
+}
+
 static void choose_by_name(const char *name)
 {
 	const struct object *object = object_find(name);
@@ -83,8 +89,8 @@ static void choose_by_name(const char *name)
 		return;
 	}
 	if (!object) {
-		fprintf(stderr, "xrds-info: unknown object '%s', see --help\n",
-			name);
+		fprintf(stderr, is_events(name) ? "xrds-info: '%s' stands alone\n" :
+			"xrds-info: unknown object '%s', see --help\n", name);
 		exit(EXIT_ERROR);
 	}
 	choose(object);
@@ -326,7 +332,7 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	if (did_verb(argc - optind, argv + optind))
 		return 0;
-	if (optind == argc - 1 && !strcmp(argv[optind], "events")) {
+	if (optind == argc - 1 && is_events(argv[optind])) {
 		nl_open();
 		nl_listen(opt.json ? json_event : rows_event);
 		return 0;
