@@ -277,6 +277,11 @@ check "AF_UNIX: echo" perf 100 -u -d 4 -v
 check "AF_UNIX: stream" perf 100 -u -m stream -v
 check "AF_UNIX: a wrong message" wrong "message 149 of port 0: $BYTE" \
 	tampering 150 xrds-perf -u -v -n 300
+check "AF_UNIX: a stream, whatever the size of answers" \
+	perf 100 -u -m stream -a 0
+for option in -l -a; do
+	check_fails "AF_UNIX: nothing $option" xrds-perf -n 1 -u "$option" 0
+done
 check_fails "a mode that there is not" xrds-perf -m nothing 127.0.0.1
 check_fails "no host" xrds-perf -n 1
 finish

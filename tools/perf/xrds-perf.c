@@ -250,6 +250,9 @@ static void check_options(int addresses)
 	if (opt.over_unix && (opt.sockets > 1 || opt.strangers || opt.tos ||
 			      opt.mesh || opt.mode > STREAM))
 		conflict("-u: one socket, echo or stream");
+	/* such a message is the end of a connection of AF_UNIX */
+	if (opt.over_unix && (!opt.bytes || (!opt.answer && opt.mode == ECHO)))
+		conflict("-u: -l and -a are at least 1");
 	if (opt.zcopy && (opt.over_unix || opt.verify || opt.sockets > 1 ||
 			  opt.batch > 1 || opt.mode != STREAM))
 		conflict("-z: a stream of one socket, without -v and -M");
