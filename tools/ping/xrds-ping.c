@@ -440,7 +440,7 @@ static void __attribute__((noreturn)) help(int code)
 		"       xrds-ping -l PORT ADDRESS\n"
 		"Sends messages to port 0 of a node; its kernel answers. With -r, writes\n"
 		"by RDMA to memory that xrds-ping -l offers there, and reads it back.\n"
-		"  -c COUNT     stop after so many answers\n"
+		"  -c COUNT     stop after so many answers, with -r after so many probes\n"
 		"  -i SECONDS   time between two pings [1]\n"
 		"  -I ADDRESS   send from this address\n"
 		"  -l PORT      offer memory for -r, at an address of this node\n"
