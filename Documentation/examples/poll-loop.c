@@ -44,7 +44,11 @@ static int offered, ended, done;
 static int send_one(const char *text, void *control, size_t len)
 {
 	struct iovec iov = { (void *)text, strlen(text) };
-	struct msghdr m = { &peer, sizeof(peer), &iov, 1, control, len, 0 };
+	struct msghdr m = {
+		.msg_name = &peer, .msg_namelen = sizeof(peer),
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = len,
+	};
 
 	if (sendmsg(fd, &m, MSG_DONTWAIT) >= 0)
 		return 1;
@@ -53,34 +57,42 @@ static int send_one(const char *text, void *control, size_t len)
 	return 0;
 }
 
+/* Add a control message behind those that use so many bytes. */
+static size_t put(char *control, size_t used, int type, const void *data,
+		  size_t len)
+{
+	struct cmsghdr *c = (struct cmsghdr *)(control + used);
+
+	c->cmsg_len = CMSG_LEN(len);
+	c->cmsg_level = SOL_RDS;
+	c->cmsg_type = type;
+	memcpy(CMSG_DATA(c), data, len);
+	return used + CMSG_SPACE(len);
+}
+
 static int send_offer(void)
 {
-	struct {
-		struct cmsghdr head;
-		__u64 key;
-	} control = { { CMSG_LEN(8), SOL_RDS, RDS_CMSG_RDMA_DEST }, mine };
+	char control[CMSG_SPACE(sizeof(mine))] __attribute__((aligned(8))) = { 0 };
+	size_t used = put(control, 0, RDS_CMSG_RDMA_DEST, &mine, sizeof(mine));
 
-	return send_one("offer", &control, sizeof(control));
+	return send_one("offer", control, used);
 }
 
 static int send_block(void)
 {
-	__u64 nr = issued % NR_BLOCKS;
+	__u64 nr = issued % NR_BLOCKS, id_addr = (uintptr_t)&issued;
 	struct rds_iovec vec = { (uintptr_t)memory[nr], BLOCK_BYTES };
-	struct {
-		struct cmsghdr args_head;
-		struct rds_rdma_args args;
-		struct cmsghdr id_head;
-		__u64 id_addr;
-	} control = {
-		{ CMSG_LEN(sizeof(control.args)), SOL_RDS, RDS_CMSG_RDMA_ARGS },
-		{ theirs, { nr * BLOCK_BYTES, BLOCK_BYTES }, (uintptr_t)&vec, 1,
-		  RDS_RDMA_READWRITE | RDS_RDMA_SILENT, 0 },
-		{ CMSG_LEN(8), SOL_RDS, XRDS_CMSG_RDMA_ID }, (uintptr_t)&issued,
+	struct rds_rdma_args args = {
+		theirs, { nr * BLOCK_BYTES, BLOCK_BYTES }, (uintptr_t)&vec, 1,
+		RDS_RDMA_READWRITE | RDS_RDMA_SILENT, 0,
 	};
+	char control[CMSG_SPACE(sizeof(args)) + CMSG_SPACE(sizeof(id_addr))]
+		__attribute__((aligned(8))) = { 0 };
+	size_t used = put(control, 0, RDS_CMSG_RDMA_ARGS, &args, sizeof(args));
 
+	used = put(control, used, XRDS_CMSG_RDMA_ID, &id_addr, sizeof(id_addr));
 	memset(memory[nr], issued + 1, BLOCK_BYTES);
-	return send_one("", &control, sizeof(control));
+	return send_one("", control, used);
 }
 
 /* Send as much as possible now; 0: no space was left. */
@@ -108,8 +120,11 @@ static int receive(void)
 	char text[16], control[1024] __attribute__((aligned(8)));
 	struct sockaddr_storage from = { 0 };
 	struct iovec iov = { text, sizeof(text) };
-	struct msghdr m = { &from, sizeof(from), &iov, 1, control,
-			    sizeof(control), 0 };
+	struct msghdr m = {
+		.msg_name = &from, .msg_namelen = sizeof(from),
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
 	struct xrds_barrier_event event;
 	struct cmsghdr *c;
