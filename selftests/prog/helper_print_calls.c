@@ -516,11 +516,21 @@ static void send_flags(int fd)
 	}
 }
 
+/* Reads what has come; has all that @fd sent come? */
+static bool drained(void *fd)
+{
+	bool sent = !rds_outq(*(int *)fd);
+
+	while (poll_one(*(int *)fd, POLLIN, 0) & POLLIN &&
+	       recv(*(int *)fd, big, sizeof(big), MSG_DONTWAIT) >= 0)
+		;
+	return sent;
+}
+
+/* Nothing may come later: one that fills the socket would stop the next send. */
 static void drain(int fd)
 {
-	while (poll_one(fd, POLLIN, 0) & POLLIN &&
-	       recv(fd, big, sizeof(big), MSG_DONTWAIT) >= 0)
-		;
+	must_wait(drained, &fd, WAIT_MS);
 }
 
 static void send_where(void)
@@ -565,6 +575,7 @@ static void send_where(void)
 	tell(send(fd, "x", 1, 0));
 	call("write_connected");
 	tell(write(fd, "x", 1));
+	must_wait(rds_all_acked, &fd, WAIT_MS);
 	close(fd);
 	fd = rds_bound_to("::1", PORT, NULL);
 	call("send6_to_lo4");
@@ -605,6 +616,7 @@ static void sends(void)
 	a.in.sin_addr.s_addr = 0;
 	call("sendmmsg_bad");
 	tell(sendmmsg(fd, two, 2, 0));
+	drain(fd);
 	a = lo(PORT);
 	rds_set_int(fd, SOL_SOCKET, SO_SNDBUF, 4000);
 	call("send_above_sndbuf");
@@ -728,6 +740,7 @@ static void cmsgs(void)
 	call("cmsg_dest_twice");
 	tell(send_ctl(fd, twice, 2, data));
 	pairs(fd);
+	drain(fd);
 	close(fd);
 }
 
@@ -960,9 +973,12 @@ static void crowded(void)
 	rds_set_int(to, SOL_SOCKET, SO_RCVBUF, 4096);
 	must(rds_send(fd, big, 1000, 0, &a));
 	poll_one(to, POLLIN, WAIT_MS);
-	for (n = 1; n < 20; n++)
+	for (n = 1; n < 20; n++) {
 		if (rds_send(fd, big, 1000, MSG_DONTWAIT, &a) < 0)
 			break;
+		/* its receiver has heard of it */
+		must_wait(rds_all_acked, &fd, WAIT_MS);
+	}
 	printf("crowded_sent: %s\n", n == 20 ? "all" : "not all");
 	close(fd);
 	close(to);
