@@ -157,7 +157,8 @@ static int xrds_ib_send_ctl_credit(struct xrds_ib_ep *ep, u8 type,
  *
  * Context: any, conn->tx_lock held.
  * Return: 0; -EAGAIN without send context or credit, then xrds_tx_pump()
- * follows; -EINPROGRESS instead for a keepalive while the device sends something;
+ * follows, or when the endpoint is about to end; -EINPROGRESS instead for a
+ * keepalive while the device sends something;
  * other negative errno: the endpoint is broken.
  */
 int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
@@ -170,8 +171,9 @@ int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 	BUILD_BUG_ON(XRDS_WIRE_HDR_BYTES + XRDS_CTL_INLINE_BYTES >
 		     XRDS_IB_CTL_BYTES);
 
+	/* that was reported */
 	if (ep->tx.broken)
-		return -ENOTCONN;
+		return -EAGAIN;
 	ret = ep->tx.closed ? -EAGAIN :
 			      xrds_ib_send_ctl_credit(ep, type, data, len);
 	if (ret == -EAGAIN) {
@@ -250,8 +252,8 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 }
 
 /* Who has said BYE_ACK sends nothing more, except for credits: the peer may have
- * spent its last one on others of ours, and need one for its own BYE_ACK, or to
- * acknowledge. Once that has come it needs none.
+ * spent its last one on others of ours, and need one to acknowledge, or for its own
+ * BYE_ACK. Once that has come it needs none.
  */
 static bool xrds_ib_send_grants(const struct xrds_ib_ep *ep)
 {
@@ -259,7 +261,10 @@ static bool xrds_ib_send_grants(const struct xrds_ib_ep *ep)
 
 	if (!tx->granted || tx->broken)
 		return false;
-	return !tx->closed || !READ_ONCE(ep->rx.bye_ack);
+	if (!tx->closed)
+		return true;
+	return tx->bye_sent ? !READ_ONCE(ep->rx.bye_ack) :
+			      READ_ONCE(ep->conn->acked) < ep->conn->tx_seq;
 }
 
 /* Grant the available credits, if there are @enough. */
