@@ -84,6 +84,7 @@ struct xrds_request {
 enum {
 	XRDS_CONG_PENDING	= 32,	/* ports of one delta update */
 	XRDS_CTL_INLINE_BYTES	= 208,	/* largest payload of xmit_ctl() */
+	XRDS_CORK_BYTES		= 1024,	/* payload of a message that may wait for others */
 };
 
 /**
@@ -265,7 +266,7 @@ struct xrds_legacy {
  * @rx_batch:	more messages are about to come at once; receive path
  * @rx_batch_ack: one of them has asked for an acknowledgment; receive path
  * @ack_work:	sends an acknowledgment that found no data to ride on
- * @push_work:	posts what a sendmmsg() has left behind; with a reference
+ * @push_work:	posts messages that have waited for others; with a reference
  * @cong:	map of the congested ports of the peer, NULL before the first one;
  *		written by the worker
  * @flows:	flows that use this connection; @lock

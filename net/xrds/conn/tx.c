@@ -15,11 +15,10 @@
  * The pump runs where there is a reason: in sendmsg(), in a completion that
  * brought back credits or slots, in the receive path when an acknowledgment has
  * made a flow ready, in the worker after the connection came up or a port was
- * opened. tx_lock makes it one at a time and keeps the order. A small message does
- * not pump while the transport is about to do that anyway (tx_corked). Of a
- * sendmmsg() only the last message pumps, so that all of them can go together; those in front of it
- * need no more than a pump by anybody, and get one a moment later, from a work,
- * if the call ends early.
+ * opened. tx_lock makes it one at a time and keeps the order. Two kinds of messages
+ * do not pump, so that they can go with others: of a sendmmsg() all but the last, and
+ * small ones while the transport is about to pump anyway (tx_corked). If that pump is
+ * late, or the call ends early, a work pumps in a moment.
  *
  * A transport that puts several messages into one SEND takes those behind the
  * first by itself, with xrds_tx_dequeue_small(). They go the same way; a SEND
@@ -41,8 +40,7 @@ enum {
 	 */
 	XRDS_PUMP_TURN		= XRDS_WIRE_MAX_BUNDLE_MSGS,
 	XRDS_PUMP_COPIED	= 16,
-	/* a message that may wait to go with others, and how many may */
-	XRDS_CORK_BYTES		= XRDS_WIRE_MAX_BUNDLE_BYTES / 4,
+	/* messages that may wait to go together */
 	XRDS_CORK_MSGS		= XRDS_WIRE_MAX_BUNDLE_MSGS / 2,
 	/* messages after which the peer is asked to acknowledge */
 	XRDS_ASK_ACK_MSGS	= 64,
@@ -494,7 +492,8 @@ static bool xrds_tx_pass(struct xrds_conn *conn, struct xrds_msg *msg)
 }
 
 /* Does a small message wait for those behind it? Whoever pulls the cork pumps: either
- * its pump sees the message, which has been queued, or we see no cork.
+ * its pump sees the message, which has been queued, or we see no cork. A packet that
+ * is lost makes that late.
  */
 static bool xrds_tx_waits_for_more(const struct xrds_conn *conn, bool small)
 {
@@ -524,12 +523,15 @@ int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 		return -ESTALE;
 	/* see xrds_conn_down(): it sees the message, or we saw DOWN */
 	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
-	    (state == XRDS_ST_UP && !pump))
+	    (state == XRDS_ST_UP && !pump)) {
 		xrds_conn_event(conn, XRDS_EV_WANT);
-	/* tx_open comes before UP; the worker, which sets UP, pumps then */
-	else if (pump && READ_ONCE(conn->tx_open) &&
-		 !xrds_tx_waits_for_more(conn, small))
-		xrds_tx_pump(conn);
+	} else if (pump && READ_ONCE(conn->tx_open)) {
+		/* it comes before UP; the worker, which sets UP, pumps then */
+		if (xrds_tx_waits_for_more(conn, small))
+			xrds_conn_push_later(conn);
+		else
+			xrds_tx_pump(conn);
+	}
 	return 0;
 }
 
@@ -674,7 +676,7 @@ void xrds_tx_forget_ack(struct xrds_conn *conn)
 }
 
 /**
- * xrds_tx_push_work - post what a sendmmsg() has left behind
+ * xrds_tx_push_work - post messages that have waited for others
  * @work: push_work of a connection
  *
  * Context: process.

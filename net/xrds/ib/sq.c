@@ -23,9 +23,10 @@
  * Corks. A cork is a SEND whose completion is awaited. When some messages are on
  * their way, neither acknowledged nor completed, small ones that come next wait for
  * that of the last one. Then they go together (bundle.c). So a message alone is never
- * delayed, and of many at once each is for less than a round trip of the device, and
- * only where that is short (net.xrds.ib.autocork_us). As many as make a good SEND do
- * not wait. TCP does the same (tcp_autocorking), and Nagle's algorithm has the rule.
+ * delayed, and of many at once each is for about a round trip of the device, and only
+ * where that is short (net.xrds.ib.autocork_us). If a packet is lost the core sends
+ * them in a moment. As many as make a good SEND do not wait. TCP does the same
+ * (tcp_autocorking), and Nagle's algorithm has the rule.
  *
  * Credits. Each SEND but the hello uses one that the peer has granted, and each
  * header grants the credits that are available here. The last credit is kept
@@ -49,8 +50,12 @@ enum {
 	XRDS_IB_RTT_WEIGHT	= 8,
 	/* messages on their way behind which others wait */
 	XRDS_IB_CORK_MSGS	= 4,
-	/* with more payload on its way a round trip is not short */
+	/* with more payload in use a round trip may not be short; some of it may have
+	 * arrived, but no completion has said so
+	 */
 	XRDS_IB_CORK_BUSY_BYTES	= 16384,
+	/* a SEND that can take two of those that wait */
+	XRDS_IB_CORK_BUNDLE	= 2 * (XRDS_WIRE_HDR_BYTES + XRDS_CORK_BYTES),
 };
 
 static u32 xrds_ib_sq_index(const struct xrds_ib_tx *tx,
@@ -199,8 +204,8 @@ static bool xrds_ib_sq_corks(const struct xrds_ib_ep *ep)
 	const struct xrds_ib_tx *tx = &ep->tx;
 	u64 done = max(READ_ONCE(conn->acked), tx->cork_seq);
 
-	return conn->tx_seq - done >= XRDS_IB_CORK_MSGS && conn->tx_bundles &&
-	       !tx->nr_bulk && !tx->cursor[1].msg &&
+	return conn->tx_seq - done >= XRDS_IB_CORK_MSGS &&
+	       tx->bundle >= XRDS_IB_CORK_BUNDLE && !tx->nr_bulk && !tx->cursor[1].msg &&
 	       tx->busy_bytes <= XRDS_IB_CORK_BUSY_BYTES &&
 	       tx->rtt_ns && tx->rtt_ns <= most_ns;
 }
