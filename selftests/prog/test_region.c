@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "rdma.h"
@@ -20,7 +21,9 @@
 
 enum {
 	SMALL		= 100,
-	GUESSES		= 64,		/* regions whose cookies are compared */
+	COOKIES		= 64,		/* regions whose cookies are compared */
+	REGIONS		= 120000,	/* nearly all that a namespace may have */
+	GUESSES		= 1000000,	/* of one of their cookies */
 	MIB		= 1 << 20,
 	STALE_ROUNDS	= 20,
 	LOADED		= 64 * 1024,	/* of a region whose users are busy */
@@ -240,7 +243,7 @@ static void not_guessed(void)
 
 	/* a device draws its own keys */
 	loop_only();
-	for (int i = 0; i < GUESSES; i++) {
+	for (int i = 0; i < COOKIES; i++) {
 		check_ret(mr_get(fd, mem, PAGE_BYTES, WRITABLE, &cookie), 0);
 		if (!i)
 			first = cookie;
@@ -251,6 +254,44 @@ static void not_guessed(void)
 	check_eq(offsets, ~0u & ~(u32)(sizeof(u64) - 1));
 	munmap(mem, PAGE_BYTES);
 	close(fd);
+}
+
+/* A program that tries cookies at random, beside as many regions as there may be.
+ * Every region is one page, which has no 'g' before. In a half of the cookies the
+ * offset is what it is without chance.
+ */
+static void guessed(void)
+{
+	struct target t = { .mem = pages(PAGE_BYTES) };
+	int fd = rds_bound(NULL), regions = tap_count(REGIONS);
+	int guesses = tap_count(GUESSES);
+	u64 tried[32];
+	struct op op;
+
+	/* a wrong key ends the connection there, so each guess takes a while */
+	loop_only();
+	/* the page counts once for each */
+	knob("net/xrds/max_pinned_kb", 2 * REGIONS * (PAGE_BYTES >> 10));
+	t.fd = rds_bound(&t.addr);
+	for (int i = 0; i < regions; i++)
+		must(mr_get(t.fd, t.mem, PAGE_BYTES, WRITABLE, &t.cookie));
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	check_eq(t.mem[0], 'w');
+	op = op_write(&t, 0, "g", 1);
+	op_set(&op, RDS_RDMA_SILENT, 0);
+	for (int i = 0; i < guesses; i++) {
+		if (!(i % ARRAY_SIZE(tried)))
+			must(getrandom(tried, sizeof(tried), 0));
+		op.rdma.cookie = tried[i % ARRAY_SIZE(tried)];
+		if (i % 2)
+			op.rdma.cookie = (u32)op.rdma.cookie;
+		must(op_send(fd, &t.addr, &op));
+	}
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+	check(!memchr(t.mem, 'g', PAGE_BYTES));
+	check_eq(try_write(fd, &t), RDS_RDMA_SUCCESS);
+	close(fd);
+	target_close(&t);
 }
 
 static void outside_one(int fd, const struct target *t, u64 offset, u64 bytes)
@@ -582,6 +623,8 @@ static const struct tap_case cases[] = {
 	  before_connection, TAP_EACH_FAMILY, 0 },
 	{ "not_guessed", "all bits of a cookie are random, but three for atomics",
 	  not_guessed, 0, 0 },
+	{ "guessed", "none of a million cookies that are tried is one of 120,000",
+	  guessed, 0, 100 },
 	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",
