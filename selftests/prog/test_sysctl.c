@@ -2,8 +2,8 @@
 /*
  * Sysctls: which there are, their defaults and their ranges.
  *
- * The table is written by hand from xrds(7). rxe/sysctl compares the defaults
- * with the manual page itself.
+ * The table is written by hand. rxe/sysctl compares the defaults with those of
+ * xrds(7), and check/docs the ranges.
  *
  * timeout: 60
  * modules: xrds_ib
@@ -51,7 +51,7 @@ static const struct value values[] = {
 	{ "rds/pf_rds", 21, 21, 21 },
 	{ "rds/sol_rds", 276, 276, 276 },
 	{ "rds/sock_max_peers", 8192, 1, 65536 },
-	{ "rds/conn_heartbeat_interval_secs", 5, 0, HOUR_MS / 1000 },
+	{ "rds/conn_heartbeat_interval_secs", 5, 0, 3600 },
 	{ "rds/reconnect_passive_min_delay_ms", 3000, 0, ANY },
 	{ "rds/conn_heartbeat_timeout_secs", 10, 0, ANY },
 	{ "rds/dr_sock_cancel_delay_ms", 6000, 0, ANY },

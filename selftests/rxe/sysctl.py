@@ -19,7 +19,7 @@ def _page() -> dict[str, str]:
         for name, default in NAMES.findall(item):
             nameless.append(name)
             if default:
-                default = default.removesuffix(" Pc").removeprefix("all ")
+                default = default.removesuffix(" Pc")
                 found |= dict.fromkeys(nameless, default)
                 nameless = []
     return found
