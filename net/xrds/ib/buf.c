@@ -25,7 +25,7 @@
 
 static unsigned int xrds_ib_frag_kib = 32;
 module_param_named(frag_kib, xrds_ib_frag_kib, uint, 0444);
-MODULE_PARM_DESC(frag_kib, "Size of receive buffers and so of fragments, 16 to 64 KiB (default 32)");
+MODULE_PARM_DESC(frag_kib, "KiB of receive buffers and so of fragments: 16, 32 or 64, rounded up (default 32)");
 
 enum {
 	/* receive work requests of one call to the device */
