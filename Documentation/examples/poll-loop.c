@@ -80,7 +80,7 @@ static int send_offer(void)
 
 static int send_block(void)
 {
-	__u64 nr = issued % NR_BLOCKS, id_addr = (uintptr_t)&issued;
+	__u64 nr = issued % NR_BLOCKS, id = 0, id_addr = (uintptr_t)&id;
 	struct rds_iovec vec = { (uintptr_t)memory[nr], BLOCK_BYTES };
 	struct rds_rdma_args args = {
 		theirs, { nr * BLOCK_BYTES, BLOCK_BYTES }, (uintptr_t)&vec, 1,
@@ -92,7 +92,11 @@ static int send_block(void)
 
 	used = put(control, used, XRDS_CMSG_RDMA_ID, &id_addr, sizeof(id_addr));
 	memset(memory[nr], issued + 1, BLOCK_BYTES);
-	return send_one("", control, used);
+	if (!send_one("", control, used))
+		return 0;
+	/* after a failed call it has no meaning */
+	issued = id;
+	return 1;
 }
 
 /* Send as much as possible now; 0: no space was left. */

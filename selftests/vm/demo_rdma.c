@@ -99,7 +99,7 @@ static bool try_send(const char *text, int type, const void *data, size_t len,
 
 static bool issue(bool write)
 {
-	uint64_t id = d.issued + 1;
+	uint64_t id = d.issued + 1, given = 0;
 	unsigned int nr = (id - 1) % NR_BLOCKS;
 	struct rds_iovec vec = { (uintptr_t)memory[nr], BLOCK_BYTES };
 	struct rds_rdma_args args = {
@@ -112,11 +112,12 @@ static bool issue(bool write)
 
 	if (write)
 		fill(memory[nr], id);
-	if (!try_send("", RDS_CMSG_RDMA_ARGS, &args, sizeof(args), &d.issued))
+	if (!try_send("", RDS_CMSG_RDMA_ARGS, &args, sizeof(args), &given))
 		return false;
-	if (d.issued != id)
+	if (given != id)
 		errx(1, "identifier %llu instead of %llu",
-		     (unsigned long long)d.issued, (unsigned long long)id);
+		     (unsigned long long)given, (unsigned long long)id);
+	d.issued = id;
 	return true;
 }
 
