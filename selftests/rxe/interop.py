@@ -11,6 +11,7 @@ XRDS as well.
 """
 
 import os
+import re
 import signal
 import time
 
@@ -23,6 +24,8 @@ TIMEOUT = 120
 COUNT = int(os.environ.get("COUNT", "200"))
 ROUNDS = 12                 # of RDMA
 BREAKS = 5
+MARKS = 1200                # more than are dropped at a time
+LINGER = 40                 # seconds
 BUFFERS = "-b 2097152"      # in-tree RDS takes no message that is larger
 XRDS, IN_TREE = "xrds_ib", "rds_rdma"
 PAIRS = {
@@ -191,6 +194,32 @@ def test_break(rig):
 
 
 test_break.modules = (XRDS, IN_TREE)
+
+
+def test_last(rig):
+    """The last message is acknowledged, although ends of streams, of which in-tree
+    RDS knows nothing, are behind it.
+    """
+    # only a message that asks is acknowledged
+    rig.a.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+    lingerer = rig.a.start(f"helper_linger {rig.a.ip} {rig.b.ip} 3000 {LINGER} "
+                           f"{MARKS}")
+    lingerer.expect("connected")
+    rig.b.cut()
+    rig.a.run(f"xrds-info reset {rig.b.ip}")
+    remote.wait_lost(rig.a, rig.b)
+    dials = remote.counter(rig.a, "conn_dial")
+    lingerer.kill(signal.SIGCONT)
+    # all of it is queued
+    remote.wait_above(rig.a, "conn_dial", dials + 1)
+    rig.b.join()
+    out = lingerer.wait(2 * LINGER).out
+    took = int(re.search(r"closed after (\d+) ms", out)[1])
+    rig.diag(f"closed after {took} ms")
+    rig.check(took < LINGER * 1000, "it was not acknowledged")
+
+
+test_last.modules = (XRDS, IN_TREE)
 
 
 def test_zerocopy(rig):

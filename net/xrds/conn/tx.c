@@ -48,6 +48,11 @@ enum {
 	XRDS_LEGACY_ASK_MSGS	= 8,
 };
 
+static bool xrds_tx_is_mark(const struct xrds_msg *msg)
+{
+	return !IS_ERR_OR_NULL(msg) && msg->flags & XRDS_F_EOS;
+}
+
 /* Ends of streams that stand in front are over: legacy peers do not know them.
  * Returns whether there may be more.
  */
@@ -62,7 +67,7 @@ static bool xrds_tx_skip_marks(struct xrds_conn *conn)
 	spin_lock(&conn->lock);
 	for (; n < XRDS_END_BATCH; n++) {
 		msg = xrds_txq_next(conn);
-		if (IS_ERR_OR_NULL(msg) || !(msg->flags & XRDS_F_EOS))
+		if (!xrds_tx_is_mark(msg))
 			break;
 		xrds_txq_end(conn, msg, &marks);
 	}
@@ -87,12 +92,12 @@ static struct xrds_msg *xrds_tx_next(struct xrds_conn *conn, bool *again)
 		return ERR_PTR(-EBUSY);
 	spin_lock(&conn->lock);
 	msg = xrds_txq_next(conn);
+	/* it was queued this moment */
+	if (conn->legacy.on && xrds_tx_is_mark(msg))
+		msg = ERR_PTR(-EBUSY);
 	if (!IS_ERR_OR_NULL(msg))
 		*again = xrds_txq_take(conn, msg);
 	spin_unlock(&conn->lock);
-	/* is it the last one? */
-	if (conn->legacy.on)
-		xrds_tx_skip_marks(conn);
 	return msg;
 }
 
@@ -118,12 +123,21 @@ static void xrds_tx_putback(struct xrds_conn *conn, struct xrds_msg *msg,
 		xrds_rop_done(msg->rop, RDS_RDMA_CANCELED);
 }
 
-/* Should a message to a legacy peer ask for an acknowledgment? */
-static bool xrds_tx_ask_legacy(const struct xrds_conn *conn)
+/* Should a message to a legacy peer ask for an acknowledgment? The last one does: one
+ * that is queued from now on asks as well.
+ */
+static bool xrds_tx_ask_legacy(struct xrds_conn *conn)
 {
-	/* another one that is queued meanwhile asks as well */
-	return conn->tx_unasked + 1 >= XRDS_LEGACY_ASK_MSGS ||
-	       (list_empty(&conn->again) && !xrds_flow_any_ready(conn));
+	const struct xrds_msg *next;
+	bool last;
+
+	if (conn->tx_unasked + 1 >= XRDS_LEGACY_ASK_MSGS)
+		return true;
+	spin_lock(&conn->lock);
+	next = xrds_txq_next(conn);
+	last = IS_ERR_OR_NULL(next) || xrds_tx_is_mark(next);
+	spin_unlock(&conn->lock);
+	return last;
 }
 
 /* The window of a flow must open before it is used up. */
