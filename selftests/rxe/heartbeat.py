@@ -14,6 +14,7 @@ seconds.
 import re
 
 import close
+import remote
 import traffic
 
 TIMEOUT = 120
@@ -22,6 +23,7 @@ MODULES = ("xrds_ib xrds_nomem", "xrds_hostile")
 BEATS = 300
 HOUR = 60                   # heartbeats each way
 HEARTBEAT = "/proc/sys/net/xrds/heartbeat_ms"
+SECONDS = "/proc/sys/net/rds/conn_heartbeat_interval_secs"
 SIZES = (0, 1, 4095, 4096, 4097, 8192, 8193, 16384, 40000)
 PONGS = 256                 # answers that may wait in a connection
 PROC = "/proc/xrds_hostile"
@@ -159,6 +161,24 @@ def test_mute(rig):
     # nothing is left that would be worth another attempt
     rig.check(not grown["conn_dial"], f"conn_dial: {grown['conn_dial']}")
     rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+
+
+def test_period(rig):
+    """A new period holds for a connection that is up, from none and from long."""
+    rig.a.write("/proc/sys/net/xrds/idle_ms", "0")
+    knobs = ((HEARTBEAT, "0", "200"), (SECONDS, "3600", "1"))
+    ping = f"xrds-ping -q -c 1 -w 60 -I {rig.a.ip} {rig.b.ip}"
+    for knob, before, after in knobs:
+        rig.a.write(knob, before)
+        # the next connection has that period
+        rig.a.run(f"{ping} && xrds-info reset {rig.b.ip}", 70)
+        rig.a.run(ping, 70)
+        sent = remote.counter(rig.a, "send_heartbeat")
+        rig.a.write(knob, after)
+        remote.wait_above(rig.a, "send_heartbeat", sent + 1, 30)
+
+
+test_period.modules = "xrds_ib"
 
 
 def test_payload(rig):

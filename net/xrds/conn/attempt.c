@@ -516,12 +516,14 @@ static bool xrds_attempt_beat(struct xrds_conn *conn)
  */
 void xrds_attempt_tick(struct xrds_conn *conn, int error)
 {
+	u32 ms = READ_ONCE(conn->xn->heartbeat_ms);
 	bool late = false;
 
 	if (xrds_close_collect(conn))
 		return;
-	/* it may have been switched on meanwhile */
-	if (!conn->beat_at)
+	/* it may have been switched on or off, or be due sooner than before */
+	if (!conn->beat_at || !ms ||
+	    time_after(conn->beat_at, xrds_conn_deadline(ms)))
 		conn->beat_at = xrds_attempt_next_beat(conn);
 	else if (time_after_eq(jiffies, conn->beat_at))
 		late = !xrds_attempt_beat(conn);

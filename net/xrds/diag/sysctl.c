@@ -28,7 +28,7 @@ static unsigned int xrds_max_s = 3600;
 static unsigned int xrds_pf_rds = PF_RDS;
 static unsigned int xrds_sol_rds = SOL_RDS;
 
-/* Connections that wait have a deadline from the value before. */
+/* Connections have a deadline from the value before. */
 static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 			    void *buffer, size_t *lenp, loff_t *ppos)
 {
@@ -40,7 +40,7 @@ static int xrds_sysctl_idle(XRDS_CTL_CONST struct ctl_table *table, int write,
 	return ret;
 }
 
-/* Connections whose nodes are watched have a deadline from the value before. */
+/* The same, if their nodes are watched */
 static int xrds_sysctl_dead(XRDS_CTL_CONST struct ctl_table *table, int write,
 			    void *buffer, size_t *lenp, loff_t *ppos)
 {
@@ -53,10 +53,21 @@ static int xrds_sysctl_dead(XRDS_CTL_CONST struct ctl_table *table, int write,
 	return ret;
 }
 
-/* In whole seconds; the value is in milliseconds. */
-static int xrds_sysctl_seconds(XRDS_CTL_CONST struct ctl_table *table,
-			       int write, void *buffer, size_t *lenp,
-			       loff_t *ppos)
+static int xrds_sysctl_beat(XRDS_CTL_CONST struct ctl_table *table, int write,
+			    void *buffer, size_t *lenp, loff_t *ppos)
+{
+	int ret = proc_douintvec_minmax(table, write, buffer, lenp, ppos);
+
+	if (!ret && write)
+		xrds_conn_net_look_idle(container_of((unsigned int *)table->data,
+						     struct xrds_net,
+						     heartbeat_ms));
+	return ret;
+}
+
+/* The same in whole seconds; the value is in milliseconds. */
+static int xrds_sysctl_beat_s(XRDS_CTL_CONST struct ctl_table *table, int write,
+			      void *buffer, size_t *lenp, loff_t *ppos)
 {
 	unsigned int *ms = table->data;
 	unsigned int s = DIV_ROUND_UP(READ_ONCE(*ms), MSEC_PER_SEC);
@@ -65,9 +76,11 @@ static int xrds_sysctl_seconds(XRDS_CTL_CONST struct ctl_table *table,
 
 	tmp.data = &s;
 	ret = proc_douintvec_minmax(&tmp, write, buffer, lenp, ppos);
-	if (!ret && write)
-		WRITE_ONCE(*ms, s * MSEC_PER_SEC);
-	return ret;
+	if (ret || !write)
+		return ret;
+	WRITE_ONCE(*ms, s * MSEC_PER_SEC);
+	xrds_conn_net_look_idle(container_of(ms, struct xrds_net, heartbeat_ms));
+	return 0;
 }
 
 /* A constant */
@@ -121,7 +134,7 @@ static const struct ctl_table xrds_rds_table[] = {
 	XRDS_FIXED("sol_rds", &xrds_sol_rds),
 	XRDS_KNOB("sock_max_peers", sock_max_dests, &xrds_one,
 		  &xrds_max_dests),
-	XRDS_KNOB_BY(xrds_sysctl_seconds, "conn_heartbeat_interval_secs",
+	XRDS_KNOB_BY(xrds_sysctl_beat_s, "conn_heartbeat_interval_secs",
 		     heartbeat_ms, NULL, &xrds_max_s),
 	XRDS_INERT("conn_heartbeat_timeout_secs", BEAT_TIMEOUT_S),
 	XRDS_INERT("reconnect_passive_min_delay_ms", PASSIVE_MIN_MS),
@@ -137,7 +150,8 @@ static const struct ctl_table xrds_xrds_table[] = {
 		  &xrds_max_dests),
 	XRDS_KNOB("connect_timeout_ms", connect_timeout_ms, &xrds_one,
 		  &xrds_max_ms),
-	XRDS_KNOB("heartbeat_ms", heartbeat_ms, NULL, &xrds_max_ms),
+	XRDS_KNOB_BY(xrds_sysctl_beat, "heartbeat_ms", heartbeat_ms, NULL,
+		     &xrds_max_ms),
 	XRDS_KNOB_BY(xrds_sysctl_dead, "peer_dead_ms", peer_dead_ms,
 		     &xrds_min_dead_ms, &xrds_max_ms),
 	XRDS_KNOB_BY(xrds_sysctl_idle, "idle_ms", idle_ms, NULL,
