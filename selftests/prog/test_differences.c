@@ -134,12 +134,11 @@ static int set_option(int fd, const struct row *row)
 
 static int get_option(int fd, const struct row *row)
 {
-	socklen_t len = sizeof(int);
 	int value[8] = { 0 };
+	socklen_t len = sizeof(int);
 
-	/* one that is told by its length cannot be asked for */
 	if (row->number == SO_RDS_TRANSPORT && strstr(row->name, "RESET"))
-		return errno = EINVAL, -1;
+		len = sizeof(struct xrds_uek_reset);
 	return getsockopt(fd, SOL_RDS, row->number, value, &len);
 }
 
