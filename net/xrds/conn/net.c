@@ -59,19 +59,17 @@ struct xrds_conn *xrds_conn_net_walk(struct xrds_net *xn, struct xrds_conn *conn
 }
 
 /**
- * xrds_conn_net_look_idle - have every connection look whether it is idle
+ * xrds_conn_net_look_idle - have every connection look what is due, and whether it is idle
  * @xn: namespace
  *
  * Context: process.
  */
 void xrds_conn_net_look_idle(struct xrds_net *xn)
 {
-	struct xrds_conn *conn;
+	struct xrds_conn *conn = NULL;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list)
+	while ((conn = xrds_conn_net_walk(xn, conn)))
 		xrds_conn_event(conn, XRDS_EV_IDLE);
-	rcu_read_unlock();
 }
 
 /**
@@ -114,17 +112,15 @@ void xrds_conn_net_undrain(struct xrds_net *xn)
  */
 unsigned int xrds_conn_net_nr_ends(struct xrds_net *xn)
 {
-	struct xrds_conn *conn;
+	struct xrds_conn *conn = NULL;
 	unsigned int nr = 0;
 	u32 state;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+	while ((conn = xrds_conn_net_walk(xn, conn))) {
 		state = READ_ONCE(conn->state);
 		nr += !conn->key.loop && state != XRDS_ST_DOWN &&
 		      state != XRDS_ST_DEAD;
 	}
-	rcu_read_unlock();
 	return nr;
 }
 
@@ -152,18 +148,16 @@ static bool xrds_conn_matches(const struct xrds_conn *conn,
 unsigned int xrds_conn_net_reset(struct xrds_net *xn,
 				 const struct xrds_conn_match *m)
 {
-	struct xrds_conn *conn;
+	struct xrds_conn *conn = NULL;
 	unsigned int nr = 0;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(conn, &xn->conn_list, list) {
+	while ((conn = xrds_conn_net_walk(xn, conn))) {
 		if (!xrds_conn_matches(conn, m))
 			continue;
 		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
 				   XRDS_EV_ERROR, -ECONNABORTED);
 		nr++;
 	}
-	rcu_read_unlock();
 	return nr;
 }
 
