@@ -9,13 +9,14 @@
  * Sockets are found by their numbers, which each keeps for its life: the dump
  * goes on with the next higher one. So a socket that is there all the time is
  * told of exactly once. The nodes of a socket are in a list that only grows
- * as long as the socket is there, so that a position in it is good for ever.
+ * as long as the socket is there, so that a position in it is good for ever. That
+ * position is counted anew in each step, within one grace period.
  *
  * Destinations, connections, peers and memory regions are in hash tables, and the
  * table's own iterator goes on where it was. The row that found no room is
- * looked at again, see rhashtable_walk_peek(). An object that is in the
- * table all the time is in the dump, possibly twice when the table is resized
- * meanwhile: then the dump is marked as interrupted.
+ * looked at again, see rhashtable_walk_peek(). If that row has left, or the table
+ * is resized, an object that is there all the time may be in the dump twice, or
+ * not at all: then the dump is marked as interrupted.
  *
  * Objects are read under RCU. Those of the tables leave them before they drop
  * the reference on their socket, whose memory outlives a grace
@@ -482,12 +483,15 @@ static int xrds_nl_table_batch(struct sk_buff *skb, struct netlink_callback *cb,
 {
 	struct xrds_nl_table *t = (void *)cb->args[0];
 	unsigned int left = XRDS_NL_BATCH;
+	void *obj, *at = t->iter.p;
 	int ret = 1;
-	void *obj;
 
 	if (rhashtable_walk_start_check(&t->iter)) {
 		/* not each kernel forgets by itself what it was at */
 		t->iter.p = NULL;
+		cb->seq++;
+	} else if (at && !t->iter.p) {
+		/* it has left, and it goes on by its place in the chain */
 		cb->seq++;
 	}
 	obj = rhashtable_walk_peek(&t->iter);
