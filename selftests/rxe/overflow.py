@@ -299,3 +299,27 @@ def test_ops(rig):
     resets = close.delta(rig.a, before)["conn_reset"]
     rig.check(resets >= OPS_BREAKS, f"{resets} resets")
     pair.end()
+
+
+def test_key(rig):
+    """A message behind an op is refused: a key to be used once lives until the
+    message is taken, so that it is nobody else's when that comes again.
+    """
+    traffic.patient(rig)
+    rig.b.write(SOCK_MAX, str(LEAST_KB))
+    sink = rig.b.start(f"helper_refused_op sink {rig.b.ip} {PORT}")
+    cookies = sink.expect(r"ready (\d+ \d+)")[1]
+    refused = _refused(rig.b)
+    sender = rig.a.start(f"helper_refused_op send {rig.a.ip} {rig.b.ip} {PORT} "
+                         f"{cookies}")
+    sender.expect("connected")
+    # so that it hears late that the port is congested
+    rig.b.pause()
+    sender.kill(signal.SIGUSR1)
+    sender.expect("sent")
+    rig.b.resume()
+    remote.until(rig, lambda: _refused(rig.b) > refused + 1, "both are refused")
+    sink.kill(signal.SIGUSR1)
+    for proc in (sink, sender):
+        proc.expect("done")
+        proc.wait()

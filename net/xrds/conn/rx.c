@@ -296,14 +296,13 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		return;
 	}
 
-	if (wm->has & XRDS_HAS_RDMA)
-		xrds_mr_used(xn, xrds_conn_rx_daddr(conn), wm->rdma_rkey);
-
 	if (xrds_refuse_drops(conn, wm)) {
 		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_REFUSED);
 	} else if (wm->has & XRDS_HAS_SILENT) {
+		xrds_rx_used(conn, wm);
 		kfree_skb(skb);
 	} else if (!wm->dport) {
+		xrds_rx_used(conn, wm);
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
 		if (wm->sport)
