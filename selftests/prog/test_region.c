@@ -25,6 +25,8 @@ enum {
 	REGIONS		= 120000,	/* nearly all that a namespace may have */
 	GUESSES		= 1000000,	/* of one of their cookies */
 	MIB		= 1 << 20,
+	LONG_BYTES	= 64 * MIB,	/* of an op that lasts */
+	COPY_MS		= 20000,
 	STALE_ROUNDS	= 20,
 	LOADED		= 64 * 1024,	/* of a region whose users are busy */
 };
@@ -497,6 +499,37 @@ static void use_once(void)
 	close(fd);
 }
 
+/* The message behind an op is cancelled while the op is copied, and another one
+ * arrives before the op has ended.
+ */
+static void use_once_canceled(void)
+{
+	char *local = pages(LONG_BYTES);
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct got got;
+	struct op op;
+
+	/* a device keeps the order */
+	loop_only();
+	target_open(&t, LONG_BYTES, WRITABLE | RDS_RDMA_USE_ONCE);
+	op = op_write(&t, 0, local, LONG_BYTES);
+	op_set(&op, RDS_RDMA_NOTIFY_ME, 1);
+	must(op_send(fd, &t.addr, &op));
+	must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, &t.addr,
+			addr_len(&t.addr)));
+	must(rds_send(fd, "x", 1, 0, &t.addr));
+	check_ret(got_within(t.fd, &got, WAIT_MS), 1);
+	check(!poll_one(fd, POLLIN, 0));
+	must(got_within(fd, &got, tap_ms(COPY_MS)));
+	check_eq(got.nr_status, 1);
+	check_eq(got.status[0].status, RDS_RDMA_SUCCESS);
+	check_err(mr_free(t.fd, t.cookie), EINVAL);
+	munmap(local, LONG_BYTES);
+	target_close(&t);
+	close(fd);
+}
+
 static void closed(void)
 {
 	int fd = rds_bound(NULL);
@@ -645,6 +678,8 @@ static const struct tap_case cases[] = {
 	{ "wrong_key", "unknown and freed keys are refused", wrong_key, 0, 0 },
 	{ "others_key", "a key is good at its address, freed by its socket",
 	  others_key, 0, 0 },
+	{ "use_once_canceled", "so it does if the op's message is cancelled",
+	  use_once_canceled, 0, 60 },
 	{ "use_once", "a region to be used once ends with its use", use_once,
 	  0, 0 },
 	{ "closed", "closing the socket ends its regions", closed, 0, 0 },

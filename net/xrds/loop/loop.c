@@ -84,8 +84,7 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 		.sport	= msg->sport,
 		.dport	= msg->dport,
 		.flags	= msg->flags,
-		.has	= msg->has,
-		.rdma_rkey = msg->rdma_rkey,
+		.has	= msg->has & ~XRDS_HAS_RDMA,
 		.dest_rkey = msg->dest_rkey,
 		.dest_off = msg->dest_off,
 	};
@@ -102,7 +101,8 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 
 	if (rop) {
 		deliver = !status && !rop->silent;
-		if (!status && !deliver)
+		/* its message may have been cancelled meanwhile */
+		if (!status)
 			xrds_mr_used(conn->xn, &conn->key.faddr, rop->rkey);
 		xrds_rop_done(rop, status);
 	}
