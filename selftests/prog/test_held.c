@@ -495,6 +495,35 @@ static void no_memory(void)
 	close(fd);
 }
 
+/* The source that has waited for longest gets no place: the one behind it, which
+ * has one, goes on when there is memory.
+ */
+static void no_place_first(void)
+{
+	union addr self;
+	int fd = server(&self);
+
+	knob("net/xrds/sock_max_dests", 1);
+	peers_open(2);
+	check_ret(rds_reserve(fd, 1), 0);
+	say(0, &self, 1);
+	await(fd, sizeof(u32));
+	check_eq(hear(fd), 0);
+	say(1, &self, 1);
+	await(fd, sizeof(u32));
+	check_eq(hear(fd), -1);
+	say(0, &self, 1);
+	await(fd, 2 * sizeof(u32));
+	knob("net/xrds/max_memory_kb", 1);
+	check_eq(hear(fd), -1);
+	knob("net/xrds/max_memory_kb", MEMORY_KB);
+	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	check_eq(hear(fd), 0);
+	check_eq(hear(fd), -1);
+	peers_close(2);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "of_two", "calls are as fast with 100,000 held messages of 2 sources",
 	  of_two, 0, 120 },
@@ -513,6 +542,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "no_memory", "and is read when there is memory for one", no_memory, 0,
 	  0 },
+	{ "no_place_first", "nor does it stop one that waits for memory",
+	  no_place_first, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -14,10 +14,10 @@
  * A source needs a destination, and there may be too many of these, or no memory
  * for one; or the memory of the reply, which is charged with the reservation, is
  * beyond a bound. Then the source is barred, and readers pass it over. A work item
- * makes the destination of the one that is barred for longest, and looks at the
- * bound, when a destination of the socket has become idle, and every
- * XRDS_REPLY_RETRY_MS: others may have freed memory. When a message of that source
- * is read, the next one follows.
+ * makes the destination of a barred source, and looks at the bound, when a
+ * destination of the socket has become idle, and every XRDS_REPLY_RETRY_MS: others
+ * may have freed memory. It takes them in turn until one can be read. When a
+ * message of that one is read, the next one follows.
  *
  * Such replies are delivered to a congested source, too: it may be congested
  * because it cannot read before we have. But one that asks and never reads
@@ -38,7 +38,11 @@
 #include "sock/sock.h"
 #include "xrds.h"
 
-enum { XRDS_REPLY_RETRY_MS = 200 };
+enum {
+	XRDS_REPLY_RETRY_MS	= 200,
+	/* barred sources that are tried then, until one can be read */
+	XRDS_REPLY_TRIES	= 16,
+};
 
 /* Result of a look for a message */
 enum xrds_reply_look {
@@ -328,23 +332,59 @@ struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
 	return skb;
 }
 
-/* The source that is barred for longest */
-static bool xrds_reply_first_barred(struct xrds_sock *xs,
-				    struct xrds_dest_key *key)
+/* The source whose last attempt is the oldest; the others are tried before it is
+ * again
+ */
+static bool xrds_reply_next_barred(struct xrds_sock *xs,
+				   struct xrds_dest_key *key)
 {
 	struct xrds_source *src;
 
 	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
 	src = list_first_entry_or_null(&xs->srcq.barred, struct xrds_source,
 				       data_node);
-	if (src)
+	if (src) {
 		*key = src->key;
+		list_move_tail(&src->data_node, &xs->srcq.barred);
+	}
 	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
 	return src;
 }
 
+/* Look for a destination of a barred source, or make it. *make: that may be tried, and
+ * it has not failed. Returns whether the source may be read.
+ */
+static bool xrds_reply_unbar(struct xrds_sock *xs,
+			     const struct xrds_dest_key *key, bool *make)
+{
+	struct xrds_addr from = {
+		.addr = key->addr, .scope = key->scope, .port = key->port,
+	};
+	struct xrds_dest *dest;
+	bool may_read;
+
+	dest = xrds_dest_find(xs, &from);
+	if (!dest && *make) {
+		dest = xrds_dest_find_or_create(xs, &from);
+		*make = !IS_ERR(dest);
+	}
+	if (IS_ERR_OR_NULL(dest))
+		return false;
+	spin_lock_bh(&xs->lock);
+	/* the reader charges it again */
+	may_read = !xrds_space_reserve_reply(dest);
+	if (may_read) {
+		xrds_space_release_replies(dest, 1);
+		xrds_srcq_unhold(xs, key);
+		xs->reply_probe = true;
+	}
+	spin_unlock_bh(&xs->lock);
+	xrds_dest_put(dest);
+	return may_read;
+}
+
 /**
- * xrds_reply_work - make a destination for a barred source
+ * xrds_reply_work - try to have a barred source read
  * @work: xs->reply_work, with a reference on the socket
  *
  * Context: process.
@@ -353,33 +393,22 @@ void xrds_reply_work(struct work_struct *work)
 {
 	struct xrds_sock *xs = container_of(work, struct xrds_sock,
 					    reply_work.work);
-	struct xrds_dest *dest;
+	bool may_read = false, make = true;
 	struct xrds_dest_key key;
-	struct xrds_addr from;
-	bool may_read;
+	u32 n;
 
-	if (!xrds_reply_first_barred(xs, &key))
-		goto out;
-	from.addr = key.addr;
-	from.scope = key.scope;
-	from.port = key.port;
-	dest = xrds_dest_find_or_create(xs, &from);
-	spin_lock_bh(&xs->lock);
-	/* the reader charges it again */
-	may_read = !IS_ERR(dest) && !xrds_space_reserve_reply(dest);
-	if (may_read) {
-		xrds_space_release_replies(dest, 1);
-		xrds_srcq_unhold(xs, &key);
-		xs->reply_probe = true;
+	for (n = 0; n < XRDS_REPLY_TRIES && !may_read; n++) {
+		if (!xrds_reply_next_barred(xs, &key))
+			break;
+		may_read = xrds_reply_unbar(xs, &key, &make);
+		cond_resched();
 	}
+	spin_lock_bh(&xs->lock);
 	if (!list_empty(&xs->srcq.barred))
 		xrds_reply_later(xs);
 	spin_unlock_bh(&xs->lock);
-	if (!IS_ERR(dest))
-		xrds_dest_put(dest);
 	if (may_read)
 		xs->sk.sk_data_ready(&xs->sk);
-out:
 	sock_put(&xs->sk);
 }
 
