@@ -826,6 +826,37 @@ static void rest_returned(void)
 	close(tx);
 }
 
+/* A destination that refused has room, and is sent to since then, if only a reply:
+ * a program that waits for another one sleeps.
+ */
+static void reply_is_send(void)
+{
+	int tx = rds_bound(NULL), full, fd;
+	union addr self, from, to;
+
+	fd = server(&self);
+	ask(tx, &self, FIT);
+	await(fd, FIT);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, &from), 1);
+	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
+	for (int i = 0; i < FIT; i++)
+		check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
+	check_eq(poll_one(fd, POLLOUT, tap_ms(WAIT_MS)), POLLOUT);
+	ask(tx, &self, 1);
+	await(fd, 1);
+	check_ret(read_now(fd, &from), 1);
+	check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
+	full = small_receiver(&to);
+	congest(fd, &to);
+	check_eq(poll_one(fd, POLLOUT, QUIET_MS), 0);
+	drain(full);
+	check_eq(poll_one(fd, POLLOUT, tap_ms(WAIT_MS)), POLLOUT);
+	close(full);
+	close(fd);
+	close(tx);
+}
+
 /* The reason of an end of stream that is read, or -1 */
 static int read_mark(int fd)
 {
@@ -909,6 +940,8 @@ static const struct tap_case cases[] = {
 	  many_marks, 0, 60 },
 	{ "rest_returned", "the space that a reply does not need can be used",
 	  rest_returned, TAP_EACH_FAMILY, 0 },
+	{ "reply_is_send", "a reply is a send to a destination that has room",
+	  reply_is_send, 0, 0 },
 	{ "shut_hands_out",
 	  "a socket that sends nothing more can read everything",
 	  shut_hands_out, 0, 0 },

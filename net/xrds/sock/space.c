@@ -329,8 +329,10 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
 				 xrds_msg_mem(len));
 		xrds_space_charge(dest, len);
+		if (dest->send == XRDS_SEND_READY)
+			mask = xrds_space_set(dest, XRDS_SEND_OPEN);
 		/* mostly a reply is smaller than its reservation */
-		mask = xrds_space_freed(dest);
+		mask |= xrds_space_freed(dest);
 		ret = 1;
 	} else if (!blocked && xrds_space_fits(dest, charge) &&
 		   dest->unread <= xrds_sk_rcvbuf(xs)) {
