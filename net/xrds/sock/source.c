@@ -106,7 +106,7 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 {
 	struct xrds_dest_key key;
 	struct xrds_source *src;
-	bool known;
+	bool known, lost;
 
 	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
@@ -126,14 +126,15 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 		xs->lost &= ~xrds_srctab_bit(&key);
 	if (!src)
 		return xrds_source_evaluate(xs);
-	if (xrds_source_stale(src, peer))
+	lost = xrds_source_stale(src, peer);
+	if (lost)
 		xrds_source_lost(xs, src);
 	src->peer = peer;
 	src->conn = conn->id;
 	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
 	if (unlikely(READ_ONCE(xs->node_events)))
 		xrds_srctab_watch(xs, src);
-	return xrds_source_evaluate(xs);
+	return xrds_source_evaluate(xs) || lost;
 }
 
 /**
@@ -163,7 +164,8 @@ bool xrds_source_has_ended(struct xrds_sock *xs, const struct xrds_skb_cb *cb)
  *	brings, see link.c
  *
  * Context: any, the receive queue's lock held.
- * Return: whether all streams to the socket have ended by it.
+ * Return: whether all readers are to be woken: all streams to the socket have ended
+ * by it, or there is a mark for a lost one besides the message.
  */
 bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 		      const struct xrds_conn *conn, bool *contact)
