@@ -75,12 +75,9 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_part_init(xn);
 	if (ret)
 		goto err_past;
-	ret = xrds_gate_init(xn);
-	if (ret)
-		goto err_part;
 	ret = xrds_peer_init(xn);
 	if (ret)
-		goto err_gate;
+		goto err_part;
 	ret = xrds_node_init(xn);
 	if (ret)
 		goto err_peer;
@@ -103,8 +100,6 @@ err_watch:
 	xrds_node_exit(xn);
 err_peer:
 	xrds_peer_exit(xn);
-err_gate:
-	xrds_gate_exit(xn);
 err_part:
 	xrds_part_exit(xn);
 err_past:
@@ -143,7 +138,6 @@ static void __net_exit xrds_net_exit(struct xrds_net *xn)
 	xrds_pin_net_exit(xn);
 	xrds_node_exit(xn);
 	xrds_peer_exit(xn);
-	xrds_gate_exit(xn);
 	xrds_part_exit(xn);
 	xrds_past_exit(xn);
 	xrds_srctab_exit(xn);

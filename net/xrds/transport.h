@@ -277,7 +277,8 @@ struct xrds_legacy {
  * @refused:	those that it was told of; @lock
  * @nr_refused_streams: length of both; written under @lock
  * @refused_floor: lowest number in @refused_due, 0: none; written under @lock
- * @links:	our ports whose changes the peer is told of; @lock
+ * @links:	our ports whose changes the peer is told of, or that senders wait for
+ *		over loopback; @lock
  * @nr_cong_links: those of them that are congested, and have senders there;
  *		xn->cong_lock
  * @cong_ports:	our ports whose state must be told; @lock

@@ -284,7 +284,6 @@ enum xrds_inert {
  * @peers:	nodes at the other end of connections, by struct xrds_peer_key
  * @watches:	nodes that sockets watch, by struct xrds_dest_key
  * @peer_lock:	L6
- * @loop_gates:	gates of loopback connections, by struct xrds_bind_key
  * @counters:	per-CPU counters
  * @lock:	guards @socks, @conn_list, @lingering and @last_seq
  * @socks:	all sockets, RCU readers
@@ -363,7 +362,6 @@ struct xrds_net {
 	struct rhashtable peers;
 	struct rhashtable watches;
 	spinlock_t peer_lock;		/* L6 */
-	struct rhltable loop_gates;
 	struct xrds_counters __percpu *counters;
 	spinlock_t lock;		/* lists of this namespace */
 	struct list_head socks;

@@ -16,7 +16,8 @@
  * applied by the worker, as noting a port takes memory.
  *
  * A gate that opens lets flows and senders go on (wait.c). Over loopback there is
- * nothing to tell: the receiving socket is looked at.
+ * nothing to tell: the receiving socket is looked at, and opens the gates of those
+ * that wait for it.
  */
 #include <linux/bitmap.h>
 
@@ -88,6 +89,14 @@ void xrds_cong_tell(struct xrds_conn *conn, struct xrds_port *port)
 	xrds_cong_tell_nr(conn, port->bind->port);
 }
 
+static void xrds_cong_tell_linked(struct xrds_conn *conn, u16 port)
+{
+	if (conn->key.loop)
+		xrds_wait_open_local(conn, port);
+	else
+		xrds_cong_tell_nr(conn, port);
+}
+
 /* Links are missing: tell all connections of the address. */
 static void xrds_cong_tell_all(struct xrds_net *xn,
 			       const struct xrds_bind_key *bind)
@@ -95,9 +104,9 @@ static void xrds_cong_tell_all(struct xrds_net *xn,
 	struct xrds_conn *conn = NULL;
 
 	while ((conn = xrds_conn_net_walk(xn, conn)))
-		if (!conn->key.loop && conn->key.scope == bind->scope &&
-		    ipv6_addr_equal(&conn->key.laddr, &bind->addr))
-			xrds_cong_tell_nr(conn, bind->port);
+		if (conn->key.scope == bind->scope &&
+		    ipv6_addr_equal(xrds_conn_rx_daddr(conn), &bind->addr))
+			xrds_cong_tell_linked(conn, bind->port);
 }
 
 static void xrds_cong_tell_batch(struct xrds_link_batch *batch)
@@ -105,9 +114,9 @@ static void xrds_cong_tell_batch(struct xrds_link_batch *batch)
 	u32 i;
 
 	for (i = 0; i < batch->nr; i++) {
-		/* the mark comes behind it */
+		/* the mark, or the opening of the gate, comes behind it */
 		xrds_link_cleared(batch->conns[i], batch->port);
-		xrds_cong_tell_nr(batch->conns[i], batch->bind.port);
+		xrds_cong_tell_linked(batch->conns[i], batch->bind.port);
 		xrds_conn_put(batch->conns[i]);
 	}
 }
@@ -202,7 +211,6 @@ void xrds_cong_local_clear(struct xrds_port *port)
 {
 	trace_xrds_cong_local(&port->bind->addr, port->bind->port, false);
 	xrds_cong_change(port);
-	xrds_wait_open_loop(port);
 }
 
 /* What is the peer to be told of a port, if there is one? */

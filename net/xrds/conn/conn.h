@@ -342,6 +342,7 @@ struct xrds_link_batch {
 
 bool xrds_link_heard(struct xrds_conn *conn, struct xrds_port *port);
 bool xrds_link_told(struct xrds_conn *conn, struct xrds_port *port);
+bool xrds_link_waits(struct xrds_conn *conn, u16 port);
 void xrds_link_cleared(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_link_leave(struct xrds_conn *conn);
 void xrds_link_close(struct xrds_port *port);
@@ -356,7 +357,7 @@ bool xrds_wait_begin(struct xrds_conn *conn, struct xrds_flow *flow);
 void xrds_wait_end(struct xrds_flow *flow);
 bool xrds_wait_open_gate(struct xrds_conn *conn, struct xrds_gate *gate);
 bool xrds_wait_open_gates(struct xrds_conn *conn, struct list_head *list);
-void xrds_wait_open_loop(struct xrds_port *port);
+void xrds_wait_open_local(struct xrds_conn *conn, u16 port);
 
 /* -------------------------------------------------------------- cong.c */
 

@@ -112,14 +112,13 @@ static bool xrds_flow_full(const struct xrds_flow *flow,
 			bytes + msg->len > XRDS_FLOW_WINDOW_BYTES);
 }
 
-static bool xrds_flow_held(const struct xrds_conn *conn,
-			   const struct xrds_flow *flow,
+static bool xrds_flow_held(struct xrds_conn *conn, const struct xrds_flow *flow,
 			   const struct xrds_msg *msg)
 {
 	bool passes = flow->replies || msg->flags & XRDS_F_EOS;
 
 	return flow->gate && (flow->stream->refused || !passes) &&
-	       xrds_gate_shut(conn, flow);
+	       xrds_gate_waits(conn, flow);
 }
 
 /* The flow of a stream that may send */
@@ -162,7 +161,7 @@ static bool xrds_flow_shares(const struct xrds_flow *flow,
 	return flow == other || (flow->stream && flow->stream == other->stream);
 }
 
-static enum xrds_flow_state xrds_flow_evaluate(const struct xrds_conn *conn,
+static enum xrds_flow_state xrds_flow_evaluate(struct xrds_conn *conn,
 					       struct xrds_flow *flow)
 {
 	const struct xrds_msg *msg = xrds_flow_head(flow);

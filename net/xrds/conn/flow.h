@@ -70,8 +70,6 @@ static inline u64 xrds_part_ports(u16 sport, u16 dport)
 /**
  * struct xrds_gate - a port of the peer; conn->lock
  * @part:	by the port; every flow to it has a reference
- * @local:	over loopback: the address and port; constant
- * @loop_node:	over loopback: in xn->loop_gates
  * @shut:	the peer takes no messages to it; also read without the lock
  * @shut_node:	in conn->gates while @shut
  * @parked:	flows that wait until it is open
@@ -79,21 +77,16 @@ static inline u64 xrds_part_ports(u16 sport, u16 dport)
  */
 struct xrds_gate {
 	struct xrds_part part;
-	struct xrds_bind_key local;
-	struct rhlist_head loop_node;
 	bool shut;
 	struct list_head shut_node;
 	struct list_head parked;
 	struct list_head waiters;
 };
 
-int xrds_gate_init(struct xrds_net *xn);
-void xrds_gate_exit(struct xrds_net *xn);
 bool xrds_gate_port_shut(const struct xrds_conn *conn, u16 port);
 bool xrds_gate_shut(const struct xrds_conn *conn, const struct xrds_flow *flow);
+bool xrds_gate_waits(struct xrds_conn *conn, const struct xrds_flow *flow);
 struct xrds_gate *xrds_gate_find(struct xrds_conn *conn, u16 port);
-struct rhlist_head *xrds_gate_find_loop(struct xrds_net *xn,
-					const struct xrds_bind_key *local);
 struct xrds_gate *xrds_gate_get(struct xrds_conn *conn, u16 port);
 void xrds_gate_put(struct xrds_gate *gate);
 void xrds_gate_close(struct xrds_gate *gate);

@@ -22,8 +22,11 @@
  *
  * A link is a part, so conn->lock guards its place in the table and in
  * conn->links. xn->cong_lock, a leaf, guards the list of the port and the fields
- * of links. A port ends its links before its socket is freed. Loopback has
- * none: nothing is told there.
+ * of links. A port ends its links before its socket is freed.
+ *
+ * Over loopback the connection is the senders', and nothing is told: when the port is
+ * clear the gate is opened. A link is made when a flow or a sender begins to wait. It
+ * counts as one without a sender, and so goes each time that the port is clear.
  */
 #include "conn/conn.h"
 #include "xrds.h"
@@ -198,12 +201,38 @@ bool xrds_link_told(struct xrds_conn *conn, struct xrds_port *port)
 }
 
 /**
+ * xrds_link_waits - somebody is to wait for a port over loopback
+ * @conn: the sender's connection
+ * @nr: the port's number
+ *
+ * Context: any, conn->lock held.
+ * Return: whether the port is congested: it opens the gate when it is clear.
+ */
+bool xrds_link_waits(struct xrds_conn *conn, u16 nr)
+{
+	struct xrds_port *port;
+	bool congested;
+
+	lockdep_assert_held(&conn->lock);
+
+	rcu_read_lock();
+	port = xrds_bind_port(conn->xn, &conn->key.faddr, conn->key.scope, nr);
+	if (port && !xrds_link_find(conn, port))
+		xrds_link_make(conn, port);
+	/* as in xrds_link_told() */
+	congested = port && READ_ONCE(port->congested);
+	rcu_read_unlock();
+	return congested;
+}
+
+/**
  * xrds_link_cleared - the peer is about to be told that a port is clear
  * @conn: connection
  * @port: the port
  *
  * The caller marks the port for this connection afterwards. If the peer is told
- * meanwhile that the port is congested, the mark corrects that.
+ * meanwhile that the port is congested, the mark corrects that. Over loopback it opens
+ * the gate, and looks at the port again.
  *
  * Context: any, without L3, L5.
  */

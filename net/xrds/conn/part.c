@@ -3,7 +3,7 @@
  * Parts: objects that flows of one connection share, found by a key.
  *
  * The share of a user, a port of the peer, the flows between two ports, a stream
- * of the peer that we refuse, and a port of ours that the peer is told of: each is
+ * of the peer that we refuse, and a port of ours whose changes matter: each is
  * an object that begins with a struct xrds_part, and all of them are in one table
  * of the namespace. A part is made by its first user, and goes with the last.
  * conn->lock guards it; other connections may pass it in the table, so its memory

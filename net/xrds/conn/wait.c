@@ -5,7 +5,7 @@
  * A gate (gate.c) that is shut holds up flows, which are parked at it, and senders
  * that were refused for it, each of which has a reference on its flow there. When it
  * opens, the flows go on, and the senders are woken. Both are handled in batches.
- * Over loopback the gates of a port are found by a table when its socket is clear.
+ * Over loopback a socket that is clear finds the gates of its port by links (link.c).
  */
 #include "conn/conn.h"
 #include "tracepoints.h"
@@ -31,7 +31,7 @@ bool xrds_wait_begin(struct xrds_conn *conn, struct xrds_flow *flow)
 	spin_lock_bh(&conn->lock);
 	spin_lock(flow->lock);
 	wait = flow->conn == conn && conn->state != XRDS_ST_DEAD &&
-	       flow->gate && xrds_gate_shut(conn, flow);
+	       flow->gate && xrds_gate_waits(conn, flow);
 	if (wait && list_empty(&flow->cong_node)) {
 		xrds_flow_get(flow);
 		list_add_tail(&flow->cong_node, &flow->gate->waiters);
@@ -169,44 +169,35 @@ bool xrds_wait_open_gates(struct xrds_conn *conn, struct list_head *list)
 	return ready;
 }
 
-/* Wake the flows that wait for a socket over loopback. Without a reference left
- * the connection has woken everybody at its end.
+static bool xrds_wait_nobody(const struct xrds_gate *gate)
+{
+	return list_empty(&gate->parked) && list_empty(&gate->waiters);
+}
+
+/**
+ * xrds_wait_open_local - the flows that wait for a socket over loopback go on
+ * @conn: loopback connection
+ * @port: the socket's port
+ *
+ * The caller may have dropped the link that it has found us by.
+ *
+ * Context: any, without L3, L4.
  */
-static void xrds_wait_open_local(struct xrds_conn *conn, u16 port)
+void xrds_wait_open_local(struct xrds_conn *conn, u16 port)
 {
 	struct xrds_gate *gate;
 	bool ready = false;
 
-	if (!refcount_inc_not_zero(&conn->ref))
-		return;
-	trace_xrds_ref_get("conn", conn, refcount_read(&conn->ref), _RET_IP_);
 	spin_lock_bh(&conn->lock);
 	gate = xrds_gate_find(conn, port);
-	if (gate)
+	/* if it is shut again, or another socket has the port by now, that one
+	 * opens it later
+	 */
+	if (gate && !xrds_wait_nobody(gate) &&
+	    !(xrds_gate_port_shut(conn, port) && xrds_link_waits(conn, port)))
 		ready = xrds_wait_open_gate(conn, gate);
 	spin_unlock_bh(&conn->lock);
 	/* we may be inside its pump */
 	if (ready)
 		xrds_conn_event(conn, XRDS_EV_WANT);
-	xrds_conn_put(conn);
-}
-
-/**
- * xrds_wait_open_loop - the flows that wait for a socket over loopback go on
- * @port: its port
- *
- * Context: any, without L3, L4, L5.
- */
-void xrds_wait_open_loop(struct xrds_port *port)
-{
-	struct rhlist_head *list, *pos;
-	struct xrds_gate *gate;
-
-	/* pairs with the barrier in xrds_gate_add_loop() */
-	smp_mb();
-	rcu_read_lock();
-	list = xrds_gate_find_loop(port->xn, port->bind);
-	rhl_for_each_entry_rcu(gate, pos, list, loop_node)
-		xrds_wait_open_local(gate->part.key.conn, port->bind->port);
-	rcu_read_unlock();
 }
