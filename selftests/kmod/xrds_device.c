@@ -13,6 +13,7 @@
  *   lose_inv 0|1	a request that makes a key invalid is taken, and lost
  *   no_atomics 0|1	atomics are advertised, and refused when they are posted
  *   nak_empty 0|1	the peer refuses a write without payload
+ *   hold_alloc 0|1	the memory of a new registration waits until this is 0
  *   limit NAME VALUE	a limit of devices that are added from now on
  *   draw PAGE COUNT	so many random first pages of regions are that page
  *   raise srq|device	the event that says that it has failed
@@ -27,7 +28,7 @@
  *   noted, changed	pieces of memory that were posted to the queue pair of the
  *			order "latch" since that; those that had another
  *			content at the end of the queue pair
- *   failed, lost_invs, atomics, raised, drawn	what the orders say
+ *   failed, lost_invs, atomics, raised, drawn, held	what the orders say
  *   short_cqs		completions that were looked at while their queue had
  *			fewer entries than there were requests that could
  *			complete there: buffers of the shared receive queue that
@@ -42,6 +43,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 
@@ -89,7 +91,9 @@ static atomic_t to_fail[NR_VERBS];
 static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
 static unsigned int latch_qpn, fatal_qpn;
 static unsigned int page;
-static bool lose_inv, no_atomics, nak_empty;
+static bool lose_inv, no_atomics, nak_empty, hold_alloc;
+static DECLARE_WAIT_QUEUE_HEAD(hold_wait);
+static atomic_t held;
 static u8 *payload;
 static atomic_t latched, failed, lost_invs, atomics, raised, short_cqs;
 static atomic_t to_draw, drawn;
@@ -329,6 +333,10 @@ static struct ib_mr *failing_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
 	struct ib_mr *mr = fails(ALLOC_MR) ? ERR_PTR(-ENOMEM) :
 					     real.alloc_mr(pd, type, max);
 
+	if (READ_ONCE(hold_alloc)) {
+		atomic_inc(&held);
+		wait_event(hold_wait, !READ_ONCE(hold_alloc));
+	}
 	if (!IS_ERR(mr))
 		ib_update_fast_reg_key(mr, 0);
 	return mr;
@@ -468,6 +476,9 @@ static int obey(char *order)
 		WRITE_ONCE(no_atomics, n);
 	} else if (sscanf(order, "nak_empty %u", &n) == 1) {
 		WRITE_ONCE(nak_empty, n);
+	} else if (sscanf(order, "hold_alloc %u", &n) == 1) {
+		WRITE_ONCE(hold_alloc, n);
+		wake_up_all(&hold_wait);
 	} else if (sscanf(order, "raise qp %u", &n) == 1) {
 		WRITE_ONCE(fatal_qpn, n);
 	} else if (sysfs_streq(order, "raise srq")) {
@@ -514,9 +525,9 @@ static int failing_show(struct seq_file *seq, void *v)
 	seq_printf(seq, "latched %d\nfailed %d\nlost_invs %d\natomics %d\n",
 		   atomic_read(&latched), atomic_read(&failed),
 		   atomic_read(&lost_invs), atomic_read(&atomics));
-	seq_printf(seq, "raised %d\ndrawn %d\nshort_cqs %d\n",
+	seq_printf(seq, "raised %d\ndrawn %d\nshort_cqs %d\nheld %d\n",
 		   atomic_read(&raised), atomic_read(&drawn),
-		   atomic_read(&short_cqs));
+		   atomic_read(&short_cqs), atomic_read(&held));
 	return 0;
 }
 

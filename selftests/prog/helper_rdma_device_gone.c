@@ -339,6 +339,22 @@ static void lost(void)
 	check_pinned_falls(0);
 }
 
+/* Says "ready", and registers a region, whose address has moved when that is done. */
+static void moved(void)
+{
+	int fd = rds_bound(NULL);
+	char *mem = pages(PAGE_BYTES);
+	struct got got;
+	u64 cookie;
+
+	remote_say("ready");
+	must(mr_get(fd, mem, PAGE_BYTES, WRITABLE, &cookie));
+	check_ret(got_within(fd, &got, tap_ms(LIMIT_MS)), 0);
+	check_eq(got.nr_lost, 1);
+	check_eq(got.lost[0].cookie, cookie);
+	check_eq(got.lost[0].reason, XRDS_MR_ADDRESS_MOVED);
+}
+
 /* Registers as many regions, says "ready", and closes their socket at SIGUSR1. */
 static void closes(void)
 {
@@ -407,6 +423,7 @@ static const struct mode modes[] = {
 	{ "closes", closes },
 	{ "keys", keys },
 	{ "lost", lost },
+	{ "moved", moved },
 	{ "spend", spend },
 	{ "stale", stale },
 	{ "churn", churn_run },

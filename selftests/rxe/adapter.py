@@ -228,6 +228,28 @@ test_latched_attacked.modules = ("xrds_device xrds_ib", "xrds_hostile",
                                  "xrds_ib")
 
 
+def test_moved_meanwhile(rig):
+    """The address moves to another device while a region is registered: the owner
+    is told.
+    """
+    rig.a.run("ip link add dum0 type dummy && ip link set dum0 up && "
+              "rdma link add rxe1 type rxe netdev dum0")
+    try:
+        _order(rig, "hold_alloc 1")
+        proc = rig.a.start(f"helper_rdma_device_gone moved {rig.a.ip} {rig.b.ip}")
+        remote.until(rig, lambda: _count(rig, "held"), "a registration waits")
+        rig.a.run(f"ip addr add {rig.a.ip}/32 dev dum0 && "
+                  f"ip addr del {rig.a.ip}/24 dev eth0")
+        rig.a.wait_for("grep -qs 0a00:0001 "
+                       "/sys/class/infiniband/rxe1/ports/1/gids/*")
+        _order(rig, "hold_alloc 0")
+        proc.wait(LIMIT)
+    finally:
+        _order(rig, "hold_alloc 0")
+        rig.a.run("rdma link delete rxe1; ip link delete dum0; "
+                  f"ip addr replace {rig.a.ip}/24 dev eth0")
+
+
 def test_cq_size(rig):
     """A completion queue has an entry for all that can complete there, also
     after the shared receive queue has got more buffers.

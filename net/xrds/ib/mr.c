@@ -353,11 +353,15 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 	return ret;
 }
 
-/* From here on removal of the device ends the region. */
+/* From here on the end of the device, and a move of the address, end the region: they
+ * wait for its lock. What has happened since the device was found is seen here.
+ */
 static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
 	int ret = -ENODEV;
+
+	lockdep_assert_held(&m->lock);
 
 	spin_lock_bh(&ibdev->lock);
 	if (!ibdev->removed) {
@@ -366,10 +370,9 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 		ret = 0;
 	}
 	spin_unlock_bh(&ibdev->lock);
-	return ret;
+	return ret ?: xrds_ib_mr_has_moved(m) ? -EEXIST : 0;
 }
 
-/* No other code has the region yet, but its lock guards the fields. */
 static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 {
 	const struct xrds_pin *pin = mr->pin;
@@ -390,7 +393,7 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
 		return ret;
 	mr->key.rkey = frwr->mr->rkey;
 	mr->offset = frwr->mr->iova;
-	return xrds_ib_mr_publish(m);
+	return 0;
 }
 
 /**
@@ -400,8 +403,8 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
  * Context: process, may sleep, bounded.
  * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
  * its device cannot take so many pages, -EOPNOTSUPP when the device uses bounce
- * buffers, -EEXIST when the key needs another number (key.c), -EIO when the
- * device failed, -ENOMEM, or an errno of the driver.
+ * buffers, -EEXIST to try again: the key needs another number (key.c), or the address
+ * has moved; -EIO when the device failed, -ENOMEM, or an errno of the driver.
  */
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
@@ -432,7 +435,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	m->write = mr->write;
 
 	mutex_lock(&m->lock);
-	ret = xrds_ib_mr_start(m, mr);
+	ret = xrds_ib_mr_publish(m) ?: xrds_ib_mr_start(m, mr);
 	if (ret)
 		xrds_ib_mr_destroy(m, 0);
 	mutex_unlock(&m->lock);
