@@ -469,7 +469,9 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
-	if (m->ibdev && mr->invalidate && m->ibdev->quirks.late_copies)
+	/* who exits gives the pages to others: no late copy may reach them */
+	if (m->ibdev && m->ibdev->quirks.late_copies &&
+	    (mr->invalidate || xrds_ib_mr_brief(m)))
 		xrds_ib_mr_destroy(m, 0);
 	else if (m->ibdev)
 		xrds_ib_mr_end(m);
