@@ -8,10 +8,11 @@
  * The region is void from then on, and mr.c tells its owner. An address that
  * goes and comes back to its device moves nothing.
  *
- * Nobody says that an address has moved. So each new address, of an interface or
- * of a RoCE device, and each failure of a device has a work item look at all
- * regions. RoCE devices learn of an address some time after its interface. The
- * addresses of a namespace without regions do not matter.
+ * Nobody says that an address has moved. So each change of the addresses of an
+ * interface or of a RoCE device, and each failure of a device has a work item look at
+ * all regions. RoCE devices learn of an address some time after its interface. Those of
+ * InfiniBand do not know any: there a bond may change to another device, and its
+ * address stays. The addresses of a namespace without regions do not matter.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -35,10 +36,8 @@ static void xrds_ib_lost_scan(struct work_struct *work)
 
 static DECLARE_WORK(xrds_ib_lost_work, xrds_ib_lost_scan);
 
-static void xrds_ib_lost_addr(const struct net_device *dev, unsigned long event)
+static void xrds_ib_lost_addr(const struct net_device *dev)
 {
-	if (event != NETDEV_UP)
-		return;
 	/* Pairs with the barrier in xrds_mr_create(): either this sees the
 	 * region, or the region finds the address at its new device.
 	 */
@@ -52,7 +51,7 @@ static int xrds_ib_lost_addr4(struct notifier_block *nb, unsigned long event,
 {
 	const struct in_ifaddr *ifa = ptr;
 
-	xrds_ib_lost_addr(ifa->ifa_dev->dev, event);
+	xrds_ib_lost_addr(ifa->ifa_dev->dev);
 	return NOTIFY_DONE;
 }
 
@@ -61,7 +60,15 @@ static int xrds_ib_lost_addr6(struct notifier_block *nb, unsigned long event,
 {
 	const struct inet6_ifaddr *ifa = ptr;
 
-	xrds_ib_lost_addr(ifa->idev->dev, event);
+	xrds_ib_lost_addr(ifa->idev->dev);
+	return NOTIFY_DONE;
+}
+
+static int xrds_ib_lost_netdev(struct notifier_block *nb, unsigned long event,
+			       void *ptr)
+{
+	if (event == NETDEV_BONDING_FAILOVER || event == NETDEV_CHANGEADDR)
+		xrds_ib_lost_addr(netdev_notifier_info_to_dev(ptr));
 	return NOTIFY_DONE;
 }
 
@@ -71,6 +78,10 @@ static struct notifier_block xrds_ib_lost_inet = {
 
 static struct notifier_block xrds_ib_lost_inet6 = {
 	.notifier_call = xrds_ib_lost_addr6,
+};
+
+static struct notifier_block xrds_ib_lost_devs = {
+	.notifier_call = xrds_ib_lost_netdev,
 };
 
 /**
@@ -107,7 +118,16 @@ int xrds_ib_lost_init(void)
 		return ret;
 	ret = register_inet6addr_notifier(&xrds_ib_lost_inet6);
 	if (ret)
-		unregister_inetaddr_notifier(&xrds_ib_lost_inet);
+		goto err_inet;
+	ret = register_netdevice_notifier(&xrds_ib_lost_devs);
+	if (ret)
+		goto err_inet6;
+	return 0;
+
+err_inet6:
+	unregister_inet6addr_notifier(&xrds_ib_lost_inet6);
+err_inet:
+	unregister_inetaddr_notifier(&xrds_ib_lost_inet);
 	return ret;
 }
 
@@ -118,6 +138,7 @@ int xrds_ib_lost_init(void)
  */
 void xrds_ib_lost_exit(void)
 {
+	unregister_netdevice_notifier(&xrds_ib_lost_devs);
 	unregister_inet6addr_notifier(&xrds_ib_lost_inet6);
 	unregister_inetaddr_notifier(&xrds_ib_lost_inet);
 	cancel_work_sync(&xrds_ib_lost_work);
