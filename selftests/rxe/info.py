@@ -151,6 +151,19 @@ def test_events(rig):
     rig.check(not any("qpn" in e for e in seen), f"{seen}")
 
 
+def test_events_unloaded(rig):
+    """A listener ends when the module is unloaded: it would be told of nothing
+    any more, even when the module is loaded again.
+    """
+    events = rig.a.start("xrds-info events")
+    events.expect("listening", 20)
+    rig.a.run("modprobe -r xrds_ib xrds", timeout=60)
+    done = events.wait(20, check=False)
+    rig.check(done.code == 2 and "xrds-info: XRDS was unloaded" in done.out,
+              f"exit {done.code}\n{done.out}")
+    rig.a.run("modprobe xrds_ib")
+
+
 def _logged(node, line: str, *after: str) -> None:
     """The log of this test has a line, behind others."""
     behind = "".join(f" | sed '1,/{mark}/d'" for mark in (MARK, *after))

@@ -8,6 +8,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,14 +128,12 @@ static void die_not_loaded(void)
 	exit(EXIT_ERROR);
 }
 
-void nl_open(void)
+/* Opens a socket and asks for the family, which is 0 without XRDS. */
+static void find_family(void)
 {
 	bool interrupted = false;
 	struct nlmsghdr *nlh;
 
-	/* that of another namespace */
-	if (sock)
-		mnl_socket_close(sock);
 	family = 0;
 	sock = mnl_socket_open(NETLINK_GENERIC);
 	if (!sock || mnl_socket_bind(sock, 0, MNL_SOCKET_AUTOPID) < 0)
@@ -146,6 +145,14 @@ void nl_open(void)
 	if (receive(nlh->nlmsg_seq, take_family, NULL, &interrupted) < 0 &&
 	    errno != ENOENT)
 		die("netlink");
+}
+
+void nl_open(void)
+{
+	/* that of another namespace */
+	if (sock)
+		mnl_socket_close(sock);
+	find_family();
 	if (!family)
 		die_not_loaded();
 }
@@ -269,12 +276,51 @@ void nl_reset(const char *faddr, const char *laddr)
 
 /* ----------------------------------------------------------------- events */
 
+static void __attribute__((noreturn)) die_unloaded(void)
+{
+	fprintf(stderr, "xrds-info: XRDS was unloaded\n");
+	exit(EXIT_ERROR);
+}
+
+/* The end of the family ends the membership of its group without an error, and
+ * the group of a module that is loaded again is another one.
+ */
+static void take_notice(const struct nlmsghdr *nlh)
+{
+	const struct genlmsghdr *genl = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *attr;
+
+	if (genl->cmd != CTRL_CMD_DELFAMILY)
+		return;
+	mnl_attr_for_each(attr, nlh, sizeof(*genl))
+		if (mnl_attr_get_type(attr) == CTRL_ATTR_FAMILY_NAME &&
+		    !strcmp(mnl_attr_get_str(attr), XRDS_FAMILY_NAME))
+			die_unloaded();
+}
+
+/* The notice may be lost: ask for the family. The answer comes on another
+ * socket, because events may come on this one.
+ */
+static void check_family(void)
+{
+	struct mnl_socket *listening = sock;
+	int before = family;
+
+	find_family();
+	mnl_socket_close(sock);
+	sock = listening;
+	if (family != before)
+		die_unloaded();
+}
+
 static int take_event(const struct nlmsghdr *nlh, void *arg)
 {
 	void (*fn)(int cmd, const struct row *row) = *(void **)arg;
 	const struct genlmsghdr *genl = mnl_nlmsg_get_payload(nlh);
 	struct row row;
 
+	if (nlh->nlmsg_type == GENL_ID_CTRL)
+		take_notice(nlh);
 	if (nlh->nlmsg_type != family)
 		return MNL_CB_OK;
 	switch (genl->cmd) {
@@ -288,20 +334,43 @@ static int take_event(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
+static void join(int id)
+{
+	if (mnl_socket_setsockopt(sock, NETLINK_ADD_MEMBERSHIP, &id,
+				  sizeof(id)) < 0)
+		die("events");
+}
+
+static bool readable(void)
+{
+	struct pollfd pfd = { mnl_socket_get_fd(sock), POLLIN, 0 };
+
+	return poll(&pfd, 1, 0) > 0;
+}
+
 void nl_listen(void (*fn)(int cmd, const struct row *row))
 {
 	void *arg = (void *)fn;
+	bool lost = false;
 	int ret;
 
-	if (mnl_socket_setsockopt(sock, NETLINK_ADD_MEMBERSHIP, &group,
-				  sizeof(group)) < 0)
-		die("events");
+	/* the group "notify" of the controller has the number of its family */
+	join(GENL_ID_CTRL);
+	join(group);
+	/* it may have been unloaded before that */
+	check_family();
 	/* a script that starts us in the background waits for this */
 	fprintf(stderr, "xrds-info: listening\n");
 	for (;;) {
+		/* a socket that overflowed takes nothing until it is empty */
+		if (lost && !readable()) {
+			lost = false;
+			check_family();
+		}
 		ret = mnl_socket_recvfrom(sock, buffer, sizeof(buffer));
 		if (ret < 0 && errno == ENOBUFS) {
 			fprintf(stderr, "xrds-info: events were lost\n");
+			lost = true;
 			continue;
 		}
 		if (ret < 0 && errno == EINTR)
