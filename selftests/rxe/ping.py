@@ -191,7 +191,9 @@ def test_rdma(rig):
 
 
 def test_rdma_failures(rig):
-    """No memory is offered; its owner ends; memory that cannot be offered."""
+    """No memory is offered; its owner ends; memory that cannot be offered, or
+    cannot be pinned here.
+    """
     done = rig.a.run(f"xrds-ping -r 4991 -c 1 -w 7 {rig.b.ip}", check=False)
     rig.check(done.code == 1 and "xrds-ping -l 4991" in done.out,
               f"exit {done.code}\n{done.out}")
@@ -209,4 +211,11 @@ def test_rdma_failures(rig):
                      check=False)
     rig.b.write(BOUND, before.strip())
     rig.check(done.code == 2 and "quota" in done.out,
+              f"exit {done.code}\n{done.out}")
+    _lender(rig, 4994)
+    rig.a.write(BOUND, "64")
+    done = rig.a.run(f"xrds-ping -r 4994 -s 1048576 -c 1 -w 20 {rig.b.ip}",
+                     check=False)
+    rig.a.write(BOUND, before.strip())
+    rig.check(done.code == 2 and "(net.xrds.max_pinned_kb" in done.out,
               f"exit {done.code}\n{done.out}")

@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
+#include "hint.h"
 #include "ping.h"
 #include "text.h"
 
@@ -33,6 +34,15 @@ static void __attribute__((noreturn)) give_up(const char *why)
 {
 	fprintf(stderr, "xrds-ping: %s: %s\n", to_text, why);
 	exit(EXIT_ERROR);
+}
+
+static void __attribute__((noreturn)) give_up_memory(int error)
+{
+	char why[160];
+
+	snprintf(why, sizeof(why), "%s%s", strerror(error),
+		 hint_memory(error));
+	give_up(why);
 }
 
 /* Wait for something to read. Returns whether there is. */
@@ -150,8 +160,9 @@ static void start_op(void *local, unsigned int flags, __u64 *id)
 	c->cmsg_type = XRDS_CMSG_RDMA_ID;
 	c->cmsg_len = CMSG_LEN(sizeof(id_addr));
 	memcpy(CMSG_DATA(c), &id_addr, sizeof(id_addr));
+	/* the call pins the local memory */
 	if (sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		die(to_text, errno);
+		give_up_memory(errno);
 }
 
 /* Returns whether the ops have ended; if not it is time to stop. */
