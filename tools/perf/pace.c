@@ -6,12 +6,18 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "perf.h"
 
 enum { CATCH_UP_MS = 100 };	/* of the time lost with --rate */
 
 static uint64_t due_ns;		/* when the next message may be sent */
+
+void pace_seed(void)
+{
+	srandom(now_ns() ^ getpid());
+}
 
 bool pace_is_set(void)
 {

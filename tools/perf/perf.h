@@ -200,6 +200,8 @@ bool pattern_check(const void *buf, size_t bytes, uint64_t pattern,
 
 /* ----------------------------------------------------------------- pace.c */
 
+/* A task begins: its pauses are not those of another task or program. */
+void pace_seed(void);
 /* Is there a pace? Without one all messages are due. */
 bool pace_is_set(void);
 /* The first message is due. */

@@ -109,6 +109,7 @@ static void __attribute__((noreturn)) run_task(struct task *task, char *peer,
 
 	close(go[1]);
 	prctl(PR_SET_TIMERSLACK, 1);
+	pace_seed();
 	opt.host = peer;
 	result = &task->result;
 	client_prepare(first);
