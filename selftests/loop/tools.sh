@@ -139,6 +139,16 @@ set_up() {
 		! xrds-ping -c 1 127.0.0.9 | grep "connection was made"
 }
 
+# A number that begins with 0 is decimal, one that begins with 0x hexadecimal.
+leading_zero() {
+	local out
+
+	out=$(xrds-ping -j -i 0 -c 08 -s 010 127.0.0.1 &&
+		xrds-ping -j -i 0 -c 1 -s 0x10K 127.0.0.1)
+	echo "$out"
+	[[ $out == *'"bytes": 10, "sent": 8,'*'"bytes": 16384, "sent": 1,'* ]]
+}
+
 # The statistics of each host, in the order of the arguments
 several() {
 	local out
@@ -339,6 +349,9 @@ check_fails "ping: memory at several addresses" \
 	xrds-ping -l 4999 127.0.0.1 127.0.0.2
 check "ping: a suffix is no size" words "is not a size" \
 	xrds-ping -s K 127.0.0.1
+check "ping: numbers with a leading zero" leading_zero
+check "ping: 0x is no size" words "is not a size" \
+	xrds-ping -s 0x 127.0.0.1
 check "perf: a size of more than 64 bits" words "17592186044417M" \
 	xrds-perf -n 1 -l 17592186044417M 127.0.0.1
 check "ping: no xrds_ib" words "xrds_ib is not loaded: modprobe xrds_ib" \

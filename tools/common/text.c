@@ -45,6 +45,8 @@ char *text_printable(char *text)
 
 bool text_number(const char *text, uint64_t *value)
 {
+	/* not base 0, which takes 010 for 8 */
+	int base = strncasecmp(text, "0x", 2) ? 10 : 16;
 	int shift = 0;
 	char *end;
 
@@ -52,7 +54,7 @@ bool text_number(const char *text, uint64_t *value)
 	if (!isdigit((unsigned char)*text))
 		return false;
 	errno = 0;
-	*value = strtoull(text, &end, 0);
+	*value = strtoull(text, &end, base);
 	if (!strcasecmp(end, "k"))
 		shift = 10;
 	else if (!strcasecmp(end, "m"))

@@ -10,8 +10,8 @@
 
 /* Put a ? for all that is no printable UTF-8; returns the text. */
 char *text_printable(char *text);
-/* A number, with a suffix K or M if there is one. Returns whether it is such a
- * number, of 64 bits.
+/* A number, decimal or with 0x hexadecimal, with a suffix K or M if there is
+ * one. Returns whether it is such a number, of 64 bits.
  */
 bool text_number(const char *text, uint64_t *value);
 
