@@ -32,6 +32,8 @@ enum {
 	XRDS_CONG_MAX_RX	= 256,
 	/* updates that the worker applies before it looks at events again */
 	XRDS_CONG_BATCH		= 4,
+	/* batches of connections that are told in one run of the work */
+	XRDS_CONG_LATE		= 64,
 };
 
 /* --------------------------------------------------------- local side */
@@ -144,12 +146,17 @@ void xrds_cong_tell_work(struct work_struct *work)
 {
 	struct xrds_net *xn = container_of(work, struct xrds_net, cong_work);
 	struct xrds_link_batch batch;
+	u32 n;
 
-	while (xrds_cong_tell_late(xn, &batch)) {
+	for (n = 0; n < XRDS_CONG_LATE; n++) {
+		if (!xrds_cong_tell_late(xn, &batch))
+			return;
 		if (batch.all)
 			xrds_cong_tell_all(xn, &batch.bind);
 		cond_resched();
 	}
+	/* who waits for the queue does not wait for what has come since */
+	queue_work(xrds_conn_wq, &xn->cong_work);
 }
 
 /* Tell the peers to look at a port. */
@@ -174,6 +181,8 @@ void xrds_cong_unbind(struct xrds_port *port)
 	struct xrds_link_batch batch;
 	bool more;
 
+	/* who still tells others leaves nobody to us from now on */
+	xrds_link_stop(port);
 	/* Peers that wait for the port are told before the links go. The thread
 	 * that has cleared it may not have come so far.
 	 */

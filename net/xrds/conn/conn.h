@@ -343,8 +343,10 @@ struct xrds_link_batch {
 bool xrds_link_heard(struct xrds_conn *conn, struct xrds_port *port);
 bool xrds_link_told(struct xrds_conn *conn, struct xrds_port *port);
 bool xrds_link_waits(struct xrds_conn *conn, u16 port);
+bool xrds_link_again(struct xrds_conn *conn, u16 port);
 void xrds_link_cleared(struct xrds_conn *conn, struct xrds_port *port);
 void xrds_link_leave(struct xrds_conn *conn);
+void xrds_link_stop(struct xrds_port *port);
 void xrds_link_close(struct xrds_port *port);
 void xrds_link_change(struct xrds_port *port);
 bool xrds_link_next(struct xrds_port *port, struct xrds_link_batch *batch);

@@ -226,6 +226,48 @@ bool xrds_link_waits(struct xrds_conn *conn, u16 nr)
 }
 
 /**
+ * xrds_link_again - a port is to open a gate over loopback once more
+ * @conn: the sender's connection
+ * @nr: the port's number
+ *
+ * The work that tells of changes does it soon.
+ *
+ * Context: any, conn->lock held.
+ * Return: false if there is no such port, or its socket is being closed.
+ */
+bool xrds_link_again(struct xrds_conn *conn, u16 nr)
+{
+	struct xrds_net *xn = conn->xn;
+	struct xrds_link *link = NULL;
+	struct xrds_port *port;
+	bool again = false;
+
+	lockdep_assert_held(&conn->lock);
+
+	rcu_read_lock();
+	port = xrds_bind_port(xn, &conn->key.faddr, conn->key.scope, nr);
+	if (port) {
+		link = xrds_link_find(conn, port) ?: xrds_link_make(conn, port);
+		spin_lock(&xn->cong_lock);
+		again = !port->closed;
+		/* those that were not told stand at the head */
+		if (link) {
+			link->change = port->changes - 1;
+			list_move(&link->port_node, &port->links);
+		} else {
+			port->all_due = true;
+		}
+		if (again && list_empty(&port->late))
+			list_add_tail(&port->late, &xn->cong_late);
+		spin_unlock(&xn->cong_lock);
+	}
+	rcu_read_unlock();
+	if (again)
+		queue_work(xrds_conn_wq, &xn->cong_work);
+	return again;
+}
+
+/**
  * xrds_link_cleared - the peer is about to be told that a port is clear
  * @conn: connection
  * @port: the port
@@ -287,8 +329,22 @@ static struct xrds_conn *xrds_link_first(struct xrds_port *port)
 }
 
 /**
- * xrds_link_close - a socket is closed
- * @port: its port, which is not congested any more; all were told
+ * xrds_link_stop - a socket is closed: it gets no links any more
+ * @port: its port, which is not congested any more
+ *
+ * Context: process.
+ */
+void xrds_link_stop(struct xrds_port *port)
+{
+	spin_lock_bh(&port->xn->cong_lock);
+	port->closed = true;
+	list_del_init(&port->late);
+	spin_unlock_bh(&port->xn->cong_lock);
+}
+
+/**
+ * xrds_link_close - drop the links of a closed socket
+ * @port: its port, which is stopped; all were told
  *
  * Context: process.
  */
@@ -296,11 +352,6 @@ void xrds_link_close(struct xrds_port *port)
 {
 	struct xrds_conn *conn;
 	struct xrds_link *link;
-
-	spin_lock_bh(&port->xn->cong_lock);
-	port->closed = true;
-	list_del_init(&port->late);
-	spin_unlock_bh(&port->xn->cong_lock);
 
 	while ((conn = xrds_link_first(port))) {
 		spin_lock_bh(&conn->lock);

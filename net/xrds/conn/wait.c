@@ -12,6 +12,9 @@
 #include "upcall.h"
 #include "xrds.h"
 
+/* flows, and senders, that go on over loopback before others get the processor */
+enum { XRDS_WAIT_SOME = 64 };
+
 /**
  * xrds_wait_begin - be told when a destination is no longer congested
  * @conn: its connection
@@ -72,7 +75,7 @@ void xrds_wait_end(struct xrds_flow *flow)
 
 /* Let some parked flows of an open gate go on. Returns whether there are more. */
 static bool xrds_wait_unpark(struct xrds_conn *conn, struct xrds_gate *gate,
-			     bool *ready)
+			     u32 most, bool *ready)
 {
 	struct xrds_flow *flow, *tmp;
 	u32 n = 0;
@@ -80,7 +83,7 @@ static bool xrds_wait_unpark(struct xrds_conn *conn, struct xrds_gate *gate,
 	lockdep_assert_held(&conn->lock);
 
 	list_for_each_entry_safe(flow, tmp, &gate->parked, parked) {
-		if (n == XRDS_END_BATCH)
+		if (n == most)
 			break;
 		*ready |= xrds_flow_update(conn, flow);
 		/* shut again */
@@ -89,21 +92,22 @@ static bool xrds_wait_unpark(struct xrds_conn *conn, struct xrds_gate *gate,
 		n++;
 	}
 	xrds_hold_count(XRDS_HOLD_END, n);
-	return n == XRDS_END_BATCH;
+	return n == most;
 }
 
-/* The same of the senders that wait; the lock is dropped for each. */
-static void xrds_wait_wake(struct xrds_conn *conn, struct xrds_gate *gate)
+/* Wake some of the senders that wait; the lock is dropped for each. Returns whether
+ * there are more.
+ */
+static bool xrds_wait_wake(struct xrds_conn *conn, struct list_head *waiters, u32 most)
 {
 	struct xrds_flow *flow;
 	__poll_t mask;
-	LIST_HEAD(woken);
+	u32 n;
 
 	lockdep_assert_held(&conn->lock);
 
-	list_splice_init(&gate->waiters, &woken);
-	while (!list_empty(&woken)) {
-		flow = list_first_entry(&woken, struct xrds_flow, cong_node);
+	for (n = 0; n < most && !list_empty(waiters); n++) {
+		flow = list_first_entry(waiters, struct xrds_flow, cong_node);
 		conn->nr_waiters--;
 		xrds_count(conn->xn, XRDS_C_CONG_WOKEN);
 		mask = xrds_space_uncongested(flow, true);
@@ -112,6 +116,7 @@ static void xrds_wait_wake(struct xrds_conn *conn, struct xrds_gate *gate)
 		xrds_flow_put(flow);
 		spin_lock_bh(&conn->lock);
 	}
+	return !list_empty(waiters);
 }
 
 /**
@@ -125,18 +130,20 @@ static void xrds_wait_wake(struct xrds_conn *conn, struct xrds_gate *gate)
 bool xrds_wait_open_gate(struct xrds_conn *conn, struct xrds_gate *gate)
 {
 	bool ready = false;
+	LIST_HEAD(waiters);
 
 	lockdep_assert_held(&conn->lock);
 
 	xrds_part_get(&gate->part);
 	WRITE_ONCE(gate->shut, false);
 	list_del_init(&gate->shut_node);
-	while (xrds_wait_unpark(conn, gate, &ready)) {
+	while (xrds_wait_unpark(conn, gate, XRDS_END_BATCH, &ready)) {
 		spin_unlock_bh(&conn->lock);
 		cpu_relax();
 		spin_lock_bh(&conn->lock);
 	}
-	xrds_wait_wake(conn, gate);
+	list_splice_init(&gate->waiters, &waiters);
+	xrds_wait_wake(conn, &waiters, U32_MAX);
 	xrds_gate_put(gate);
 	return ready;
 }
@@ -169,6 +176,29 @@ bool xrds_wait_open_gates(struct xrds_conn *conn, struct list_head *list)
 	return ready;
 }
 
+/* Open a gate for some, and have the port open it for the rest, so that a reader who
+ * has made room does not work for all of its senders. A port that is gone opens
+ * nothing: then nobody is left, unless another socket has the port, and is full.
+ */
+static void xrds_wait_open_some(struct xrds_conn *conn, struct xrds_gate *gate,
+				bool *ready)
+{
+	u16 port = gate->part.key.id;
+	bool more;
+
+	xrds_part_get(&gate->part);
+	do {
+		more = xrds_wait_unpark(conn, gate, XRDS_WAIT_SOME, ready);
+		more |= xrds_wait_wake(conn, &gate->waiters, XRDS_WAIT_SOME);
+		if (!more || xrds_link_again(conn, port))
+			break;
+		spin_unlock_bh(&conn->lock);
+		cpu_relax();
+		spin_lock_bh(&conn->lock);
+	} while (!xrds_gate_port_shut(conn, port) || !xrds_link_waits(conn, port));
+	xrds_gate_put(gate);
+}
+
 static bool xrds_wait_nobody(const struct xrds_gate *gate)
 {
 	return list_empty(&gate->parked) && list_empty(&gate->waiters);
@@ -195,7 +225,7 @@ void xrds_wait_open_local(struct xrds_conn *conn, u16 port)
 	 */
 	if (gate && !xrds_wait_nobody(gate) &&
 	    !(xrds_gate_port_shut(conn, port) && xrds_link_waits(conn, port)))
-		ready = xrds_wait_open_gate(conn, gate);
+		xrds_wait_open_some(conn, gate, &ready);
 	spin_unlock_bh(&conn->lock);
 	/* we may be inside its pump */
 	if (ready)
