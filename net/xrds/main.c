@@ -236,9 +236,12 @@ static int __init xrds_init(void)
 	ret = xrds_conn_init(&works);
 	if (ret)
 		return ret;
-	ret = xrds_pin_init();
+	ret = xrds_loop_init();
 	if (ret)
 		goto err_conn;
+	ret = xrds_pin_init();
+	if (ret)
+		goto err_loop;
 	ret = proto_register(&xrds_socket_proto, 1);
 	if (ret)
 		goto err_pin;
@@ -266,6 +269,8 @@ err_proto:
 	proto_unregister(&xrds_socket_proto);
 err_pin:
 	xrds_pin_exit();
+err_loop:
+	xrds_loop_exit();
 err_conn:
 	xrds_conn_exit();
 	return ret;
@@ -286,6 +291,7 @@ static void __exit xrds_exit(void)
 	rcu_barrier();
 	proto_unregister(&xrds_socket_proto);
 	xrds_pin_exit();
+	xrds_loop_exit();
 	xrds_conn_exit();
 }
 

@@ -713,6 +713,9 @@ void xrds_transport_listen_put(const struct xrds_transport *trans,
 
 /* loop/loop.c */
 extern struct xrds_transport xrds_loop_transport;
+int xrds_loop_init(void);
+void xrds_loop_exit(void);
+void xrds_loop_look(struct xrds_conn *conn);
 
 /* loop/rdma.c */
 int xrds_loop_rdma_mr_reg(struct xrds_mr *mr);

@@ -27,7 +27,7 @@
 #include "transport.h"
 #include "xrds.h"
 
-/* works of connections, and those of sockets that queue messages to them */
+/* works of connections, and those of sockets that may take long */
 struct workqueue_struct *xrds_conn_wq;
 
 /* functions of the files above this one */

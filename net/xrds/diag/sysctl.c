@@ -65,7 +65,25 @@ static int xrds_sysctl_beat(XRDS_CTL_CONST struct ctl_table *table, int write,
 	return ret;
 }
 
-/* The same in whole seconds; the value is in milliseconds. */
+/* Messages that wait have a time from the value before. */
+static int xrds_sysctl_delay(XRDS_CTL_CONST struct ctl_table *table, int write,
+			     void *buffer, size_t *lenp, loff_t *ppos)
+{
+	int ret = proc_douintvec_minmax(table, write, buffer, lenp, ppos);
+	struct xrds_conn *conn = NULL;
+	struct xrds_net *xn;
+
+	if (ret || !write)
+		return ret;
+	xn = container_of((unsigned int *)table->data, struct xrds_net,
+			  loop_delay_ms);
+	while ((conn = xrds_conn_net_walk(xn, conn)))
+		if (conn->key.loop)
+			xrds_loop_look(conn);
+	return 0;
+}
+
+/* Heartbeats in whole seconds; the value is in milliseconds. */
 static int xrds_sysctl_beat_s(XRDS_CTL_CONST struct ctl_table *table, int write,
 			      void *buffer, size_t *lenp, loff_t *ppos)
 {
@@ -170,7 +188,8 @@ static const struct ctl_table xrds_xrds_table[] = {
 };
 
 static const struct ctl_table xrds_loop_table[] = {
-	XRDS_KNOB("delay_ms", loop_delay_ms, NULL, &xrds_max_ms),
+	XRDS_KNOB_BY(xrds_sysctl_delay, "delay_ms", loop_delay_ms, NULL,
+		     &xrds_max_ms),
 	XRDS_KNOB("loss_permille", loop_loss_permille, NULL, &xrds_thousand),
 	XRDS_KNOB("bounce_ms", loop_bounce_ms, NULL, &xrds_max_ms),
 };

@@ -28,10 +28,8 @@
 #include "msg.h"
 #include "xrds.h"
 
-enum {
-	/* how often a delayed message looks whether the delay has changed */
-	XRDS_LOOP_LOOK_MS	= 20,
-};
+/* Long copies take as long as their users like: it is for loopback alone. */
+static struct workqueue_struct *xrds_loop_wq;
 
 /**
  * struct xrds_loop_ep - one life of a loopback connection
@@ -153,7 +151,7 @@ static void xrds_loop_take(struct xrds_loop_ep *ep, struct xrds_msg *msg)
 	}
 	xrds_msg_get(msg);
 	ep->op = msg;
-	queue_work(system_unbound_wq, &ep->op_work);
+	queue_work(xrds_loop_wq, &ep->op_work);
 }
 
 static void xrds_loop_op_work(struct work_struct *work)
@@ -174,7 +172,7 @@ static void xrds_loop_op_work(struct work_struct *work)
 	} else {
 		xrds_loop_deliver(conn, msg, status);
 		if (!list_empty(&ep->queue))
-			queue_delayed_work(system_wq, &ep->work, 0);
+			queue_delayed_work(xrds_loop_wq, &ep->work, 0);
 	}
 	spin_unlock_bh(&conn->tx_lock);
 	xrds_msg_put(msg);
@@ -182,11 +180,21 @@ static void xrds_loop_op_work(struct work_struct *work)
 	xrds_tx_pump(conn);
 }
 
-/* Look at the queue when its head is due; the delay may change before. */
-static void xrds_loop_look(struct xrds_loop_ep *ep, unsigned long delay)
+/**
+ * xrds_loop_look - the delay of messages has changed
+ * @conn: loopback connection
+ *
+ * Context: any, without conn->tx_lock.
+ */
+void xrds_loop_look(struct xrds_conn *conn)
 {
-	queue_delayed_work(system_wq, &ep->work,
-			   min(delay, msecs_to_jiffies(XRDS_LOOP_LOOK_MS)));
+	struct xrds_loop_ep *ep;
+
+	spin_lock_bh(&conn->tx_lock);
+	ep = conn->ep;
+	if (ep)
+		mod_delayed_work(xrds_loop_wq, &ep->work, 0);
+	spin_unlock_bh(&conn->tx_lock);
 }
 
 /* The oldest message under way if it arrives now, or NULL */
@@ -205,7 +213,7 @@ static struct xrds_loop_item *xrds_loop_due(struct xrds_loop_ep *ep)
 	at = item->sent + msecs_to_jiffies(ms);
 	if (!time_after(at, now))
 		return item;
-	xrds_loop_look(ep, at - now);
+	queue_delayed_work(xrds_loop_wq, &ep->work, at - now);
 	return NULL;
 }
 
@@ -287,7 +295,7 @@ static int xrds_loop_start(struct xrds_conn *conn)
 	/* we are our peer: it has received what we have */
 	xrds_rx_hello(conn, ep->gen, &hello);
 	if (bounce_ms)
-		queue_delayed_work(system_wq, &ep->bounce,
+		queue_delayed_work(xrds_loop_wq, &ep->bounce,
 				   msecs_to_jiffies(bounce_ms));
 	return 0;
 }
@@ -428,7 +436,8 @@ static int xrds_loop_queue(struct xrds_loop_ep *ep, struct xrds_msg *msg,
 	item->sent = jiffies;
 	xrds_msg_get(msg);
 	list_add_tail(&item->node, &ep->queue);
-	xrds_loop_look(ep, msecs_to_jiffies(delay_ms));
+	queue_delayed_work(xrds_loop_wq, &ep->work,
+			   msecs_to_jiffies(delay_ms));
 	return 0;
 }
 
@@ -465,6 +474,28 @@ static int xrds_loop_xmit_ctl(struct xrds_conn *conn, u8 type,
 			      const void *data, u32 len)
 {
 	return 0;
+}
+
+/**
+ * xrds_loop_init - make the transport's work queue
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_loop_init(void)
+{
+	xrds_loop_wq = alloc_workqueue("xrds_loop", WQ_UNBOUND, 0);
+	return xrds_loop_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * xrds_loop_exit - destroy it
+ *
+ * Context: process. No connection is left.
+ */
+void xrds_loop_exit(void)
+{
+	destroy_workqueue(xrds_loop_wq);
 }
 
 struct xrds_transport xrds_loop_transport = {

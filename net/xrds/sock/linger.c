@@ -101,7 +101,7 @@ void xrds_linger_start(struct xrds_sock *xs)
 	spin_lock_bh(&xn->lock);
 	/* the work may wait for one that is gone, for longer */
 	if (timerqueue_add(&xn->lingering, &xs->linger_node))
-		mod_delayed_work(system_wq, &xn->linger_work,
+		mod_delayed_work(xrds_conn_wq, &xn->linger_work,
 				 xrds_linger_left(xs));
 	spin_unlock_bh(&xn->lock);
 
@@ -144,13 +144,18 @@ void xrds_linger_work(struct work_struct *work)
 					   struct xrds_net, linger_work);
 	struct xrds_sock *xs;
 	unsigned long wait;
+	u32 n;
 
-	while ((xs = xrds_linger_expired(xn, &wait))) {
+	for (n = 0; n < XRDS_END_BATCH; n++) {
+		xs = xrds_linger_expired(xn, &wait);
+		if (!xs)
+			break;
 		xrds_eos_give_up(xs);
 		xrds_cancel_all_ends(xs);
 		sock_put(&xs->sk);
 		cond_resched();
 	}
-	if (wait)
-		queue_delayed_work(system_wq, &xn->linger_work, wait);
+	/* who waits for the queue does not wait for those that come later */
+	if (wait || n == XRDS_END_BATCH)
+		queue_delayed_work(xrds_conn_wq, &xn->linger_work, wait);
 }

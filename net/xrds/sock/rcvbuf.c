@@ -40,6 +40,7 @@
  * account has room again. Not all go on at once: those whose messages find no room
  * have their next turn after the others.
  */
+#include "conn/conn.h"
 #include "msg.h"
 #include "sock/dest.h"
 #include "sock/sock.h"
@@ -233,7 +234,7 @@ static void xrds_recv_wait_account(struct xrds_sock *xs, unsigned int ms)
 	    !(READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) &&
 	    list_empty(&xs->recv_wait_node)) {
 		list_add_tail(&xs->recv_wait_node, &xn->recv_waiting);
-		queue_delayed_work(system_wq, &xn->recv_work,
+		queue_delayed_work(xrds_conn_wq, &xn->recv_work,
 				   msecs_to_jiffies(ms));
 	}
 	spin_unlock_bh(&xn->cong_lock);
@@ -368,7 +369,7 @@ void xrds_rcvbuf_work(struct work_struct *work)
 	/* those that had no turn are the first next time */
 	if (!list_empty(&todo)) {
 		list_splice(&todo, &xn->recv_waiting);
-		mod_delayed_work(system_wq, &xn->recv_work,
+		mod_delayed_work(xrds_conn_wq, &xn->recv_work,
 				 msecs_to_jiffies(XRDS_RECV_TURN_MS));
 	}
 	spin_unlock_bh(&xn->cong_lock);
