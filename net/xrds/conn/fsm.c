@@ -19,6 +19,9 @@
 			 BIT(XRDS_EV_CTS) | BIT(XRDS_EV_BYE) | \
 			 BIT(XRDS_EV_BYE_ACK))
 
+/* the least delay between attempts in a drained namespace, milliseconds */
+#define XRDS_DRAINED_MS		100U
+
 /* in the order of enum xrds_state */
 static const char * const xrds_fsm_state_names[] = {
 #define X(sym, text) text
@@ -166,9 +169,14 @@ void xrds_fsm_down(struct xrds_conn *conn)
  */
 void xrds_fsm_failed(struct xrds_conn *conn)
 {
+	unsigned int ms = xrds_fsm_backoff(conn);
+
 	WRITE_ONCE(conn->failed, true);
 	xrds_peer_failed(conn);
-	xrds_fsm_pause(conn, xrds_fsm_backoff(conn));
+	/* its attempts fail at once, so nothing else bounds them */
+	if (xrds_conn_drained(conn))
+		ms = max(ms, XRDS_DRAINED_MS);
+	xrds_fsm_pause(conn, ms);
 }
 
 /**

@@ -12,7 +12,7 @@
 enum {
 	/* parts of idle_ms after which the worker looks again */
 	XRDS_IDLE_LOOKS		= 4,
-	/* how often, when no socket can use it any more */
+	/* how often, when no socket can use it any more; and at most */
 	XRDS_ORPHAN_MS		= 100,
 };
 
@@ -103,15 +103,16 @@ bool xrds_idle_never_up(const struct xrds_conn *conn)
 unsigned long xrds_idle_check_at(const struct xrds_conn *conn)
 {
 	unsigned int ms = READ_ONCE(conn->xn->idle_ms);
-	unsigned long now = jiffies, soon, due;
+	unsigned long soon, due;
 
 	if (xrds_conn_netns_unused(conn->xn) || xrds_idle_never_up(conn))
 		return xrds_conn_deadline(XRDS_ORPHAN_MS);
 	if (!ms)
 		return 0;
 	due = conn->quiet.since + msecs_to_jiffies(ms);
-	soon = now + msecs_to_jiffies(ms / XRDS_IDLE_LOOKS) + 1;
-	if (time_after(due, now) && time_before(due, soon))
+	soon = xrds_conn_deadline(max_t(unsigned int, ms / XRDS_IDLE_LOOKS,
+					XRDS_ORPHAN_MS));
+	if (time_after(due, jiffies) && time_before(due, soon))
 		soon = due;
 	return soon ?: 1;
 }
