@@ -293,6 +293,21 @@ static bool xrds_ib_regq_take(struct xrds_ib_regq *regq, int *ret)
 	return *ret || atomic_dec_if_positive(&regq->avail) >= 0;
 }
 
+/* An entry wakes one of those who wait. Returns as wait_event_killable_timeout(). */
+static long xrds_ib_regq_wait(struct xrds_ib_regq *regq, int *ret, long timeout)
+{
+	long left;
+
+	if (xrds_ib_regq_take(regq, ret))
+		return timeout;
+	left = ___wait_event(regq->wait,
+			     ___wait_cond_timeout(xrds_ib_regq_take(regq, ret)),
+			     TASK_KILLABLE, 1, timeout,
+			     __ret = schedule_timeout(__ret));
+	/* it may have been woken in the last moment, and nobody else was */
+	return !left && xrds_ib_regq_take(regq, ret) ? 1 : left;
+}
+
 static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 			     struct xrds_ib_regwr *w)
 {
@@ -306,8 +321,7 @@ static int xrds_ib_regq_post(struct xrds_ib_regq *regq,
 	/* a process loses that time once, not for each of its regions */
 	if (w->brief && atomic_read(&regq->nr_left))
 		return -EINTR;
-	left = wait_event_killable_timeout(regq->wait,
-					   xrds_ib_regq_take(regq, &ret), wait);
+	left = xrds_ib_regq_wait(regq, &ret, wait);
 	if (left <= 0)
 		return left || w->brief ? -EINTR : -EIO;
 	if (ret)
