@@ -14,10 +14,10 @@
  * A source needs a destination, and there may be too many of these, or no memory
  * for one; or the memory of the reply, which is charged with the reservation, is
  * beyond a bound. Then the source is barred, and readers pass it over. A work item
- * makes the destination of a barred source, and looks at the bound, when a
- * destination of the socket has become idle, and every XRDS_REPLY_RETRY_MS: others
- * may have freed memory. It takes them in turn until one can be read. When a
- * message of that one is read, the next one follows.
+ * makes the destination of a barred source, and looks at the bound: when a
+ * destination of the socket has become idle, and some times in a second at first,
+ * ever less often later, as others may have freed memory. It takes them in turn until
+ * one can be read. When a message of that one is read, the next one follows.
  *
  * Such replies are delivered to a congested source, too: it may be congested
  * because it cannot read before we have. But one that asks and never reads
@@ -39,7 +39,9 @@
 #include "xrds.h"
 
 enum {
+	/* the first retry comes after that, and later ones ever later, up to: */
 	XRDS_REPLY_RETRY_MS	= 200,
+	XRDS_REPLY_REST_MS	= 3200,
 	/* barred sources that are tried then, until one can be read */
 	XRDS_REPLY_TRIES	= 16,
 };
@@ -94,9 +96,29 @@ static bool xrds_reply_none_due(const struct xrds_sock *xs,
 /* Try to make a destination for a barred source, after a time. */
 static void xrds_reply_later(struct xrds_sock *xs)
 {
+	lockdep_assert_held(&xs->lock);
+
 	sock_hold(&xs->sk);
 	if (!queue_delayed_work(xrds_conn_wq, &xs->reply_work,
-				msecs_to_jiffies(XRDS_REPLY_RETRY_MS)))
+				msecs_to_jiffies(xs->reply_retry_ms)))
+		sock_put(&xs->sk);
+}
+
+/* The same after the shortest delay; a longer one ends, but a short one goes on. */
+static void xrds_reply_soon(struct xrds_sock *xs)
+{
+	bool late = xs->reply_retry_ms > XRDS_REPLY_RETRY_MS;
+
+	lockdep_assert_held(&xs->lock);
+
+	xs->reply_retry_ms = XRDS_REPLY_RETRY_MS;
+	if (!late) {
+		xrds_reply_later(xs);
+		return;
+	}
+	sock_hold(&xs->sk);
+	if (mod_delayed_work(xrds_conn_wq, &xs->reply_work,
+			     msecs_to_jiffies(XRDS_REPLY_RETRY_MS)))
 		sock_put(&xs->sk);
 }
 
@@ -111,6 +133,8 @@ void xrds_reply_retry(struct xrds_sock *xs)
 	/* a source that is barred meanwhile has found none idle */
 	if (likely(list_empty_careful(&xs->srcq.barred)))
 		return;
+	/* it begins anew with the shortest delay */
+	xs->reply_retry_ms = XRDS_REPLY_RETRY_MS / 2;
 	sock_hold(&xs->sk);
 	if (mod_delayed_work(xrds_conn_wq, &xs->reply_work, 0))
 		sock_put(&xs->sk);
@@ -268,7 +292,7 @@ static void xrds_reply_bar(struct xrds_sock *xs, const struct xrds_addr *from)
 	/* without reservation none is needed any more */
 	if (xs->reply_reserve && !xs->ending && xrds_srcq_bar(xs, from)) {
 		xrds_count(xs->xn, XRDS_C_REPLY_BARRED);
-		xrds_reply_later(xs);
+		xrds_reply_soon(xs);
 	}
 	spin_unlock_bh(&xs->lock);
 }
@@ -394,16 +418,23 @@ void xrds_reply_work(struct work_struct *work)
 	struct xrds_sock *xs = container_of(work, struct xrds_sock,
 					    reply_work.work);
 	bool may_read = false, make = true;
-	struct xrds_dest_key key;
+	struct xrds_dest_key key, first = {};
 	u32 n;
 
 	for (n = 0; n < XRDS_REPLY_TRIES && !may_read; n++) {
 		if (!xrds_reply_next_barred(xs, &key))
 			break;
+		/* all were tried */
+		if (n && !memcmp(&key, &first, sizeof(key)))
+			break;
+		if (!n)
+			first = key;
 		may_read = xrds_reply_unbar(xs, &key, &make);
 		cond_resched();
 	}
 	spin_lock_bh(&xs->lock);
+	xs->reply_retry_ms = may_read ? XRDS_REPLY_RETRY_MS :
+			     min_t(u32, 2 * xs->reply_retry_ms, XRDS_REPLY_REST_MS);
 	if (!list_empty(&xs->srcq.barred))
 		xrds_reply_later(xs);
 	spin_unlock_bh(&xs->lock);

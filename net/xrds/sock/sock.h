@@ -100,6 +100,7 @@ struct xrds_srcq {
  * @reserve_gen: how often all of them were given back at once; @lock, and read
  *		without it for an estimate
  * @reply_work:	makes destinations for barred sources, see reply.c
+ * @reply_retry_ms: delay of the next attempt; @lock
  * @reply_probe: it has made one that nothing is reserved for yet; @lock
  * @dest_sndbuf: default of XRDS_DEST_SNDBUF, 0: SO_SNDBUF's value; @lock
  * @rdma:	see there
@@ -196,6 +197,7 @@ struct xrds_sock {
 	u32 nr_reservations;
 	u32 reserve_gen;
 	struct delayed_work reply_work;
+	u32 reply_retry_ms;
 	bool reply_probe;
 	u32 dest_sndbuf;
 	struct xrds_rdma_sock rdma;
