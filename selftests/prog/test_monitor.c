@@ -115,6 +115,8 @@ static void told_once(void)
 	rx = congested(fd, &to);
 	check_eq(poll_one(fd, NEWS, 0), 0);
 	check_eq(drain_until(rx, fd, NEWS), NEWS);
+	/* it is a notice as well */
+	check_eq(poll_one(fd, POLLRDNORM, 0), POLLRDNORM);
 	/* level: until it is read */
 	check_eq(poll_one(fd, NEWS, 0), NEWS);
 	check_eq(poll_one(fd, NEWS, 0), NEWS);

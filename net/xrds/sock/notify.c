@@ -145,7 +145,7 @@ __poll_t xrds_notify_mask(struct xrds_sock *xs)
 	if (!list_empty_careful(&xs->rdma.events))
 		mask |= EPOLLIN | EPOLLRDBAND;
 	if (!list_empty_careful(&xs->cleared))
-		mask |= EPOLLIN | EPOLLWRBAND;
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLWRBAND;
 	if (!list_empty_careful(&xs->news))
 		mask |= EPOLLIN | EPOLLPRI;
 	if (xrds_delivered_pending(xs))
@@ -158,6 +158,8 @@ __poll_t xrds_notify_mask(struct xrds_sock *xs)
  * @xs: socket
  * @m: result; those that do not fit stay, and MSG_CTRUNC is set
  *
+ * However much room there is, one call gives about XRDS_END_BATCH of them.
+ *
  * Context: process.
  * Return: how many were given, or -EFAULT when none could be copied.
  */
@@ -165,25 +167,29 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 {
 	int n = 0, ret = 1;
 
-	while (ret > 0 && xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) {
+	while (ret > 0 && n < XRDS_END_BATCH &&
+	       xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) {
 		ret = xrds_notice_one(xs, m);
 		n += ret > 0;
 	}
 	if (!ret)
 		ret = 1;
-	while (ret > 0 && xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) {
+	while (ret > 0 && n < XRDS_END_BATCH &&
+	       xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) {
 		ret = xrds_event_one(xs, m);
 		n += ret > 0;
 	}
 	if (!ret)
 		ret = 1;
-	while (ret > 0 && xrds_cmsg_room(m, sizeof(struct xrds_mr_event))) {
+	while (ret > 0 && n < XRDS_END_BATCH &&
+	       xrds_cmsg_room(m, sizeof(struct xrds_mr_event))) {
 		ret = xrds_lost_one(xs, m);
 		n += ret > 0;
 	}
 	if (!ret)
 		ret = 1;
-	while (ret > 0 && xrds_cmsg_room(m, sizeof(struct rds_zcopy_cookies))) {
+	while (ret > 0 && n < XRDS_END_BATCH &&
+	       xrds_cmsg_room(m, sizeof(struct rds_zcopy_cookies))) {
 		ret = xrds_zcopy_read(xs, m);
 		n += ret > 0;
 	}
