@@ -437,6 +437,8 @@ static void transports(void)
 	fd = rds_socket();
 	rds_set_int(fd, SOL_RDS, SO_RDS_TRANSPORT, RDS_TRANS_IB);
 	get_value("transport_ib", fd, SOL_RDS, SO_RDS_TRANSPORT);
+	call("ioctl_settos_transport");
+	tell(ioctl(fd, SIOCRDSSETTOS, &(rds_tos_t){ 3 }));
 	call("transport_ib_bind_lo");
 	tell(bind(fd, &a.sa, sizeof(a.in)));
 	get_value("transport_ib_after", fd, SOL_RDS, SO_RDS_TRANSPORT);

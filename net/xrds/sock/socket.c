@@ -349,14 +349,17 @@ static int xrds_ioctl_set_tos(struct xrds_sock *xs, rds_tos_t __user *arg)
 
 	if (get_user(tos, arg))
 		return -EFAULT;
-	if (!xrds_sk_bound(xs))
-		return -ENOIOCTLCMD;
+	lock_sock(&xs->sk);
 	spin_lock_bh(&xs->lock);
-	if (xs->tos || xs->nr_dests)
+	/* bind() chooses one, or SO_RDS_TRANSPORT before it */
+	if (!xs->trans)
+		ret = -ENOIOCTLCMD;
+	else if (xs->tos || xs->nr_dests)
 		ret = -EINVAL;
 	else
 		WRITE_ONCE(xs->tos, tos);
 	spin_unlock_bh(&xs->lock);
+	release_sock(&xs->sk);
 	return ret;
 }
 
