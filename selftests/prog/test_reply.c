@@ -205,6 +205,23 @@ static void settings(void)
 	close(fd);
 }
 
+/* The reservation has the size that was asked for, however small a message is. */
+static void tiny(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+
+	fd = rds_bound(&self);
+	check_ret(rds_reserve(fd, 1), 0);
+	ask(tx, &self, 3);
+	await(fd, 3);
+	for (int i = 0; i < 3; i++)
+		check_ret(read_now(fd, &from), 1);
+	check_eq(reserved(fd, &from), 3);
+	close(fd);
+	close(tx);
+}
+
 static void resized(void)
 {
 	int tx = rds_bound(NULL), fd;
@@ -818,7 +835,7 @@ static void rest_returned(void)
 	for (int i = 0; i < FIT; i++)
 		check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
 	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
-	check(tap_wait(returned, &w, WAIT_MS / 10));
+	check(tap_wait(returned, &w, WAIT_MS));
 	waker_stop(&w);
 	check_ret(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from),
 		  REPLY + 1);
@@ -940,6 +957,7 @@ static const struct tap_case cases[] = {
 	  many_marks, 0, 60 },
 	{ "rest_returned", "the space that a reply does not need can be used",
 	  rest_returned, TAP_EACH_FAMILY, 0 },
+	{ "tiny", "a reservation counts as it was asked for", tiny, 0, 0 },
 	{ "reply_is_send", "a reply is a send to a destination that has room",
 	  reply_is_send, 0, 0 },
 	{ "shut_hands_out",

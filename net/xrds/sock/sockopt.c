@@ -555,7 +555,7 @@ static void xrds_opt_fill_status(struct xrds_dest *dest,
 
 	st->sndbuf = xrds_space_sndbuf(dest);
 	spin_lock_bh(&xs->lock);
-	st->reserved_bytes = xrds_space_reserved(dest);
+	st->reserved_bytes = xrds_space_nr_reserved(dest) * xs->reply_reserve;
 	st->queued_bytes = dest->queued_bytes;
 	st->queued_msgs = dest->queued_msgs;
 	st->acked_msgs = dest->acked_msgs;
