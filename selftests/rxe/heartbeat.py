@@ -165,6 +165,7 @@ def test_mute(rig):
 
 def test_period(rig):
     """A new period holds for a connection that is up, from none and from long."""
+    traffic.patient(rig)
     rig.a.write("/proc/sys/net/xrds/idle_ms", "0")
     knobs = ((HEARTBEAT, "0", "200"), (SECONDS, "3600", "1"))
     ping = f"xrds-ping -q -c 1 -w 60 -I {rig.a.ip} {rig.b.ip}"

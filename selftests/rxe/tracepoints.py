@@ -104,7 +104,9 @@ def test_life(rig):
     states = [re.search(r" (\S+->\S+)$", line)[1] for line in here
               if line.startswith("xrds_conn_state")]
     rig.diag(f"{states}")
-    at = states.index("down->resolving")
+    # the attempt that was taken
+    up = states.index("wait-cts->up")
+    at = up - states[up::-1].index("down->resolving")
     rig.check(states[at:at + 4] == ["down->resolving", "resolving->connecting",
                                     "connecting->wait-cts", "wait-cts->up"],
               f"{states}")
