@@ -165,6 +165,16 @@ static long long median_us(struct bystander *b)
 	return us[CALLS / 2];
 }
 
+/* It has gone on until now. */
+static void end_process(pid_t child)
+{
+	int status;
+
+	must(kill(child, SIGKILL));
+	must(waitpid(child, &status, 0));
+	check(WIFSIGNALED(status));
+}
+
 /* A process that dumps for ever; its first dump is over when this returns. */
 static pid_t dumper(int what, size_t least)
 {
@@ -211,8 +221,7 @@ static void beside_dumps(struct bystander *b, int what, size_t least)
 	tap_diag("half of the calls: %lld us alone, %lld us beside dumps",
 		 alone, beside);
 	check_range(beside, 0, TIMES * alone);
-	must(kill(child, SIGKILL));
-	must(waitpid(child, NULL, 0));
+	end_process(child);
 	close(b->fd);
 }
 
@@ -356,9 +365,9 @@ static void read_some(int fd, const union addr *to)
 		if (rds_recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC,
 			     NULL) != 1)
 			return;
-		if (!i)
-			check_err(rds_recv(fd, NULL, 1, MSG_DONTWAIT, NULL),
-				  EFAULT);
+		if (!i && !check_err(rds_recv(fd, NULL, 1, MSG_DONTWAIT, NULL),
+				     EFAULT))
+			tap_child_exit();
 		must(rds_recv(fd, &byte, 1, MSG_DONTWAIT, NULL));
 	}
 }
@@ -378,8 +387,7 @@ static void stays_in(void)
 		send_staying(tx, &to);
 		child = taker(read_some, rx, NULL);
 		check_rows(fd, RDS6_INFO_RECV_MESSAGES, STAY);
-		must(kill(child, SIGKILL));
-		must(waitpid(child, NULL, 0));
+		end_process(child);
 		must(shutdown(rx, SHUT_RD));
 		close(rx);
 		rx = large_receiver(&to);
@@ -429,8 +437,7 @@ static void held_in(void)
 		send_many(tx, &to, BURSTS * BURST);
 		child = taker(read_unheld, rx, NULL);
 		check_rows(fd, RDS6_INFO_RECV_MESSAGES, STAY);
-		must(kill(child, SIGKILL));
-		must(waitpid(child, NULL, 0));
+		end_process(child);
 		close(tx);
 	}
 	close(held);
@@ -465,8 +472,7 @@ static void stays_out(void)
 		check_rows(fd, RDS6_INFO_SEND_MESSAGES, STAY - IN_FLIGHT);
 		check_rows(fd, RDS6_INFO_RETRANS_MESSAGES, IN_FLIGHT);
 	}
-	must(kill(child, SIGKILL));
-	must(waitpid(child, NULL, 0));
+	end_process(child);
 	close(tx);
 	close(others);
 	close(rx);

@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "dump.h"
@@ -443,8 +444,8 @@ static void into_file(void)
 static void growing(void)
 {
 	enum { SOCKS = 100, ROUNDS = 30 };
+	int fd, status, met = 0;
 	pid_t child = fork();
-	int fd;
 
 	if (!child) {
 		for (int i = 0; i < ROUNDS; i++) {
@@ -458,7 +459,7 @@ static void growing(void)
 		tap_child_exit();
 	}
 	fd = rds_socket();
-	for (int i = 0; i < ROUNDS; i++) {
+	while (!must(waitpid(child, &status, WNOHANG))) {
 		struct dump d = dump_read(fd, RDS6_INFO_SOCKETS,
 					  sizeof(struct rds6_info_socket));
 		const struct rds6_info_socket *row = d.rows;
@@ -467,9 +468,11 @@ static void growing(void)
 			if (!row[j].sndbuf || !row[j].rcvbuf)
 				tap_fail("row %zu of %zu is empty", j, d.nr);
 		check_range(d.nr, 1, SOCKS + 1);
+		met += d.nr > 1 && d.nr <= SOCKS;
 		dump_free(&d);
 	}
-	tap_child_join(child);
+	check(WIFEXITED(status) && !WEXITSTATUS(status));
+	check(met);
 	close(fd);
 }
 

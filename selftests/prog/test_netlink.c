@@ -319,7 +319,7 @@ static void churn(void)
 
 static void complete(void)
 {
-	int n = tap_count(DUMPS), i;
+	int n = tap_count(DUMPS), i, status, others = 0;
 	struct seen s;
 	struct nl nl;
 	pid_t pid;
@@ -333,10 +333,13 @@ static void complete(void)
 	nl_open(&nl);
 	for (i = 0; i < n; i++) {
 		check_eq(dump(&nl, XRDS_CMD_SOCKET_GET, see, &s), 0);
+		others += s.others;
 		check_seen(&s);
 	}
 	must(kill(pid, SIGKILL));
-	must(waitpid(pid, NULL, 0));
+	must(waitpid(pid, &status, 0));
+	check(WIFSIGNALED(status));
+	check(others);
 }
 
 static void many(void)
