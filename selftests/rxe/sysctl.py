@@ -31,7 +31,7 @@ def test_sysctl(rig):
     there = dict(line.split(":") for line in files.splitlines())
     there = {name.replace("/", "."): value for name, value in there.items()}
     memory = int(rig.a.read("/proc/meminfo").split()[1])
-    words = {"memory": memory, "a quarter of the memory": memory // 4,
+    words = {"all memory": memory, "a quarter of the memory": memory // 4,
              "a thirty-second of the memory": memory // 32}
     page = {name: str(words.get(default, default))
             for name, default in _page().items()}
