@@ -432,7 +432,27 @@ static void kept(void)
 	close(fd);
 }
 
+/* What was done for a destination is known, with a place or without. */
+static void status(void)
+{
+	struct xrds_dest_status st;
+
+	begin();
+	for (int n = 1; n <= 2; n++) {
+		send_all(n);
+		for (int i = 0; i < RECEIVERS; i++) {
+			must(dest_status(tx, &to[i], &st));
+			check_eq(st.acked_msgs, n);
+			check(st.last_progress_ns);
+		}
+	}
+	close(tx);
+	end();
+}
+
 static const struct tap_case cases[] = {
+	{ "status", "messages that were acknowledged are not forgotten", status,
+	  TAP_EACH_FAMILY, 0 },
 	{ "shut_wr", "SHUT_WR: one mark to each", shut_wr, TAP_EACH_FAMILY, 0 },
 	{ "by_close", "close(): the same", by_close, TAP_EACH_FAMILY, 0 },
 	{ "by_death", "a process that is killed: the same", by_death, 0, 0 },

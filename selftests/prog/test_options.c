@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "counters.h"
 #include "sock.h"
 #include "tap.h"
@@ -294,6 +295,26 @@ static void status_idle(void)
 	close(fd);
 }
 
+/* A socket that has sent nothing there is told what others' messages have shown. */
+static void status_of_others(void)
+{
+	int fd = rds_bound(NULL), tx = rds_bound(NULL), rx;
+	struct xrds_dest_status st;
+	union addr to;
+
+	rx = small_receiver(&to);
+	congest(tx, &to);
+	must(dest_status(fd, &to, &st));
+	check_eq(st.state, XRDS_DEST_UP);
+	check_eq(st.flags, XRDS_DEST_CONGESTED);
+	drain(rx);
+	must(dest_status(fd, &to, &st));
+	check_eq(st.flags, 0);
+	close(rx);
+	close(tx);
+	close(fd);
+}
+
 static void status_unbound(void)
 {
 	struct xrds_dest_status st;
@@ -445,6 +466,8 @@ static const struct tap_case cases[] = {
 	  buffers, 0, 0 },
 	{ "status_idle", "an unused destination's status is all zero",
 	  status_idle, TAP_EACH_FAMILY, 0 },
+	{ "status_of_others", "but what is known of its connection and port",
+	  status_of_others, TAP_EACH_FAMILY, 0 },
 	{ "status_unbound", "an unbound socket has no status: ENOTCONN",
 	  status_unbound, 0, 0 },
 	{ "booleans", "boolean options read as 0 or 1", booleans, 0, 0 },

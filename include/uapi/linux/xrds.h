@@ -132,7 +132,7 @@ enum xrds_dest_state {
  * @queued_bytes:	accepted and not yet acknowledged by the peer's kernel
  * @queued_msgs:	the same in messages
  * @inflight_bytes:	of @queued_bytes, handed to the transport
- * @acked_msgs:		acknowledged since the destination was made
+ * @acked_msgs:		acknowledged since the socket was bound
  * @last_progress_ns:	CLOCK_MONOTONIC of the last acknowledgment; 0 if none
  * @rdma_issued:	last RDMA identifier given out toward the node
  * @rdma_completed:	high-water mark toward the node

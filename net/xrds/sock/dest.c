@@ -280,6 +280,30 @@ static struct xrds_dest *xrds_dest_alloc(struct xrds_sock *xs,
 	return dest;
 }
 
+/* The transport to an address, and the key of the connection; NULL: there is no way
+ * to it.
+ */
+static const struct xrds_transport *
+xrds_dest_conn_key(const struct xrds_sock *xs, const struct in6_addr *addr, u32 scope,
+		   struct xrds_conn_key *key)
+{
+	const struct xrds_transport *trans = xs->trans;
+
+	memset(key, 0, sizeof(*key));
+	key->laddr = xs->bind.addr;
+	key->faddr = *addr;
+	key->scope = scope ?: xs->bind.scope;
+	/* constant since the first destination was made */
+	key->tos = READ_ONCE(xs->tos);
+	if (ipv6_addr_equal(&key->laddr, &key->faddr))
+		trans = &xrds_loop_transport;
+	else if (xrds_addr_is_loopback(&key->laddr) !=
+		 xrds_addr_is_loopback(&key->faddr))
+		return NULL;
+	key->loop = trans == &xrds_loop_transport;
+	return trans;
+}
+
 /* The connection from a bound socket to an address; with a reference, or
  * ERR_PTR() as xrds_dest_conn().
  */
@@ -287,24 +311,31 @@ static struct xrds_conn *xrds_dest_find_conn(struct xrds_sock *xs,
 					     const struct in6_addr *addr,
 					     u32 scope)
 {
-	const struct xrds_transport *trans = xs->trans;
+	const struct xrds_transport *trans;
 	struct xrds_conn_key key;
 
-	memset(&key, 0, sizeof(key));
-	key.laddr = xs->bind.addr;
-	key.faddr = *addr;
-	key.scope = scope ?: xs->bind.scope;
-	/* constant since the first destination was made */
-	key.tos = READ_ONCE(xs->tos);
-	if (ipv6_addr_equal(&key.laddr, &key.faddr)) {
-		trans = &xrds_loop_transport;
-	} else if (xrds_addr_is_loopback(&key.laddr) !=
-		   xrds_addr_is_loopback(&key.faddr)) {
+	trans = xrds_dest_conn_key(xs, addr, scope, &key);
+	if (!trans)
 		return ERR_PTR(-EHOSTUNREACH);
-	}
-	key.loop = trans == &xrds_loop_transport;
 	return xrds_conn_find_or_create(xs->xn, xs->user, &key, trans,
 					GFP_KERNEL);
+}
+
+/**
+ * xrds_dest_peek_conn - the connection to an address, if there is one
+ * @xs: bound socket
+ * @to: the address
+ *
+ * Context: process.
+ * Return: the connection with a reference, or NULL.
+ */
+struct xrds_conn *xrds_dest_peek_conn(const struct xrds_sock *xs,
+				      const struct xrds_addr *to)
+{
+	struct xrds_conn_key key;
+
+	return xrds_dest_conn_key(xs, &to->addr, to->scope, &key) ?
+	       xrds_conn_find(xs->xn, &key) : NULL;
 }
 
 /**

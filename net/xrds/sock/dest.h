@@ -186,6 +186,8 @@ struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,
 void xrds_dest_unlink(struct xrds_dest *dest);
 void xrds_dest_release(struct xrds_dest *dest);
 struct xrds_conn *xrds_dest_conn(struct xrds_dest *dest);
+struct xrds_conn *xrds_dest_peek_conn(const struct xrds_sock *xs,
+				      const struct xrds_addr *to);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_watch_all(struct xrds_sock *xs, bool on);
 void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
@@ -283,6 +285,8 @@ int xrds_past_init(struct xrds_net *xn);
 void xrds_past_exit(struct xrds_net *xn);
 int xrds_past_add(const struct xrds_dest *dest);
 void xrds_past_restore(struct xrds_dest *dest);
+void xrds_past_status(struct xrds_sock *xs, const struct xrds_addr *to,
+		      u64 *acked_msgs, u64 *last_progress_ns);
 bool xrds_past_take(struct xrds_sock *xs, struct xrds_addr *to);
 
 /* --------------------------------------------------------------- eos.c */

@@ -28,12 +28,16 @@
  * @node:	in xn->past
  * @key:	which
  * @list:	in xs->past; xs->lock
+ * @acked_msgs: see struct xrds_dest
+ * @last_progress_ns: the same
  * @rcu:	for lookups of others
  */
 struct xrds_past {
 	struct rhash_head node;
 	struct xrds_dest_key key;
 	struct list_head list;
+	u64 acked_msgs;
+	u64 last_progress_ns;
 	struct rcu_head rcu;
 };
 
@@ -111,6 +115,8 @@ int xrds_past_add(const struct xrds_dest *dest)
 	if (!past)
 		goto err_uncharge;
 	past->key = dest->key;
+	past->acked_msgs = dest->acked_msgs;
+	past->last_progress_ns = dest->last_progress_ns;
 	if (rhashtable_insert_fast(&xs->xn->past, &past->node,
 				   xrds_past_params))
 		goto err_free;
@@ -150,7 +156,33 @@ void xrds_past_restore(struct xrds_dest *dest)
 	if (!past)
 		return;
 	xrds_flow_begin(&dest->flow);
+	dest->acked_msgs += past->acked_msgs;
+	dest->last_progress_ns = dest->last_progress_ns ?: past->last_progress_ns;
 	xrds_past_forget(past);
+}
+
+/**
+ * xrds_past_status - what a destination that was evicted had got done
+ * @xs: socket
+ * @to: its address
+ * @acked_msgs: result, left alone if nothing is known
+ * @last_progress_ns: the same
+ *
+ * Context: any, without L4.
+ */
+void xrds_past_status(struct xrds_sock *xs, const struct xrds_addr *to,
+		      u64 *acked_msgs, u64 *last_progress_ns)
+{
+	struct xrds_dest_key key = xrds_dest_key(xs, to);
+	const struct xrds_past *past;
+
+	spin_lock_bh(&xs->lock);
+	past = rhashtable_lookup_fast(&xs->xn->past, &key, xrds_past_params);
+	if (past) {
+		*acked_msgs = past->acked_msgs;
+		*last_progress_ns = past->last_progress_ns;
+	}
+	spin_unlock_bh(&xs->lock);
 }
 
 /**

@@ -573,7 +573,7 @@ static u64 xrds_opt_inflight(const struct xrds_dest *dest,
 	u64 bytes = 0;
 
 	spin_lock_bh(&conn->lock);
-	if (dest->flow.conn == conn)
+	if (dest && dest->flow.conn == conn)
 		bytes = dest->flow.inflight_bytes;
 	spin_unlock_bh(&conn->lock);
 	return bytes;
@@ -599,7 +599,8 @@ static u32 xrds_opt_conn_state(const struct xrds_conn *conn, bool queued)
  * @xs: socket
  * @st: in: dest; out: everything else
  *
- * A destination that was never used is idle and empty.
+ * A destination that was never used is empty; what is told of its connection is
+ * known from others that use it.
  *
  * Context: process.
  * Return: 0, -EINVAL, -ENOTCONN.
@@ -624,10 +625,15 @@ int xrds_sockopt_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 		st->flags |= XRDS_DEST_EOS_RCVD;
 
 	dest = xrds_dest_find(xs, &to);
-	if (!dest)
-		return 0;
-	xrds_opt_fill_status(dest, st);
-	conn = xrds_flow_conn(&dest->flow);
+	if (dest)
+		xrds_opt_fill_status(dest, st);
+	else
+		xrds_past_status(xs, &to, &st->acked_msgs,
+				 &st->last_progress_ns);
+	conn = dest ? xrds_flow_conn(&dest->flow) : NULL;
+	/* others may use one */
+	if (!conn)
+		conn = xrds_dest_peek_conn(xs, &to);
 	if (conn) {
 		st->state = xrds_opt_conn_state(conn, st->queued_msgs);
 		st->inflight_bytes = xrds_opt_inflight(dest, conn);
@@ -635,6 +641,7 @@ int xrds_sockopt_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 			st->flags |= XRDS_DEST_CONGESTED;
 		xrds_conn_put(conn);
 	}
-	xrds_dest_put(dest);
+	if (dest)
+		xrds_dest_put(dest);
 	return 0;
 }
