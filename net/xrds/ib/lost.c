@@ -36,6 +36,12 @@ static void xrds_ib_lost_scan(struct work_struct *work)
 
 static DECLARE_WORK(xrds_ib_lost_work, xrds_ib_lost_scan);
 
+static void xrds_ib_lost_look(void)
+{
+	xrds_ib_mr_may_move();
+	queue_work(xrds_ib_wq, &xrds_ib_lost_work);
+}
+
 static void xrds_ib_lost_addr(const struct net_device *dev)
 {
 	/* Pairs with the barrier in xrds_mr_create(): either this sees the
@@ -43,7 +49,7 @@ static void xrds_ib_lost_addr(const struct net_device *dev)
 	 */
 	smp_mb();
 	if (atomic_read(&xrds_net(dev_net(dev))->nr_mrs))
-		queue_work(xrds_ib_wq, &xrds_ib_lost_work);
+		xrds_ib_lost_look();
 }
 
 static int xrds_ib_lost_addr4(struct notifier_block *nb, unsigned long event,
@@ -101,7 +107,7 @@ void xrds_ib_lost_event(struct ib_event_handler *handler,
 		WRITE_ONCE(ibdev->failed, true);
 	else if (event->event != IB_EVENT_GID_CHANGE)
 		return;
-	queue_work(xrds_ib_wq, &xrds_ib_lost_work);
+	xrds_ib_lost_look();
 }
 
 /**

@@ -2,7 +2,7 @@
 /*
  * Memory regions: the device's side of struct xrds_mr.
  *
- *   pinned -> mapped for the device -> key valid -> in ibdev->mrs
+ *   pinned -> in ibdev->mrs -> mapped for the device -> key valid
  *     -> key invalid -> unmapped
  *
  * A region is registered with the device that has its socket's address, by fast
@@ -20,8 +20,9 @@
  * frees the rest.
  *
  * A device that has invalidated a key does not access the memory any more,
- * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE such a device has
- * the object destroyed.
+ * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE, and when the socket is
+ * closed, such a device has the object destroyed. In the latter case a work does it,
+ * and keeps the pages until then.
  *
  * A device may not answer in time, or its driver fail to destroy an object. Then
  * the key may stay valid, and the object keeps the memory, mapped.
@@ -59,6 +60,9 @@ struct xrds_ib_mr {
 	bool mapped;
 	bool write;
 };
+
+/* times that all regions were to be looked at */
+static atomic_t xrds_ib_mr_looks;
 
 /* ------------------------------------------------------------- the end */
 
@@ -151,7 +155,9 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m)
 	lockdep_assert_held(&m->lock);
 
 	xrds_ib_mr_make_dead(m, 0);
-	if (xrds_ib_mr_invalidate(m)) {
+	/* who exits gives the pages to others: no late copy may reach them */
+	if (xrds_ib_mr_invalidate(m) ||
+	    (m->ibdev->quirks.late_copies && xrds_ib_mr_brief(m))) {
 		xrds_ib_mr_destroy_frwr(m);
 	} else {
 		xrds_ib_frwr_put(m->ibdev, m->frwr);
@@ -271,6 +277,18 @@ void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev)
 	}
 }
 
+/**
+ * xrds_ib_mr_may_move - regions are about to be looked at: an address may have moved
+ *
+ * Context: any.
+ */
+void xrds_ib_mr_may_move(void)
+{
+	atomic_inc(&xrds_ib_mr_looks);
+	/* either a region is found, or its registration sees that */
+	smp_mb__after_atomic();
+}
+
 /* --------------------------------------------------------- registration */
 
 /* Does the device get a copy of the mapped memory? Data that a peer writes
@@ -356,7 +374,7 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 /* From here on the end of the device, and a move of the address, end the region: they
  * wait for its lock. What has happened since the device was found is seen here.
  */
-static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
+static int xrds_ib_mr_publish(struct xrds_ib_mr *m, int seen)
 {
 	struct xrds_ib_dev *ibdev = m->ibdev;
 	int ret = -ENODEV;
@@ -370,7 +388,12 @@ static int xrds_ib_mr_publish(struct xrds_ib_mr *m)
 		ret = 0;
 	}
 	spin_unlock_bh(&ibdev->lock);
-	return ret ?: xrds_ib_mr_has_moved(m) ? -EEXIST : 0;
+	if (ret)
+		return ret;
+	/* pairs with the one in xrds_ib_mr_may_move() */
+	smp_mb();
+	return seen != atomic_read(&xrds_ib_mr_looks) && xrds_ib_mr_has_moved(m) ?
+	       -EEXIST : 0;
 }
 
 static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
@@ -410,6 +433,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
 	struct xrds_ib_net *xin = xrds_ib_net(mr->xn->net);
 	const struct xrds_bind_key *bind = mr->rs->bind;
+	int seen = atomic_read(&xrds_ib_mr_looks);
 	struct xrds_ib_dev *ibdev;
 	struct xrds_ib_mr *m;
 	int ret;
@@ -435,7 +459,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	m->write = mr->write;
 
 	mutex_lock(&m->lock);
-	ret = xrds_ib_mr_publish(m) ?: xrds_ib_mr_start(m, mr);
+	ret = xrds_ib_mr_publish(m, seen) ?: xrds_ib_mr_start(m, mr);
 	if (ret)
 		xrds_ib_mr_destroy(m, 0);
 	mutex_unlock(&m->lock);
@@ -469,9 +493,8 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 
 	xrds_ib_count(m->xin, XRDS_IB_C_MR_UNREG);
 	mutex_lock(&m->lock);
-	/* who exits gives the pages to others: no late copy may reach them */
-	if (m->ibdev && m->ibdev->quirks.late_copies &&
-	    (mr->invalidate || xrds_ib_mr_brief(m)))
+	if (m->ibdev && mr->invalidate && m->ibdev->quirks.late_copies &&
+	    !xrds_ib_mr_brief(m))
 		xrds_ib_mr_destroy(m, 0);
 	else if (m->ibdev)
 		xrds_ib_mr_end(m);

@@ -158,5 +158,6 @@ int xrds_ib_mr_reg(struct xrds_mr *mr);
 void xrds_ib_mr_unreg(struct xrds_mr *mr);
 void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost);
 void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev);
+void xrds_ib_mr_may_move(void);
 
 #endif /* _XRDS_IB_MR_H */
