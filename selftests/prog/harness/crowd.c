@@ -8,9 +8,13 @@
  * the median of these is judged. A machine that is busy all the time makes it
  * longer as well. That is seen with a port for which nobody of the crowd waits,
  * before and after.
+ *
+ * The bystander has a processor for itself. Beside another thread each round trip
+ * takes either microseconds or a time slice, as the scheduler likes.
  */
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -55,6 +59,20 @@ static void more_files(void)
 	must(setrlimit(RLIMIT_NOFILE, &files));
 }
 
+/* On the first processor, or on all others */
+static void place(bool first)
+{
+	int nr = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t set;
+
+	if (nr < 2)
+		return;
+	CPU_ZERO(&set);
+	for (int i = first ? 0 : 1; i < (first ? 1 : nr); i++)
+		CPU_SET(i, &set);
+	must(sched_setaffinity(0, sizeof(set), &set));
+}
+
 /* --------------------------------------------------------------- receivers */
 
 void crowd_listen(const char *host, u16 port, int nr, int *fds)
@@ -73,6 +91,7 @@ void crowd_read(int nr, const int *fds)
 		{ .fd = fds[nr], .events = POLLIN },
 	};
 
+	place(false);
 	for (;;) {
 		must(poll(ready, ARRAY_SIZE(ready), -1));
 		for (size_t i = 0; i < ARRAY_SIZE(ready); i++)
@@ -150,6 +169,7 @@ static void *toggle(void *arg)
 	struct crowd *c = arg;
 	int fd = rds_bound_to(c->local, 0, NULL);
 
+	place(false);
 	rds_timeout(fd, SO_SNDTIMEO, tap_ms(LIMIT_MS));
 	while (c->toggles < TOGGLES) {
 		must(rds_send(fd, data, BYTES, 0, &c->toggled));
@@ -215,6 +235,7 @@ void crowd_check(struct crowd *c, void (*release)(struct crowd *c))
 	release(c);
 	must_wait(all_woken, c, LIMIT_MS);
 	after = woken();
+	place(true);
 	other = toggled_us(c, c->ports);
 	beside = toggled_us(c, 0);
 	again = toggled_us(c, c->ports);
