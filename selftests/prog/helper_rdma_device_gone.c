@@ -339,7 +339,7 @@ static void lost(void)
 	check_pinned_falls(0);
 }
 
-/* Says "ready", and registers a region, whose address has moved when that is done. */
+/* Says "ready", and registers a region. Its address has moved by the end of the call. */
 static void moved(void)
 {
 	int fd = rds_bound(NULL);

@@ -432,7 +432,7 @@ static void kept(void)
 	close(fd);
 }
 
-/* What was done for a destination is known, with a place or without. */
+/* The counts of a destination stay, with a place or without. */
 static void status(void)
 {
 	struct xrds_dest_status st;

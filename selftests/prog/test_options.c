@@ -466,7 +466,7 @@ static const struct tap_case cases[] = {
 	  buffers, 0, 0 },
 	{ "status_idle", "an unused destination's status is all zero",
 	  status_idle, TAP_EACH_FAMILY, 0 },
-	{ "status_of_others", "but what is known of its connection and port",
+	{ "status_of_others", "but for the state of its connection and port",
 	  status_of_others, TAP_EACH_FAMILY, 0 },
 	{ "status_unbound", "an unbound socket has no status: ENOTCONN",
 	  status_unbound, 0, 0 },

@@ -259,8 +259,8 @@ static void not_guessed(void)
 }
 
 /* A program that tries cookies at random, beside as many regions as there may be.
- * Every region is one page, which has no 'g' before. In a half of the cookies the
- * offset is what it is without chance.
+ * Every region is one page, which has no 'g' before. A half of the cookies
+ * have the offset of a region without chance.
  */
 static void guessed(void)
 {

@@ -177,7 +177,7 @@ static long long read_us(int rx, int nr, const union addr *to)
 	return best;
 }
 
-/* Who reads does not wake everybody itself. */
+/* A reader does not wake everybody itself. */
 static void reader_goes_on(void)
 {
 	int nr = all_conns(), rx;
