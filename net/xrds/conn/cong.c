@@ -155,7 +155,7 @@ void xrds_cong_tell_work(struct work_struct *work)
 			xrds_cong_tell_all(xn, &batch.bind);
 		cond_resched();
 	}
-	/* who waits for the queue does not wait for what has come since */
+	/* a flush of the queue does not wait for later changes */
 	queue_work(xrds_conn_wq, &xn->cong_work);
 }
 
@@ -181,7 +181,7 @@ void xrds_cong_unbind(struct xrds_port *port)
 	struct xrds_link_batch batch;
 	bool more;
 
-	/* who still tells others leaves nobody to us from now on */
+	/* from now on a thread that tells others goes on to the end */
 	xrds_link_stop(port);
 	/* Peers that wait for the port are told before the links go. The thread
 	 * that has cleared it may not have come so far.

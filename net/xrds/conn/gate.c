@@ -7,8 +7,9 @@
  * (cong.c), or has refused a message (refuse.c). Flows wait at it. So the end of
  * congestion touches those that wait for that port, and no others.
  *
- * Over loopback a gate has no state: the receiving socket is looked at. Who is to
- * wait gets a link to it (link.c), so that its end of congestion finds the gate.
+ * Over loopback a gate has no state: the receiving socket is looked at. A flow or
+ * sender that begins to wait gets a link to it (link.c), so that its end of congestion
+ * finds the gate.
  *
  * conn->cong has the congested ports of the peer, with and without flows; the
  * connection's work writes it. conn->lock guards gates.

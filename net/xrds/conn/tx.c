@@ -461,7 +461,7 @@ void xrds_tx_pump(struct xrds_conn *conn)
 	conn->tx_taken = 0;
 	if (conn->tx_open) {
 		ret = xrds_tx_some(conn);
-		/* what holds up messages, a long op, may not hold up the peer's */
+		/* a long op holds up messages, and may not hold up the peer's */
 		if (!ret || ret == -EAGAIN)
 			ret = xrds_tx_ack(conn) ?: ret;
 	}
@@ -505,7 +505,7 @@ static bool xrds_tx_pass(struct xrds_conn *conn, struct xrds_msg *msg)
 	return true;
 }
 
-/* Does a small message wait for those behind it? Whoever pulls the cork pumps: either
+/* Does a small message wait for those behind it? The end of the cork pumps: either
  * its pump sees the message, which has been queued, or we see no cork. A packet that
  * is lost makes that late.
  */

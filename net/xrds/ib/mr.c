@@ -155,7 +155,7 @@ static void xrds_ib_mr_end(struct xrds_ib_mr *m)
 	lockdep_assert_held(&m->lock);
 
 	xrds_ib_mr_make_dead(m, 0);
-	/* who exits gives the pages to others: no late copy may reach them */
+	/* others get the pages of a process that exits: no late copy may reach them */
 	if (xrds_ib_mr_invalidate(m) ||
 	    (m->ibdev->quirks.late_copies && xrds_ib_mr_brief(m))) {
 		xrds_ib_mr_destroy_frwr(m);
@@ -372,7 +372,7 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 }
 
 /* From here on the end of the device, and a move of the address, end the region: they
- * wait for its lock. What has happened since the device was found is seen here.
+ * wait for its lock. A move since the device was found is seen here.
  */
 static int xrds_ib_mr_publish(struct xrds_ib_mr *m, int seen)
 {
@@ -438,6 +438,8 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	struct xrds_ib_mr *m;
 	int ret;
 
+	/* before the address is looked up */
+	smp_rmb();
 	ibdev = xrds_ib_dev_find_addr(mr->xn->net, &bind->addr, bind->scope);
 	if (!ibdev)
 		return -ENODEV;

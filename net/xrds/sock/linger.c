@@ -155,7 +155,7 @@ void xrds_linger_work(struct work_struct *work)
 		sock_put(&xs->sk);
 		cond_resched();
 	}
-	/* who waits for the queue does not wait for those that come later */
+	/* a flush of the queue does not wait for later sockets */
 	if (wait || n == XRDS_END_BATCH)
 		queue_delayed_work(xrds_conn_wq, &xn->linger_work, wait);
 }
