@@ -40,6 +40,7 @@ static int __net_init xrds_net_init(struct net *net)
 	timerqueue_init_head(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_ports);
 	INIT_LIST_HEAD(&xn->cong_late);
+	INIT_LIST_HEAD(&xn->cong_late_all);
 	INIT_WORK(&xn->cong_work, xrds_cong_tell_work);
 	INIT_LIST_HEAD(&xn->unpins);
 	INIT_LIST_HEAD(&xn->recv_waiting);

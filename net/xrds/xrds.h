@@ -309,6 +309,8 @@ enum xrds_inert {
  *		see link.c
  * @cong_ports:	ports of sockets that are congested
  * @cong_late:	ports of which more connections are to be told
+ * @cong_late_all: ports that lack links, of which all connections are to be told
+ * @cong_turn:	turns of @cong_work
  * @cong_work:	tells them
  * @recv_waiting: sockets that are congested for the unread messages of others
  * @recv_work:	looks at their accounts
@@ -381,9 +383,11 @@ struct xrds_net {
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
 	wait_queue_head_t gone;
-	spinlock_t cong_lock;		/* cong_ports, cong_late, recv_waiting, links */
+	spinlock_t cong_lock;		/* cong_ports, cong_late*, recv_waiting, links */
 	struct list_head cong_ports;
 	struct list_head cong_late;
+	struct list_head cong_late_all;
+	u32 cong_turn;
 	struct work_struct cong_work;
 	struct list_head recv_waiting;
 	struct delayed_work recv_work;

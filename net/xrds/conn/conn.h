@@ -288,7 +288,8 @@ void xrds_tx_resume_drop_all(struct xrds_conn *conn);
  * @node:	in xn->cong_ports while @congested; xn->cong_lock
  * @links:	connections that are told of its changes; xn->cong_lock, as all
  *		below but @congested
- * @late:	in xn->cong_late while xn->cong_work is to tell more of them
+ * @late:	in xn->cong_late or xn->cong_late_all while xn->cong_work is to tell
+ *		more of them
  * @changes:	times that @congested has changed
  * @unlinked:	there was no memory for a link, or its user had too many
  * @all_due:	all connections of the address are to be told

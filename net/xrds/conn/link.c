@@ -18,7 +18,8 @@
  * batch, and a work item the others, as peers decide how many there are. Links are
  * on the account of the socket's owner, as the senders that it remembers are.
  * Without memory for a link, or above the bound, the port remembers that one is
- * missing, and all connections of the address are told of its changes.
+ * missing, and all connections of the address are told of its changes. Ports that
+ * have all their links mostly do not wait for that.
  *
  * A link is a part, so conn->lock guards its place in the table and in
  * conn->links. xn->cong_lock, a leaf, guards the list of the port and the fields
@@ -30,6 +31,11 @@
  */
 #include "conn/conn.h"
 #include "xrds.h"
+
+enum {
+	/* one turn in so many is for a port that lacks links, if others wait, too */
+	XRDS_LINK_TURNS	= 16,
+};
 
 /**
  * struct xrds_link - a connection that is told of a port
@@ -257,8 +263,8 @@ bool xrds_link_again(struct xrds_conn *conn, u16 nr)
 		} else {
 			port->all_due = true;
 		}
-		if (again && list_empty(&port->late))
-			list_add_tail(&port->late, &xn->cong_late);
+		if (again)
+			list_move_tail(&port->late, &xn->cong_late);
 		spin_unlock(&xn->cong_lock);
 	}
 	rcu_read_unlock();
@@ -387,7 +393,7 @@ void xrds_link_change(struct xrds_port *port)
 	spin_unlock_bh(&xn->cong_lock);
 }
 
-/* The next connections of a port. Returns whether there may be more. */
+/* The next connections of a port. Returns whether it may have more links. */
 static bool xrds_link_take(struct xrds_port *port, struct xrds_link_batch *batch)
 {
 	struct xrds_link *link;
@@ -409,7 +415,24 @@ static bool xrds_link_take(struct xrds_port *port, struct xrds_link_batch *batch
 		xrds_conn_get(link->part.key.conn);
 	}
 	xrds_hold_count(XRDS_HOLD_LINK, batch->nr);
-	return batch->nr == XRDS_LINK_BATCH || port->all_due;
+	return batch->nr == XRDS_LINK_BATCH;
+}
+
+/* A port waits for the work: for the next batch of its links, or behind all ports
+ * that do, for its turn to tell all connections.
+ */
+static void xrds_link_queue(struct xrds_port *port, bool more)
+{
+	struct xrds_net *xn = port->xn;
+
+	lockdep_assert_held(&xn->cong_lock);
+
+	if (more)
+		list_move_tail(&port->late, &xn->cong_late);
+	else if (port->all_due)
+		list_move_tail(&port->late, &xn->cong_late_all);
+	else
+		list_del_init(&port->late);
 }
 
 /**
@@ -429,8 +452,9 @@ bool xrds_link_next(struct xrds_port *port, struct xrds_link_batch *batch)
 
 	spin_lock_bh(&xn->cong_lock);
 	more = xrds_link_take(port, batch);
-	if (more && !port->closed && list_empty(&port->late))
-		list_add_tail(&port->late, &xn->cong_late);
+	if (!port->closed && (more || list_empty(&port->late)))
+		xrds_link_queue(port, more);
+	more |= port->all_due;
 	spin_unlock_bh(&xn->cong_lock);
 	return more;
 }
@@ -448,7 +472,7 @@ bool xrds_link_next_all(struct xrds_port *port, struct xrds_link_batch *batch)
 	bool more;
 
 	spin_lock_bh(&port->xn->cong_lock);
-	more = xrds_link_take(port, batch);
+	more = xrds_link_take(port, batch) || port->all_due;
 	swap(batch->all, port->all_due);
 	spin_unlock_bh(&port->xn->cong_lock);
 	return more;
@@ -465,15 +489,20 @@ bool xrds_link_next_all(struct xrds_port *port, struct xrds_link_batch *batch)
 bool xrds_link_next_late(struct xrds_net *xn, struct xrds_link_batch *batch)
 {
 	struct xrds_port *port;
+	bool all, more;
 
 	spin_lock_bh(&xn->cong_lock);
 	port = list_first_entry_or_null(&xn->cong_late, struct xrds_port, late);
+	all = !port || (!(++xn->cong_turn % XRDS_LINK_TURNS) &&
+			!list_empty(&xn->cong_late_all));
+	if (all)
+		port = list_first_entry_or_null(&xn->cong_late_all,
+						struct xrds_port, late);
 	if (port) {
-		if (xrds_link_take(port, batch))
-			list_move_tail(&port->late, &xn->cong_late);
-		else
-			list_del_init(&port->late);
-		swap(batch->all, port->all_due);
+		more = xrds_link_take(port, batch);
+		if (all)
+			swap(batch->all, port->all_due);
+		xrds_link_queue(port, more);
 	}
 	spin_unlock_bh(&xn->cong_lock);
 	return port;
