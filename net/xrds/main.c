@@ -243,9 +243,12 @@ static int __init xrds_init(void)
 	ret = xrds_pin_init();
 	if (ret)
 		goto err_loop;
-	ret = proto_register(&xrds_socket_proto, 1);
+	ret = xrds_mr_load();
 	if (ret)
 		goto err_pin;
+	ret = proto_register(&xrds_socket_proto, 1);
+	if (ret)
+		goto err_mr;
 	ret = register_pernet_subsys(&xrds_pernet_ops);
 	if (ret)
 		goto err_proto;
@@ -268,6 +271,8 @@ err_transport:
 	unregister_pernet_subsys(&xrds_pernet_ops);
 err_proto:
 	proto_unregister(&xrds_socket_proto);
+err_mr:
+	xrds_mr_unload();
 err_pin:
 	xrds_pin_exit();
 err_loop:
@@ -291,6 +296,7 @@ static void __exit xrds_exit(void)
 	/* sockets and destinations are freed after a grace period */
 	rcu_barrier();
 	proto_unregister(&xrds_socket_proto);
+	xrds_mr_unload();
 	xrds_pin_exit();
 	xrds_loop_exit();
 	xrds_conn_exit();

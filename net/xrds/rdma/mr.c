@@ -31,6 +31,11 @@
 /* keys in a row that may belong to regions without device */
 enum { XRDS_MR_TRIES = 256 };
 
+/* Ends regions that were used. Each namespace has one work, which is bounded. Pinned
+ * memory is given back elsewhere, as its owner decides how long that takes.
+ */
+static struct workqueue_struct *xrds_mr_wq;
+
 static const struct rhashtable_params xrds_mr_params = {
 	.key_len	= sizeof(struct xrds_mr_key),
 	.key_offset	= offsetof(struct xrds_mr, key),
@@ -154,6 +159,28 @@ static void xrds_mr_work(struct work_struct *work)
 }
 
 /**
+ * xrds_mr_load - module init
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_mr_load(void)
+{
+	xrds_mr_wq = alloc_workqueue("xrds_mr", WQ_UNBOUND, 0);
+	return xrds_mr_wq ? 0 : -ENOMEM;
+}
+
+/**
+ * xrds_mr_unload - module exit
+ *
+ * Context: process; there are no regions any more.
+ */
+void xrds_mr_unload(void)
+{
+	destroy_workqueue(xrds_mr_wq);
+}
+
+/**
  * xrds_mr_init - make a namespace's table of regions
  * @xn: namespace
  *
@@ -196,7 +223,7 @@ void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey)
 		return;
 	if (mr->use_once && xrds_mr_unlink(mr) &&
 	    llist_add(&mr->used_node, &xn->mrs_used))
-		queue_work(xrds_pin_wq, &xn->mrs_work);
+		queue_work(xrds_mr_wq, &xn->mrs_work);
 	xrds_mr_put(mr);
 }
 

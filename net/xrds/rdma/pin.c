@@ -35,7 +35,7 @@ enum {
 	XRDS_PIN_HERE_PAGES	= 256,
 };
 
-struct workqueue_struct *xrds_pin_wq;
+static struct workqueue_struct *xrds_pin_wq;
 
 /* A leaf; held for a few instructions, however much a user has. */
 static DEFINE_SPINLOCK(xrds_pin_lock);	/* unpins of users and namespaces */
@@ -404,7 +404,9 @@ err_free:
  */
 int xrds_pin_init(void)
 {
-	xrds_pin_wq = alloc_workqueue("xrds_pin", WQ_UNBOUND, 0);
+	/* as many users as possible may have their file systems hold theirs up */
+	xrds_pin_wq = alloc_workqueue("xrds_pin", WQ_UNBOUND,
+				      WQ_UNBOUND_MAX_ACTIVE);
 	return xrds_pin_wq ? 0 : -ENOMEM;
 }
 

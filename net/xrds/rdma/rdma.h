@@ -33,7 +33,6 @@
 
 /* --------------------------------------------------------------- pin.c */
 
-extern struct workqueue_struct *xrds_pin_wq;
 int xrds_pin_init(void);
 void xrds_pin_exit(void);
 void xrds_pin_net_exit(struct xrds_net *xn);
@@ -49,6 +48,8 @@ void xrds_pin_free(struct xrds_pin *pin);
 
 enum { XRDS_MR_MAX_BYTES = 1 << 30 };
 
+int xrds_mr_load(void);
+void xrds_mr_unload(void);
 int xrds_mr_init(struct xrds_net *xn);
 void xrds_mr_get(struct xrds_mr *mr);
 void xrds_mr_exit(struct xrds_net *xn);
