@@ -307,6 +307,7 @@ enum xrds_inert {
  * @gone:	woken when @nr_conns or @nr_socks falls
  * @cong_lock:	guards @cong_ports, @cong_late, @recv_waiting, and the links of ports,
  *		see link.c
+ * @nr_device_mrs: those of them that a device has, or is to have
  * @cong_ports:	ports of sockets that are congested
  * @cong_late:	ports of which more connections are to be told
  * @cong_late_all: ports that lack links, of which all connections are to be told
@@ -389,6 +390,7 @@ struct xrds_net {
 	struct list_head cong_late_all;
 	u32 cong_turn;
 	struct work_struct cong_work;
+	atomic_t nr_device_mrs;
 	struct list_head recv_waiting;
 	struct delayed_work recv_work;
 	bool exiting;

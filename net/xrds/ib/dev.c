@@ -233,15 +233,20 @@ static struct xrds_ib_dev *xrds_ib_dev_bound(struct net *net,
 
 	if (!xrds_ib_dev_scope_valid(net, addr, scope))
 		return NULL;
+	/* a region that a peer has used may outlive all else in its namespace */
+	if (!maybe_get_net(net))
+		return NULL;
 	id = rdma_create_id(net, xrds_ib_dev_cm_event, NULL, RDMA_PS_TCP,
 			    IB_QPT_RC);
 	if (IS_ERR(id))
-		return NULL;
+		goto out;
 	xrds_addr_build(&local, &ss);
 	if (!rdma_bind_addr(id, (struct sockaddr *)&ss) && id->device &&
 	    xrds_ib_dev_id_in(id, net))
 		ibdev = xrds_ib_dev_find(id->device);
 	rdma_destroy_id(id);
+out:
+	put_net(net);
 	return ibdev;
 }
 

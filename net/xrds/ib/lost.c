@@ -12,7 +12,7 @@
  * interface or of a RoCE device, and each failure of a device has a work item look at
  * all regions. RoCE devices learn of an address some time after its interface. Those of
  * InfiniBand do not know any: there a bond may change to another device, and its
- * address stays. The addresses of a namespace without regions do not matter.
+ * address stays. The addresses of a namespace without regions on a device do not matter.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -44,11 +44,11 @@ static void xrds_ib_lost_look(void)
 
 static void xrds_ib_lost_addr(const struct net_device *dev)
 {
-	/* Pairs with the barrier in xrds_mr_create(): either this sees the
+	/* Pairs with the barrier in xrds_ib_mr_reg(): either this sees the
 	 * region, or the region finds the address at its new device.
 	 */
 	smp_mb();
-	if (atomic_read(&xrds_net(dev_net(dev))->nr_mrs))
+	if (atomic_read(&xrds_net(dev_net(dev))->nr_device_mrs))
 		xrds_ib_lost_look();
 }
 

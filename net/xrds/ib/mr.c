@@ -229,13 +229,17 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost)
 static bool xrds_ib_mr_has_moved(const struct xrds_ib_mr *m)
 {
 	const struct in6_addr *addr = &m->mr->key.addr;
-	struct net *net = m->xin->net;
 	struct xrds_ib_dev *ibdev;
+	struct net *net;
 	bool moved;
 
 	lockdep_assert_held(&m->lock);
 
-	if (!m->ibdev || (!m->scope && xrds_ib_dev_owns(m->ibdev, net, addr)))
+	/* the namespace stays as long as the region has a device */
+	if (!m->ibdev)
+		return false;
+	net = m->xin->net;
+	if (!m->scope && xrds_ib_dev_owns(m->ibdev, net, addr))
 		return false;
 	ibdev = xrds_ib_dev_find_addr(net, addr, m->scope);
 	if (!ibdev)
@@ -438,11 +442,16 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	struct xrds_ib_mr *m;
 	int ret;
 
-	/* before the address is looked up */
-	smp_rmb();
+	atomic_inc(&mr->xn->nr_device_mrs);
+	/* Before the address is looked up; it pairs with the barrier in
+	 * xrds_ib_lost_addr().
+	 */
+	smp_mb__after_atomic();
 	ibdev = xrds_ib_dev_find_addr(mr->xn->net, &bind->addr, bind->scope);
-	if (!ibdev)
-		return -ENODEV;
+	if (!ibdev) {
+		ret = -ENODEV;
+		goto err_count;
+	}
 	ret = -EMSGSIZE;
 	if (xrds_ib_frwr_entries(ibdev, mr->pin->nr_pages) >
 	    ibdev->dev->attrs.max_fast_reg_page_list_len)
@@ -468,7 +477,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	if (ret) {
 		xrds_ib_count(xin, XRDS_IB_C_MR_REG_ERROR);
 		xrds_ib_mr_put(m);
-		return ret;
+		goto err_count;
 	}
 	mr->priv = m;
 	xrds_ib_count(xin, XRDS_IB_C_MR_REG);
@@ -477,6 +486,8 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 err_dev:
 	xrds_ib_count(xin, XRDS_IB_C_MR_REG_ERROR);
 	xrds_ib_dev_put(ibdev);
+err_count:
+	atomic_dec(&mr->xn->nr_device_mrs);
 	return ret;
 }
 
@@ -503,4 +514,5 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 	mutex_unlock(&m->lock);
 	mr->priv = NULL;
 	xrds_ib_mr_put(m);
+	atomic_dec(&mr->xn->nr_device_mrs);
 }

@@ -396,8 +396,6 @@ int xrds_mr_create(struct xrds_rdma_sock *rs,
 	mr->invalidate = args->flags & RDS_RDMA_INVALIDATE;
 	mr->key.addr = rs->bind->addr;
 	atomic_inc(&rs->xn->nr_mrs);
-	/* pairs with the barrier in xrds_ib_lost_addr() */
-	smp_mb__after_atomic();
 
 	/* a peer may write to it: the pages then hold its data, too */
 	mr->pin = xrds_pin_user(rs, &args->vec, 1, XRDS_MR_MAX_BYTES, mr->write,
