@@ -64,3 +64,23 @@ u32 xrds_hold_most(enum xrds_hold hold, struct xrds_hold_kind *kind)
 	*kind = xrds_hold_kinds[hold];
 	return READ_ONCE(xrds_hold_seen[hold]);
 }
+
+/**
+ * xrds_hold_pause - release RCU now and then in a walk over a hash table
+ * @iter: the walk, which has started
+ * @n: its steps so far
+ *
+ * Context: process, may sleep.
+ */
+void xrds_hold_pause(struct rhashtable_iter *iter, u32 n)
+{
+	if (n % XRDS_END_BATCH)
+		return;
+	rhashtable_walk_stop(iter);
+	cond_resched();
+	/* then the last object that was seen may be freed, and not each kernel
+	 * forgets it by itself
+	 */
+	if (rhashtable_walk_start_check(iter))
+		iter->p = NULL;
+}

@@ -42,6 +42,7 @@ static int __net_init xrds_net_init(struct net *net)
 	INIT_LIST_HEAD(&xn->cong_late);
 	INIT_LIST_HEAD(&xn->cong_late_all);
 	INIT_WORK(&xn->cong_work, xrds_cong_tell_work);
+	INIT_WORK(&xn->lost_work, xrds_source_lost_work);
 	INIT_LIST_HEAD(&xn->unpins);
 	INIT_LIST_HEAD(&xn->recv_waiting);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
@@ -133,6 +134,7 @@ static void __net_exit xrds_net_exit(struct xrds_net *xn)
 	xrds_conn_net_exit(xn);
 	xrds_dialq_exit(xn);
 	cancel_work_sync(&xn->cong_work);
+	cancel_work_sync(&xn->lost_work);
 	cancel_delayed_work_sync(&xn->linger_work);
 	cancel_delayed_work_sync(&xn->recv_work);
 	xrds_mr_flush(xn);

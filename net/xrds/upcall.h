@@ -38,7 +38,7 @@ bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len);
 /* the last reference on a flow is dropped */
 void xrds_dest_free(struct xrds_flow *flow);
 /* a peer has come back without its sockets */
-void xrds_source_lost_all(struct xrds_conn *conn);
+void xrds_source_lost_work(struct work_struct *work);
 
 /* a node has gone down, or come up */
 void xrds_node_tell(struct xrds_peer *peer);

@@ -142,6 +142,7 @@ struct xrds_hold_kind {
 
 void xrds_hold_count(enum xrds_hold hold, u32 n);
 u32 xrds_hold_most(enum xrds_hold hold, struct xrds_hold_kind *kind);
+void xrds_hold_pause(struct rhashtable_iter *iter, u32 n);
 
 /* ------------------------------------------------------------- limit.c */
 
@@ -304,15 +305,16 @@ enum xrds_inert {
  * @nr_msgs:	messages not yet freed
  * @nr_rops:	RDMA ops not yet freed
  * @nr_mrs:	memory regions not yet freed
+ * @nr_device_mrs: those of them that a device has, or is to have
  * @gone:	woken when @nr_conns or @nr_socks falls
  * @cong_lock:	guards @cong_ports, @cong_late, @recv_waiting, and the links of ports,
  *		see link.c
- * @nr_device_mrs: those of them that a device has, or is to have
  * @cong_ports:	ports of sockets that are congested
  * @cong_late:	ports of which more connections are to be told
  * @cong_late_all: ports that lack links, of which all connections are to be told
  * @cong_turn:	turns of @cong_work
  * @cong_work:	tells them
+ * @lost_work:	ends the streams of nodes that are gone
  * @recv_waiting: sockets that are congested for the unread messages of others
  * @recv_work:	looks at their accounts
  * @exiting:	the namespace or the module is going away
@@ -383,6 +385,7 @@ struct xrds_net {
 	atomic_t nr_msgs;
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
+	atomic_t nr_device_mrs;
 	wait_queue_head_t gone;
 	spinlock_t cong_lock;		/* cong_ports, cong_late*, recv_waiting, links */
 	struct list_head cong_ports;
@@ -390,7 +393,7 @@ struct xrds_net {
 	struct list_head cong_late_all;
 	u32 cong_turn;
 	struct work_struct cong_work;
-	atomic_t nr_device_mrs;
+	struct work_struct lost_work;
 	struct list_head recv_waiting;
 	struct delayed_work recv_work;
 	bool exiting;

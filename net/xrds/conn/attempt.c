@@ -490,7 +490,7 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	/* it looks at all sources of the namespace; each message looks at its own */
 	if (conn->reborn) {
 		conn->reborn = false;
-		xrds_source_lost_all(conn);
+		queue_work(xrds_conn_wq, &conn->xn->lost_work);
 	}
 }
 

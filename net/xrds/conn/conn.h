@@ -58,7 +58,8 @@ struct xrds_peer_key {
  * @changes:	times that sockets were to be told something
  * @births:	times that it was found to be another node than before
  * @births_told: the same when sockets were told last
- * @identity:	its number, 0: a legacy node
+ * @heard_node:	its number, as the last hello said, 0: a legacy node
+ * @identity:	the same when its last connection was opened
  * @known:	@identity is valid
  * @heard_ns:	CLOCK_MONOTONIC of the last sign of life, since @nr_up is 0
  * @since_ns:	CLOCK_MONOTONIC of the last change of @state
@@ -81,6 +82,7 @@ struct xrds_peer {
 	u32 changes;
 	u32 births;
 	u32 births_told;
+	u64 heard_node;
 	u64 identity;
 	bool known;
 	u64 heard_ns;
@@ -101,6 +103,8 @@ bool xrds_peer_watched(const struct xrds_conn *conn);
 void xrds_peer_watch(struct xrds_peer *peer, struct list_head *entry);
 void xrds_peer_unwatch(struct xrds_peer *peer, struct list_head *entry);
 void xrds_peer_identify(struct xrds_conn *conn);
+void xrds_peer_note_node(struct xrds_conn *conn, u64 node);
+u64 xrds_peer_node(struct xrds_net *xn, const struct xrds_peer_key *key);
 void xrds_peer_up(struct xrds_conn *conn);
 void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error);
 void xrds_peer_failed(struct xrds_conn *conn);

@@ -69,6 +69,7 @@ void xrds_legacy_heard(struct xrds_conn *conn)
 		WRITE_ONCE(conn->xn->forgot, true);
 	}
 	conn->peer_node = 0;
+	xrds_peer_note_node(conn, 0);
 	xrds_refuse_forget(conn);
 	conn->rx_stopped = false;
 	conn->legacy.heard = true;

@@ -260,10 +260,9 @@ static void xrds_conn_net_destroy(struct xrds_net *xn,
 	rcu_read_unlock();
 }
 
-/* Works have a reference on a connection or a socket, but for three of the namespace,
- * which its exit cancels. When none is left in a
- * namespace that goes, no work of it runs; the queue itself is that of all
- * namespaces.
+/* Works have a reference on a connection or a socket, but for those of the namespace
+ * itself, which its exit cancels. When none is left in a namespace that goes, no work
+ * of it runs; the queue itself is that of all namespaces.
  */
 static void xrds_conn_net_wait(struct xrds_net *xn)
 {

@@ -339,6 +339,47 @@ void xrds_peer_identify(struct xrds_conn *conn)
 }
 
 /**
+ * xrds_peer_note_node - a node has said who it is
+ * @conn: connection
+ * @node: its identity; 0: it has none
+ *
+ * No message of the node has come before.
+ *
+ * Context: the receive path, without L6.
+ */
+void xrds_peer_note_node(struct xrds_conn *conn, u64 node)
+{
+	struct xrds_peer *peer = conn->peer;
+
+	if (!peer)
+		return;
+	spin_lock_bh(&conn->xn->peer_lock);
+	peer->heard_node = node;
+	spin_unlock_bh(&conn->xn->peer_lock);
+}
+
+/**
+ * xrds_peer_node - the node that is at an address now, as far as we know
+ * @xn: namespace
+ * @key: the addresses
+ *
+ * Context: any, without L6.
+ * Return: its identity; 0: it has none, or nobody is known there.
+ */
+u64 xrds_peer_node(struct xrds_net *xn, const struct xrds_peer_key *key)
+{
+	struct xrds_peer *peer;
+	u64 node = 0;
+
+	spin_lock_bh(&xn->peer_lock);
+	peer = rhashtable_lookup_fast(&xn->peers, key, xrds_peer_params);
+	if (peer)
+		node = peer->heard_node;
+	spin_unlock_bh(&xn->peer_lock);
+	return node;
+}
+
+/**
  * xrds_peer_up - a connection has come up
  * @conn: connection
  *

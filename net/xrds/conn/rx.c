@@ -366,6 +366,7 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 	spin_unlock_bh(&conn->lock);
 	if (other)
 		xrds_refuse_forget(conn);
+	xrds_peer_note_node(conn, hello->node);
 	conn->legacy.heard = false;
 	conn->rx_stopped = false;
 	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);

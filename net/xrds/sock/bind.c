@@ -230,16 +230,18 @@ bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
  */
 bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr)
 {
+	struct rhashtable_iter iter;
 	struct xrds_sock *xs;
 	bool found = false;
+	u32 n = 0;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(xs, &xn->socks, xn_node) {
-		if (!xrds_sk_bound(xs) || !ipv6_addr_equal(&xs->bind.addr, addr))
-			continue;
-		found = true;
-		break;
+	rhashtable_walk_enter(&xn->binds, &iter);
+	rhashtable_walk_start(&iter);
+	while (!found && (xs = rhashtable_walk_next(&iter))) {
+		found = !IS_ERR(xs) && ipv6_addr_equal(&xs->bind.addr, addr);
+		xrds_hold_pause(&iter, ++n);
 	}
-	rcu_read_unlock();
+	rhashtable_walk_stop(&iter);
+	rhashtable_walk_exit(&iter);
 	return found;
 }

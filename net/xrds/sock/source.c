@@ -199,55 +199,63 @@ bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from)
 	return ended;
 }
 
-static void xrds_source_check(struct xrds_source *src, u64 peer)
+/* The node that is at a source's address now */
+static u64 xrds_source_peer(const struct xrds_source *src)
+{
+	const struct xrds_sock *xs = src->key.xs;
+	struct xrds_peer_key key = {
+		.laddr	= xs->bind.addr,
+		.faddr	= src->key.addr,
+		.scope	= src->key.scope,
+	};
+
+	return xrds_peer_node(xs->xn, &key);
+}
+
+static void xrds_source_check(struct xrds_source *src)
 {
 	struct xrds_sock *xs = src->key.xs;
 	bool news = false;
 
 	spin_lock_bh(&xs->sk.sk_receive_queue.lock);
-	if (src->linked && xrds_source_stale(src, peer)) {
+	/* under the lock, or a message of the new node could come in between */
+	if (src->linked && src->peer && !src->ended &&
+	    xrds_source_stale(src, xrds_source_peer(src))) {
 		xrds_source_lost(xs, src);
 		xrds_source_evaluate(xs);
 		news = true;
 	}
 	spin_unlock_bh(&xs->sk.sk_receive_queue.lock);
-	if (news)
-		xs->sk.sk_state_change(&xs->sk);
+	if (!news)
+		return;
+	/* it does not signal programs (SIGIO), and this does not wake all pollers */
+	xs->sk.sk_state_change(&xs->sk);
+	xs->sk.sk_data_ready(&xs->sk);
 }
 
 /**
- * xrds_source_lost_all - end the streams of other nodes at a peer's address
- * @conn: connection to it; conn->peer_node is the one that is there now
+ * xrds_source_lost_work - end the streams of nodes that are gone
+ * @work: xn->lost_work
  *
- * Context: the connection's work.
+ * Another node is at their address. It looks at all sources of the namespace, for all
+ * such nodes at once. If the table moves meanwhile it begins again, and finds less to
+ * do. A socket takes its sources away before its last reference and a grace period.
+ *
+ * Context: process.
  */
-void xrds_source_lost_all(struct xrds_conn *conn)
+void xrds_source_lost_work(struct work_struct *work)
 {
+	struct xrds_net *xn = container_of(work, struct xrds_net, lost_work);
 	struct rhashtable_iter iter;
 	struct xrds_source *src;
 	u32 n = 0;
 
-	/* All sources of the namespace, but nodes die seldom. If the table
-	 * moves meanwhile the walk begins again, and finds less to do. A socket
-	 * takes its sources away before its last reference and a grace period.
-	 */
-	rhashtable_walk_enter(&conn->xn->sources, &iter);
+	rhashtable_walk_enter(&xn->sources, &iter);
 	rhashtable_walk_start(&iter);
 	while ((src = rhashtable_walk_next(&iter))) {
-		if (!IS_ERR(src) && src->key.scope == conn->key.scope &&
-		    ipv6_addr_equal(&src->key.addr, &conn->key.faddr) &&
-		    ipv6_addr_equal(&src->key.xs->bind.addr,
-				    &conn->key.laddr))
-			xrds_source_check(src, conn->peer_node);
-		if (++n % XRDS_END_BATCH)
-			continue;
-		rhashtable_walk_stop(&iter);
-		cond_resched();
-		/* then the last one that was seen may be freed, and not each
-		 * kernel forgets it by itself
-		 */
-		if (rhashtable_walk_start_check(&iter))
-			iter.p = NULL;
+		if (!IS_ERR(src))
+			xrds_source_check(src);
+		xrds_hold_pause(&iter, ++n);
 	}
 	rhashtable_walk_stop(&iter);
 	rhashtable_walk_exit(&iter);

@@ -126,7 +126,7 @@ static void xrds_srctab_free(struct xrds_sock *xs, struct xrds_source *src)
 		xs->lost |= xrds_srctab_bit(&src->key);
 	}
 	src->linked = false;
-	/* xrds_source_lost_all() may have it in its hands */
+	/* xrds_source_lost_work() may have it in its hands */
 	kfree_rcu(src, rcu);
 }
 
