@@ -484,10 +484,11 @@ void xrds_attempt_open(struct xrds_conn *conn, int error)
 	conn->beat_at = xrds_attempt_next_beat(conn);
 	xrds_probe_begin(conn);
 	xrds_attempt_set_up(conn);
-	xrds_peer_up(conn);
 	xrds_cong_open(conn);
 	xrds_tx_pump(conn);
-	/* it looks at all sources of the namespace; each message looks at its own */
+	/* it takes as long as sockets watch the node */
+	xrds_peer_up(conn);
+	/* each message looks at its own source, so this has time */
 	if (conn->reborn) {
 		conn->reborn = false;
 		queue_work(xrds_conn_wq, &conn->xn->lost_work);
