@@ -240,6 +240,7 @@ struct xrds_legacy {
  * @nr_new:	those of them without a number; @lock
  * @stamp:	messages queued, ever; @lock
  * @kmsgs:	those of them that are the kernel's own; @lock
+ * @acking:	the connection's work is to end messages up to @acked; @lock
  * @tx_node:	node that the queued messages are for, 0: none
  *		yet, or any; @lock
  * @tx_life:	times that the peer was found to be another node than @tx_node;
@@ -378,6 +379,7 @@ struct xrds_conn {
 	u32 nr_msgs;
 	u32 nr_new;
 	u32 kmsgs;
+	bool acking;
 	struct list_head flows;
 	u32 nr_waiters;
 	struct list_head gates;

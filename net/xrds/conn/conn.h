@@ -271,6 +271,10 @@ bool xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
 		  struct list_head *list);
 void xrds_txq_bulk_close(struct xrds_conn *conn);
 
+/* ------------------------------------------------------------- tx_acked.c */
+
+void xrds_tx_acked_rest(struct xrds_conn *conn);
+
 /* ------------------------------------------------------------ tx_resume.c */
 
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);

@@ -95,6 +95,7 @@ void xrds_fsm_stop(struct xrds_conn *conn)
 		conn->left_at = jiffies;
 	xrds_tx_resume_close(conn);
 	conn->trans->stop(conn);
+	xrds_tx_acked_rest(conn);
 	cancel_delayed_work_sync(&conn->ack_work);
 	/* the next endpoint begins with a hello of its own */
 	WRITE_ONCE(conn->rx_ack, 0);

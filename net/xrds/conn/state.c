@@ -212,6 +212,7 @@ void xrds_state_work(struct work_struct *work)
 	xrds_state_fn action;
 	int error;
 
+	xrds_tx_acked_rest(conn);
 	while ((action = xrds_state_next(conn, &error))) {
 		action(conn, error);
 		/* a backlog over loopback is copied here, part by part */
