@@ -140,6 +140,7 @@ struct xrds_quiet {
  * @heard_next:	conn->rx_next when the last heartbeat was due; worker
  * @confirmed:	acknowledgment that the peer's device has taken; completions
  * @ack:	acknowledgment in the peer's request or reply; worker
+ * @was:	messages that are queued may be for such a peer; @lock
  */
 struct xrds_legacy {
 	bool on;
@@ -152,6 +153,7 @@ struct xrds_legacy {
 	u64 heard_next;
 	u64 confirmed;
 	u64 ack;
+	bool was;
 };
 
 /**

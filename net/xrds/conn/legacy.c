@@ -175,6 +175,7 @@ void xrds_legacy_open(struct xrds_conn *conn)
 	if (changed)
 		conn->tx_life++;
 	WRITE_ONCE(conn->tx_node, 0);
+	conn->legacy.was = true;
 	spin_unlock_bh(&conn->lock);
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)

@@ -354,8 +354,10 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 	bool other;
 
 	spin_lock_bh(&conn->lock);
-	if (conn->tx_node && conn->tx_node != hello->node)
+	if (conn->legacy.was ||
+	    (conn->tx_node && conn->tx_node != hello->node))
 		conn->tx_life++;
+	conn->legacy.was = false;
 	WRITE_ONCE(conn->tx_node, hello->node);
 	other = conn->peer_node != hello->node;
 	if (other) {
