@@ -241,6 +241,7 @@ struct xrds_legacy {
  * @nr_msgs:	messages in all queues; @lock
  * @nr_new:	those of them without a number; @lock
  * @stamp:	messages queued, ever; @lock
+ * @stamp_stopped: the same when the last endpoint began to end; @lock
  * @kmsgs:	those of them that are the kernel's own; @lock
  * @acking:	the connection's work is to end messages up to @acked; @lock
  * @tx_node:	node that the queued messages are for, 0: none
@@ -376,6 +377,7 @@ struct xrds_conn {
 	u64 tx_bytes;
 	u64 tx_node;
 	u64 stamp;
+	u64 stamp_stopped;
 	u32 tx_life;
 	u32 tx_life_open;
 	u32 nr_msgs;

@@ -93,6 +93,12 @@ void xrds_fsm_stop(struct xrds_conn *conn)
 	if (conn->state == XRDS_ST_UP || conn->state == XRDS_ST_CLOSING ||
 	    conn->state == XRDS_ST_PARTING)
 		conn->left_at = jiffies;
+	/* Its end ends ops, and programs hear of that. Ops that they send then are
+	 * for the next one, see xrds_tx_resume_drop_ops().
+	 */
+	spin_lock_bh(&conn->lock);
+	conn->stamp_stopped = conn->stamp;
+	spin_unlock_bh(&conn->lock);
 	xrds_tx_resume_close(conn);
 	conn->trans->stop(conn);
 	xrds_tx_acked_rest(conn);

@@ -234,7 +234,8 @@ static bool xrds_tx_resume_drop_some(struct xrds_conn *conn, bool unposted,
 	spin_lock_bh(&conn->lock);
 	for (n = 0; n < XRDS_END_BATCH && !list_empty(todo); n++) {
 		rop = list_first_entry(todo, struct xrds_rop, conn_node);
-		if ((rop->msg->posted || unposted) &&
+		if ((rop->msg->posted ||
+		     (unposted && rop->msg->stamp <= conn->stamp_stopped)) &&
 		    !xrds_tx_resume_op_done(rop))
 			xrds_txq_end(conn, rop->msg, &drop);
 		else
@@ -283,6 +284,8 @@ void xrds_tx_resume_drop_posted(struct xrds_conn *conn)
 /**
  * xrds_tx_resume_drop_ops - the connection was lost: ops that wait end as well
  * @conn: connection without endpoint
+ *
+ * Those that came since the end of the endpoint began stay.
  *
  * Context: the connection's work.
  */
