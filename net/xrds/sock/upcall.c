@@ -59,7 +59,8 @@ static void xrds_done_notice(struct xrds_msg *msg, s32 status)
  * @fate: XRDS_C_SEND_ACKED, or why they are dropped; counts them, but not the
  *	ends of streams
  * @status: how an op ends that the transport never had, which ends the others;
- *	and how the notice of a message does that is dropped
+ *	and how the notice of a message does that is dropped, unless an op of it may
+ *	have been done
  *
  * Context: any, without L3, L4.
  */
@@ -84,7 +85,8 @@ void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
 			xrds_rop_done(msg->rop, status);
 		if (unlikely(msg->notice))
 			xrds_done_notice(msg, done.acked ? RDS_RDMA_SUCCESS :
-							   status);
+					 msg->rop && msg->posted ?
+					 RDS_RDMA_DROPPED : status);
 		if (msg->flags & XRDS_F_EOS) {
 			xrds_upcall_eos_done(xrds_dest_of(msg->flow));
 			xrds_msg_put(msg);
