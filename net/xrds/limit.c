@@ -20,7 +20,8 @@
  * refused: they are charged to their receiver when they arrive, and over the
  * bound its sockets are congested, see rcvbuf.c. A socket forgets an older sender
  * for a new one instead, see srctab.c, and does not remember a connection that
- * brings messages for it, see link.c.
+ * brings messages for it, see link.c. A message that cannot be refused for want of
+ * memory ends its connection, see refuse.c.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>

@@ -153,7 +153,7 @@ enum xrds_limit {
 	XRDS_LIMIT_KEYS,
 	XRDS_LIMIT_CONNS,
 	XRDS_LIMIT_RECV,	/* bytes of messages that wait to be read */
-	XRDS_LIMIT_SOURCES,	/* bytes of senders that sockets remember */
+	XRDS_LIMIT_SOURCES,	/* bytes of senders that sockets remember, and of refusals */
 	XRDS_LIMITS
 };
 
@@ -163,6 +163,7 @@ enum {
 	XRDS_DEST_COST_BYTES	= 1024,
 	XRDS_SOURCE_COST_BYTES	= 256,
 	XRDS_LINK_COST_BYTES	= 128,
+	XRDS_REFUSAL_COST_BYTES	= 128,
 	XRDS_PEER_COST_BYTES	= 256,
 	XRDS_WATCH_COST_BYTES	= 512,
 	XRDS_ROP_COST_BYTES	= 512,

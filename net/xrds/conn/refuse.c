@@ -32,6 +32,8 @@
 enum {
 	/* streams of one peer that are refused; with more it is reset */
 	XRDS_REFUSE_MAX		= 16384,
+	/* so many are remembered also when the namespace has too many */
+	XRDS_REFUSE_LEAST	= 16,
 };
 
 /**
@@ -62,6 +64,8 @@ static void xrds_refuse_free(struct xrds_conn *conn, struct xrds_refusal *r)
 {
 	list_del(&r->node);
 	conn->nr_refused_streams--;
+	xrds_limit_uncharge(conn->xn, NULL, XRDS_LIMIT_SOURCES,
+			    XRDS_REFUSAL_COST_BYTES);
 	xrds_part_put(&r->part);
 }
 
@@ -104,27 +108,46 @@ bool xrds_refuse_drops(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
 	return drops;
 }
 
+/* The peer decides how many there are, for sockets of any user. */
+static struct xrds_refusal *xrds_refuse_alloc(struct xrds_conn *conn,
+					      const struct xrds_wire_msg *wm)
+{
+	struct xrds_part *part;
+
+	lockdep_assert_held(&conn->lock);
+
+	if (conn->nr_refused_streams >= XRDS_REFUSE_MAX)
+		return NULL;
+	if (conn->nr_refused_streams < XRDS_REFUSE_LEAST)
+		xrds_limit_force(conn->xn, NULL, XRDS_LIMIT_SOURCES,
+				 XRDS_REFUSAL_COST_BYTES);
+	else if (xrds_limit_charge(conn->xn, NULL, XRDS_LIMIT_SOURCES,
+				   XRDS_REFUSAL_COST_BYTES))
+		return NULL;
+	part = xrds_part_make(conn, XRDS_PART_REFUSAL,
+			      xrds_part_ports(wm->sport, wm->dport),
+			      sizeof(struct xrds_refusal));
+	if (part)
+		return container_of(part, struct xrds_refusal, part);
+	xrds_limit_uncharge(conn->xn, NULL, XRDS_LIMIT_SOURCES,
+			    XRDS_REFUSAL_COST_BYTES);
+	return NULL;
+}
+
 /**
  * xrds_refuse_note - refuse a message, and those behind it in its stream
  * @conn: connection
  * @wm: its header; its number is not acknowledged yet
  *
  * Context: the receive path.
- * Return: false without memory.
+ * Return: false without memory, or when there are too many.
  */
 bool xrds_refuse_note(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
 {
-	struct xrds_refusal *r = NULL;
-	struct xrds_part *part;
+	struct xrds_refusal *r;
 
 	spin_lock_bh(&conn->lock);
-	if (conn->nr_refused_streams < XRDS_REFUSE_MAX) {
-		part = xrds_part_make(conn, XRDS_PART_REFUSAL,
-				      xrds_part_ports(wm->sport, wm->dport),
-				      sizeof(*r));
-		if (part)
-			r = container_of(part, struct xrds_refusal, part);
-	}
+	r = xrds_refuse_alloc(conn, wm);
 	if (r) {
 		r->seq = wm->seq;
 		list_add_tail(&r->node, &conn->refused_due);
