@@ -301,6 +301,7 @@ enum xrds_inert {
  * @linger_work: gives up on them at their deadline
  * @nr_conns:	connections not yet freed
  * @nr_asked:	of these, the ones that peers have asked for
+ * @asked_refused_at: with so many of them another one was refused; 0: none was
  * @nr_socks:	sockets not yet destroyed, closed ones included
  * @nr_dests:	destinations not yet freed
  * @nr_msgs:	messages not yet freed
@@ -381,6 +382,7 @@ struct xrds_net {
 	struct delayed_work linger_work;
 	atomic_t nr_conns;
 	atomic_t nr_asked;
+	u32 asked_refused_at;
 	atomic_t nr_socks;
 	atomic_t nr_dests;
 	atomic_t nr_msgs;

@@ -478,6 +478,20 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	return true;
 }
 
+/* Are there so many that peers have made that others were refused? Then those that
+ * have been lost for long go, although their peers may come again.
+ */
+static bool xrds_close_crowded(const struct xrds_conn *conn)
+{
+	u32 refused_at = READ_ONCE(conn->xn->asked_refused_at);
+
+	if (atomic_read(&conn->xn->nr_asked) <= refused_at / 2) {
+		WRITE_ONCE(conn->xn->asked_refused_at, 0);
+		return false;
+	}
+	return refused_at && !conn->user && xrds_idle_timed_out(conn);
+}
+
 /**
  * xrds_close_go_idle - a connection is down, and nobody wants it
  * @conn: connection that is DOWN
@@ -488,6 +502,7 @@ void xrds_close_go_idle(struct xrds_conn *conn)
 {
 	bool known = conn->peer_node || conn->legacy.heard;
 	bool free = conn->settled || conn->key.loop || !known ||
+		    xrds_close_crowded(conn) ||
 		    !xrds_bind_used(conn->xn, &conn->key.laddr);
 
 	if (free && (xrds_idle_never_up(conn) || xrds_idle_timed_out(conn)) &&

@@ -188,10 +188,12 @@ static struct xrds_conn *xrds_ib_cm_req_conn(struct xrds_ib_net *xin,
 {
 	struct xrds_net *xn = xrds_net(xin->net);
 	struct xrds_conn *conn = xrds_conn_find(xn, key);
+	u32 most = READ_ONCE(xin->max_conns);
 
 	if (conn)
 		return conn;
-	if (atomic_read(&xn->nr_asked) >= READ_ONCE(xin->max_conns)) {
+	if (atomic_read(&xn->nr_asked) >= most) {
+		WRITE_ONCE(xn->asked_refused_at, most);
 		xrds_ib_count(xin, XRDS_IB_C_CONNECT_MAX_CONNS);
 		return ERR_PTR(-ENOSPC);
 	}
