@@ -124,6 +124,7 @@ enum xrds_ib_inert {
  * @listen_users: calls of xrds_ib_listen_get() without a put; @listen_lock
  * @counters:	per-CPU counters
  * @half_open:	requests and accepted endpoints whose peer has not said hello
+ * @parts:	memory of large messages of which a part has arrived, bytes
  * @ctl_rds:	sysctls under net/rds/ib
  * @ctl_xrds:	sysctls under net/xrds/ib
  * @max_send_wr: send work requests of an endpoint
@@ -149,6 +150,7 @@ struct xrds_ib_net {
 	unsigned int listen_users;
 	struct xrds_ib_counters __percpu *counters;
 	atomic_t half_open;
+	atomic64_t parts;
 
 	struct ctl_table_header *ctl_rds;
 	struct ctl_table_header *ctl_xrds;

@@ -22,7 +22,8 @@
  * write with immediate data takes a buffer as well, but does not fill it: the
  * buffer may hold another peer's data and must not be parsed. The memory that a
  * peer can use here is bounded, by the credits that it was granted and by two
- * messages of 1 MiB for each connection, one for each tag.
+ * messages of 1 MiB for each connection, one for each tag. All peers together have a
+ * bound for that as well: a peer may send a part of a message, and never the rest.
  */
 #include <linux/kmemleak.h>
 #include <linux/sched/clock.h>
@@ -32,6 +33,13 @@
 enum {
 	/* payloads up to this size are copied, and the buffer keeps its pages */
 	XRDS_IB_COPY_BYTES	= 4096,
+
+	/* Memory of messages of which a part has arrived: so much of each message is
+	 * not counted, the rest in steps, and a namespace may always have some.
+	 */
+	XRDS_IB_PART_FREE	= 128 << 10,
+	XRDS_IB_PART_STEP	= 256 << 10,
+	XRDS_IB_PARTS_LEAST	= 64 << 20,
 };
 
 /* all that is parsed is in the first page of a buffer, and an skb has space for
@@ -180,11 +188,43 @@ static enum xrds_wire_err xrds_ib_recv_ctl(struct xrds_ib_ep *ep,
 
 /* ------------------------------------------------------------ fragments */
 
+/* Count the memory of a message that arrives in parts. Returns whether the endpoint is
+ * to end, as there is too much of that in the namespace. Up to twice the bound those
+ * end whose peers use small fragments, which take much more memory than their payload.
+ */
+static bool xrds_ib_recv_charge(struct xrds_ib_ep *ep,
+				struct xrds_ib_rx_msg *rmsg)
+{
+	const struct xrds_net *xn = xrds_net(ep->xin->net);
+	u64 most, used;
+
+	if (likely(rmsg->head->truesize <= rmsg->charged + XRDS_IB_PART_FREE))
+		return false;
+	rmsg->charged += XRDS_IB_PART_STEP;
+	/* half of what may wait to be read (max_recv_kb) */
+	most = max_t(u64, (u64)READ_ONCE(xn->max[XRDS_LIMIT_RECV]) << 9,
+		     XRDS_IB_PARTS_LEAST);
+	used = atomic64_add_return(XRDS_IB_PART_STEP, &ep->xin->parts);
+	return used > 2 * most ||
+	       (used > most && rmsg->charged > 4 * rmsg->head->len +
+					       XRDS_IB_PART_STEP);
+}
+
+static void xrds_ib_recv_uncharge(struct xrds_ib_ep *ep,
+				  struct xrds_ib_rx_msg *rmsg)
+{
+	if (likely(!rmsg->charged))
+		return;
+	atomic64_sub(rmsg->charged, &ep->xin->parts);
+	rmsg->charged = 0;
+}
+
 static void xrds_ib_recv_drop(struct xrds_ib_ep *ep)
 {
 	struct xrds_ib_rx_msg *rmsg;
 
 	for (rmsg = ep->rx.msg; rmsg < ep->rx.msg + XRDS_IB_TAGS; rmsg++) {
+		xrds_ib_recv_uncharge(ep, rmsg);
 		kfree_skb(rmsg->head);
 		rmsg->head = NULL;
 		rmsg->last = NULL;
@@ -201,6 +241,7 @@ static enum xrds_wire_err xrds_ib_recv_whole(struct xrds_ib_ep *ep,
 	err = xrds_ib_legacy_check_csum(&rmsg->reasm.first, skb);
 	if (err)
 		return err;
+	xrds_ib_recv_uncharge(ep, rmsg);
 	rmsg->head = NULL;
 	rmsg->last = NULL;
 	xrds_ib_count(ep->xin, XRDS_IB_C_RX_TOTAL_INCS);
@@ -241,6 +282,13 @@ static enum xrds_wire_err xrds_ib_recv_frag(struct xrds_ib_ep *ep,
 		return XRDS_WIRE_OK;
 	} else if (rmsg->head) {
 		xrds_ib_skb_append(rmsg, buf, at, len);
+		if (unlikely(xrds_ib_recv_charge(ep, rmsg)) && !done) {
+			/* the peer sends it again on the next endpoint */
+			xrds_ib_count(ep->xin, XRDS_IB_C_RX_PARTS_LIMIT);
+			rx->failed = true;
+			xrds_ib_recv_drop(ep);
+			xrds_ib_event_fail(ep, XRDS_EV_ERROR, -ENOBUFS);
+		}
 	} else {
 		rmsg->head = xrds_ib_skb_from(ep, buf, at, len);
 		rmsg->last = rmsg->head;

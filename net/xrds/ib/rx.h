@@ -249,11 +249,13 @@ void xrds_ib_share_return(struct xrds_ib_ep *ep);
  * @reasm:	progress
  * @head:	its payload so far
  * @last:	@head or the last skb of its frag_list
+ * @charged:	its share of the namespace's @parts, bytes
  */
 struct xrds_ib_rx_msg {
 	struct xrds_wire_reasm reasm;
 	struct sk_buff *head;
 	struct sk_buff *last;
+	u32 charged;
 };
 
 /**
