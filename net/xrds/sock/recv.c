@@ -250,7 +250,7 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 		 */
 		result = XRDS_C_RECV_DROP_PONG;
 		kfree_skb(skb);
-	} else if (xs && !conn->key.loop &&
+	} else if (xs && wm->sport && !conn->key.loop &&
 		   xrds_rcvbuf_overflows(xs, skb, conn->legacy.heard) &&
 		   !xrds_rcvbuf_taken(xs, skb)) {
 		result = XRDS_C_RECV_DROP_OVERFLOW;
