@@ -605,9 +605,12 @@ static int xrds_cong_apply_map(struct xrds_conn *conn, const void *map,
 	u32 port;
 	int ret = 0;
 
-	for (port = 0; port < XRDS_WIRE_CONG_PORTS && !ret; port++)
+	for (port = 0; port < XRDS_WIRE_CONG_PORTS && !ret; port++) {
 		if (xrds_wire_cong_map_test(map, port))
 			ret = xrds_cong_set(conn, port, true, ready);
+		if (!(port % XRDS_END_BATCH))
+			cond_resched();
+	}
 	return ret;
 }
 
