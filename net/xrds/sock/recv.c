@@ -469,6 +469,14 @@ static int xrds_recv_put_inq(struct xrds_sock *xs, struct msghdr *m)
 	return put_cmsg(m, SOL_RDS, XRDS_UEK_CMSG_INQ, sizeof(bytes), &bytes);
 }
 
+/* Is there something that ends the wait? */
+static bool xrds_recv_awake(const struct sock *sk, bool peek, bool marks)
+{
+	return xrds_recv_ready(xrds_sk(sk), marks) || READ_ONCE(sk->sk_err) ||
+	       READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN ||
+	       (!peek && xrds_notify_pending(xrds_sk(sk)));
+}
+
 /* Sleep until there may be something. Returns 0 or a negative errno. */
 static noinline int xrds_recv_wait(struct sock *sk, bool peek, bool marks,
 				   long *timeo)
@@ -482,9 +490,7 @@ static noinline int xrds_recv_wait(struct sock *sk, bool peek, bool marks,
 	else
 		prepare_to_wait_exclusive(sk_sleep(sk), &wait,
 					  TASK_INTERRUPTIBLE);
-	if (!xrds_recv_ready(xrds_sk(sk), marks) && !READ_ONCE(sk->sk_err) &&
-	    !(READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) &&
-	    (peek || !xrds_notify_pending(xrds_sk(sk)))) {
+	if (!xrds_recv_awake(sk, peek, marks)) {
 		if (signal_pending(current))
 			ret = sock_intr_errno(*timeo);
 		else if (!*timeo)
@@ -493,7 +499,8 @@ static noinline int xrds_recv_wait(struct sock *sk, bool peek, bool marks,
 			*timeo = schedule_timeout(*timeo);
 	}
 	finish_wait(sk_sleep(sk), &wait);
-	return ret;
+	/* we may have been woken in the place of another reader */
+	return ret && xrds_recv_awake(sk, peek, marks) ? 0 : ret;
 }
 
 /* Over loopback a small payload is in one piece. Returns 0 or -EFAULT. */
