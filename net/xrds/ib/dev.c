@@ -356,7 +356,8 @@ static void xrds_ib_dev_describe(struct xrds_ib_dev *ibdev,
 {
 	const struct ib_device_attr *attrs = &ibdev->dev->attrs;
 
-	strscpy(d->name, dev_name(&ibdev->dev->dev), sizeof(d->name));
+	/* unlike dev_name() it is not freed when the device is renamed */
+	strscpy(d->name, ibdev->dev->name, sizeof(d->name));
 	d->guid = be64_to_cpu(ibdev->dev->node_guid);
 	d->shared_rq = ibdev->shared;
 	d->fences = !ibdev->quirks.weak_fences;

@@ -265,7 +265,7 @@ void xrds_ib_ep_detail(const struct xrds_conn *conn, struct xrds_conn_detail *d)
 	const struct xrds_ib_ep *ep = conn->ep;
 	const struct sa_path_rec *path = ep->id->route.path_rec;
 
-	strscpy(d->device, dev_name(&ep->ibdev->dev->dev), sizeof(d->device));
+	strscpy(d->device, ep->ibdev->dev->name, sizeof(d->device));
 	d->shared_rq = ep->rq->srq;
 	d->qpn = ep->qp->qp_num;
 	d->peer_qpn = ep->peer_qpn;

@@ -99,7 +99,7 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 
 	if (!xrds_ib_dev_usable(dev)) {
 		pr_info("xrds_ib: %s: not used, the device lacks features\n",
-			dev_name(&dev->dev));
+			dev->name);
 		return -EOPNOTSUPP;
 	}
 
@@ -133,7 +133,7 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	xrds_ib_dev_publish(ibdev);
 	INIT_IB_EVENT_HANDLER(&ibdev->handler, dev, xrds_ib_lost_event);
 	ib_register_event_handler(&ibdev->handler);
-	pr_info("xrds_ib: %s: device added\n", dev_name(&dev->dev));
+	pr_info("xrds_ib: %s: device added\n", dev->name);
 	return 0;
 
 err_pd:
@@ -171,7 +171,7 @@ static void xrds_ib_remove_dev(struct ib_device *dev, void *data)
 		return;
 	ib_dealloc_pd(ibdev->pd);
 	kfree(ibdev);
-	pr_info("xrds_ib: %s: device removed\n", dev_name(&dev->dev));
+	pr_info("xrds_ib: %s: device removed\n", dev->name);
 }
 
 static struct ib_client xrds_ib_client = {
