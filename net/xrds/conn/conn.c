@@ -241,7 +241,7 @@ struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
 						xrds_conn_params);
 	if (!old)
 		list_add_tail_rcu(&conn->list, &xn->conn_list);
-	else if (!IS_ERR(old) && !refcount_inc_not_zero(&old->ref))
+	else if (IS_ERR(old) || !refcount_inc_not_zero(&old->ref))
 		old = ERR_PTR(-ENOMEM);
 	rcu_read_unlock();
 out:
