@@ -387,9 +387,10 @@ __poll_t xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 	if (waiting)
 		list_del_init(&flow->cong_node);
 	/* a sender in sendmsg() is woken now, or when there is space */
-	if (dest->send == XRDS_SEND_CONGESTED || dest->send == XRDS_SEND_TOLD)
-		mask = xrds_space_set(dest, XRDS_SEND_FULL) |
-		       xrds_space_recheck(dest);
+	if (dest->send == XRDS_SEND_CONGESTED || dest->send == XRDS_SEND_TOLD) {
+		mask = xrds_space_set(dest, XRDS_SEND_FULL);
+		mask |= xrds_space_recheck(dest);
+	}
 	spin_unlock_bh(&xs->lock);
 	return mask;
 }
