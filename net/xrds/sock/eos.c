@@ -231,6 +231,11 @@ void xrds_eos_begin(struct xrds_sock *xs, u32 reason, bool closing)
 	xrds_space_release_all(xs);
 	spin_unlock_bh(&xs->lock);
 
+	/* The port is given up behind the marks. The work takes no more of them, and
+	 * may have one in its hands.
+	 */
+	if (closing && cancel_delayed_work_sync(&xs->eos_work))
+		sock_put(&xs->sk);
 	/* from here on none is evicted */
 	xrds_eos_restore_all(xs);
 
