@@ -121,6 +121,7 @@ struct xrds_zcopy {
  * @eos_reason:	with XRDS_F_EOS: enum xrds_eos_reason
  * @borrowed:	no reference is held on the pages of @bv: the payload is behind
  *		@bv, or pinned
+ * @scattered:	only an XRDS node can get it: the payload is in pieces
  * @kept:	a device may read the payload for good, so its memory is not
  *		freed; conn->tx_lock, while there is a reference
  * @skb:	loopback: the receiver's view, made when the message was
@@ -146,6 +147,7 @@ struct xrds_msg {
 	bool inflight;
 	bool bulk;
 	bool borrowed;
+	bool scattered;
 	bool kept;
 	u32 eos_reason;
 	u32 rdma_rkey;

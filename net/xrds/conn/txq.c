@@ -68,13 +68,23 @@ static void xrds_txq_enter(struct xrds_conn *conn, struct xrds_flow *flow,
 	trace_xrds_msg_queue(msg);
 }
 
+/* An XRDS node was at the other end when the payload was looked at (zcopy.c). */
+static bool xrds_txq_fits(const struct xrds_conn *conn,
+			  const struct xrds_msg *msg)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return likely(!msg->scattered) || conn->tx_node;
+}
+
 /**
  * xrds_txq_append - put a message at the end of its queue
  * @conn: connection
  * @msg: message; its queue owns the caller's reference, unless it is DEAD
  *
  * Context: any, without L3, L4.
- * Return: the state that the connection had; DEAD: it has not taken it.
+ * Return: the state that the connection had; DEAD: it has not taken it, because it is
+ * dead, or the XRDS node that the message was made for is there no more.
  */
 enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 				struct xrds_msg *msg)
@@ -83,7 +93,7 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 	enum xrds_state state;
 
 	spin_lock_bh(&conn->lock);
-	state = conn->state;
+	state = xrds_txq_fits(conn, msg) ? conn->state : XRDS_ST_DEAD;
 	/* a flow leaves its connection only when that is dead */
 	if (state != XRDS_ST_DEAD && !WARN_ON_ONCE(flow->conn != conn)) {
 		xrds_txq_enter(conn, flow, msg);
@@ -256,7 +266,8 @@ bool xrds_txq_pass(struct xrds_conn *conn, struct xrds_msg *msg)
 	lockdep_assert_held(&conn->tx_lock);
 
 	spin_lock(&conn->lock);
-	passes = xrds_flow_passes(conn, flow, msg);
+	passes = xrds_txq_fits(conn, msg) &&
+		 xrds_flow_passes(conn, flow, msg);
 	if (passes) {
 		xrds_msg_get(msg);
 		xrds_txq_enter(conn, flow, msg);

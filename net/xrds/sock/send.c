@@ -346,7 +346,8 @@ static void xrds_send_hold(struct xrds_sock *xs, struct xrds_conn *conn)
 }
 
 /* Queue a message. A connection that ended meanwhile, which it does only with
- * nothing queued, is replaced. @more: there is another one behind it.
+ * nothing queued, is replaced. @more: there is another one behind it. Returns 0, or a
+ * negative errno; -ESTALE: the message is to be made anew, for another node.
  */
 static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
 			   struct xrds_msg *msg, bool more)
@@ -363,7 +364,7 @@ static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
 		if (ret > 0)
 			xrds_send_hold(dest->key.xs, conn);
 		xrds_conn_put(conn);
-		if (ret != -ESTALE)
+		if (ret != -ESTALE || msg->scattered)
 			return min(ret, 0);
 		conn = xrds_dest_conn(dest);
 		if (IS_ERR(conn))

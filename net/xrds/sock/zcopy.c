@@ -140,15 +140,16 @@ static bool xrds_zcopy_fits_legacy(const struct xrds_msg *msg)
  * on every device. Each fragment but the last has a minimal size, and a fixed one
  * unless it is for an XRDS node: no other node gets it then.
  */
-static bool xrds_zcopy_fits(const struct xrds_msg *msg,
-			    const struct xrds_conn *conn)
+static bool xrds_zcopy_fits(struct xrds_msg *msg, const struct xrds_conn *conn)
 {
 	unsigned int i;
 
 	for (i = 1; i + 1 < msg->nr_bv; i++)
 		if (msg->bv[i].bv_len < XRDS_WIRE_MIN_FRAG_PAYLOAD)
 			return false;
-	return READ_ONCE(conn->tx_node) || xrds_zcopy_fits_legacy(msg);
+	msg->scattered = !xrds_zcopy_fits_legacy(msg);
+	/* looked at again when it is queued */
+	return !msg->scattered || READ_ONCE(conn->tx_node);
 }
 
 /**
