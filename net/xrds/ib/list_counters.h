@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Counters of the RDMA transport: X(symbol, name, description). Each refusal,
- * failure and drop has one of its own; names that mainline RDS has mean the
- * same here. A file that includes the list defines X() first.
+ * failure and drop has one of its own. Names that mainline RDS has mean the
+ * same here, except ib_connect_raced, ib_tx_stalled and ib_tx_credit_updates. A
+ * file that includes the list defines X() first.
  */
 X(CONNECT_REQUESTS, ib_connect_requests, "requests of peers"),
 X(CONNECT_BAD_PRIV, ib_connect_bad_priv, "requests with malformed private data"),
@@ -58,8 +59,8 @@ X(RX_PARTS_LIMIT, ib_rx_parts_limit, "endpoints that ended for the memory of inc
 X(RX_CREDIT_UPDATES, ib_rx_credit_updates, "headers received that granted credits"),
 X(RX_COMP_ERROR, ib_rx_comp_error, "receive buffers that came back with an error"),
 X(RX_DROP_DEAD, ib_rx_drop_dead, "fragments dropped because their endpoint was ending"),
-X(RQ_REFILL, ib_rx_refill_from_thread, "receive buffers made ready by the worker"),
-X(RQ_REPOST, ib_rx_refill_from_cq, "receive buffers put back at once"),
+X(RQ_REFILL, ib_rx_refill_from_thread, "runs of the worker that refills receive queues"),
+X(RQ_REPOST, ib_rx_refill_from_cq, "times that completions posted receive buffers again"),
 X(RQ_NO_MEM, ib_rx_refill_no_mem, "refills that found no memory"),
 X(RQ_SMALL_PAGES, ib_rx_small_pages, "receive buffers of several small pages each"),
 X(RQ_POST_ERROR, ib_rx_post_error, "receive buffers that the device refused"),
