@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Counters: X(symbol, name, description). Included with X() defined. Names
- * that mainline RDS has mean the same here; a drop has exactly one reason and
- * that reason one counter.
+ * that mainline RDS has mean the same here, except conn_reset: mainline counts
+ * failed attempts, too. A drop has exactly one reason and that reason one counter.
  */
 X(CONN_RESET, conn_reset, "connections that broke while they were up"),
 X(CONN_UP, conn_up, "connections that came up"),

@@ -4,10 +4,10 @@
  *
  * A node keeps the ops in a FIFO; see op.c for how they enter and leave it. Its
  * high-water mark is the identifier of the last op that left. A barrier is an
- * identifier at a node. It is reached when the mark is, and as every op ends,
- * every barrier is. A program waits at it, or arms it. An armed barrier that is
- * reached makes an event, for poll() and a control message. Where none is armed
- * the end of any op whose identifier was asked for makes one.
+ * identifier at a node. It is reached when the mark is: when its op has ended, and
+ * all before it. A program waits at it, or arms it. An armed barrier that is reached
+ * makes an event, for poll() and a control message. Where none is armed the end of
+ * any op whose identifier was asked for makes one.
  *
  * A node is kept until its socket is closed, even when all its ops have ended:
  * identifiers toward it go on where they were, and a barrier for an old one is
@@ -347,7 +347,10 @@ static int xrds_barrier_wait(struct xrds_rdma_sock *rs,
 				     sock_rcvtimeo(rs->sk, 0);
 	long left;
 
-	/* ops end whatever happens, so a wait without bound ends too */
+	/* An op that has begun ends with its connection at the latest. One behind
+	 * messages to a port whose program does not read waits for that program, and
+	 * so does this call, until a signal.
+	 */
 	left = wait_event_interruptible_timeout(node->wait,
 						READ_ONCE(node->completed) >=
 						b->rdma_id, timeo);
