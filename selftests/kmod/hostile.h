@@ -133,7 +133,8 @@ struct hostile_buf {
  * @event:	last event of the connection manager but disconnection
  * @down:	it has ended
  * @credits:	granted by the peer and not used
- * @got:	number of the last message of a legacy peer
+ * @first:	number of the peer's first message, 0: none has come
+ * @got:	number of its last one
  * @acked:	acknowledged by that peer
  * @beats:	heartbeats that it has answered
  * @pings:	heartbeats of its own
@@ -157,6 +158,7 @@ struct hostile_link {
 	enum rdma_cm_event_type end;	/* that ended it; or ESTABLISHED, */
 	enum ib_wc_status status;	/* and this did */
 	atomic_t credits;
+	u64 first;
 	u64 got;
 	u64 acked;
 	atomic_t beats;
@@ -200,6 +202,7 @@ bool hostile_link_wait(struct hostile_link *link,
 int hostile_link_resolve(struct hostile_link *link,
 			 const struct hostile_order *order);
 int hostile_link_setup(struct hostile_link *link);
+bool hostile_link_hello(struct hostile_link *link);
 void hostile_link_unsure(struct hostile_link *link);
 void hostile_link_spoil(struct hostile_link *link);
 u32 hostile_link_attack(struct hostile_link *link, u32 most);
@@ -224,6 +227,10 @@ int hostile_deaf(const struct hostile_order *order);
 int hostile_borne(const struct hostile_order *order);
 int hostile_send_beat(struct hostile_link *link, u64 seq, u64 ack, u8 flags);
 int hostile_send_last(struct hostile_link *link, u64 seq);
+
+/* hostile_keep.c */
+int hostile_partial(const struct hostile_order *order);
+int hostile_withhold(const struct hostile_order *order);
 
 /* hostile_uek.c */
 int hostile_uek(const struct hostile_order *order, bool mute);

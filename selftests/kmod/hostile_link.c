@@ -145,6 +145,8 @@ static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
 	if (xrds_wire_hdr_decode(&wm, data, bytes, XRDS_VER_XRDS))
 		return;
 	atomic_add(wm.credit, &link->credits);
+	if (wm.seq && !link->first)
+		link->first = wm.seq;
 	if (wm.seq)
 		WRITE_ONCE(link->got, wm.seq);
 	if (wm.kind == XRDS_KIND_CTL && wm.dport == XRDS_CTL_HELLO &&
@@ -431,7 +433,7 @@ int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
 	return post_wr(link, buf, &wr);
 }
 
-static bool send_hello(struct hostile_link *link)
+bool hostile_link_hello(struct hostile_link *link)
 {
 	struct hostile_buf *buf = hostile_link_buf(link, false);
 
@@ -670,7 +672,7 @@ u32 hostile_link_attack(struct hostile_link *link, u32 most)
 
 	hostile_count(HOSTILE_C_LINKS);
 	/* one in eight breaks the silence in another way than by a hello */
-	if (xrds && hostile_random(&link->gen, 8) && !send_hello(link))
+	if (xrds && hostile_random(&link->gen, 8) && !hostile_link_hello(link))
 		return 0;
 	if (xrds && !link->gen.hello)
 		n = 0;
@@ -695,7 +697,7 @@ void hostile_link_spoil(struct hostile_link *link)
 	enum xrds_wire_err err;
 
 	hostile_count(HOSTILE_C_LINKS);
-	if (!send_hello(link))
+	if (!hostile_link_hello(link))
 		return;
 	ping(link);
 	if (send_wrong(link, true, false, &err))
@@ -835,7 +837,7 @@ int hostile_brief(const struct hostile_order *order)
 			continue;
 		hostile_count(HOSTILE_C_LINKS);
 		if (link->gen.ver == XRDS_VER_XRDS)
-			send_hello(link);
+			hostile_link_hello(link);
 		else
 			send_wrong(link, false, false, &err);
 		wait_event_timeout(link->wait, READ_ONCE(link->down) ||
@@ -907,7 +909,7 @@ int hostile_flood(const struct hostile_order *order, bool maps)
 	if (!link)
 		return -ECONNREFUSED;
 	link->gen.port = order->tos ? 0 : 5000;
-	if (!send_hello(link))
+	if (!hostile_link_hello(link))
 		goto out;
 	for (i = 0; i < order->count; i++) {
 		buf = hostile_link_buf(link, true);
@@ -940,7 +942,7 @@ int hostile_invalidate(const struct hostile_order *order)
 	if (!link)
 		return -ECONNREFUSED;
 	hostile_count(HOSTILE_C_LINKS);
-	if (send_hello(link))
+	if (hostile_link_hello(link))
 		buf = hostile_link_buf(link, true);
 	if (buf) {
 		hostile_count(HOSTILE_C_WRONG);

@@ -16,6 +16,10 @@
  *   pretend	COUNT requests in the name of OTHER
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
+ *   partial	COUNT connections with two messages each that never end, until a
+ *		signal comes
+ *   withhold	COUNT messages of PEER are taken, and acknowledged all at once; the
+ *		connection stays until a signal comes; not wrong at all
  *   invalidate	a message that has PEER's device invalidate the key SEED
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
  *   deaf		the same, and no answer is acknowledged before the last one
@@ -114,6 +118,10 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_flood(order, false);
 	if (!strcmp(kind, "maps"))
 		return hostile_flood(order, true);
+	if (!strcmp(kind, "partial"))
+		return hostile_partial(order);
+	if (!strcmp(kind, "withhold"))
+		return hostile_withhold(order);
 	if (!strcmp(kind, "invalidate"))
 		return hostile_invalidate(order);
 	if (!strcmp(kind, "beat"))

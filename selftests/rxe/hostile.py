@@ -25,6 +25,13 @@ SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 PACKETS = int(os.environ.get("HOSTILE_PACKETS", "0"))
 FEW = 4000              # without HOSTILE_PACKETS, on a fast kernel
 TIMEOUT = 240 + PACKETS // 20
+PARTIAL = 8             # connections with messages that never end
+PARTS_KB = 64 << 10     # for all of them, and beside that for each connection:
+PART_KB = 2 * (128 + 256)
+BUFFER_KB = 32          # that a fragment takes
+WINDOW = 40             # that are under way
+FLOWS = 5               # to which a node sends that acknowledges late,
+EACH = 256              # so many messages
 QUEUES = 10             # each has a connection that keeps it
 PER_QUEUE = 40          # connections that lose a buffer
 PROC = "/proc/xrds_hostile"
@@ -270,6 +277,29 @@ def test_max_conns(rig):
     reform(rig)
 
 
+def test_max_conns_lost(rig):
+    """Connections that peers have made, and lost, do not keep others out for good:
+    they count for idle_ms, though a socket may yet hear of their peers.
+    """
+    traffic.patient(rig)
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip}")
+    holder.expect("holding")
+    rig.a.write(f"{SYSCTL}/ib/max_conns", "4")
+    # most of them were open
+    order(rig, "refuse", 1).wait(20)
+    order(rig, "xrds", 300).wait(120)
+    c = rig.nodes[2]
+    refused = remote.counter(rig.a, "ib_connect_max_conns")
+    c.run(f"xrds-ping -c 1 -w 3 {rig.a.ip}", check=False)
+    remote.wait_above(rig.a, "ib_connect_max_conns", refused)
+    rig.a.write(f"{SYSCTL}/idle_ms", "1000")
+    c.run(f"xrds-ping -c 1 -w 60 {rig.a.ip}", timeout=70)
+    rig.a.write(f"{SYSCTL}/ib/max_conns", "16384")
+    holder.kill()
+    holder.wait(check=False)
+    reform(rig)
+
+
 def test_bounds(rig):
     """The administrator of a namespace does not set the bounds of peers' cost
     to the host; his namespace begins with the host's values.
@@ -299,6 +329,48 @@ def test_unfinished_message(rig):
     seen = close.delta(rig.a, before)
     _tell(rig, "torn", _done(rig))
     rig.check(seen["ib_rx_srq_replaced"] > 0, "no buffer was lost")
+    reform(rig)
+
+
+def test_partial(rig):
+    """Messages of which B sends all but the end, in the smallest fragments, take a
+    bounded amount of memory.
+    """
+    traffic.patient(rig)
+    rig.a.write(f"{SYSCTL}/max_recv_kb", str(PARTS_KB))
+    before = close.counters(rig.a)
+    proc = order(rig, "partial", PARTIAL)
+    remote.until(rig, lambda: _done(rig)["links"] == PARTIAL, "all are sent", 120)
+    seen, done = close.delta(rig.a, before), _done(rig)
+    _tell(rig, "seen", seen)
+    _tell(rig, "sent", done)
+    most = PARTS_KB + PARTIAL * (PART_KB + WINDOW * BUFFER_KB)
+    rig.check(done["harmless"] * BUFFER_KB <= most,
+              f"{done['harmless']} fragments are kept")
+    rig.check(done["harmless"] * BUFFER_KB > PARTS_KB // 2, "few were sent")
+    rig.check(seen["ib_rx_parts_limit"] > 0, "no connection was ended for that")
+    traffic.run(bystanders(rig), 200)
+    proc.kill()
+    reform(rig)
+
+
+def test_acknowledged_at_once(rig):
+    """B takes messages of many streams and acknowledges none before it has all."""
+    traffic.patient(rig)
+    count = FLOWS * EACH
+    order(rig, "refuse", 1).wait(20)
+    up = remote.counter(rig.a, "conn_up")
+    proc = order(rig, "withhold", count)
+    remote.wait_above(rig.a, "conn_up", up)
+    acked = remote.counter(rig.a, "send_acked")
+    sender = rig.a.start(f"helper_flows {rig.a.ip} {rig.b.ip} 4000 {FLOWS} "
+                         f"{EACH}")
+    sender.expect("queued", timeout=60)
+    sender.expect("delivered", timeout=60)
+    sender.wait(20)
+    grown = remote.counter(rig.a, "send_acked") - acked
+    rig.check(grown == count, f"{grown} of {count} were acknowledged")
+    proc.kill()
     reform(rig)
 
 

@@ -24,6 +24,8 @@ TIMEOUT = 120
 COUNT = int(os.environ.get("COUNT", "200"))
 ROUNDS = 12                 # of RDMA
 BREAKS = 5
+QUEUED = 3                  # messages for a peer that is away
+PORT = 4950
 MARKS = 1200                # more than are dropped at a time
 LINGER = 40                 # seconds
 BUFFERS = "-b 2097152"      # in-tree RDS takes no message that is larger
@@ -322,3 +324,31 @@ def test_upgrade(rig):
 
 test_upgrade.modules = XRDS
 test_upgrade.kernels = ""
+
+
+def test_upgrade_queued(rig):
+    """Messages that waited for the legacy peer are not for the native one."""
+    def load(options: str) -> None:
+        rig.b.run(f"modprobe xrds_ib {options}", timeout=30)
+
+    rig.b.run("modprobe -r xrds_ib", timeout=30)
+    load("classic=1")
+    reader = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} {1 << 20}")
+    reader.expect("ready")
+    sender = rig.a.start(f"helper_delivered {rig.a.ip} {rig.b.ip} {PORT} "
+                         f"{QUEUED}")
+    sender.expect("sent", timeout=60)
+    reader.kill()
+    reader.wait(check=False)
+    rig.b.run("modprobe -r xrds_ib", timeout=30)
+    dropped = remote.counter(rig.a, "send_drop_stale_peer")
+    sender.kill(signal.SIGUSR1)
+    sender.expect("ended", timeout=60)
+    load("")
+    sender.expect("undelivered", timeout=60)
+    dropped = remote.counter(rig.a, "send_drop_stale_peer") - dropped
+    rig.check(dropped == QUEUED, f"{dropped} messages were dropped")
+
+
+test_upgrade_queued.modules = XRDS
+test_upgrade_queued.kernels = ""
