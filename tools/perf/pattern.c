@@ -68,7 +68,7 @@ bool pattern_check(const void *buf, size_t bytes, uint64_t pattern,
 			word = word_of(pattern, (offset + i) / WORD);
 		if (in[i] == byte_of(word, offset + i))
 			continue;
-		snprintf(text, text_bytes, "byte %zu is %#04x instead of %#04x",
+		snprintf(text, text_bytes, "byte %zu is 0x%02x instead of 0x%02x",
 			 i, in[i], byte_of(word, offset + i));
 		return false;
 	}
