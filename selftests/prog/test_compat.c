@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "rdma.h"
 #include "sock.h"
 #include "tap.h"
@@ -60,6 +61,7 @@ struct low {
 		u32 reason;
 	} control;
 	char data[16];
+	char room[512];
 	struct xrds_barrier barrier;
 	u8 tos;
 };
@@ -132,16 +134,21 @@ static void ioctls(void)
 	close(fd);
 }
 
-static int recv32(struct low *low, int fd)
+static int recv32_into(struct low *low, int fd, const void *control, u32 len)
 {
 	low->iov.base = low32(low->data);
 	low->iov.len = sizeof(low->data);
 	low->msg = (struct msghdr32){
 		.iov = low32(&low->iov), .iovlen = 1,
-		.control = low32(&low->control),
-		.controllen = sizeof(low->control),
+		.control = low32(control),
+		.controllen = len,
 	};
 	return call32(NR_RECVMSG, fd, low32(&low->msg), MSG_DONTWAIT);
+}
+
+static int recv32(struct low *low, int fd)
+{
+	return recv32_into(low, fd, &low->control, sizeof(low->control));
 }
 
 static void end_of_stream(void)
@@ -170,10 +177,47 @@ static void end_of_stream(void)
 	close(rx);
 }
 
+static void congestion_ended(void)
+{
+	int fd = rds_bound(NULL), rx;
+	struct low *low = low_memory();
+	struct sockaddr_storage dest;
+	struct cmsghdr32 *c;
+	union addr to;
+	u64 mask;
+
+	if (!low)
+		return;
+	rds_set_int(fd, SOL_RDS, RDS_CONG_MONITOR, 1);
+	rx = small_receiver(&to);
+	congest(fd, &to);
+	close(rx);
+	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	check_ret(recv32_into(low, fd, low->room, sizeof(low->room)), 0);
+	check_eq(low->msg.flags & MSG_CTRUNC, 0);
+	c = (void *)low->room;
+	check_eq(c->level, SOL_RDS);
+	check_eq(c->type, RDS_CMSG_CONG_UPDATE);
+	check_eq(c->len, sizeof(*c) + sizeof(mask));
+	memcpy(&mask, c + 1, sizeof(mask));
+	check_eq(mask, RDS_CONG_MONITOR_MASK(addr_port(&to)));
+	/* there the length of each is rounded up to four bytes */
+	c = (void *)c + c->len;
+	check_eq(c->level, SOL_RDS);
+	check_eq(c->type, XRDS_CMSG_CONG_CLEARED);
+	check_eq(c->len, sizeof(*c) + sizeof(dest));
+	memcpy(&dest, c + 1, sizeof(dest));
+	check(addr_same((const union addr *)&dest, &to));
+	check_eq((char *)c + c->len - low->room, low->msg.controllen);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "ioctls", "barriers and types of service", ioctls, 0, 0 },
 	{ "end_of_stream", "a mark needs no more room than it has there",
 	  end_of_stream, 0, 0 },
+	{ "congestion_ended", "addresses of destinations that are congested no more",
+	  congestion_ended, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -318,6 +318,43 @@ static void notices_stay(void)
 	close(fd);
 }
 
+static int statuses(struct msghdr *m)
+{
+	struct cmsghdr *c;
+	int n = 0;
+
+	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+		n += c->cmsg_level == SOL_RDS &&
+		     c->cmsg_type == RDS_CMSG_RDMA_STATUS;
+	return n;
+}
+
+/* recvmmsg(): each of its messages has as many as find room. */
+static void notices_recvmmsg(void)
+{
+	enum { VLEN = 4, ROOM = 2, NR = 5 };
+	char control[VLEN][ROOM * CMSG_SPACE(sizeof(struct rds_rdma_notify))];
+	struct mmsghdr m[VLEN] = {};
+	int fd = rds_bound(NULL), i;
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	leave_notices(fd, &t, NR);
+	for (i = 0; i < VLEN; i++) {
+		m[i].msg_hdr.msg_control = control[i];
+		m[i].msg_hdr.msg_controllen = sizeof(control[i]);
+	}
+	check_ret(recvmmsg(fd, m, VLEN, MSG_DONTWAIT, NULL), 3);
+	for (i = 0; i < 3; i++) {
+		check_eq(m[i].msg_len, 0);
+		check_eq(statuses(&m[i].msg_hdr), i < 2 ? ROOM : 1);
+		check_eq(!!(m[i].msg_hdr.msg_flags & MSG_CTRUNC), i < 2);
+	}
+	check_quiet(fd);
+	target_close(&t);
+	close(fd);
+}
+
 /* A reader without room for notices still gets data */
 static void notices_pass_data(void)
 {
@@ -620,6 +657,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "notices_stay", "without room they stay and MSG_CTRUNC is set",
 	  notices_stay, 0, 0 },
+	{ "notices_recvmmsg", "recvmmsg() spreads them over its messages",
+	  notices_recvmmsg, 0, 0 },
 	{ "notices_pass_data", "and data is read nevertheless",
 	  notices_pass_data, 0, 0 },
 	{ "notices_bad_pointer", "a bad control pointer loses no notice",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * io_uring's poll, single and multishot: it reports what poll() would, when it
- * would, and nothing else. And IORING_OP_SEND, which waits as the ring can.
+ * would, and nothing else. And IORING_OP_SEND and RECVMSG, which wait as the ring
+ * can.
  *
  * timeout: 120
  */
@@ -305,6 +306,41 @@ static void closed(void)
 	must_wait(all_closed, &before, WAIT_MS);
 }
 
+/* IORING_OP_RECVMSG waits for a notice as for a message. */
+static void notice(void)
+{
+	char control[CMSG_SPACE(sizeof(struct rds_rdma_notify))] __aligned(8);
+	struct iovec iov = { chunk, sizeof(chunk) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	int fd = rds_bound(NULL);
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_RECVMSG, .fd = fd,
+		.addr = (uintptr_t)&m, .len = 1, .user_data = ID,
+	};
+	struct io_uring_cqe cqe;
+	struct cmsghdr *c;
+	struct target t;
+	struct op op;
+
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	uring_open(&ring);
+	uring_submit(&ring, &sqe);
+	check(!uring_next(&ring, &cqe, QUIET_MS));
+	op = op_write(&t, 0, chunk, sizeof(chunk));
+	op_set(&op, RDS_RDMA_NOTIFY_ME, ID);
+	must(op_send(fd, &t.addr, &op));
+	check(uring_next(&ring, &cqe, tap_ms(WAIT_MS)));
+	check_eq(cqe.res, 0);
+	c = CMSG_FIRSTHDR(&m);
+	check(c && c->cmsg_type == RDS_CMSG_RDMA_STATUS);
+	uring_close(&ring);
+	target_close(&t);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "input", "a message completes a poll, once", input, TAP_EACH_FAMILY,
 	  0 },
@@ -320,6 +356,7 @@ static const struct tap_case cases[] = {
 	{ "send_full", "IORING_OP_SEND waits for space", send_full, 0, 0 },
 	{ "barrier", "a barrier that is reached completes a poll",
 	  barrier_reached, 0, 0 },
+	{ "notice", "IORING_OP_RECVMSG waits for a notice", notice, 0, 0 },
 	{ "removed", "a poll can be taken back", removed, 0, 0 },
 	{ "closed", "a ring that ends lets go of the socket", closed, 0, 0 },
 };
