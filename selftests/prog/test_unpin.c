@@ -239,15 +239,17 @@ static void killed(void)
 static void namespace(void)
 {
 	int file = must(open(PAGE_FILE, O_WRONLY));
-	pid_t pid = must(fork());
+	pid_t home = getpid(), pid = must(fork());
 
 	if (!pid) {
 		tap_new_netns();
+		netns_mark(home);
 		be_user(STUCK_USER);
 		stuck_socket(file);
 		tap_child_exit();
 	}
 	tap_child_join(pid);
+	check(netns_ends(WAIT_MS));
 	check(netns_settled(WAIT_MS));
 	close(file);
 }

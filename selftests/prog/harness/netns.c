@@ -9,20 +9,29 @@
 
 #define OUTSIDE "mark"
 
-/* A namespace that ends at once. One end of a pair is in it: the other one, which
- * is in ours, goes with it.
+/* One end of a pair is in the namespace: the other one, which is at home, goes with
+ * it.
  */
-static void make_mark(void)
+void netns_mark(pid_t home)
+{
+	char command[128];
+
+	/* busybox does not look at "peer" and what is behind it, and says nothing */
+	snprintf(command, sizeof(command),
+		 "ip link add inside type veth && "
+		 "ip link set veth0 name " OUTSIDE " && "
+		 "ip link set " OUTSIDE " netns %d", home);
+	check_eq(system(command), 0);
+}
+
+/* A namespace that ends at once */
+static void make_marked(void)
 {
 	pid_t home = getpid(), pid = must(fork());
-	char command[96];
 
 	if (!pid) {
 		tap_new_netns();
-		snprintf(command, sizeof(command),
-			 "ip link add inside type veth peer name " OUTSIDE
-			 " netns %d", home);
-		check_eq(system(command), 0);
+		netns_mark(home);
 		tap_child_exit();
 	}
 	tap_child_join(pid);
@@ -34,6 +43,11 @@ static bool mark_gone(void *unused)
 	return !if_nametoindex(OUTSIDE);
 }
 
+bool netns_ends(int ms)
+{
+	return tap_wait(mark_gone, NULL, ms);
+}
+
 /* The kernel cleans namespaces up in batches, and of each batch the devices first.
  * When the first mark is gone, all that have ended before are in its batch, or in
  * an earlier one; the second one is in a later batch.
@@ -41,8 +55,8 @@ static bool mark_gone(void *unused)
 bool netns_settled(int ms)
 {
 	for (int i = 0; i < 2; i++) {
-		make_mark();
-		if (!tap_wait(mark_gone, NULL, ms))
+		make_marked();
+		if (!netns_ends(ms))
 			return false;
 	}
 	return true;
