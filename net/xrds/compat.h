@@ -19,7 +19,13 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 
-#include "xrds-probes.h"
+/* in a kernel's tree, Linux 7.2 or later; else Kbuild includes xrds-probes.h */
+#ifndef _XRDS_PROBES_H
+#define XRDS_HAVE_CONST_CTL_TABLE		1
+#define XRDS_HAVE_IB_RESIZE_CQ			0
+#define XRDS_HAVE_REGISTER_NET_SYSCTL_SZ	1
+#define XRDS_HAVE_SOCKADDR_UNSIZED		1
+#endif
 
 #if !XRDS_HAVE_SOCKADDR_UNSIZED
 #define sockaddr_unsized sockaddr
