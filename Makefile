@@ -3,9 +3,11 @@
 # XRDS outside the kernel tree. "make help" lists the targets.
 
 # The kernel to build for: KDIR= names a headers or build directory. Default:
-# the running kernel's, or else the newest Debian headers (6.1 preferred).
+# the running kernel's, or else the newest Debian headers (6.1 preferred), which
+# "make install" does not take.
+RUNNING := $(shell uname -r)
 KDIR ?= $(firstword \
-	$(wildcard /lib/modules/$(shell uname -r)/build) \
+	$(wildcard /lib/modules/$(RUNNING)/build) \
 	$(shell ls -d /usr/src/linux-headers-6.1.*-amd64 2>/dev/null | sort -rV) \
 	$(shell ls -d /usr/src/linux-headers-*-amd64 2>/dev/null | sort -rV))
 KREL := $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
@@ -87,6 +89,14 @@ PAGES := $(wildcard Documentation/*.rst)
 EXAMPLES := $(wildcard Documentation/examples/*.c)
 COMPLETIONS := $(wildcard tools/completion/*)
 IN_TOOLS = $(MAKE) -C tools DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)"
+
+# Without KDIR= or DESTDIR= they are for the running kernel, and no other one.
+ifneq ($(filter install install-modules,$(MAKECMDGOALS)),)
+ifeq ($(DESTDIR)$(filter-out file,$(origin KDIR))$(filter $(KREL),$(RUNNING)),)
+$(error No headers of the running kernel: \
+	apt install linux-headers-$(RUNNING), or give KDIR=)
+endif
+endif
 
 install: install-tools install-modules install-conf
 

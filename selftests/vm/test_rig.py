@@ -295,6 +295,23 @@ class MakeTest(unittest.TestCase):
         self.assertIn(f"{len(chosen)} of ", out.getvalue())
 
 
+class Installing(unittest.TestCase):
+    """make install refuses what it would put into a wrong place."""
+
+    def refused(self, *args: str) -> str:
+        with mock.patch.dict(os.environ):
+            for name in ("KDIR", "DESTDIR"):
+                os.environ.pop(name, None)
+            out, code = host.try_make("-n", "-C", host.TOP, *args)
+        self.assertNotEqual(code, 0, out)
+        return out
+
+    def test_other_kernel(self):
+        for target in ("install", "install-modules"):
+            self.assertIn("No headers of the running kernel",
+                          self.refused(target, "RUNNING=none"))
+
+
 class Growing(unittest.TestCase):
     """Nodes that join others."""
 
