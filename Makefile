@@ -76,6 +76,11 @@ mirror:
 
 # ----------------------------------------------------------------- install
 
+# each make that is called is in another directory
+ifneq ($(patsubst /%,,$(firstword $(DESTDIR))),)
+$(error DESTDIR= must be absolute)
+endif
+
 PREFIX ?= /usr/local
 MODPROBE_D ?= /etc/modprobe.d
 MODULES_LOAD_D ?= /etc/modules-load.d

@@ -311,6 +311,10 @@ class Installing(unittest.TestCase):
             self.assertIn("No headers of the running kernel",
                           self.refused(target, "RUNNING=none"))
 
+    def test_relative(self):
+        self.assertIn("DESTDIR= must be absolute",
+                      self.refused("install-conf", "DESTDIR=there"))
+
 
 class Growing(unittest.TestCase):
     """Nodes that join others."""
