@@ -339,7 +339,8 @@ local EXTENSIONS = {
 	end },
 }
 
-local function show_extensions(packet, range)
+-- Legacy: what is unknown, or does not fit, ends the list without an error.
+local function show_extensions(packet, range, legacy)
 	local offset = 0
 	local all
 
@@ -354,11 +355,16 @@ local function show_extensions(packet, range)
 		all = all or packet.tree:add(f.ext, range)
 		if not known then
 			all:add(f.ext_type, range(offset, 1))
-			packet:complain("unknown extension %d", kind)
+			if not legacy then
+				packet:complain("unknown extension %d", kind)
+			end
 			return
 		end
 		if offset + 1 + known[2] > range:len() then
-			packet:complain("extension %s does not fit", known[1])
+			if not legacy then
+				packet:complain("extension %s does not fit",
+						known[1])
+			end
 			return
 		end
 		tree = all:add(f.ext_type, range(offset, 1))
@@ -593,7 +599,7 @@ local function show_message(packet, range, fragment)
 	if header.len > MAX_MSG_BYTES then
 		packet:complain("message of %d bytes", header.len)
 	end
-	show_extensions(packet, range(32, 16))
+	show_extensions(packet, range(32, 16), is_legacy(packet, header))
 	if bytes > HEADER_BYTES then
 		show_payload(packet, header, range(HEADER_BYTES,
 						   bytes - HEADER_BYTES))
@@ -964,7 +970,9 @@ local function show_send(packet, op, range)
 	end
 	if op[4] == "first" and op[1] ~= "SEND Only" and not is_header(range) then
 		packet:say("data, the header is in the last packet (%s)", op[1])
-		packet.tree:add(f.data, range)
+		if range then
+			packet.tree:add(f.data, range)
+		end
 		return
 	end
 	if op[4] == "first" then
@@ -1049,6 +1057,9 @@ function rds.dissector(tvb, pinfo, root)
 		end
 		learn, show = learn_cm, show_cm
 	elseif bit32.rshift(opcode, 5) == RC and op then
+		if at + 12 + op[2] > tvb:len() then
+			return
+		end
 		range = payload(tvb, at, op[2])
 		learn = function(p, r) return learn_rc(p, op, r) end
 		show = function(p, r) show_rc(p, op, r) end
