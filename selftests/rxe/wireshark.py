@@ -43,6 +43,15 @@ def _names(rig, path) -> list[str]:
     return [row[2] for row in rows]
 
 
+def _check_again(rig, path, names: list[str]) -> None:
+    """Packets keep their names if each is transmitted twice."""
+    twice = path.with_suffix(".twice")
+    host.call("mergecap", "-w", twice, path, path)
+    again = _names(rig, twice)
+    rig.check(sorted(again) == sorted(2 * names),
+              f"other names: {sorted(set(again) - set(names))[:10]}")
+
+
 def _flags(path) -> str:
     """The names of flags that are set somewhere in a capture"""
     script = host.TOP / "tools/wireshark/xrds.lua"
@@ -109,6 +118,7 @@ def test_xrds(rig):
         "RDMA write Last", "RDMA read request", "RDMA read response",
         "used key", "BYE", "BYE_ACK", "disconnect request",
         "disconnect reply"))
+    _check_again(rig, path, names)
 
 
 def test_classic(rig):
@@ -125,6 +135,7 @@ def test_classic(rig):
         "version 4.1", "data ", "fragment 1", "congestion map", "ping",
         "pong", "acknowledgment", "acknowledge of packet",
         "disconnect request"))
+    _check_again(rig, path, names)
 
 
 test_classic.modules = ("xrds_ib", "rds_rdma")

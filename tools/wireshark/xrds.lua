@@ -240,10 +240,9 @@ local get_icrc = Field.new("infiniband.invariant.crc")
 local contexts		-- frame: the state left by earlier packets
 local queue_pairs	-- address and number: the connection
 local requests		-- address and communication id: the connection
-local began		-- queue pair and PSN: the SEND or op of the packet
 
 function rds.init()
-	contexts, queue_pairs, requests, began = {}, {}, {}, {}
+	contexts, queue_pairs, requests = {}, {}, {}
 end
 
 -- ------------------------------------------------------------- helpers
@@ -834,13 +833,18 @@ local function learn_place(packet, op, flows, part, bytes)
 end
 
 -- A later packet of a SEND, write or read response belongs to the packet
--- before.
+-- before. One that is transmitted again is not counted again. Packet sequence
+-- numbers start anew after 2^24.
 local function learn_part(packet, op, range)
-	local key = packet.dst .. " " .. packet.qp .. " "
-	local flows = packet.conn.flows or { messages = {} }
-	local part
+	local flows = packet.conn.flows or { messages = {}, began = {} }
+	local began = flows.began	-- PSN: the SEND or op of the packet
+	local part = began[packet.psn]
 
 	packet.conn.flows = flows
+	if part then
+		return part
+	end
+	began[(packet.psn + 0x800000) % 0x1000000] = nil
 	if op[4] == "first" then
 		part = { frame = packet.frame, fragment = 0 }
 		if op[3] == "send" and op[2] == 0 and is_header(range) then
@@ -865,9 +869,9 @@ local function learn_part(packet, op, range)
 			end
 		end
 	else
-		part = began[key .. (packet.psn - 1) % 0x1000000]
+		part = began[(packet.psn - 1) % 0x1000000]
 	end
-	began[key .. packet.psn] = part
+	began[packet.psn] = part
 	if part and op[3] == "send" then
 		learn_place(packet, op, flows, part, range and range:len() or 0)
 	end
