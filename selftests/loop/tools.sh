@@ -245,6 +245,20 @@ drained() {
 		! xrds-info -j undrain | grep drained
 }
 
+# They take no option but -j.
+alone() {
+	local word
+
+	for word in drain undrain events "reset all"; do
+		# shellcheck disable=SC2086
+		words "no option but -j" xrds-info -N $word || return
+	done
+	for word in -w -a -l -olport; do
+		words "no option but -j" xrds-info "$word" drain || return
+	done
+	! xrds-info -j status | grep drained
+}
+
 # JSON of a verb; no such connection is an error
 reset_json() {
 	local out
@@ -315,6 +329,7 @@ check "a trace that is ended" trace_ends
 check "nothing is left of the trace" wait_for 10 untraced
 check "features" features
 check "drain and undrain" drained
+check "verbs and events, with other options" alone
 background helper_late_reader 127.0.0.1 "$PORT" 4096
 wait_for 20 saw ready
 background helper_hold_socket 127.0.0.1 127.0.0.1 10 "$PORT"

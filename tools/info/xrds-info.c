@@ -27,8 +27,8 @@ static void __attribute__((noreturn)) help(int code)
 {
 	fprintf(code ? stderr : stdout,
 		"usage: xrds-info [OPTION]... [OBJECT]... [ATTRIBUTE=VALUE]...\n"
-		"       xrds-info reset {all | PEER [LOCAL]}\n"
-		"       xrds-info drain | undrain\n"
+		"       xrds-info [-j] reset {all | PEER [LOCAL]}\n"
+		"       xrds-info [-j] {drain | undrain | events}\n"
 		"Shows the state of XRDS in this network namespace, resets connections,\n"
 		"or ends those to other nodes in order and refuses new ones.\n"
 		"OBJECT is one or more of\n"
@@ -44,7 +44,7 @@ static void __attribute__((noreturn)) help(int code)
 		"  features      features of the modules, with their revisions\n"
 		"  all           all of these\n"
 		"  messages      each message in a queue\n"
-		"or this one alone:\n"
+		"or this one alone, with -j at most:\n"
 		"  events        connections and nodes that come up and go down\n"
 		"A name may be shortened. Default: devices connections sockets\n"
 		"ATTRIBUTE=VALUE shows only rows like faddr=10.0.0.2, state=up, lport=18800,\n"
@@ -309,15 +309,27 @@ static void reset(int argc, char **argv)
 	tell("connections");
 }
 
+/* Such a word takes no option but -j. */
+static void check_alone(const char *word)
+{
+	if (!opt.all && !opt.lines && !opt.namespaces && !opt.columns &&
+	    !opt.watch)
+		return;
+	fprintf(stderr, "xrds-info: '%s' takes no option but -j\n", word);
+	exit(EXIT_ERROR);
+}
+
 /* Returns whether the arguments are those of a verb. */
 static bool did_verb(int argc, char **argv)
 {
 	if (argc && !strcmp(*argv, "reset")) {
+		check_alone(*argv);
 		reset(argc - 1, argv + 1);
 		return true;
 	}
 	if (argc != 1 || (strcmp(*argv, "drain") && strcmp(*argv, "undrain")))
 		return false;
+	check_alone(*argv);
 	nl_open();
 	nl_drain(**argv == 'd');
 	tell("status");
@@ -333,6 +345,7 @@ int main(int argc, char **argv)
 	if (did_verb(argc - optind, argv + optind))
 		return 0;
 	if (optind == argc - 1 && is_events(argv[optind])) {
+		check_alone("events");
 		nl_open();
 		nl_listen(opt.json ? json_event : rows_event);
 		return 0;
