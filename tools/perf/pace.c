@@ -16,7 +16,7 @@ static uint64_t due_ns;		/* when the next message may be sent */
 
 void pace_seed(void)
 {
-	srandom(now_ns() ^ getpid());
+	srand48(now_ns() ^ getpid());
 }
 
 bool pace_is_set(void)
@@ -47,7 +47,7 @@ void pace_plan(uint64_t now, uint32_t count)
 		if (due_ns + catch_up < now)
 			due_ns = now - catch_up;
 	} else if (opt.pause_ns) {
-		due_ns = now + opt.pause_ns / 2 + random() % opt.pause_ns;
+		due_ns = now + (uint64_t)(opt.pause_ns * (0.5 + drand48()));
 	}
 }
 
