@@ -90,19 +90,6 @@ static int take_family(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-/* libmnl would stop at the first row that has the mark. */
-static bool unmark(void *data, int len)
-{
-	struct nlmsghdr *nlh = data;
-	bool marked = false;
-
-	for (; mnl_nlmsg_ok(nlh, len); nlh = mnl_nlmsg_next(nlh, &len)) {
-		marked |= nlh->nlmsg_flags & NLM_F_DUMP_INTR;
-		nlh->nlmsg_flags &= ~NLM_F_DUMP_INTR;
-	}
-	return marked;
-}
-
 /* Reads to the end of the answer. @interrupted: the dump must be repeated. */
 static int receive(unsigned int seq, mnl_cb_t fn, void *arg, bool *interrupted)
 {
@@ -112,7 +99,7 @@ static int receive(unsigned int seq, mnl_cb_t fn, void *arg, bool *interrupted)
 		ret = mnl_socket_recvfrom(sock, buffer, sizeof(buffer));
 		if (ret <= 0)
 			return -1;
-		*interrupted |= unmark(buffer, ret);
+		*interrupted |= dump_unmark(buffer, ret);
 		errno = dump_error(buffer, ret);
 		if (errno)
 			return -1;

@@ -106,12 +106,13 @@ static bool ask(struct mnl_socket *sock, int type, int flags, int cmd,
 		return false;
 	do {
 		ret = mnl_socket_recvfrom(sock, buffer, sizeof(buffer));
-		if (ret > 0 && dump_error(buffer, ret))
+		if (ret <= 0)
 			return false;
-		if (ret > 0)
-			ret = mnl_cb_run(buffer, ret, 0,
-					 mnl_socket_get_portid(sock), take,
-					 arg);
+		dump_unmark(buffer, ret);
+		if (dump_error(buffer, ret))
+			return false;
+		ret = mnl_cb_run(buffer, ret, 0, mnl_socket_get_portid(sock),
+				 take, arg);
 	} while (ret > 0);
 	return !ret;
 }
