@@ -220,7 +220,6 @@ static void show(const char *netns)
 {
 	int i;
 
-	program_scan();
 	if (opt.json)
 		json_begin(netns);
 	else if (netns)
@@ -357,6 +356,8 @@ int main(int argc, char **argv)
 			printf("\033[H\033[2J");
 		if (opt.watch && !opt.json)
 			print_time();
+		if (has_name("program", strlen("program")))
+			program_scan();
 		if (opt.namespaces)
 			all = netns_each(show_namespace);
 		else
