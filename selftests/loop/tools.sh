@@ -362,6 +362,8 @@ check "ping: one of them is wrong" one_wrong
 check "ping: several hosts, and a signal" signalled
 check_fails "ping: memory at several addresses" \
 	xrds-ping -l 4999 127.0.0.1 127.0.0.2
+check "ping: no time to stop after" words "'0' is not a time" \
+	xrds-ping -w 0 127.0.0.1
 check "ping: a suffix is no size" words "is not a size" \
 	xrds-ping -s K 127.0.0.1
 check "ping: numbers with a leading zero" leading_zero

@@ -459,12 +459,12 @@ static void __attribute__((noreturn)) help(int code)
 	exit(code);
 }
 
-static long long seconds_arg(const char *text, const char *what)
+static long long seconds_arg(const char *text, const char *what, double min)
 {
 	char *end;
 	double value = strtod(text, &end);
 
-	if (end == text || *end || !(value >= 0) || value > 1e6) {
+	if (end == text || *end || !(value >= min) || value > 1e6) {
 		fprintf(stderr, "xrds-ping: %s: '%s' is not a time\n", what,
 			text);
 		exit(EXIT_ERROR);
@@ -521,7 +521,7 @@ static int parse(int argc, char **argv)
 			opt.count = number_arg(optarg, "count", 1, ULONG_MAX);
 			break;
 		case 'i':
-			opt.interval_ns = seconds_arg(optarg, "-i");
+			opt.interval_ns = seconds_arg(optarg, "-i", 0);
 			break;
 		case 'I':
 			opt.source = optarg;
@@ -533,7 +533,8 @@ static int parse(int argc, char **argv)
 			opt.rdma = port_arg(optarg);
 			break;
 		case 'w':
-			opt.deadline_ns = seconds_arg(optarg, "-w");
+			opt.deadline_ns = seconds_arg(optarg, "-w",
+						      1.0 / NSEC_PER_SEC);
 			break;
 		case 's':
 			opt.bytes = number_arg(optarg, "size", 0, MAX_BYTES);
