@@ -271,6 +271,8 @@ check "mesh: with tasks" mesh -n 50 -T 2
 check_fails "mesh: none of the addresses is here" \
 	xrds-perf -X 192.0.2.1 192.0.2.2
 check_fails "outliers of a stream" xrds-perf -o 1 -m stream "$here"
+check_fails "JSON and CSV" xrds-perf -n 1 -j -c "$here"
+check_fails "a pause and a rate" xrds-perf -n 1 -P 1 -r 1000 "$here"
 background xrds-perf -s -u
 wait_for 30 serving || fail "AF_UNIX server" "$(cat "$log")"
 check "AF_UNIX: echo" perf 100 -u -d 4 -v

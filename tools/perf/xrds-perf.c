@@ -258,6 +258,10 @@ static void check_options(int addresses)
 		conflict("-z: a stream of one socket, without -v and -M");
 	if (opt.mode == MAP && !opt.bytes)
 		conflict("-m map: -l is at least 1");
+	if (opt.json && opt.csv)
+		conflict("-j: not with -c");
+	if (opt.pause_ns && opt.rate)
+		conflict("-P: not with -r");
 	if (opt.outliers && opt.mode == STREAM)
 		conflict("-o: a stream has no latencies");
 	if (opt.use_once &&
