@@ -6,7 +6,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "text.h"
@@ -41,6 +43,18 @@ char *text_printable(char *text)
 		len = 1;
 	}
 	return text;
+}
+
+void text_json(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ')
+			printf("\\u%04x", *text);
+		else
+			printf(strchr("\"\\", *text) ? "\\%c" : "%c", *text);
+	}
+	putchar('"');
 }
 
 bool text_number(const char *text, uint64_t *value)

@@ -10,6 +10,8 @@
 
 /* Put a ? for all that is no printable UTF-8; returns the text. */
 char *text_printable(char *text);
+/* Print the text as a string of JSON. */
+void text_json(const char *text);
 /* A number, decimal or with 0x hexadecimal, with a suffix K or M if there is
  * one. Returns whether it is such a number, of 64 bits.
  */

@@ -11,20 +11,9 @@
 
 #include "info.h"
 #include "out.h"
+#include "text.h"
 
 static bool first_object, first_row;
-
-/* Of printable text */
-static void string(const char *s)
-{
-	putchar('"');
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			putchar('\\');
-		putchar(*s);
-	}
-	putchar('"');
-}
 
 static void bits(const struct field *f, uint32_t v)
 {
@@ -62,7 +51,7 @@ static void value(const struct field *f, const struct nlattr *attr)
 		bits(f, mnl_attr_get_u32(attr));
 		break;
 	default:
-		string(field_text(f, attr, text));
+		text_json(field_text(f, attr, text));
 	}
 }
 
@@ -119,7 +108,7 @@ void json_begin(const char *netns)
 	first_object = true;
 	if (netns) {
 		fputs("\n  \"namespace\": ", stdout);
-		string(netns);
+		text_json(netns);
 		first_object = false;
 	}
 	if (opt.watch) {

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "perf.h"
+#include "text.h"
 
 enum { MAX_ITEMS = 24 + 2 * MAX_OUTLIERS };
 
@@ -336,8 +337,10 @@ static void json_outliers(void)
 	for (uint32_t i = 0; i < own.nr_outliers; i++, o++) {
 		printf("%s{\"ns\":%" PRIu64 ",\"at_s\":%.3f", i ? "," : "", o->ns,
 		       (double)o->at_ns / NSEC_PER_SEC);
-		if (opt.mesh)
-			printf(",\"host\":\"%s\"", o->host);
+		if (opt.mesh) {
+			printf(",\"host\":");
+			text_json(o->host);
+		}
 		printf("}");
 	}
 	printf("]");
@@ -346,10 +349,12 @@ static void json_outliers(void)
 static void json_parts(const struct result *parts, uint32_t nr)
 {
 	printf(",\"peers\":[");
-	for (uint32_t i = 0; i < nr; i++)
-		printf("%s{\"host\":\"%s\",\"messages\":%" PRIu64 ",\"max_ns\":%" PRIu64 "}",
-		       i ? "," : "", parts[i].host, parts[i].done,
-		       parts[i].latency.max);
+	for (uint32_t i = 0; i < nr; i++) {
+		printf("%s{\"host\":", i ? "," : "");
+		text_json(parts[i].host);
+		printf(",\"messages\":%" PRIu64 ",\"max_ns\":%" PRIu64 "}",
+		       parts[i].done, parts[i].latency.max);
+	}
 	printf("]");
 }
 

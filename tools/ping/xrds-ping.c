@@ -390,8 +390,11 @@ static void print_json(long long ms)
 {
 	double mean = stats.timed ? stats.sum / stats.timed : 0;
 
-	printf("{\"host\": \"%s\", \"from\": \"%s\", \"bytes\": %lu, ",
-	       to_text, from_text, opt.bytes);
+	printf("{\"host\": ");
+	text_json(to_text);
+	printf(", \"from\": ");
+	text_json(from_text);
+	printf(", \"bytes\": %lu, ", opt.bytes);
 	if (opt.rdma)
 		printf("\"rdma\": %u, ", opt.rdma);
 	printf("\"sent\": %lu, \"answered\": %lu, \"ms\": %lld", stats.sent,
