@@ -116,12 +116,12 @@ wait_for() {
 
 # background COMMAND...: runs it, sets $pid and $log; it is killed at the end.
 background() {
-	log=$xrds_tmp/log.$((++xrds_jobs))
+	# a new one: "check" counts nothing for those behind it
+	log=$(mktemp "$xrds_tmp/log.XXXXXX")
 	"$@" > "$log" 2>&1 &
 	pid=$!
 	at_exit "kill -9 $pid 2> /dev/null; wait $pid 2> /dev/null"
 }
-xrds_jobs=0
 
 # hw_counter NAME: a counter of the RDMA device.
 hw_counter() {
