@@ -37,8 +37,7 @@ FEW = 6                     # connections for each of two pairs of addresses
 OPS = 20                    # of each kind, as helper_rdma_faults sends
 LIMIT = 60
 REGION_PAGES = 4
-LOOPBACK = ("bash -c \"unshare -n bash -c 'ip link set lo up && "
-            "exec helper_stream -l 127.0.0.1 -c 20' && helper_netns_settled\"")
+LOOPBACK = "helper_netns_settled helper_stream -l 127.0.0.1 -c 20"
 OWN = 1                     # regions of the ops beside the streams, on node A
 ENDLESS_REGIONS = 100000000     # more than there is time for
 MANY_MORE = 200             # registrations after a failure
