@@ -61,6 +61,8 @@ def test_stream(rig):
 
 def test_cut(rig):
     """The connection breaks again and again, with messages in mid-way."""
+    # soft-RoCE of 6.1 delivers twice what it sends again too early
+    traffic.patient(rig)
     for node in rig.nodes:
         node.write("/proc/sys/net/rds/reconnect_max_delay_ms", "1")
         node.write("/proc/sys/net/rds/reconnect_min_delay_ms", "1")

@@ -154,6 +154,8 @@ def test_mute(rig):
     before = close.counters(rig.a)
     peer = _order(rig, "mute", 0, 3)
     rig.check(peer.code == 0, "the connection did not end")
+    # counted when the endpoint is gone
+    remote.wait_above(rig.a, "conn_reset", before["conn_reset"])
     grown = _grown_by_peer(rig, before)
     rig.check(grown["conn_timeout"] == 1,
               f"conn_timeout: {grown['conn_timeout']}")

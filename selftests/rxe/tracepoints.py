@@ -14,6 +14,8 @@ def _on(*nodes) -> None:
         # the tracer of a debug kernel swaps buffers, and events with them
         node.write(f"{TRACING}/current_tracer", "nop")
         node.write(f"{TRACING}/trace", "")
+        # the usual clock is each processor's own
+        node.write(f"{TRACING}/trace_clock", "mono")
         node.write(f"{TRACING}/events/xrds/enable", "1")
 
 

@@ -33,10 +33,12 @@ def test_log(rig):
     # one burst in an hour
     rig.a.write(cost, "3600")
     seed = 0
-    while _found(rig.a) - found <= 2 * BURST:
-        seed += 1
-        hostile.order(rig, "xrds", 200, seed=seed).wait(60)
-    rig.a.write(cost, usual)
+    try:
+        while _found(rig.a) - found <= 2 * BURST:
+            seed += 1
+            hostile.order(rig, "xrds", 200, seed=seed).wait(60)
+    finally:
+        rig.a.write(cost, usual)
     found, lines = _found(rig.a) - found, _lines(rig.a) - lines
     rig.diag(f"{lines} lines of {found} violations")
     rig.check(lines <= BURST, f"{lines} lines of {found} violations")
