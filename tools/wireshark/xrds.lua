@@ -338,7 +338,7 @@ local EXTENSIONS = {
 	end },
 }
 
--- Legacy: what is unknown, or does not fit, ends the list without an error.
+-- Legacy: an extension that is unknown, or does not fit, ends the list silently.
 local function show_extensions(packet, range, legacy)
 	local offset = 0
 	local all

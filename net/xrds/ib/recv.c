@@ -201,7 +201,7 @@ static bool xrds_ib_recv_charge(struct xrds_ib_ep *ep,
 	if (likely(rmsg->head->truesize <= rmsg->charged + XRDS_IB_PART_FREE))
 		return false;
 	rmsg->charged += XRDS_IB_PART_STEP;
-	/* half of what may wait to be read (max_recv_kb) */
+	/* half of max_recv_kb, which is in KiB */
 	most = max_t(u64, (u64)READ_ONCE(xn->max[XRDS_LIMIT_RECV]) << 9,
 		     XRDS_IB_PARTS_LEAST);
 	used = atomic64_add_return(XRDS_IB_PART_STEP, &ep->xin->parts);
