@@ -18,9 +18,8 @@ void netns_mark(pid_t home)
 
 	/* busybox does not look at "peer" and what is behind it, and says nothing */
 	snprintf(command, sizeof(command),
-		 "ip link add inside type veth && "
-		 "ip link set veth0 name " OUTSIDE " && "
-		 "ip link set " OUTSIDE " netns %d", home);
+		 "ip link add in type veth && ip link set veth0 name %s && ip link set %s netns %d",
+		 OUTSIDE, OUTSIDE, home);
 	check_eq(system(command), 0);
 }
 
