@@ -68,7 +68,7 @@ def memory_kib(node) -> int:
     info = {line.split(":")[0]: int(line.split()[1]) for line in
             node.read("/proc/meminfo").splitlines()}
     return (info["MemTotal"] - info["MemFree"] - info["Buffers"] -
-            info["Cached"])
+            info["Cached"] - node.at_hand())
 
 
 def _break(rig, node, times: int) -> None:

@@ -104,18 +104,26 @@ long long protocol_sockets(void)
 	return found;
 }
 
-long long memory_available(void)
+/* The sum of what all lines of a file say that look like @format */
+static long long sum_of(const char *path, const char *format)
 {
-	FILE *file = fopen("/proc/meminfo", "r");
-	long long kib = -1;
-	char line[128];
+	FILE *file = fopen(path, "r");
+	long long sum = 0, value;
+	char line[256];
 
 	if (!file)
-		tap_fail("no /proc/meminfo");
-	while (kib < 0 && fgets(line, sizeof(line), file))
-		sscanf(line, "MemAvailable: %lld", &kib);
+		tap_fail("no %s", path);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, format, &value) == 1)
+			sum += value;
 	fclose(file);
-	return kib * 1024;
+	return sum;
+}
+
+long long memory_available(void)
+{
+	return sum_of("/proc/meminfo", "MemAvailable: %lld") * 1024 +
+	       sum_of("/proc/zoneinfo", " count: %lld") * sysconf(_SC_PAGESIZE);
 }
 
 struct reach {

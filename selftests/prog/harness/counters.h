@@ -31,7 +31,9 @@ long long hw_counter(const char *device, const char *name);
 long long module_refs(const char *module);
 /* Sockets of XRDS in this network namespace, /proc/net/protocols; or -1 */
 long long protocol_sockets(void);
-/* Memory of the node that could be had, bytes */
+/* Memory of the node that could be had, bytes; pages that the processors keep at
+ * hand, some MiB, are such
+ */
 long long memory_available(void);
 
 /* Waits until a counter of ours is @least or more; false at the deadline */

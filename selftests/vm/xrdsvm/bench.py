@@ -30,7 +30,6 @@ MORE = 4                    # times the messages, for a profile
 MEMORY = 3072               # MiB: in-tree RDS takes 4 for an end of a connection
 SECONDS = 900               # of a command, at most
 FIRST = 10                  # connections, before memory is counted
-PAGE_KIB = 4
 NS_PER_SECOND = 1_000_000_000
 QUEUE_WRS, QUEUE_SGES = 62, 6       # an endpoint's send queue: net/xrds/ib/ib.h
 PROFILE = os.environ.get("BENCH_PROFILE")     # names of cases, with wildcards
@@ -373,14 +372,10 @@ class Bench:
         self.socket[stack] = used
 
     def _free(self) -> int:
-        """KiB; memory that will be given back soon counts as free, and so do
-        pages that the processor keeps at hand: up to 6 MiB.
-        """
+        """KiB; memory that will be given back soon counts as free."""
         out = self.node.run("sync; echo 3 > /proc/sys/vm/drop_caches; sleep 1; "
-                            "grep -w MemFree /proc/meminfo; "
-                            "grep count: /proc/zoneinfo").out
-        free, *at_hand = [int(line.split()[1]) for line in out.splitlines()]
-        return free + sum(at_hand) * PAGE_KIB
+                            "grep -w MemFree /proc/meminfo").out
+        return int(out.split()[1]) + self.node.at_hand()
 
     # -------------------------------------------------------------- counts
 

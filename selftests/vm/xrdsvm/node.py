@@ -18,6 +18,7 @@ BEGINS = b"node init: begins"
 PATIENCE = 5                # times that, in virtual time: it may wait for us
 DEVICE_COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
 
+PAGE_KIB = 4
 # A line of the console that fails the test in which it appears.
 BAD = re.compile(
     r"WARNING:|BUG:|\bOops\b|kernel BUG|Kernel panic|general protection fault|"
@@ -223,6 +224,13 @@ class Node:
         out = self.run(f"cd {DEVICE_COUNTERS} && grep -H . *").out
         return {name: int(value) for name, value in
                 (line.split(":") for line in out.split())}
+
+    def at_hand(self) -> int:
+        """KiB of free pages that the processors keep for themselves: up to some
+        MiB, which the kernel's figures for free memory leave out.
+        """
+        lines = self.run("grep count: /proc/zoneinfo").out.splitlines()
+        return sum(int(line.split()[1]) for line in lines) * PAGE_KIB
 
     def modules(self) -> set[str]:
         """The names of loaded modules."""
