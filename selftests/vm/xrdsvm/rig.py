@@ -133,6 +133,8 @@ class Rig:
             # others are booted anew before their next test
             if node.alive() and not node.tainted:
                 node.run(f"neighbours {node.number} {count}")
+                # as on the others; refused while another namespace goes
+                node.wait_for("rdma system set netns shared")
 
     def __exit__(self, *_exception) -> None:
         self.close()
