@@ -5,6 +5,7 @@
  *
  * timeout: 400
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -605,13 +606,13 @@ static void long_reset(void)
 /* The state that an op without delivered message has left survives a reset */
 static void reset_after(bool fails)
 {
-	int fd = rds_bound(NULL);
+	int fd = rds_bound(NULL), breaker;
 	struct target t;
 	struct got got;
 	struct op op;
 
 	loop_only();
-	knob("net/xrds/loop/bounce_ms", tap_ms(100));
+	breaker = must(open("/sys/kernel/debug/xrds/break", O_WRONLY));
 	target_open(&t, SMALL, WRITABLE);
 	for (int i = 0; i < 3; i++) {
 		long long resets = counter_now("conn_reset");
@@ -621,12 +622,14 @@ static void reset_after(bool fails)
 		op_set(&op, RDS_RDMA_SILENT, 0);
 		check_eq(op_run(fd, &t.addr, &op), fails ?
 			 RDS_RDMA_REMOTE_ERROR : RDS_RDMA_SUCCESS);
+		check_ret(write(breaker, "1", 1), 1);
 		check(counter_reaches("conn_reset", resets + 1, WAIT_MS));
 		must(rds_send(fd, "x", 1, 0, &t.addr));
 		if (!check_ret(got_within(t.fd, &got, WAIT_MS), 1))
 			break;
 	}
 	target_close(&t);
+	close(breaker);
 	close(fd);
 }
 
