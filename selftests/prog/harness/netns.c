@@ -23,6 +23,11 @@ void netns_mark(pid_t home)
 	check_eq(system(command), 0);
 }
 
+bool netns_marked(void)
+{
+	return if_nametoindex(OUTSIDE);
+}
+
 /* A namespace that ends at once */
 static void make_marked(void)
 {
@@ -39,7 +44,7 @@ static void make_marked(void)
 static bool mark_gone(void *unused)
 {
 	(void)unused;
-	return !if_nametoindex(OUTSIDE);
+	return !netns_marked();
 }
 
 bool netns_ends(int ms)

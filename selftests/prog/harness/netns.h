@@ -12,6 +12,8 @@
  * that it has closed may do so for a moment.
  */
 void netns_mark(pid_t home);
+/* At home: is there one that is marked? */
+bool netns_marked(void);
 /* Waits, at home, until the marked namespace is about to be cleaned up. */
 bool netns_ends(int ms);
 /* Waits until all namespaces are cleaned up that have ended; false if they are
