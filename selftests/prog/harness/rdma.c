@@ -20,6 +20,7 @@ enum {
 	QUIET_MS	= 100,
 	CONTROL_BYTES	= 4096,
 	HOLD_MS		= 3600000,	/* no test takes so long */
+	RUN_MS		= 40000,	/* an op may need two attempts to connect */
 };
 
 /* ----------------------------------------------------------------- memory */
@@ -349,7 +350,7 @@ int op_run(int fd, const union addr *to, struct op *op)
 	op_set(op, RDS_RDMA_NOTIFY_ME, ++token);
 	must(op_send(fd, to, op));
 	do {
-		if (got_within(fd, &got, WAIT_MS) < 0)
+		if (got_within(fd, &got, RUN_MS) < 0)
 			return -1;
 		/* that earlier ops have ended, or that a region was lost, may
 		 * be told first, on its own

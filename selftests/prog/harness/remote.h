@@ -19,7 +19,7 @@
 enum {
 	REMOTE_PORT	= 4200,
 	REMOTE_BYTES	= 4 << 20,	/* of served memory */
-	REMOTE_WAIT_MS	= 30000,	/* for calls that may need a reconnect */
+	REMOTE_WAIT_MS	= 60000,	/* for calls that may need a reconnect */
 	DEVICE_BYTES	= 511 * 4096,	/* most that soft-RoCE registers */
 };
 
