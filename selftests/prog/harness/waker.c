@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "sock.h"
@@ -38,6 +39,16 @@ static long status_field(int tid, const char *field, char *letter)
 	return value;
 }
 
+/* What the thread calls next is what it sleeps in */
+static void about_to_sleep(struct waker *w)
+{
+	struct rusage usage;
+
+	must(getrusage(RUSAGE_THREAD, &usage));
+	w->slept = usage.ru_nvcsw;
+	WRITE_ONCE(w->tid, gettid());
+}
+
 static void *poll_thread(void *arg)
 {
 	struct waker *w = arg;
@@ -46,7 +57,7 @@ static void *poll_thread(void *arg)
 		{ .fd = w->stop_fd, .events = POLLIN },
 	};
 
-	WRITE_ONCE(w->tid, gettid());
+	about_to_sleep(w);
 	if (poll(pfds, 2, -1) < 0)
 		tap_fail("poll: %s", tap_errno_name(errno));
 	if (pfds[0].revents) {
@@ -62,7 +73,7 @@ static void *epoll_thread(void *arg)
 	struct epoll_event event = { .events = EPOLLIN, .data.fd = w->stop_fd };
 
 	must(epoll_ctl(w->fd, EPOLL_CTL_ADD, w->stop_fd, &event));
-	WRITE_ONCE(w->tid, gettid());
+	about_to_sleep(w);
 	if (epoll_wait(w->fd, &event, 1, -1) != 1)
 		tap_fail("epoll_wait: %s", tap_errno_name(errno));
 	if (event.data.fd != w->stop_fd) {
@@ -77,14 +88,21 @@ static void *reader_thread(void *arg)
 	struct waker *w = arg;
 	char byte;
 
-	WRITE_ONCE(w->tid, gettid());
+	about_to_sleep(w);
 	if (recv(w->fd, &byte, sizeof(byte), 0) < 0)
 		tap_fail("recv: %s", tap_errno_name(errno));
 	WRITE_ONCE(w->returns, 1);
 	return NULL;
 }
 
-/* Asleep, and in that call: the thread waits for nothing else */
+long waker_sleeps(const struct waker *w)
+{
+	return status_field(w->tid, "voluntary_ctxt_switches:", NULL) - w->slept;
+}
+
+/* Asleep, and in that call: the thread waits for nothing else. It has the state of a
+ * sleeper a moment before it gives its processor up, and is counted.
+ */
 static bool asleep(void *arg)
 {
 	const struct waker *w = arg;
@@ -92,8 +110,8 @@ static bool asleep(void *arg)
 
 	if (READ_ONCE(w->returns))
 		return true;
-	return READ_ONCE(w->tid) && status_field(w->tid, "State:", &state) == 1 &&
-	       state == 'S';
+	return READ_ONCE(w->tid) && waker_sleeps(w) > 0 &&
+	       status_field(w->tid, "State:", &state) == 1 && state == 'S';
 }
 
 static void start(struct waker *w, int fd, short events,
@@ -122,11 +140,6 @@ void waker_start_epoll(struct waker *w, int ep)
 void waker_start_reader(struct waker *w, int fd)
 {
 	start(w, fd, 0, reader_thread);
-}
-
-long waker_sleeps(const struct waker *w)
-{
-	return status_field(w->tid, "voluntary_ctxt_switches:", NULL);
 }
 
 void waker_stop(struct waker *w)

@@ -18,6 +18,7 @@ struct waker {
 	int stop_fd;
 	short events;
 	int tid;
+	long slept;	/* how often before it was to sleep */
 	int returns;	/* 1: poll() returned, with events */
 	short seen;	/* these */
 };
