@@ -38,6 +38,7 @@ enum {
 	PERCENT		= 95,
 	LIMIT_MS	= 60000,
 	QUIET_MS	= 500,		/* nothing moves any more */
+	POLL_MS		= 10,
 	PLAIN		= 'p',		/* a message */
 	ASKS		= 'a',		/* one that is answered */
 };
@@ -109,7 +110,20 @@ static bool lost(void *arg)
 	return victim_status(arg).state != XRDS_DEST_UP;
 }
 
-/* Until it refuses, and does so for good */
+/* Does it refuse for good? A connection that will be lost makes no progress, which
+ * cannot be told from a rest; a victim that is kept becomes congested.
+ */
+static bool full(const struct sender *s)
+{
+	bool kept = s->states <= LOST;
+
+	if (kept && errno != ENOBUFS) {
+		poll_one(s->fd, POLLOUT, POLL_MS);
+		return false;
+	}
+	return !poll_one(s->fd, POLLOUT, QUIET_MS);
+}
+
 static void fill(struct sender *s)
 {
 	long long end = tap_now_ms() + tap_ms(LIMIT_MS);
@@ -123,7 +137,7 @@ static void fill(struct sender *s)
 			tap_fail("victim: %s", tap_errno_name(errno));
 		if (tap_now_ms() > end)
 			tap_fail("the victim goes on taking messages");
-	} while (poll_one(s->fd, POLLOUT, QUIET_MS));
+	} while (!full(s));
 }
 
 static void ask(const char *what, int number)

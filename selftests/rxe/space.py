@@ -9,7 +9,7 @@ wire has a latency, and that bounds the rate.
 import signal
 
 NODES = 3
-TIMEOUT = 400
+TIMEOUT = 700
 PORT = 4200
 LATENCY = "60ms"
 
