@@ -3,6 +3,9 @@
 
 import signal
 
+import remote
+import traffic
+
 TIMEOUT = 120
 PORT = 4540
 SECOND = "10.0.0.22"
@@ -30,7 +33,9 @@ def test_congested(rig):
     """Congestion of one leaves the other free, also on new connections, which
     begin with the full list of congested ports.
     """
+    traffic.patient(rig)
     rig.b.run(f"ip addr add {SECOND}/24 dev eth0")
+    remote.wait_bound(rig.b, SECOND)
     try:
         sinks = [rig.b.start(f"helper_late_reader {here} {PORT} 65536")
                  for here in (rig.b.ip, SECOND)]

@@ -161,6 +161,7 @@ def test_users(rig):
     """
     for node, address in zip(rig.nodes, SECOND):
         node.run(f"ip addr add {address}/24 dev eth0")
+        remote.wait_bound(node, address)
     try:
         for size in (1 << 20, 64 << 10, 8 << 10):
             _users(rig, size)

@@ -249,6 +249,8 @@ def test_failover(rig):
     for proc in (*holders, sink):
         proc.kill()
         proc.wait(check=False)
+    # ends of streams that wait there for an acknowledgment stay when it goes
+    rig.b.run("settled 20", timeout=60)
     rig.b.run(f"ip addr del {MOVING}/24 dev eth0")
     rig.a.run(f"ip neigh del {MOVING} dev eth0")
 

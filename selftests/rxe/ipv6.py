@@ -26,7 +26,7 @@ def _peer_asks(rig) -> None:
     dialled = remote.counter(rig.b, "conn_dial")
     done = rig.b.run("xrds-ping -c 1 -w 1 -I fd00::2 fd00::1", check=False)
     rig.check(done.code == SILENT, f"exit {done.code}: {done.out}")
-    rig.check(remote.counter(rig.b, "conn_dial") > dialled, "it was not asked")
+    remote.wait_above(rig.b, "conn_dial", dialled)
 
 
 def _administer(rig) -> None:
@@ -82,6 +82,7 @@ def test_switched_off(rig):
                   "ip addr add fd00::1/64 dev eth0 nodad && "
                   "ip neigh replace fd00::2 lladdr 52:54:00:78:72:02 "
                   "dev eth0 nud permanent")
+    remote.wait_bound(rig.a, rig.a.ip6)
     rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip6}", timeout=40)
 
 

@@ -2,6 +2,8 @@
 """Link-local addresses: messages come with the scope that an answer needs, and
 to an address of another scope none is lost: it is refused."""
 
+import remote
+
 TIMEOUT = 120
 PORT = 4600
 DEVICE = "eth0"
@@ -38,9 +40,13 @@ def test_ipv4(rig):
     a, b = rig.a, rig.b
     for node in (a, b):
         node.run(f"ip addr add 169.254.7.{node.number}/24 dev {DEVICE}")
+        remote.wait_bound(node, f"169.254.7.{node.number}")
     try:
         a.run("xrds-ping -c 1 -w 30 169.254.7.2", timeout=40)
         a.run(f"xrds-ping -c 1 -w 30 -I 169.254.7.1 {b.ip}", timeout=40)
+        # what waits there for an acknowledgment stays when the address goes
+        for node in (a, b):
+            node.run("settled 20", timeout=60)
     finally:
         for node in (a, b):
             node.run(f"ip addr del 169.254.7.{node.number}/24 dev {DEVICE}")

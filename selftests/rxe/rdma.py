@@ -114,6 +114,7 @@ def test_barriers(rig):
     """Blocking, armed for several nodes, in vain, and only asked."""
     second = f"10.0.0.10{rig.b.number}"
     rig.b.run(f"ip addr add {second}/24 dev eth0")
+    remote.wait_bound(rig.b, second)
     other = rig.b.start(f"helper_serve_memory {second}")
     other.expect("ready")
     _mode(rig, "barriers", second, held=True)
