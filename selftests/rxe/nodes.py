@@ -7,6 +7,7 @@ NODE_ROUNDS in the environment is how often.
 import contextlib
 import os
 import re
+import time
 
 import close
 import remote
@@ -21,8 +22,10 @@ LOCAL = 10000                   # port of the first socket
 LATE_PORT = 4800                # of a program that comes later
 MANY = 1000
 IDLE_MS = 300
-CLOSES = 20                     # they take longer than DEAD_MS
+PATIENT_MS = 15000
+CLOSES = 60                     # they take longer than that
 HEARTBEAT = "/proc/sys/net/xrds/heartbeat_ms"
+DEAD = "/proc/sys/net/xrds/peer_dead_ms"
 OLD = 20                        # messages for the node that is down
 
 
@@ -229,10 +232,15 @@ def test_idle(rig):
     """A connection that the peer closes whenever it is idle: no event, for
     longer than a node is silent that is down.
     """
+    # a node that stands still for DEAD_MS is down
+    rig.a.write(DEAD, str(PATIENT_MS))
     watch = _watch(rig)
     closed = remote.counter(rig.a, "conn_closed")
+    start = time.monotonic()
     close.idle(rig, IDLE_MS)
-    remote.wait_above(rig.a, "conn_closed", closed + CLOSES, 120)
+    remote.wait_above(rig.a, "conn_closed", closed + CLOSES, 240)
+    took = time.monotonic() - start
+    rig.check(took > PATIENT_MS / 1e3, f"{CLOSES} closes in {took:.1f} s")
     close.idle(rig, 0)
     rig.b.cut()
     _told(watch, "down", 0)
