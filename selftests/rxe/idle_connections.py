@@ -112,6 +112,8 @@ def _in_tree(rig, near: list[str], far: list[str]) -> str:
 
 def test_idle_connections(rig):
     """Memory for each connection, measured; collection brings it back."""
+    # hundreds of idle connections, each with heartbeats: one that was lost would stay
+    traffic.patient(rig)
     near, far = _connect(rig, LOCAL, REMOTE)
     pairs = LOCAL * REMOTE
     # objects that the first connection makes for all

@@ -29,6 +29,7 @@ def _ping(rig, count: int = 3) -> None:
 
 def test_connection(rig):
     """Both ends tell the same of a connection."""
+    traffic.patient(rig)
     _ping(rig)
     here, there = _connection(rig.a, rig.b), _connection(rig.b, rig.a)
     rig.diag(f"{here}")
@@ -53,6 +54,7 @@ def test_leak(rig):
     """Dumps, of connections over RDMA as well, have only the fields that they
     should have.
     """
+    traffic.patient(rig)
     _ping(rig)
     rig.a.run(f"test_leak -a {rig.a.ip}", timeout=100)
     rig.check(_connection(rig.a, rig.b).get("state") == "up", "nothing to dump")
