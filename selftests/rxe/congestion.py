@@ -8,6 +8,7 @@ import time
 import remote
 import traffic
 
+BREAK = "/sys/kernel/debug/xrds/break"
 TIMEOUT = 120
 UPDATE_BYTES = 128
 OTHERS_SECONDS = 10
@@ -96,13 +97,23 @@ def test_bystanders(rig):
 
 
 def test_reconnect(rig):
-    """The state survives the connection: neither lost nor stuck."""
-    pair = _blocked(rig, rig.a.ip, rig.b.ip, 4102)
-    rig.b.link(False)
-    rig.b.wait_for("ip link show dev eth0 | grep -q NO-CARRIER")
-    rig.b.link(True)
+    """The state survives the connection: neither lost nor stuck. The loss lets who
+    waits try once more.
+    """
+    traffic.patient(rig)
+    sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4102)
+    ups = remote.counter(rig.a, "conn_up")
+    # the next connection would bring the news again, perhaps before the try
+    rig.b.cut()
+    rig.a.write(BREAK, "1")
+    sender.expect("released")
+    sender.wait()
+    rig.b.join()
     traffic.run(rig, 1000, seed=32)
-    _released(*pair)
+    rig.check(remote.counter(rig.a, "conn_up") > ups, "nothing was lost")
+    sender = rig.a.start(f"helper_congested {rig.a.ip} {rig.b.ip} 4102 8192")
+    sender.expect("blocked")
+    _released(sink, sender)
 
 
 def test_receiver_dies(rig):
@@ -237,6 +248,9 @@ test_waiters.timeout = 240
 
 def test_lost_updates(rig):
     """The connection breaks under the news, again and again."""
+    for node in rig.nodes:
+        # a connection breaks nine seconds after the cut
+        node.write("/proc/sys/net/xrds/ib/ack_timeout", "18")
     for number in range(4):
         pair = _blocked(rig, rig.a.ip, rig.b.ip, 4110 + number)
         lost = remote.counter(rig.b, "conn_reset")
