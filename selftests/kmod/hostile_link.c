@@ -375,7 +375,8 @@ struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit)
 	if (credit && link->gen.bye && atomic_read(&link->credits) <= 0)
 		return NULL;
 	if (!wait_event_timeout(link->wait, may_send(link, credit),
-				PATIENCE_SECONDS * HZ)) {
+				(credit ? PATIENCE_SECONDS :
+				 HOSTILE_WAIT_SECONDS) * HZ)) {
 		hostile_count(HOSTILE_C_STARVED);
 		hostile_link_unsure(link);
 		WRITE_ONCE(link->down, true);

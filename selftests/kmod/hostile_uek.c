@@ -21,6 +21,7 @@ enum {
 	/* of a message that is sent back; of one with a checksum */
 	MAX_ECHO_BYTES	= 64 << 10,
 	SUM_BYTES	= 20001,
+	END_SECONDS	= 60,		/* until a peer is given up that is mute */
 	/* the size of a fragment that the other end has to choose */
 	FRAG_PAYLOAD	= XRDS_WIRE_CLASSIC_MAX_PAYLOAD,
 };
@@ -257,8 +258,7 @@ static bool hung_up(struct hostile_link *link)
 /* The other end has to end the connection. */
 static int wait_for_end(struct hostile_link *link)
 {
-	if (!wait_event_timeout(link->wait, hung_up(link),
-				HOSTILE_WAIT_SECONDS * HZ))
+	if (!wait_event_timeout(link->wait, hung_up(link), END_SECONDS * HZ))
 		return -ETIMEDOUT;
 	return hostile_over() ? -EINTR : 0;
 }
