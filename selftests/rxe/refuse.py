@@ -99,7 +99,10 @@ def test_no_buffers(rig):
     stream = traffic.Stream(rig, traffic.ENDLESS, seed=64, stall=100,
                             port=6200)
     stream.flowing()
+    refused = _refused(rig.b, "recv")
     with _refusing([rig.b], "recv", 1):
+        remote.until(rig, lambda: _refused(rig.b, "recv") > refused,
+                     "a buffer is refused")
         rig.b.wait_for(f"a=$({posted}); sleep 0.5; test \"$({posted})\" = "
                        "\"$a\"")
         rig.diag(f"{rig.b.run(posted).out.strip()}, and stays so")
