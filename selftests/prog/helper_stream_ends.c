@@ -34,7 +34,7 @@
 
 enum {
 	MAX_BYTES	= 40000,
-	LIMIT_MS	= 60000,
+	LIMIT_MS	= 180000,	/* a node may be booted meanwhile */
 	MAX_STREAMS	= 2000,
 	FIRST_PORT	= 10000,
 	PORT_GROUPS	= 16,		/* receivers at one time */

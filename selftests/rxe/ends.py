@@ -35,7 +35,7 @@ class Receiver:
         return (f"helper_stream_ends send {self.rig.a.ip} {self.rig.b.ip} "
                 f"{self.what} {how}")
 
-    def ended(self, timeout: int = 120) -> None:
+    def ended(self, timeout: int = 200) -> None:
         """Nothing comes behind the marks, up to a last message."""
         self.rig.a.run(f"helper_stream_ends last {self.rig.a.ip} {self.rig.b.ip} "
                        f"{self.port}")
@@ -188,8 +188,9 @@ def test_lost(rig):
     traffic.run(rig, 100, port=PORT + 600, seed=2)
     rig.check(remote.counter(rig.b, "conn_up") > ups, "nothing broke")
     receiver.ended()
-    deaf.expect("all ended", 60)
+    deaf.expect("all ended", 200)
     deaf.wait(10)
 
 
 test_lost.reboots = True
+test_lost.timeout = 500
