@@ -86,8 +86,8 @@ def _qperf(rig, client, server):
     out = ""
     for test in ("rds_lat", "rds_bw"):
         for _ in range(QPERF_TRIES):
-            tried = client.run(f"qperf -lp 19765 -t 2 {server.ip} {test}",
-                               timeout=60, check=False)
+            tried = client.run(f"qperf -lp 19765 -to 60 -t 2 {server.ip} {test}",
+                               timeout=100, check=False)
             if "Connection refused" not in tried.out:
                 break
         rig.check(not tried.code, f"{test}: {tried.out}")
