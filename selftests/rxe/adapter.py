@@ -62,12 +62,15 @@ def _renew(rig) -> None:
 
 def _connection(rig) -> dict:
     """The one between the IPv4 addresses, which is up."""
-    def found() -> list[dict]:
-        return [row for row in remote.shown(rig.a, "connections")
-                if row["faddr"] == rig.b.ip and row["state"] == "up"]
+    rows: list[dict] = []
+
+    def found() -> bool:
+        rows[:] = [row for row in remote.shown(rig.a, "connections")
+                   if row["faddr"] == rig.b.ip and row["state"] == "up"]
+        return bool(rows)
 
     remote.until(rig, found, "a connection")
-    return found()[0]
+    return rows[0]
 
 
 class Streams:
