@@ -385,6 +385,7 @@ static void stays_in(void)
 		tap_context("dump %d", i);
 		send_many(tx, &to, BURSTS * BURST);
 		send_staying(tx, &to);
+		must_wait(rds_all_acked, &tx, WAIT_MS);
 		child = taker(read_some, rx, NULL);
 		check_rows(fd, RDS6_INFO_RECV_MESSAGES, STAY);
 		end_process(child);

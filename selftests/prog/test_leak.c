@@ -14,6 +14,7 @@
 #include <sys/select.h>
 #include <unistd.h>
 
+#include "dump.h"
 #include "rdma.h"
 #include "tap.h"
 
@@ -22,6 +23,7 @@ enum {
 	POISON		= 0x5a,		/* here */
 	RUN		= 4,		/* bytes that no value has by chance */
 	ROOM		= 65536,
+	IN_FLIGHT	= 256,		/* the window of a stream */
 	NAME_ROOM	= 256,
 	CONTROL_ROOM	= 4096,
 	SPACE		= 16384,
@@ -370,6 +372,11 @@ static void one_dump(int fd, int what)
 	check_bytes(out, 0, ROOM);
 }
 
+static bool all_under_way(void *fd)
+{
+	return dump_rows(*(int *)fd, RDS6_INFO_RETRANS_MESSAGES) == IN_FLIGHT;
+}
+
 /* With sockets, connections, and messages in each state that there is */
 static void dumps(void)
 {
@@ -385,8 +392,10 @@ static void dumps(void)
 	must(poll_one(fd6, POLLIN, WAIT_MS));
 	stall_loop();
 	sink = rds_bound_to("127.0.0.2", 4000, &stalled);
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < IN_FLIGHT + 20; i++)
 		must(rds_send(fd4, "s", 1, MSG_DONTWAIT, &stalled));
+	/* they do not go from one list to another while these are read */
+	must_wait(all_under_way, &fd4, WAIT_MS);
 	for (int what = RDS_INFO_FIRST; what <= RDS_INFO_LAST; what++)
 		one_dump(fd4, what);
 	close(unbound);

@@ -562,7 +562,7 @@ static void connects_beside(void)
 	for (int i = 0; i < FEW_DIALS; i++)
 		fds[i] = sends_to_nodes(NOBODY - 2 - i, 1 + 2 * MANY_DIALS + i,
 					1);
-	must_wait(most_acked, fds, WAIT_MS);
+	must_wait(most_acked, fds, 3 * WAIT_MS);
 	check(counter_now("conn_dial") - dials <= 3 * FEW_DIALS);
 	/* each waits once, however long that is */
 	check_range(counter_now("limit_dials") - before, MANY_DIALS,

@@ -465,17 +465,20 @@ static void self_congested(void)
 
 static void receive_limit(void)
 {
-	long long bytes = 0, until;
-	ssize_t ret;
+	long long bytes = CHUNK;
+	int refused = 0;
 
 	begin();
-	until = tap_now_ms() + 1000;
-	while (tap_now_ms() < until) {
-		ret = rds_send(src, chunk, CHUNK, MSG_DONTWAIT, &dest);
-		if (ret > 0)
-			bytes += ret;
-		else
-			poll_one(src, POLLOUT, 50);
+	/* the connection is up */
+	check_ret(rds_send(src, chunk, CHUNK, 0, &dest), CHUNK);
+	must_wait(rds_all_acked, &src, WAIT_MS);
+	while (refused < 20 && bytes <= 3 * SPACE + OVER_BYTES) {
+		if (rds_send(src, chunk, CHUNK, MSG_DONTWAIT, &dest) > 0) {
+			bytes += CHUNK;
+			continue;
+		}
+		refused++;
+		poll_one(src, POLLOUT, 50);
 	}
 	/* the limit, messages on their way, messages that the sender may have
 	 * queued
@@ -489,12 +492,15 @@ static void receive_limit(void)
 static void tiny_limit(void)
 {
 	int tx = rds_bound(NULL), rx, refused = 0, inq;
-	long long bytes = 0, sndbuf;
+	long long bytes = CHUNK, sndbuf;
 	union addr to;
 
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, TINY_BYTES);
 	sndbuf = rds_get_int(tx, SOL_SOCKET, SO_SNDBUF) / 2;
+	/* the connection is up */
+	check_ret(rds_send(tx, chunk, CHUNK, 0, &to), CHUNK);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
 	rds_timeout(tx, SO_SNDTIMEO, 20);
 	for (int i = 0; i < HUGE_BYTES / CHUNK && refused < 10; i++) {
 		if (rds_send(tx, chunk, CHUNK, 0, &to) > 0) {
@@ -759,13 +765,18 @@ static void cong_receiver_closes(void)
 {
 	pthread_t thread;
 	struct sender s;
+	int other;
 
-	begin_congested();
+	begin();
+	other = rds_bound(NULL);
+	congest(other, &dest);
 	s = (struct sender){ .fd = src, .to = dest };
 	pthread_create(&thread, NULL, send_thread, &s);
+	must_wait(refused, &s, WAIT_MS);
 	close(sink);
 	pthread_join(thread, NULL);
 	check_eq(s.ret, CHUNK);
+	close(other);
 	close(src);
 }
 
@@ -840,10 +851,10 @@ static void dead_conn(void)
 	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);
 	must(setsockopt(tx, SOL_RDS, XRDS_REPLY_RESERVE, &promise,
 			sizeof(promise)));
+	collected = counter_now("conn_collected");
 	must(rds_send(rx, "x", 1, 0, &self));
 	check_ret(rds_recv_within(tx, chunk, 1, WAIT_MS, NULL), 1);
 	full = counter_now("send_queue_full");
-	collected = counter_now("conn_collected");
 	pid = must(fork());
 	if (!pid) {
 		rds_send(tx, data, promise + 1, 0, &to);

@@ -6,6 +6,7 @@
  * timeout: 300
  * memory: 1024
  */
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ enum {
 	MEMORY_KB	= 900 << 10,
 	CONNS		= 6000,		/* connections to one port */
 	SLOWER		= 3,		/* so many times */
+	TURNS		= 3,		/* of each kind, by turns */
 	LIMIT_MS	= 60000,
 	THREADS		= 8,
 	EACH		= 3000,		/* messages */
@@ -102,21 +104,22 @@ static void senders_close(int nr, bool last)
 
 static void in_any_order(void)
 {
-	long long start, first, last;
+	long long start, first = LLONG_MAX, last = LLONG_MAX;
 	int nr = all_conns();
 	union addr to;
 	int rx = rds_bound(&to);
 
-	turns_begin();
-	senders_open(nr, &to);
-	start = tap_now_ms();
-	senders_close(nr, true);
-	last = turns_since(start);
-	drain(rx);
-	senders_open(nr, &to);
-	start = tap_now_ms();
-	senders_close(nr, false);
-	first = turns_since(start);
+	/* the fastest ones are compared: a busy host only ever makes one slower */
+	for (int i = 0; i < 2 * TURNS; i++) {
+		long long *best = i % 2 ? &first : &last;
+
+		senders_open(nr, &to);
+		start = tap_now_ms();
+		senders_close(nr, best == &last);
+		if (tap_now_ms() - start < *best)
+			*best = tap_now_ms() - start;
+		drain(rx);
+	}
 	tap_diag("%d sockets: %lld ms, %lld ms in the order of their age", nr, last,
 		 first);
 	check(first <= SLOWER * last);
