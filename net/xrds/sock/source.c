@@ -110,15 +110,16 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 
 	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
-	known = src;
+	/* the queue may have made one since there was no memory here */
+	known = src && src->conn;
 	/* an end is no reason to forget a stream that goes on */
 	if (!src && (!(cb->flags & XRDS_F_EOS) ||
 		     xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests)))
 		src = xrds_srctab_add(xs, &key);
 	xs->heard = true;
 	*contact = !conn->key.loop && (!src || src->conn != conn->id);
-	/* mostly no stream is lost, and there is nothing to hash; a known source is
-	 * not one that was lost
+	/* mostly no stream is lost, and there is nothing to hash; a source of which
+	 * something is known is not one that was lost
 	 */
 	if (unlikely(!src && !(cb->flags & XRDS_F_EOS)))
 		xs->lost |= xrds_srctab_bit(&key);
