@@ -341,8 +341,33 @@ test_upgrade.modules = XRDS
 test_upgrade.kernels = ""
 
 
+def test_upgrade_idle(rig):
+    """When the legacy peer goes nothing waits: what is sent later is for the native
+    one that has come since.
+    """
+    rig.a.start(f"helper_hold_socket {rig.a.ip}").expect("holding")
+    rig.b.run("modprobe -r xrds_ib && modprobe xrds_ib classic=1", timeout=30)
+    _stream(rig, seed=54).end(60)
+    rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    rig.b.run("modprobe -r xrds_ib", timeout=30)
+    remote.wait_lost(rig.a, rig.b)
+    rig.b.run("modprobe xrds_ib", timeout=30)
+    reader = rig.b.start(f"helper_messages recv --bind {rig.b.ip} --port {PORT} "
+                         "--count 1 --timeout 60")
+    reader.expect("listening")
+    rig.a.run(f"helper_messages send --bind {rig.a.ip} --to {rig.b.ip} "
+              f"--port {PORT} --sizes 100", timeout=60)
+    reader.wait(70)
+
+
+test_upgrade_idle.modules = XRDS
+test_upgrade_idle.kernels = ""
+
+
 def test_upgrade_queued(rig):
-    """Messages that waited for the legacy peer are not for the native one."""
+    """Messages that waited for the legacy peer are not for the native one, nor are
+    those behind them.
+    """
     def load(options: str) -> None:
         rig.b.run(f"modprobe xrds_ib {options}", timeout=30)
 
@@ -355,14 +380,22 @@ def test_upgrade_queued(rig):
     sender.expect("sent", timeout=60)
     reader.kill()
     reader.wait(check=False)
-    rig.b.run("modprobe -r xrds_ib", timeout=30)
+    rig.b.cut()
+    rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 1 {PORT}").expect(
+        "holding 1")
+    rig.a.run(f"xrds-info reset {rig.b.ip}")
+    remote.wait_lost(rig.a, rig.b)
     dropped = remote.counter(rig.a, "send_drop_stale_peer")
     sender.kill(signal.SIGUSR1)
     sender.expect("ended", timeout=60)
+    rig.b.run("modprobe -r xrds_ib", timeout=60)
     load("")
+    rig.b.join()
     sender.expect("undelivered", timeout=60)
+    # they are counted a moment after the program is told
+    remote.wait_above(rig.a, "send_drop_stale_peer", dropped + QUEUED)
     dropped = remote.counter(rig.a, "send_drop_stale_peer") - dropped
-    rig.check(dropped == QUEUED, f"{dropped} messages were dropped")
+    rig.check(dropped == QUEUED + 1, f"{dropped} messages were dropped")
 
 
 test_upgrade_queued.modules = XRDS

@@ -62,7 +62,9 @@ static void xrds_txq_enter(struct xrds_conn *conn, struct xrds_flow *flow,
 	msg->stamp = ++conn->stamp;
 	list_add_tail(&msg->flow_node, &flow->msgs);
 	xrds_flow_begin(flow);
-	conn->nr_msgs++;
+	/* nothing waits, and no peer is there: it is for the next one */
+	if (!conn->nr_msgs++ && conn->state != XRDS_ST_UP)
+		conn->legacy.was = false;
 	if (!msg->flow)
 		conn->kmsgs++;
 	trace_xrds_msg_queue(msg);
