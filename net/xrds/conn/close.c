@@ -39,6 +39,7 @@
 #include <linux/xrds_netlink.h>
 
 #include "conn/conn.h"
+#include "msg.h"
 #include "tracepoints.h"
 #include "transport.h"
 #include "xrds.h"
@@ -187,12 +188,15 @@ static bool xrds_close_due(struct xrds_conn *conn)
 	return due;
 }
 
+/* Is all acknowledged? Some of it may not have ended yet, see tx_acked.c. */
 static bool xrds_close_acked(struct xrds_conn *conn)
 {
 	bool acked;
 
 	spin_lock_bh(&conn->lock);
-	acked = list_empty(&conn->inflight);
+	acked = list_empty(&conn->inflight) ||
+		list_last_entry(&conn->inflight, struct xrds_msg,
+				node)->seq <= conn->acked;
 	spin_unlock_bh(&conn->lock);
 	return acked;
 }

@@ -101,7 +101,11 @@ void xrds_fsm_stop(struct xrds_conn *conn)
 	spin_unlock_bh(&conn->lock);
 	xrds_tx_resume_close(conn);
 	conn->trans->stop(conn);
-	xrds_tx_acked_rest(conn);
+	/* nothing is acknowledged any more */
+	while (READ_ONCE(conn->acking)) {
+		xrds_tx_acked_rest(conn);
+		cond_resched();
+	}
 	cancel_delayed_work_sync(&conn->ack_work);
 	/* the next endpoint begins with a hello of its own */
 	WRITE_ONCE(conn->rx_ack, 0);

@@ -75,6 +75,9 @@ static void xrds_tx_acked_act(struct xrds_conn *conn,
  * xrds_tx_acked_rest - end more messages that the peer has received
  * @conn: connection
  *
+ * One batch: the peer may go on acknowledging, and other events wait meanwhile.
+ * The work comes back for the rest, as long as there is some (conn->acking).
+ *
  * Context: the connection's work.
  */
 void xrds_tx_acked_rest(struct xrds_conn *conn)
@@ -86,16 +89,15 @@ void xrds_tx_acked_rest(struct xrds_conn *conn)
 	if (likely(!READ_ONCE(conn->acking)))
 		return;
 	/* messages end in order: those of the next acknowledgment behind these */
-	do {
-		spin_lock_bh(&conn->lock);
-		xrds_tx_acked_some(conn, &acked, &news);
-		more = !list_empty(&acked);
-		WRITE_ONCE(conn->acking, more);
-		spin_unlock_bh(&conn->lock);
-		xrds_tx_acked_done(conn, &acked);
-		cond_resched();
-	} while (more);
+	spin_lock_bh(&conn->lock);
+	xrds_tx_acked_some(conn, &acked, &news);
+	more = !list_empty(&acked);
+	WRITE_ONCE(conn->acking, more);
+	spin_unlock_bh(&conn->lock);
+	xrds_tx_acked_done(conn, &acked);
 	xrds_tx_acked_act(conn, &news);
+	if (more)
+		xrds_conn_event(conn, XRDS_EV_IDLE);
 }
 
 /**
