@@ -299,6 +299,7 @@ void xrds_tx_resume_drop_all(struct xrds_conn *conn);
  * @late:	in xn->cong_late or xn->cong_late_all while xn->cong_work is to tell
  *		more of them
  * @changes:	times that @congested has changed
+ * @turns:	batches of its links that xn->cong_work has taken
  * @unlinked:	there was no memory for a link, or its user had too many
  * @all_due:	all connections of the address are to be told
  * @closed:	it gets no links any more
@@ -313,6 +314,7 @@ struct xrds_port {
 	struct list_head links;
 	struct list_head late;
 	u32 changes;
+	u32 turns;
 	bool unlinked;
 	bool all_due;
 	bool closed;

@@ -500,7 +500,8 @@ bool xrds_link_next_late(struct xrds_net *xn, struct xrds_link_batch *batch)
 						struct xrds_port, late);
 	if (port) {
 		more = xrds_link_take(port, batch);
-		if (all)
+		/* one that changes all the time always has more links to be told */
+		if (all || !(++port->turns % XRDS_LINK_TURNS))
 			swap(batch->all, port->all_due);
 		xrds_link_queue(port, more);
 	}
