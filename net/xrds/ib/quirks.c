@@ -24,10 +24,13 @@
  * - The page list. Soft-RoCE (6.1) reads the entry behind the last page after
  *   it has copied that page, so the list needs one entry more.
  *
- * Some drivers enlarge completion queues of programs, but not of the kernel, or
- * none at all; and some take atomics from programs only, and report each that
- * the kernel posts in the log. Both are tried once, on a queue pair that was
- * never connected.
+ * No other user in the kernel has a completion queue enlarged that is in use, and
+ * Linux 7.1 has no call for it any more. The code of mlx5 for that, up to 7.0, puts
+ * completions that wait into wrong slots. So only those of a software device are
+ * enlarged, if it does that.
+ *
+ * Some drivers take atomics from programs only, and report each that the kernel
+ * posts in the log. One is tried, on a queue pair that was never connected.
  *
  * Devices on rdmavt are not used. Their key 0 stands for all memory of the
  * kernel, and a peer that is connected to a queue pair of the kernel can use
@@ -115,7 +118,8 @@ static int xrds_ib_quirks_try(struct xrds_ib_dev *ibdev)
 			     IB_POLL_SOFTIRQ);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
-	ibdev->quirks.fixed_cqs = ib_resize_cq(cq, XRDS_IB_PROBE_MORE_CQE);
+	ibdev->quirks.fixed_cqs = !ib_uses_virt_dma(ibdev->dev) ||
+				  ib_resize_cq(cq, XRDS_IB_PROBE_MORE_CQE);
 	ret = xrds_ib_quirks_try_qp(ibdev, cq);
 	if (ibdev->stuck)
 		xrds_ib_quirks_stop_cq(cq);

@@ -429,8 +429,10 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 	};
 	struct ib_srq *srq;
 
-	attr.attr.max_wr = min_t(u32, max_bufs + XRDS_IB_MAX_LOST,
-				 ibdev->dev->attrs.max_srq_wr);
+	/* the other half of a completion queue is for what is sent */
+	attr.attr.max_wr = min3(max_bufs + XRDS_IB_MAX_LOST,
+				(u32)ibdev->dev->attrs.max_srq_wr,
+				(u32)ibdev->dev->attrs.max_cqe / 2);
 	if (attr.attr.max_wr <= 2 * XRDS_IB_MAX_LOST)
 		return -EOPNOTSUPP;
 	rq->max_bufs = attr.attr.max_wr - XRDS_IB_MAX_LOST;
