@@ -106,11 +106,12 @@ static struct neighbour *xrds_ib_cm_req_neigh(const struct xrds_conn_key *key,
 	return neigh ?: neigh_create(table, addr, dev);
 }
 
-/* The hardware address that the IP network has for a peer. If it has none it is
- * asked for one. Returns its length.
+/* The hardware address that the IP network has for a peer. If it has none, or is
+ * not @sure of it, it asks. Returns its length.
  */
 static u32 xrds_ib_cm_req_hw(const struct rdma_cm_id *id,
-			     const struct xrds_conn_key *key, u8 *hw)
+			     const struct xrds_conn_key *key, u8 *hw,
+			     bool *sure)
 {
 	const struct rdma_dev_addr *from = &id->route.addr.dev_addr;
 	struct net_device *dev = dev_get_by_index(from->net,
@@ -122,12 +123,12 @@ static u32 xrds_ib_cm_req_hw(const struct rdma_cm_id *id,
 		return 0;
 	neigh = xrds_ib_cm_req_neigh(key, dev);
 	if (!IS_ERR(neigh)) {
+		*sure = READ_ONCE(neigh->nud_state) & NUD_CONNECTED;
 		if (READ_ONCE(neigh->nud_state) & NUD_VALID) {
 			neigh_ha_snapshot((char *)hw, neigh, dev);
 			bytes = dev->addr_len;
-		} else {
-			neigh_event_send(neigh, NULL);
 		}
+		neigh_event_send(neigh, NULL);
 		neigh_release(neigh);
 	}
 	dev_put(dev);
@@ -135,7 +136,8 @@ static u32 xrds_ib_cm_req_hw(const struct rdma_cm_id *id,
 }
 
 /* Has the port that the queue pair will be connected to the address that the
- * sender of the request claims?
+ * sender of the request claims? Over InfiniBand a node that has failed over to
+ * another port has it before the network has noticed.
  */
 static enum xrds_ib_proof xrds_ib_cm_req_prove(const struct rdma_cm_id *id,
 					       const struct xrds_conn_key *key)
@@ -146,14 +148,17 @@ static enum xrds_ib_proof xrds_ib_cm_req_prove(const struct rdma_cm_id *id,
 		.roce	= rdma_protocol_roce(id->device, id->port_num),
 		.hw	= hw,
 	};
+	enum xrds_ib_proof proof;
+	bool sure = true;
 
 	if (!path)
 		return XRDS_IB_FORGED;
 	memcpy(claim.addr, &key->faddr, sizeof(claim.addr));
 	memcpy(claim.gid, &path->dgid, sizeof(claim.gid));
 	if (!claim.roce)
-		claim.hw_bytes = xrds_ib_cm_req_hw(id, key, hw);
-	return xrds_ib_port_prove(&claim);
+		claim.hw_bytes = xrds_ib_cm_req_hw(id, key, hw, &sure);
+	proof = xrds_ib_port_prove(&claim);
+	return proof == XRDS_IB_FORGED && !sure ? XRDS_IB_UNPROVEN : proof;
 }
 
 /* Returns the fault of a request, or XRDS_WIRE_OK. */
