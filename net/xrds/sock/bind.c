@@ -171,7 +171,11 @@ struct xrds_sock *xrds_bind_lookup_again(struct xrds_net *xn,
 	/* pairs with the release in xrds_bind_del() */
 	s64 unbinds = atomic64_read_acquire(&xn->unbinds);
 
-	if (last->xs && last->unbinds == unbinds)
+	/* one that is closed has left a moment before it counts as gone, and its port
+	 * may have another owner
+	 */
+	if (last->xs && last->unbinds == unbinds &&
+	    !sock_flag(&last->xs->sk, SOCK_DEAD))
 		return last->xs;
 	last->xs = xrds_bind_lookup(xn, addr, scope, port);
 	last->unbinds = unbinds;
