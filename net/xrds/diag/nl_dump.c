@@ -401,6 +401,7 @@ static int xrds_nl_start_table(struct netlink_callback *cb,
 	cb->args[0] = (long)t;
 	/* the number of times that the table was resized, see below */
 	cb->seq = 1;
+	cb->prev_seq = 1;
 	return 0;
 }
 
@@ -471,6 +472,8 @@ static int xrds_nl_table_row(struct sk_buff *skb, struct netlink_callback *cb,
 		genlmsg_cancel(skb, hdr);
 		return ret == -EMSGSIZE ? ret : 0;
 	}
+	/* it marks a row once for each change, and that row is one that is shown */
+	genl_dump_check_consistent(cb, hdr);
 	genlmsg_end(skb, hdr);
 	return 0;
 }
@@ -558,13 +561,8 @@ int xrds_nl_dump_done_table(struct netlink_callback *cb)
  */
 void *xrds_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 {
-	void *hdr = genlmsg_put(skb, NETLINK_CB(cb->skb).portid,
-				cb->nlh->nlmsg_seq, &xrds_netlink_family,
-				NLM_F_MULTI, cmd);
-
-	if (hdr)
-		genl_dump_check_consistent(cb, hdr);
-	return hdr;
+	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
+			   &xrds_netlink_family, NLM_F_MULTI, cmd);
 }
 
 /**
