@@ -37,11 +37,18 @@
 #define XRDS_CTL_CONST
 #endif
 
-/* the member is there only if 32-bit programs can be */
+/* the member is there only if 32-bit programs can be, and so are types of theirs */
 #ifdef CONFIG_COMPAT
 #define XRDS_COMPAT_IOCTL(_ioctl)	.compat_ioctl = _ioctl,
+
+/* struct rds_rdma_notify as they have it: on i386 nothing is behind the status */
+struct xrds_compat_notify {
+	compat_u64 user_token;
+	compat_int_t status;
+};
 #else
 #define XRDS_COMPAT_IOCTL(_ioctl)
+#define xrds_compat_notify		rds_rdma_notify
 #endif
 
 /* epoll_ctl() of 32-bit programs, where they have their own numbers */

@@ -212,12 +212,51 @@ static void congestion_ended(void)
 	close(fd);
 }
 
+/* There the structure has no padding at its end. */
+static void status(void)
+{
+	struct low *low = low_memory();
+	int fd = rds_bound(NULL);
+	struct rds_rdma_notify n;
+	struct cmsghdr32 *c;
+	struct target t;
+	struct op op;
+	char byte;
+	u32 len;
+
+	if (!low)
+		return;
+	c = (void *)low->room;
+	len = sizeof(*c) + offsetof(struct rds_rdma_notify, status) +
+	      sizeof(n.status);
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	op = op_write(&t, 0, &byte, 1);
+	op_set(&op, RDS_RDMA_NOTIFY_ME, 77);
+	must(op_send(fd, &t.addr, &op));
+	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	check_ret(recv32_into(low, fd, low->room, len - 1), 0);
+	check_eq(low->msg.flags & MSG_CTRUNC, MSG_CTRUNC);
+	check_ret(recv32_into(low, fd, low->room, len), 0);
+	check_eq(low->msg.flags & MSG_CTRUNC, 0);
+	check_eq(low->msg.controllen, len);
+	check_eq(c->type, RDS_CMSG_RDMA_STATUS);
+	check_eq(c->len, len);
+	memcpy(&n, c + 1, len - sizeof(*c));
+	check_eq(n.user_token, 77);
+	check_eq(n.status, RDS_RDMA_SUCCESS);
+	check_eq(poll_one(fd, POLLIN, 0), 0);
+	target_close(&t);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "ioctls", "barriers and types of service", ioctls, 0, 0 },
 	{ "end_of_stream", "a mark needs no more room than it has there",
 	  end_of_stream, 0, 0 },
 	{ "congestion_ended", "addresses of destinations that are congested no more",
 	  congestion_ended, 0, 0 },
+	{ "status", "the outcome of an op needs no room for padding", status,
+	  0, 0 },
 };
 
 int main(int argc, char **argv)

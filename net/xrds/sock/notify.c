@@ -27,6 +27,16 @@ static void xrds_notify_drop(struct xrds_sock *xs, struct xrds_notice *n)
 		xrds_notice_free(&xs->rdma, n);
 }
 
+/* The length of RDS_CMSG_RDMA_STATUS. On i386 the structure has no padding at its end,
+ * and a program no room for it.
+ */
+static size_t xrds_notice_bytes(const struct msghdr *m)
+{
+	return m->msg_flags & MSG_CMSG_COMPAT ?
+	       sizeof(struct xrds_compat_notify) :
+	       sizeof(struct rds_rdma_notify);
+}
+
 /* Give one notice. Returns 1, 0 when there is none, or -EFAULT: it stays. */
 static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
 {
@@ -46,7 +56,7 @@ static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
 	memset(&notify, 0, sizeof(notify));
 	notify.user_token = n->token;
 	notify.status = n->status;
-	ret = put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_STATUS, sizeof(notify),
+	ret = put_cmsg(m, SOL_RDS, RDS_CMSG_RDMA_STATUS, xrds_notice_bytes(m),
 		       &notify);
 	if (ret) {
 		spin_lock_bh(&xs->lock);
@@ -168,7 +178,7 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 	int n = 0, ret = 1;
 
 	while (ret > 0 && n < XRDS_END_BATCH &&
-	       xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) {
+	       xrds_cmsg_room(m, xrds_notice_bytes(m))) {
 		ret = xrds_notice_one(xs, m);
 		n += ret > 0;
 	}
@@ -212,7 +222,7 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 	}
 	/* not for later arrivals that would have fitted */
 	if ((!list_empty_careful(&xs->rdma.notices) &&
-	     !xrds_cmsg_room(m, sizeof(struct rds_rdma_notify))) ||
+	     !xrds_cmsg_room(m, xrds_notice_bytes(m))) ||
 	    (!list_empty_careful(&xs->rdma.events) &&
 	     !xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) ||
 	    (!list_empty_careful(&xs->rdma.lost) &&
