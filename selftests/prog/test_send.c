@@ -94,8 +94,12 @@ static void mixed_families(void)
 	union addr mapped = addr_of("::ffff:127.0.0.1", 4000);
 	int fd4 = rds_bound_to("127.0.0.1", 4000, NULL);
 	int fd6 = rds_bound_to("::1", 4000, NULL);
+	struct xrds_dest_sndbuf space = { .bytes = 65536 };
 	char byte;
 
+	memcpy(&space.dest, &to6, sizeof(to6));
+	check_err(setsockopt(fd4, SOL_RDS, XRDS_DEST_SNDBUF, &space,
+			     sizeof(space)), EOPNOTSUPP);
 	check_err(rds_send(fd4, "x", 1, MSG_DONTWAIT, &to6), EOPNOTSUPP);
 	check_err(rds_send(fd6, "x", 1, MSG_DONTWAIT, &to4), EOPNOTSUPP);
 	check_err(rds_send(fd6, "x", 1, MSG_DONTWAIT, &mapped), EOPNOTSUPP);

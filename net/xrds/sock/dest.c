@@ -450,6 +450,27 @@ xrds_dest_find_other_or_create(struct xrds_sock *xs, const struct xrds_addr *to)
 }
 
 /**
+ * xrds_dest_addr_fits - have a socket and a destination the same kind of address?
+ * @xs: socket that is bound
+ * @to: destination
+ *
+ * A connection has one scope for both of its ends, and all that looks for a socket
+ * by the address of one end relies on that. So a link-local address of IPv6 goes
+ * with others of its interface only.
+ *
+ * Context: any.
+ * Return: 0; -EOPNOTSUPP; -EINVAL when they are of two interfaces.
+ */
+int xrds_dest_addr_fits(const struct xrds_sock *xs, const struct xrds_addr *to)
+{
+	if (ipv6_addr_v4mapped(&to->addr) !=
+	    ipv6_addr_v4mapped(&xs->bind.addr) ||
+	    !to->scope != !xs->bind.scope)
+		return -EOPNOTSUPP;
+	return to->scope == xs->bind.scope ? 0 : -EINVAL;
+}
+
+/**
  * xrds_dest_find_or_create - find or make a destination
  * @xs: bound socket
  * @to: address and port

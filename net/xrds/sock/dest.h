@@ -179,6 +179,7 @@ static inline void xrds_dest_put(struct xrds_dest *dest)
 
 int xrds_dest_init(struct xrds_net *xn);
 void xrds_dest_exit(struct xrds_net *xn);
+int xrds_dest_addr_fits(const struct xrds_sock *xs, const struct xrds_addr *to);
 struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
 					   const struct xrds_addr *to);
 struct xrds_dest *xrds_dest_find(struct xrds_sock *xs,

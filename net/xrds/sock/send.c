@@ -218,21 +218,6 @@ static void xrds_send_undo(struct xrds_sock *xs, struct xrds_send_args *args)
 	xrds_zcopy_free(xs, args->zcopy);
 }
 
-/* Do a socket and a destination have the same kind of address? A connection has
- * one scope for both of its ends, and all that looks for a socket by the address
- * of one end relies on that. So a link-local address of IPv6 goes with others of
- * its interface only.
- */
-static int xrds_send_addr_fits(const struct xrds_sock *xs,
-			       const struct xrds_addr *to)
-{
-	if (ipv6_addr_v4mapped(&to->addr) !=
-	    ipv6_addr_v4mapped(&xs->bind.addr) ||
-	    !to->scope != !xs->bind.scope)
-		return -EOPNOTSUPP;
-	return to->scope == xs->bind.scope ? 0 : -EINVAL;
-}
-
 /* Where to: the address of the call, else that of connect(). */
 static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
 			  struct xrds_addr *to)
@@ -256,7 +241,7 @@ static int xrds_send_addr(struct xrds_sock *xs, struct msghdr *m,
 
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
-	return xrds_send_addr_fits(xs, to);
+	return xrds_dest_addr_fits(xs, to);
 }
 
 /* ------------------------------------------------------------- sendmmsg */

@@ -452,7 +452,7 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
  *
  * Context: process, socket locked.
  * Return: 0, -EINVAL, -ENOTCONN for a destination of an unbound socket, and
- * the errors of xrds_dest_find_or_create().
+ * the errors of xrds_dest_addr_fits() and xrds_dest_find_or_create().
  */
 int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
 				 const struct xrds_dest_sndbuf *arg)
@@ -475,6 +475,9 @@ int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
 		return -EINVAL;
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
+	ret = xrds_dest_addr_fits(xs, &to);
+	if (ret)
+		return ret;
 
 	do {
 		dest = xrds_dest_find_or_create(xs, &to);
