@@ -97,8 +97,8 @@ def test_bystanders(rig):
 
 
 def test_reconnect(rig):
-    """The state survives the connection: neither lost nor stuck. The loss lets who
-    waits try once more.
+    """The state survives the connection: neither lost nor stuck. A sender that
+    waits may try once more when the connection is lost.
     """
     traffic.patient(rig)
     sink, sender = _blocked(rig, rig.a.ip, rig.b.ip, 4102)

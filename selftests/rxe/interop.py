@@ -342,7 +342,7 @@ test_upgrade.kernels = ""
 
 
 def test_upgrade_idle(rig):
-    """When the legacy peer goes nothing waits: what is sent later is for the native
+    """When the legacy peer goes nothing waits: later messages are for the native
     one that has come since.
     """
     rig.a.start(f"helper_hold_socket {rig.a.ip}").expect("holding")

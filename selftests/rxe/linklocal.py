@@ -44,7 +44,7 @@ def test_ipv4(rig):
     try:
         a.run("xrds-ping -c 1 -w 30 169.254.7.2", timeout=40)
         a.run(f"xrds-ping -c 1 -w 30 -I 169.254.7.1 {b.ip}", timeout=40)
-        # what waits there for an acknowledgment stays when the address goes
+        # messages that wait there for an acknowledgment stay when it goes
         for node in (a, b):
             node.run("settled 20", timeout=60)
     finally:

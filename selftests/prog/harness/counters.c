@@ -104,7 +104,7 @@ long long protocol_sockets(void)
 	return found;
 }
 
-/* The sum of what all lines of a file say that look like @format */
+/* The sum of the numbers in all lines of a file that look like @format */
 static long long sum_of(const char *path, const char *format)
 {
 	FILE *file = fopen(path, "r");

@@ -39,7 +39,7 @@ static long status_field(int tid, const char *field, char *letter)
 	return value;
 }
 
-/* What the thread calls next is what it sleeps in */
+/* The thread sleeps in the next call that it makes. */
 static void about_to_sleep(struct waker *w)
 {
 	struct rusage usage;
