@@ -488,6 +488,7 @@ static void xrds_send_fill(struct xrds_msg *msg,
 
 /* Make the message. Returns it, or ERR_PTR(). */
 static struct xrds_msg *xrds_send_msg(struct xrds_sock *xs,
+				      const struct xrds_dest *dest,
 				      const struct xrds_conn *conn,
 				      struct msghdr *m, u32 len,
 				      struct xrds_send_args *args)
@@ -502,7 +503,8 @@ static struct xrds_msg *xrds_send_msg(struct xrds_sock *xs,
 		xrds_count_add(xs->xn, XRDS_C_COPY_FROM_USER, len);
 		return xrds_msg_around(xs->xn, skb, len);
 	}
-	if (unlikely(args->zcopy))
+	/* a ping is for any node, and in-tree RDS may be there by then */
+	if (unlikely(args->zcopy) && dest->key.port)
 		msg = xrds_zcopy_msg(xs, conn, args->zcopy, &m->msg_iter, len,
 				     &args->timeo);
 	return msg ?: xrds_msg_from_user(xs->xn, m, len);
@@ -513,7 +515,7 @@ static int xrds_send_one(struct xrds_sock *xs, struct xrds_dest *dest,
 			 struct xrds_conn *conn, struct msghdr *m, u32 len,
 			 struct xrds_send_args *args, bool reply)
 {
-	struct xrds_msg *msg = xrds_send_msg(xs, conn, m, len, args);
+	struct xrds_msg *msg = xrds_send_msg(xs, dest, conn, m, len, args);
 	bool zcopy;
 	int ret;
 
