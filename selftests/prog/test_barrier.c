@@ -615,6 +615,27 @@ static void by_message(void)
 	end();
 }
 
+/* An event that nobody has read yet is not forgotten for the next one. */
+static void again_by_message(void)
+{
+	struct xrds_barrier to_arm = { 0 };
+	struct op op;
+
+	begin();
+	for (int i = 0; i < 2; i++) {
+		op = op_write(&t, 0, small, sizeof(small));
+		op.barrier = &to_arm;
+		must(op_send(fd, &t.addr, &op));
+		check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+		hold_ops();
+	}
+	read_event(1);
+	check_eq(poll_one(fd, EVENT, 0), 0);
+	release_ops();
+	read_event(2);
+	end();
+}
+
 static void bad_by_message(void)
 {
 	struct xrds_barrier to_arm = { .rdma_id = 3 };
@@ -779,6 +800,8 @@ static const struct tap_case cases[] = {
 	  event_first, 0, 0 },
 	{ "by_message", "a control message arms in the same call", by_message,
 	  TAP_EACH_FAMILY, 0 },
+	{ "again_by_message", "it stays when another one is armed for", again_by_message,
+	  0, 0 },
 	{ "bad_by_message", "or refuses the op with the barrier",
 	  bad_by_message, 0, 0 },
 	{ "event_stays", "an event without room for it stays", event_stays,

@@ -306,8 +306,8 @@ void xrds_rdma_peer_left(struct xrds_rdma_peer *node)
  * @node: node
  * @id: identifier of the op, at most the last one issued
  *
- * Replaces what was armed for this node before. When it has come about
- * already the event is there at once.
+ * Replaces what was armed for this node before; an event that has come about is
+ * still told. When this one has come about already it is there at once.
  *
  * Context: any.
  */
@@ -320,7 +320,6 @@ void xrds_barrier_arm(struct xrds_rdma_sock *rs, struct xrds_rdma_peer *node,
 	if (!node->armed)
 		rs->nr_armed++;
 	node->armed = id;
-	xrds_barrier_clear(node);
 	event = xrds_barrier_event(rs, node, false);
 	spin_unlock_bh(rs->lock);
 	if (event)
