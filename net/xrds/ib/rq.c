@@ -429,7 +429,7 @@ static int xrds_ib_rq_create_srq(struct xrds_ib_rq *rq, u32 max_bufs)
 	};
 	struct ib_srq *srq;
 
-	/* the other half of a completion queue is for what is sent */
+	/* sends have the other half of a completion queue */
 	attr.attr.max_wr = min3(max_bufs + XRDS_IB_MAX_LOST,
 				(u32)ibdev->dev->attrs.max_srq_wr,
 				(u32)ibdev->dev->attrs.max_cqe / 2);

@@ -297,9 +297,9 @@ class Node:
                  "(( $(< /sys/class/net/eth0/flags) & 1 )) || "
                  "ip link set eth0 up; "
                  "[ -d /sys/class/infiniband/rxe0 ] || "
-                 "rdma link add rxe0 type rxe netdev eth0; "
+                 "rdma link add rxe0 type rxe netdev eth0 && "
                  # they go with the last address
-                 f"neighbours {self.number} {self.total} || :")
+                 f"{{ neighbours {self.number} {self.total} || :; }}")
 
     # ------------------------------------------------------------ life
 
