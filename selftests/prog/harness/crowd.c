@@ -7,7 +7,8 @@
  * So the bystander notes its longest round trip while the port changes once, and
  * the median of these is judged. A machine that is busy all the time makes it
  * longer as well. That is seen with a port for which nobody of the crowd waits,
- * before and after.
+ * before and after. One that is busy for the whole of one measurement is at rest
+ * in another: a walk over the crowd takes its time in each.
  *
  * The bystander has a processor for itself. Beside another thread each round trip
  * takes either microseconds or a time slice, as the scheduler likes.
@@ -32,6 +33,7 @@ enum {
 	TOGGLES		= 41,		/* odd */
 	FACTOR		= 20,
 	FACTOR_TOGGLED	= 2,
+	TRIES		= 5,
 	LIMIT_MS	= 60000,
 };
 
@@ -223,9 +225,25 @@ static bool all_woken(void *arg)
 	return true;
 }
 
+/* Whether the bystander is as fast beside the crowd's port as beside another */
+static bool as_fast(struct crowd *c, long long alone)
+{
+	long long before = toggled_us(c, c->ports);
+	long long beside = toggled_us(c, 0);
+	long long after = toggled_us(c, c->ports);
+	long long other = before > after ? before : after;
+
+	tap_diag("a round trip takes %lld us, %lld us with a port that toggles",
+		 alone, beside);
+	tap_diag("%lld us and %lld us with one that nobody waits for", before,
+		 after);
+	return beside <= FACTOR * alone || beside <= FACTOR_TOGGLED * other;
+}
+
 void crowd_check(struct crowd *c, void (*release)(struct crowd *c))
 {
-	long long alone, other, beside, again, before, after;
+	long long alone, before, after;
+	int tries = 0;
 
 	refuse_all(c);
 	tap_diag("%d waiters", c->ports * c->senders);
@@ -236,16 +254,9 @@ void crowd_check(struct crowd *c, void (*release)(struct crowd *c))
 	must_wait(all_woken, c, LIMIT_MS);
 	after = woken();
 	place(true);
-	other = toggled_us(c, c->ports);
-	beside = toggled_us(c, 0);
-	again = toggled_us(c, c->ports);
-	tap_diag("a round trip takes %lld us, %lld us with a port that toggles",
-		 alone, beside);
-	tap_diag("%lld us and %lld us with one that nobody waits for", other,
-		 again);
-	if (again > other)
-		other = again;
-	check(beside <= FACTOR * alone || beside <= FACTOR_TOGGLED * other);
+	while (!as_fast(c, alone))
+		if (++tries == TRIES)
+			tap_fail("it is slower in each of %d tries", TRIES);
 	if (before < 0)
 		tap_fail("no counter cong_woken");
 	tap_diag("%lld waiters were looked at, %d wait for the port",
