@@ -301,9 +301,9 @@ def test_ops(rig):
     pair.end()
 
 
-def test_key(rig):
-    """A message behind an op is refused: a key to be used once lives until the
-    message is taken, so that it is nobody else's when that comes again.
+def refused_ops(rig) -> None:
+    """Two messages behind ops are refused, and come again. Each op has a key
+    that is to be used once.
     """
     traffic.patient(rig)
     rig.b.write(SOCK_MAX, str(LEAST_KB))
@@ -323,3 +323,11 @@ def test_key(rig):
     for proc in (sink, sender):
         proc.expect("done")
         proc.wait()
+
+
+def test_key(rig):
+    """A message behind an op is refused: a key to be used once ends with the
+    op. What comes again has no key, which may be another region's by then:
+    wireshark.refused.
+    """
+    refused_ops(rig)

@@ -4,6 +4,7 @@
 import re
 import shutil
 
+import overflow
 import traffic
 from xrdsvm import host
 
@@ -140,6 +141,16 @@ def test_classic(rig):
 
 test_classic.modules = ("xrds_ib", "rds_rdma")
 test_classic.kernels = "6.1"
+
+
+def test_refused(rig):
+    """A message that was refused comes again without the key of its op."""
+    path = _capture(rig, "refused")
+    with rig.switch.capture(path):
+        overflow.refused_ops(rig)
+    # a packet that soft-RoCE sends again has the same name
+    names = {name for name in _names(rig, path) if "used key" in name}
+    rig.check(len(names) == 2, f"two ops, and {sorted(names)}")
 
 
 def test_heartbeat(rig):

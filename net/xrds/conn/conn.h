@@ -407,20 +407,5 @@ static inline u64 xrds_refuse_ack(const struct xrds_conn *conn)
 /* ---------------------------------------------------------------- rx.c */
 
 void xrds_rx_ack_work(struct work_struct *work);
-/**
- * xrds_rx_used - a message that is taken may be behind an op
- * @conn: connection
- * @wm: its decoded header
- *
- * The key of the op may end with it. One that is refused comes again, and the key
- * must not have become another region's by then.
- *
- * Context: as xrds_rx_msg(), before a program can read the message.
- */
-static inline void xrds_rx_used(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
-{
-	if (wm->has & XRDS_HAS_RDMA)
-		xrds_mr_used(conn->xn, xrds_conn_rx_daddr(conn), wm->rdma_rkey);
-}
 
 #endif /* _XRDS_CONN_H */

@@ -258,6 +258,16 @@ static enum xrds_counter xrds_rx_deliver(struct xrds_conn *conn,
 	return XRDS_C_RECV_DROP_REFUSED;
 }
 
+/* The message may be behind an op, whose key may end with it. That is now, before
+ * a program can read the message, and also if it is refused: when it comes again,
+ * without the key (xrds_txq_unsend()), that may be another region's.
+ */
+static void xrds_rx_used(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
+{
+	if (wm->has & XRDS_HAS_RDMA)
+		xrds_mr_used(conn->xn, xrds_conn_rx_daddr(conn), wm->rdma_rkey);
+}
+
 /**
  * xrds_rx_msg - a whole message has arrived
  * @conn: connection
@@ -296,13 +306,12 @@ void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		return;
 	}
 
+	xrds_rx_used(conn, wm);
 	if (xrds_refuse_drops(conn, wm)) {
 		xrds_rx_drop(conn, wm, skb, XRDS_C_RECV_DROP_REFUSED);
 	} else if (wm->has & XRDS_HAS_SILENT) {
-		xrds_rx_used(conn, wm);
 		kfree_skb(skb);
 	} else if (!wm->dport) {
-		xrds_rx_used(conn, wm);
 		kfree_skb(skb);
 		trace_xrds_msg_rx(conn, wm, XRDS_C_RECV_PING);
 		if (wm->sport)

@@ -481,7 +481,8 @@ void xrds_txq_bulk_close(struct xrds_conn *conn)
  * @msg: message in flight; those behind it in its flow are back already
  *
  * Its op, if it had one, was posted, and is not repeated: it goes with the
- * connection, unless it was done.
+ * connection, unless it was done. Nor is its key: the region may have ended with the
+ * first arrival, and another may have the key when the message comes again.
  *
  * Context: the receive path, conn->lock held.
  */
@@ -496,6 +497,7 @@ void xrds_txq_unsend(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (!msg->rop)
 		msg->posted = false;
 	msg->flags &= ~XRDS_F_RESUME;
+	msg->has &= ~XRDS_HAS_RDMA;
 	xrds_txq_inflight_end(flow, msg);
 	list_move(&msg->node, &flow->queue);
 	xrds_txq_count(flow, msg, 1);

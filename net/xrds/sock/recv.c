@@ -260,11 +260,9 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 			xrds_cong_local_full(&xs->port);
 		kfree_skb(skb);
 	} else if (xs) {
-		xrds_rx_used(conn, wm);
 		result = xrds_recv_enqueue(xs, skb, conn, &news);
 		xrds_recv_tell(conn, &news);
 	} else {
-		xrds_rx_used(conn, wm);
 		result = wm->flags & XRDS_F_EOS ? XRDS_C_RECV_DROP_EOS :
 						  XRDS_C_RECV_DROP_NO_SOCK;
 		kfree_skb(skb);
