@@ -17,7 +17,7 @@ set -eu
 command -v apt-get > /dev/null || exit 0
 
 build="make gcc libc6-dev perl linux-headers-amd64 util-linux"
-unit="$build python3 g++ clang libclang-rt-14-dev"
+unit="$build python3 g++ clang libclang-rt-14-dev libmnl-dev"
 rig="$build python3 qemu-system-x86 busybox-static kmod iproute2 libmnl-dev"
 bench="$rig gnuplot-nox perftest ibverbs-providers"
 check="$build git python3 python3-yaml sparse shellcheck codespell mandoc xz-utils"

@@ -548,7 +548,8 @@ def unit(report: Report) -> None:
     place = TOP / "selftests/unit"
     if not (place / "Makefile").exists():
         return
-    for target in ("check", "rig", "checks", "fuzz-smoke"):
+    for target in ("check", "rig", "checks", "programs",
+                   "fuzz-smoke"):
         elapsed = stopwatch()
         out, code = try_make("-s", "-C", place, target)
         points = tap.parse(out, code)
