@@ -7,10 +7,14 @@
  * timeout: 300
  * kernels: 6.1 6.12 7.2
  */
+#include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "counters.h"
+#include "lazy.h"
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -169,6 +173,43 @@ static void unread_alone(void)
 	close(tx);
 }
 
+static struct {
+	int fd;
+	struct lazy memory;
+	ssize_t ret;
+} slow;
+
+static void *read_slowly(void *arg)
+{
+	(void)arg;
+	slow.ret = rds_recv(slow.fd, slow.memory.page, PAGE_BYTES, MSG_TRUNC,
+			    NULL);
+	return NULL;
+}
+
+/* A reader that sleeps for its own memory has the message. */
+static void half_read(void)
+{
+	int tx = rds_bound(NULL);
+	pthread_t thread;
+	union addr to;
+
+	lazy_open(&slow.memory);
+	slow.fd = rds_bound(&to);
+	must(rds_send(tx, data, sizeof(data), 0, &to));
+	check_eq(pthread_create(&thread, NULL, read_slowly, NULL), 0);
+	lazy_await(&slow.memory);
+	check(!poll_one(slow.fd, POLLIN, 0));
+	check(counter_now("used_recv") >= (long long)sizeof(data));
+	lazy_fill(&slow.memory);
+	pthread_join(thread, NULL);
+	check_eq(slow.ret, sizeof(data));
+	check_eq(counter_now("used_recv"), 0);
+	lazy_close(&slow.memory);
+	close(slow.fd);
+	close(tx);
+}
+
 static const struct tap_case cases[] = {
 	{ "queued", "messages that wait to be sent take what the bound says",
 	  queued, 0, 120 },
@@ -177,6 +218,8 @@ static const struct tap_case cases[] = {
 	  unread_by_many, 0, 120 },
 	{ "unread_alone", "also if all others of the same time were read",
 	  unread_alone, 0, 120 },
+	{ "half_read", "a message counts until its reader has all of it",
+	  half_read, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -6,18 +6,16 @@
  * timeout: 120
  */
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "congest.h"
+#include "lazy.h"
 #include "rdma.h"
 #include "sock.h"
 #include "tap.h"
@@ -277,13 +275,13 @@ static void no_copy(void)
 
 static struct {
 	int fd;
-	void *page;	/* userfaultfd's */
+	struct lazy memory;
 } late;
 
 static void *listen_late(void *arg)
 {
 	(void)arg;
-	check_err(listen_at(late.fd, late.page, PAGE_BYTES), EFAULT);
+	check_err(listen_at(late.fd, late.memory.page, PAGE_BYTES), EFAULT);
 	return NULL;
 }
 
@@ -299,25 +297,16 @@ static bool woken(void *arg)
  */
 static void poll_meanwhile(int fd, int events)
 {
-	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
-	struct uffdio_api api = { .api = UFFD_API };
 	pthread_t reader;
 	struct waker w;
 
-	if (uffd < 0)
-		tap_skip("no userfaultfd");
 	late.fd = fd;
-	late.page = pages(PAGE_BYTES);
-	reg.range.start = (uintptr_t)late.page;
-	reg.range.len = PAGE_BYTES;
-	must(ioctl(uffd, UFFDIO_API, &api));
-	must(ioctl(uffd, UFFDIO_REGISTER, &reg));
+	lazy_open(&late.memory);
 	check_eq(pthread_create(&reader, NULL, listen_late, NULL), 0);
-	check_eq(poll_one(uffd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	lazy_await(&late.memory);
 	waker_start(&w, fd, events);
-	must(munmap(late.page, PAGE_BYTES));
-	close(uffd);
+	must(munmap(late.memory.page, PAGE_BYTES));
+	lazy_close(&late.memory);
 	pthread_join(reader, NULL);
 	check(tap_wait(woken, &w, WAIT_MS));
 	waker_stop(&w);

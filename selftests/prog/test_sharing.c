@@ -5,7 +5,6 @@
  * timeout: 240
  */
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "counters.h"
+#include "lazy.h"
 #include "rdma.h"
 #include "sock.h"
 #include "tap.h"
@@ -35,38 +34,11 @@ static char chunk[CHUNK];
 
 static struct {
 	int fd;
-	u64 *page;		/* userfaultfd's, not there yet */
+	struct lazy memory;
 	struct target target;
 	union addr name;
 	bool named;
 } lazy;
-
-static int lazy_open(void)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register reg = {
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		tap_skip("no userfaultfd");
-	lazy.page = (u64 *)pages(PAGE_BYTES);
-	reg.range.start = (uintptr_t)lazy.page;
-	reg.range.len = PAGE_BYTES;
-	must(ioctl(fd, UFFDIO_API, &api));
-	must(ioctl(fd, UFFDIO_REGISTER, &reg));
-	return fd;
-}
-
-static void lazy_fill(int fd)
-{
-	struct uffdio_zeropage zero = {
-		.range = { (uintptr_t)lazy.page, PAGE_BYTES },
-	};
-
-	must(ioctl(fd, UFFDIO_ZEROPAGE, &zero));
-}
 
 static void *op_thread(void *arg)
 {
@@ -74,7 +46,7 @@ static void *op_thread(void *arg)
 	struct op op = op_write(&lazy.target, 0, data, sizeof(data));
 
 	(void)arg;
-	op.id = lazy.page;
+	op.id = (u64 *)lazy.memory.page;
 	check_ret(op_send(lazy.fd, &lazy.target.addr, &op), 0);
 	return NULL;
 }
@@ -83,7 +55,8 @@ static void *option_thread(void *arg)
 {
 	(void)arg;
 	/* any value does: it only has to be read */
-	setsockopt(lazy.fd, SOL_RDS, SO_RDS_TRANSPORT, lazy.page, sizeof(int));
+	setsockopt(lazy.fd, SOL_RDS, SO_RDS_TRANSPORT, lazy.memory.page,
+		   sizeof(int));
 	return NULL;
 }
 
@@ -106,20 +79,20 @@ static bool is_named(void *arg)
 /* While a call on lazy.fd waits for its memory another call comes through. */
 static void others_pass(void *(*call)(void *))
 {
-	int fd = lazy_open();
 	pthread_t caller, namer;
 
+	lazy_open(&lazy.memory);
 	lazy.named = false;
 	if (pthread_create(&caller, NULL, call, NULL))
 		tap_fail("no thread");
-	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	lazy_await(&lazy.memory);
 	if (pthread_create(&namer, NULL, name_thread, NULL))
 		tap_fail("no thread");
 	check(tap_wait(is_named, NULL, WAIT_MS));
-	lazy_fill(fd);
+	lazy_fill(&lazy.memory);
 	pthread_join(caller, NULL);
 	pthread_join(namer, NULL);
-	close(fd);
+	lazy_close(&lazy.memory);
 }
 
 static void memory_waits(void)
@@ -127,7 +100,7 @@ static void memory_waits(void)
 	target_open(&lazy.target, PAGE_BYTES, RDS_RDMA_READWRITE);
 	lazy.fd = rds_bound(NULL);
 	others_pass(op_thread);
-	check_eq(*lazy.page, 1);
+	check_eq(*(u64 *)lazy.memory.page, 1);
 	close(lazy.fd);
 	target_close(&lazy.target);
 	lazy.fd = rds_socket();
@@ -141,7 +114,7 @@ static int lend(u64 flags)
 {
 	u64 cookie;
 
-	return mr_get(lazy.fd, lazy.page, PAGE_BYTES, flags, &cookie);
+	return mr_get(lazy.fd, lazy.memory.page, PAGE_BYTES, flags, &cookie);
 }
 
 static int lend_to_read(void)
@@ -156,14 +129,16 @@ static int lend_to_write(void)
 
 static int op_from(void)
 {
-	struct op op = op_write(&lazy.target, 0, lazy.page, PAGE_BYTES);
+	struct op op = op_write(&lazy.target, 0, lazy.memory.page,
+				PAGE_BYTES);
 
 	return op_send(lazy.fd, &lazy.target.addr, &op);
 }
 
 static int op_into(void)
 {
-	struct op op = op_read(&lazy.target, 0, lazy.page, PAGE_BYTES);
+	struct op op = op_read(&lazy.target, 0, lazy.memory.page,
+			       PAGE_BYTES);
 
 	return op_send(lazy.fd, &lazy.target.addr, &op);
 }
@@ -185,20 +160,20 @@ static void *pin_thread(void *arg)
 /* Whether the call waits until its memory is there */
 static bool pin_waits(int (*call)(void))
 {
-	int fd = lazy_open();
 	bool waited = false;
 	pthread_t caller;
 
+	lazy_open(&lazy.memory);
 	pinning.call = call;
 	pinning.ended = false;
 	if (pthread_create(&caller, NULL, pin_thread, NULL))
 		tap_fail("no thread");
 	while (!waited && !READ_ONCE(pinning.ended))
-		waited = poll_one(fd, POLLIN, 10) & POLLIN;
+		waited = poll_one(lazy.memory.fd, POLLIN, 10) & POLLIN;
 	if (waited)
-		lazy_fill(fd);
+		lazy_fill(&lazy.memory);
 	pthread_join(caller, NULL);
-	close(fd);
+	lazy_close(&lazy.memory);
 	return waited;
 }
 

@@ -5,7 +5,9 @@
  *
  * A socket is charged for the messages in its sk_receive_queue: with payload,
  * by which SO_RCVBUF goes, and with memory. The queue's lock guards all of
- * this. The congested mark, see cong.c, is set when the payload exceeds
+ * this. A message that a reader has taken is in use until it is freed, and its memory
+ * stays on the accounts: the reader's own memory decides how long its copy takes.
+ * The congested mark, see cong.c, is set when the payload exceeds
  * SO_RCVBUF and cleared when half of it is drained; and by memory, see below. A
  * message that arrives nevertheless was under way, and is taken. Replies come
  * all the same. A socket that asks for them but never reads them is stopped as
@@ -180,6 +182,32 @@ static bool xrds_rcvbuf_drained(struct xrds_sock *xs)
 						      XRDS_RECV_CLEAR));
 }
 
+static void xrds_rcvbuf_release(struct sk_buff *skb)
+{
+	struct xrds_sock *xs = xrds_sk(skb->sk);
+
+	atomic_sub(skb->truesize, &xs->sk.sk_rmem_alloc);
+	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV,
+			  -(s64)skb->truesize);
+}
+
+/**
+ * xrds_rcvbuf_own - a socket has a message
+ * @xs: socket
+ * @skb: message; its memory is on the accounts until it is freed, at the latest when
+ *	the socket is
+ *
+ * Context: any.
+ */
+void xrds_rcvbuf_own(struct xrds_sock *xs, struct sk_buff *skb)
+{
+	skb_orphan(skb);
+	skb->sk = &xs->sk;
+	skb->destructor = xrds_rcvbuf_release;
+	atomic_add(skb->truesize, &xs->sk.sk_rmem_alloc);
+	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
+}
+
 /**
  * xrds_rcvbuf_charge_skb - a message is in the receive queue
  * @xs: socket
@@ -197,7 +225,6 @@ void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb)
 	xs->rcv_marks += !!(xrds_skb(skb)->flags & XRDS_F_EOS);
 	if (xrds_skb(skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem + skb->truesize);
-	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV, skb->truesize);
 }
 
 /**
@@ -417,8 +444,6 @@ bool xrds_rcvbuf_uncharge(struct xrds_sock *xs, const struct sk_buff *skb)
 			    XRDS_F_EOS);
 	if (xrds_skb((struct sk_buff *)skb)->reply)
 		WRITE_ONCE(xs->reply_mem, xs->reply_mem - skb->truesize);
-	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_RECV,
-			  -(s64)skb->truesize);
 	xs->loss_told = false;
 	if (!xs->port.congested || !xrds_rcvbuf_drained(xs))
 		return false;

@@ -84,7 +84,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		xrds_recv_free(xs, skb);
 		return mark ? XRDS_C_RECV_DROP_EOS : XRDS_C_RECV_DROP_REPLY;
 	}
-	skb_set_owner_r(skb, &xs->sk);
+	xrds_rcvbuf_own(xs, skb);
 	if (xrds_timestamp_wanted(xs))
 		xrds_timestamp_queued(xs, skb);
 	xrds_srcq_enqueue(xs, skb);

@@ -123,9 +123,8 @@ struct xrds_srcq {
  * @linger_node: in xn->lingering after close; xn->lock. Its time is when the socket
  *		gives up, and written before
  * @rcv_bytes:	payload charged in sk_receive_queue; its lock
- * @rcv_mem:	memory of the messages in it, which is on the account of the user
- *		and the namespace; its lock, and read without for an estimate;
- *		bytes
+ * @rcv_mem:	memory of the messages in it; its lock, and read without for an
+ *		estimate; bytes
  * @rcv_nr:	messages that were queued there, ever; its lock
  * @rcv_payload: payload of them; its lock; bytes
  * @rcv_marks:	ends of streams in it; its lock
@@ -487,6 +486,7 @@ bool xrds_rcvbuf_tight(const struct xrds_sock *xs, u32 more);
 bool xrds_rcvbuf_overflows(struct xrds_sock *xs, struct sk_buff *skb,
 			   bool legacy);
 bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb);
+void xrds_rcvbuf_own(struct xrds_sock *xs, struct sk_buff *skb);
 void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_rcvbuf_congests(struct xrds_sock *xs);
 bool xrds_rcvbuf_refuses(struct xrds_sock *xs, const struct sk_buff *skb);

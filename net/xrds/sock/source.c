@@ -65,7 +65,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	cb->charge = xrds_recv_charge(0);
 	cb->flags = XRDS_F_EOS;
 	cb->eos_reason = XRDS_EOS_LOST;
-	skb_set_owner_r(skb, &xs->sk);
+	xrds_rcvbuf_own(xs, skb);
 	xrds_srcq_enqueue(xs, skb);
 	WRITE_ONCE(xs->marks_passed, false);
 	xrds_rcvbuf_charge_skb(xs, skb);
