@@ -21,6 +21,7 @@
 enum {
 	CHECK_EVERY	= 64,		/* messages between looks at the clock */
 	LOOK_MS		= 100,		/* between looks whether the peer is there */
+	ALIVE_S		= 60,		/* between notes that this client is there */
 	SLOW_MS		= 10,		/* a turn that takes longer looks at once */
 	HINT_MS		= 2000,		/* without an answer to the order */
 	HINTS		= 3,		/* so often, then nobody listens */
@@ -106,7 +107,8 @@ static void take(int fd, struct arrival *arrival)
 	check(arrival);
 }
 
-static uint64_t looked_ns;	/* when the next function has last looked */
+static uint64_t looked_ns;	/* when client_look() has last looked */
+static uint64_t told_ns;	/* when it has last sent, or the client began */
 
 static void look_now(void)
 {
@@ -117,13 +119,18 @@ static void look_now(void)
 }
 
 /* Is the peer still there? A look that takes no time to speak of */
-static void look(uint64_t now)
+void client_look(uint64_t now)
 {
 	if (now - looked_ns < LOOK_MS * NSEC_PER_MSEC)
 		return;
 	looked_ns = now;
 	if (!opt.over_unix || opt.verify)
 		look_now();
+	/* the peer may get no other message for long */
+	if (now - told_ns < ALIVE_S * NSEC_PER_SEC)
+		return;
+	told_ns = now;
+	send_note(fds[0], &peer, ALIVE, 0, 0);
 }
 
 static void wait_note(int fd, enum kind what, struct arrival *arrival)
@@ -143,7 +150,7 @@ static void sync_up(uint32_t written)
 	wait_note(fds[0], DONE, &arrival);
 }
 
-/* Failed ops give notices, which look() finds. */
+/* Failed ops give notices, which client_look() finds. */
 static void want_failures(void)
 {
 	int on = 1;
@@ -410,7 +417,7 @@ static uint64_t stream_loop(const struct span *span)
 		if (pace_is_set())
 			pace_plan(now_ns(), n);
 		if (n > 1 || pace_is_set() || sent % CHECK_EVERY == 0)
-			look(now_ns());
+			client_look(now_ns());
 	}
 	total += sent;
 	sync_up(0);
@@ -508,7 +515,7 @@ static void wait_barrier(uint64_t id)
 	while (ioctl(fds[0], SIOCXRDSBARRIER, &barrier)) {
 		if (errno != EINTR && errno != ETIMEDOUT)
 			die("barrier", errno);
-		look(now_ns());
+		client_look(now_ns());
 		if (now_ns() >= end)
 			die("the peer is silent", ETIMEDOUT);
 	}
@@ -582,7 +589,7 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 		now = now_ns();
 		if (now - begin >= SLOW_MS * NSEC_PER_MSEC)
 			looked_ns = 0;
-		look(now);
+		client_look(now);
 		report_done(n);
 		if (measure)
 			report_latency(now - begin);
@@ -640,7 +647,7 @@ static uint64_t map_loop(const struct span *span, bool measure)
 		if (measure)
 			report_latency(now_ns() - begin);
 		pace_plan(begin, 1);
-		look(begin);
+		client_look(begin);
 	}
 	sync_up(0);
 	return done;
@@ -669,6 +676,7 @@ void client_prepare(bool first)
 	in = take_memory(MAX_BYTES);
 	first_of_peer = first;
 	give_order();
+	told_ns = now_ns();
 	if (opt.warm_up)
 		loop(&warm_up, false);
 	sync_up(0);

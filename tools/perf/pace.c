@@ -2,7 +2,6 @@
 /*
  * The pace of a client: when its next message may be sent, with --rate and -P.
  */
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,7 +9,10 @@
 
 #include "perf.h"
 
-enum { CATCH_UP_MS = 100 };	/* of the time lost with --rate */
+enum {
+	CATCH_UP_MS	= 100,	/* of the time lost with --rate */
+	LOOK_S		= 1,	/* between looks at the peer in a long pause */
+};
 
 static uint64_t due_ns;		/* when the next message may be sent */
 
@@ -53,12 +55,18 @@ void pace_plan(uint64_t now, uint32_t count)
 
 void pace_wait(void)
 {
-	struct timespec ts = { due_ns / NSEC_PER_SEC, due_ns % NSEC_PER_SEC };
+	uint64_t now, until;
+	struct timespec ts;
 
-	if (pace_is_set())
-		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts,
-				       NULL) == EINTR)
-			;
+	for (now = now_ns(); !pace_due(now); now = now_ns()) {
+		client_look(now);
+		until = now + LOOK_S * NSEC_PER_SEC;
+		if (until > due_ns)
+			until = due_ns;
+		ts.tv_sec = until / NSEC_PER_SEC;
+		ts.tv_nsec = until % NSEC_PER_SEC;
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	}
 }
 
 bool pace_wait_or(int fd)

@@ -11,6 +11,9 @@
  * With --use-once the client asks for "keys" before each turn of RDMA ops, and
  * gets a "key" for each op.
  *
+ * The child may get no message of RDMA ops and registrations, or none in a long
+ * pause, so "alive" tells it each minute that the client is there.
+ *
  * With --verify all payload has patterns. A child that finds a wrong one sends
  * "bad" with a description to the socket that sent the order, and goes on.
  */
@@ -45,7 +48,7 @@ enum {
 	MAX_NODES	= 256,		/* of a mesh */
 	MAX_UNREAD	= 64,		/* completions of MSG_ZEROCOPY */
 	PATIENCE_S	= 30,		/* wait for a silent peer */
-	CHILD_PATIENCE_S = 600,		/* the same, without notices of ops */
+	CHILD_PATIENCE_S = 600,		/* the same, of a server's child */
 	EXIT_ERROR	= 2,
 };
 
@@ -97,7 +100,7 @@ extern struct options opt;
 
 /* ----------------------------------------------------------------- sock.c */
 
-enum kind { ORDER = 1, READY, SYNC, DONE, BYE, BAD, KEYS, KEY };
+enum kind { ORDER = 1, READY, SYNC, DONE, BYE, BAD, KEYS, KEY, ALIVE };
 
 #define PERF_MAGIC	0x58705246u	/* "XpRF" */
 
@@ -225,6 +228,8 @@ void serve(uint32_t clients);
  */
 void client_prepare(bool first);
 void client_run(void);
+/* Look whether the server is there, and tell it that the client is. */
+void client_look(uint64_t now);
 /* Run the tasks, each a client with a process of its own. */
 void run_tasks(char **peers, uint32_t nr_peers);
 /* Run a node of a mesh of these addresses. */
