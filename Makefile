@@ -63,7 +63,7 @@ help:
 	@echo '  make clean'
 
 modules: mirror
-	@tools/probe/probe "$(KDIR)" "$(B)"
+	@flock "$(B)/lock" tools/probe/probe "$(KDIR)" "$(B)"
 	@flock "$(B)/lock" $(MAKE) --no-print-directory -C "$(KDIR)" M="$(B)" modules
 
 mirror:
@@ -71,8 +71,9 @@ mirror:
 		"$(if $(KDIR),in $(KDIR),on this machine):" \
 		"apt install linux-headers-amd64, or give KDIR=." >&2; exit 1; }
 	@mkdir -p "$(B)"
-	@find "$(B)" -xtype l -delete
-	@cp -rsf "$(CURDIR)/Kbuild" "$(CURDIR)/net" "$(CURDIR)/include" "$(B)"
+	@flock "$(B)/lock" find "$(B)" -xtype l -delete
+	@flock "$(B)/lock" cp -rsf "$(CURDIR)/Kbuild" "$(CURDIR)/net" \
+		"$(CURDIR)/include" "$(B)"
 
 # ----------------------------------------------------------------- install
 
