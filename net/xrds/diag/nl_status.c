@@ -35,12 +35,14 @@ static const struct xrds_nl_feature xrds_nl_features[] = {
 #undef X
 };
 
-/* as MODULE_INFO() makes them */
-static const char xrds_nl_modinfo[] __used __section(".modinfo") __aligned(1) =
-#define X(n, r, h) "feature=" n " " #r "\0"
+/* as MODULE_INFO() makes them: no empty string follows the last one */
+#define X(n, r, h) __MODULE_INFO_PREFIX "feature=" n " " #r "\0"
+static const char xrds_nl_modinfo[sizeof(""
 #include "list_features.h"
+) - 1] __used __nonstring __section(".modinfo") __aligned(1) =
+#include "list_features.h"
+;
 #undef X
-	;
 
 enum { XRDS_NL_NOTE_TYPE = 1, XRDS_NL_NOTE_BYTES = 24 };
 
