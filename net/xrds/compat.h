@@ -11,6 +11,7 @@
 #include <linux/errno.h>
 #include <linux/percpu_counter.h>
 #include <linux/ptrace.h>
+#include <linux/rds.h>
 #include <linux/sched.h>
 #include <linux/socket.h>
 #include <linux/sysctl.h>
@@ -46,9 +47,17 @@ struct xrds_compat_notify {
 	compat_u64 user_token;
 	compat_int_t status;
 };
+
+/* struct rds_cmsg_rx_trace: on i386 the latencies follow the positions at once */
+struct xrds_compat_rx_trace {
+	u8 rx_traces;
+	u8 rx_trace_pos[RDS_MSG_RX_DGRAM_TRACE_MAX];
+	compat_u64 rx_trace[RDS_MSG_RX_DGRAM_TRACE_MAX];
+};
 #else
 #define XRDS_COMPAT_IOCTL(_ioctl)
 #define xrds_compat_notify		rds_rdma_notify
+#define xrds_compat_rx_trace		rds_cmsg_rx_trace
 #endif
 
 /* epoll_ctl() of 32-bit programs, where they have their own numbers */

@@ -31,6 +31,8 @@ enum {
 	NR_RECVMSG	= 372,
 };
 
+enum { WAITED_US = 2000 };
+
 struct iovec32 {
 	u32 base;
 	u32 len;
@@ -51,6 +53,12 @@ struct cmsghdr32 {
 	u32 level;
 	u32 type;
 };
+
+struct trace32 {
+	u8 traces;
+	u8 pos[RDS_MSG_RX_DGRAM_TRACE_MAX];
+	u64 ns[RDS_MSG_RX_DGRAM_TRACE_MAX];
+} __attribute__((packed));
 
 /* Arguments of the kernel lie here, below 4 GiB */
 struct low {
@@ -249,6 +257,38 @@ static void status(void)
 	close(fd);
 }
 
+/* There the latencies are not aligned to eight bytes. */
+static void latencies(void)
+{
+	struct rds_rx_trace_so so = { 1, { RDS_MSG_RX_DGRAM_DELIVERED } };
+	struct low *low = low_memory();
+	struct trace32 trace;
+	struct cmsghdr32 *c;
+	union addr self;
+	int fd;
+
+	if (!low)
+		return;
+	c = (void *)low->room;
+	fd = rds_bound(&self);
+	must(setsockopt(fd, SOL_RDS, SO_RDS_MSG_RXPATH_LATENCY, &so,
+			sizeof(so)));
+	check_ret(rds_send(fd, "x", 1, 0, &self), 1);
+	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	usleep(WAITED_US);
+	check_ret(recv32_into(low, fd, low->room, sizeof(*c) + sizeof(trace)),
+		  1);
+	check_eq(low->msg.flags & MSG_CTRUNC, 0);
+	check_eq(c->type, RDS_CMSG_RXPATH_LATENCY);
+	check_eq(c->len, sizeof(*c) + sizeof(trace));
+	memcpy(&trace, c + 1, sizeof(trace));
+	check_eq(trace.traces, 1);
+	check_eq(trace.pos[0], RDS_MSG_RX_DGRAM_DELIVERED);
+	/* nanoseconds, and less than a minute */
+	check(trace.ns[0] > WAITED_US * 900ull && trace.ns[0] < 60000000000ull);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "ioctls", "barriers and types of service", ioctls, 0, 0 },
 	{ "end_of_stream", "a mark needs no more room than it has there",
@@ -257,6 +297,8 @@ static const struct tap_case cases[] = {
 	  congestion_ended, 0, 0 },
 	{ "status", "the outcome of an op needs no room for padding", status,
 	  0, 0 },
+	{ "latencies", "the latencies of a message are where it expects them",
+	  latencies, 0, 0 },
 };
 
 int main(int argc, char **argv)

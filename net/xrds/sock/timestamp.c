@@ -56,6 +56,23 @@ static u64 xrds_trace_between(const struct sk_buff *skb, unsigned int point,
 	return end > at[point] ? end - at[point] : 0;
 }
 
+static int xrds_trace_put(struct msghdr *m, struct rds_cmsg_rx_trace *trace)
+{
+	struct xrds_compat_rx_trace compat;
+
+	if (!(m->msg_flags & MSG_CMSG_COMPAT))
+		return put_cmsg(m, SOL_RDS, RDS_CMSG_RXPATH_LATENCY,
+				sizeof(*trace), trace);
+	/* there may be padding in it, too */
+	memset(&compat, 0, sizeof(compat));
+	compat.rx_traces = trace->rx_traces;
+	memcpy(compat.rx_trace_pos, trace->rx_trace_pos,
+	       sizeof(compat.rx_trace_pos));
+	memcpy(compat.rx_trace, trace->rx_trace, sizeof(compat.rx_trace));
+	return put_cmsg(m, SOL_RDS, RDS_CMSG_RXPATH_LATENCY, sizeof(compat),
+			&compat);
+}
+
 /**
  * xrds_timestamp_read - tell when a message came, and how long it took
  * @xs: socket with xrds_timestamp_wanted()
@@ -91,8 +108,7 @@ int xrds_timestamp_read(struct xrds_sock *xs, struct sk_buff *skb,
 						       want.rx_trace_pos[i],
 						       now);
 	}
-	return put_cmsg(m, SOL_RDS, RDS_CMSG_RXPATH_LATENCY, sizeof(trace),
-			&trace);
+	return xrds_trace_put(m, &trace);
 }
 
 /**
