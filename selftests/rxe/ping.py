@@ -143,6 +143,26 @@ def test_no_answer(rig):
 test_no_answer.leaves = "messages"
 
 
+def test_old_failure(rig):
+    """The error of an attempt that failed before the ping is not its reason."""
+    rig.b.run("modprobe -r xrds_ib", timeout=60)
+    ping = f"xrds-ping -c 1 -w 20 {rig.b.ip}"
+    done = rig.a.run(ping, check=False)
+    rig.check("no RDS is loaded" in done.out, done.out)
+    rig.b.deaf()
+    # the attempt before this one has ended
+    dials = remote.counter(rig.a, "conn_dial")
+    remote.wait_above(rig.a, "conn_dial", dials)
+    done = rig.a.run(ping, check=False)
+    rig.b.deaf(False)
+    rig.b.run("modprobe xrds_ib")
+    rig.check("nobody answers at that address" in done.out
+              and "no RDS is loaded" not in done.out, done.out)
+
+
+test_old_failure.leaves = "messages"
+
+
 def test_errors(rig):
     """Mistakes are named, with exit status 2."""
     for options, words in (("-I 10.0.0.77 10.0.0.2", "no RDMA device has"),

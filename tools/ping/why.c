@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The reason why nothing is answered, as the kernel's dump of connections tells
- * it: the state of the connection, and the error of its last failure.
+ * it: the state of the connection, and the error of its last failure. One before the
+ * first ping is the reason only until the next attempt.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,8 +23,10 @@ enum { WHY_BYTES = 256 };
 struct found {
 	bool there;
 	uint32_t state;
-	uint32_t error;		/* of its last failure; 0: none */
+	uint32_t error;		/* of its last failure; 0: it is not the reason */
 };
+
+static long long began_ns;	/* the pings */
 
 static struct in6_addr mapped(const struct sockaddr_storage *ss)
 {
@@ -47,6 +50,7 @@ static bool is_addr(const struct nlattr *attr,
 
 static int take_row(const struct nlmsghdr *nlh, void *arg)
 {
+	uint64_t failed_ms = 0, ms = (now_ns() - began_ns) / NSEC_PER_MSEC;
 	struct found *found = arg, row = { .there = true };
 	const struct nlattr *attr;
 
@@ -67,8 +71,13 @@ static int take_row(const struct nlmsghdr *nlh, void *arg)
 		case XRDS_A_CONN_ERROR:
 			row.error = mnl_attr_get_u32(attr);
 			break;
+		case XRDS_A_CONN_FAILED_MS:
+			failed_ms = mnl_attr_get_u64(attr);
+			break;
 		}
 	}
+	if (failed_ms > ms && row.state != XRDS_CONN_STATE_DOWN)
+		row.error = 0;
 	if (row.there)
 		*found = row;
 	return MNL_CB_OK;
@@ -136,11 +145,12 @@ static bool look(struct found *found)
 	return told;
 }
 
-/* Is a connection to the node up, so that a message need not make one? */
+/* The pings begin. Is a connection to the node up, so that none need be made? */
 bool why_connected(void)
 {
 	struct found found;
 
+	began_ns = now_ns();
 	return look(&found) && found.there &&
 	       found.state == XRDS_CONN_STATE_UP;
 }
