@@ -180,6 +180,17 @@ signalled() {
 		saw "^--- 127.0.0.21: " && saw "^--- 127.0.0.22: "
 }
 
+# Memory that is offered after it was asked for
+late_memory() {
+	local probes
+
+	background xrds-ping -r 4998 -c 2 -i 0 -w 60 127.0.0.1
+	probes=$pid
+	wait_for 20 saw "does xrds-ping -l 4998 run there" || return
+	background xrds-ping -l 4998 127.0.0.1
+	wait "$probes"
+}
+
 # Output that cannot be written is an error.
 full() {
 	local tool
@@ -366,6 +377,7 @@ check "ping: one of them is wrong" one_wrong
 check "ping: several hosts, and a signal" signalled
 check_fails "ping: memory at several addresses" \
 	xrds-ping -l 4999 127.0.0.1 127.0.0.2
+check "ping: memory that is offered later" late_memory
 check "ping: no time to stop after" words "'0' is not a time" \
 	xrds-ping -w 0 127.0.0.1
 check "ping: a suffix is no size" words "is not a size" \

@@ -114,18 +114,36 @@ static bool take(void)
 
 /* -------------------------------------------------------- asking for memory */
 
-static void ask(void)
+static void begin(void)
 {
-	char text[80];
 	int on = 1;
 
 	fd = open_socket(0);
 	/* notices of ops that fail */
 	if (setsockopt(fd, SOL_RDS, RDS_RECVERR, &on, sizeof(on)))
 		die("RDS_RECVERR", errno);
+}
+
+/* Has all that was sent arrived? If nobody listened, it was dropped there. */
+static bool arrived(void)
+{
+	struct xrds_dest_status s = { 0 };
+	socklen_t len = sizeof(s);
+
+	memcpy(&s.dest, &to, sizeof(to));
+	return !getsockopt(fd, SOL_RDS, XRDS_DEST_STATUS, &s, &len) &&
+	       !s.queued_msgs;
+}
+
+/* Asked again, the node may have no room for the message. */
+static void ask(void)
+{
+	char text[80];
+
 	snprintf(text, sizeof(text), "lend %lu", opt.bytes);
 	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
-		   (struct sockaddr *)&to, addr_len) < 0)
+		   (struct sockaddr *)&to, addr_len) < 0 &&
+	    errno != ENOBUFS && errno != EAGAIN)
 		die(to_text, errno);
 }
 
@@ -223,12 +241,15 @@ static bool lent(long long end)
 	long long now = now_ns(), hint = now + HINT_SECONDS * NSEC_PER_SEC;
 	long long until;
 
+	ask();
 	while (!cookie && !finished(now, end)) {
 		until = now + NSEC_PER_SEC;
 		if (end && until > end)
 			until = end;
 		if (readable(until))
 			take();
+		else if (arrived())
+			ask();
 		now = now_ns();
 		if (hint && now > hint && !cookie) {
 			say_nobody();
@@ -244,7 +265,7 @@ void rdma_loop(void)
 	long long now = now_ns(), next, until, end;
 
 	end = opt.deadline_ns ? now + opt.deadline_ns : 0;
-	ask();
+	begin();
 	if (!lent(end))
 		return;
 	for (next = now = now_ns(); !finished(now, end); now = now_ns()) {

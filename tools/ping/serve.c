@@ -123,13 +123,17 @@ static void asked(const struct sockaddr_storage *peer, const char *text)
 	unsigned long bytes;
 	struct client *c;
 	char why[160];
-	int error;
+	int error = 0;
 
 	if (sscanf(text, "lend %lu", &bytes) != 1 || !bytes ||
 	    bytes > MAX_BYTES)
 		return;
-	c = place(peer);
-	error = lend(c, bytes);
+	/* a client asks again while the answer is under way */
+	c = find(peer);
+	if (!c || c->bytes != bytes) {
+		c = place(peer);
+		error = lend(c, bytes);
+	}
 	snprintf(why, sizeof(why), "%s%s", error ? strerror(error) : "lent",
 		 error ? hint_memory(error) : "");
 	answer(c, why);
