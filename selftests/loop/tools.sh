@@ -307,7 +307,7 @@ watched() {
 traced() {
 	local trace step
 
-	background xrds-trace -c 1 18802
+	background xrds-trace -c 1 018802
 	trace=$log
 	wait_for 20 saw listening || return
 	background xrds-perf -s -p 18802 127.0.0.1
@@ -375,6 +375,7 @@ ip address add 10.9.9.9/32 dev lo
 check "ping: several hosts" several
 check "ping: one of them is wrong" one_wrong
 check "ping: several hosts, and a signal" signalled
+check_fails "trace: a port of more than 16 bits" xrds-trace 65536
 check_fails "ping: memory at several addresses" \
 	xrds-ping -l 4999 127.0.0.1 127.0.0.2
 check "ping: memory that is offered later" late_memory
