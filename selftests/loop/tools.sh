@@ -180,6 +180,17 @@ signalled() {
 		saw "^--- 127.0.0.21: " && saw "^--- 127.0.0.22: "
 }
 
+# The statistics only
+quiet() {
+	local out
+
+	echo 0 > /proc/sys/net/rds/ping_enable
+	out=$(xrds-ping -q -O -c 3 -i 0.2 -w 10 127.0.0.1 2>&1)
+	echo 1 > /proc/sys/net/rds/ping_enable
+	echo "$out"
+	[[ $out == *"3 sent, 0 answered"* ]] && ! grep "no answer yet" <<< "$out"
+}
+
 # Memory that is offered after it was asked for
 late_memory() {
 	local probes
@@ -370,12 +381,15 @@ check "watching connections: rates" rates
 check "time and error of a connection" wait_for 20 failed_connection
 check "watching counters: the time, and rates" watched
 check "ping: it does not answer" ping_disabled
+check "ping: nothing but statistics" quiet
 check "ping: the set-up has a time of its own" set_up
 ip address add 10.9.9.9/32 dev lo
 check "ping: several hosts" several
 check "ping: one of them is wrong" one_wrong
 check "ping: several hosts, and a signal" signalled
-check_fails "trace: a port of more than 16 bits" xrds-trace 65536
+check_fails "trace: a port of more than 16 bits" timeout 10 xrds-trace 65536
+check_fails "ping: memory that is offered for a time" \
+	timeout 10 xrds-ping -l 4999 -w 1 127.0.0.1
 check_fails "ping: memory at several addresses" \
 	xrds-ping -l 4999 127.0.0.1 127.0.0.2
 check "ping: memory that is offered later" late_memory

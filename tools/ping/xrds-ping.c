@@ -354,7 +354,7 @@ static void ping_loop(void)
 		}
 		full = false;
 		if (now >= next && (!opt.count || stats.sent < opt.count)) {
-			if (opt.late && !opt.json)
+			if (opt.late && !opt.quiet && !opt.json)
 				report_late();
 			full = !send_ping();
 			next += opt.interval_ns;
@@ -495,8 +495,9 @@ static unsigned short port_arg(const char *text)
 /* Check which options go together, and set the defaults that follow. */
 static void check_options(void)
 {
-	if (opt.rdma && opt.serve) {
-		fprintf(stderr, "xrds-ping: -l and -r exclude each other\n");
+	if (opt.serve && (opt.rdma || opt.count || opt.deadline_ns ||
+			  opt.sized || opt.source)) {
+		fprintf(stderr, "xrds-ping: -l: not with -r, -c, -w, -s, -I\n");
 		exit(EXIT_ERROR);
 	}
 	if (opt.rdma && opt.sized && !opt.bytes) {
