@@ -23,7 +23,7 @@ enum {
 	KEPT		= 600,		/* a message that stays */
 	PASSING		= 4096,		/* others, which are read at once */
 	PASSING_NR	= 7,
-	LOOK		= 64,		/* messages between two looks */
+	LOOK		= 64,		/* small messages between two looks */
 	READERS		= 100,
 	ROOM		= 1 << 28,
 	HOUR_MS		= 3600000,
@@ -44,6 +44,14 @@ static void check_taken(long long before, const char *what)
 static bool too_much(long long before)
 {
 	return before - memory_available() > 2 * BOUND_KB * 1024LL;
+}
+
+/* Until a message is refused */
+static void fill(int fd, size_t bytes, const union addr *to, long long before)
+{
+	for (int n = 1; rds_send(fd, data, bytes, MSG_DONTWAIT, to) >= 0; n++)
+		if ((n % LOOK == 0 || bytes > PASSING) && too_much(before))
+			break;
 }
 
 static int roomy(void)
@@ -83,9 +91,7 @@ static void queued(void)
 		sink = rds_bound_to(tap_host, 4000, NULL);
 		fd = roomy();
 		before = memory_available();
-		while (rds_send(fd, data, sizes[i], MSG_DONTWAIT, &to) >= 0)
-			if (too_much(before))
-				break;
+		fill(fd, sizes[i], &to, before);
 		check_eq(errno, EDQUOT);
 		check_taken(before, "queued");
 		must(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, NULL, 0));
@@ -109,9 +115,7 @@ static void unread(void)
 		tx = roomy();
 		rx = reader(&to);
 		before = memory_available();
-		while (rds_send(tx, data, sizes[i], MSG_DONTWAIT, &to) >= 0)
-			if (too_much(before))
-				break;
+		fill(tx, sizes[i], &to, before);
 		check_eq(errno, ENOBUFS);
 		check_taken(before, "unread");
 		close(rx);
