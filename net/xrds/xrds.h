@@ -307,7 +307,7 @@ enum xrds_inert {
  * @nr_msgs:	messages not yet freed
  * @nr_rops:	RDMA ops not yet freed
  * @nr_mrs:	memory regions not yet freed
- * @nr_device_mrs: those of them that a device has, or is to have
+ * @nr_on_devices: memory regions and endpoints that a device has, or is to have
  * @gone:	woken when @nr_conns or @nr_socks falls
  * @cong_lock:	guards @cong_ports, @cong_late, @recv_waiting, and the links of ports,
  *		see link.c
@@ -388,7 +388,7 @@ struct xrds_net {
 	atomic_t nr_msgs;
 	atomic_t nr_rops;
 	atomic_t nr_mrs;
-	atomic_t nr_device_mrs;
+	atomic_t nr_on_devices;
 	wait_queue_head_t gone;
 	spinlock_t cong_lock;		/* cong_ports, cong_late*, recv_waiting, links */
 	struct list_head cong_ports;

@@ -304,6 +304,33 @@ def test_moved(rig):
                   f"ip addr replace {rig.a.ip}/24 dev eth0")
 
 
+def test_moved_connections(rig):
+    """Connections of an address that moves to another device end at once."""
+    traffic.patient(rig)
+    for address in (rig.a.ip, rig.a.ip6):
+        rig.b.run(f"xrds-ping -c 1 -w 30 {address}", timeout=40)
+    lost = remote.counter(rig.a, "conn_reset")
+    rig.a.run("ip link add dum0 type dummy && ip link set dum0 up && "
+              "rdma link add rxe1 type rxe netdev dum0")
+    try:
+        for there, here, nodad in ((f"{rig.a.ip}/32", f"{rig.a.ip}/24", ""),
+                                   (f"{rig.a.ip6}/128", f"{rig.a.ip6}/64",
+                                    "nodad")):
+            rig.a.run(f"ip addr add {there} dev dum0 {nodad} && "
+                      f"ip addr del {here} dev eth0")
+            remote.wait_above(rig.a, "conn_reset", lost, 30)
+            lost += 1
+    finally:
+        rig.a.run("rdma link delete rxe1; ip link delete dum0; "
+                  f"ip addr replace {rig.a.ip}/24 dev eth0; "
+                  f"ip addr replace {rig.a.ip6}/64 dev eth0 nodad")
+    # the old device has them again, and its port works
+    for address in (rig.a.ip, rig.a.ip6):
+        remote.wait_bound(rig.a, address)
+    for ipv6 in (False, True):
+        traffic.run(rig, 200, seed=1 + ipv6, ipv6=ipv6, port=5000 + 100 * ipv6)
+
+
 def test_bind(rig):
     """A socket cannot be bound to an address without its device."""
     holder = rig.a.start(f"helper_hold_socket {rig.a.ip}")

@@ -135,17 +135,11 @@ static bool xrds_ib_dev_gid_in(const struct net *net,
 	return in;
 }
 
-/**
- * xrds_ib_dev_owns - does a RoCE device have an address?
- * @ibdev: device
- * @net: namespace
- * @addr: address, IPv4 mapped, not link-local
- *
- * Context: process.
- * Return: whether it stands in the device's table of identifiers.
+/* Does a RoCE device have an address that is not link-local? Then it stands in the
+ * device's table of identifiers.
  */
-bool xrds_ib_dev_owns(struct xrds_ib_dev *ibdev, const struct net *net,
-		      const struct in6_addr *addr)
+static bool xrds_ib_dev_owns(struct xrds_ib_dev *ibdev, const struct net *net,
+			     const struct in6_addr *addr)
 {
 	const struct ib_gid_attr *attr;
 	union ib_gid gid;
@@ -269,6 +263,93 @@ struct xrds_ib_dev *xrds_ib_dev_find_addr(struct net *net,
 	if (!scope)
 		ibdev = xrds_ib_dev_find_gid(net, addr);
 	return ibdev ?: xrds_ib_dev_bound(net, addr, scope);
+}
+
+/**
+ * xrds_ib_dev_has_lost - has an address moved to another device?
+ * @ibdev: device that had it
+ * @net: namespace
+ * @addr: address, IPv4 mapped
+ * @scope: interface index of a link-local address, else 0
+ *
+ * Context: process, may sleep.
+ * Return: whether another device has it now; nobody may have it.
+ */
+bool xrds_ib_dev_has_lost(struct xrds_ib_dev *ibdev, struct net *net,
+			  const struct in6_addr *addr, u32 scope)
+{
+	struct xrds_ib_dev *other;
+
+	if (!scope && xrds_ib_dev_owns(ibdev, net, addr))
+		return false;
+	other = xrds_ib_dev_find_addr(net, addr, scope);
+	if (!other)
+		return false;
+	xrds_ib_dev_put(other);
+	return other != ibdev;
+}
+
+/**
+ * xrds_ib_dev_conn_moved - is a connection's address one of another RoCE device?
+ * @ibdev: device of its endpoint
+ * @conn: connection
+ *
+ * Over InfiniBand a request may come on any port whose interface answers for the
+ * address, and its endpoint stays there.
+ *
+ * Context: process, may sleep.
+ * Return: whether it is, and not @ibdev's as well; nobody may have it.
+ */
+bool xrds_ib_dev_conn_moved(struct xrds_ib_dev *ibdev,
+			    const struct xrds_conn *conn)
+{
+	const struct in6_addr *addr = &conn->key.laddr;
+	const struct net *net = conn->xn->net;
+	struct xrds_ib_dev *other;
+
+	if (conn->key.scope || xrds_ib_dev_owns(ibdev, net, addr))
+		return false;
+	other = xrds_ib_dev_find_gid(net, addr);
+	if (!other)
+		return false;
+	xrds_ib_dev_put(other);
+	return other != ibdev;
+}
+
+/**
+ * xrds_ib_dev_fail_moved - end the endpoints whose local address has moved
+ * @ibdev: device, with a reference
+ *
+ * The endpoints that it has when this begins are looked at once each.
+ *
+ * Context: process, may sleep.
+ */
+void xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev)
+{
+	u32 left = READ_ONCE(ibdev->nr_eps), gen;
+	struct xrds_conn *conn;
+	struct xrds_ib_ep *ep;
+
+	while (left--) {
+		spin_lock_bh(&ibdev->lock);
+		ep = list_first_entry_or_null(&ibdev->eps, struct xrds_ib_ep,
+					      dev_entry);
+		if (ep) {
+			list_move_tail(&ep->dev_entry, &ibdev->eps);
+			conn = ep->conn;
+			xrds_conn_get(conn);
+			gen = ep->gen;
+		}
+		spin_unlock_bh(&ibdev->lock);
+		if (!ep)
+			break;
+		/* the endpoint may end from here on, not the connection */
+		if (xrds_ib_dev_conn_moved(ibdev, conn))
+			xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR,
+					   -EADDRNOTAVAIL);
+		xrds_conn_put(conn);
+		cond_resched();
+	}
 }
 
 /**

@@ -96,6 +96,7 @@ struct xrds_ib_ep *xrds_ib_ep_alloc(struct xrds_conn *conn)
 	if (!ep)
 		return NULL;
 	xrds_conn_get(conn);
+	atomic_inc(&conn->xn->nr_on_devices);
 	ep->conn = conn;
 	ep->xin = xrds_ib_net(conn->xn->net);
 	/* it changes only when the connection's work stops an endpoint */
@@ -179,6 +180,21 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 	return xrds_ib_recv_post_hello(ep);
 }
 
+/* From here on the removal of the device, and a move of the address, end the
+ * endpoint. A move since the identifier was bound is seen here.
+ */
+static int xrds_ib_ep_setup_dev(struct xrds_ib_ep *ep)
+{
+	int ret;
+
+	ret = xrds_ib_dev_add_ep(ep->ibdev, ep);
+	if (ret)
+		return ret;
+	/* pairs with the one in xrds_ib_lost_addr() */
+	smp_mb();
+	return xrds_ib_dev_conn_moved(ep->ibdev, ep->conn) ? -EADDRNOTAVAIL : 0;
+}
+
 /**
  * xrds_ib_ep_setup - give an endpoint a queue pair
  * @ep: endpoint whose identifier is bound to a device
@@ -196,7 +212,7 @@ int xrds_ib_ep_setup(struct xrds_ib_ep *ep)
 		return -ENODEV;
 	ret = xrds_ib_send_init(ep);
 	if (!ret)
-		ret = xrds_ib_dev_add_ep(ep->ibdev, ep);
+		ret = xrds_ib_ep_setup_dev(ep);
 	if (!ret)
 		ret = xrds_ib_ep_setup_rq(ep);
 	if (!ret)
@@ -437,6 +453,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 	if (ep->ibdev)
 		xrds_ib_dev_put(ep->ibdev);
 
+	atomic_dec(&conn->xn->nr_on_devices);
 	xrds_ib_count(ep->xin, XRDS_IB_C_EP_FREED);
 	/* a stuck one is now its receive queue's */
 	if (!stuck)

@@ -486,8 +486,11 @@ struct xrds_ib_dev *xrds_ib_dev_find_addr(struct net *net,
 					  const struct in6_addr *addr,
 					  u32 scope);
 struct xrds_ib_dev *xrds_ib_dev_next(u32 scan);
-bool xrds_ib_dev_owns(struct xrds_ib_dev *ibdev, const struct net *net,
-		      const struct in6_addr *addr);
+bool xrds_ib_dev_has_lost(struct xrds_ib_dev *ibdev, struct net *net,
+			  const struct in6_addr *addr, u32 scope);
+bool xrds_ib_dev_conn_moved(struct xrds_ib_dev *ibdev,
+			    const struct xrds_conn *conn);
+void xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope);
 void xrds_ib_dev_get(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);

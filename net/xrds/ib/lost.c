@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Regions that are lost: a device fails, or an address moves to another device.
+ * Regions and endpoints that are lost: a device fails, or an address moves to
+ * another device.
  *
  * A region stays on the device that had the address of its socket when it was
  * registered. When another device gets that address, connections follow it,
  * and peers' ops arrive there, where the key is unknown or another region's.
- * The region is void from then on, and mr.c tells its owner. An address that
- * goes and comes back to its device moves nothing.
+ * The region is void from then on, and mr.c tells its owner. An endpoint on RoCE
+ * fails: over it peers' ops would still arrive at the old device, where a region that
+ * is registered from now on is not. An address that goes and comes back to its device
+ * moves nothing.
  *
  * Nobody says that an address has moved. So each change of the addresses of an
  * interface or of a RoCE device, and each failure of a device has a work item look at
- * all regions. RoCE devices learn of an address some time after its interface. Those of
+ * all of them. RoCE devices learn of an address some time after its interface. Those of
  * InfiniBand do not know any: there a bond may change to another device, and its
- * address stays. The addresses of a namespace without regions on a device do not matter.
+ * address stays. The addresses of a namespace without regions and endpoints on a device
+ * do not matter.
  */
 #include <linux/inetdevice.h>
 #include <net/addrconf.h>
@@ -30,6 +34,7 @@ static void xrds_ib_lost_scan(struct work_struct *work)
 			xrds_ib_mr_remove_all(ibdev, XRDS_MR_DEVICE_FAILED);
 		else
 			xrds_ib_mr_remove_moved(ibdev);
+		xrds_ib_dev_fail_moved(ibdev);
 		xrds_ib_dev_put(ibdev);
 	}
 }
@@ -44,11 +49,12 @@ static void xrds_ib_lost_look(void)
 
 static void xrds_ib_lost_addr(const struct net_device *dev)
 {
-	/* Pairs with the barrier in xrds_ib_mr_reg(): either this sees the
-	 * region, or the region finds the address at its new device.
+	/* Pairs with the barriers in xrds_ib_mr_reg() and xrds_ib_ep_setup_dev():
+	 * either this sees the region or the endpoint, or that finds the address
+	 * at its new device.
 	 */
 	smp_mb();
-	if (atomic_read(&xrds_net(dev_net(dev))->nr_device_mrs))
+	if (atomic_read(&xrds_net(dev_net(dev))->nr_on_devices))
 		xrds_ib_lost_look();
 }
 

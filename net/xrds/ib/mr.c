@@ -225,28 +225,13 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost)
 	}
 }
 
-/* Does another device have the address now? Nobody may have it. */
 static bool xrds_ib_mr_has_moved(const struct xrds_ib_mr *m)
 {
-	const struct in6_addr *addr = &m->mr->key.addr;
-	struct xrds_ib_dev *ibdev;
-	struct net *net;
-	bool moved;
-
 	lockdep_assert_held(&m->lock);
 
 	/* the namespace stays as long as the region has a device */
-	if (!m->ibdev)
-		return false;
-	net = m->xin->net;
-	if (!m->scope && xrds_ib_dev_owns(m->ibdev, net, addr))
-		return false;
-	ibdev = xrds_ib_dev_find_addr(net, addr, m->scope);
-	if (!ibdev)
-		return false;
-	moved = ibdev != m->ibdev;
-	xrds_ib_dev_put(ibdev);
-	return moved;
+	return m->ibdev && xrds_ib_dev_has_lost(m->ibdev, m->xin->net,
+						&m->mr->key.addr, m->scope);
 }
 
 /**
@@ -442,7 +427,7 @@ int xrds_ib_mr_reg(struct xrds_mr *mr)
 	struct xrds_ib_mr *m;
 	int ret;
 
-	atomic_inc(&mr->xn->nr_device_mrs);
+	atomic_inc(&mr->xn->nr_on_devices);
 	/* Before the address is looked up; it pairs with the barrier in
 	 * xrds_ib_lost_addr().
 	 */
@@ -487,7 +472,7 @@ err_dev:
 	xrds_ib_count(xin, XRDS_IB_C_MR_REG_ERROR);
 	xrds_ib_dev_put(ibdev);
 err_count:
-	atomic_dec(&mr->xn->nr_device_mrs);
+	atomic_dec(&mr->xn->nr_on_devices);
 	return ret;
 }
 
@@ -514,5 +499,5 @@ void xrds_ib_mr_unreg(struct xrds_mr *mr)
 	mutex_unlock(&m->lock);
 	mr->priv = NULL;
 	xrds_ib_mr_put(m);
-	atomic_dec(&mr->xn->nr_device_mrs);
+	atomic_dec(&mr->xn->nr_on_devices);
 }
