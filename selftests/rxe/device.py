@@ -20,6 +20,7 @@ LIMIT = 120                 # seconds, for the end of a program
 RESUME = 60                 # seconds, for traffic to flow again
 NOBODY = "10.0.0.99"
 PASSING = "10.0.0.77"
+SECOND = "10.9.0.1"         # address of another device
 FRESH_MSGS = 30             # messages that prove it does
 STREAM_MSGS = 8000
 
@@ -329,6 +330,25 @@ def test_moved_connections(rig):
         remote.wait_bound(rig.a, address)
     for ipv6 in (False, True):
         traffic.run(rig, 200, seed=1 + ipv6, ipv6=ipv6, port=5000 + 100 * ipv6)
+
+
+def test_default_address(rig):
+    """Registering memory does not keep a device from its next default address, which
+    it has when the hardware address of its interface changes.
+    """
+    rig.a.run("ip link add dum0 type dummy && ip link set dum0 up && "
+              f"ip addr add {SECOND}/32 dev dum0 && "
+              "rdma link add rxe1 type rxe netdev dum0")
+    try:
+        proc = rig.a.start(f"helper_serve_memory {SECOND} 4096")
+        proc.expect("ready")
+        rig.a.run("ip link set dum0 address 02:00:00:00:12:34")
+        rig.a.wait_for("grep -qs fe80:.*:1234 "
+                       "/sys/class/infiniband/rxe1/ports/1/gids/0")
+        proc.kill()
+        proc.wait(check=False)
+    finally:
+        rig.a.run("rdma link delete rxe1; ip link delete dum0")
 
 
 def test_bind(rig):

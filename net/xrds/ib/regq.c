@@ -45,7 +45,10 @@ enum {
 
 /* -------------------------------------------------------------- connect */
 
-/* The route from an Ethernet port to itself, by one of its addresses */
+/* The route from an Ethernet port to itself, by its last address. The queue pair keeps
+ * its place in the table when the address goes. The first places are for the default
+ * addresses, which have no other ones: one of these is taken if there is nothing else.
+ */
 static int xrds_ib_regq_route_by(struct ib_device *dev, u32 port,
 				 const struct ib_port_attr *pa,
 				 enum ib_gid_type type,
@@ -55,7 +58,7 @@ static int xrds_ib_regq_route_by(struct ib_device *dev, u32 port,
 	union ib_gid gid;
 	int i, ret = -ENODEV;
 
-	for (i = 0; i < pa->gid_tbl_len && ret; i++) {
+	for (i = pa->gid_tbl_len - 1; i >= 0 && ret; i--) {
 		attr = rdma_get_gid_attr(dev, port, i);
 		if (IS_ERR(attr))
 			continue;
