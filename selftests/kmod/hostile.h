@@ -36,6 +36,7 @@ enum hostile_counter {
 	HOSTILE_C_REQUESTS,	/* sent by storms */
 	HOSTILE_C_ANSWERED,	/* of those, accepted */
 	HOSTILE_C_REJECTED,	/* refused by the peer */
+	HOSTILE_C_NO_VERSION,	/* of those, for want of a common version */
 	HOSTILE_C_ASKED,	/* requests of the peer */
 	HOSTILE_C_ACCEPTED,	/* of those, accepted */
 	HOSTILE_C_BEATS,	/* heartbeats that the peer has answered */

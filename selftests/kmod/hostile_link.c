@@ -70,6 +70,10 @@ int hostile_link_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		hostile_count(HOSTILE_C_REJECTED);
+		if (xrds_wire_reject_decode(event->param.conn.private_data,
+					    event->param.conn.private_data_len) ==
+		    XRDS_REJECT_VERSION)
+			hostile_count(HOSTILE_C_NO_VERSION);
 		fallthrough;
 	default:
 		link->end = event->event;

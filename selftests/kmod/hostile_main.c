@@ -66,6 +66,7 @@ static const char * const counter_names[] = {
 	[HOSTILE_C_REQUESTS]	= "requests",
 	[HOSTILE_C_ANSWERED]	= "answered",
 	[HOSTILE_C_REJECTED]	= "rejected",
+	[HOSTILE_C_NO_VERSION]	= "no_version",
 	[HOSTILE_C_ASKED]	= "asked",
 	[HOSTILE_C_ACCEPTED]	= "accepted",
 	[HOSTILE_C_BEATS]	= "beats",

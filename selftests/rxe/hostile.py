@@ -250,6 +250,10 @@ def test_forged_sender(rig):
     seen = close.delta(rig.a, before)
     rig.check(seen["ib_connect_bad_priv"] >= 10,
               f"{seen['ib_connect_bad_priv']} of 10 were found out")
+    # that reason would have an honest sender offer an older version
+    done = _done(rig)
+    rig.check(done["rejected"] >= 10 and not done["no_version"],
+              f"{done['no_version']} of {done['rejected']} for their version")
     # each of them would else replace it
     rig.check(seen["conn_reset"] < 5, f"{seen['conn_reset']} were heeded")
     reform(rig)

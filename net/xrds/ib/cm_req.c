@@ -172,8 +172,11 @@ xrds_ib_cm_req_check(const struct rdma_conn_param *param,
 	err = xrds_wire_priv_decode(priv, param->private_data,
 				    param->private_data_len,
 				    xrds_ib_conn_v6(key));
-	if (err)
+	if (err) {
+		/* no version is known */
+		memset(priv, 0, sizeof(*priv));
 		return err;
+	}
 	if (!ipv6_addr_equal(&priv->saddr, &key->faddr) ||
 	    !ipv6_addr_equal(&priv->daddr, &key->laddr) ||
 	    proof == XRDS_IB_FORGED)
@@ -269,6 +272,16 @@ static int xrds_ib_cm_req_queue(struct xrds_ib_net *xin, struct rdma_cm_id *id,
 	return ret;
 }
 
+/* The reason that the peer gets; legacy nodes know one only. */
+static enum xrds_wire_reject
+xrds_ib_cm_req_reason(const struct xrds_wire_priv *priv, int error)
+{
+	if (xrds_wire_priv_version(priv, xrds_ib_legacy_mask()) !=
+	    XRDS_VER_XRDS)
+		return XRDS_REJECT_VERSION;
+	return error == -EALREADY ? XRDS_REJECT_CROSSED : XRDS_REJECT_NONE;
+}
+
 static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 				const struct rdma_conn_param *param)
 {
@@ -291,7 +304,7 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 		net_warn_ratelimited("xrds: %s: request refused: %s\n",
 				     xrds_addr_text(&key.faddr, &text),
 				     xrds_wire_strerror(err));
-		xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);
+		xrds_ib_cm_req_reject(id, xrds_ib_cm_req_reason(&priv, -EPROTO));
 		return -EPROTO;
 	}
 	key.tos = priv.tos;
@@ -302,13 +315,7 @@ static int xrds_ib_cm_req_judge(struct rdma_cm_id *id,
 			net_warn_ratelimited("xrds: %s: request not taken: %pe\n",
 					     xrds_addr_text(&key.faddr, &text),
 					     ERR_PTR(ret));
-		if (xrds_wire_priv_version(&priv, xrds_ib_legacy_mask()) !=
-		    XRDS_VER_XRDS)
-			xrds_ib_cm_req_reject(id, XRDS_REJECT_VERSION);
-		else
-			xrds_ib_cm_req_reject(id, ret == -EALREADY ?
-					   XRDS_REJECT_CROSSED :
-					   XRDS_REJECT_NONE);
+		xrds_ib_cm_req_reject(id, xrds_ib_cm_req_reason(&priv, ret));
 	}
 	/* with another value than 0 the manager destroys the identifier */
 	return ret;
