@@ -20,9 +20,9 @@
  * frees the rest.
  *
  * A device that has invalidated a key does not access the memory any more,
- * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE, and when the socket is
- * closed, such a device has the object destroyed. In the latter case a work does it,
- * and keeps the pages until then.
+ * except for late copies (quirks.c): with RDS_RDMA_INVALIDATE, when a region has ended
+ * by use, and when the socket is closed, such a device has the object destroyed. In the
+ * latter cases a work does it, and keeps the pages until then.
  *
  * A device may not answer in time, or its driver fail to destroy an object. Then
  * the key may stay valid, and the object keeps the memory, mapped.

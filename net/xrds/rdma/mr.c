@@ -221,9 +221,12 @@ void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey)
 
 	if (!mr)
 		return;
-	if (mr->use_once && xrds_mr_unlink(mr) &&
-	    llist_add(&mr->used_node, &xn->mrs_used))
-		queue_work(xrds_mr_wq, &xn->mrs_work);
+	if (mr->use_once && xrds_mr_unlink(mr)) {
+		/* its process may exit at once, and others get the pages */
+		mr->invalidate = true;
+		if (llist_add(&mr->used_node, &xn->mrs_used))
+			queue_work(xrds_mr_wq, &xn->mrs_work);
+	}
 	xrds_mr_put(mr);
 }
 
