@@ -21,6 +21,7 @@
 enum {
 	NOBODY		= 65534,
 	LIMIT_PAGES	= 16,
+	HUGE_BYTES	= 2 << 20,
 	SMALL		= 100,
 	IN_FLIGHT	= 100,		/* ops */
 	TIGHT_ROUNDS	= 100,
@@ -168,6 +169,35 @@ static void freed(void)
 	check_err(mr_free(fd, cookie), EINVAL);
 	check_ret(mr_free(fd, 0), 0);
 	close(fd);
+}
+
+/* Huge pages of the program's own, which it has made read-only, can be read. */
+static void huge_read_only(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct op op;
+	u64 cookie;
+	char *mem;
+
+	if (!knob_exists("vm/nr_hugepages"))
+		tap_skip("no huge pages in this kernel");
+	knob("vm/nr_hugepages", 1);
+	mem = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+		   MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (mem == MAP_FAILED)
+		tap_fail("no huge page: %s", tap_errno_name(errno));
+	memset(mem, 'h', HUGE_BYTES);
+	must(mprotect(mem, HUGE_BYTES, PROT_READ));
+	check_err(mr_get(fd, mem, PAGE_BYTES, WRITABLE, &cookie), EFAULT);
+	check_ret(mr_get(fd, mem, PAGE_BYTES, 0, &cookie), 0);
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	op = op_write(&t, 0, mem + HUGE_BYTES - PAGE_BYTES, PAGE_BYTES);
+	check_eq(op_run(fd, &t.addr, &op), RDS_RDMA_SUCCESS);
+	check(filled(t.mem, PAGE_BYTES, 'h'));
+	target_close(&t);
+	close(fd);
+	must(munmap(mem, HUGE_BYTES));
 }
 
 /* --------------------------------------------------------- RLIMIT_MEMLOCK */
@@ -669,6 +699,8 @@ static void closed(void)
 static const struct tap_case cases[] = {
 	{ "refused", "bad ranges, flags and pointers pin nothing", refused,
 	  0, 0 },
+	{ "huge_read_only", "read-only huge pages serve as others do",
+	  huge_read_only, 0, 0 },
 	{ "option_sizes", "sizes, pointers, unbound sockets", option_sizes,
 	  0, 0 },
 	{ "freed", "RDS_FREE_MR: unknown, twice, flags", freed, 0, 0 },

@@ -240,24 +240,26 @@ static u64 xrds_pin_pages(const struct rds_iovec *vec)
 	return ((end - 1) >> PAGE_SHIFT) - (vec->addr >> PAGE_SHIFT) + 1;
 }
 
-/* Is the mapping at @start a shared one? *nr becomes what of the pages are in
- * it. A program that changes its mappings meanwhile has the pages of either of
- * them.
+/* Is the mapping at @start a shared one, or read-only and of huge pages, which the
+ * kernel refuses to pin for writing? *nr becomes what of the pages are in it. A
+ * program that changes its mappings meanwhile has the pages of either of them.
  */
-static bool xrds_pin_shared(unsigned long start, int *nr)
+static bool xrds_pin_only_read(unsigned long start, int *nr)
 {
 	const struct vm_area_struct *vma;
-	bool shared = false;
+	bool only_read = false;
 
 	mmap_read_lock(current->mm);
 	vma = vma_lookup(current->mm, start);
 	if (vma) {
-		shared = vma->vm_flags & VM_MAYSHARE;
+		only_read = vma->vm_flags & VM_MAYSHARE ||
+			    (vma->vm_flags & (VM_HUGETLB | VM_WRITE)) ==
+			    VM_HUGETLB;
 		*nr = min_t(unsigned long, *nr,
 			    (vma->vm_end - start) >> PAGE_SHIFT);
 	}
 	mmap_read_unlock(current->mm);
-	return shared;
+	return only_read;
 }
 
 /* Pin pages for a device that only reads them. Pages of a private mapping that
@@ -265,13 +267,14 @@ static bool xrds_pin_shared(unsigned long start, int *nr)
  * would get it a page of its own, which the device does not see. So they are
  * pinned as if to be written, if the program may read them. Those of a shared
  * mapping stay the same, and to pin them for writing would write to the file:
- * its holes would get blocks, and it another time.
+ * its holes would get blocks, and it another time. Anonymous huge pages that are
+ * shared with a child are copied when they are pinned.
  */
 static int xrds_pin_read(unsigned long start, int nr, struct page **pages)
 {
 	unsigned int flags = FOLL_LONGTERM;
 
-	if (!xrds_pin_shared(start, &nr))
+	if (!xrds_pin_only_read(start, &nr))
 		flags |= FOLL_WRITE | FOLL_FORCE;
 	if (fault_in_readable((const char __user *)start,
 			      (size_t)nr << PAGE_SHIFT))
