@@ -286,7 +286,7 @@ static int xrds_pin_read(unsigned long start, int nr, struct page **pages)
 static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
 {
 	struct page **pages = pin->pages + pin->nr_pages;
-	int want = xrds_pin_pages(vec), got = 0, n, i;
+	int want = xrds_pin_pages(vec), got = 0, n = 0, i;
 	u32 offset = offset_in_page(vec->addr);
 	u64 left = vec->bytes;
 	unsigned long start;
@@ -304,7 +304,7 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
 	}
 	pin->nr_pages += got;
 	if (got < want)
-		return -EFAULT;
+		return n == -ENOMEM || n == -EINTR ? n : -EFAULT;
 
 	for (i = 0; i < want; i++) {
 		bytes = min_t(u64, left, PAGE_SIZE - offset);
