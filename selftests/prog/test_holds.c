@@ -227,33 +227,33 @@ static void beside_dumps(struct bystander *b, int what, size_t least)
 
 static void dumps_in(void)
 {
+	int tx = large_sender(), rx, queued = tap_count(QUEUED);
 	struct bystander b = { .reads = true };
-	int tx = large_sender(), rx;
 	union addr to;
 
 	much_memory();
 	rx = large_receiver(&to);
-	send_many(tx, &to, QUEUED);
+	send_many(tx, &to, queued);
 	b.fd = rds_bound(&b.to);
-	beside_dumps(&b, RDS6_INFO_RECV_MESSAGES, QUEUED);
+	beside_dumps(&b, RDS6_INFO_RECV_MESSAGES, queued);
 	close(tx);
 	close(rx);
 }
 
 static void dumps_out(void)
 {
+	int tx = large_sender(), rx, queued = tap_count(QUEUED);
 	struct bystander b = { .reads = false };
-	int tx = large_sender(), rx;
 	union addr to;
 
 	much_memory();
 	rx = large_receiver(&to);
 	stall_loop();
-	send_many(tx, &to, QUEUED);
+	send_many(tx, &to, queued);
 	/* one whose message is only queued */
 	b.fd = rds_bound(NULL);
 	b.to = to;
-	beside_dumps(&b, RDS6_INFO_SEND_MESSAGES, QUEUED - 2 * WINDOW);
+	beside_dumps(&b, RDS6_INFO_SEND_MESSAGES, queued - 2 * WINDOW);
 	close(tx);
 	close(rx);
 }
@@ -274,21 +274,21 @@ static bool under_way(void *want)
 /* Messages of many senders are under way over the loopback, and arrive. */
 static void delivery(void)
 {
+	int tx[SENDERS], rx, turns = 0, senders = tap_count(SENDERS);
 	struct bystander b = { .reads = false };
-	int tx[SENDERS], rx, turns = 0;
+	int bytes, all = senders * WINDOW;
 	union addr to;
-	int bytes;
 
 	much_memory();
 	rx = large_receiver(&to);
 	/* the work that delivers runs where the first message was sent */
 	one_processor();
 	stall_loop();
-	for (int i = 0; i < SENDERS; i++) {
+	for (int i = 0; i < senders; i++) {
 		tx[i] = rds_bound(NULL);
 		send_many(tx[i], &to, WINDOW);
 	}
-	must_wait(under_way, &(int){ SENDERS * WINDOW }, 4 * WAIT_MS);
+	must_wait(under_way, &all, 4 * WAIT_MS);
 	be_first();
 	b.fd = rds_bound(NULL);
 	b.to = addr_of(tap_host, 4000);
@@ -298,10 +298,10 @@ static void delivery(void)
 		call_us(&b);
 		must(ioctl(rx, SIOCINQ, &bytes));
 		turns += bytes > 0;
-	} while (bytes < SENDERS * WINDOW);
+	} while (bytes < all);
 	tap_diag("%d turns", turns);
 	check(turns >= TURNS);
-	for (int i = 0; i < SENDERS; i++)
+	for (int i = 0; i < senders; i++)
 		close(tx[i]);
 	close(b.fd);
 	close(rx);
