@@ -38,6 +38,7 @@ enum {
 	PROBE		= 1000000,	/* a number that no message has */
 	EARLY_MS	= 10,		/* a tick of the slowest kernel */
 	STREAMS		= 5,
+	SHORT_STREAMS	= 1000,
 	FORGETTABLE	= 600,		/* nine for each bit of those forgotten */
 };
 
@@ -55,6 +56,16 @@ struct got {
 	int reason;
 	int number;
 	union addr from;
+};
+
+/**
+ * struct little_reader - a thread that reads with little room
+ * @fd:		its socket
+ * @done:	it ends
+ */
+struct little_reader {
+	int fd;
+	bool done;
 };
 
 static void recv_flags(struct got *got, int fd, size_t room, int flags)
@@ -728,12 +739,13 @@ static void peek_no_control_waits(void)
 	peek_waits(SMALL_BYTES);
 }
 
-static void little_room(void)
+static void little_room_finds(int reserve)
 {
 	union addr from, to;
 	int tx = rds_bound(&from), rx = rds_bound(&to);
 	struct got got;
 
+	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, reserve);
 	send_numbers(tx, &to, 1);
 	close(tx);
 	expect_number(rx, 0);
@@ -749,6 +761,56 @@ static void little_room(void)
 	expect_end(rx, &from, XRDS_EOS_FINISHED);
 	expect_nothing(rx);
 	close(rx);
+}
+
+static void little_room(void)
+{
+	little_room_finds(0);
+	little_room_finds(SMALL_BYTES);
+}
+
+/* Takes messages, and has too little room for marks. */
+static void *read_little(void *arg)
+{
+	const struct little_reader *r = arg;
+	struct got got;
+
+	while (!__atomic_load_n(&r->done, __ATOMIC_RELAXED))
+		recv_flags(&got, r->fd, CMSG_LEN(0), MSG_DONTWAIT);
+	return NULL;
+}
+
+/* A mark that another thread has no room for stays where it is: no message of
+ * the next stream is read before it.
+ */
+static void little_room_order(void)
+{
+	struct little_reader little = { 0 };
+	union addr from = { 0 }, to;
+	pthread_t reader;
+	int ends = 0;
+	struct got got;
+
+	little.fd = rds_bound(&to);
+	for (int i = 0; i < SHORT_STREAMS; i++) {
+		int tx = i ? rds_bound_to(tap_host, addr_port(&from), NULL) :
+			     rds_bound(&from);
+
+		check_ret(rds_send(tx, &i, sizeof(i), 0, &to), sizeof(i));
+		linger(tx, LINGER_S);
+		close(tx);
+	}
+	check_eq(pthread_create(&reader, NULL, read_little, &little), 0);
+	while (ends < SHORT_STREAMS) {
+		recv_now(&got, little.fd);
+		check(got.ret >= 0 || errno == EAGAIN);
+		if (got.ret > 0)
+			check(got.number <= ends);
+		ends += got.reason != NONE;
+	}
+	__atomic_store_n(&little.done, true, __ATOMIC_RELAXED);
+	pthread_join(reader, NULL);
+	close(little.fd);
 }
 
 static void status(void)
@@ -845,6 +907,8 @@ static const struct tap_case cases[] = {
 	  "a reader that peeks sleeps until there is a message",
 	  peek_no_control_waits, 0, 0 },
 	{ "little_room", "with too little room it stays", little_room, 0, 0 },
+	{ "little_room_order", "in front of the next stream, for all readers",
+	  little_room_order, 0, 0 },
 	{ "status", "XRDS_DEST_STATUS tells both directions", status, 0, 0 },
 	{ "behind_held", "it overtakes no message that is held back",
 	  behind_held, 0, 0 },

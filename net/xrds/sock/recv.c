@@ -277,11 +277,11 @@ static bool xrds_recv_is_mark(struct sk_buff *skb)
 	return xrds_skb(skb)->flags & XRDS_F_EOS;
 }
 
-/* Take the first message. Ends of streams in front of it go with it unless the
- * reader takes them. Returns NULL if there is none.
+/* Take the first message. Ends of streams in front of it are dropped, taken, or
+ * stay; one that stays is returned with a reference. Returns NULL if there is none.
  */
-static struct sk_buff *xrds_recv_take(struct xrds_sock *xs, bool marks,
-				      bool *cleared)
+static struct sk_buff *xrds_recv_take(struct xrds_sock *xs,
+				      enum xrds_recv_marks marks, bool *cleared)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
 	struct sk_buff *skb;
@@ -296,8 +296,12 @@ static struct sk_buff *xrds_recv_take(struct xrds_sock *xs, bool marks,
 			*cleared |= xrds_rcvbuf_drop_mark(xs, skb);
 		}
 		if (n < XRDS_END_BATCH && skb) {
-			xrds_srcq_unlink(xs, skb);
-			*cleared |= xrds_rcvbuf_uncharge(xs, skb);
+			if (marks == XRDS_MARKS_STAY && xrds_recv_is_mark(skb)) {
+				skb_get(skb);
+			} else {
+				xrds_srcq_unlink(xs, skb);
+				*cleared |= xrds_rcvbuf_uncharge(xs, skb);
+			}
 		}
 		spin_unlock_bh(&queue->lock);
 		xrds_hold_count(XRDS_HOLD_END, n);
@@ -338,9 +342,11 @@ static struct sk_buff *xrds_recv_peek(struct xrds_sock *xs, bool marks)
 	return skb;
 }
 
-/* The next message, with a reference; taken off the queue unless peeked. */
+/* The next message, with a reference; taken off the queue unless peeked, or the end
+ * of a stream that stays.
+ */
 static struct sk_buff *xrds_recv_dequeue(struct xrds_sock *xs, bool peek,
-					 bool marks)
+					 enum xrds_recv_marks marks)
 {
 	bool cleared = false;
 	struct sk_buff *skb;
@@ -454,6 +460,15 @@ static int xrds_recv_wake(struct wait_queue_entry *wait, unsigned int mode,
 	if (key && !(key_to_poll(key) & readable))
 		return 0;
 	return autoremove_wake_function(wait, mode, sync, key);
+}
+
+/* Of what a reader has space for follows what it does with the end of a stream. */
+static enum xrds_recv_marks xrds_recv_marks(const struct msghdr *m)
+{
+	if (!m->msg_controllen)
+		return XRDS_MARKS_DROP;
+	return xrds_cmsg_room(m, sizeof(u32)) ? XRDS_MARKS_TAKE :
+						XRDS_MARKS_STAY;
 }
 
 /* How much is left behind a message. */
@@ -581,7 +596,7 @@ static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 			if (ret)
 				return min(ret, 0);
 		}
-		skb = xrds_recv_dequeue(xs, peek, m->msg_controllen);
+		skb = xrds_recv_dequeue(xs, peek, xrds_recv_marks(m));
 		if (IS_ERR(skb))
 			return PTR_ERR(skb);
 		if (skb)
@@ -602,12 +617,17 @@ static int xrds_recv_call(struct xrds_sock *xs, struct msghdr *m, size_t size,
 	}
 
 	ret = xrds_recv_copy(xs, skb, m, size);
+	if (ret == -ENOBUFS) {
+		/* the end of a stream has stayed; another reader may have space */
+		consume_skb(skb);
+		if (slept)
+			sk->sk_data_ready(sk);
+		return 0;
+	}
 	if (ret < 0 && !peek) {
 		xrds_recv_requeue(xs, skb);
-		return ret == -ENOBUFS ? 0 : ret;
+		return ret;
 	}
-	if (ret == -ENOBUFS)
-		ret = 0;
 	if (ret >= 0) {
 		xrds_count(xs->xn, XRDS_C_RECV_DELIVERED);
 		xrds_count_add(xs->xn, XRDS_C_COPY_TO_USER, ret);

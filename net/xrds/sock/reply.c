@@ -252,7 +252,8 @@ static int xrds_reply_reserve(struct xrds_sock *xs, struct xrds_dest *dest)
  * or memory.
  */
 static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
-					   bool marks, bool *cleared,
+					   enum xrds_recv_marks marks,
+					   bool *cleared,
 					   struct xrds_addr *from,
 					   struct sk_buff **skb)
 {
@@ -265,7 +266,8 @@ static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
 	look = xrds_reply_find(xs, peek, marks, cleared, &pick);
 	if (look != XRDS_REPLY_FOUND) {
 		/* nothing to take */
-	} else if (peek) {
+	} else if (peek || (marks == XRDS_MARKS_STAY &&
+			    xrds_skb(pick.skb)->flags & XRDS_F_EOS)) {
 		*skb = skb_get(pick.skb);
 	} else if (!pick.dest && !xrds_reply_none_due(xs, pick.skb)) {
 		xrds_reply_source(pick.skb, from);
@@ -313,13 +315,14 @@ static void xrds_reply_pass_on(struct xrds_sock *xs)
  * xrds_reply_dequeue - the next message that may be handed out
  * @xs: socket with XRDS_REPLY_RESERVE
  * @peek: leave it in the queue, and reserve nothing
- * @marks: ends of streams as well; else they are dropped
+ * @marks: what becomes of ends of streams
  *
  * Context: process, may sleep.
  * Return: the message with a reference; NULL when there is none;
  * ERR_PTR(-ENOMEM) when there is no memory to sort the messages by source.
  */
-struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek, bool marks)
+struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
+				   enum xrds_recv_marks marks)
 {
 	struct xrds_dest *dest = NULL;
 	struct sk_buff *skb = NULL;

@@ -438,6 +438,13 @@ void xrds_send_push(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- recv.c */
 
+/* What a reader does with the end of a stream, by its control buffer */
+enum xrds_recv_marks {
+	XRDS_MARKS_DROP,	/* it has none, and must not see it */
+	XRDS_MARKS_STAY,	/* too small a one: it learns only that there is one */
+	XRDS_MARKS_TAKE,	/* it reads it */
+};
+
 /**
  * struct xrds_recv_news - what is told of a message that has come
  * @xs:		its receiver; NULL: nothing is told
@@ -500,7 +507,7 @@ bool xrds_rcvbuf_drop_mark(struct xrds_sock *xs, struct sk_buff *skb);
 
 bool xrds_reply_ready(struct xrds_sock *xs, bool marks);
 struct sk_buff *xrds_reply_dequeue(struct xrds_sock *xs, bool peek,
-				   bool marks);
+				   enum xrds_recv_marks marks);
 int xrds_reply_set(struct xrds_sock *xs, u32 bytes);
 void xrds_reply_retry(struct xrds_sock *xs);
 void xrds_reply_work(struct work_struct *work);
