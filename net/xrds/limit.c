@@ -25,15 +25,15 @@
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
-#include <linux/hashtable.h>
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
 #include "xrds.h"
 
-enum { XRDS_USER_HASH_BITS = 6 };
-
-static DEFINE_HASHTABLE(xrds_users, XRDS_USER_HASH_BITS);
+/* By uid. A container of root's has as many users as ids; the tree is balanced, so
+ * a look at it takes 66 steps at most. All of them have references.
+ */
+static struct rb_root xrds_users = RB_ROOT;
 static DEFINE_SPINLOCK(xrds_users_lock);	/* xrds_users */
 
 static void xrds_used_exit(struct percpu_counter *used)
@@ -61,17 +61,40 @@ static int xrds_used_init(struct percpu_counter *used, gfp_t gfp)
 
 /* ----------------------------------------------------------------- users */
 
+static u64 xrds_user_key(kuid_t uid, bool trusted)
+{
+	return (u64)__kuid_val(uid) << 1 | trusted;
+}
+
+static u64 xrds_user_key_of(const struct rb_node *node)
+{
+	const struct xrds_user *user = rb_entry(node, struct xrds_user, node);
+
+	return xrds_user_key(user->uid, user->trusted);
+}
+
+static int xrds_user_cmp(const void *key, const struct rb_node *node)
+{
+	u64 a = *(const u64 *)key, b = xrds_user_key_of(node);
+
+	return a < b ? -1 : a > b;
+}
+
+static bool xrds_user_less(struct rb_node *node, const struct rb_node *other)
+{
+	return xrds_user_key_of(node) < xrds_user_key_of(other);
+}
+
 static struct xrds_user *xrds_user_find(kuid_t uid, bool trusted)
 {
-	struct xrds_user *user;
+	u64 key = xrds_user_key(uid, trusted);
+	struct rb_node *node;
 
 	lockdep_assert_held(&xrds_users_lock);
 
-	hash_for_each_possible(xrds_users, user, node, __kuid_val(uid))
-		if (uid_eq(user->uid, uid) && user->trusted == trusted &&
-		    refcount_inc_not_zero(&user->ref))
-			return user;
-	return NULL;
+	node = rb_find(&key, &xrds_users, xrds_user_cmp);
+	return node ? xrds_user_get(rb_entry(node, struct xrds_user, node)) :
+		      NULL;
 }
 
 /* The owner of a user namespace may have many ids in it, subordinate ones or
@@ -125,7 +148,7 @@ struct xrds_user *xrds_user_get_current(void)
 	spin_lock_irqsave(&xrds_users_lock, flags);
 	user = xrds_user_find(uid, trusted);
 	if (!user)
-		hash_add(xrds_users, &new->node, __kuid_val(uid));
+		rb_add(&new->node, &xrds_users, xrds_user_less);
 	spin_unlock_irqrestore(&xrds_users_lock, flags);
 	if (!user)
 		return new;
@@ -157,13 +180,17 @@ struct xrds_user *xrds_user_get(struct xrds_user *user)
 void xrds_user_put(struct xrds_user *user)
 {
 	unsigned long flags;
+	bool last;
 
-	/* found meanwhile it is passed over, and the next one begins at zero */
-	if (!user || !refcount_dec_and_test(&user->ref))
+	if (!user || refcount_dec_not_one(&user->ref))
 		return;
 	spin_lock_irqsave(&xrds_users_lock, flags);
-	hash_del(&user->node);
+	last = refcount_dec_and_test(&user->ref);
+	if (last)
+		rb_erase(&user->node, &xrds_users);
 	spin_unlock_irqrestore(&xrds_users_lock, flags);
+	if (!last)
+		return;
 	xrds_used_exit(user->used);
 	kfree(user);
 }

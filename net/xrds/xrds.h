@@ -53,6 +53,7 @@
 #include <linux/list.h>
 #include <linux/llist.h>
 #include <linux/percpu_counter.h>
+#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/socket.h>
@@ -210,7 +211,7 @@ struct xrds_dialq {
 
 /**
  * struct xrds_user - what one user has, in all namespaces
- * @node:	in the table
+ * @node:	in the tree of limit.c
  * @uid:	who
  * @trusted:	has CAP_SYS_RESOURCE: not bound
  * @ref:	one for each socket, and for objects that outlive it
@@ -223,7 +224,7 @@ struct xrds_dialq {
  * @unpinned:	woken when @nr_unpinned grows
  */
 struct xrds_user {
-	struct hlist_node node;
+	struct rb_node node;
 	kuid_t uid;
 	bool trusted;
 	refcount_t ref;
