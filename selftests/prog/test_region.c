@@ -127,6 +127,25 @@ static void by_message(void)
 	close(fd);
 }
 
+/* The number alone does not name a region: one that has ended may have had it. */
+static void other_place(void)
+{
+	struct ctl ctl = { 0 };
+	struct target t;
+	u64 cookie;
+
+	target_open(&t, PAGE_BYTES, WRITABLE);
+	cookie = t.cookie + ((u64)PAGE_BYTES << 32);
+	check_err(mr_free(t.fd, cookie), EINVAL);
+	ctl_add(&ctl, RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
+	check_err(ctl_send(t.fd, &t.addr, &ctl, NULL, 0, 0), EINVAL);
+	/* its last byte; in-tree RDS lets programs move the offset */
+	cookie = t.cookie + ((u64)(PAGE_BYTES - 1) << 32);
+	check_ret(mr_free(t.fd, cookie), 0);
+	check_err(mr_free(t.fd, t.cookie), EINVAL);
+	target_close(&t);
+}
+
 /* A message whose cookie cannot be copied out stays, with it */
 static void cookie_bad_pointer(void)
 {
@@ -671,6 +690,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",
 	  by_message, TAP_EACH_FAMILY, 0 },
+	{ "other_place", "a cookie that lies outside its region names none",
+	  other_place, 0, 0 },
 	{ "cookie_bad_pointer", "a cookie that cannot be copied is not lost",
 	  cookie_bad_pointer, 0, 0 },
 	{ "map_undone", "a failed send leaves no region", map_undone, 0, 0 },

@@ -98,6 +98,17 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 	return mr;
 }
 
+/* Does a cookie that has its number name this region of the socket? A program may
+ * have moved the offset within the region, as with in-tree RDS. The cookie of
+ * a region that has ended may have the number, too, but lies outside (ib/key.c).
+ */
+static bool xrds_mr_named(const struct xrds_mr *mr,
+			  const struct xrds_rdma_sock *rs, u64 cookie)
+{
+	return mr->rs == rs &&
+	       (u64)upper_32_bits(cookie) - mr->offset < mr->pin->bytes;
+}
+
 /**
  * xrds_mr_owned - is it the cookie of a region of this socket?
  * @rs: bound socket
@@ -110,7 +121,7 @@ bool xrds_mr_owned(struct xrds_rdma_sock *rs, u64 cookie)
 {
 	struct xrds_mr *mr = xrds_mr_find(rs->xn, &rs->bind->addr,
 					  lower_32_bits(cookie));
-	bool owned = mr && mr->rs == rs;
+	bool owned = mr && xrds_mr_named(mr, rs, cookie);
 
 	if (mr)
 		xrds_mr_put(mr);
@@ -430,7 +441,7 @@ err_put:
  * RDS_RDMA_INVALIDATE on no device.
  *
  * Context: process, may sleep.
- * Return: 0, -EINVAL for an unknown key.
+ * Return: 0, -EINVAL for an unknown cookie.
  */
 int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args)
 {
@@ -444,7 +455,7 @@ int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args)
 	mr = xrds_mr_find(rs->xn, &rs->bind->addr, (u32)args->cookie);
 	if (!mr)
 		return -EINVAL;
-	if (mr->rs == rs && xrds_mr_unlink(mr)) {
+	if (xrds_mr_named(mr, rs, args->cookie) && xrds_mr_unlink(mr)) {
 		mr->invalidate |= args->flags & RDS_RDMA_INVALIDATE;
 		xrds_mr_destroy(mr);
 		ret = 0;
