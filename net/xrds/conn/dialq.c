@@ -11,7 +11,8 @@
  * The connection's work lets it enter. It leaves with its turn, when it takes
  * the peer's request, and at the latest when it is DEAD (xrds_fsm_dead()), so
  * one in a row has a reference. A turn is lost that comes when the connection
- * is not DOWN any more; others have the next one.
+ * is not DOWN any more; others have the next one. One that has nothing to deliver any
+ * more leaves without a turn when it is the first of its row.
  */
 #include <linux/hash.h>
 
@@ -40,8 +41,17 @@ static void xrds_dialq_remove(struct xrds_dialq *q, struct xrds_conn *conn)
 	WRITE_ONCE(q->nr, q->nr - 1);
 }
 
-/* The next one that may dial now, with a reference, or NULL */
-static struct xrds_conn *xrds_dialq_next(struct xrds_net *xn)
+/* Is there a reason to dial? The connection's work looks again, under its lock. */
+static bool xrds_dialq_wants(const struct xrds_conn *conn)
+{
+	return READ_ONCE(conn->nr_msgs) || xrds_peer_watched(conn);
+}
+
+/* The next one that may dial now, or has no reason to, with a reference; or NULL.
+ * *ev tells it.
+ */
+static struct xrds_conn *xrds_dialq_next(struct xrds_net *xn,
+					 enum xrds_event *ev)
 {
 	struct xrds_dialq *q = &xn->dialq;
 	struct xrds_conn *conn = NULL;
@@ -52,7 +62,10 @@ static struct xrds_conn *xrds_dialq_next(struct xrds_net *xn)
 		q->turn = (q->turn + 1) % ARRAY_SIZE(q->rows);
 		conn = list_first_entry_or_null(&q->rows[q->turn],
 						struct xrds_conn, dial_node);
-		if (conn && xrds_limit_dial(xn, conn->dialler))
+		if (!conn)
+			continue;
+		*ev = xrds_dialq_wants(conn) ? XRDS_EV_TURN : XRDS_EV_IDLE;
+		if (*ev == XRDS_EV_IDLE || xrds_limit_dial(xn, conn->dialler))
 			break;
 		conn = NULL;
 	}
@@ -76,9 +89,10 @@ static void xrds_dialq_work(struct work_struct *work)
 					    struct xrds_dialq, work);
 	struct xrds_net *xn = container_of(q, struct xrds_net, dialq);
 	struct xrds_conn *conn;
+	enum xrds_event ev;
 
-	while ((conn = xrds_dialq_next(xn))) {
-		xrds_conn_event(conn, XRDS_EV_TURN);
+	while ((conn = xrds_dialq_next(xn, &ev))) {
+		xrds_conn_event(conn, ev);
 		xrds_conn_put(conn);
 		cond_resched();
 	}
