@@ -6,7 +6,7 @@
  * Each refusal is followed by a look at the memory: nothing of a refused op
  * may show in it.
  *
- * timeout: 120
+ * timeout: 300
  */
 #include <poll.h>
 #include <pthread.h>
@@ -685,7 +685,7 @@ static const struct tap_case cases[] = {
 	{ "not_guessed", "all bits of a cookie are random, but three for atomics",
 	  not_guessed, 0, 0 },
 	{ "guessed", "none of a million cookies that are tried is one of 120,000",
-	  guessed, 0, 100 },
+	  guessed, 0, 240 },
 	{ "for_dest", "RDS_GET_MR_FOR_DEST does the same", for_dest,
 	  TAP_EACH_FAMILY, 0 },
 	{ "by_message", "RDMA_MAP and RDMA_DEST arrive as a cookie",
