@@ -382,7 +382,8 @@ class Node:
     def _scan(self) -> list[str]:
         data = self.console.read_bytes() if self.console.exists() else b""
         fresh, self._scanned = data[self._scanned:], len(data)
-        text = fresh.decode(errors="replace")
+        # the lines of a console end with a carriage return, too
+        text = fresh.decode(errors="replace").replace("\r", "")
         text = NO_WAIT.sub(lambda found: found[0].replace("Call Trace:", "", 1),
                            text)
         if self.starved:
