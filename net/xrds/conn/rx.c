@@ -258,9 +258,9 @@ static enum xrds_counter xrds_rx_deliver(struct xrds_conn *conn,
 	return XRDS_C_RECV_DROP_REFUSED;
 }
 
-/* The message may be behind an op, whose key may end with it. That is now, before
- * a program can read the message, and also if it is refused: when it comes again,
- * without the key (xrds_txq_unsend()), that may be another region's.
+/* If the message is behind an op, a region for one use ends with it. It ends before a
+ * program can read the message, and also if that is refused: the message comes again
+ * without the key (xrds_txq_unsend()), as another region may have the key by then.
  */
 static void xrds_rx_used(struct xrds_conn *conn, const struct xrds_wire_msg *wm)
 {

@@ -462,7 +462,7 @@ static int xrds_recv_wake(struct wait_queue_entry *wait, unsigned int mode,
 	return autoremove_wake_function(wait, mode, sync, key);
 }
 
-/* Of what a reader has space for follows what it does with the end of a stream. */
+/* The reader's control buffer decides whether it takes the end of a stream. */
 static enum xrds_recv_marks xrds_recv_marks(const struct msghdr *m)
 {
 	if (!m->msg_controllen)

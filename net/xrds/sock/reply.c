@@ -315,7 +315,7 @@ static void xrds_reply_pass_on(struct xrds_sock *xs)
  * xrds_reply_dequeue - the next message that may be handed out
  * @xs: socket with XRDS_REPLY_RESERVE
  * @peek: leave it in the queue, and reserve nothing
- * @marks: what becomes of ends of streams
+ * @marks: ends of streams are dropped, stay, or are taken
  *
  * Context: process, may sleep.
  * Return: the message with a reference; NULL when there is none;

@@ -438,11 +438,11 @@ void xrds_send_push(struct xrds_sock *xs);
 
 /* -------------------------------------------------------------- recv.c */
 
-/* What a reader does with the end of a stream, by its control buffer */
+/* The end of a stream, for a reader with such a control buffer */
 enum xrds_recv_marks {
-	XRDS_MARKS_DROP,	/* it has none, and must not see it */
-	XRDS_MARKS_STAY,	/* too small a one: it learns only that there is one */
-	XRDS_MARKS_TAKE,	/* it reads it */
+	XRDS_MARKS_DROP,	/* none: it must not see the mark */
+	XRDS_MARKS_STAY,	/* too small: it learns only that there is a mark */
+	XRDS_MARKS_TAKE,	/* large enough: it reads the mark */
 };
 
 /**
