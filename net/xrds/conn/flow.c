@@ -353,7 +353,8 @@ struct xrds_msg *xrds_flow_next(struct xrds_conn *conn)
 		if (!flow)
 			return NULL;
 		/* nobody was told of flows when the port was shut */
-		xrds_flow_update(conn, flow);
+		if (xrds_flow_evaluate(conn, flow) != flow->state)
+			xrds_flow_update(conn, flow);
 		if (flow->state != XRDS_FLOW_READY)
 			continue;
 		msg = xrds_flow_head(flow);

@@ -145,20 +145,32 @@ static void xrds_fq_erase(struct xrds_fq *fq, struct xrds_fq_node *member,
 	RB_CLEAR_NODE(&member->node[class]);
 }
 
+/* Does a member wait in a line with others? */
+static bool xrds_fq_waits_among(const struct xrds_fq *fq,
+				const struct xrds_fq_node *member,
+				enum xrds_class class)
+{
+	const struct rb_node *node = &member->node[class];
+	bool alone = fq->line[class].rb_root.rb_node == node &&
+		     !node->rb_left && !node->rb_right;
+
+	return !alone && xrds_fq_waits(member, class);
+}
+
 static void xrds_fq_set_start(struct xrds_fq *fq, struct xrds_fq_node *member,
 			      u64 start)
 {
-	bool waits[XRDS_CLASSES];
+	bool moves[XRDS_CLASSES];
 	int i;
 
 	for (i = 0; i < XRDS_CLASSES; i++) {
-		waits[i] = xrds_fq_waits(member, i);
-		if (waits[i])
+		moves[i] = xrds_fq_waits_among(fq, member, i);
+		if (moves[i])
 			xrds_fq_erase(fq, member, i);
 	}
 	member->start = start;
 	for (i = 0; i < XRDS_CLASSES; i++)
-		if (waits[i])
+		if (moves[i])
 			xrds_fq_insert(fq, member, i);
 }
 

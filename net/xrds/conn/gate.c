@@ -76,8 +76,12 @@ bool xrds_gate_shut(const struct xrds_conn *conn, const struct xrds_flow *flow)
  */
 bool xrds_gate_waits(struct xrds_conn *conn, const struct xrds_flow *flow)
 {
-	return xrds_gate_shut(conn, flow) &&
-	       (!conn->key.loop || xrds_link_waits(conn, flow->port));
+	lockdep_assert_held(&conn->lock);
+
+	if (!conn->key.loop)
+		return flow->gate->shut;
+	return xrds_gate_port_shut(conn, flow->port) &&
+	       xrds_link_waits(conn, flow->port);
 }
 
 /**

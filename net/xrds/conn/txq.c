@@ -93,12 +93,14 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 {
 	struct xrds_flow *flow = xrds_txq_flow(conn, msg);
 	enum xrds_state state;
+	bool first;
 
 	spin_lock_bh(&conn->lock);
 	state = xrds_txq_fits(conn, msg) ? conn->state : XRDS_ST_DEAD;
 	/* a flow leaves its connection only when that is dead */
 	if (state != XRDS_ST_DEAD && !WARN_ON_ONCE(flow->conn != conn)) {
 		xrds_txq_enter(conn, flow, msg);
+		first = list_empty(&flow->queue);
 		list_add_tail(&msg->node, &flow->queue);
 		xrds_txq_count(flow, msg, 1);
 		if (msg->rop) {
@@ -107,7 +109,9 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 			xrds_rop_issue(msg->rop);
 		}
 		conn->nr_new++;
-		xrds_flow_update(conn, flow);
+		/* the state follows from the first one, and from replies */
+		if (first || msg->flags & XRDS_F_REPLY)
+			xrds_flow_update(conn, flow);
 	}
 	spin_unlock_bh(&conn->lock);
 	return state;
