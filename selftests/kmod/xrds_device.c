@@ -14,6 +14,7 @@
  *   no_atomics 0|1	atomics are advertised, and refused when they are posted
  *   nak_empty 0|1	the peer refuses a write without payload
  *   hold_alloc 0|1	the memory of a new registration waits until this is 0
+ *   hold_dereg 0|1	so does the end of a registration
  *   limit NAME VALUE	a limit of devices that are added from now on
  *   draw PAGE COUNT	so many random first pages of regions are that page
  *   raise srq|device	the event that says that it has failed
@@ -91,7 +92,7 @@ static atomic_t to_fail[NR_VERBS];
 static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
 static unsigned int latch_qpn, fatal_qpn;
 static unsigned int page;
-static bool lose_inv, no_atomics, nak_empty, hold_alloc;
+static bool lose_inv, no_atomics, nak_empty, hold_alloc, hold_dereg;
 static DECLARE_WAIT_QUEUE_HEAD(hold_wait);
 static atomic_t held;
 static u8 *payload;
@@ -327,16 +328,21 @@ static int failing_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 
 /* ------------------------------------------------------------------ regions */
 
+static void wait_while(const bool *hold)
+{
+	if (!READ_ONCE(*hold))
+		return;
+	atomic_inc(&held);
+	wait_event(hold_wait, !READ_ONCE(*hold));
+}
+
 static struct ib_mr *failing_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
 				      u32 max)
 {
 	struct ib_mr *mr = fails(ALLOC_MR) ? ERR_PTR(-ENOMEM) :
 					     real.alloc_mr(pd, type, max);
 
-	if (READ_ONCE(hold_alloc)) {
-		atomic_inc(&held);
-		wait_event(hold_wait, !READ_ONCE(hold_alloc));
-	}
+	wait_while(&hold_alloc);
 	if (!IS_ERR(mr))
 		ib_update_fast_reg_key(mr, 0);
 	return mr;
@@ -344,6 +350,7 @@ static struct ib_mr *failing_alloc_mr(struct ib_pd *pd, enum ib_mr_type type,
 
 static int failing_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
+	wait_while(&hold_dereg);
 	return fails(DEREG_MR) ? -EIO : real.dereg_mr(mr, udata);
 }
 
@@ -478,6 +485,9 @@ static int obey(char *order)
 		WRITE_ONCE(nak_empty, n);
 	} else if (sscanf(order, "hold_alloc %u", &n) == 1) {
 		WRITE_ONCE(hold_alloc, n);
+		wake_up_all(&hold_wait);
+	} else if (sscanf(order, "hold_dereg %u", &n) == 1) {
+		WRITE_ONCE(hold_dereg, n);
 		wake_up_all(&hold_wait);
 	} else if (sscanf(order, "raise qp %u", &n) == 1) {
 		WRITE_ONCE(fatal_qpn, n);

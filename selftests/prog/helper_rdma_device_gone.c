@@ -23,6 +23,7 @@ enum {
 	LIMIT_MS	= 60000,	/* for the end of all ops */
 	SEED		= 5,
 	OWN_SEED	= 6,
+	POISON		= 'p',
 };
 
 #define WRITABLE RDS_RDMA_READWRITE
@@ -374,6 +375,31 @@ static void closes(void)
 	remote_say("closed after %lld ms", turns_since(begin));
 }
 
+/* Says "ready", and at SIGUSR1 has the other node use a region, which ends it. As
+ * soon as this node wants to end it, too, no peer can touch the memory.
+ */
+static void used(void)
+{
+	char *mem = pages(PAGE_BYTES);
+	int fd = rds_bound(NULL);
+	struct remote r;
+	u64 cookie;
+
+	remote_open(&r);
+	must(mr_get(fd, mem, PAGE_BYTES, WRITABLE | RDS_RDMA_USE_ONCE, &cookie));
+	remote_say("ready");
+	while (!remote_stop())
+		poll(NULL, 0, 10);
+	check_eq(remote_write_here(&r, cookie, 0, PAGE_BYTES), RDS_RDMA_SUCCESS);
+	check_err(mr_free(fd, cookie), EINVAL);
+	memset(mem, POISON, PAGE_BYTES);
+	check_eq(remote_write_here(&r, cookie, 0, PAGE_BYTES),
+		 RDS_RDMA_REMOTE_ERROR);
+	check(filled(mem, PAGE_BYTES, POISON));
+	close(fd);
+	check_pinned_falls(0);
+}
+
 /* ------------------------------------------------------------------ binds */
 
 /* A socket that is bound just before its device goes: it gets a region or an
@@ -426,6 +452,7 @@ static const struct mode modes[] = {
 	{ "moved", moved },
 	{ "spend", spend },
 	{ "stale", stale },
+	{ "used", used },
 	{ "churn", churn_run },
 };
 

@@ -266,6 +266,26 @@ def test_moved_meanwhile(rig):
                   f"ip addr replace {rig.a.ip}/24 dev eth0")
 
 
+def test_used_meanwhile(rig):
+    """An op has used a region, and the device takes its time to end it: a program
+    that ends it, too, waits until no peer has the key.
+    """
+    pair = remote.Pair(rig)
+    proc = pair.start("echo pid $$; exec helper_rdma_device_gone used")
+    pid = proc.expect(r"^pid (\d+)$")[1]
+    proc.expect("ready")
+    held = _count(rig, "held")
+    _order(rig, "hold_dereg 1")
+    try:
+        proc.kill(signal.SIGUSR1)
+        remote.until(rig, lambda: _count(rig, "held") > held, "the end waits")
+        rig.a.wait_for(f"grep -q xrds_mr_free /proc/{pid}/stack")
+    finally:
+        _order(rig, "hold_dereg 0")
+    proc.wait(LIMIT)
+    pair.end()
+
+
 def test_cq_size(rig):
     """A completion queue has an entry for all that can complete there, also
     after the shared receive queue has got more buffers.
