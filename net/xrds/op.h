@@ -111,14 +111,16 @@ struct xrds_mr_key {
 
 /**
  * struct xrds_mr - a memory region
- * @node:	in xn->mrs while @linked
+ * @node:	in xn->mrs until @ended
  * @key:	which
  * @xn:		namespace
  * @user:	user that is charged, with a reference
- * @rs:		owner; no reference, closing it ends the region
+ * @rs:		owner; no reference, closing it ends the region. While @linked was
+ *		seen under RCU it is there
  * @rs_node:	in rs->mrs while @linked; rs->lock
  * @lost_node:	in rs->lost until its owner has read of it; rs->lock
  * @linked:	found by lookups; rs->lock, and set under @lock as well
+ * @ended:	the key is void, and the region in no table
  * @ref:	the table's, and those of accesses over loopback
  * @rcu:	for lookups
  * @used_node:	in xn->mrs_used, when it was used and is to end
@@ -144,6 +146,7 @@ struct xrds_mr {
 	struct list_head rs_node;
 	struct list_head lost_node;
 	bool linked;
+	bool ended;
 	refcount_t ref;
 	struct rcu_head rcu;
 	struct llist_node used_node;

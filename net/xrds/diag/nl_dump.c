@@ -353,7 +353,7 @@ static int xrds_nl_put_mr(struct sk_buff *skb, const struct xrds_nl_view *view,
 }
 
 /* The pages go with the last reference; the socket stays for the grace period
- * in which the region was still found.
+ * in which the region was still linked.
  */
 static int xrds_nl_fill_mr(struct sk_buff *skb,
 			   const struct xrds_nl_view *view, void *obj)
@@ -363,7 +363,7 @@ static int xrds_nl_fill_mr(struct sk_buff *skb,
 
 	if (!refcount_inc_not_zero(&mr->ref))
 		return ret;
-	if (xrds_nl_sees(view, xrds_sk_of(mr->rs)))
+	if (READ_ONCE(mr->linked) && xrds_nl_sees(view, xrds_sk_of(mr->rs)))
 		ret = xrds_nl_put_mr(skb, view, mr);
 	xrds_mr_put(mr);
 	return ret;

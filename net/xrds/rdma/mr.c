@@ -8,10 +8,11 @@
  * at its socket. It ends by RDS_FREE_MR, by use if it is to be used once, or
  * with its socket.
  *
- * The end has three steps. The region leaves table and list, which the first
- * of those who would end it does, so that there is one. The transport
- * invalidates the key: when that has returned, no peer touches the memory.
- * Then the pages are given back.
+ * The end has four steps. The region leaves its socket's list, which the first
+ * of those who would end it does, so that there is one. Lookups do not find it any
+ * more. The transport invalidates the key: when that has returned, no peer touches
+ * the memory. Then the region leaves the table, for which RDS_FREE_MR waits if
+ * another has ended the region. The pages are given back.
  *
  * A device that goes makes its keys void, as does a move of the address to
  * another device. The transport ends such a region, and the owner is told, once
@@ -23,6 +24,8 @@
  * Over loopback a peer's access is a copy, made under mr->lock, and the same
  * lock invalidates.
  */
+#include <linux/wait_bit.h>
+
 #include "rdma/rdma.h"
 #include "tracepoints.h"
 #include "transport.h"
@@ -73,17 +76,9 @@ void xrds_mr_put(struct xrds_mr *mr)
 	kfree_rcu(mr, rcu);
 }
 
-/**
- * xrds_mr_find - look a region up
- * @xn: namespace
- * @addr: address that its socket is bound to
- * @rkey: key
- *
- * Context: any.
- * Return: the region with a reference, or NULL.
- */
-struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
-			     u32 rkey)
+/* Returns a region, be it about to end, with a reference, or NULL. */
+static struct xrds_mr *xrds_mr_lookup(struct xrds_net *xn,
+				      const struct in6_addr *addr, u32 rkey)
 {
 	struct xrds_mr_key key = { .addr = *addr, .rkey = rkey };
 	struct xrds_mr *mr;
@@ -96,6 +91,27 @@ struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
 	if (mr)
 		trace_xrds_ref_get("mr", mr, refcount_read(&mr->ref), _RET_IP_);
 	return mr;
+}
+
+/**
+ * xrds_mr_find - look a region up
+ * @xn: namespace
+ * @addr: address that its socket is bound to
+ * @rkey: key
+ *
+ * Context: any.
+ * Return: the region with a reference, or NULL: there is none, or it is about to
+ * end.
+ */
+struct xrds_mr *xrds_mr_find(struct xrds_net *xn, const struct in6_addr *addr,
+			     u32 rkey)
+{
+	struct xrds_mr *mr = xrds_mr_lookup(xn, addr, rkey);
+
+	if (!mr || READ_ONCE(mr->linked))
+		return mr;
+	xrds_mr_put(mr);
+	return NULL;
 }
 
 /* Does a cookie that has its number name this region of the socket? A program may
@@ -128,7 +144,9 @@ bool xrds_mr_owned(struct xrds_rdma_sock *rs, u64 cookie)
 	return owned;
 }
 
-/* Take it out of table and list; true for the one who did. */
+/* Take it out of its socket's list; true for the one who did. The socket must be
+ * there.
+ */
 static bool xrds_mr_unlink(struct xrds_mr *mr)
 {
 	struct xrds_rdma_sock *rs = mr->rs;
@@ -140,8 +158,6 @@ static bool xrds_mr_unlink(struct xrds_mr *mr)
 		WRITE_ONCE(mr->linked, false);
 		list_del_init(&mr->rs_node);
 		list_del_init(&mr->lost_node);
-		rhashtable_remove_fast(&mr->xn->mrs, &mr->node,
-				       xrds_mr_params);
 	}
 	spin_unlock_bh(rs->lock);
 	return linked;
@@ -152,6 +168,11 @@ static void xrds_mr_destroy(struct xrds_mr *mr)
 {
 	mr->trans->mr_unreg(mr);
 	trace_xrds_mr_unreg(mr);
+	rhashtable_remove_fast(&mr->xn->mrs, &mr->node, xrds_mr_params);
+	WRITE_ONCE(mr->ended, true);
+	/* pairs with the one in wait_var_event() */
+	smp_mb();
+	wake_up_var(&mr->ended);
 	/* the table's reference; loopback may have one for a moment */
 	xrds_mr_put(mr);
 }
@@ -228,17 +249,20 @@ void xrds_mr_exit(struct xrds_net *xn)
  */
 void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey)
 {
-	struct xrds_mr *mr = xrds_mr_find(xn, addr, rkey);
+	struct xrds_mr *mr;
 
-	if (!mr)
-		return;
-	if (mr->use_once && xrds_mr_unlink(mr)) {
+	/* the socket of a region that is found is freed later */
+	rcu_read_lock();
+	mr = xrds_mr_find(xn, addr, rkey);
+	if (mr && mr->use_once && xrds_mr_unlink(mr)) {
 		/* its process may exit at once, and others get the pages */
 		mr->invalidate = true;
 		if (llist_add(&mr->used_node, &xn->mrs_used))
 			queue_work(xrds_mr_wq, &xn->mrs_work);
 	}
-	xrds_mr_put(mr);
+	rcu_read_unlock();
+	if (mr)
+		xrds_mr_put(mr);
 }
 
 /**
@@ -437,11 +461,11 @@ err_put:
  * @rs: socket
  * @args: cookie; 0 ends nothing, as nothing ended is kept
  *
- * When it has returned no peer can touch the memory; with
- * RDS_RDMA_INVALIDATE on no device.
+ * When it has returned no peer can touch the memory, also if an op that has used the
+ * region has ended it; with RDS_RDMA_INVALIDATE on no device.
  *
- * Context: process, may sleep.
- * Return: 0, -EINVAL for an unknown cookie.
+ * Context: process, may sleep, bounded as transport->mr_unreg() is.
+ * Return: 0, -EINVAL for an unknown cookie, -EINTR when killed.
  */
 int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args)
 {
@@ -452,14 +476,19 @@ int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args)
 		return -EINVAL;
 	if (!args->cookie)
 		return 0;
-	mr = xrds_mr_find(rs->xn, &rs->bind->addr, (u32)args->cookie);
+	mr = xrds_mr_lookup(rs->xn, &rs->bind->addr, (u32)args->cookie);
 	if (!mr)
 		return -EINVAL;
-	if (xrds_mr_named(mr, rs, args->cookie) && xrds_mr_unlink(mr)) {
+	if (!xrds_mr_named(mr, rs, args->cookie))
+		goto out;
+	if (xrds_mr_unlink(mr)) {
 		mr->invalidate |= args->flags & RDS_RDMA_INVALIDATE;
 		xrds_mr_destroy(mr);
 		ret = 0;
+	} else if (wait_var_event_killable(&mr->ended, READ_ONCE(mr->ended))) {
+		ret = -EINTR;
 	}
+out:
 	xrds_mr_put(mr);
 	return ret;
 }
