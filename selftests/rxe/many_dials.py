@@ -20,14 +20,17 @@ LOOK = 5                    # seconds
 IDLE = 0.5
 SLOWER = 20
 FIRST = "10.64.0.1"
+SHARED = 2000               # connections, the last of which goes to node B
+LAST = "10.64.7.208"
 NETS = "10.64.0.0/13"
 SYSCTL = "/proc/sys/net/xrds"
 RATE = f"{SYSCTL}/max_connects_per_s"
 
 
-def _median_us(rig, what: str) -> int:
-    out = rig.a.run(f"helper_round_trips ask {rig.a.ip} {rig.b.ip} {PORT} {OTHER} "
-                    f"{TRIPS} {LIMIT}", timeout=2 * LIMIT).out.strip()
+def _median_us(rig, what: str, address: str = "") -> int:
+    out = rig.a.run(f"helper_round_trips ask {rig.a.ip} {address or rig.b.ip} "
+                    f"{PORT} {OTHER} {TRIPS} {LIMIT}",
+                    timeout=2 * LIMIT).out.strip()
     rig.diag(f"{what}: {out}")
     rig.check(out.startswith(f"{TRIPS} of {TRIPS} "), f"{what}: {out}")
     return int(re.search(r"median_us=(\d+)", out)[1])
@@ -86,3 +89,25 @@ def test_wait(rig):
         rig.a.run(f"ip route del {NETS}")
     server.kill()
     server.wait(check=False)
+
+
+def test_shared(rig):
+    """A user has made the connection to a node behind thousands of others that wait
+    for their turn. Another user needs it, and has a turn of his own.
+    """
+    rig.b.run(f"ip addr add {LAST}/32 dev eth0")
+    rig.a.write(RATE, "20")
+    rig.a.write(f"{SYSCTL}/linger_ms", "1000")
+    rig.a.run(f"ip route add {NETS} dev eth0")
+    try:
+        server = rig.b.start(f"helper_round_trips serve {LAST} {PORT}")
+        server.expect("ready")
+        crowd = rig.a.start(f"helper_many_dials {rig.a.ip} {FIRST} {SHARED} {USER}")
+        crowd.expect("waiting", timeout=120)
+        _median_us(rig, "over a connection of the crowd", LAST)
+        for proc in (crowd, server):
+            proc.kill()
+            proc.wait(check=False)
+    finally:
+        rig.a.run(f"ip route del {NETS}")
+        rig.b.run(f"ip addr del {LAST}/32 dev eth0")
