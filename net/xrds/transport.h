@@ -172,8 +172,10 @@ struct xrds_legacy {
  * @deadline:	jiffies when @state times out, 0: never; worker
  * @backoff_ms:	delay after the next failure; worker
  * @backing_off: DOWN, and @deadline is when to dial again; worker
- * @dial_node:	in a row of dialq.c while it waits to dial; @xn->dialq.lock
- * @dialler:	user who is charged for that, or NULL; @xn->dialq.lock
+ * @dial:	place in a row of dialq.c while it waits to dial
+ * @dial_waits:	it does; @xn->dialq.lock
+ * @shares:	of the users who have flows here; @lock
+ * @nr_shares:	length of @shares; @lock
  * @beat_at:	jiffies when the next heartbeat is due, 0: never; worker
  * @peer:	see conn/peer.c, with a reference; NULL over loopback; constant
  * @peer_up:	it counts in @peer->nr_up; worker
@@ -320,8 +322,10 @@ struct xrds_conn {
 	unsigned long deadline;
 	unsigned int backoff_ms;
 	bool backing_off;
-	struct list_head dial_node;
-	struct xrds_user *dialler;
+	struct xrds_dial dial;
+	bool dial_waits;
+	struct list_head shares;
+	u32 nr_shares;
 	unsigned long beat_at;
 	struct xrds_peer *peer;
 	bool peer_up;

@@ -194,9 +194,21 @@ enum {
 };
 
 /**
+ * struct xrds_dial - a place in a row of conn/dialq.c; xn->dialq.lock
+ * @node:	in the row
+ * @conn:	connection that waits; constant
+ * @user:	who is charged, and whose row it is; NULL: it is the peer's
+ */
+struct xrds_dial {
+	struct list_head node;
+	struct xrds_conn *conn;
+	struct xrds_user *user;
+};
+
+/**
  * struct xrds_dialq - connections that wait to dial, see conn/dialq.c
- * @lock:	outside the locks of struct xrds_rate
- * @rows:	those of a user or of a peer, oldest first; @lock
+ * @lock:	inside conn->lock, outside the locks of struct xrds_rate
+ * @rows:	their places, by user or by peer, oldest first; @lock
  * @turn:	row that was looked at last; @lock
  * @nr:		how many wait; @lock, also read without
  * @work:	looks at the rows while some wait

@@ -150,7 +150,9 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	spin_lock_init(&conn->lock);
 	xrds_fq_init(&conn->fq);
 	conn->bulk_over = U32_MAX;
-	INIT_LIST_HEAD(&conn->dial_node);
+	INIT_LIST_HEAD(&conn->dial.node);
+	conn->dial.conn = conn;
+	INIT_LIST_HEAD(&conn->shares);
 	INIT_LIST_HEAD(&conn->again);
 	INIT_LIST_HEAD(&conn->gates);
 	INIT_LIST_HEAD(&conn->refused);

@@ -168,6 +168,8 @@ void xrds_conn_net_exit(struct xrds_net *xn);
 /* ------------------------------------------------------------- dialq.c */
 
 bool xrds_dialq_enter(struct xrds_conn *conn, struct xrds_user *dialler);
+void xrds_dialq_join(struct xrds_share *share);
+void xrds_dialq_quit(struct xrds_share *share);
 void xrds_dialq_leave(struct xrds_conn *conn);
 void xrds_dialq_init(struct xrds_net *xn);
 void xrds_dialq_exit(struct xrds_net *xn);

@@ -492,6 +492,12 @@ static struct xrds_share *xrds_flow_get_share(struct xrds_conn *conn,
 		xrds_fq_init_node(&share->node);
 		xrds_fq_recall(&conn->fq_past, &share->node, id);
 		xrds_fq_init(&share->fq);
+		list_add_tail(&share->conn_node, &conn->shares);
+		conn->nr_shares++;
+		INIT_LIST_HEAD(&share->dial.node);
+		share->dial.conn = conn;
+		share->dial.user = user;
+		xrds_dialq_join(share);
 	}
 	return share;
 }
@@ -500,8 +506,12 @@ static void xrds_flow_put_share(struct xrds_share *share)
 {
 	const struct xrds_part_key *key = &share->part.key;
 
-	if (share->part.users == 1)
+	if (share->part.users == 1) {
 		xrds_fq_forget(&key->conn->fq_past, &share->node, key->id);
+		xrds_dialq_quit(share);
+		list_del(&share->conn_node);
+		key->conn->nr_shares--;
+	}
 	xrds_part_put(&share->part);
 }
 

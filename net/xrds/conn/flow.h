@@ -106,11 +106,15 @@ enum {
  * @part:	by the user; every flow of the user's has a reference
  * @node:	among the users, in conn->fq
  * @fq:		the user's flows
+ * @conn_node:	in conn->shares
+ * @dial:	the connection's place in the user's row (dialq.c)
  */
 struct xrds_share {
 	struct xrds_part part;
 	struct xrds_fq_node node;
 	struct xrds_fq fq;
+	struct list_head conn_node;
+	struct xrds_dial dial;
 };
 
 /**
