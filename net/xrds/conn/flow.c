@@ -557,6 +557,8 @@ static int xrds_flow_get_parts(struct xrds_conn *conn, struct xrds_flow *flow)
 {
 	u64 ports = xrds_part_ports(flow->lport, flow->port);
 
+	/* the tag of an earlier connection says nothing here */
+	xrds_fq_init_node(&flow->fq_node);
 	flow->share = xrds_flow_get_share(conn, flow->user);
 	if (flow->port) {
 		WRITE_ONCE(flow->gate, xrds_gate_get(conn, flow->port));
