@@ -217,8 +217,13 @@ static void xrds_flow_set(struct xrds_conn *conn, struct xrds_flow *flow,
 {
 	enum xrds_flow_state old = flow->state;
 
-	if (old == state)
+	if (old == state) {
+		/* the message that was first may have been cancelled */
+		if (state == XRDS_FLOW_READY)
+			xrds_flow_change_line(conn, flow,
+					      xrds_flow_class(conn, flow));
 		return;
+	}
 	flow->state = state;
 	if (xrds_flow_in_line(old) && xrds_flow_in_line(state))
 		xrds_flow_change_line(conn, flow, xrds_flow_class(conn, flow));
