@@ -4,13 +4,18 @@
  *
  *   helper_round_trips serve LOCAL PORT
  *   helper_round_trips ask LOCAL REMOTE PORT UID COUNT SECONDS
+ *   helper_round_trips again LOCAL REMOTE PORT UID MIB
  *
  * The server says "ready" and sends back each message. The other side makes COUNT
  * round trips of 64 bytes, one after the other, but begins none after SECONDS
  * and waits for none longer than that. It says how many there were and how long
  * they took. A script judges these figures.
+ *
+ * With "again" it sends so many messages of 1 MiB first, says "sent", and makes one
+ * round trip at SIGUSR1. It says "answered" then.
  */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +28,8 @@
 enum {
 	BYTES		= 64,
 	MAX_COUNT	= 100000,
+	LARGE_BYTES	= 1 << 20,
+	FOREVER_S	= 3600,
 };
 
 static long long took_us[MAX_COUNT];
@@ -105,23 +112,54 @@ static void ask(int fd, const union addr *to, int count, long long end_us)
 	printf("\n");
 }
 
+static void send_large(int fd, const union addr *to)
+{
+	static char data[LARGE_BYTES];
+	char back[BYTES];
+
+	check_ret(rds_send(fd, data, sizeof(data), 0, to), sizeof(data));
+	check_ret(rds_recv(fd, back, sizeof(back), 0, NULL), sizeof(back));
+}
+
+static void again(int fd, const union addr *to, int mib)
+{
+	sigset_t go;
+	int sig;
+
+	sigemptyset(&go);
+	sigaddset(&go, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &go, NULL);
+	while (mib--)
+		send_large(fd, to);
+	printf("sent\n");
+	fflush(stdout);
+	sigwait(&go, &sig);
+	check(round_trip(fd, to, 0, now_us() + FOREVER_S * 1000000LL));
+	printf("answered\n");
+}
+
 int main(int argc, char **argv)
 {
+	bool asks = argc == 8 && !strcmp(argv[1], "ask");
 	struct linger abort = { 1, 0 };
 	union addr to;
 	int fd;
 
 	if (argc == 4 && !strcmp(argv[1], "serve"))
 		serve(argv[2], atoi(argv[3]));
-	if (argc != 8 || strcmp(argv[1], "ask") || atoi(argv[6]) < 1 ||
-	    atoi(argv[6]) > MAX_COUNT)
-		tap_fail("usage: helper_round_trips serve|ask ...");
+	if (!asks && (argc != 7 || strcmp(argv[1], "again")))
+		tap_fail("usage: helper_round_trips serve|ask|again ...");
+	if (atoi(argv[6]) < 1 || atoi(argv[6]) > MAX_COUNT)
+		tap_fail("helper_round_trips: %s", argv[6]);
 	must(setresuid(atoi(argv[5]), atoi(argv[5]), atoi(argv[5])));
 	fd = rds_bound_to(argv[2], 0, NULL);
 	must(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort, sizeof(abort)));
 	to = addr_of(argv[3], atoi(argv[4]));
-	ask(fd, &to, atoi(argv[6]), now_us() + tap_ms(atoi(argv[7]) * 1000) *
-	    1000LL);
+	if (asks)
+		ask(fd, &to, atoi(argv[6]),
+		    now_us() + tap_ms(atoi(argv[7]) * 1000) * 1000LL);
+	else
+		again(fd, &to, atoi(argv[6]));
 	fflush(stdout);
 	tap_child_exit();
 }

@@ -5,7 +5,9 @@ Bytes count, and not messages.
 """
 
 import re
+import signal
 
+import close
 import remote
 import traffic
 
@@ -17,6 +19,7 @@ GROUP = 2000                # ports of a group of helper_flood's
 TRIPS_PORT = 4800
 SECOND = ("10.0.0.91", "10.0.0.92")
 MANY = 1000                 # flows of one user
+PAST = 64                   # MiB
 USER = 1001
 OTHER = 1002
 STEP = 32 << 20             # bytes that are counted at a time
@@ -72,6 +75,10 @@ class Flood:
         sums = [sum(column) for column in zip(*rows)]
         return [one / sum(sums) for one in sums]
 
+    def counted(self) -> int:
+        """Steps that the sink has counted since the flood began."""
+        return len(self._lines()) - self.seen
+
     def end(self) -> None:
         for proc in self.senders + [self.sink]:
             assert proc.code is None, proc.out
@@ -100,6 +107,37 @@ def test_flows(rig):
 
 
 test_flows.late = True
+
+
+def test_past(rig):
+    """A socket has sent much over a connection that was collected. On the next one it
+    does not wait until the flows of its user have sent as much.
+    """
+    traffic.patient(rig)
+    server = rig.b.start(f"helper_round_trips serve {rig.b.ip} {TRIPS_PORT}")
+    server.expect("ready")
+    proc = rig.a.start(f"helper_round_trips again {rig.a.ip} {rig.b.ip} "
+                       f"{TRIPS_PORT} {USER} {PAST}")
+    proc.expect("sent", timeout=LIMIT)
+    close.idle(rig, 100)
+    remote.until(rig, lambda: not remote.counter(rig.a, "obj_conns"),
+                 "the connection is gone")
+    close.idle(rig, 300_000)
+    flood = Flood(rig, STEP // 8, (2, 1 << 16, QUEUED >> 16, USER))
+    flood.shares(1)
+    before = flood.counted()
+    proc.kill(signal.SIGUSR1)
+    proc.expect("answered", timeout=LIMIT)
+    steps = flood.counted() - before
+    rig.diag(f"the flood has sent {steps * STEP >> 23} MiB meanwhile")
+    rig.check(steps * STEP >> 23 < PAST, "it has waited for the flood")
+    proc.wait()
+    flood.end()
+    server.kill()
+    server.wait(check=False)
+
+
+test_past.late = True
 
 
 class Trips:
