@@ -378,19 +378,19 @@ static void xrds_refuse_apply(struct xrds_conn *conn,
 void xrds_refuse_recv(struct xrds_conn *conn, struct sk_buff *skb)
 {
 	struct xrds_wire_refused list[XRDS_WIRE_REFUSED_MAX_ENTRIES];
+	u8 buf[XRDS_WIRE_REFUSED_MAX_ENTRIES * XRDS_WIRE_REFUSED_BYTES];
 	enum xrds_wire_err err;
 	int i, nr;
 
-	if (skb_linearize(skb)) {
-		kfree_skb(skb);
-		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
-				   XRDS_EV_ERROR, -ENOMEM);
-		return;
-	}
 	nr = xrds_wire_refused_count(skb->len);
 	err = nr < 0 ? -nr : XRDS_WIRE_OK;
+	/* it must not fail for want of memory: the acknowledgment behind the list
+	 * covers the messages that it refuses
+	 */
+	if (!err)
+		skb_copy_bits(skb, 0, buf, nr * XRDS_WIRE_REFUSED_BYTES);
 	for (i = 0; i < nr && !err; i++) {
-		err = xrds_wire_refused_entry(skb->data, i, &list[i]);
+		err = xrds_wire_refused_entry(buf, i, &list[i]);
 		if (!err && list[i].seq > READ_ONCE(conn->tx_seq))
 			err = XRDS_WIRE_REFUSED;
 	}
