@@ -9,7 +9,6 @@
 
 #include <linux/bvec.h>
 #include <linux/list.h>
-#include <linux/llist.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/workqueue.h>
@@ -123,7 +122,7 @@ struct xrds_mr_key {
  * @ended:	the key is void, and the region in no table
  * @ref:	the table's, and those of accesses over loopback
  * @rcu:	for lookups
- * @used_node:	in xn->mrs_used, when it was used and is to end
+ * @used_node:	in xn->mrs_used, when it was used and is to end; lock in mr.c
  * @trans:	transport it is registered with
  * @pin:	memory
  * @offset:	where in the key's address space the memory begins
@@ -149,7 +148,7 @@ struct xrds_mr {
 	bool ended;
 	refcount_t ref;
 	struct rcu_head rcu;
-	struct llist_node used_node;
+	struct list_head used_node;
 	const struct xrds_transport *trans;
 	struct xrds_pin *pin;
 	u32 offset;

@@ -51,7 +51,6 @@
 #include <linux/in6.h>
 #include <linux/inet.h>
 #include <linux/list.h>
-#include <linux/llist.h>
 #include <linux/percpu_counter.h>
 #include <linux/rbtree.h>
 #include <linux/refcount.h>
@@ -290,7 +289,8 @@ enum xrds_inert {
  * @dests:	destinations by struct xrds_dest_key
  * @nodes:	nodes that RDMA ops went to, by struct xrds_rdma_peer_key
  * @mrs:	memory regions by struct xrds_mr_key
- * @mrs_used:	regions that were used for the last time and are to end
+ * @mrs_used:	regions that were used for the last time and are to end, oldest
+ *		first; lock in mr.c
  * @mrs_work:	ends them
  * @unpins:	pinned memory that is to be given back; lock in pin.c
  * @sources:	senders to sockets, by struct xrds_dest_key
@@ -373,7 +373,7 @@ struct xrds_net {
 	struct rhashtable dests;
 	struct rhashtable nodes;
 	struct rhashtable mrs;
-	struct llist_head mrs_used;
+	struct list_head mrs_used;
 	struct work_struct mrs_work;
 	struct list_head unpins;
 	struct rhashtable sources;

@@ -9,10 +9,13 @@
  * with its socket.
  *
  * The end has four steps. The region leaves its socket's list, which the first
- * of those who would end it does, so that there is one. Lookups do not find it any
- * more. The transport invalidates the key: when that has returned, no peer touches
- * the memory. Then the region leaves the table, for which RDS_FREE_MR waits if
- * another has ended the region. The pages are given back.
+ * of those who would end it does. Lookups do not find it any more. The transport
+ * invalidates the key: when that has returned, no peer touches the memory. Then the
+ * region leaves the table, and the pages are given back.
+ *
+ * Regions that were used are destroyed by a work, one after the other, and others'
+ * may be before one. RDS_FREE_MR takes it from the work and destroys it, or waits if
+ * the work has begun with it.
  *
  * A device that goes makes its keys void, as does a move of the address to
  * another device. The transport ends such a region, and the owner is told, once
@@ -38,6 +41,7 @@ enum { XRDS_MR_TRIES = 256 };
  * memory is given back elsewhere, as its owner decides how long that takes.
  */
 static struct workqueue_struct *xrds_mr_wq;
+static DEFINE_SPINLOCK(xrds_mr_used_lock);	/* mrs_used of namespaces */
 
 static const struct rhashtable_params xrds_mr_params = {
 	.key_len	= sizeof(struct xrds_mr_key),
@@ -180,14 +184,32 @@ static void xrds_mr_destroy(struct xrds_mr *mr)
 static void xrds_mr_work(struct work_struct *work)
 {
 	struct xrds_net *xn = container_of(work, struct xrds_net, mrs_work);
-	struct llist_node *used = llist_del_all(&xn->mrs_used);
-	struct xrds_mr *mr, *tmp;
+	struct xrds_mr *mr;
 
-	llist_for_each_entry_safe(mr, tmp, llist_reverse_order(used),
-				  used_node) {
+	for (;;) {
+		spin_lock_bh(&xrds_mr_used_lock);
+		mr = list_first_entry_or_null(&xn->mrs_used, struct xrds_mr,
+					      used_node);
+		if (mr)
+			list_del_init(&mr->used_node);
+		spin_unlock_bh(&xrds_mr_used_lock);
+		if (!mr)
+			break;
 		xrds_mr_destroy(mr);
 		cond_resched();
 	}
+}
+
+/* Take a region that was used from the work; true if that has not begun with it. */
+static bool xrds_mr_take_used(struct xrds_mr *mr)
+{
+	bool taken;
+
+	spin_lock_bh(&xrds_mr_used_lock);
+	taken = !list_empty(&mr->used_node);
+	list_del_init(&mr->used_node);
+	spin_unlock_bh(&xrds_mr_used_lock);
+	return taken;
 }
 
 /**
@@ -221,7 +243,7 @@ void xrds_mr_unload(void)
  */
 int xrds_mr_init(struct xrds_net *xn)
 {
-	init_llist_head(&xn->mrs_used);
+	INIT_LIST_HEAD(&xn->mrs_used);
 	INIT_WORK(&xn->mrs_work, xrds_mr_work);
 	return rhashtable_init(&xn->mrs, &xrds_mr_params);
 }
@@ -257,8 +279,10 @@ void xrds_mr_used(struct xrds_net *xn, const struct in6_addr *addr, u32 rkey)
 	if (mr && mr->use_once && xrds_mr_unlink(mr)) {
 		/* its process may exit at once, and others get the pages */
 		mr->invalidate = true;
-		if (llist_add(&mr->used_node, &xn->mrs_used))
-			queue_work(xrds_mr_wq, &xn->mrs_work);
+		spin_lock_bh(&xrds_mr_used_lock);
+		list_add_tail(&mr->used_node, &xn->mrs_used);
+		spin_unlock_bh(&xrds_mr_used_lock);
+		queue_work(xrds_mr_wq, &xn->mrs_work);
 	}
 	rcu_read_unlock();
 	if (mr)
@@ -425,6 +449,7 @@ int xrds_mr_create(struct xrds_rdma_sock *rs,
 	spin_lock_init(&mr->lock);
 	INIT_LIST_HEAD(&mr->rs_node);
 	INIT_LIST_HEAD(&mr->lost_node);
+	INIT_LIST_HEAD(&mr->used_node);
 	mr->xn = rs->xn;
 	mr->user = xrds_user_get(rs->user);
 	mr->rs = rs;
@@ -485,6 +510,8 @@ int xrds_mr_free(struct xrds_rdma_sock *rs, const struct rds_free_mr_args *args)
 		mr->invalidate |= args->flags & RDS_RDMA_INVALIDATE;
 		xrds_mr_destroy(mr);
 		ret = 0;
+	} else if (xrds_mr_take_used(mr)) {
+		xrds_mr_destroy(mr);
 	} else if (wait_var_event_killable(&mr->ended, READ_ONCE(mr->ended))) {
 		ret = -EINTR;
 	}
