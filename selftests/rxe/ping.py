@@ -239,3 +239,32 @@ def test_rdma_failures(rig):
     rig.a.write(BOUND, before.strip())
     rig.check(done.code == 2 and "(net.xrds.max_pinned_kb" in done.out,
               f"exit {done.code}\n{done.out}")
+
+
+def _gone(rig, probes) -> None:
+    """It ends by itself, after one op that was refused."""
+    done = probes.wait(30, check=False)
+    rig.check(done.code == 2 and "memory there is void" in done.out,
+              f"exit {done.code}\n{done.out}")
+
+
+def test_rdma_void(rig):
+    """A prober whose memory was lost with its device, or was taken for another
+    prober, ends. It does not reset the connection with each probe.
+    """
+    lender = _lender(rig, 4995)
+    probes = rig.a.start(f"xrds-ping -r 4995 -i 0.2 {rig.b.ip}")
+    probes.expect("seq=3")
+    rig.b.run("rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0")
+    _gone(rig, probes)
+    # the other half of the same pair of ops is flushed
+    refused = remote.counter(rig.a, "ib_rdma_remote_error")
+    rig.check(refused == 1, f"{refused} ops were refused")
+    lender.kill()
+    _lender(rig, 4996)
+    probes = rig.a.start(f"xrds-ping -r 4996 -i 0.2 {rig.b.ip}")
+    probes.expect("seq=3")
+    others = rig.a.start("for i in {1..16}; do "
+                         f"xrds-ping -r 4996 {rig.b.ip} & done; wait")
+    _gone(rig, probes)
+    others.kill()

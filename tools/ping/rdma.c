@@ -25,6 +25,9 @@ enum {
 	HINT_SECONDS	= 5,		/* print a hint when no answer came */
 };
 
+static const char void_memory[] =
+	"the memory there is void: its program has ended or lent it anew, or its device has gone";
+
 static int fd;
 static rds_rdma_cookie_t cookie;
 static bool failed;			/* an op of this probe */
@@ -73,6 +76,9 @@ static void take_control(const struct cmsghdr *c)
 		break;
 	case RDS_CMSG_RDMA_STATUS:
 		memcpy(&notice, CMSG_DATA(c), sizeof(notice));
+		/* each such op resets the connection, which others use, too */
+		if (notice.status == RDS_RDMA_REMOTE_ERROR)
+			give_up(void_memory);
 		if (notice.status != RDS_RDMA_SUCCESS)
 			failed = true;
 		break;
