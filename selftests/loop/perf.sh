@@ -129,6 +129,17 @@ csv() {
 "echo",64,16,1,1,1,"none",100,'* ]]
 }
 
+# below NUMBER OPTION...: a run that ends by its time, after fewer messages than that
+below() {
+	local number=$1 out
+
+	shift
+	out=$(xrds-perf -j "$@" "$here") || return
+	echo "$out"
+	[[ $out =~ \"messages\":([0-9]+), ]] &&
+		[ "${BASH_REMATCH[1]}" -lt "$number" ]
+}
+
 # Rates are those of the larger direction.
 answers() {
 	local out bytes
@@ -259,6 +270,10 @@ check "rate: echo" rate
 check "rate: echo, several in flight" rate -d 4
 check "rate: stream" rate -m stream
 check "rate: read" rate -m read
+check "time: batches of a stream" below 4032 -t 0.1 -m stream -M 63 -l 1M
+check "time: large messages of a stream" below 64 -t 0.0001 -m stream -l 1M
+check "time: echo" below 64 -t 0.0001 -l 1M -a 1M
+check "time: registrations" below 64 -t 0.0001 -m map -l 1M -g
 check "CSV" csv
 check "outliers, the slowest one first" outliers
 check "answers that are larger than messages" answers

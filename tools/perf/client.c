@@ -19,7 +19,8 @@
 #include "text.h"
 
 enum {
-	CHECK_EVERY	= 64,		/* messages between looks at the clock */
+	CHECK_EVERY	= 64,		/* small messages between looks at the clock */
+	SMALL		= 4096,		/* bytes; beside a larger one a look costs little */
 	LOOK_MS		= 100,		/* between looks whether the peer is there */
 	ALIVE_S		= 60,		/* between notes that this client is there */
 	SLOW_MS		= 10,		/* a turn that takes longer looks at once */
@@ -296,11 +297,9 @@ static void give_order(void)
 
 /* ------------------------------------------------------------------- loops */
 
-static bool over(const struct span *span, uint64_t done)
+static bool over(const struct span *span, uint64_t done, uint64_t now)
 {
-	if (span->count)
-		return done >= span->count;
-	return (pace_is_set() || done % CHECK_EVERY == 0) && now_ns() >= span->end_ns;
+	return span->count ? done >= span->count : now >= span->end_ns;
 }
 
 /* The payload of the next message of a socket */
@@ -346,7 +345,7 @@ static uint64_t echo_loop(const struct span *span, bool measure)
 
 	pace_begin(now);
 	for (;;) {
-		bool may_send = sent - got < most && !over(span, sent);
+		bool may_send = sent - got < most && !over(span, sent, now);
 
 		socket = sent % opt.sockets;
 		if (may_send && got == sent && pace_is_set()) {
@@ -358,7 +357,9 @@ static uint64_t echo_loop(const struct span *span, bool measure)
 			fill(socket, memory);
 			send_plain(fds[socket], &peer, memory, opt.bytes);
 			pace_plan(now, 1);
-			sent++;
+			/* the first ones wait for no answer */
+			if (++sent % CHECK_EVERY == 0)
+				now = now_ns();
 			continue;
 		}
 		if (got == sent)
@@ -391,10 +392,10 @@ static void await_completions(uint32_t most)
 static uint64_t stream_loop(const struct span *span)
 {
 	size_t stride = opt.verify ? opt.bytes : 0;
-	uint64_t sent = 0;
+	uint64_t sent = 0, now = now_ns();
 
-	pace_begin(now_ns());
-	while (!over(span, sent)) {
+	pace_begin(now);
+	while (!over(span, sent, now)) {
 		uint64_t left = span->count ? span->count - sent : opt.batch;
 		uint32_t n = left < opt.batch ? left : opt.batch;
 		uint32_t socket = sent / opt.batch % opt.sockets;
@@ -414,10 +415,12 @@ static uint64_t stream_loop(const struct span *span)
 		}
 		report_done(n);
 		sent += n;
-		if (pace_is_set())
-			pace_plan(now_ns(), n);
-		if (n > 1 || pace_is_set() || sent % CHECK_EVERY == 0)
-			client_look(now_ns());
+		if (n > 1 || opt.bytes > SMALL || pace_is_set() ||
+		    sent % CHECK_EVERY == 0) {
+			now = now_ns();
+			pace_plan(now, n);
+			client_look(now);
+		}
 	}
 	total += sent;
 	sync_up(0);
@@ -578,7 +581,7 @@ static uint64_t rdma_loop(const struct span *span, bool measure)
 	uint32_t n;
 
 	pace_begin(begin);
-	while (span->count ? issued < span->count : begin < span->end_ns) {
+	while (!over(span, issued, begin)) {
 		left = span->count ? span->count - issued : opt.depth;
 		n = left < opt.depth ? left : opt.depth;
 		if (opt.verify)
@@ -636,18 +639,19 @@ static void map_once(void)
 
 static uint64_t map_loop(const struct span *span, bool measure)
 {
-	uint64_t done, begin;
+	uint64_t done, begin, now = now_ns();
 
-	pace_begin(now_ns());
-	for (done = 0; !over(span, done); done++) {
+	pace_begin(now);
+	for (done = 0; !over(span, done, now); done++) {
 		pace_wait();
 		begin = now_ns();
 		map_once();
 		report_done(1);
+		now = now_ns();
 		if (measure)
-			report_latency(now_ns() - begin);
+			report_latency(now - begin);
 		pace_plan(begin, 1);
-		client_look(begin);
+		client_look(now);
 	}
 	sync_up(0);
 	return done;
