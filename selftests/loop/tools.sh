@@ -225,6 +225,8 @@ unprivileged() {
 		# shellcheck disable=SC2086
 		words "net.xrds.unprivileged" unshare -U $tool || status=1
 	done
+	# and it prints no half of an object
+	[ -z "$(unshare -U xrds-info -j status messages)" ] || status=1
 	echo 1 > /proc/sys/net/xrds/unprivileged
 	return "$status"
 }

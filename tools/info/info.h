@@ -154,8 +154,9 @@ bool netns_each(void (*fn)(const char *name));
 typedef void (*row_fn)(const struct row *row, void *arg);
 
 void nl_open(void);
-/* Calls @fn with each row of an object. */
-void nl_dump(int cmd, row_fn fn, void *arg);
+/* Reads the rows of an object; nl_rows() then calls @fn with each of them. */
+void nl_read(int cmd);
+void nl_rows(int cmd, row_fn fn, void *arg);
 void nl_listen(void (*fn)(int cmd, const struct row *row));
 /* Resets the connections to a peer, from an address of this node; NULL: any */
 void nl_reset(const char *faddr, const char *laddr);
@@ -163,7 +164,8 @@ void nl_reset(const char *faddr, const char *laddr);
 void nl_drain(bool on);
 
 /* messages.c */
-void messages_dump(row_fn fn, void *arg);
+void messages_read(void);
+void messages_rows(row_fn fn, void *arg);
 
 /* rows.c */
 void rows_show(const struct object *object);

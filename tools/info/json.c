@@ -123,7 +123,7 @@ void json_object(const struct object *object)
 	printf("%s\n  \"%s\": [", first_object ? "" : ",", object->name);
 	first_object = false;
 	first_row = true;
-	nl_dump(object->cmd, put_row, (void *)object);
+	nl_rows(object->cmd, put_row, (void *)object);
 	printf("%s]", first_row ? "" : "\n  ");
 }
 

@@ -30,6 +30,12 @@ static const int dumps[] = {
 	[QUEUE_RECEIVE]	  = RDS6_INFO_RECV_MESSAGES,
 };
 
+/* The rows of each, until they are shown */
+static struct {
+	struct rds6_info_message *rows;
+	size_t nr;
+} queues[NR_QUEUES];
+
 static void __attribute__((noreturn)) die(const char *why, const char *hint)
 {
 	fprintf(stderr, "xrds-info: messages: %s%s\n", why, hint);
@@ -81,21 +87,26 @@ static void show(uint32_t queue, const struct rds6_info_message *m, row_fn fn,
 	fn(&row, arg);
 }
 
-void messages_dump(row_fn fn, void *arg)
+void messages_read(void)
 {
 	int fd = socket(AF_RDS, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	struct rds6_info_message *rows;
-	uint32_t queue;
-	int error = errno;
-	size_t nr, i;
+	int error = errno, i;
 
 	if (fd < 0)
 		die(strerror(error), hint_socket(error));
-	for (queue = 0; queue < NR_QUEUES; queue++) {
-		rows = read_rows(fd, dumps[queue], &nr);
-		for (i = 0; i < nr; i++)
-			show(queue, &rows[i], fn, arg);
-		free(rows);
-	}
+	for (i = 0; i < NR_QUEUES; i++)
+		queues[i].rows = read_rows(fd, dumps[i], &queues[i].nr);
 	close(fd);
+}
+
+void messages_rows(row_fn fn, void *arg)
+{
+	uint32_t queue;
+	size_t i;
+
+	for (queue = 0; queue < NR_QUEUES; queue++) {
+		for (i = 0; i < queues[queue].nr; i++)
+			show(queue, &queues[queue].rows[i], fn, arg);
+		free(queues[queue].rows);
+	}
 }

@@ -4,7 +4,8 @@
  *
  * A dump that the kernel marks as interrupted is repeated a few times. After
  * that it is shown as it is, because a busy node may interrupt each dump. So
- * rows are kept until the dump is complete, and only then shown.
+ * rows are kept until all dumps are complete, and only then shown: an error
+ * leaves no output that breaks off.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,12 +29,12 @@ static struct mnl_socket *sock;
 static int family, group;
 static char buffer[BUFFER_BYTES];
 
-/* Messages of a dump, one after the other */
-static struct {
+/* Messages of the last dump of each kind, one after the other */
+static struct kept {
 	char *data;
 	size_t len;
 	size_t room;
-} kept;
+} dumps[XRDS_CMD_MAX + 1];
 
 static void __attribute__((noreturn)) die(const char *what)
 {
@@ -159,16 +160,16 @@ static void parse(const struct nlmsghdr *nlh, struct row *row)
 static int keep(const struct nlmsghdr *nlh, void *arg)
 {
 	size_t len = MNL_ALIGN(nlh->nlmsg_len);
+	struct kept *kept = arg;
 
-	(void)arg;
-	if (kept.len + len > kept.room) {
-		kept.room = 2 * (kept.len + len);
-		kept.data = realloc(kept.data, kept.room);
-		if (!kept.data)
+	if (kept->len + len > kept->room) {
+		kept->room = 2 * (kept->len + len);
+		kept->data = realloc(kept->data, kept->room);
+		if (!kept->data)
 			die("memory");
 	}
-	memcpy(kept.data + kept.len, nlh, nlh->nlmsg_len);
-	kept.len += len;
+	memcpy(kept->data + kept->len, nlh, nlh->nlmsg_len);
+	kept->len += len;
 	return MNL_CB_OK;
 }
 
@@ -178,10 +179,10 @@ static bool dump(int cmd)
 				     XRDS_FAMILY_VERSION);
 	bool interrupted = false;
 
-	kept.len = 0;
+	dumps[cmd].len = 0;
 	if (mnl_socket_sendto(sock, nlh, nlh->nlmsg_len) < 0)
 		die("netlink");
-	if (receive(nlh->nlmsg_seq, keep, NULL, &interrupted) < 0) {
+	if (receive(nlh->nlmsg_seq, keep, &dumps[cmd], &interrupted) < 0) {
 		if (errno == ENOENT)
 			die_not_loaded();
 		die("dump");
@@ -189,21 +190,29 @@ static bool dump(int cmd)
 	return !interrupted;
 }
 
-void nl_dump(int cmd, row_fn fn, void *arg)
+void nl_read(int cmd)
+{
+	int tries = TRIES;
+
+	if (cmd == CMD_MESSAGES)
+		messages_read();
+	else
+		while (!dump(cmd) && --tries)
+			;
+}
+
+void nl_rows(int cmd, row_fn fn, void *arg)
 {
 	const struct nlmsghdr *nlh;
 	struct row row;
-	int tries = TRIES;
 	size_t at;
 
 	if (cmd == CMD_MESSAGES) {
-		messages_dump(fn, arg);
+		messages_rows(fn, arg);
 		return;
 	}
-	while (!dump(cmd) && --tries)
-		;
-	for (at = 0; at < kept.len; at += MNL_ALIGN(nlh->nlmsg_len)) {
-		nlh = (void *)(kept.data + at);
+	for (at = 0; at < dumps[cmd].len; at += MNL_ALIGN(nlh->nlmsg_len)) {
+		nlh = (void *)(dumps[cmd].data + at);
 		parse(nlh, &row);
 		fn(&row, arg);
 	}

@@ -347,13 +347,13 @@ void rows_show(const struct object *object)
 	printf("%s%s\n", object->name, is_private(object) && geteuid() ?
 	       " (of this user; root sees all)" : "");
 	if (opt.lines) {
-		nl_dump(object->cmd, print_lines, (void *)object);
+		nl_rows(object->cmd, print_lines, (void *)object);
 		return;
 	}
 	choose_columns(&t);
 	if (!t.nr_columns)
 		return;
-	nl_dump(object->cmd, add_row, &t);
+	nl_rows(object->cmd, add_row, &t);
 	if (t.nr_rows)
 		print_table(&t);
 	else

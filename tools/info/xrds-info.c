@@ -220,6 +220,8 @@ static void show(const char *netns)
 {
 	int i;
 
+	for (i = 0; i < nr_chosen; i++)
+		nl_read(chosen[i]->cmd);
 	if (opt.json)
 		json_begin(netns);
 	else if (netns)
