@@ -8,6 +8,7 @@
  *
  *   latch QPN		from the next completion of that queue pair on, its
  *			completion queue has none any more, as after an overflow
+ *   latch_all 0|1	the same for all connected queue pairs
  *   fail VERB COUNT	so many calls of that operation fail; "post_op" is the
  *			posting of an RDMA op, "post_reg" that of a registration
  *   lose_inv 0|1	a request that makes a key invalid is taken, and lost
@@ -92,7 +93,7 @@ static atomic_t to_fail[NR_VERBS];
 static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
 static unsigned int latch_qpn, fatal_qpn;
 static unsigned int page;
-static bool lose_inv, no_atomics, nak_empty, hold_alloc, hold_dereg;
+static bool latch_all, lose_inv, no_atomics, nak_empty, hold_alloc, hold_dereg;
 static DECLARE_WAIT_QUEUE_HEAD(hold_wait);
 static atomic_t held;
 static u8 *payload;
@@ -144,7 +145,8 @@ static void look(struct ib_cq *cq, const struct ib_wc *wc)
 
 	if (!wc->qp)
 		return;
-	if (wc->qp->qp_num == READ_ONCE(latch_qpn))
+	if (wc->qp->qp_num == READ_ONCE(latch_qpn) ||
+	    (READ_ONCE(latch_all) && wc->qp->qp_type == IB_QPT_RC))
 		latch(cq);
 	if (wc->qp->qp_num == READ_ONCE(fatal_qpn)) {
 		WRITE_ONCE(fatal_qpn, 0);
@@ -477,6 +479,8 @@ static int obey(char *order)
 
 	if (sscanf(order, "latch %u", &n) == 1) {
 		WRITE_ONCE(latch_qpn, n);
+	} else if (sscanf(order, "latch_all %u", &n) == 1) {
+		WRITE_ONCE(latch_all, n);
 	} else if (sscanf(order, "lose_inv %u", &n) == 1) {
 		WRITE_ONCE(lose_inv, n);
 	} else if (sscanf(order, "no_atomics %u", &n) == 1) {

@@ -31,9 +31,11 @@ DELAY = "/proc/sys/net/rds/reconnect_max_delay_ms"
 BOUND = 30                  # seconds, for the end of anything
 ANSWER = 5                  # seconds for an answer, if nobody exits
 CLOSE_MS = 2500             # less than that
+DRAIN_MS = 3000             # that the end of a queue pair may take
 SECOND = "10.9.0.1"         # address of another device
 PAGE = 4096                 # one that is drawn
 FEW = 6                     # connections for each of two pairs of addresses
+MANY = 12                   # addresses, each with a connection
 OPS = 20                    # of each kind, as helper_rdma_faults sends
 LIMIT = 60
 REGION_PAGES = 4
@@ -60,17 +62,24 @@ def _renew(rig) -> None:
               timeout=BOUND)
 
 
+@contextlib.contextmanager
+def _alone(rig):
+    """All connections have ended."""
+    rig.a.run("xrds-info drain")
+    for node in rig.nodes:
+        node.wait_for("ids=$(rdma resource show cm_id) && "
+                      "! grep -Eq 'state (DIS)?CONNECT ' <<< \"$ids\"")
+    yield
+    rig.a.run("xrds-info undrain")
+
+
 def _renew_alone(rig) -> None:
     """The same when all connections have ended. If a peer answers while the
     device goes, Linux 6.1 may crash: ib_mad then posts a buffer to a queue pair
     that it has destroyed.
     """
-    rig.a.run("xrds-info drain")
-    for node in rig.nodes:
-        node.wait_for("ids=$(rdma resource show cm_id) && "
-                      "! grep -Eq 'state (DIS)?CONNECT ' <<< \"$ids\"")
-    _renew(rig)
-    rig.a.run("xrds-info undrain")
+    with _alone(rig):
+        _renew(rig)
 
 
 def _connection(rig) -> dict:
@@ -164,6 +173,41 @@ def test_latched(rig):
         # another namespace ends meanwhile
         _bounded(rig, "namespace", LOOPBACK)
         remote.wait_above(rig.a, "ib_ep_drain_late", late, BOUND)
+
+
+def test_latched_all(rig):
+    """When the completion queues of all connections of a device have failed, their
+    ends lose one time-out together, though they come one after the other.
+    """
+    traffic.patient(rig)
+    sources = [f"10.0.0.{100 + i}" for i in range(MANY)]
+    try:
+        for source in sources:
+            rig.a.run(f"ip addr add {source}/24 dev eth0")
+        pings = [rig.a.start(f"xrds-ping -q -c 1 -w 60 -I {source} {rig.b.ip}")
+                 for source in sources]
+        for ping in pings:
+            ping.wait(70)
+        before = close.counters(rig.a)
+        _order(rig, "latch_all 1")
+        ends = " && ".join(
+            f"xrds-info reset {rig.b.ip} {source} > /dev/null && "
+            "until [ $(helper_counter ib_ep_drain_late) -gt "
+            f"{before['ib_ep_drain_late'] + number} ]; do sleep 0.05; done"
+            for number, source in enumerate(sources))
+        out = rig.a.run(f"helper_turns bash -c '{ends}'", timeout=TIMEOUT).out
+        took = int(re.search(r"^took (\d+) ms", out, re.MULTILINE)[1])
+        rig.diag(f"all ended after {took} ms")
+        rig.check(took < 3 * DRAIN_MS * rig.kernel.slow, f"it took {took} ms")
+        _order(rig, "latch_all 0")
+        rig.a.run(f"xrds-ping -q -c 1 -w 60 -I {sources[0]} {rig.b.ip}",
+                  timeout=70)
+    finally:
+        _order(rig, "latch_all 0")
+        # node B would learn from no packet that its peers have gone
+        with _alone(rig):
+            for source in sources:
+                rig.a.run(f"ip addr del {source}/24 dev eth0", check=False)
 
 
 def test_latched_device(rig):
