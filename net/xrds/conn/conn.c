@@ -527,8 +527,11 @@ int xrds_conn_net_init(struct xrds_net *xn)
 int xrds_conn_init(const struct xrds_conn_works *works)
 {
 	xrds_conn_works = *works;
-	/* not for reclaim: rdma_cm flushes work queues that are not either */
-	xrds_conn_wq = alloc_workqueue("xrds", WQ_UNBOUND, 0);
+	/* Not for reclaim: rdma_cm flushes work queues that are not either. As many
+	 * as possible may wait for a device that fails.
+	 */
+	xrds_conn_wq = alloc_workqueue("xrds", WQ_UNBOUND,
+				       WQ_UNBOUND_MAX_ACTIVE);
 	return xrds_conn_wq ? 0 : -ENOMEM;
 }
 

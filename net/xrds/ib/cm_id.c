@@ -294,8 +294,11 @@ void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
  */
 int xrds_ib_cm_id_init(void)
 {
-	/* no WQ_MEM_RECLAIM: rdma_cm flushes workqueues without it */
-	xrds_ib_cm_id_wq = alloc_workqueue("xrds_ib_id", WQ_UNBOUND, 0);
+	/* No WQ_MEM_RECLAIM: rdma_cm flushes workqueues without it. As many as
+	 * possible may wait for a device that does not send.
+	 */
+	xrds_ib_cm_id_wq = alloc_workqueue("xrds_ib_id", WQ_UNBOUND,
+					   WQ_UNBOUND_MAX_ACTIVE);
 	return xrds_ib_cm_id_wq ? 0 : -ENOMEM;
 }
 

@@ -27,9 +27,12 @@
  * queue before the marker of the send queue, or within the time that destroying
  * the queue pair takes, or they are lost, see rq.c. The wait is bounded, as a
  * completion queue that has failed has no completions any more: the destruction
- * of the queue pair ends all of its work requests as well. ib_drain_qp() is not
- * used: it waits without bound, and on newer kernels up to a minute for the
- * event "last work request reached", which some drivers never send.
+ * of the queue pair ends all of its work requests as well. The works of a failed
+ * device's connections would together keep those of all others from running. So
+ * after one that is late its endpoints wait for a moment only, and lose one time-out
+ * together. ib_drain_qp() is not used: it waits without bound, and on newer kernels
+ * up to a minute for the event "last work request reached", which some drivers never
+ * send.
  *
  * destroy: the queue pair is destroyed first, then the works are cancelled,
  * because events of the queue pair start the watch. The remaining completions
@@ -352,14 +355,21 @@ static int xrds_ib_ep_post_markers(struct xrds_ib_ep *ep)
 }
 
 /* Wait until all that was posted has completed. Returns false if the device did
- * not report that in time.
+ * not report that in time. Then the next ones have little time, and as long as they
+ * are late as well, those behind them.
  */
 static bool xrds_ib_ep_wait_drained(struct xrds_ib_ep *ep)
 {
-	unsigned long left = msecs_to_jiffies(XRDS_IB_DRAIN_MS);
+	unsigned long *until = &ep->ibdev->brief_until;
+	bool brief = time_before(jiffies, READ_ONCE(*until));
+	unsigned long left = msecs_to_jiffies(brief ? XRDS_IB_DRAIN_BRIEF_MS :
+						      XRDS_IB_DRAIN_MS);
 
 	left = wait_for_completion_timeout(&ep->sq_end.done, left);
-	return left && wait_for_completion_timeout(&ep->rq_end.done, left);
+	if (left && wait_for_completion_timeout(&ep->rq_end.done, left))
+		return true;
+	WRITE_ONCE(*until, jiffies + msecs_to_jiffies(XRDS_IB_DRAIN_REST_MS));
+	return false;
 }
 
 /* Returns whether the device has done with all that was posted. */

@@ -271,8 +271,12 @@ enum {
 	XRDS_IB_RD_ATOMIC	= 8,	/* RDMA reads in progress */
 	/* time for the device to report the guilty op, before the end */
 	XRDS_IB_NAK_MS		= 100,
-	/* time for all that is posted to complete at the end */
+	/* time for all that is posted to complete at the end; the same after an
+	 * end of the device's at which that was not enough; and so long after
+	 */
 	XRDS_IB_DRAIN_MS	= 3000,
+	XRDS_IB_DRAIN_BRIEF_MS	= 20,
+	XRDS_IB_DRAIN_REST_MS	= 10000,
 };
 
 /* The event that an active endpoint waits for; written by the worker */
@@ -449,6 +453,7 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @quirks:	behaviour that needs a workaround, constant
  * @no_atomics:	its keys cannot allow atomics
  * @stuck:	it has kept an object at the second attempt to destroy it
+ * @brief_until: jiffies until which its endpoints have little time to drain
  * @regq:	registration queue
  * @mr_pool:	free objects for memory regions
  */
@@ -475,6 +480,7 @@ struct xrds_ib_dev {
 	struct xrds_ib_quirks quirks;
 	bool no_atomics;
 	bool stuck;
+	unsigned long brief_until;
 	struct xrds_ib_regq regq;
 	struct xrds_ib_mr_pool mr_pool;
 };

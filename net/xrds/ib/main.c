@@ -109,6 +109,7 @@ static int xrds_ib_add_dev(struct ib_device *dev)
 	ibdev->dev = dev;
 	refcount_set(&ibdev->ref, 1);
 	init_completion(&ibdev->gone);
+	ibdev->brief_until = jiffies;
 	spin_lock_init(&ibdev->lock);
 	INIT_LIST_HEAD(&ibdev->eps);
 	INIT_LIST_HEAD(&ibdev->mrs);
