@@ -292,6 +292,7 @@ struct xrds_legacy {
  * @cong_full:	all state must be told; @lock
  * @cong_filling: a message with that is made; @tx_lock
  * @cong_rx:	congestion updates that wait for the worker
+ * @cong_rx_mem: their memory, bytes
  * @up_at:	jiffies when it last came up; worker
  * @nr_dials:	attempts of this side; worker
  * @dialled_at:	jiffies when the last of them began; worker
@@ -419,6 +420,7 @@ struct xrds_conn {
 	struct delayed_work push_work;
 	unsigned long *cong;
 	struct sk_buff_head cong_rx;
+	atomic_t cong_rx_mem;
 	unsigned long up_at;
 	u32 nr_dials;
 	unsigned long dialled_at;

@@ -329,6 +329,7 @@ enum xrds_inert {
  * @cong_late_all: ports that lack links, of which all connections are to be told
  * @cong_turn:	turns of @cong_work
  * @cong_work:	tells them
+ * @cong_rx_mem: memory of the peers' updates that wait for the workers, bytes
  * @lost_work:	ends the streams of nodes that are gone
  * @recv_waiting: sockets that are congested for the unread messages of others
  * @recv_work:	looks at their accounts
@@ -409,6 +410,7 @@ struct xrds_net {
 	struct list_head cong_late_all;
 	u32 cong_turn;
 	struct work_struct cong_work;
+	atomic64_t cong_rx_mem;
 	struct work_struct lost_work;
 	struct list_head recv_waiting;
 	struct delayed_work recv_work;

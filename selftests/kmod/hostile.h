@@ -175,6 +175,11 @@ struct hostile_link {
 	struct work_struct work;
 };
 
+/* What hostile_flood() sends */
+enum hostile_what {
+	HOSTILE_DATA, HOSTILE_MAPS, HOSTILE_LISTS,
+};
+
 /* hostile_main.c */
 void hostile_count(enum hostile_counter c);
 void hostile_expect(enum xrds_wire_err err);
@@ -188,6 +193,7 @@ void hostile_gen_note(struct hostile_gen *gen, const void *buf, u32 bytes);
 u32 hostile_gen_hello(struct hostile_gen *gen, void *buf);
 u32 hostile_gen_data(struct hostile_gen *gen, void *buf, u32 len);
 u32 hostile_gen_map(struct hostile_gen *gen, void *buf);
+u32 hostile_gen_list(struct hostile_gen *gen, void *buf);
 u32 hostile_gen_ping(struct hostile_gen *gen, void *buf);
 u32 hostile_gen_wrong(struct hostile_gen *gen, void *buf, bool fatal,
 		      enum xrds_wire_err *err);
@@ -219,7 +225,7 @@ struct hostile_link *hostile_link_dial_uek(const struct hostile_order *order,
 struct hostile_buf *hostile_link_buf(struct hostile_link *link, bool credit);
 int hostile_link_send(struct hostile_link *link, struct hostile_buf *buf,
 		      u32 bytes);
-int hostile_flood(const struct hostile_order *order, bool maps);
+int hostile_flood(const struct hostile_order *order, enum hostile_what what);
 int hostile_invalidate(const struct hostile_order *order);
 
 /* hostile_beat.c */

@@ -152,6 +152,23 @@ u32 hostile_gen_map(struct hostile_gen *gen, void *buf)
 	return make(buf, &wm, wm.len);
 }
 
+/* As many ports as a list may have, of which some are congested */
+u32 hostile_gen_list(struct hostile_gen *gen, void *buf)
+{
+	struct xrds_wire_msg wm = {
+		.len	= xrds_wire_cong_bytes(XRDS_WIRE_CONG_MAX_ENTRIES),
+		.dport	= XRDS_CTL_CONG,
+		.flags	= XRDS_F_CONTROL,
+	};
+	u8 *payload = buf + XRDS_WIRE_HDR_BYTES;
+	u16 i;
+
+	xrds_wire_cong_begin(payload, 0, XRDS_WIRE_CONG_MAX_ENTRIES);
+	for (i = 0; i < XRDS_WIRE_CONG_MAX_ENTRIES; i++)
+		xrds_wire_cong_put(payload, i, 1 + i, hostile_random(gen, 2));
+	return make(buf, &wm, wm.len);
+}
+
 /* Refused messages; now and then a field of one of them is not valid. */
 static u32 make_refused(struct hostile_gen *gen, void *buf)
 {

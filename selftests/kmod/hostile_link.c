@@ -902,10 +902,23 @@ int hostile_gang(const struct hostile_order *order)
 	return hostile_over() ? -EINTR : 0;
 }
 
+static u32 make_flood(struct hostile_link *link, enum hostile_what what,
+		      void *buf)
+{
+	switch (what) {
+	case HOSTILE_MAPS:
+		return hostile_gen_map(&link->gen, buf);
+	case HOSTILE_LISTS:
+		return hostile_gen_list(&link->gen, buf);
+	default:
+		return hostile_gen_data(&link->gen, buf, 16000);
+	}
+}
+
 /* Well-formed packets without end: data to a port, whether or not its owner
- * reads, or congestion maps.
+ * reads, or congestion maps or lists.
  */
-int hostile_flood(const struct hostile_order *order, bool maps)
+int hostile_flood(const struct hostile_order *order, enum hostile_what what)
 {
 	struct hostile_link *link = hostile_link_dial(order, XRDS_VER_XRDS);
 	struct hostile_buf *buf;
@@ -920,8 +933,7 @@ int hostile_flood(const struct hostile_order *order, bool maps)
 		buf = hostile_link_buf(link, true);
 		if (!buf)
 			break;
-		bytes = maps ? hostile_gen_map(&link->gen, buf->data) :
-			       hostile_gen_data(&link->gen, buf->data, 16000);
+		bytes = make_flood(link, what, buf->data);
 		buf->count = HOSTILE_C_HARMLESS;
 		if (hostile_link_send(link, buf, bytes))
 			break;

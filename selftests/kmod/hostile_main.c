@@ -16,6 +16,7 @@
  *   pretend	COUNT requests in the name of OTHER
  *   flood		COUNT good packets to port 5000, whether it is read or not
  *   maps		COUNT congestion maps, one right after the other
+ *   lists	the same with lists of ports
  *   partial	COUNT connections with two messages each that never end, until a
  *		signal comes
  *   withhold	COUNT messages of PEER are taken, and acknowledged all at once; the
@@ -116,9 +117,11 @@ static int obey(const char *kind, const struct hostile_order *order)
 	if (!strcmp(kind, "pretend"))
 		return hostile_pretend(order);
 	if (!strcmp(kind, "flood"))
-		return hostile_flood(order, false);
+		return hostile_flood(order, HOSTILE_DATA);
 	if (!strcmp(kind, "maps"))
-		return hostile_flood(order, true);
+		return hostile_flood(order, HOSTILE_MAPS);
+	if (!strcmp(kind, "lists"))
+		return hostile_flood(order, HOSTILE_LISTS);
 	if (!strcmp(kind, "partial"))
 		return hostile_partial(order);
 	if (!strcmp(kind, "withhold"))

@@ -243,6 +243,27 @@ def test_maps(rig):
     maps.wait(60)
 
 
+def test_updates(rig):
+    """Congestion updates that wait take a bounded amount of memory: where all may
+    have little, a peer that sends more loses its connection.
+    """
+    bound = f"{SYSCTL}/max_recv_kb"
+    slow = "/sys/kernel/tracing/events/xrds/xrds_cong_peer/enable"
+    usual = rig.a.read(bound)
+    rig.a.write(bound, "0")
+    # each port of an update is told to the tracer
+    rig.a.write(slow, "1")
+    before = close.counters(rig.a)
+    order(rig, "lists", 1000).wait(60)
+    seen = close.delta(rig.a, before)
+    _tell(rig, "seen", seen)
+    rig.a.write(slow, "0")
+    rig.a.write(bound, usual)
+    rig.check(seen["cong_update_limit"] > 0, "all of them could wait")
+    rig.check(seen["conn_reset"] > 0, "the connection goes on")
+    reform(rig)
+
+
 def test_forged_sender(rig):
     """A request in the name of C does not touch the connection with C."""
     before = close.counters(rig.a)

@@ -13,7 +13,9 @@
  * gates of these ports are shut (gate.c). The memory is as old as the endpoint: a
  * new endpoint starts with none, and the peer tells all it has after the
  * clear-to-send. So a lost update cannot keep a sender stopped. Updates are
- * applied by the worker, as noting a port takes memory.
+ * applied by the worker, as noting a port takes memory. Those that wait for it are
+ * bounded, for the connection and for all of a namespace: with more the connection
+ * ends, and the peer tells all it has on the next one.
  *
  * A gate that opens lets flows and senders go on (wait.c). Over loopback there is
  * nothing to tell: the receiving socket is looked at, and opens the gates of those
@@ -28,8 +30,12 @@
 #include "xrds.h"
 
 enum {
-	/* updates that may wait for the worker; more is an attack */
+	/* updates that may wait for the worker */
 	XRDS_CONG_MAX_RX	= 256,
+	/* Memory of those of a connection, bytes: with less it is not asked how
+	 * much all of the namespace have.
+	 */
+	XRDS_CONG_FREE_RX	= 64 << 10,
 	/* updates that the worker applies before it looks at events again */
 	XRDS_CONG_BATCH		= 4,
 	/* batches of connections that are told in one run of the work */
@@ -517,6 +523,29 @@ static void xrds_cong_note_none(struct xrds_conn *conn)
 		bitmap_zero(conn->cong, XRDS_WIRE_CONG_PORTS);
 }
 
+static void xrds_cong_rx_account(struct xrds_conn *conn, int bytes)
+{
+	atomic_add(bytes, &conn->cong_rx_mem);
+	atomic64_add(bytes, &conn->xn->cong_rx_mem);
+}
+
+static struct sk_buff *xrds_cong_rx_take(struct xrds_conn *conn)
+{
+	struct sk_buff *skb = skb_dequeue(&conn->cong_rx);
+
+	if (skb)
+		xrds_cong_rx_account(conn, -(int)xrds_skb(skb)->charge);
+	return skb;
+}
+
+static void xrds_cong_rx_purge(struct xrds_conn *conn)
+{
+	struct sk_buff *skb;
+
+	while ((skb = xrds_cong_rx_take(conn)))
+		kfree_skb(skb);
+}
+
 /**
  * xrds_cong_close - the endpoint is gone, and the peer's state with it
  * @conn: connection
@@ -527,7 +556,7 @@ void xrds_cong_close(struct xrds_conn *conn)
 {
 	LIST_HEAD(gates);
 
-	skb_queue_purge(&conn->cong_rx);
+	xrds_cong_rx_purge(conn);
 	xrds_cong_note_none(conn);
 	spin_lock_bh(&conn->lock);
 	conn->cong_nr = 0;
@@ -538,6 +567,19 @@ void xrds_cong_close(struct xrds_conn *conn)
 }
 
 /* -------------------------------------------------------- remote side */
+
+/* Do too many updates wait for another one? All of a namespace may have a quarter
+ * of max_recv_kb, which is in KiB.
+ */
+static bool xrds_cong_rx_full(const struct xrds_conn *conn)
+{
+	const struct xrds_net *xn = conn->xn;
+	u64 most = (u64)READ_ONCE(xn->max[XRDS_LIMIT_RECV]) << 8;
+
+	return skb_queue_len_lockless(&conn->cong_rx) >= XRDS_CONG_MAX_RX ||
+	       (atomic_read(&conn->cong_rx_mem) >= XRDS_CONG_FREE_RX &&
+		atomic64_read(&xn->cong_rx_mem) >= most);
+}
 
 /**
  * xrds_cong_recv - an update has arrived
@@ -553,14 +595,18 @@ void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 	xrds_count(conn->xn, XRDS_C_CONG_UPDATE_RECEIVED);
 	/* it replaces what was told before */
 	if (type == XRDS_CTL_CONG_MAP)
-		skb_queue_purge(&conn->cong_rx);
-	if (skb_queue_len_lockless(&conn->cong_rx) >= XRDS_CONG_MAX_RX) {
+		xrds_cong_rx_purge(conn);
+	if (xrds_cong_rx_full(conn)) {
 		kfree_skb(skb);
-		xrds_conn_wire_error(conn, READ_ONCE(conn->ep_gen),
-				     XRDS_WIRE_CONG);
+		xrds_count(conn->xn, XRDS_C_CONG_UPDATE_LIMIT);
+		xrds_conn_ep_event(conn, READ_ONCE(conn->ep_gen),
+				   XRDS_EV_ERROR, -ENOBUFS);
 		return;
 	}
 	xrds_skb(skb)->sport = type;
+	/* what it is now: it may be copied for the worker */
+	xrds_skb(skb)->charge = skb->truesize;
+	xrds_cong_rx_account(conn, skb->truesize);
 	skb_queue_tail(&conn->cong_rx, skb);
 	xrds_conn_event(conn, XRDS_EV_WANT);
 }
@@ -658,7 +704,7 @@ bool xrds_cong_work(struct xrds_conn *conn)
 	struct sk_buff *skb;
 	int ret;
 
-	while (batch-- && (skb = skb_dequeue(&conn->cong_rx))) {
+	while (batch-- && (skb = xrds_cong_rx_take(conn))) {
 		ret = xrds_cong_apply(conn, skb, &ready);
 		kfree_skb(skb);
 		if (ret == -EPROTO)
