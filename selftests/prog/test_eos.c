@@ -39,7 +39,9 @@ enum {
 	EARLY_MS	= 10,		/* a tick of the slowest kernel */
 	STREAMS		= 5,
 	SHORT_STREAMS	= 1000,
-	FORGETTABLE	= 600,		/* nine for each bit of those forgotten */
+	FORGETTABLE	= 600,		/* far more than the socket may lose */
+	REMEMBERED	= 16,		/* of them */
+	GO_ON		= 20,
 };
 
 /**
@@ -540,6 +542,55 @@ static void rdhup_forgotten(void)
 	close(rx);
 }
 
+/* Of very many streams that are not remembered a few go on. */
+static void rdhup_few(void)
+{
+	long long ends = counter_now("recv_eos");
+	int tx[FORGETTABLE], rx;
+	union addr to;
+
+	knob("net/xrds/sock_max_dests", REMEMBERED);
+	rx = rds_bound(&to);
+	for (int i = 0; i < FORGETTABLE; i++) {
+		tx[i] = rds_bound(NULL);
+		send_numbers(tx[i], &to, 1);
+		expect_number(rx, 0);
+	}
+	for (int i = GO_ON; i < FORGETTABLE; i++)
+		close(tx[i]);
+	check(counter_reaches("recv_eos", ends + FORGETTABLE - GO_ON, WAIT_MS));
+	check_eq(poll_one(rx, POLLRDHUP, 0), 0);
+	for (int i = 0; i < GO_ON; i++)
+		close(tx[i]);
+	close(rx);
+}
+
+/* The sender whose first message has a stream forgotten does not end it. */
+static void rdhup_evicts(void)
+{
+	union addr from, next_from, to;
+	int tx, next, rx;
+
+	knob("net/xrds/sock_max_dests", 1);
+	rx = rds_bound(&to);
+	for (int i = 0; i < FORGETTABLE; i++) {
+		tap_context("stream %d", i);
+		tx = rds_bound(&from);
+		next = rds_bound(&next_from);
+		send_numbers(tx, &to, 1);
+		expect_number(rx, 0);
+		send_numbers(next, &to, 1);
+		expect_number(rx, 0);
+		close(next);
+		expect_end(rx, &next_from, XRDS_EOS_FINISHED);
+		check_eq(poll_one(rx, POLLRDHUP, 0), 0);
+		close(tx);
+		expect_end(rx, &from, XRDS_EOS_FINISHED);
+		check_eq(poll_one(rx, POLLRDHUP, 0), POLLRDHUP);
+	}
+	close(rx);
+}
+
 static void rdhup_wakes(void)
 {
 	union addr to;
@@ -892,6 +943,9 @@ static const struct tap_case cases[] = {
 	  rdhup_many, 0, 0 },
 	{ "rdhup_forgotten", "none while one goes on that is not remembered",
 	  rdhup_forgotten, 0, 0 },
+	{ "rdhup_few", "nor while some of very many do", rdhup_few, 0, 0 },
+	{ "rdhup_evicts", "nor by the sender that took the place of one",
+	  rdhup_evicts, 0, 60 },
 	{ "rdhup_wakes", "a sleeper for POLLRDHUP only is woken", rdhup_wakes,
 	  0, 0 },
 	{ "shut_rd", "SHUT_RD drops messages that are queued or arrive",

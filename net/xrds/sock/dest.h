@@ -350,7 +350,8 @@ int xrds_srctab_init(struct xrds_net *xn);
 void xrds_srctab_exit(struct xrds_net *xn);
 void xrds_srctab_key(struct xrds_dest_key *key, struct xrds_sock *xs,
 		     const struct xrds_skb_cb *cb);
-u64 xrds_srctab_bit(const struct xrds_dest_key *key);
+void xrds_srctab_set_lost(struct xrds_sock *xs, const struct xrds_dest_key *key,
+			  bool lost);
 struct xrds_source *xrds_srctab_add(struct xrds_sock *xs,
 				    const struct xrds_dest_key *key);
 struct xrds_source *xrds_srctab_find(struct xrds_sock *xs,

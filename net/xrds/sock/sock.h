@@ -41,6 +41,9 @@ enum xrds_delivered {
 	XRDS_DELIVERED_TOLD,	/* and the program knows */
 };
 
+/* Open streams without a source that a socket can tell from others */
+enum { XRDS_LOST_MOST = 8 };
+
 /* ----------------------------------------------------------- socket.c */
 
 /**
@@ -147,8 +150,8 @@ struct xrds_srcq {
  * @nr_sources:	length of @sources
  * @nr_open:	sources whose stream has not ended
  * @heard:	there was a source
- * @lost:	streams that may be open, and have no source: a bit for each hash
- *		of an address
+ * @lost:	streams that may be open, and have no source: their fingerprints
+ * @nr_lost:	length of @lost; XRDS_LOST_MOST + 1: there were more, and it stays so
  * @all_ended:	every stream has ended, as far as we know
  * @rx_trace:	SO_RDS_MSG_RXPATH_LATENCY; @lock
  * @cong_monitor: RDS_CONG_MONITOR; @lock
@@ -233,7 +236,8 @@ struct xrds_sock {
 	u32 nr_sources;
 	u32 nr_open;
 	bool heard;
-	u64 lost;
+	u32 lost[XRDS_LOST_MOST];
+	u32 nr_lost;
 	bool all_ended;
 
 	struct rds_rx_trace_so rx_trace;

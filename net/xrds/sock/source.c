@@ -5,10 +5,11 @@
  *
  * When all streams have ended the socket polls EPOLLRDHUP. A source is noted
  * when its first message arrives, see srctab.c. If there is no memory for that,
- * the next one notes it. An open stream without a source sets a bit, by a hash
- * of its address, and the socket reports no EPOLLRDHUP until that stream sends
- * again. When a node comes back without the sockets it had, the streams from it
- * have ended, and the marks for that are made here.
+ * the next one notes it. Of an open stream without a source the socket keeps a
+ * fingerprint, and reports no EPOLLRDHUP until that stream sends again or ends.
+ * When more than XRDS_LOST_MOST are without one it never reports it again. When a
+ * node comes back without the sockets it had, the streams from it have ended, and
+ * the marks for that are made here.
  *
  * Everything here is guarded by the lock of the receive queue (L5).
  */
@@ -23,7 +24,7 @@
 /* Are all streams over, as far as we know? Returns whether that is new. */
 static bool xrds_source_evaluate(struct xrds_sock *xs)
 {
-	bool ended = xs->heard && !xs->nr_open && !xs->lost;
+	bool ended = xs->heard && !xs->nr_open && !xs->nr_lost;
 	bool news = ended && !xs->all_ended;
 
 	WRITE_ONCE(xs->all_ended, ended);
@@ -89,7 +90,7 @@ static bool xrds_source_again(const struct xrds_sock *xs,
 	const struct xrds_source *src = xs->last_source;
 
 	return src && src->conn == conn->id && src->peer == peer &&
-	       !src->ended && !xs->lost && src->key.port == cb->sport &&
+	       !src->ended && src->key.port == cb->sport &&
 	       src->key.scope == cb->scope &&
 	       ipv6_addr_equal(&src->key.addr, &cb->saddr) &&
 	       !(cb->flags & XRDS_F_EOS) &&
@@ -106,25 +107,20 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 {
 	struct xrds_dest_key key;
 	struct xrds_source *src;
-	bool known, lost;
+	bool lost;
 
 	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
-	/* the queue may have made one since there was no memory here */
-	known = src && src->conn;
 	/* an end is no reason to forget a stream that goes on */
 	if (!src && (!(cb->flags & XRDS_F_EOS) ||
 		     xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests)))
 		src = xrds_srctab_add(xs, &key);
 	xs->heard = true;
 	*contact = !conn->key.loop && (!src || src->conn != conn->id);
-	/* mostly no stream is lost, and there is nothing to hash; a source of which
-	 * something is known is not one that was lost
-	 */
-	if (unlikely(!src && !(cb->flags & XRDS_F_EOS)))
-		xs->lost |= xrds_srctab_bit(&key);
-	else if (unlikely(xs->lost && !known))
-		xs->lost &= ~xrds_srctab_bit(&key);
+	/* mostly no stream is lost, and there is nothing to hash */
+	lost = !src && !(cb->flags & XRDS_F_EOS);
+	if (unlikely(lost || xs->nr_lost))
+		xrds_srctab_set_lost(xs, &key, lost);
 	if (!src)
 		return xrds_source_evaluate(xs);
 	lost = xrds_source_stale(src, peer);

@@ -95,16 +95,32 @@ int xrds_srctab_watch(struct xrds_sock *xs, struct xrds_source *src)
 }
 
 /**
- * xrds_srctab_bit - the bit of a source in xs->lost
- * @key: its key
+ * xrds_srctab_set_lost - is a stream open whose source is not remembered?
+ * @xs: socket
+ * @key: key of the source
+ * @lost: it is; otherwise it is remembered, or has ended
  *
- * Context: any.
- * Return: the bit.
+ * Context: any, the receive queue's lock held.
  */
-u64 xrds_srctab_bit(const struct xrds_dest_key *key)
+void xrds_srctab_set_lost(struct xrds_sock *xs, const struct xrds_dest_key *key,
+			  bool lost)
 {
-	return BIT_ULL(jhash2((const u32 *)key, sizeof(*key) / sizeof(u32), 0) %
-		       BITS_PER_TYPE(u64));
+	u32 print, i;
+
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	if (xs->nr_lost > XRDS_LOST_MOST)
+		return;
+	print = jhash2((const u32 *)key, sizeof(*key) / sizeof(u32), 0);
+	for (i = 0; i < xs->nr_lost && xs->lost[i] != print; i++)
+		;
+	if (!lost && i < xs->nr_lost) {
+		xs->lost[i] = xs->lost[--xs->nr_lost];
+	} else if (lost && i == xs->nr_lost) {
+		if (i < XRDS_LOST_MOST)
+			xs->lost[i] = print;
+		xs->nr_lost++;
+	}
 }
 
 static void xrds_srctab_free(struct xrds_sock *xs, struct xrds_source *src)
@@ -123,7 +139,7 @@ static void xrds_srctab_free(struct xrds_sock *xs, struct xrds_source *src)
 		xs->last_source = NULL;
 	if (!src->ended) {
 		xs->nr_open--;
-		xs->lost |= xrds_srctab_bit(&src->key);
+		xrds_srctab_set_lost(xs, &src->key, true);
 	}
 	src->linked = false;
 	/* xrds_source_lost_work() may have it in its hands */
