@@ -689,6 +689,7 @@ struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room);
 u64 xrds_tx_ack_value(struct xrds_conn *conn);
 void xrds_tx_need_ack(struct xrds_conn *conn);
 int xrds_tx_acked(struct xrds_conn *conn, u64 ack);
+void xrds_tx_op_failed(struct xrds_conn *conn, struct xrds_msg *msg);
 bool xrds_txq_bulk_went(struct xrds_conn *conn, u32 bytes);
 u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
 void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,

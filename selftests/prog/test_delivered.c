@@ -28,6 +28,7 @@ enum {
 	QUIET_MS	= 50,
 	ROUNDS		= 100,
 	BYTES		= 4096,
+	LONG_BYTES	= 128 << 10,	/* of an op that is carried out by a work */
 	NONE		= -1,
 	ROOM		= CMSG_SPACE(sizeof(u32)),
 };
@@ -312,6 +313,39 @@ static void evicted(void)
 	end();
 }
 
+/* The message of an op that fails goes with it, as it does over the wire. */
+static void failed_op(size_t bytes)
+{
+	long long dropped = counter_now("send_drop_op");
+	char *mem = pages(bytes);
+	struct xrds_dest_status st;
+	struct target target;
+	struct op op;
+
+	tap_context("op of %zu bytes", bytes);
+	begin(1);
+	target_open(&target, PAGE_BYTES, RDS_RDMA_READWRITE);
+	op = op_write(&target, PAGE_BYTES, mem, bytes);
+	op.payload = "x";
+	op.len = 1;
+	check_ret(op_send(tx, &target.addr, &op), 1);
+	must_wait(rds_all_acked, &tx, WAIT_MS);
+	check_ret(dest_status(tx, &target.addr, &st), 0);
+	check_eq(st.acked_msgs, 0);
+	check_eq(counter_now("send_drop_op"), dropped + 1);
+	check_ret(shutdown(tx, SHUT_WR), 0);
+	expect_event(XRDS_EOS_UNDELIVERED);
+	target_close(&target);
+	munmap(mem, bytes);
+	end();
+}
+
+static void failed_ops(void)
+{
+	failed_op(BYTES);
+	failed_op(LONG_BYTES);
+}
+
 /* ------------------------------------------------------------------- chance */
 
 static void *send_many(void *arg)
@@ -405,6 +439,7 @@ static const struct tap_case cases[] = {
 	  cancelled, 0, 0 },
 	{ "evicted", "it is behind the marks of evicted destinations", evicted,
 	  0, 0 },
+	{ "failed_ops", "messages of failed ops are lost", failed_ops, 0, 0 },
 	{ "while_sending", "it is behind all that another thread sends",
 	  while_sending, 0, 60 },
 	{ "linger_once", "linger_ms begins with close(), not after its wait",

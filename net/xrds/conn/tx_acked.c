@@ -139,3 +139,24 @@ int xrds_tx_acked(struct xrds_conn *conn, u64 ack)
 	return 0;
 }
 EXPORT_SYMBOL_GPL(xrds_tx_acked);
+
+/**
+ * xrds_tx_op_failed - an op has failed, and its message goes with it
+ * @conn: connection that goes on, of a transport that has not delivered the message
+ * @msg: message in flight, or cancelled meanwhile; the caller has a reference
+ *
+ * Context: any, without L3 or L4.
+ */
+void xrds_tx_op_failed(struct xrds_conn *conn, struct xrds_msg *msg)
+{
+	struct xrds_tx_news news = {};
+	LIST_HEAD(drop);
+
+	spin_lock_bh(&conn->lock);
+	if (!msg->ended)
+		news.ready = xrds_txq_end(conn, msg, &drop);
+	spin_unlock_bh(&conn->lock);
+	xrds_upcall_msgs_done(conn->xn, &drop, XRDS_C_SEND_DROP_OP,
+			      RDS_RDMA_DROPPED);
+	xrds_tx_acked_act(conn, &news);
+}

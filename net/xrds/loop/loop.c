@@ -114,6 +114,8 @@ static void xrds_loop_deliver(struct xrds_conn *conn, struct xrds_msg *msg,
 		/* received all the same: the next clear-to-send says so */
 		WRITE_ONCE(conn->rx_next, msg->seq + 1);
 	}
+	if (unlikely(status))
+		xrds_tx_op_failed(conn, msg);
 	xrds_tx_acked(conn, msg->seq);
 }
 
