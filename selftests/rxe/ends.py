@@ -13,6 +13,7 @@ LIVES = 12                  # sockets that are bound to a port, one by one
 MESSAGES = 12               # of each
 SOCK_MAX = "/proc/sys/net/xrds/sock_max_recv_kb"
 SMALL_KB = 256              # of it: less than they send
+BYTES = 4096                # of SO_RCVBUF: one message
 LINGER = "/proc/sys/net/xrds/linger_ms"
 SLOW_WIRE = "netem rate 16mbit limit 10000"
 BREAK = "/sys/kernel/debug/xrds/break"
@@ -194,3 +195,25 @@ def test_lost(rig):
 
 test_lost.reboots = True
 test_lost.timeout = 500
+
+
+def test_lost_full(rig):
+    """A socket that has too much to read gets no end of a lost stream."""
+    rig.b.write(SOCK_MAX, "0")
+    before = close.counters(rig.b)
+    reader = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} {BYTES}")
+    reader.expect("ready")
+    sender = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 3 {PORT}")
+    sender.expect("holding 3")
+    remote.wait_above(rig.b, "recv_drop_refused",
+                      before.get("recv_drop_refused", 0))
+    rig.a.cut()
+    sender.kill()
+    sender.wait(check=False)
+    rig.a.run("modprobe -r xrds_ib xrds", timeout=30)
+    rig.a.run("modprobe xrds_ib")
+    rig.a.join()
+    rig.b.run(f"xrds-ping -c 1 -w 60 {rig.a.ip}", timeout=70)
+    remote.wait_above(rig.b, "recv_drop_eos", before.get("recv_drop_eos", 0))
+    grown = close.delta(rig.b, before)
+    rig.check(not grown["recv_eos_lost"], f"{grown['recv_eos_lost']} were told")

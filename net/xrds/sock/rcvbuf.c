@@ -163,6 +163,29 @@ bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb)
 	       (u64)atomic_read(&xs->sk.sk_rmem_alloc);
 }
 
+/**
+ * xrds_rcvbuf_tell_loss - a reply or an end of a stream is lost
+ * @xs: socket
+ *
+ * The receiver is told once, until it reads.
+ *
+ * Context: any, the queue's lock held.
+ * Return: whether it has an error for that now; then it is to be woken.
+ */
+bool xrds_rcvbuf_tell_loss(struct xrds_sock *xs)
+{
+	bool told = xs->loss_told;
+
+	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
+
+	xs->loss_told = true;
+	if (!told) {
+		xs->losses++;
+		WRITE_ONCE(xs->sk.sk_err, ENOBUFS);
+	}
+	return !told;
+}
+
 /* Are senders to be stopped? Tiny messages take much more memory than payload:
  * half of it is for messages under way by then.
  */

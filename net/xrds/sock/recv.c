@@ -27,21 +27,6 @@ static void xrds_recv_free(struct xrds_sock *xs, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* The receiver has lost something: it is told once, until it reads. */
-static bool xrds_recv_tell_loss(struct xrds_sock *xs)
-{
-	bool told = xs->loss_told;
-
-	lockdep_assert_held(&xs->sk.sk_receive_queue.lock);
-
-	xs->loss_told = true;
-	if (!told) {
-		xs->losses++;
-		WRITE_ONCE(xs->sk.sk_err, ENOBUFS);
-	}
-	return !told;
-}
-
 /* Queue a message on a socket, or say why not. Consumes the skb. */
 static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 					   struct sk_buff *skb,
@@ -79,7 +64,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 	if ((mark || xrds_skb(skb)->reply) &&
 	    (conn->key.loop || xrds_rcvbuf_taken(xs, skb)) &&
 	    xrds_rcvbuf_overflows(xs, skb, false)) {
-		news->lost = xrds_recv_tell_loss(xs);
+		news->lost = xrds_rcvbuf_tell_loss(xs);
 		spin_unlock(&queue->lock);
 		xrds_recv_free(xs, skb);
 		return mark ? XRDS_C_RECV_DROP_EOS : XRDS_C_RECV_DROP_REPLY;

@@ -133,8 +133,8 @@ struct xrds_srcq {
  * @rcv_marks:	ends of streams in it; its lock
  * @reply_mem:	memory of replies in it; its lock, and read without for an
  *		estimate; bytes
- * @loss_told:	sk_err says that replies were lost, and none was read since;
- *		its lock
+ * @loss_told:	sk_err says that replies or ends of streams were lost, and nothing
+ *		was read since; its lock
  * @losses:	how often sk_err was set for that; its lock
  * @recv_wait_node: in xn->recv_waiting while the socket is congested for the
  *		unread messages of others; xn->cong_lock
@@ -497,6 +497,7 @@ bool xrds_rcvbuf_tight(const struct xrds_sock *xs, u32 more);
 bool xrds_rcvbuf_overflows(struct xrds_sock *xs, struct sk_buff *skb,
 			   bool legacy);
 bool xrds_rcvbuf_taken(struct xrds_sock *xs, struct sk_buff *skb);
+bool xrds_rcvbuf_tell_loss(struct xrds_sock *xs);
 void xrds_rcvbuf_own(struct xrds_sock *xs, struct sk_buff *skb);
 void xrds_rcvbuf_charge_skb(struct xrds_sock *xs, struct sk_buff *skb);
 bool xrds_rcvbuf_congests(struct xrds_sock *xs);

@@ -66,6 +66,13 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 	cb->charge = xrds_recv_charge(0);
 	cb->flags = XRDS_F_EOS;
 	cb->eos_reason = XRDS_EOS_LOST;
+	/* the peer decides how many there are; our callers wake all */
+	if (xrds_rcvbuf_overflows(xs, skb, false)) {
+		xrds_rcvbuf_tell_loss(xs);
+		xrds_count(xs->xn, XRDS_C_RECV_DROP_EOS);
+		kfree_skb(skb);
+		return;
+	}
 	xrds_rcvbuf_own(xs, skb);
 	xrds_srcq_enqueue(xs, skb);
 	WRITE_ONCE(xs->marks_passed, false);
