@@ -52,6 +52,8 @@ enum {
 	CLIENTS		= 16,
 	REPLIES_KB	= 2048,
 	GROUP_MSGS	= 128,
+	GROUP_CONNS	= 2000,
+	CONN_BYTES	= 3000,
 	MANY		= 600,
 	DEATHS		= 5,
 	TIMES		= 10,		/* looks at the queue: over 100 */
@@ -233,6 +235,36 @@ static void cgroup(void)
 	close(sink);
 	before += queued / 4;
 	check(tap_wait(group_at_most, &before, WAIT_MS));
+	close(fd);
+}
+
+static bool delivered(void *arg)
+{
+	return !rds_outq(*(int *)arg);
+}
+
+/* So is a connection that it makes. Its message has left when that is measured. */
+static void cgroup_conns(void)
+{
+	union addr to = addr_of("127.1.0.1", 4000);
+	int fd = rds_bound_to("127.0.0.1", 0, NULL);
+	long long before;
+
+	if (access(GROUPS "/cgroup.controllers", R_OK))
+		tap_skip("no control groups");
+	group_write(GROUPS "/cgroup.subtree_control", "+memory");
+	if (mkdir(GROUP, 0700) && errno != EEXIST)
+		tap_fail("mkdir: %s", tap_errno_name(errno));
+	group_write(GROUP "/cgroup.procs", "0");
+	before = group_bytes();
+	for (int i = 0; i < GROUP_CONNS; i++) {
+		to.in.sin_addr.s_addr = htonl(0x7f010001 + i);
+		check_ret(rds_send(fd, "x", 1, 0, &to), 1);
+	}
+	check(tap_wait(delivered, &fd, WAIT_MS));
+	/* less than a half of it is the destination and what belongs to the flow */
+	check_range((group_bytes() - before) / GROUP_CONNS, CONN_BYTES,
+		    4 * CONN_BYTES);
 	close(fd);
 }
 
@@ -1114,6 +1146,8 @@ static const struct tap_case cases[] = {
 	  queued, TAP_EACH_FAMILY, 60 },
 	{ "lingering", "closed sockets count as long as they deliver",
 	  lingering, 0, 90 },
+	{ "cgroup_conns", "a connection is memory of its maker's cgroup",
+	  cgroup_conns, 0, 60 },
 	{ "cgroup", "a queued message is memory of the sender's cgroup", cgroup,
 	  0, 60 },
 	{ "heard", "remembered senders count by themselves", heard,
