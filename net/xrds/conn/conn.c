@@ -123,6 +123,9 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	ret = xrds_limit_charge(xn, user, XRDS_LIMIT_CONNS, 1);
 	if (ret)
 		return ERR_PTR(ret);
+	/* one that a peer wants is nobody's here */
+	if (user)
+		gfp |= __GFP_ACCOUNT;
 	own = kzalloc(sizeof(*own), gfp);
 	if (!own) {
 		xrds_limit_uncharge(xn, user, XRDS_LIMIT_CONNS, 1);
