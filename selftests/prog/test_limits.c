@@ -262,7 +262,7 @@ static void cgroup_conns(void)
 		check_ret(rds_send(fd, "x", 1, 0, &to), 1);
 	}
 	check(tap_wait(delivered, &fd, WAIT_MS));
-	/* less than a half of it is the destination and what belongs to the flow */
+	/* the destination and its flow take less than half of it */
 	check_range((group_bytes() - before) / GROUP_CONNS, CONN_BYTES,
 		    4 * CONN_BYTES);
 	close(fd);

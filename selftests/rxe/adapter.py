@@ -530,7 +530,7 @@ def test_fixed_places(rig):
 
 
 def test_limits(rig):
-    """As small as those of any adapter that has what XRDS needs."""
+    """As small as those of any adapter that XRDS supports."""
     _order(rig, "limit max_send_sge 3", "limit max_sge_rd 1",
            "limit max_fast_reg_page_list_len 128", "limit max_qp_wr 32",
            "limit max_srq 0")
