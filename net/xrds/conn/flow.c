@@ -480,46 +480,6 @@ struct xrds_conn *xrds_flow_conn(struct xrds_flow *flow)
 	return conn;
 }
 
-static struct xrds_share *xrds_flow_get_share(struct xrds_conn *conn,
-					      struct xrds_user *user)
-{
-	u64 id = (unsigned long)user;
-	struct xrds_share *share;
-
-	share = (struct xrds_share *)xrds_part_find(conn, XRDS_PART_SHARE, id);
-	if (share) {
-		xrds_part_get(&share->part);
-		return share;
-	}
-	share = (struct xrds_share *)xrds_part_make(conn, XRDS_PART_SHARE, id,
-						    sizeof(*share));
-	if (share) {
-		xrds_fq_init_node(&share->node);
-		xrds_fq_recall(&conn->fq_past, &share->node, id);
-		xrds_fq_init(&share->fq);
-		list_add_tail(&share->conn_node, &conn->shares);
-		conn->nr_shares++;
-		INIT_LIST_HEAD(&share->dial.node);
-		share->dial.conn = conn;
-		share->dial.user = user;
-		xrds_dialq_join(share);
-	}
-	return share;
-}
-
-static void xrds_flow_put_share(struct xrds_share *share)
-{
-	const struct xrds_part_key *key = &share->part.key;
-
-	if (share->part.users == 1) {
-		xrds_fq_forget(&key->conn->fq_past, &share->node, key->id);
-		xrds_dialq_quit(share);
-		list_del(&share->conn_node);
-		key->conn->nr_shares--;
-	}
-	xrds_part_put(&share->part);
-}
-
 static struct xrds_stream *xrds_flow_get_stream(struct xrds_conn *conn, u64 id)
 {
 	struct xrds_stream *stream;
@@ -544,7 +504,7 @@ static struct xrds_stream *xrds_flow_get_stream(struct xrds_conn *conn, u64 id)
 static void xrds_flow_put_parts(struct xrds_flow *flow)
 {
 	if (flow->share)
-		xrds_flow_put_share(flow->share);
+		xrds_share_put(flow->share);
 	if (flow->gate)
 		xrds_gate_put(flow->gate);
 	if (flow->stream) {
@@ -564,7 +524,7 @@ static int xrds_flow_get_parts(struct xrds_conn *conn, struct xrds_flow *flow)
 
 	/* the tag of an earlier connection says nothing here */
 	xrds_fq_init_node(&flow->fq_node);
-	flow->share = xrds_flow_get_share(conn, flow->user);
+	flow->share = xrds_share_get(conn, flow->user);
 	if (flow->port) {
 		WRITE_ONCE(flow->gate, xrds_gate_get(conn, flow->port));
 		flow->stream = xrds_flow_get_stream(conn, ports);

@@ -91,15 +91,7 @@ struct xrds_gate *xrds_gate_get(struct xrds_conn *conn, u16 port);
 void xrds_gate_put(struct xrds_gate *gate);
 void xrds_gate_close(struct xrds_gate *gate);
 
-/* -------------------------------------------------------------- flow.c */
-
-/* The window of a stream: the most that its flows may have in flight together, and
- * that a refusal takes back at once
- */
-enum {
-	XRDS_FLOW_WINDOW_BYTES	= 1 << 20,
-	XRDS_FLOW_WINDOW_MSGS	= 256,
-};
+/* ------------------------------------------------------------- share.c */
 
 /**
  * struct xrds_share - the share of one user in a connection; conn->lock
@@ -115,6 +107,20 @@ struct xrds_share {
 	struct xrds_fq fq;
 	struct list_head conn_node;
 	struct xrds_dial dial;
+};
+
+struct xrds_share *xrds_share_get(struct xrds_conn *conn,
+				  struct xrds_user *user);
+void xrds_share_put(struct xrds_share *share);
+
+/* -------------------------------------------------------------- flow.c */
+
+/* The window of a stream: the most that its flows may have in flight together, and
+ * that a refusal takes back at once
+ */
+enum {
+	XRDS_FLOW_WINDOW_BYTES	= 1 << 20,
+	XRDS_FLOW_WINDOW_MSGS	= 256,
 };
 
 /**
