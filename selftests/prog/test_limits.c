@@ -198,6 +198,16 @@ static void group_write(const char *path, const char *text)
 	close(fd);
 }
 
+static void group_enter(void)
+{
+	if (access(GROUPS "/cgroup.controllers", R_OK))
+		tap_skip("no control groups");
+	group_write(GROUPS "/cgroup.subtree_control", "+memory");
+	if (mkdir(GROUP, 0700) && errno != EEXIST)
+		tap_fail("mkdir: %s", tap_errno_name(errno));
+	group_write(GROUP "/cgroup.procs", "0");
+}
+
 static bool group_at_most(void *arg)
 {
 	return group_bytes() <= *(long long *)arg;
@@ -213,12 +223,7 @@ static void cgroup(void)
 	int sink = rds_bound_to(tap_host, 4000, NULL), fd;
 	long long before, queued;
 
-	if (access(GROUPS "/cgroup.controllers", R_OK))
-		tap_skip("no control groups");
-	group_write(GROUPS "/cgroup.subtree_control", "+memory");
-	if (mkdir(GROUP, 0700) && errno != EEXIST)
-		tap_fail("mkdir: %s", tap_errno_name(errno));
-	group_write(GROUP "/cgroup.procs", "0");
+	group_enter();
 	stall_loop();
 	fd = roomy();
 	before = group_bytes();
@@ -250,12 +255,7 @@ static void cgroup_conns(void)
 	int fd = rds_bound_to("127.0.0.1", 0, NULL);
 	long long before;
 
-	if (access(GROUPS "/cgroup.controllers", R_OK))
-		tap_skip("no control groups");
-	group_write(GROUPS "/cgroup.subtree_control", "+memory");
-	if (mkdir(GROUP, 0700) && errno != EEXIST)
-		tap_fail("mkdir: %s", tap_errno_name(errno));
-	group_write(GROUP "/cgroup.procs", "0");
+	group_enter();
 	before = group_bytes();
 	for (int i = 0; i < GROUP_CONNS; i++) {
 		to.in.sin_addr.s_addr = htonl(0x7f010001 + i);
