@@ -196,7 +196,7 @@ enum {
  * struct xrds_dial - a place in a row of conn/dialq.c; xn->dialq.lock
  * @node:	in the row
  * @conn:	connection that waits; constant
- * @user:	who is charged, and whose row it is; NULL: it is the peer's
+ * @user:	the user who is charged, and has the row; NULL: the peer has it
  */
 struct xrds_dial {
 	struct list_head node;

@@ -604,7 +604,7 @@ void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 		return;
 	}
 	xrds_skb(skb)->sport = type;
-	/* what it is now: it may be copied for the worker */
+	/* to linearize it later may change its size */
 	xrds_skb(skb)->charge = skb->truesize;
 	xrds_cong_rx_account(conn, skb->truesize);
 	skb_queue_tail(&conn->cong_rx, skb);

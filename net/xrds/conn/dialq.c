@@ -153,6 +153,8 @@ void xrds_dialq_quit(struct xrds_share *share)
 {
 	struct xrds_dialq *q = &share->dial.conn->xn->dialq;
 
+	lockdep_assert_held(&share->dial.conn->lock);
+
 	spin_lock(&q->lock);
 	list_del_init(&share->dial.node);
 	spin_unlock(&q->lock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shares: what all flows of one user have in common on a connection.
+ * Shares: all flows that one user has on a connection belong to one.
  *
  * The users of a connection share it by their shares (fq.c), and a connection that
  * waits to dial has a place in the row of each (dialq.c). Each flow has a reference.

@@ -20,7 +20,8 @@
  *
  * Objects are read under RCU. Those of the tables leave them before they drop
  * the reference on their socket, whose memory outlives a grace
- * period after that.
+ * period after that. Only a region may stay longer, while its key ends: it is not
+ * linked then, and has no row.
  */
 #include "diag/netlink.h"
 
