@@ -119,7 +119,7 @@ static int xrds_ib_frag_map(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 void xrds_ib_frag_wire_msg(const struct xrds_ib_ep *ep,
 			   const struct xrds_msg *msg, struct xrds_wire_msg *wm)
 {
-	bool refused = xrds_ib_rdma_op_refused(msg);
+	bool refused = msg->rop && xrds_ib_rdma_op_refused(msg);
 
 	*wm = (struct xrds_wire_msg){
 		.seq		= msg->seq,
@@ -164,7 +164,7 @@ static void xrds_ib_frag_rewind(struct xrds_ib_ep *ep, u8 tag, u64 seq)
 	cur->left = cur->wm.len;
 	cur->bv = 0;
 	cur->bv_off = 0;
-	cur->fence = xrds_ib_rdma_op_fenced(msg);
+	cur->fence = msg->rop && xrds_ib_rdma_op_fenced(msg);
 }
 
 /**
@@ -392,6 +392,12 @@ static int xrds_ib_frag_fill(struct xrds_ib_ep *ep, struct xrds_ib_cursor *cur,
 	return 0;
 }
 
+/* Has the message an op with work requests that are not filled? */
+static bool xrds_ib_frag_op_left(const struct xrds_ib_cursor *cur)
+{
+	return cur->msg->rop && xrds_ib_rdma_op_remaining(cur->msg);
+}
+
 /* Must an op wait for a fence in front of it, or a message for its op? Either
  * is signalled: the message as it has an op, the op as none followed it.
  */
@@ -400,7 +406,7 @@ static bool xrds_ib_frag_fence_holds(const struct xrds_ib_ep *ep,
 {
 	if (!ep->ibdev->quirks.weak_fences)
 		return false;
-	if (xrds_ib_rdma_op_remaining(cur->msg))
+	if (xrds_ib_frag_op_left(cur))
 		return ep->tx.nr_fenced && cur->msg->rop->op != XRDS_ROP_WRITE;
 	return cur->fence && xrds_ib_frag_op_posted(&ep->tx, cur) &&
 	       xrds_tx_waits(ep->conn);
@@ -415,7 +421,7 @@ static bool xrds_ib_frag_may_post(struct xrds_ib_ep *ep, u8 tag, u32 grant)
 
 	if (xrds_ib_frag_fence_holds(ep, cur))
 		return false;
-	if (xrds_ib_rdma_op_remaining(cur->msg)) {
+	if (xrds_ib_frag_op_left(cur)) {
 		if (tx->used + XRDS_IB_CTL_RESERVE < tx->nr)
 			return true;
 		xrds_ib_count(ep->xin, XRDS_IB_C_TX_RING_FULL);
@@ -435,7 +441,7 @@ static int xrds_ib_frag_next(struct xrds_ib_ep *ep, u8 tag,
 	int ret;
 
 	sctx->tag = tag;
-	if (!xrds_ib_rdma_op_remaining(cur->msg)) {
+	if (!xrds_ib_frag_op_left(cur)) {
 		ret = xrds_ib_frag_fill(ep, cur, sctx, grant);
 		if (!ret && tag)
 			xrds_ib_frag_bulk_count(ep, sctx);
@@ -500,7 +506,8 @@ static int xrds_ib_frag_chain(struct xrds_ib_ep *ep, u8 tag, u32 grant,
 int xrds_ib_frag_post(struct xrds_ib_ep *ep, u8 tag)
 {
 	struct xrds_ib_tx *tx = &ep->tx;
-	bool fresh = xrds_ib_rdma_op_fresh(tx->cursor[tag].msg);
+	const struct xrds_msg *msg = tx->cursor[tag].msg;
+	bool fresh = msg->rop && xrds_ib_rdma_op_fresh(msg);
 	u32 credits = tx->credits, granted = tx->granted;
 	u16 head = tx->head;
 	struct xrds_ib_sctx *first;
@@ -518,7 +525,7 @@ int xrds_ib_frag_post(struct xrds_ib_ep *ep, u8 tag)
 	tx->broken = false;
 	tx->credits = credits;
 	WRITE_ONCE(tx->granted, granted);
-	xrds_ib_rdma_op_refuse(ep, tx->cursor[tag].msg);
+	xrds_ib_rdma_op_refuse(ep, msg);
 	xrds_ib_frag_rewind(ep, tag, tx->cursor[tag].wm.seq);
 	return xrds_ib_frag_post(ep, tag);
 }

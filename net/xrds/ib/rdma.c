@@ -167,20 +167,20 @@ int xrds_ib_rdma_prepare(struct xrds_conn *conn, struct xrds_msg *msg)
 
 /**
  * xrds_ib_rdma_op_remaining - has an op work requests that are not filled?
- * @msg: message
+ * @msg: message with an op
  *
  * Context: any, conn->tx_lock held.
  * Return: true if it has.
  */
 bool xrds_ib_rdma_op_remaining(const struct xrds_msg *msg)
 {
-	return msg->rop && !xrds_ib_op(msg)->refused &&
+	return !xrds_ib_op(msg)->refused &&
 	       xrds_ib_op(msg)->bv < xrds_ib_op(msg)->nr_bv;
 }
 
 /**
- * xrds_ib_rdma_op_fresh - has a message an op without any filled work request?
- * @msg: message
+ * xrds_ib_rdma_op_fresh - has an op no filled work request?
+ * @msg: message with an op
  *
  * Context: any, conn->tx_lock held.
  * Return: true if it has.
@@ -192,7 +192,7 @@ bool xrds_ib_rdma_op_fresh(const struct xrds_msg *msg)
 
 /**
  * xrds_ib_rdma_op_fenced - must a message wait until its op is done?
- * @msg: message
+ * @msg: message with an op
  *
  * The result of a read or an atomic is in memory before the message is sent; so
  * the receiver of the message may use its memory again.
@@ -202,7 +202,7 @@ bool xrds_ib_rdma_op_fresh(const struct xrds_msg *msg)
  */
 bool xrds_ib_rdma_op_fenced(const struct xrds_msg *msg)
 {
-	return msg->rop && !xrds_ib_op(msg)->refused &&
+	return !xrds_ib_op(msg)->refused &&
 	       (msg->rop->fence || msg->rop->op != XRDS_ROP_WRITE);
 }
 
@@ -342,14 +342,14 @@ void xrds_ib_rdma_op_refuse(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 
 /**
  * xrds_ib_rdma_op_refused - was the op of a message refused?
- * @msg: message
+ * @msg: message with an op
  *
  * Context: any, conn->tx_lock held.
  * Return: true if it was.
  */
 bool xrds_ib_rdma_op_refused(const struct xrds_msg *msg)
 {
-	return msg->rop && xrds_ib_op(msg)->refused;
+	return xrds_ib_op(msg)->refused;
 }
 
 /**
