@@ -337,9 +337,9 @@ static void xrds_send_hold(struct xrds_sock *xs, struct xrds_conn *conn)
 static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
 			   struct xrds_msg *msg, bool more)
 {
+	struct xrds_conn *next = NULL;
 	int ret;
 
-	xrds_conn_get(conn);
 	for (;;) {
 		ret = conn->trans->prepare ? conn->trans->prepare(conn, msg) :
 					     0;
@@ -348,12 +348,14 @@ static int xrds_send_queue(struct xrds_dest *dest, struct xrds_conn *conn,
 				     xrds_tx_queue(conn, msg, true);
 		if (ret > 0)
 			xrds_send_hold(dest->key.xs, conn);
-		xrds_conn_put(conn);
+		if (next)
+			xrds_conn_put(next);
 		if (ret != -ESTALE || msg->scattered)
 			return min(ret, 0);
-		conn = xrds_dest_conn(dest);
-		if (IS_ERR(conn))
-			return PTR_ERR(conn);
+		next = xrds_dest_conn(dest);
+		if (IS_ERR(next))
+			return PTR_ERR(next);
+		conn = next;
 	}
 }
 
