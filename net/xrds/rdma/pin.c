@@ -26,6 +26,7 @@
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/uaccess.h>
 
 #include "rdma/rdma.h"
 #include "xrds.h"
@@ -249,6 +250,8 @@ static bool xrds_pin_only_read(unsigned long start, int *nr)
 	const struct vm_area_struct *vma;
 	bool only_read = false;
 
+	/* as the functions that pin do */
+	start = untagged_addr(start);
 	mmap_read_lock(current->mm);
 	vma = vma_lookup(current->mm, start);
 	if (vma) {
