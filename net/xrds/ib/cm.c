@@ -63,15 +63,17 @@ static int xrds_ib_replied(struct xrds_ib_ep *ep,
 static void xrds_ib_established(struct xrds_ib_ep *ep,
 				const struct rdma_conn_param *param)
 {
-	int ret = ep->passive ? 0 : xrds_ib_replied(ep, param);
+	int ret = 0;
 
-	if (ret) {
-		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
-		return;
-	}
-	if (!ep->passive)
+	if (!ep->passive) {
+		/* it can send from here on, be its reply good or not */
 		ep->peer_qpn = param->qp_num;
-	xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
+		ret = xrds_ib_replied(ep, param);
+	}
+	if (ret)
+		xrds_ib_event_fail(ep, XRDS_EV_ERROR, ret);
+	else
+		xrds_conn_ep_event(ep->conn, ep->gen, XRDS_EV_ESTABLISHED, 0);
 }
 
 /* The peer may have disconnected because of an op of ours. Its device has
