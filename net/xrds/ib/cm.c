@@ -259,9 +259,9 @@ static void xrds_ib_fill_priv(const struct xrds_ib_ep *ep,
 	};
 }
 
-/* An infinite RNR retry (7) is right only toward a shared queue, which grants
- * more buffers than it has posted, and toward a legacy peer, which grants no
- * credits.
+/* RNR retries without end (7): a shared queue grants more buffers than it has
+ * posted, a legacy peer grants no credits, and buffers of an own queue count as
+ * posted a moment before they are. A peer that posts none is ended by the watch.
  */
 static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 			       struct rdma_conn_param *param)
@@ -274,8 +274,7 @@ static void xrds_ib_fill_param(const struct xrds_ib_ep *ep,
 		.initiator_depth = min_t(u32, XRDS_IB_RD_ATOMIC,
 					 max(attrs->max_qp_init_rd_atom, 0)),
 		.retry_count = READ_ONCE(ep->xin->retry_count),
-		.rnr_retry_count = ep->rq->srq || xrds_ib_legacy_known(ep) ?
-				   7 : 6,
+		.rnr_retry_count = 7,
 	};
 }
 

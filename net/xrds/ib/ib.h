@@ -387,7 +387,6 @@ void xrds_ib_ep_stop(struct xrds_conn *conn);
 /* ------------------------------------------------------------- legacy.c */
 
 u16 xrds_ib_legacy_mask(void);
-bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep);
 bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version);
 int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 				 u32 bytes);

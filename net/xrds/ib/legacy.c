@@ -44,18 +44,6 @@ u16 xrds_ib_legacy_mask(void)
 }
 
 /**
- * xrds_ib_legacy_known - is the peer known to be a legacy one?
- * @ep: endpoint that is being set up
- *
- * Context: the connection's work.
- * Return: whether it is, by its request or by the last connection.
- */
-bool xrds_ib_legacy_known(const struct xrds_ib_ep *ep)
-{
-	return ep->passive ? !xrds_ib_ep_xrds(ep) : ep->conn->legacy.on;
-}
-
-/**
  * xrds_ib_legacy_set_version - set the version told by the connection manager
  * @ep: endpoint
  * @version: XRDS_VER_*
