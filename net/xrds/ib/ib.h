@@ -442,7 +442,8 @@ void xrds_ib_quirks_free_cq(struct ib_cq *cq);
  * @nr_mrs:	length of @mrs; @lock
  * @removed:	removal has begun; also read under @rq_lock
  * @handler:	gets the device's reports
- * @failed:	the device has failed, its regions are still to be ended
+ * @failed:	the device has failed, its regions are still to be ended; not bool,
+ *		as no architecture must exchange a byte
  * @scan:	last walk over all devices that came here; xrds_ib_devs_lock
  * @rq_lock:	guards @rq and the old queues
  * @rq:		shared receive queue for new endpoints, NULL until needed
@@ -469,7 +470,7 @@ struct xrds_ib_dev {
 	u32 nr_mrs;
 	bool removed;
 	struct ib_event_handler handler;
-	bool failed;
+	u32 failed;
 	u32 scan;
 	struct mutex rq_lock;		/* rq */
 	struct xrds_ib_rq *rq;

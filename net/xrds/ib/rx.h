@@ -203,9 +203,9 @@ struct xrds_ib_rq {
 	struct list_head stuck;
 	u32 nr_users;
 	u32 nr_lost;
-	bool withheld;
+	u32 withheld;
 	bool broken;
-	bool armed;
+	u32 armed;
 	struct xrds_ib_page_ring page_ring;
 
 	spinlock_t lock;		/* the fields below */
