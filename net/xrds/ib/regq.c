@@ -87,6 +87,23 @@ static int xrds_ib_regq_route_roce(struct ib_device *dev, u32 port,
 		   : 0;
 }
 
+/* Functions of one adapter may have the same LID: then packets need a GID. */
+static int xrds_ib_regq_route_ib(struct ib_device *dev, u32 port,
+				 const struct ib_port_attr *pa,
+				 struct rdma_ah_attr *ah)
+{
+	union ib_gid gid;
+	int ret;
+
+	rdma_ah_set_dlid(ah, pa->lid);
+	if (!rdma_is_grh_required(dev, port))
+		return 0;
+	ret = rdma_query_gid(dev, port, 0, &gid);
+	if (!ret)
+		rdma_ah_set_grh(ah, &gid, 0, 0, XRDS_IB_REGQ_HOPS, 0);
+	return ret;
+}
+
 /* The route from a port of the device to itself: the first port that has one */
 static int xrds_ib_regq_route(struct ib_device *dev, struct rdma_ah_attr *ah)
 {
@@ -100,12 +117,10 @@ static int xrds_ib_regq_route(struct ib_device *dev, struct rdma_ah_attr *ah)
 		memset(ah, 0, sizeof(*ah));
 		ah->type = rdma_ah_find_type(dev, port);
 		rdma_ah_set_port_num(ah, port);
-		if (rdma_protocol_roce(dev, port)) {
+		if (rdma_protocol_roce(dev, port))
 			ret = xrds_ib_regq_route_roce(dev, port, &pa, ah);
-		} else if (pa.lid) {
-			rdma_ah_set_dlid(ah, pa.lid);
-			ret = 0;
-		}
+		else if (pa.lid)
+			ret = xrds_ib_regq_route_ib(dev, port, &pa, ah);
 		if (!ret)
 			break;
 	}
