@@ -16,6 +16,8 @@
  *   nak_empty 0|1	the peer refuses a write without payload
  *   hold_alloc 0|1	the memory of a new registration waits until this is 0
  *   hold_dereg 0|1	so does the end of a registration
+ *   shift_iova BYTES	the memory of regions is elsewhere in its first page for the
+ *			device, as behind an IOMMU with smaller pages
  *   limit NAME VALUE	a limit of devices that are added from now on
  *   draw PAGE COUNT	so many random first pages of regions are that page
  *   raise srq|device	the event that says that it has failed
@@ -92,7 +94,7 @@ static typeof_member(struct ib_device, ops) real;
 static atomic_t to_fail[NR_VERBS];
 static int wanted[ARRAY_SIZE(limits)];	/* one more than that; 0: as it is */
 static unsigned int latch_qpn, fatal_qpn;
-static unsigned int page;
+static unsigned int page, shift_iova;
 static bool latch_all, lose_inv, no_atomics, nak_empty, hold_alloc, hold_dereg;
 static DECLARE_WAIT_QUEUE_HEAD(hold_wait);
 static atomic_t held;
@@ -359,7 +361,11 @@ static int failing_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 static int failing_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int n,
 			     unsigned int *offset)
 {
-	return fails(MAP_MR_SG) ? -EINVAL : real.map_mr_sg(mr, sg, n, offset);
+	int ret = fails(MAP_MR_SG) ? -EINVAL :
+				     real.map_mr_sg(mr, sg, n, offset);
+
+	mr->iova ^= READ_ONCE(shift_iova);
+	return ret;
 }
 
 static u32 drawn_page(void)
@@ -493,6 +499,8 @@ static int obey(char *order)
 	} else if (sscanf(order, "hold_dereg %u", &n) == 1) {
 		WRITE_ONCE(hold_dereg, n);
 		wake_up_all(&hold_wait);
+	} else if (sscanf(order, "shift_iova %u", &n) == 1) {
+		WRITE_ONCE(shift_iova, n);
 	} else if (sscanf(order, "raise qp %u", &n) == 1) {
 		WRITE_ONCE(fatal_qpn, n);
 	} else if (sysfs_streq(order, "raise srq")) {

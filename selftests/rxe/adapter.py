@@ -408,6 +408,16 @@ def test_no_srq(rig):
     rig.check(remote.counter(rig.a, "ib_rx_no_srq") > 0, "none was wanted")
 
 
+def test_moved_in_page(rig):
+    """The memory of a region has another place in its page for the device: it is
+    not offered, as the device would take other memory for it.
+    """
+    _order(rig, f"shift_iova {PAGE // 8}")
+    done = rig.a.run(f"helper_serve_memory {rig.a.ip} {PAGE}", check=False)
+    rig.check(done.code and "EOPNOTSUPP" in done.out, done.out)
+    rig.check(remote.counter(rig.a, "obj_mrs") == 0, "a region is left")
+
+
 def test_events(rig):
     """The device reports that a shared receive queue has failed, or a queue
     pair.

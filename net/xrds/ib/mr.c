@@ -335,6 +335,11 @@ static int xrds_ib_mr_validate(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 			   xrds_ib_frwr_page_bytes(m->ibdev));
 	if (ret != m->sgt.nents)
 		return ret < 0 ? ret : -EMSGSIZE;
+	/* An IOMMU with smaller pages than the kernel's may move the memory within
+	 * its page. Then the device would take its place from the wrong bits.
+	 */
+	if ((mr->iova ^ pin->bv[0].bv_offset) & (mr->page_size - 1))
+		return -EOPNOTSUPP;
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	*reg = (struct ib_reg_wr) {
 		.wr.opcode	= IB_WR_REG_MR,
