@@ -53,6 +53,13 @@ def test_bundles(rig):
     traffic.run(rig, 5000, seed=93, extra="-m 200 --batch")
 
 
+def test_many_requests(rig):
+    """The headers of a long send queue fit a bounce buffer without payload only."""
+    rig.a.write("/proc/sys/net/rds/ib/max_send_wr", "4096")
+    traffic.run(rig, 200, seed=95)
+    _bounced(rig)
+
+
 def test_ops(rig):
     """RDMA writes, reads and atomics. Two pieces of a program's memory may share
     a line of the cache, which DMA_API_DEBUG does not take: here none do.

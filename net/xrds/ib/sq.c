@@ -527,35 +527,35 @@ static int xrds_ib_sq_alloc(struct xrds_ib_ep *ep)
 	return tx->ring ? 0 : -ENOMEM;
 }
 
-static bool xrds_ib_sq_alloc_slots(struct xrds_ib_tx *tx, u16 bytes, gfp_t effort)
-{
-	tx->slot_bytes = bytes;
-	tx->hdrs_bytes = tx->nr * bytes + XRDS_IB_CTL_BUFS * XRDS_IB_CTL_BYTES;
-	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes,
-				     GFP_KERNEL | __GFP_ZERO | effort);
-	return tx->hdrs;
-}
-
-/* Headers of send contexts, and control buffers, mapped once. In small pages there
- * is no room for payload.
- */
-static int xrds_ib_sq_alloc_hdrs(struct xrds_ib_ep *ep)
+/* Headers of send contexts, and control buffers, mapped once */
+static bool xrds_ib_sq_alloc_slots(struct xrds_ib_ep *ep, u16 bytes, gfp_t effort)
 {
 	struct ib_device *dev = ep->ibdev->dev;
 	struct xrds_ib_tx *tx = &ep->tx;
 
-	if (!xrds_ib_sq_alloc_slots(tx, XRDS_IB_SLOT_BYTES,
-				    __GFP_NORETRY | __GFP_NOWARN) &&
-	    !xrds_ib_sq_alloc_slots(tx, XRDS_WIRE_HDR_BYTES, 0))
-		return -ENOMEM;
+	tx->slot_bytes = bytes;
+	tx->hdrs_bytes = tx->nr * bytes + XRDS_IB_CTL_BUFS * XRDS_IB_CTL_BYTES;
+	tx->hdrs = alloc_pages_exact(tx->hdrs_bytes,
+				     GFP_KERNEL | __GFP_ZERO | effort);
+	if (!tx->hdrs)
+		return false;
 	tx->hdrs_dma = ib_dma_map_single(dev, tx->hdrs, tx->hdrs_bytes,
 					 DMA_TO_DEVICE);
-	if (ib_dma_mapping_error(dev, tx->hdrs_dma)) {
-		free_pages_exact(tx->hdrs, tx->hdrs_bytes);
-		tx->hdrs = NULL;
-		return -ENOMEM;
-	}
-	return 0;
+	if (!ib_dma_mapping_error(dev, tx->hdrs_dma))
+		return true;
+	free_pages_exact(tx->hdrs, tx->hdrs_bytes);
+	tx->hdrs = NULL;
+	return false;
+}
+
+/* In small pages, or in what a bounce buffer takes at most, there is no room for
+ * payload.
+ */
+static int xrds_ib_sq_alloc_hdrs(struct xrds_ib_ep *ep)
+{
+	return xrds_ib_sq_alloc_slots(ep, XRDS_IB_SLOT_BYTES,
+				      __GFP_NORETRY | __GFP_NOWARN) ||
+	       xrds_ib_sq_alloc_slots(ep, XRDS_WIRE_HDR_BYTES, 0) ? 0 : -ENOMEM;
 }
 
 /**
