@@ -122,6 +122,11 @@ static inline int ib_resize_cq(struct ib_cq *cq, int cqe)
 }
 #endif
 
+/* sendfile(), which calls sendmsg() without a flag before Linux 6.5 */
+#ifndef MSG_SPLICE_PAGES
+#define MSG_SPLICE_PAGES	0
+#endif
+
 /* where the next bytes of a program's memory are */
 #ifndef iter_iov_addr
 static inline void __user *iter_iov_addr(const struct iov_iter *i)

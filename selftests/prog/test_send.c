@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include "counters.h"
@@ -271,6 +273,34 @@ static void flags_refused(void)
 	check_ret(rds_send(fd, "y", 1, 0, &self), 1);
 	check_ret(rds_recv_within(fd, &byte, 1, WAIT_MS, NULL), 1);
 	check_eq(byte, 'y');
+	close(fd);
+}
+
+/* Up to a page, as before Linux 6.5 more of them are flagged as a part. */
+static void spliced(void)
+{
+	static const size_t lens[] = { 1, 100, 4096 };
+	char sent[4096], got[4097];
+	int mem = must(memfd_create("sent", 0));
+	union addr self;
+	int fd = rds_bound(&self);
+	off_t off;
+
+	pattern_init(1);
+	must(connect(fd, &self.sa, addr_len(&self)));
+	for (size_t i = 0; i < ARRAY_SIZE(lens); i++) {
+		struct pattern_key key = { 1, 3, lens[i] };
+
+		tap_context("%zu bytes", lens[i]);
+		pattern_fill(sent, lens[i], &key);
+		must(pwrite(mem, sent, lens[i], 0));
+		off = 0;
+		check_ret(sendfile(fd, mem, &off, lens[i]), (ssize_t)lens[i]);
+		if (check_ret(rds_recv_within(fd, got, sizeof(got), WAIT_MS,
+					      NULL), (ssize_t)lens[i]))
+			check(pattern_same(got, lens[i], &key));
+	}
+	close(mem);
 	close(fd);
 }
 
@@ -600,6 +630,7 @@ static const struct tap_case cases[] = {
 	  flags_accepted, 0, 0 },
 	{ "flags_refused", "every other flag is EOPNOTSUPP and sends nothing",
 	  flags_refused, 0, 0 },
+	{ "spliced", "sendfile() sends a message", spliced, 0, 0 },
 	{ "sizes", "0 to 1 MiB arrive whole, with default buffers", sizes,
 	  TAP_EACH_FAMILY, 60 },
 	{ "too_large", "above 1 MiB: EMSGSIZE", too_large, TAP_EACH_FAMILY, 0 },

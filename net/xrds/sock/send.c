@@ -24,8 +24,10 @@
 #include "transport.h"
 #include "xrds.h"
 
+/* pages that sendfile() offers are copied */
 #define XRDS_SEND_FLAGS	(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_EOR | \
-			 MSG_CMSG_COMPAT | MSG_BATCH | MSG_ZEROCOPY)
+			 MSG_CMSG_COMPAT | MSG_BATCH | MSG_ZEROCOPY | \
+			 MSG_SPLICE_PAGES)
 
 /**
  * struct xrds_send_args - what the control messages of one call ask for
