@@ -180,6 +180,12 @@ TRACE_EVENT(xrds_msg_rx,
 
 /* --------------------------------------------------------------- RDMA ops */
 
+/* for programs that read recorded traces */
+TRACE_DEFINE_ENUM(XRDS_ROP_READ);
+TRACE_DEFINE_ENUM(XRDS_ROP_WRITE);
+TRACE_DEFINE_ENUM(XRDS_ROP_FADD);
+TRACE_DEFINE_ENUM(XRDS_ROP_CSWP);
+
 DECLARE_EVENT_CLASS(xrds_rop,
 	TP_PROTO(const struct xrds_rop *rop),
 	TP_ARGS(rop),

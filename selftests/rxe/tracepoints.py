@@ -98,6 +98,13 @@ def test_op(rig):
                   for line in regions), f"{regions}")
 
 
+def test_formats(rig):
+    """A program that reads recorded events knows none of the kernel's names."""
+    names = rig.a.run(f"grep -l XRDS_ {TRACING}/events/xrds/*/format",
+                      check=False).out
+    rig.check(not names, names)
+
+
 def test_life(rig):
     """A connection: its events, its states, its references."""
     _on(rig.a, rig.b)
