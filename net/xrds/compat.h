@@ -65,6 +65,10 @@ struct xrds_compat_rx_trace {
 #define XRDS_NR_COMPAT_EPOLL_CTL	__NR_ia32_epoll_ctl
 #elif defined(CONFIG_ARM64)
 #define XRDS_NR_COMPAT_EPOLL_CTL	251
+#elif defined(CONFIG_MIPS)
+/* o32, and n32 */
+#define XRDS_NR_COMPAT_EPOLL_CTL	\
+	(test_thread_flag(TIF_32BIT_REGS) ? 4249 : 6208)
 #else
 #define XRDS_NR_COMPAT_EPOLL_CTL	__NR_epoll_ctl
 #endif
