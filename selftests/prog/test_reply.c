@@ -329,8 +329,6 @@ static void held(void)
 	check_eq(poll_one(fd, POLLIN | POLLRDNORM, 0), 0);
 	must(ioctl(fd, SIOCINQ, &inq));
 	check_eq(inq, 2);
-	/* a socket without space for it can still not send */
-	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
 
 	check_ret(rds_release(fd, &from), 0);
 	check_eq(poll_one(fd, POLLIN | POLLRDNORM, 0), POLLIN | POLLRDNORM);
@@ -369,6 +367,48 @@ static void others_pass(void)
 	close(fd);
 	close(greedy);
 	close(modest);
+}
+
+/* A message that is larger than a reply waits for those that are queued, and not for
+ * the reservations.
+ */
+static void beside(void)
+{
+	int tx = rds_bound(NULL), fd;
+	union addr self, from;
+
+	fd = server(&self);
+	rds_timeout(fd, SO_SNDTIMEO, tap_ms(WAIT_MS));
+	ask(tx, &self, FIT);
+	await(fd, FIT);
+	for (int i = 0; i < FIT; i++)
+		check_ret(read_now(fd, &from), 1);
+	tap_context("larger than the space");
+	check_ret(rds_send(fd, large, 4 * SPACE, 0, &from), 4 * SPACE);
+	check_ret(rds_recv_within(tx, large, sizeof(large), WAIT_MS, NULL),
+		  4 * SPACE);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+	check_eq(reserved(fd, &from), SPACE);
+
+	tap_context("one is queued");
+	stall_loop();
+	check_ret(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from),
+		  REPLY + 1);
+	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
+	/* makes room for less than that */
+	check_ret(rds_release(fd, &from), 0);
+	check_eq(poll_one(fd, POLLOUT, 0), 0);
+	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
+	check_eq(reserved(fd, &from), SPACE - REPLY);
+	knob("net/xrds/loop/delay_ms", 0);
+	check_eq(poll_one(fd, POLLOUT, tap_ms(WAIT_MS)), POLLOUT);
+	check_ret(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from),
+		  REPLY + 1);
+	for (int i = 1; i < FIT; i++)
+		check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from),
+			  REPLY);
+	close(fd);
+	close(tx);
 }
 
 static void space_wakes_reader(void)
@@ -829,10 +869,11 @@ static void rest_returned(void)
 	await(fd, FIT);
 	for (int i = 0; i < FIT; i++)
 		check_ret(read_now(fd, &from), 1);
+	stall_loop();
+	check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
 	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
 	waker_start(&w, fd, POLLOUT);
-	stall_loop();
-	for (int i = 0; i < FIT; i++)
+	for (int i = 1; i < FIT; i++)
 		check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
 	check_eq(poll_one(fd, POLLOUT, 0), POLLOUT);
 	check(tap_wait(returned, &w, WAIT_MS));
@@ -856,8 +897,11 @@ static void reply_is_send(void)
 	await(fd, FIT);
 	for (int i = 0; i < FIT; i++)
 		check_ret(read_now(fd, &from), 1);
+	stall_loop();
+	check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
 	check_err(rds_send(fd, data, REPLY + 1, MSG_DONTWAIT, &from), EAGAIN);
-	for (int i = 0; i < FIT; i++)
+	knob("net/xrds/loop/delay_ms", 0);
+	for (int i = 1; i < FIT; i++)
 		check_ret(rds_send(fd, data, 1, MSG_DONTWAIT, &from), 1);
 	check_eq(poll_one(fd, POLLOUT, tap_ms(WAIT_MS)), POLLOUT);
 	ask(tx, &self, 1);
@@ -941,6 +985,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "others_pass", "other sources are not held back", others_pass, 0,
 	  0 },
+	{ "beside", "reservations keep no larger message waiting for ever",
+	  beside, TAP_EACH_FAMILY, 0 },
 	{ "space_wakes_reader", "space for a reply wakes a reader",
 	  space_wakes_reader, 0, 0 },
 	{ "readers_space",

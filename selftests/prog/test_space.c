@@ -45,6 +45,7 @@ enum {
 	STREAM_BYTES	= 1024,
 	STREAM_MSGS	= 1000,
 	PINGS		= 20000,
+	REPLIES		= 5,
 };
 
 static char chunk[CHUNK];
@@ -829,46 +830,53 @@ static void few_asks(void)
 	close(rx);
 }
 
-/* A sender waits for space, and meanwhile his connection is idle and ends. Then
- * the destination is congested, and he is woken: on a connection that nobody
- * tells of the end of congestion. He can be killed.
+static bool is_zero(void *name)
+{
+	return !counter_now(name);
+}
+
+/* A sender waits, as he has not read his replies, and meanwhile his connection is
+ * idle and ends. Then the destination is congested, and he is woken: on a connection
+ * that nobody tells of the end of congestion. He can be killed.
  */
 static void dead_conn(void)
 {
-	u32 promise = SPACE - CHUNK;
 	long long full, collected;
 	int rx, tx, filler;
 	union addr to, self;
-	char *data;
 	pid_t pid;
 
-	data = calloc(1, SPACE);
 	knob("net/xrds/idle_ms", 20);
 	rx = small_receiver(&to);
+	rds_set_int(rx, SOL_RDS, XRDS_REPLY_RESERVE, TINY_BYTES);
 	filler = rds_bound(NULL);
 	tx = rds_bound_to("127.0.0.9", 0, &self);
-	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);
-	must(setsockopt(tx, SOL_RDS, XRDS_REPLY_RESERVE, &promise,
-			sizeof(promise)));
+	rds_set_int(tx, SOL_SOCKET, SO_RCVBUF, TINY_BYTES);
+	for (int i = 0; i < REPLIES; i++)
+		must(rds_send(tx, "x", 1, 0, &to));
+	for (int i = 0; i < REPLIES; i++) {
+		check_ret(rds_recv_within(rx, chunk, 1, WAIT_MS, NULL), 1);
+		check_ret(rds_send(rx, chunk, TINY_BYTES, 0, &self),
+			  TINY_BYTES);
+	}
+	must_wait(rds_all_acked, &rx, WAIT_MS);
+	check_err(rds_send(tx, "x", 1, MSG_DONTWAIT, &to), EAGAIN);
+	must_wait(is_zero, "obj_conns", WAIT_MS);
 	collected = counter_now("conn_collected");
-	must(rds_send(rx, "x", 1, 0, &self));
-	check_ret(rds_recv_within(tx, chunk, 1, WAIT_MS, NULL), 1);
 	full = counter_now("send_queue_full");
 	pid = must(fork());
 	if (!pid) {
-		rds_send(tx, data, promise + 1, 0, &to);
+		rds_send(tx, "x", 1, 0, &to);
 		_exit(0);
 	}
 	check(counter_reaches("send_queue_full", full + 1, WAIT_MS));
-	/* there and back */
-	check(counter_reaches("conn_collected", collected + 2, WAIT_MS));
+	check(counter_reaches("conn_collected", collected + 1, WAIT_MS));
 	congest(filler, &to);
-	must(setsockopt(tx, SOL_RDS, XRDS_REPLY_RELEASE, &to, sizeof(to)));
+	check_eq(drain(tx), REPLIES);
 	check_range(tap_kill(pid, NULL), 0, tap_ms(TAP_KILL_MS));
 	close(filler);
 	close(rx);
 	close(tx);
-	free(data);
 }
 
 /* A sender of pings that reads no answer gets no more of them than other

@@ -5,7 +5,8 @@
  * It belongs to a destination, so that one which makes no progress takes
  * nothing from another. A message has its space from the moment that sendmsg()
  * is sure to queue it until the peer's kernel acknowledges it, or it is
- * dropped. Reservations for replies are space that is in use already. All of a
+ * dropped. Reservations for replies are space that is in use already, but a
+ * destination with nothing queued takes any message beside them. All of a
  * socket's can be given back at once: a destination's count is void then, as it has
  * an old number (dest->reserve_gen).
  *
@@ -102,12 +103,26 @@ u64 xrds_space_reserved(const struct xrds_dest *dest)
 	       xrds_msg_charge(READ_ONCE(dest->key.xs->reply_reserve));
 }
 
-/* An empty destination takes a message of any size. */
+static bool xrds_space_left(const struct xrds_dest *dest, u32 charge)
+{
+	return dest->charged + xrds_space_reserved(dest) + charge <=
+	       xrds_space_sndbuf(dest);
+}
+
+/* With nothing queued a message of any size fits, beside reservations as well:
+ * nothing that is acknowledged would make room for it.
+ */
 static bool xrds_space_fits(const struct xrds_dest *dest, u32 charge)
 {
-	u64 used = dest->charged + xrds_space_reserved(dest);
+	return !dest->charged || xrds_space_left(dest, charge);
+}
 
-	return !used || used + charge <= xrds_space_sndbuf(dest);
+/* One reservation fits in any space. */
+static bool xrds_space_fits_reply(const struct xrds_dest *dest)
+{
+	return (!dest->charged && !xrds_space_nr_reserved(dest)) ||
+	       xrds_space_left(dest,
+			       xrds_msg_charge(dest->key.xs->reply_reserve));
 }
 
 /**
@@ -148,8 +163,7 @@ static __poll_t xrds_space_recheck_most(struct xrds_dest *dest, u64 most)
 
 	if (dest->send != XRDS_SEND_FULL ||
 	    dest->unread > xrds_sk_rcvbuf(xs) / 2 ||
-	    (dest->charged && (!xrds_space_fits(dest, dest->want) ||
-			       dest->charged > most)))
+	    !xrds_space_fits(dest, dest->want) || dest->charged > most)
 		return 0;
 	return xrds_space_set(dest, XRDS_SEND_READY);
 }
@@ -169,14 +183,11 @@ static __poll_t xrds_space_recheck(struct xrds_dest *dest)
  */
 static __poll_t xrds_space_recheck_held(struct xrds_dest *dest)
 {
-	struct xrds_sock *xs = dest->key.xs;
-
 	xrds_space_renew_gen(dest);
-	if (!dest->holds ||
-	    !xrds_space_fits(dest, xrds_msg_charge(xs->reply_reserve)))
+	if (!dest->holds || !xrds_space_fits_reply(dest))
 		return 0;
 	dest->holds = false;
-	xrds_srcq_unhold(xs, &dest->key);
+	xrds_srcq_unhold(dest->key.xs, &dest->key);
 	return EPOLLIN | EPOLLRDNORM;
 }
 
@@ -441,13 +452,11 @@ void xrds_space_interrupted(struct xrds_dest *dest)
  */
 bool xrds_space_can_reserve_reply(struct xrds_dest *dest)
 {
-	struct xrds_sock *xs = dest->key.xs;
-
 	xrds_space_renew_gen(dest);
-	if (xrds_space_fits(dest, xrds_msg_charge(xs->reply_reserve)))
+	if (xrds_space_fits_reply(dest))
 		return true;
 	if (!dest->holds)
-		xrds_count(xs->xn, XRDS_C_REPLY_HELD);
+		xrds_count(dest->key.xs->xn, XRDS_C_REPLY_HELD);
 	dest->holds = true;
 	return false;
 }
