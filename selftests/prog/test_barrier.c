@@ -238,6 +238,10 @@ static void query(void)
 
 static void bad_calls(void)
 {
+	static const char * const no_dests[] = {
+		"0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "ff02::1",
+		"fe80::1",
+	};
 	int unbound = rds_socket();
 	union addr none = { 0 };
 	char *wall;
@@ -258,6 +262,12 @@ static void bad_calls(void)
 	check_err(barrier(fd, &none, 0, 0, 0, &b), EINVAL);
 	none.sa.sa_family = AF_UNIX;
 	check_err(barrier(fd, &none, 1, 0, 0, &b), EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(no_dests); i++) {
+		tap_context("%s", no_dests[i]);
+		none = addr_of(no_dests[i], 4000);
+		check_err(barrier(fd, &none, 0, 0, 0, &b), EINVAL);
+		check_err(barrier(fd, &none, 1, 0, 0, &b), EINVAL);
+	}
 	tap_context("unbound");
 	check_err(barrier(unbound, &t.addr, 0, 0, 0, &b), ENOTCONN);
 	check_err(barrier(unbound, &t.addr, 1, 0, 0, &b), ENOTCONN);

@@ -375,7 +375,8 @@ int xrds_barrier(struct xrds_rdma_sock *rs, struct xrds_barrier *b, bool nonbloc
 	struct xrds_addr to;
 
 	if (b->flags & ~XRDS_BARRIER_NONBLOCK ||
-	    xrds_addr_parse(&to, &b->dest, sizeof(b->dest)))
+	    xrds_addr_parse(&to, &b->dest, sizeof(b->dest)) ||
+	    xrds_addr_check_dest(&to))
 		return -EINVAL;
 
 	node = xrds_rdma_peer_find(rs, &to);
