@@ -217,6 +217,34 @@ static void reserved_fields(void)
 	close(fd);
 }
 
+/* Addresses that nothing can be sent to */
+static void no_dests(void)
+{
+	static const char * const hosts[] = {
+		"0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "ff02::1",
+		"fe80::1",
+	};
+	struct xrds_dest_sndbuf arg = { .bytes = 65536 };
+	struct xrds_dest_status st = { 0 };
+	socklen_t len = sizeof(arg), size = sizeof(st);
+	int fd = rds_bound(NULL);
+	union addr to;
+
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		tap_context("%s", hosts[i]);
+		to = addr_of(hosts[i], 4000);
+		memcpy(&arg.dest, &to.ss, sizeof(arg.dest));
+		memcpy(&st.dest, &to.ss, sizeof(st.dest));
+		check_err(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg, len),
+			  EINVAL);
+		check_err(getsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &arg, &len),
+			  EINVAL);
+		check_err(getsockopt(fd, SOL_RDS, XRDS_DEST_STATUS, &st, &size),
+			  EINVAL);
+	}
+	close(fd);
+}
+
 /* ----------------------------------------------------------------- values */
 
 static int get_sndbuf(int fd, const union addr *dest)
@@ -460,6 +488,8 @@ static const struct tap_case cases[] = {
 	  get_sizes, 0, 0 },
 	{ "reserved_fields", "reserved fields must be zero: EINVAL",
 	  reserved_fields, 0, 0 },
+	{ "no_dests", "nor may an address be one that nothing is sent to",
+	  no_dests, 0, 0 },
 	{ "dest_sndbuf", "XRDS_DEST_SNDBUF: own value, default, SO_SNDBUF",
 	  dest_sndbuf, TAP_EACH_FAMILY, 0 },
 	{ "buffers", "SO_SNDBUF and SO_RCVBUF mean the bytes asked for",

@@ -541,7 +541,8 @@ int xrds_sockopt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *
 	arg->reserved = 0;
 	if (arg->dest.ss_family == AF_UNSPEC)
 		return 0;
-	if (xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest)))
+	if (xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest)) ||
+	    xrds_addr_check_dest(&to))
 		return -EINVAL;
 	dest = xrds_dest_find(xs, &to);
 	if (dest) {
