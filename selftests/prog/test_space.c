@@ -46,6 +46,8 @@ enum {
 	STREAM_MSGS	= 1000,
 	PINGS		= 20000,
 	REPLIES		= 5,
+	LOOKS		= 30000,
+	BURST		= 32,
 };
 
 static char chunk[CHUNK];
@@ -413,6 +415,53 @@ static void status_acked(void)
 	check_range(st.last_progress_ns / 1000000, start, tap_now_ms());
 	close(fd);
 	close(rx);
+}
+
+struct burst {
+	int tx, rx;
+	union addr to;
+	bool stop;
+};
+
+/* Messages come and go; each is in flight for a while. */
+static void *burst_thread(void *arg)
+{
+	struct burst *b = arg;
+
+	while (!READ_ONCE(b->stop)) {
+		for (int i = 0; i < BURST; i++)
+			check_ret(rds_send(b->tx, chunk, 64, 0, &b->to), 64);
+		must_wait(rds_all_acked, &b->tx, WAIT_MS);
+		drain(b->rx);
+	}
+	return NULL;
+}
+
+static void status_part(void)
+{
+	struct xrds_dest_status st;
+	u64 most = 0, odd = 0;
+	struct burst b = { 0 };
+	pthread_t thread;
+
+	b.tx = rds_bound(NULL);
+	b.rx = rds_bound(&b.to);
+	knob("net/xrds/loop/delay_ms", 1);
+	must(-pthread_create(&thread, NULL, burst_thread, &b));
+	for (int i = 0; i < tap_count(LOOKS); i++) {
+		must(dest_status(b.tx, &b.to, &st));
+		odd += st.inflight_bytes > st.queued_bytes;
+		if (st.inflight_bytes > most)
+			most = st.inflight_bytes;
+	}
+	WRITE_ONCE(b.stop, true);
+	pthread_join(thread, NULL);
+	tap_diag("at most %llu bytes in flight, %llu times more than queued",
+		 (unsigned long long)most, (unsigned long long)odd);
+	check(most);
+	check_eq(odd, 0);
+	close(b.tx);
+	close(b.rx);
 }
 
 static void status_blocked(void)
@@ -968,6 +1017,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "status_counts", "XRDS_DEST_STATUS counts what is queued",
 	  status_counts, TAP_EACH_FAMILY, 0 },
+	{ "status_part", "XRDS_DEST_STATUS: what is in flight is queued as well",
+	  status_part, 0, 0 },
 	{ "status_acked", "XRDS_DEST_STATUS counts what was acknowledged",
 	  status_acked, TAP_EACH_FAMILY, 0 },
 	{ "status_blocked", "XRDS_DEST_STATUS tells congestion and its end",

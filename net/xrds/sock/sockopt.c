@@ -640,7 +640,9 @@ int xrds_sockopt_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
 		conn = xrds_dest_peek_conn(xs, &to);
 	if (conn) {
 		st->state = xrds_opt_conn_state(conn, st->queued_msgs);
-		st->inflight_bytes = xrds_opt_inflight(dest, conn);
+		/* some of it may have been queued since */
+		st->inflight_bytes = min(xrds_opt_inflight(dest, conn),
+					 st->queued_bytes);
 		if (xrds_gate_port_shut(conn, to.port))
 			st->flags |= XRDS_DEST_CONGESTED;
 		xrds_conn_put(conn);
