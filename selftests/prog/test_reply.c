@@ -369,6 +369,30 @@ static void others_pass(void)
 	close(modest);
 }
 
+/* One destination has less space than the others. */
+static void small_dest(void)
+{
+	struct xrds_dest_sndbuf room = { .bytes = 2 * REPLY - 1 };
+	int tx = rds_bound(NULL), fd;
+	union addr self, from = rds_self(tx);
+
+	fd = server(&self);
+	memcpy(&room.dest, &from.ss, sizeof(room.dest));
+	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &room, sizeof(room)));
+	ask(tx, &self, 2);
+	await(fd, 2);
+	check_ret(read_now(fd, NULL), 1);
+	check_err(read_now(fd, NULL), EAGAIN);
+	check_eq(poll_one(fd, POLLIN, 0), 0);
+	check_eq(reserved(fd, &from), REPLY);
+	check_ret(rds_send(fd, data, REPLY, MSG_DONTWAIT, &from), REPLY);
+	check_eq(poll_one(fd, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	check_ret(read_now(fd, NULL), 1);
+	check_eq(reserved(fd, &from), REPLY);
+	close(fd);
+	close(tx);
+}
+
 /* A message that is larger than a reply waits for those that are queued, and not for
  * the reservations.
  */
@@ -985,6 +1009,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "others_pass", "other sources are not held back", others_pass, 0,
 	  0 },
+	{ "small_dest", "nor one beyond the space of its own destination",
+	  small_dest, TAP_EACH_FAMILY, 0 },
 	{ "beside", "reservations keep no larger message waiting for ever",
 	  beside, TAP_EACH_FAMILY, 0 },
 	{ "space_wakes_reader", "space for a reply wakes a reader",
