@@ -161,6 +161,13 @@ class Console(unittest.TestCase):
         self.assertEqual(self.node.complaints(), ["WARNING: CPU: 0"])
         self.assertEqual(self.node.complaints(), [])
 
+    def test_out_of_memory(self):
+        """Each line of it, as the kernel leaves some out."""
+        lines = ["cat invoked oom-killer: gfp_mask=0xdc0, order=0",
+                 "Out of memory: Killed process 77 (cat) total-vm:2048kB"]
+        self.write("Memory is plenty\n" + "\n".join(lines) + "\n")
+        self.assertEqual(self.node.complaints(), lines)
+
     def test_seen_through_reboots(self):
         for number in range(3):
             self.write(f"BUG: number {number}\n")

@@ -28,7 +28,8 @@ BAD = re.compile(
     r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|"
     r"rcu: INFO: .* detected|refcount_t|KASAN|UBSAN|kmemleak: \d+ new|"
     r"unregister_netdevice: waiting|Objects remaining in|list_(add|del) corr|"
-    r"NETDEV WATCHDOG|workqueue lockup|ODEBUG|unbalanced|Call Trace:")
+    r"NETDEV WATCHDOG|workqueue lockup|ODEBUG|unbalanced|"
+    r"invoked oom-killer|Out of memory: Killed process|Call Trace:")
 # The kernel's report, trace included, where a test lets allocations fail.
 STARVED = re.compile(r"(vmalloc error|page allocation failure)"
                      r"(?:[^\n]*\n){1,12}?[^\n]*Call Trace:")
