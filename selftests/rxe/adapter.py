@@ -42,6 +42,7 @@ REGION_PAGES = 4
 LOOPBACK = "helper_netns_settled helper_stream -l 127.0.0.1 -c 20"
 OWN = 1                     # regions of the ops beside the streams, on node A
 ENDLESS_REGIONS = 100000000     # more than there is time for
+UNUSED = "xrds_ib: rxe1: not used, the device lacks features"
 MANY_MORE = 200             # registrations after a failure
 FAILURES = 2
 MANY_REGIONS = 17000        # more than are remembered
@@ -551,6 +552,31 @@ def test_limits(rig):
         traffic.run(rig, 1000, seed=86, port=5300, extra="--zerocopy")
     remote.run(rig, "helper_rdma smoke")
     remote.run(rig, "helper_rdma pieces")
+
+
+def _unused(rig) -> int:
+    return int(str(rig.a.run(f"dmesg | grep -c '{UNUSED}' || true")))
+
+
+def test_too_small(rig):
+    """A device with a smaller limit than those is not used, and the log says so."""
+    said = _unused(rig)
+    # of devices that come from now on
+    _order(rig, "limit max_send_sge 2")
+    rig.a.run("ip link add dum0 type dummy && ip link set dum0 up && "
+              f"ip addr add {SECOND}/32 dev dum0 && "
+              "rdma link add rxe1 type rxe netdev dum0")
+    try:
+        rig.check(_unused(rig) == said + 1, "the log does not say it once")
+        names = [row["name"] for row in remote.shown(rig.a, "devices")]
+        rig.check(names == ["rxe0"], f"devices {names}")
+        done = rig.a.run(f"helper_hold_socket {SECOND}", check=False)
+        rig.check(done.code and "EADDRNOTAVAIL" in done.out,
+                  f"bound: exit {done.code}: {done.out}")
+    finally:
+        _order(rig, "limit max_send_sge 32")
+        rig.a.run("rdma link delete rxe1; ip link delete dum0")
+    traffic.run(rig, 200, seed=87)
 
 
 def test_no_answer(rig):
