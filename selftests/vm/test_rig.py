@@ -249,6 +249,24 @@ class Needed(unittest.TestCase):
                                      needs.of([test]).modules)
 
 
+class Parameters(unittest.TestCase):
+    """Kernel parameters of nodes: those of a test, and of BOOT."""
+
+    def of(self, boot: str) -> list[str]:
+        test = Test("rxe/some", lambda rig: [], boot=("a", "b"))
+        with mock.patch.object(needs, "BOOT", tuple(boot.split(";"))):
+            return [test.boot_of(mock.Mock(number=n)) for n in (1, 2, 3)]
+
+    def test_none(self):
+        self.assertEqual(self.of(""), ["a", "b", "b"])
+
+    def test_all_nodes(self):
+        self.assertEqual(self.of("x y"), ["a x y", "b x y", "b x y"])
+
+    def test_each_node(self):
+        self.assertEqual(self.of("x;y"), ["a x", "b y", "b y"])
+
+
 class Choosing(unittest.TestCase):
     """T=, and make list."""
 

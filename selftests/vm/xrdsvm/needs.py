@@ -28,7 +28,8 @@ NOT_OF_C = {"xrds-info", "xrds-perf", "xrds-ping", "xrds-trace", "bench-peer",
             "bench-rds"}
 SETTLED = {"helper_counter", "xrds-info"}     # run after each test
 IB = "xrds_ib"
-BOOT = os.environ.get("BOOT", "")   # kernel parameters of all nodes
+# kernel parameters beside those of a test, one set for all nodes or one each
+BOOT = tuple(os.environ.get("BOOT", "").split(";"))
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def of(found: Iterable["Test"]) -> Needs:
     modules = helpers() | {IB}
     programs = set(SETTLED)
     wanted = {name for test in found for name in " ".join(test.modules).split()}
-    wanted |= modules & set(re.findall(r"\w+", BOOT))
+    wanted |= modules & set(re.findall(r"\w+", " ".join(BOOT)))
     seen: set[Path] = set()
     while files:
         path = files.pop()

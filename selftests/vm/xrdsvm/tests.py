@@ -43,6 +43,11 @@ SETTLE_SECONDS = 30         # an attempt to connect takes 10
 SCAN_SECONDS = 120
 
 
+def _of(node: Node, sets: tuple[str, ...]) -> str:
+    """What a node gets; the last set is for the rest."""
+    return sets[min(node.number, len(sets)) - 1]
+
+
 @dataclass
 class Test:
     """One test: its needs, and how to run it on a rig."""
@@ -69,15 +74,12 @@ class Test:
         return not self.kernels or kernel.name in self.kernels
 
     def modules_of(self, node: Node) -> str:
-        """Modules to load on a node, as words; the last set is for the rest."""
-        if not self.modules:
-            return ""
-        return self.modules[min(node.number, len(self.modules)) - 1]
+        """Modules to load on a node, as words."""
+        return _of(node, self.modules) if self.modules else ""
 
     def boot_of(self, node: Node) -> str:
-        """Kernel parameters of a node; the last set is for the rest."""
-        own = self.boot[min(node.number, len(self.boot)) - 1]
-        return f"{own} {needs.BOOT}".strip()
+        """Kernel parameters of a node."""
+        return f"{_of(node, self.boot)} {_of(node, needs.BOOT)}".strip()
 
     def fits(self, node: Node) -> bool:
         """Whether a node was booted as the test needs it."""
