@@ -204,15 +204,20 @@ static int failing_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	return real.create_qp(qp, attr, udata);
 }
 
-/* The addresses of soft-RoCE are virtual ones. */
+/* Soft-RoCE's are virtual ones, unless xrds_dma has made DMA addresses of them. */
+static const void *memory_at(u64 addr)
+{
+	return addr < PAGE_OFFSET ? phys_to_virt(addr) :
+				    (const void *)(uintptr_t)addr;
+}
+
 static void note(const struct ib_send_wr *wr)
 {
 	int i;
 
 	for (; wr; wr = wr->next) {
 		for (i = 0; i < wr->num_sge && nr_notes < NOTES; i++) {
-			notes[nr_notes].data =
-				(void *)(uintptr_t)wr->sg_list[i].addr;
+			notes[nr_notes].data = memory_at(wr->sg_list[i].addr);
 			notes[nr_notes].bytes = wr->sg_list[i].length;
 			notes[nr_notes].hash = jhash(notes[nr_notes].data,
 						     wr->sg_list[i].length, 0);
