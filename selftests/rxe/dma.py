@@ -25,6 +25,13 @@ EVERY = (50, 7)             # mappings: one of so many fails
 LIMIT = 100
 
 
+MAPPINGS = {                # how to count them, if the kernel can
+    "bounce buffers": "cat /sys/kernel/debug/swiotlb/io_tlb_used",
+    "mappings": "cd /sys/kernel/debug/dma-api && "
+                "echo $(($(cat nr_total_entries) - $(cat num_free_entries)))",
+}
+
+
 def _bounced(rig) -> None:
     """Node A uses bounce buffers, for its receive buffers at least."""
     used = int(rig.a.read("/sys/kernel/debug/swiotlb/io_tlb_used"))
@@ -75,6 +82,51 @@ def test_keys(rig):
     """
     result = rig.a.run(f"helper_serve_memory {rig.a.ip} 4096", check=False)
     rig.check(result.code and "EOPNOTSUPP" in result.out, result.out)
+
+
+def _mappings(node) -> dict[str, int]:
+    """Those that there are."""
+    counts = {name: node.run(command, check=False)
+              for name, command in MAPPINGS.items()}
+    return {name: int(done.out) for name, done in counts.items()
+            if not done.code}
+
+
+def _use_everything(rig) -> None:
+    """Ops, messages of all kinds over connections that break, and a program that
+    is killed while it lends memory.
+    """
+    traffic.patient(rig)
+    for mode in ("smoke", "pieces"):
+        remote.run(rig, f"helper_rdma {mode}")
+    for extra in ("", "-m 200 --batch", "--zerocopy"):
+        stream = traffic.Stream(rig, traffic.ENDLESS, seed=96, extra=extra)
+        stream.flowing()
+        rig.a.run("helper_break_conns 3", timeout=100)
+        stream.stop(100)
+    proc = rig.b.start(f"helper_serve_memory {rig.b.ip} 4096")
+    proc.expect("ready")
+    proc.kill()
+    proc.wait(check=False)
+
+
+def test_leftovers(rig):
+    """When the module has gone no mapping is left: with a receive queue that
+    connections share, and with one of each.
+    """
+    for node in rig.nodes:
+        node.run("modprobe -r xrds_ib")
+    before = [_mappings(n) for n in rig.nodes]
+    rig.check("bounce buffers" in before[0], f"{before}")
+    for options in ("", "srq=0"):
+        for node in rig.nodes:
+            node.run(f"modprobe xrds_ib {options}")
+        _use_everything(rig)
+        for node in rig.nodes:
+            node.run("modprobe -r xrds_ib")
+        # the core of RDMA also has messages on their way
+        remote.until(rig, lambda: [_mappings(n) for n in rig.nodes] == before,
+                     f"as many mappings as before: {before}")
 
 
 def _check_no_reset(rig, before) -> None:
