@@ -13,6 +13,10 @@
  * does not see what a program writes to memory behind a bounce buffer without a
  * sync, and a program does not see what the device writes.
  *
+ * XRDS takes such a device for an adapter, but it has the faults of soft-RoCE, which
+ * have workarounds (net/xrds/ib/quirks.c). So XRDS is told of them. With the
+ * parameter "faultless" it is not, and works as it does on an adapter.
+ *
  * With the parameter "every" mappings of XRDS fail, of pages and of regions.
  *
  * The core of RDMA maps memory for its own messages as soon as there is a device.
@@ -27,9 +31,15 @@
 #include <linux/string.h>
 #include <rdma/ib_verbs.h>
 
+#include "ib/ib.h"
+
 #ifndef CONFIG_X86_64
 #error "the arguments of a function are changed in registers of x86"
 #endif
+
+static bool faultless;
+module_param(faultless, bool, 0444);
+MODULE_PARM_DESC(faultless, "Do without the workarounds for soft-RoCE");
 
 static unsigned int every;
 module_param(every, uint, 0644);
@@ -145,6 +155,24 @@ static int change_device(struct kprobe *probe, struct pt_regs *regs)
 	return 0;
 }
 
+/* ib_set_client_data(dev, client, data): if the client is XRDS, it has just found
+ * out what the device needs.
+ */
+static int tell_faults(struct kprobe *probe, struct pt_regs *regs)
+{
+	const struct ib_device *dev = (void *)regs->di;
+	const struct ib_client *client = (void *)regs->si;
+	struct xrds_ib_dev *ibdev = (void *)regs->dx;
+
+	if (faultless || dev->dma_device != &dma_dev->dev ||
+	    strcmp(client->name, "xrds"))
+		return 0;
+	ibdev->quirks.weak_fences = true;
+	ibdev->quirks.late_copies = true;
+	ibdev->quirks.spare_pages = true;
+	return 0;
+}
+
 static dma_addr_t no_page(void)
 {
 	return DMA_MAPPING_ERROR;
@@ -200,6 +228,11 @@ static struct kprobe device = {
 	.pre_handler	= change_device,
 };
 
+static struct kprobe faults = {
+	.symbol_name	= "ib_set_client_data",
+	.pre_handler	= tell_faults,
+};
+
 static struct kprobe pages = {
 	.symbol_name	= "dma_map_page_attrs",
 	.pre_handler	= strike_page,
@@ -212,7 +245,7 @@ static struct kprobe regions = {
 	.post_handler	= unoptimized,
 };
 
-static struct kprobe *probes[] = { &device, &pages, &regions };
+static struct kprobe *probes[] = { &device, &faults, &pages, &regions };
 
 static int __init xrds_dma_init(void)
 {
