@@ -25,6 +25,9 @@ BOOT = (f"{ADAPTER} swiotlb=force", ADAPTER)
 PARAMETERS = "/sys/module/xrds_dma/parameters"
 EVERY = (50, 7)             # mappings: one of so many fails
 LIMIT = 100
+PROGRAMS = 6
+REGIONS = 2000              # of each
+KILLS = 20
 
 
 MAPPINGS = {                # how to count them, if the kernel can
@@ -129,6 +132,21 @@ def test_leftovers(rig):
         # the core of RDMA also has messages on their way
         remote.until(rig, lambda: [_mappings(n) for n in rig.nodes] == before,
                      f"as many mappings as before: {before}")
+
+
+def test_registrations(rig):
+    """Several programs register memory, and have the device make so many keys valid
+    and invalid at a time: none fails, also when others are killed meanwhile.
+    """
+    device, = remote.shown(rig.b, "devices")
+    rig.check("fences" in device["flags"], "XRDS has workarounds")
+    procs = [rig.b.start(f"helper_rdma_device_gone spend {rig.b.ip} {rig.a.ip} "
+                         f"{traffic.fewer(rig, REGIONS)}")
+             for _ in range(PROGRAMS)]
+    rig.b.run(f"helper_kill_registering {rig.b.ip} "
+              f"{traffic.fewer(rig, KILLS)}", timeout=LIMIT)
+    for proc in procs:
+        proc.wait(LIMIT)
 
 
 def _check_no_reset(rig, before) -> None:
