@@ -237,8 +237,8 @@ struct xrds_legacy {
  *		others, oldest first; @lock
  * @inflight:	handed over and not acknowledged, by sequence; @lock
  * @acked:	highest acknowledgment taken; @lock
- * @acked_before: the same when we were made: last number of the connections
- *		before us; constant
+ * @acked_before: the same when the peer had last forgotten us, or when we were
+ *		made: last number of the connections before us; worker
  * @ops:	ops of messages that have not ended, oldest first; @lock
  * @nr_msgs:	messages in all queues; @lock
  * @nr_new:	those of them without a number; @lock

@@ -87,6 +87,48 @@ def test_forgets(rig):
     _check_same(rig, before, (*MISTAKEN, "recv_drop_old_seq"))
 
 
+def _one(here, there):
+    """A program that has sent one message, which has come, and stays."""
+    queued = remote.counter(there, "recv_queued")
+    holder = here.start(f"helper_hold_socket {here.ip} {there.ip} 1 {PORT}")
+    holder.expect("holding 1")
+    remote.wait_above(there, "recv_queued", queued)
+    return holder
+
+
+def test_first(rig):
+    """A connection is lost with the first message to a node that has begun anew:
+    the message comes.
+    """
+    close.idle(rig, 0)
+    procs = [n.start(f"helper_late_reader {n.ip} {PORT} {1 << 20}")
+             for n in rig.nodes]
+    for proc in procs:
+        proc.expect("ready")
+    procs += [_one(rig.a, rig.b), _one(rig.b, rig.a)]
+    rig.b.wait_for("test $(helper_counter send_acked) -gt 0")
+    close.idle(rig, 100, [rig.a])
+    close.wait_gone(rig.a)
+    close.idle(rig, 0, [rig.a])
+    procs.append(_one(rig.a, rig.b))
+
+    queued = remote.counter(rig.a, "recv_queued")
+    stale, resets = (remote.counter(rig.b, name)
+                     for name in ("send_drop_stale_peer", "conn_reset"))
+    rig.a.cut()
+    holder = rig.b.start(f"helper_hold_socket {rig.b.ip} {rig.a.ip} 1 {PORT}")
+    holder.expect("holding 1")
+    remote.wait_above(rig.b, "conn_reset", resets)
+    ups = remote.counter(rig.b, "conn_up")
+    rig.a.join()
+    remote.wait_above(rig.b, "conn_up", ups)
+    rig.check(remote.counter(rig.b, "send_drop_stale_peer") == stale, "dropped")
+    remote.wait_above(rig.a, "recv_queued", queued)
+    for proc in (*procs, holder):
+        proc.kill()
+        proc.wait(check=False)
+
+
 def test_slept(rig):
     """A node that slept is the same when it wakes up."""
     before = [close.counters(node) for node in rig.nodes]

@@ -152,7 +152,7 @@ static void xrds_tx_resume_leap(struct xrds_conn *conn, u64 ack)
  * forgotten us does not say that it has received anything, whether it knows us
  * again by our hello or not, or it says so to the node that had our address
  * meanwhile. Nor does a peer that has received nothing yet, but it has
- * acknowledged nothing either.
+ * acknowledged nothing either, since it has forgotten us last.
  *
  * Context: the connection's work.
  * Return: 0, -EPROTO when it acknowledges what was never sent; by a few messages, and
@@ -171,6 +171,9 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	}
 
 	xrds_tx_resume_sort(conn, ack, forgot);
+	/* what it acknowledged was before it has forgotten us */
+	if (forgot)
+		conn->acked_before = conn->acked;
 
 	spin_lock_bh(&conn->tx_lock);
 	spin_lock(&conn->lock);
