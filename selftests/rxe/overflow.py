@@ -301,9 +301,9 @@ def test_ops(rig):
     pair.end()
 
 
-def refused_ops(rig) -> None:
-    """Two messages behind ops are refused, and come again. Each op has a key
-    that is to be used once.
+def refused_ops(rig, meanwhile=None) -> None:
+    """Two messages behind ops are refused, and come again; meanwhile: what
+    happens in between. Each op has a key that is to be used once.
     """
     traffic.patient(rig)
     rig.b.write(SOCK_MAX, str(LEAST_KB))
@@ -319,6 +319,8 @@ def refused_ops(rig) -> None:
     sender.expect("sent")
     rig.b.resume()
     remote.until(rig, lambda: _refused(rig.b) > refused + 1, "both are refused")
+    if meanwhile:
+        meanwhile()
     sink.kill(signal.SIGUSR1)
     for proc in (sink, sender):
         proc.expect("done")
@@ -331,3 +333,20 @@ def test_key(rig):
     wireshark.refused.
     """
     refused_ops(rig)
+
+
+def test_drained(rig):
+    """The receiver's node is drained meanwhile, and has forgotten the sender's: the
+    messages come, as their ops were done.
+    """
+    def drain() -> None:
+        remote.wait_above(rig.a, "send_refused", 1)
+        rig.b.run("xrds-info drain")
+        close.wait_gone(rig.b)
+        ups = remote.counter(rig.a, "conn_up")
+        rig.b.run("xrds-info undrain")
+        remote.wait_above(rig.a, "conn_up", ups)
+        stale = remote.counter(rig.a, "send_drop_stale_peer")
+        rig.check(stale == 0, f"{stale} messages were dropped")
+
+    refused_ops(rig, drain)

@@ -28,13 +28,11 @@ enum {
 	XRDS_RESUME_LEAP	= 1 << 16,
 };
 
-/* Must this message not reach the node that is there now? A ping is for any. */
+/* Is this message for a node that is not there any more? A ping is for any. */
 static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
-				 const struct xrds_msg *msg, bool forgot)
+				 const struct xrds_msg *msg)
 {
-	if (!msg->dport)
-		return false;
-	return msg->life != conn->tx_life || (forgot && msg->posted);
+	return msg->dport && msg->life != conn->tx_life;
 }
 
 /* Look at the messages in flight. The others are on conn->again after it. */
@@ -60,7 +58,8 @@ static void xrds_tx_resume_sort_inflight(struct xrds_conn *conn, u64 ack,
 			n++;
 			if (msg->seq <= ack)
 				xrds_txq_end(conn, msg, &acked);
-			else if (xrds_tx_resume_stale(conn, msg, forgot))
+			else if (xrds_tx_resume_stale(conn, msg) ||
+				 (forgot && msg->posted && msg->dport))
 				xrds_txq_end(conn, msg, &stale);
 			else
 				list_move_tail(&msg->node, &conn->again);
@@ -76,9 +75,11 @@ static void xrds_tx_resume_sort_inflight(struct xrds_conn *conn, u64 ack,
 	} while (n == XRDS_END_BATCH);
 }
 
-/* The same of messages that are queued. In a flow the stale messages are the oldest. */
+/* The same of messages that are queued. They have not been received: those of them
+ * that were posted were refused. In a flow the stale messages are the oldest.
+ */
 static void xrds_tx_resume_drop_flow(struct xrds_conn *conn,
-				     struct xrds_flow *flow, bool forgot)
+				     struct xrds_flow *flow)
 {
 	struct xrds_msg *msg;
 	LIST_HEAD(stale);
@@ -89,7 +90,7 @@ static void xrds_tx_resume_drop_flow(struct xrds_conn *conn,
 		for (n = 0; n < XRDS_END_BATCH; n++) {
 			msg = list_first_entry_or_null(&flow->queue,
 						       struct xrds_msg, node);
-			if (!msg || !xrds_tx_resume_stale(conn, msg, forgot))
+			if (!msg || !xrds_tx_resume_stale(conn, msg))
 				break;
 			xrds_txq_end(conn, msg, &stale);
 		}
@@ -102,12 +103,12 @@ static void xrds_tx_resume_drop_flow(struct xrds_conn *conn,
 	} while (n == XRDS_END_BATCH);
 }
 
-static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
+static void xrds_tx_resume_drop_queued(struct xrds_conn *conn)
 {
 	struct xrds_flow *flow = NULL;
 
 	while ((flow = xrds_flow_walk(conn, flow)))
-		xrds_tx_resume_drop_flow(conn, flow, forgot);
+		xrds_tx_resume_drop_flow(conn, flow);
 }
 
 /**
@@ -123,8 +124,8 @@ static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, bool forgot)
 void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 {
 	xrds_tx_resume_sort_inflight(conn, ack, forgot);
-	if (forgot || conn->tx_life != conn->tx_life_open)
-		xrds_tx_resume_drop_queued(conn, forgot);
+	if (conn->tx_life != conn->tx_life_open)
+		xrds_tx_resume_drop_queued(conn);
 	conn->tx_life_open = conn->tx_life;
 }
 
