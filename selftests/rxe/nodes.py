@@ -102,6 +102,29 @@ def test_unloaded(rig):
     rig.check(_events(watch) == ["down", "reborn"] * ROUNDS, watch.out)
 
 
+def test_two_readers(rig):
+    """A reader that cannot take the news of a rebirth leaves it to the next one.
+    That one has it, and sleeps, while the node goes and comes back: another
+    reader hears of that alone.
+    """
+    rig.a.write(HEARTBEAT, "0")
+    reader = rig.a.start(f"helper_node_readers {rig.a.ip} {rig.b.ip} {PORT} {OLD}")
+    reader.expect("watching")
+    # after an orderly end the messages would be for any node
+    rig.b.cut()
+    rig.b.run("modprobe -r xrds_ib xrds", timeout=60)
+    reader.expect("queued", 60)
+    rig.b.run("modprobe xrds_ib")
+    rig.b.join()
+    reader.expect("sleeps", 60)
+    rig.b.cut()
+    reader.expect("sleeps\nmain: down", 60)
+    rig.b.join()
+    reader.expect("main: up dropped 0\nsleeper: reborn dropped "
+                  f"{OLD}\n", 60)
+    reader.wait()
+
+
 def _reborn(rig, watch, ends) -> None:
     """Node B ends that way, and is booted anew: down, then reborn."""
     for number in range(ROUNDS):

@@ -12,7 +12,8 @@
  * News is not queued: a watch that has news is on xs->news, and
  * the reader gets the state that the peer has then. So a slow reader misses
  * states in between, and needs no memory. That the node was reborn is no state,
- * and is not missed: a watch remembers how many births were told.
+ * and is not missed: a watch remembers how many births were told. The reader that
+ * takes it may sleep, so it counts as told from then on, until that has failed.
  *
  * A change is told in batches: the watches that were not told of it stand at the
  * head of the peer's list, and each goes to the tail.
@@ -368,7 +369,8 @@ void xrds_node_tell(struct xrds_peer *peer)
 	}
 }
 
-static void xrds_node_fill(const struct xrds_watch *watch,
+/* What is there to tell? It counts as told. */
+static void xrds_node_fill(struct xrds_watch *watch,
 			   struct xrds_node_event *event)
 {
 	const struct xrds_peer *peer = watch->peer;
@@ -387,12 +389,13 @@ static void xrds_node_fill(const struct xrds_watch *watch,
 		return;
 	event->state = XRDS_NODE_REBORN;
 	event->dropped_msgs = watch->dropped;
+	watch->births = peer->births;
+	watch->dropped = 0;
 }
 
 /* Take the next watch that has news, with a reference. */
 static struct xrds_watch *xrds_node_take(struct xrds_sock *xs,
-					 struct xrds_node_event *event,
-					 u32 *births)
+					 struct xrds_node_event *event)
 {
 	struct xrds_watch *watch;
 
@@ -403,27 +406,24 @@ static struct xrds_watch *xrds_node_take(struct xrds_sock *xs,
 	if (watch) {
 		watch->users++;
 		list_del_init(&watch->news_entry);
-		*births = watch->peer->births;
 		xrds_node_fill(watch, event);
 	}
 	spin_unlock_bh(&xs->xn->peer_lock);
 	return watch;
 }
 
-/* The program has the event, or could not be given it. */
-static void xrds_node_taken(struct xrds_sock *xs, struct xrds_watch *watch,
-			    const struct xrds_node_event *event, u32 births,
-			    bool told)
+/* The program could not be given the event: it is to be told again. */
+static void xrds_node_untake(struct xrds_sock *xs, struct xrds_watch *watch,
+			     const struct xrds_node_event *event)
 {
 	spin_lock_bh(&xs->xn->peer_lock);
-	if (!told && list_empty(&watch->news_entry)) {
-		list_add(&watch->news_entry, &xs->news);
-	} else if (told && event->state == XRDS_NODE_REBORN) {
-		watch->births = births;
-		watch->dropped -= event->dropped_msgs;
+	if (event->state == XRDS_NODE_REBORN) {
+		watch->births = watch->peer->births - 1;
+		watch->dropped += event->dropped_msgs;
 	}
+	if (list_empty(&watch->news_entry))
+		list_add(&watch->news_entry, &xs->news);
 	spin_unlock_bh(&xs->xn->peer_lock);
-	xrds_node_put(watch);
 }
 
 /**
@@ -440,7 +440,6 @@ int xrds_node_read(struct xrds_sock *xs, struct msghdr *m)
 	struct sockaddr_storage ss;
 	struct xrds_watch *watch;
 	struct xrds_addr addr;
-	u32 births;
 	int ret;
 
 	if (list_empty_careful(&xs->news))
@@ -449,7 +448,7 @@ int xrds_node_read(struct xrds_sock *xs, struct msghdr *m)
 		m->msg_flags |= MSG_CTRUNC;
 		return 0;
 	}
-	watch = xrds_node_take(xs, &event, &births);
+	watch = xrds_node_take(xs, &event);
 	if (!watch)
 		return 0;
 	addr.addr = watch->key.addr;
@@ -458,6 +457,8 @@ int xrds_node_read(struct xrds_sock *xs, struct msghdr *m)
 	xrds_addr_build(&addr, &ss);
 	memcpy(&event.node, &ss, sizeof(event.node));
 	ret = put_cmsg(m, SOL_RDS, XRDS_CMSG_NODE, sizeof(event), &event);
-	xrds_node_taken(xs, watch, &event, births, !ret);
+	if (ret)
+		xrds_node_untake(xs, watch, &event);
+	xrds_node_put(watch);
 	return ret ?: 1;
 }
