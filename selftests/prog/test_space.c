@@ -990,6 +990,27 @@ static void congested_meanwhile(void)
 	end();
 }
 
+static bool no_conns(void *arg)
+{
+	(void)arg;
+	return !counter_now("obj_conns");
+}
+
+/* The only message that a connection was made for cannot be read. */
+static void never_up(void)
+{
+	int fd = rds_bound_to("127.0.0.9", 0, NULL);
+
+	knob("net/xrds/idle_ms", 20);
+	begin();
+	must_wait(no_conns, NULL, WAIT_MS);
+	knob("net/xrds/idle_ms", 0);
+	check_err(rds_send(fd, (void *)1, 1, 0, &dest), EFAULT);
+	close(fd);
+	must_wait(no_conns, NULL, WAIT_MS);
+	end();
+}
+
 static const struct tap_case cases[] = {
 	{ "full", "a destination without progress takes its space, then EAGAIN",
 	  full, TAP_EACH_FAMILY, 0 },
@@ -1027,6 +1048,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "congested_meanwhile", "so it does if that began during the copy",
 	  congested_meanwhile, TAP_EACH_FAMILY, 0 },
+	{ "never_up", "a connection goes whose only message cannot be read",
+	  never_up, 0, 0 },
 	{ "cong_eagain", "XRDS_CONG_EAGAIN makes that EAGAIN", cong_eagain,
 	  0, 0 },
 	{ "self_congested", "a socket congests itself and recovers",

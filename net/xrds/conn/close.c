@@ -32,7 +32,8 @@
  * its successor goes on with higher numbers (xrds_conn_unhash()). One that
  * is down for other reasons stays as long as a socket is bound here, since the
  * peer may ask what has arrived; then it goes, too. One that was never up goes
- * soon after an attempt has failed, unless somebody wants another. In a
+ * soon after an attempt has failed, or its last flow has left, unless somebody wants
+ * another. In a
  * namespace other than the first all are idle as soon as its last socket is
  * closed. They end, without regard to their peers, as soon as none lingers.
  */
@@ -509,8 +510,7 @@ void xrds_close_go_idle(struct xrds_conn *conn)
 		    xrds_close_crowded(conn) ||
 		    !xrds_bind_used(conn->xn, &conn->key.laddr);
 
-	if (free && (xrds_idle_never_up(conn) || xrds_idle_timed_out(conn)) &&
-	    xrds_close_forget(conn))
+	if (free && xrds_idle_timed_out(conn) && xrds_close_forget(conn))
 		return;
 	xrds_fsm_set(conn, XRDS_ST_DOWN, xrds_idle_check_at(conn));
 }

@@ -216,7 +216,6 @@ bool xrds_idle_unused(struct xrds_conn *conn);
 bool xrds_idle_dials(const struct xrds_conn *conn);
 bool xrds_idle_no_socks(const struct xrds_conn *conn);
 bool xrds_idle_timed_out(const struct xrds_conn *conn);
-bool xrds_idle_never_up(const struct xrds_conn *conn);
 unsigned long xrds_idle_check_at(const struct xrds_conn *conn);
 
 /* ------------------------------------------------------------- probe.c */

@@ -622,6 +622,10 @@ static void xrds_flow_leave(struct xrds_flow *flow, bool dead)
 
 	if (left)
 		xrds_flow_detached(conn, flow, waited);
+	/* it may have been made for nothing */
+	if (left && READ_ONCE(conn->state) == XRDS_ST_DOWN &&
+	    list_empty_careful(&conn->flows))
+		xrds_conn_event(conn, XRDS_EV_IDLE);
 	xrds_conn_put(conn);
 }
 

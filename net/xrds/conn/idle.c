@@ -61,12 +61,23 @@ bool xrds_idle_no_socks(const struct xrds_conn *conn)
 	       !atomic_read(&conn->xn->nr_socks);
 }
 
+/* Was it never up, and it was tried, or no flow uses it? Its first user may be gone,
+ * and such a connection must leave nothing behind.
+ */
+static bool xrds_idle_never_up(const struct xrds_conn *conn)
+{
+	return conn->state == XRDS_ST_DOWN && !conn->peer_node &&
+	       !conn->legacy.heard &&
+	       (conn->ep_gen > 1 || list_empty_careful(&conn->flows));
+}
+
 /**
  * xrds_idle_timed_out - has nothing come or gone for idle_ms?
  * @conn: connection
  *
  * Context: the connection's work.
- * Return: whether it is so; true without sockets in its namespace.
+ * Return: whether it is so; true without sockets in its namespace, and soon if it
+ * was never up.
  */
 bool xrds_idle_timed_out(const struct xrds_conn *conn)
 {
@@ -74,23 +85,11 @@ bool xrds_idle_timed_out(const struct xrds_conn *conn)
 
 	if (xrds_conn_netns_unused(conn->xn))
 		return true;
+	/* a sender that has just made it is about to use it */
+	if (xrds_idle_never_up(conn))
+		ms = XRDS_ORPHAN_MS;
 	return ms && time_after_eq(jiffies, conn->quiet.since +
 					    msecs_to_jiffies(ms));
-}
-
-/**
- * xrds_idle_never_up - was it never up, although it was tried?
- * @conn: connection
- *
- * Its first user may be gone, and such a connection must leave nothing behind.
- *
- * Context: the connection's work.
- * Return: whether it is so.
- */
-bool xrds_idle_never_up(const struct xrds_conn *conn)
-{
-	return conn->state == XRDS_ST_DOWN && conn->ep_gen > 1 &&
-	       !conn->peer_node && !conn->legacy.heard && !conn->key.loop;
 }
 
 /**
