@@ -17,6 +17,8 @@ FIRST_CREDITS = 3
 HEARTBEATS = 20
 RECONNECTS = 3
 FIRST_POSTED = 160          # four windows
+LEAST_QUEUE = 64            # receive buffers
+MOST_QUEUE = 16384          # more than the device takes
 
 
 def incast(rig, conns: int, each: int, timeout: float = 150) -> None:
@@ -100,3 +102,30 @@ def test_crowded(rig):
                                   remote.shown(rig.b, "connections")) >
                  FIRST_CREDITS, "credits for each of the connections")
     traffic.run(rig, 400, seed=91, port=5200)
+
+
+def test_resized(rig):
+    """A new limit of the shared queue holds for the next connection, which gets
+    a queue of that size; the ones after it have the same queue.
+    """
+    limit = "/proc/sys/net/rds/ib/max_recv_wr"
+    default = rig.a.read(limit).strip()
+    traffic.patient(rig)
+    rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib", timeout=30)
+
+    def connect() -> int:
+        rig.a.write("/sys/kernel/debug/xrds/break", "1")
+        rig.b.run(f"xrds-ping -c 1 -w 30 {rig.a.ip}", timeout=40)
+        device, = remote.shown(rig.a, "devices")
+        rig.diag(f"{rig.a.read(limit).strip()}: {device['recv-posted']} posted")
+        return device["recv-posted"]
+
+    for number, (value, small) in enumerate(
+            ((str(LEAST_QUEUE), True), (default, False),
+             (str(MOST_QUEUE), False), (str(LEAST_QUEUE), True))):
+        rig.a.write(limit, value)
+        for _ in range(RECONNECTS):
+            rig.check((connect() <= LEAST_QUEUE) == small,
+                      f"{value}: not a queue of that size")
+        replaced = remote.counter(rig.a, "ib_rx_srq_replaced")
+        rig.check(replaced == number, f"{value}: {replaced} queues replaced")

@@ -129,9 +129,7 @@ static int xrds_ib_ep_setup_rq(struct xrds_ib_ep *ep)
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ep->rq = rq;
-	/* not more than the whole queue, which may be older than the sysctl's
-	 * value
-	 */
+	/* not more than the whole queue, which the device may limit */
 	ep->tx.window = min(window, rq->max_bufs);
 	ep->tx.share = rq->srq ? XRDS_IB_FIRST_CREDITS : ep->tx.window;
 	return rq->srq ? 0 : xrds_ib_recv_init(ep);

@@ -20,7 +20,8 @@
  * when it has lost as many buffers as it may post, or when it is the one that
  * fewest use of more than XRDS_IB_MAX_OLD_RQS old queues. A queue that many
  * endpoints have enlarged is replaced as well when it has no user any more, as
- * posted buffers cannot be taken back in any other way.
+ * posted buffers cannot be taken back in any other way, and so is one that was made
+ * for another value of the sysctl.
  *
  * A device may give up a shared queue, which it reports. Then its endpoints end,
  * and new ones get another queue. An endpoint for which the device makes no
@@ -310,26 +311,37 @@ static void xrds_ib_rq_end_old(struct xrds_ib_dev *ibdev)
 	mutex_unlock(&least->ep_lock);
 }
 
+/* The device's queue becomes an old one. The caller gets the device's reference
+ * on it.
+ */
+static struct xrds_ib_rq *xrds_ib_rq_make_old(struct xrds_ib_dev *ibdev)
+{
+	struct xrds_ib_rq *rq = ibdev->rq;
+
+	lockdep_assert_held(&ibdev->rq_lock);
+
+	xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
+	ibdev->rq = NULL;
+	list_add_tail(&rq->old_entry, &ibdev->old_rqs);
+	if (++ibdev->nr_old_rqs > XRDS_IB_MAX_OLD_RQS)
+		xrds_ib_rq_end_old(ibdev);
+	return rq;
+}
+
 /* New endpoints get another queue in place of this one, which is worn out. The
  * caller has a reference on it.
  */
 static void xrds_ib_rq_retire(struct xrds_ib_rq *rq)
 {
 	struct xrds_ib_dev *ibdev = rq->ibdev;
-	bool retired = false;
+	struct xrds_ib_rq *old = NULL;
 
-	xrds_ib_rq_count(XRDS_IB_C_RQ_REPLACED);
 	mutex_lock(&ibdev->rq_lock);
-	if (ibdev->rq == rq) {
-		ibdev->rq = NULL;
-		list_add_tail(&rq->old_entry, &ibdev->old_rqs);
-		if (++ibdev->nr_old_rqs > XRDS_IB_MAX_OLD_RQS)
-			xrds_ib_rq_end_old(ibdev);
-		retired = true;
-	}
+	if (ibdev->rq == rq)
+		old = xrds_ib_rq_make_old(ibdev);
 	mutex_unlock(&ibdev->rq_lock);
-	if (retired)
-		xrds_ib_rq_put(rq);
+	if (old)
+		xrds_ib_rq_put(old);
 }
 
 /**
@@ -464,6 +476,7 @@ static struct xrds_ib_rq *xrds_ib_rq_alloc(struct xrds_ib_dev *ibdev,
 	rq->buf_bytes = xrds_ib_buf_bytes();
 	rq->order = get_order(rq->buf_bytes);
 	rq->small_order = xrds_ib_rq_small_order(rq->order, max_sge);
+	rq->asked_bufs = max_bufs;
 	rq->max_bufs = max_bufs;
 	rq->window = window;
 	INIT_DELAYED_WORK(&rq->refill, xrds_ib_rq_refill);
@@ -532,7 +545,7 @@ xrds_ib_rq_create_shared(struct xrds_ib_dev *ibdev,
  * xrds_ib_rq_get_shared - the receive queue that endpoints of a device share
  * @ibdev: device with shared receive queues
  * @ops: the receive path
- * @max_bufs: most buffers of a new queue
+ * @max_bufs: most buffers; a queue that was made for another number is replaced
  * @window: buffers of a new queue for each endpoint
  *
  * Context: process.
@@ -542,11 +555,13 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 					 const struct xrds_ib_rq_ops *ops,
 					 u32 max_bufs, u32 window)
 {
-	struct xrds_ib_rq *rq, *broken = NULL;
+	struct xrds_ib_rq *rq, *old = NULL;
 
 	mutex_lock(&ibdev->rq_lock);
 	if (ibdev->rq && READ_ONCE(ibdev->rq->broken))
-		swap(ibdev->rq, broken);
+		swap(ibdev->rq, old);
+	else if (ibdev->rq && ibdev->rq->asked_bufs != max_bufs)
+		old = xrds_ib_rq_make_old(ibdev);
 	rq = ibdev->rq;
 	if (READ_ONCE(ibdev->removed))
 		rq = ERR_PTR(-ENODEV);
@@ -557,8 +572,8 @@ struct xrds_ib_rq *xrds_ib_rq_get_shared(struct xrds_ib_dev *ibdev,
 		refcount_inc(&rq->ref);
 	}
 	mutex_unlock(&ibdev->rq_lock);
-	if (broken)
-		xrds_ib_rq_put(broken);
+	if (old)
+		xrds_ib_rq_put(old);
 	return rq;
 }
 

@@ -149,6 +149,7 @@ struct xrds_ib_rq_ops {
  * @order:	the same as page order
  * @small_order: order of pages for a buffer when there is none of @order: the
  *		lowest of which the device takes enough for a buffer
+ * @asked_bufs:	the capacity that was asked for; the device may have less
  * @max_bufs:	capacity of the device's queue, beside lost buffers
  * @most_bufs:	the same with them, or fewer if a completion queue was not
  *		enlarged; @ep_lock
@@ -191,6 +192,7 @@ struct xrds_ib_rq {
 	u32 buf_bytes;
 	unsigned int order;
 	unsigned int small_order;
+	u32 asked_bufs;
 	u32 max_bufs;
 	u32 most_bufs;
 	u32 cq_bufs;
