@@ -14,11 +14,18 @@ TURNS = "/proc/sys/net/xrds/max_connects_per_s"
 DELAY = "/proc/sys/net/rds/reconnect_{}_delay_ms"
 PING = "xrds-ping -c 1 -w"
 LONG = "-n 2000 -r 100"     # twenty seconds
+REFUSALS = 8
+REFUSED = "connection refused: no common protocol version"
 
 
 def _status(node) -> dict:
     row, = remote.shown(node, "status")
     return row
+
+
+def _lines(node, text: str) -> int:
+    """How many the kernel's log has"""
+    return int(str(node.run(f"dmesg | grep -c '{text}' || true")))
 
 
 def _wait_ended(rig, node) -> None:
@@ -96,6 +103,26 @@ def test_turns(rig):
     ping.kill()
     ping.wait(check=False)
     rig.a.run("xrds-info undrain")
+    rig.a.run(f"{PING} 30 {rig.b.ip}", timeout=40)
+
+
+def test_log(rig):
+    """A node that refuses as in-tree RDS does, again and again, has one line in
+    the log of the node that dials.
+    """
+    rig.b.run("modprobe -r xrds_ib && modprobe xrds_ib classic=1", timeout=30)
+    rig.b.run("xrds-info drain")
+    rig.a.write(DELAY.format("min"), "1")
+    rig.a.write(DELAY.format("max"), "1")
+    rejected, lines = (remote.counter(rig.a, "ib_connect_rejected"),
+                       _lines(rig.a, REFUSED))
+    ping = rig.a.start(f"{PING} 100 {rig.b.ip}")
+    remote.wait_above(rig.a, "ib_connect_rejected", rejected + REFUSALS)
+    lines = _lines(rig.a, REFUSED) - lines
+    rig.check(lines == 1, f"{lines} lines")
+    ping.kill()
+    ping.wait(check=False)
+    rig.b.run("xrds-info undrain")
     rig.a.run(f"{PING} 30 {rig.b.ip}", timeout=40)
 
 

@@ -89,8 +89,9 @@ static void xrds_ib_disconnected(struct xrds_ib_ep *ep)
 static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 			     const struct rdma_cm_event *event)
 {
-	enum xrds_wire_reject reason = XRDS_REJECT_NONE;
+	const char *why = rdma_reject_msg(ep->id, event->status);
 	const struct rdma_conn_param *param = &event->param.conn;
+	enum xrds_wire_reject reason = XRDS_REJECT_NONE;
 	int error = -ECONNREFUSED;
 
 	/* a peer that disconnects before its manager knows the connection to be
@@ -103,27 +104,20 @@ static void xrds_ib_rejected(struct xrds_ib_ep *ep,
 	if (event->status == IB_CM_REJ_CONSUMER_DEFINED)
 		reason = xrds_wire_reject_decode(param->private_data,
 						 param->private_data_len);
-	switch (reason) {
-	case XRDS_REJECT_CROSSED:
+	if (reason == XRDS_REJECT_CROSSED) {
 		/* the peer's own request is on its way, so this is no failure
 		 */
 		error = -EALREADY;
-		break;
-	case XRDS_REJECT_VERSION:
+	} else if (reason == XRDS_REJECT_VERSION) {
+		why = "no common protocol version";
 		if (!ep->old_offer) {
 			WRITE_ONCE(ep->conn->legacy.old_offer, true);
 			error = -EALREADY;
-			break;
 		}
-		xrds_ib_log_refused(ep, "no common protocol version");
-		break;
-	default:
-		/* log only the first failure in a row, see conn/attempt.c */
-		if (!READ_ONCE(ep->conn->failed))
-			xrds_ib_log_refused(ep, rdma_reject_msg(ep->id,
-								event->status));
-		break;
 	}
+	/* log only the first failure in a row, see conn/attempt.c */
+	if (error != -EALREADY && !READ_ONCE(ep->conn->failed))
+		xrds_ib_log_refused(ep, why);
 	xrds_ib_count(ep->xin, XRDS_IB_C_CONNECT_REJECTED);
 	xrds_ib_event_fail(ep, XRDS_EV_ERROR, error);
 }
