@@ -70,9 +70,10 @@ static void send_text(const char *text, int type, const void *data, size_t len)
 }
 
 /*
- * Receive the next text, and the cookie that comes with it. A notice of a
- * failed op ends the program. With MSG_DONTWAIT: returns 0 when there is
- * nothing.
+ * Receive the next text of the peer, and the cookie that comes with it. The peer
+ * is whoever sends a cookie, or the first text. A notice of a failed op ends the
+ * program. Returns 0 for a message of another program and, with MSG_DONTWAIT,
+ * when there is nothing.
  */
 static int receive(char *text, size_t size, rds_rdma_cookie_t *cookie, int flags)
 {
@@ -80,13 +81,15 @@ static int receive(char *text, size_t size, rds_rdma_cookie_t *cookie, int flags
 		struct cmsghdr align;
 		char bytes[1024];
 	} control;
+	struct sockaddr_storage from = { 0 };
 	struct iovec iov = { text, size - 1 };
 	struct msghdr m = {
-		.msg_name = &peer, .msg_namelen = sizeof(peer),
+		.msg_name = &from, .msg_namelen = sizeof(from),
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = &control, .msg_controllen = sizeof(control),
 	};
 	ssize_t n = recvmsg(fd, &m, flags);
+	int first = !peer_len, gone = 0;
 	struct cmsghdr *c;
 
 	if (n < 0 && errno == EAGAIN && flags)
@@ -96,15 +99,23 @@ static int receive(char *text, size_t size, rds_rdma_cookie_t *cookie, int flags
 	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
 		if (c->cmsg_level != SOL_RDS)
 			continue;
-		if (c->cmsg_type == RDS_CMSG_RDMA_DEST && cookie)
+		if (c->cmsg_type == RDS_CMSG_RDMA_DEST && cookie) {
 			memcpy(cookie, CMSG_DATA(c), sizeof(*cookie));
+			first = 1;
+		}
 		if (c->cmsg_type == RDS_CMSG_RDMA_STATUS)
 			errx(1, "an op has failed");
-		if (c->cmsg_type == XRDS_CMSG_EOS)
-			errx(1, "the peer has gone");
+		gone |= c->cmsg_type == XRDS_CMSG_EOS;
 	}
+	if (first) {
+		peer = from;
+		peer_len = m.msg_namelen;
+	}
+	if (memcmp(&from, &peer, sizeof(peer)))
+		return 0;
+	if (gone)
+		errx(1, "the peer has gone");
 	text[n] = 0;
-	peer_len = m.msg_namelen;
 	return 1;
 }
 
@@ -123,6 +134,13 @@ static void start_op(rds_rdma_cookie_t cookie, int block, void *local, int flags
 	send_text("", RDS_CMSG_RDMA_ARGS, &args, sizeof(args));
 }
 
+static void barrier(struct xrds_barrier *b)
+{
+	while (ioctl(fd, SIOCXRDSBARRIER, b))
+		if (errno != EINTR)
+			err(1, "barrier");
+}
+
 /* Wait for all ops that were started, then check that none has failed. */
 static void wait_for_ops(void)
 {
@@ -131,11 +149,9 @@ static void wait_for_ops(void)
 
 	memcpy(&b.dest, &peer, sizeof(peer));
 	/* identifier 0: only get the last identifier */
-	if (ioctl(fd, SIOCXRDSBARRIER, &b))
-		err(1, "barrier");
+	barrier(&b);
 	b.rdma_id = b.issued;
-	if (ioctl(fd, SIOCXRDSBARRIER, &b))
-		err(1, "barrier");
+	barrier(&b);
 	receive(none, sizeof(none), NULL, MSG_DONTWAIT);
 }
 
@@ -156,7 +172,8 @@ static int lend(void)
 		err(1, "RDS_GET_MR");
 	send_text("memory", RDS_CMSG_RDMA_DEST, &cookie, sizeof(cookie));
 	/* this text follows the ops: all writes are done */
-	receive(text, sizeof(text), NULL, 0);
+	while (!receive(text, sizeof(text), NULL, 0))
+		;
 	for (int i = 0; i < NR_BLOCKS; i++)
 		right += block_is_right(buffer[i], content(ROUNDS - 1, i));
 	printf("%s: %d of %d blocks are as they should be\n", text, right,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The programs of Documentation/examples do what they say."""
 
+import signal
+
 import remote
 import traffic
 
@@ -39,6 +41,31 @@ def test_barrier(rig):
     after = rig.b.hw_counters()
     # 10 * 8 writes of 16 KiB, and as much as 8 of them read
     rig.check(after["rcvd_pkts"] - before["rcvd_pkts"] > 88, "over RDMA")
+
+
+def test_barrier_third(rig):
+    """What a third program sends meanwhile is for nobody: the memory is the one
+    peer's, and its last message says that it is written.
+    """
+    traffic.patient(rig)
+    offer = rig.b.start(f"barrier {rig.b.ip} 4000")
+    remote.until(rig, lambda: remote.shown(rig.b, "sockets"), "it is bound")
+    offer.kill(signal.SIGSTOP)
+
+    def unread(count: int) -> None:
+        remote.until(rig, lambda: len([
+            m for m in remote.shown(rig.b, "messages")
+            if m["queue"] == "receive"]) == count, f"{count} are unread")
+
+    peer = rig.a.start(f"barrier {rig.a.ip} 4000 {rig.b.ip} 4000")
+    unread(1)
+    third = rig.a.start(f"helper_messages send --bind {rig.a.ip} "
+                        f"--to {rig.b.ip} --port 4000 --sizes 4,4")
+    unread(3)
+    offer.kill(signal.SIGCONT)
+    rig.check("done: 8 of 8" in offer.wait(30).out, offer.out)
+    peer.wait(30)
+    third.wait(30)
 
 
 def test_node_events(rig):
