@@ -202,15 +202,17 @@ late_memory() {
 	wait "$probes"
 }
 
-# Output that cannot be written is an error.
+# Output that cannot be written is an error, with a closed output as well.
 full() {
-	local tool
+	local tool output
 
 	for tool in "xrds-info counters" "xrds-info -j counters" \
 		"xrds-ping -c 1 127.0.0.1" "xrds-ping -h" "xrds-perf -h" \
 		"xrds-trace -V"; do
-		sh -c "exec $tool > /dev/full" && return 1
-		[ $? = 2 ] || return
+		for output in "> /dev/full" ">&-" "<&- >&- 2>&-"; do
+			sh -c "exec $tool $output" && return 1
+			[ $? = 2 ] || return
+		done
 	done
 	return 0
 }

@@ -5,7 +5,7 @@
 #ifndef XRDS_OUT_H
 #define XRDS_OUT_H
 
-/* Look for such errors when the program ends, too. */
+/* Look for such errors when the program ends, too; call it first. */
 void out_check(void);
 /* Write what is buffered; ends the program if it cannot be written. */
 void out_flush(void);
