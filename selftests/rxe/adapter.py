@@ -148,6 +148,18 @@ def _streams(rig):
     streams.stop()
 
 
+@contextlib.contextmanager
+def _others(rig):
+    """Messages between the IPv6 addresses, over a connection that is up already."""
+    traffic.patient(rig)
+    stream = traffic.Stream(rig, traffic.ENDLESS, seed=89, stall=100, ipv6=True,
+                            port=5200)
+    stream.flowing()
+    yield
+    _goes_on(rig)
+    stream.stop(100)
+
+
 def _latch(rig) -> None:
     """The completion queue of the IPv4 connection has stopped."""
     latched = _count(rig, "latched")
@@ -315,20 +327,22 @@ def test_used_meanwhile(rig):
     """An op has used a region, and the device takes its time to end it: a program
     that ends it, too, waits until no peer has the key.
     """
-    pair = remote.Pair(rig)
-    proc = pair.start("echo pid $$; exec helper_rdma_device_gone used")
-    pid = proc.expect(r"^pid (\d+)$")[1]
-    proc.expect("ready")
-    held = _count(rig, "held")
-    _order(rig, "hold_dereg 1")
-    try:
-        proc.kill(signal.SIGUSR1)
-        remote.until(rig, lambda: _count(rig, "held") > held, "the end waits")
-        rig.a.wait_for(f"grep -q xrds_mr_free /proc/{pid}/stack")
-    finally:
-        _order(rig, "hold_dereg 0")
-    proc.wait(LIMIT)
-    pair.end()
+    with _others(rig):
+        pair = remote.Pair(rig)
+        proc = pair.start("echo pid $$; exec helper_rdma_device_gone used")
+        pid = proc.expect(r"^pid (\d+)$")[1]
+        proc.expect("ready")
+        held = _count(rig, "held")
+        _order(rig, "hold_dereg 1")
+        try:
+            proc.kill(signal.SIGUSR1)
+            remote.until(rig, lambda: _count(rig, "held") > held,
+                         "the end waits")
+            rig.a.wait_for(f"grep -q xrds_mr_free /proc/{pid}/stack")
+        finally:
+            _order(rig, "hold_dereg 0")
+        proc.wait(LIMIT)
+        pair.end()
 
 
 def test_cq_size(rig):
@@ -433,15 +447,18 @@ def test_events(rig):
 
 def test_no_objects(rig):
     """No completion queue for a connection, no object for a region."""
-    _order(rig, "fail create_cq 2")
-    traffic.run(rig, 200, seed=86)
-    rig.check(_count(rig, "failed") == 2, "not asked for")
-    for number, verb in enumerate(("alloc_mr", "map_mr_sg", "create_cq")):
-        _order(rig, f"fail {verb} 1")
-        done = rig.a.run(f"helper_serve_memory {rig.a.ip} 4096", check=False)
-        rig.check(done.code != 0, f"{verb}: it was registered")
-        rig.check(_count(rig, "failed") == 3 + number, f"{verb} was not called")
-        rig.check(remote.counter(rig.a, "obj_mrs") == 0, "a region is left")
+    with _others(rig):
+        _order(rig, "fail create_cq 2")
+        traffic.run(rig, 200, seed=86)
+        rig.check(_count(rig, "failed") == 2, "not asked for")
+        for number, verb in enumerate(("alloc_mr", "map_mr_sg", "create_cq")):
+            _order(rig, f"fail {verb} 1")
+            done = rig.a.run(f"helper_serve_memory {rig.a.ip} 4096",
+                             check=False)
+            rig.check(done.code != 0, f"{verb}: it was registered")
+            rig.check(_count(rig, "failed") == 3 + number,
+                      f"{verb} was not called")
+            rig.check(remote.counter(rig.a, "obj_mrs") == 0, "a region is left")
 
 
 def test_registration_fails(rig):
@@ -475,9 +492,10 @@ def test_atomics(rig):
     _renew(rig)
     device, = remote.shown(rig.a, "devices")
     rig.check("atomics" not in device["flags"], f"{device}")
-    pair = remote.Pair(rig)
-    done = pair.start("helper_rdma smoke").wait(check=False)
-    pair.end()
+    with _others(rig):
+        pair = remote.Pair(rig)
+        done = pair.start("helper_rdma smoke").wait(check=False)
+        pair.end()
     rig.check(done.code and "EOPNOTSUPP" in done.out, done.out)
     rig.check(_count(rig, "atomics") == 1, "more than one was posted")
 
@@ -486,20 +504,20 @@ def test_rejected(rig):
     """Its own device takes none of an op: the status says that nothing has left
     the node, which is so, and its connection goes on.
     """
-    traffic.patient(rig)
-    rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
-    before = close.counters(rig.a)
-    for kind in ("write", "read", "atomic"):
-        pair = remote.Pair(rig)
-        proc = pair.start("helper_rdma_faults one_way", kind)
-        proc.expect("ready")
-        _order(rig, f"fail post_op {OPS}")
-        proc.kill(signal.SIGUSR1)
-        result = rdma_faults.outcome(proc.wait(LIMIT).out, "one_way")
-        rig.check(result["rejected"] == OPS and not result["done"] and
-                  not result["heard"], f"{kind}: {result}")
-        pair.end()
-    remote.run(rig, "helper_rdma smoke")
+    with _others(rig):
+        rig.a.run(f"xrds-ping -c 1 -w 30 {rig.b.ip}", timeout=40)
+        before = close.counters(rig.a)
+        for kind in ("write", "read", "atomic"):
+            pair = remote.Pair(rig)
+            proc = pair.start("helper_rdma_faults one_way", kind)
+            proc.expect("ready")
+            _order(rig, f"fail post_op {OPS}")
+            proc.kill(signal.SIGUSR1)
+            result = rdma_faults.outcome(proc.wait(LIMIT).out, "one_way")
+            rig.check(result["rejected"] == OPS and not result["done"] and
+                      not result["heard"], f"{kind}: {result}")
+            pair.end()
+        remote.run(rig, "helper_rdma smoke")
     grown = close.delta(rig.a, before)
     rig.check(grown["ib_rdma_refused"] == 3 * OPS, str(grown))
     rig.check(not grown["conn_reset"], "the connection was lost")
