@@ -3,12 +3,16 @@
  * A process that is killed in any call of the man pages ends promptly, and so does
  * its network namespace, over the loopback.
  *
+ * XRDS_KILLED_ROUNDS in the environment is how often in each; with more of them it
+ * takes a larger XRDS_SLOW.
+ *
  * timeout: 240
  * kernels: 6.1 6.12 7.2
  */
 #include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -16,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "congest.h"
 #include "dump.h"
 #include "netns.h"
 #include "rdma.h"
@@ -25,7 +30,8 @@
 
 enum {
 	ROUNDS		= 5,
-	STEP_US		= 4000,		/* each round kills so much later */
+	LATEST_US	= 20000,	/* the rounds kill at times up to that */
+	RCVBUF		= 64 * 1024,
 	REGION_BYTES	= 8 << 20,
 	OP_BYTES	= 1 << 20,
 	BATCH		= 16,
@@ -129,6 +135,18 @@ static void waits_for_space(void)
 	rds_send(own, mem, MSG_MAX_BYTES, 0, &target.addr);
 }
 
+/* Of the receiver that does not read */
+static void congested(void)
+{
+	rds_set_int(target.fd, SOL_SOCKET, SO_RCVBUF, RCVBUF);
+	congest(own, &target.addr);
+}
+
+static void waits_for_port(void)
+{
+	rds_send(own, mem, 100, 0, &target.addr);
+}
+
 static void waits_for_message(void)
 {
 	rds_recv(own, mem, 1, 0, NULL);
@@ -186,6 +204,7 @@ static void options(void)
 
 	setsockopt(own, SOL_RDS, XRDS_DEST_SNDBUF, &space, sizeof(space));
 	setsockopt(own, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	rds_set_int(own, SOL_RDS, XRDS_NODE_EVENTS, 1);
 	rds_send(own, mem, 100, MSG_DONTWAIT, &target.addr);
 	dest_status(own, &target.addr, &st);
 	ioctl(own, SIOCOUTQ, &size);
@@ -193,6 +212,7 @@ static void options(void)
 	rds_reserve(target.fd, 100);
 	rds_recv(target.fd, mem, MSG_MAX_BYTES, MSG_DONTWAIT, NULL);
 	rds_release(target.fd, &target.addr);
+	rds_set_int(own, SOL_RDS, XRDS_NODE_EVENTS, 0);
 }
 
 static void cancel(void)
@@ -257,6 +277,18 @@ static void atomics(void)
 	rds_recv(target.fd, mem, MSG_MAX_BYTES, MSG_DONTWAIT, NULL);
 }
 
+static void barrier_by_message(void)
+{
+	struct op op = op_write(&target, 0, mem, OP_BYTES);
+	struct xrds_barrier to_arm = {};
+	struct got got;
+
+	op.barrier = &to_arm;
+	op_send(own, &target.addr, &op);
+	got_now(own, &got, sizeof(struct ctl));
+	rds_recv(target.fd, mem, MSG_MAX_BYTES, MSG_DONTWAIT, NULL);
+}
+
 /* An op that will not end soon */
 static void slow_op(void)
 {
@@ -289,6 +321,7 @@ static const struct call calls[] = {
 	{ "MSG_ZEROCOPY", may_zero_copy, zero_copy },
 	{ "io_uring", nothing, by_ring },
 	{ "sendmsg waits", to_nowhere, waits_for_space },
+	{ "sendmsg waits for the port", congested, waits_for_port },
 	{ "recvmsg waits", nothing, waits_for_message },
 	{ "recvmmsg waits", nothing, waits_for_messages },
 	{ "poll waits", nothing, waits_in_poll },
@@ -302,6 +335,7 @@ static const struct call calls[] = {
 	{ "RDS_CMSG_RDMA_MAP", nothing, region_by_message },
 	{ "RDMA", nothing, ops },
 	{ "atomics", nothing, atomics },
+	{ "XRDS_CMSG_BARRIER", nothing, barrier_by_message },
 	{ "a barrier waits", slow_op, waits_in_barrier },
 };
 
@@ -345,11 +379,16 @@ static void kill_in(const struct call *call, int after_us)
 
 static void in_any_call(void)
 {
+	const char *text = getenv("XRDS_KILLED_ROUNDS");
+	int rounds = text ? atoi(text) : ROUNDS;
+
 	turns_begin();
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		for (int n = 0; n < ROUNDS; n++) {
-			tap_context("%s, after %d us", calls[i].name, n * STEP_US);
-			kill_in(&calls[i], n * STEP_US);
+		for (int n = 0; n < rounds; n++) {
+			int after_us = (long)LATEST_US * n / rounds;
+
+			tap_context("%s, after %d us", calls[i].name, after_us);
+			kill_in(&calls[i], after_us);
 		}
 }
 
