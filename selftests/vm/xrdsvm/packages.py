@@ -131,6 +131,7 @@ def run(report: Report) -> None:
         for target in ("install", "install-dkms"):
             _step(report, f"pkg/make {target}", _make_install, system, target,
                   clean)
+        _step(report, "pkg/rpm again", _rpm_again, system, clean)
     finally:
         system.close()
 
@@ -250,6 +251,26 @@ def _make_install(system: System, target: str, clean: set[str]) -> None:
         _check_modules(system, DKMS)
     system.run("xrds-ping --help")
     system.run(f"{make} uninstall")
+    _check_clean(system, clean)
+
+
+def _rpm_again(system: System, clean: set[str]) -> None:
+    """A package with other sources and the version that is installed already: its
+    scriptlet builds them.
+    """
+    package, = (BUILD / "rpm").glob("xrds-dkms-*.rpm")
+    behind, before = (call("rpm", "-qp", "--qf", f"%{{{tag}}}", package,
+                           timeout=60) for tag in ("POSTIN", "PREUN"))
+    # the version of the sources, as in _make_install
+    system.run(f"make -s -C {TOP} install-dkms PREFIX=/usr")
+    system.run("echo 'MODULE_INFO(again, \"yes\");' | "
+               "tee -a /usr/src/xrds-*/net/xrds/main.c")
+    system.run(behind)
+    _check_modules(system, DKMS)
+    found = system.run(f"modinfo -k {system.kernel.release} -F again xrds")
+    _check(found.strip() == "yes", "the modules of before are in place")
+    system.run(before)
+    system.run(f"make -s -C {TOP} uninstall PREFIX=/usr")
     _check_clean(system, clean)
 
 
