@@ -73,7 +73,7 @@ struct hostile_order {
  * @brief:	and short headers
  * @with_imm:	the next SEND has immediate data
  * @imm:	the immediate data
- * @ctx:	what the headers have said
+ * @ctx:	context of short headers, from the others
  * @bye:	a BYE was made
  * @open:	the peer has answered a message: it takes acknowledgments
  * @port:	where data goes, 0: to random ports
@@ -175,7 +175,7 @@ struct hostile_link {
 	struct work_struct work;
 };
 
-/* What hostile_flood() sends */
+/* The messages of hostile_flood() */
 enum hostile_what {
 	HOSTILE_DATA, HOSTILE_MAPS, HOSTILE_LISTS,
 };

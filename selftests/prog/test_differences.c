@@ -37,7 +37,7 @@ static const struct row rows[] = {
 #include "differences.h"
 };
 
-/* What a call has done, in the words of the tables */
+/* The outcome of a call, in the words of the tables */
 static const char *outcome(long long ret)
 {
 	return ret >= 0 ? "works" : tap_errno_name(errno);

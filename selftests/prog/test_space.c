@@ -1038,7 +1038,7 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "status_counts", "XRDS_DEST_STATUS counts what is queued",
 	  status_counts, TAP_EACH_FAMILY, 0 },
-	{ "status_part", "XRDS_DEST_STATUS: what is in flight is queued as well",
+	{ "status_part", "XRDS_DEST_STATUS: no more is in flight than is queued",
 	  status_part, 0, 0 },
 	{ "status_acked", "XRDS_DEST_STATUS counts what was acknowledged",
 	  status_acked, TAP_EACH_FAMILY, 0 },

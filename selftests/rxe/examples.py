@@ -44,7 +44,7 @@ def test_barrier(rig):
 
 
 def test_barrier_third(rig):
-    """What a third program sends meanwhile is for nobody: the memory is the one
+    """A message of a third program is for nobody: the memory is the one
     peer's, and its last message says that it is written.
     """
     traffic.patient(rig)
