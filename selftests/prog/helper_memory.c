@@ -29,7 +29,8 @@
 #include "tap.h"
 
 enum {
-	PASSING_NR	= 8,
+	PASSING_NR	= 8,		/* to be cancelled */
+	READ_NR		= 4,		/* to be read */
 	LIMIT		= 100000,
 	ROOM		= 1 << 28,
 	LIMIT_MS	= 20000,
@@ -135,7 +136,7 @@ static void fill(char **argv)
 
 	while (n < LIMIT && send_on(&s, &s.kept, s.kept_len)) {
 		n++;
-		for (int i = 0; s.passing_len && i < PASSING_NR; i++)
+		for (int i = 0; s.passing_len && i < READ_NR; i++)
 			send_on(&s, &s.passing, s.passing_len);
 	}
 	check(n < LIMIT);
