@@ -70,9 +70,9 @@ static void send_text(const char *text, int type, const void *data, size_t len)
 }
 
 /*
- * Receive the next text of the peer, and the cookie that comes with it. The peer
- * is whoever sends a cookie, or the first text. A notice of a failed op ends the
- * program. Returns 0 for a message of another program and, with MSG_DONTWAIT,
+ * Receive the next text of the peer, and the cookie that comes with it. The
+ * sender of a cookie is the peer, else that of the first text. A notice of a failed
+ * op ends the program. Returns 0 for a message of another program and, with MSG_DONTWAIT,
  * when there is nothing.
  */
 static int receive(char *text, size_t size, rds_rdma_cookie_t *cookie, int flags)

@@ -26,8 +26,8 @@ void out_check(void)
 {
 	int fd;
 
-	/* else a socket would get the number of an output that is closed, and
-	 * what is printed would go into it
+	/* else a socket would get the number of a closed output, and the text
+	 * would go into it
 	 */
 	do
 		fd = open("/dev/null", O_RDONLY);

@@ -33,9 +33,8 @@
  * is down for other reasons stays as long as a socket is bound here, since the
  * peer may ask what has arrived; then it goes, too. One that was never up goes
  * soon after an attempt has failed, or its last flow has left, unless somebody wants
- * another. In a
- * namespace other than the first all are idle as soon as its last socket is
- * closed. They end, without regard to their peers, as soon as none lingers.
+ * another. In a namespace other than the first all are idle as soon as its last
+ * socket is closed. They end, without regard to their peers, as soon as none lingers.
  */
 #include <linux/xrds_netlink.h>
 

@@ -172,7 +172,7 @@ int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 	}
 
 	xrds_tx_resume_sort(conn, ack, forgot);
-	/* what it acknowledged was before it has forgotten us */
+	/* its acknowledgments are older than that */
 	if (forgot)
 		conn->acked_before = conn->acked;
 

@@ -548,9 +548,7 @@ static bool xrds_ib_sq_alloc_slots(struct xrds_ib_ep *ep, u16 bytes, gfp_t effor
 	return false;
 }
 
-/* In small pages, or in what a bounce buffer takes at most, there is no room for
- * payload.
- */
+/* Small pages have no room for payload, and a bounce buffer may have none. */
 static int xrds_ib_sq_alloc_hdrs(struct xrds_ib_ep *ep)
 {
 	return xrds_ib_sq_alloc_slots(ep, XRDS_IB_SLOT_BYTES,

@@ -603,8 +603,8 @@ static u32 xrds_opt_conn_state(const struct xrds_conn *conn, bool queued)
  * @xs: socket
  * @st: in: dest; out: everything else
  *
- * A destination that was never used is empty; what is told of its connection is
- * known from others that use it.
+ * A destination that was never used is empty. Its connection may have other users:
+ * then the state of that is told.
  *
  * Context: process.
  * Return: 0, -EINVAL, -ENOTCONN.
