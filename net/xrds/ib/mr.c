@@ -420,8 +420,9 @@ static int xrds_ib_mr_start(struct xrds_ib_mr *m, struct xrds_mr *mr)
  * Context: process, may sleep, bounded.
  * Return: 0; -ENODEV when no device has the socket's address, -EMSGSIZE when
  * its device cannot take so many pages, -EOPNOTSUPP when the device uses bounce
- * buffers, or has the memory at another place in its page, -EEXIST to try again: the key needs another number (key.c), or the address
- * has moved; -EIO when the device failed, -ENOMEM, or an errno of the driver.
+ * buffers, or has the memory at another place in its page, -EEXIST to try
+ * again: the key needs another number (key.c), or the address has moved; -EIO
+ * when the device failed, -ENOMEM, or an errno of the driver.
  */
 int xrds_ib_mr_reg(struct xrds_mr *mr)
 {
