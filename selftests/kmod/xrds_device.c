@@ -177,16 +177,17 @@ static int failing_poll_cq(struct ib_cq *cq, int max, struct ib_wc *wc)
 }
 
 static int failing_create_cq(struct ib_cq *cq,
-			     const struct ib_cq_init_attr *attr,
-			     struct ib_udata *udata)
+			     const struct ib_cq_init_attr *attr, void *data)
 {
-	return fails(CREATE_CQ) ? -ENOMEM : real.create_cq(cq, attr, udata);
+	return fails(CREATE_CQ) ? -ENOMEM : real.create_cq(cq, attr, data);
 }
 
+#if XRDS_HAVE_IB_RESIZE_CQ
 static int failing_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata)
 {
 	return fails(RESIZE_CQ) ? -ENOMEM : real.resize_cq(cq, cqe, udata);
 }
+#endif
 
 static int failing_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 {
@@ -426,8 +427,11 @@ static int failing_add(struct ib_device *dev)
 		return -EOPNOTSUPP;
 	real = dev->ops;
 	dev->ops.poll_cq = failing_poll_cq;
-	dev->ops.create_cq = failing_create_cq;
+	/* since 6.11 the last argument has another type */
+	dev->ops.create_cq = (void *)failing_create_cq;
+#if XRDS_HAVE_IB_RESIZE_CQ
 	dev->ops.resize_cq = failing_resize_cq;
+#endif
 	dev->ops.destroy_cq = failing_destroy_cq;
 	dev->ops.create_qp = failing_create_qp;
 	dev->ops.destroy_qp = failing_destroy_qp;
