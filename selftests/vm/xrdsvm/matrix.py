@@ -7,7 +7,7 @@ import os
 import shutil
 from dataclasses import dataclass
 
-from . import kernels, sidkernel, tests
+from . import kernels, rig, sidkernel, tests
 from .host import BUILD, TOP, RigError, call, make, note
 from .kernels import Kernel
 from .node import stopwatch
@@ -61,6 +61,7 @@ def _one(kernel: Kernel, row: Row, chosen: list[Test], report: Report,
                      if not line.startswith(HARMLESS))
     row.warnings = said.count("warning:")
     report.add(f"build@{kernel.name}", Point("", not said, why=said), elapsed())
+    rig.build_modules(kernel)   # those of all tests, and not of the chosen ones
     tests.run(kernel, chosen, report, verbose)
 
 
