@@ -244,6 +244,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	/* at least one: the others follow when the queue has been filled */
 	avail = max(xrds_ib_share_avail(ep->rq, ep->tx.share), 1U);
 	WRITE_ONCE(ep->tx.granted, avail);
+	ep->tx.greeted = true;
 	hello.credits = avail;
 	xrds_wire_hello_encode(data, &hello);
 	ret = xrds_ib_send_ctl_post(ep, &wm, data);
@@ -259,7 +260,7 @@ static bool xrds_ib_send_grants(const struct xrds_ib_ep *ep)
 {
 	const struct xrds_ib_tx *tx = &ep->tx;
 
-	if (!tx->granted || tx->broken)
+	if (!tx->greeted || tx->broken)
 		return false;
 	if (!tx->closed)
 		return true;

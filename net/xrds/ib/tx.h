@@ -143,6 +143,7 @@ struct xrds_ib_cursor {
  * @share:	upper limit of outstanding SENDs of the peer; written under the
  *		receive queue's lock, also read without it
  * @payload:	largest payload behind a full header, bytes
+ * @greeted:	the hello was sent, headers may grant credits
  * @brief:	the peer takes short headers
  * @ctx:	context of the short headers to the peer
  * @bundle:	upper limit for a SEND with several messages, bytes; 0: there
@@ -203,6 +204,7 @@ struct xrds_ib_tx {
 	u32 window;
 	u32 share;
 	u32 payload;
+	bool greeted;
 	bool brief;
 	struct xrds_wire_context ctx;
 	u32 bundle;
