@@ -105,9 +105,9 @@ static void xrds_attempt_log_up(struct xrds_conn *conn)
 	if (!conn->log_due)
 		return;
 	conn->log_due = false;
-	net_info_ratelimited("xrds: %s: connection up again after %u ms\n",
+	net_info_ratelimited("xrds: %s: connection up again after %llu ms\n",
 			     xrds_addr_text(&conn->key.faddr, &text),
-			     jiffies_to_msecs(jiffies - conn->log_at));
+			     jiffies64_to_msecs(jiffies - conn->log_at));
 }
 
 /* Is the peer away for longer than a closed socket would deliver to it? */

@@ -440,7 +440,7 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 	if (!peer->nr_up && orderly && !peer->nr_watches)
 		xrds_peer_set(peer, XRDS_PEER_STATE_IDLE);
 	else
-		xrds_peer_arm(peer, ktime_get_ns() - jiffies_to_nsecs(silent));
+		xrds_peer_arm(peer, ktime_get_ns() - jiffies64_to_nsecs(silent));
 	spin_unlock_bh(&conn->xn->peer_lock);
 }
 
