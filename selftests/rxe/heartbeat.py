@@ -186,6 +186,27 @@ def test_period(rig):
 test_period.modules = "xrds_ib"
 
 
+def test_shortest(rig):
+    """Heartbeats every millisecond are no more than one every fifty, and the
+    connection does its other work.
+    """
+    rig.a.run(f"xrds-ping -q -c 1 -w 60 -I {rig.a.ip} {rig.b.ip}", 70)
+    before = close.counters(rig.a)
+    rig.a.write(HEARTBEAT, "1")
+    began = rig.a.run("date +%s%N").out
+    remote.wait_above(rig.a, "send_heartbeat", before["send_heartbeat"] + 39, 60)
+    grown = close.delta(rig.a, before)
+    took = (int(rig.a.run("date +%s%N").out) - int(began)) / 1e6
+    rig.diag(f"{grown['send_heartbeat']} heartbeats in {took:.0f} ms")
+    rig.check(grown["send_heartbeat"] <= took / 50,
+              f"{grown['send_heartbeat']} heartbeats in {took:.0f} ms")
+    for name in ("conn_reset", "conn_timeout"):
+        rig.check(not grown[name], f"{name}: {grown[name]}")
+
+
+test_shortest.modules = "xrds_ib"
+
+
 def test_payload(rig):
     """A payload checksum that is right does no harm; a wrong one ends the
     connection, and nobody gets the message.

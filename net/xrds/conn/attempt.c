@@ -25,6 +25,8 @@ enum {
 	XRDS_LOG_PAUSE_S	= 10,
 	/* between looks whether a drained connection has delivered all */
 	XRDS_DRAIN_LOOK_MS	= 100,
+	/* heartbeats that are more frequent are no use, and may be due all the time */
+	XRDS_BEAT_LEAST_MS	= 100,
 };
 
 static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
@@ -32,10 +34,18 @@ static unsigned long xrds_attempt_deadline(const struct xrds_conn *conn)
 	return xrds_conn_deadline(READ_ONCE(conn->xn->connect_timeout_ms));
 }
 
+/* 0: no heartbeat */
+static u32 xrds_attempt_beat_ms(const struct xrds_conn *conn)
+{
+	u32 ms = READ_ONCE(conn->xn->heartbeat_ms);
+
+	return ms ? max_t(u32, ms, XRDS_BEAT_LEAST_MS) : 0;
+}
+
 /* Connections that came up together do not beat together. 0: no heartbeat */
 static unsigned long xrds_attempt_next_beat(const struct xrds_conn *conn)
 {
-	u32 ms = READ_ONCE(conn->xn->heartbeat_ms);
+	u32 ms = xrds_attempt_beat_ms(conn);
 
 	if (!ms || conn->key.loop)
 		return 0;
@@ -518,7 +528,7 @@ static bool xrds_attempt_beat(struct xrds_conn *conn)
  */
 void xrds_attempt_tick(struct xrds_conn *conn, int error)
 {
-	u32 ms = READ_ONCE(conn->xn->heartbeat_ms);
+	u32 ms = xrds_attempt_beat_ms(conn);
 	bool late = false;
 
 	if (xrds_close_collect(conn))
