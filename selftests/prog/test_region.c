@@ -22,6 +22,8 @@
 enum {
 	SMALL		= 100,
 	COOKIES		= 64,		/* regions whose cookies are compared */
+	VIEWS		= 256,		/* of one MiB, one after another */
+	LARGE_REGIONS	= 100,		/* one in 16 could end above 4 GiB */
 	REGIONS		= 120000,	/* nearly all that a namespace may have */
 	GUESSES		= 1000000,	/* of one of their cookies */
 	MIB		= 1 << 20,
@@ -144,6 +146,34 @@ static void other_place(void)
 	check_ret(mr_free(t.fd, cookie), 0);
 	check_err(mr_free(t.fd, t.cookie), EINVAL);
 	target_close(&t);
+}
+
+/* In-tree RDS lets programs move the offset: it is no more than 32 bits wide in
+ * the last byte, too. The region is large, and its memory is small.
+ */
+static void last_place(void)
+{
+	int fd = rds_bound(NULL), mem = memfd_create("region", 0);
+	char *at = mmap(NULL, (size_t)VIEWS * MIB, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u64 cookie;
+	int i;
+
+	must(at == MAP_FAILED ? -1 : ftruncate(mem, MIB));
+	for (i = 0; i < VIEWS; i++)
+		must(mmap(at + (size_t)i * MIB, MIB, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_FIXED, mem, 0) == MAP_FAILED ? -1 : 0);
+	for (i = 0; i < LARGE_REGIONS; i++) {
+		must(mr_get(fd, at, (size_t)VIEWS * MIB, WRITABLE, &cookie));
+		if (!check((cookie >> 32) + (u64)VIEWS * MIB <= 1ULL << 32))
+			break;
+		cookie += (u64)(VIEWS * MIB - 1) << 32;
+		if (!check_ret(mr_free(fd, cookie), 0))
+			break;
+	}
+	munmap(at, (size_t)VIEWS * MIB);
+	close(mem);
+	close(fd);
 }
 
 /* A message whose cookie cannot be copied out stays, with it */
@@ -692,6 +722,7 @@ static const struct tap_case cases[] = {
 	  by_message, TAP_EACH_FAMILY, 0 },
 	{ "other_place", "a cookie that lies outside its region names none",
 	  other_place, 0, 0 },
+	{ "last_place", "a large region ends below 4 GiB", last_place, 0, 120 },
 	{ "cookie_bad_pointer", "a cookie that cannot be copied is not lost",
 	  cookie_bad_pointer, 0, 0 },
 	{ "map_undone", "a failed send leaves no region", map_undone, 0, 0 },

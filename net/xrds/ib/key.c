@@ -40,6 +40,7 @@ enum {
 	XRDS_IB_KEY_ROW_BITS	= 6,
 	XRDS_IB_KEY_ROWS	= 1 << XRDS_IB_KEY_ROW_BITS,
 	XRDS_IB_KEY_TRIES	= 16,
+	XRDS_IB_KEY_PAGES	= 1U << (32 - PAGE_SHIFT),
 };
 
 /**
@@ -97,8 +98,8 @@ static bool xrds_ib_key_insert(struct xrds_ib_key *key)
 
 /**
  * xrds_ib_key_draw - an address range for a region
- * @key: the region's, zeroed; result. The byte address of its first page fits
- *	into 32 bits.
+ * @key: the region's, zeroed; result. The byte addresses of all its pages fit
+ *	into 32 bits: programs move the offset in a cookie.
  * @rkey: its number
  * @pages: its length, pages
  *
@@ -115,7 +116,7 @@ int xrds_ib_key_draw(struct xrds_ib_key *key, u32 rkey, u32 pages)
 	do {
 		key->first = get_random_u32() >> PAGE_SHIFT;
 		key->end = key->first + pages;
-		if (xrds_ib_key_insert(key))
+		if (key->end <= XRDS_IB_KEY_PAGES && xrds_ib_key_insert(key))
 			return 0;
 	} while (--tries);
 	key->end = 0;

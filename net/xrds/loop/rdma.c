@@ -33,11 +33,15 @@
  */
 int xrds_loop_rdma_mr_reg(struct xrds_mr *mr)
 {
+	const u32 bytes = mr->pin->bytes + sizeof(u64);
+
 	/* Neither is to be guessed, and an op needs both. The table refuses a
-	 * key that is in use. Atomics are aligned as their memory is.
+	 * key that is in use. Atomics are aligned as their memory is. Programs
+	 * move the offset in a cookie: it fits into 32 bits up to the last byte.
 	 */
 	mr->key.rkey = get_random_u32();
-	mr->offset = ALIGN_DOWN(get_random_u32(), sizeof(u64)) |
+	mr->offset = ALIGN_DOWN(reciprocal_scale(get_random_u32(), U32_MAX - bytes),
+				sizeof(u64)) |
 		     mr->pin->bv[0].bv_offset % sizeof(u64);
 	return 0;
 }
