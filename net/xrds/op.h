@@ -81,6 +81,7 @@ struct xrds_rdma_sock {
  * @user_node:	in user->unpins while it is to be given back; lock in pin.c
  * @xn_node:	in xn->unpins at that time; the same
  * @work:	gives back @user's memory, if this is the first of it
+ * @holds_module: which keeps the module loaded
  * @bv:		the bytes in @pages
  */
 struct xrds_pin {
@@ -95,6 +96,7 @@ struct xrds_pin {
 	struct list_head user_node;
 	struct list_head xn_node;
 	struct work_struct work;
+	bool holds_module;
 	struct bio_vec bv[];
 };
 

@@ -254,6 +254,43 @@ static void namespace(void)
 	close(file);
 }
 
+/* ------------------------------------------------------------- the module */
+
+static void leave(int fd)
+{
+	close(fd);
+}
+
+static bool has_ended(void *pid)
+{
+	siginfo_t info = { 0 };
+
+	must(waitid(P_PID, *(pid_t *)pid, &info, WEXITED | WNOHANG | WNOWAIT));
+	return info.si_pid;
+}
+
+/* Unloading is refused at once: it could not be killed when it waited. */
+static void module(void)
+{
+	struct stuck s;
+	int status;
+	pid_t pid;
+
+	stuck_start(&s, leave);
+	tap_child_join(s.pid);
+	pid = must(fork());
+	if (!pid) {
+		close(s.file);
+		execlp("rmmod", "rmmod", "xrds", NULL);
+		_exit(127);
+	}
+	check(tap_wait(has_ended, &pid, WAIT_MS));
+	close(s.file);
+	check_eq(waitpid(pid, &status, 0), pid);
+	check(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	check_pinned_falls(0);
+}
+
 /* --------------------------------------------------------------- at once */
 
 static void use_once(int fd, char *mem, u64 flags)
@@ -303,6 +340,7 @@ static const struct tap_case cases[] = {
 	{ "killed", "a call that waits for it can be killed", killed, 0, 0 },
 	{ "namespace", "namespaces end, also the one that it was pinned in",
 	  namespace, 0, 0 },
+	{ "module", "unloading is refused, and does not wait", module, 0, 0 },
 	{ "at_once", "memory that needs no lock is given back at once", at_once,
 	  0, 0 },
 };

@@ -15,6 +15,9 @@
  * a work item, as is much memory. Each user's memory is given back in a queue
  * of its own, one piece after the other, and nobody but that user waits for it.
  * A namespace does not wait for it either: namespaces end one after the other.
+ * The module cannot be unloaded meanwhile: that would wait for the lock, and
+ * cannot be killed. It waits only for memory that it gives up itself, of ops of
+ * sockets that are closed.
  *
  *   in use -> xrds_pin_free(): given back
  *                              or in user->unpins and xn->unpins -> given back
@@ -70,6 +73,7 @@ static void xrds_pin_work(struct work_struct *work)
 {
 	struct xrds_pin *first = container_of(work, struct xrds_pin, work);
 	struct xrds_user *user = first->user;
+	bool holds_module = first->holds_module;
 	struct xrds_pin *pin;
 	bool more;
 
@@ -89,6 +93,9 @@ static void xrds_pin_work(struct work_struct *work)
 		cond_resched();
 	} while (more);
 	kvfree(first);
+	/* xrds_pin_exit() waits for the rest of this function */
+	if (holds_module)
+		module_put(THIS_MODULE);
 }
 
 /* Can it be given back without sleeping? A page that is dirty need not be locked:
@@ -146,8 +153,10 @@ void xrds_pin_free(struct xrds_pin *pin)
 	list_add_tail(&pin->xn_node, &pin->xn->unpins);
 	WRITE_ONCE(user->nr_unpins, user->nr_unpins + 1);
 	spin_unlock_bh(&xrds_pin_lock);
-	if (first)
-		queue_work(xrds_pin_wq, &pin->work);
+	if (!first)
+		return;
+	pin->holds_module = try_module_get(THIS_MODULE);
+	queue_work(xrds_pin_wq, &pin->work);
 }
 
 /**
