@@ -343,8 +343,8 @@ static int xrds_ib_take_over(struct xrds_ib_ep *ep, struct xrds_ib_cm_req *req)
 		ret = -ECONNRESET;
 	id->context = ep;
 	id->event_handler = xrds_ib_cm_event;
-	rdma_unlock_handler(id);
 	ep->id = id;
+	rdma_unlock_handler(id);
 	return ret;
 }
 
