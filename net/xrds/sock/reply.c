@@ -454,6 +454,13 @@ void xrds_reply_work(struct work_struct *work)
  */
 void xrds_reply_stop(struct xrds_sock *xs)
 {
+	/* A caller that has seen a barred source queues the work before this,
+	 * and nobody sees one afterwards. From Linux 6.10 on mod_delayed_work()
+	 * queues nothing while the work is cancelled, and says the same as if it
+	 * had: the caller would leave a reference behind.
+	 */
+	spin_lock_bh(&xs->lock);
+	spin_unlock_bh(&xs->lock);
 	if (cancel_delayed_work_sync(&xs->reply_work))
 		sock_put(&xs->sk);
 }
