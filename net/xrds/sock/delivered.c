@@ -42,7 +42,8 @@ bool xrds_delivered_check(struct xrds_sock *xs)
 	if (!xs->ending || xs->eos_callers || xs->queued_msgs || xs->nr_eos ||
 	    xs->delivered != XRDS_DELIVERED_NOT)
 		return false;
-	WRITE_ONCE(xs->delivered, XRDS_DELIVERED_NEWS);
+	/* pairs with xrds_delivered_read(): behind @undelivered */
+	smp_store_release(&xs->delivered, XRDS_DELIVERED_NEWS);
 	return true;
 }
 
@@ -89,7 +90,9 @@ int xrds_delivered_read(struct xrds_sock *xs, struct msghdr *m)
 		m->msg_flags |= MSG_CTRUNC;
 		return 0;
 	}
-	/* a full barrier: @undelivered was written before the news */
+	/* a full barrier, pairs with xrds_delivered_check(): @undelivered was
+	 * written before the news
+	 */
 	if (cmpxchg(&xs->delivered, XRDS_DELIVERED_NEWS,
 		    XRDS_DELIVERED_TOLD) != XRDS_DELIVERED_NEWS)
 		return 0;
