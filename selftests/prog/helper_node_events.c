@@ -8,12 +8,13 @@
  * PORT + OWN_PORTS on. Each sends MESSAGES messages to REMOTE first, and those that
  * are told that it is down send as many again. With 0 for MESSAGES they send none:
  * each receives one first, when "bound" is printed, and the first socket has asked
- * before that.
+ * before that. Upon SIGUSR1 the first socket asks again, and the result is printed.
  */
 #include <arpa/inet.h>
 #include <err.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,6 +137,25 @@ static void take(int nr, int fd)
 	}
 }
 
+static void ask_again(int signo)
+{
+	(void)signo;	/* poll() ends by it */
+}
+
+static void show_again(int fd)
+{
+	socklen_t len = sizeof(int);
+	int on = 1, error;
+
+	error = setsockopt(fd, SOL_RDS, XRDS_NODE_EVENTS, &on, sizeof(on)) ?
+		errno : 0;
+	on = -1;
+	if (getsockopt(fd, SOL_RDS, XRDS_NODE_EVENTS, &on, &len))
+		err(1, "XRDS_NODE_EVENTS");
+	printf("again: %s, %d\n", strerror(error), on);
+	fflush(stdout);
+}
+
 int main(int argc, char **argv)
 {
 	struct rlimit files = { 4096, 4096 };
@@ -159,12 +179,17 @@ int main(int argc, char **argv)
 		    bind(fds[i].fd, (void *)&local, sizeof(local)))
 			err(1, "socket %d", i);
 	}
+	signal(SIGUSR1, ask_again);
 	printf("bound\n");
 	fflush(stdout);
 	begin(fds, nr);
 	for (;;) {
-		if (poll(fds, nr + 1, -1) < 0)
-			err(1, "poll");
+		if (poll(fds, nr + 1, -1) < 0) {
+			if (errno != EINTR)
+				err(1, "poll");
+			show_again(fds[0].fd);
+			continue;
+		}
 		for (i = 0; i <= nr; i++)
 			if (fds[i].revents)
 				take(i, fds[i].fd);

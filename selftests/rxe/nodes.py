@@ -7,6 +7,7 @@ NODE_ROUNDS in the environment is how often.
 import contextlib
 import os
 import re
+import signal
 import time
 
 import close
@@ -27,6 +28,8 @@ PATIENT_MS = 15000
 CLOSES = 60                     # they take longer than that
 HEARTBEAT = "/proc/sys/net/xrds/heartbeat_ms"
 DEAD = "/proc/sys/net/xrds/peer_dead_ms"
+MOST_KB = "/proc/sys/net/xrds/max_memory_kb"
+SECOND = "10.0.0.22"            # address of node B
 OLD = 20                        # messages for the node that is down
 
 
@@ -248,6 +251,37 @@ def test_source(rig):
     for state in ("up", "down"):
         told = sorted(re.findall(rf"socket (\d): .* {state} ", watch.out))
         rig.check(told == ["0", "1"], f"{state}: {watch.out}")
+
+
+def test_no_memory(rig):
+    """Without memory for the news of one more node, a socket keeps those that it
+    has. Once there is memory the next message brings the others, though nothing
+    is sent on its connection.
+    """
+    rig.a.write(HEARTBEAT, "0")
+    rig.b.run(f"ip addr add {SECOND}/24 dev eth0")
+    remote.wait_bound(rig.b, SECOND)
+    watch = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {PORT} 1 0")
+    watch.expect("bound")
+    for number in range(2):
+        rig.b.start(f"helper_hold_socket {rig.b.ip} {rig.a.ip} 1 {LOCAL + number}")
+    watch.expect("watching")
+    bound = rig.a.read(MOST_KB)
+    rig.a.write(MOST_KB, "0")
+    sender = rig.b.start(f"helper_hold_socket {SECOND} {rig.a.ip} 1 {LOCAL}")
+    sender.expect("state up")
+    rig.b.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    watch.kill(signal.SIGUSR1)
+    watch.expect("again: Disk quota exceeded, 1\n")
+    rig.a.write(MOST_KB, bound)
+    ends = remote.counter(rig.a, "recv_eos")
+    sender.kill()
+    remote.wait_above(rig.a, "recv_eos", ends)
+    rig.b.cut()
+    _told(watch, "down", 0, 2)
+    rig.check(SECOND in watch.out, watch.out)
+    rig.b.join()
+    rig.b.run(f"ip addr del {SECOND}/24 dev eth0")
 
 
 def test_legacy(rig):

@@ -160,14 +160,16 @@ static int xrds_set_node_events(struct xrds_sock *xs, sockptr_t optval,
 				unsigned int optlen)
 {
 	int value, ret;
+	bool was;
 
 	if (optlen != sizeof(value))
 		return -EINVAL;
 	if (copy_from_sockptr(&value, optval, sizeof(value)))
 		return -EFAULT;
 	lock_sock(&xs->sk);
+	was = READ_ONCE(xs->node_events);
 	ret = xrds_dest_watch_all(xs, value);
-	if (ret)
+	if (ret && !was)
 		xrds_dest_watch_all(xs, false);
 	release_sock(&xs->sk);
 	return ret;

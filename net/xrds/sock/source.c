@@ -114,10 +114,11 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 {
 	struct xrds_dest_key key;
 	struct xrds_source *src;
-	bool lost;
+	bool lost, watched;
 
 	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
+	watched = src && src->watch;
 	/* an end is no reason to forget a stream that goes on */
 	if (!src && (!(cb->flags & XRDS_F_EOS) ||
 		     xs->nr_sources < READ_ONCE(xs->xn->sock_max_dests)))
@@ -138,6 +139,9 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 	xrds_source_set(xs, src, cb->flags & XRDS_F_EOS);
 	if (unlikely(READ_ONCE(xs->node_events)))
 		xrds_srctab_watch(xs, src);
+	/* the connection does not know yet that its node is watched */
+	if (src->watch && !watched)
+		*contact = !conn->key.loop;
 	return xrds_source_evaluate(xs) || lost;
 }
 
