@@ -96,13 +96,12 @@ EXPORT_SYMBOL_GPL(xrds_msg_put);
  */
 struct sk_buff *xrds_msg_alloc_skb(u32 len, gfp_t gfp)
 {
-	const u32 room = ALIGN(sizeof(struct xrds_skb_trace), 8);
-	struct sk_buff *skb = alloc_skb(room + len, gfp);
+	struct sk_buff *skb = alloc_skb(XRDS_SKB_TRACE_BYTES + len, gfp);
 
 	if (!skb)
 		return NULL;
-	memset(skb->head, 0, room);
-	skb_reserve(skb, room);
+	memset(skb->head, 0, XRDS_SKB_TRACE_BYTES);
+	skb_reserve(skb, XRDS_SKB_TRACE_BYTES);
 	return skb;
 }
 EXPORT_SYMBOL_GPL(xrds_msg_alloc_skb);

@@ -47,14 +47,22 @@ static inline u32 xrds_recv_charge(u32 len)
 }
 
 enum {
+	/* struct xrds_skb_trace, 8 bytes aligned */
+	XRDS_SKB_TRACE_BYTES	= 48,
+	/* The head of an skb beside its payload: the trace before it, and behind
+	 * it the shared part, which begins in a cache line of its own. Rounding up
+	 * to that line takes less than a line more than this: it reaches no power
+	 * of two that the sum does not reach.
+	 */
+	XRDS_SKB_HEAD_BYTES	= SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) +
+				  SKB_DATA_ALIGN(XRDS_SKB_TRACE_BYTES),
 	/* A payload up to this is in one slab object of 2 KiB with the message,
 	 * or with the rest of an skb's head. A larger one has pages of its own.
 	 * So none shares its memory with another message.
 	 */
-	XRDS_MSG_SMALL_BYTES	= 1664,
+	XRDS_MSG_SMALL_BYTES	= 2048 - XRDS_SKB_HEAD_BYTES,
 	/* see xrds_msg_mem() */
 	XRDS_MSG_OBJS_BYTES	= 512,
-	XRDS_SKB_HEAD_BYTES	= 384,
 };
 
 /* The memory that a message takes until it is acknowledged, bytes. It is known
@@ -242,6 +250,8 @@ struct xrds_skb_trace {
 	u64 at[XRDS_RX_POINTS];
 	u8 tos;
 };
+
+static_assert(ALIGN(sizeof(struct xrds_skb_trace), 8) == XRDS_SKB_TRACE_BYTES);
 
 static inline struct xrds_skb_trace *xrds_skb_trace(const struct sk_buff *skb)
 {
