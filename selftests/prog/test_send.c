@@ -606,6 +606,26 @@ static void first_sends(void)
 	close(f.fd);
 }
 
+/* In-tree RDS goes by the length of the address alone. */
+static void no_family(void)
+{
+	union addr to = addr_of(tap_host, FIRST_PORT), other;
+	int fd = rds_bound(NULL);
+
+	stall_loop();
+	must(rds_send(fd, "f", 1, MSG_DONTWAIT, &to));
+	check_eq(rds_outq(fd), 1);
+	other = to;
+	other.sa.sa_family = AF_UNSPEC;
+	check_ret(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, &other,
+			     addr_len(&to)), 0);
+	check_eq(rds_outq(fd), 0);
+	other.sa.sa_family = AF_UNIX;
+	check_err(setsockopt(fd, SOL_RDS, RDS_CANCEL_SENT_TO, &other,
+			     addr_len(&to)), EINVAL);
+	close(fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "unbound", "an unbound socket cannot send: ENOTCONN", unbound,
 	  TAP_EACH_FAMILY, 0 },
@@ -648,6 +668,8 @@ static const struct tap_case cases[] = {
 	  0, 60 },
 	{ "first_sends", "two threads are the first to send to a destination",
 	  first_sends, 0, 60 },
+	{ "no_family", "a message is cancelled by an address without family",
+	  no_family, TAP_EACH_FAMILY, 0 },
 	{ "races", "send, bind and close at once harm nobody", races, 0, 60 },
 };
 

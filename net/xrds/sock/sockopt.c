@@ -88,8 +88,14 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 		return -EINVAL;
 	if (copy_from_sockptr(&ss, optval, optlen))
 		return -EFAULT;
+	/* mainline does not look at the family, nor at the interface */
+	if (!ss.ss_family)
+		ss.ss_family = optlen < sizeof(struct sockaddr_in6) ? AF_INET :
+								      AF_INET6;
 	if (xrds_addr_parse(&to, &ss, optlen))
 		return -EINVAL;
+	/* a socket with a link-local address sends through its interface alone */
+	to.scope = to.scope ?: xs->bind.scope;
 	xrds_cancel_to(xs, &to);
 	return 0;
 }
