@@ -316,7 +316,8 @@ static int xrds_pin_range(struct xrds_pin *pin, const struct rds_iovec *vec)
 	}
 	pin->nr_pages += got;
 	if (got < want)
-		return n == -ENOMEM || n == -EINTR ? n : -EFAULT;
+		return n == -ENOMEM || n == -EINTR || n == -EOPNOTSUPP ?
+		       n : -EFAULT;
 
 	for (i = 0; i < want; i++) {
 		bytes = min_t(u64, left, PAGE_SIZE - offset);
@@ -359,9 +360,9 @@ static struct xrds_pin *xrds_pin_alloc(u64 pages, bool write)
  *
  * Context: process, may sleep; no lock of ours held.
  * Return: the memory, or ERR_PTR(): -EINVAL for an empty range, -EMSGSIZE,
- * -EFAULT, -ENOMEM, also when RLIMIT_MEMLOCK does not allow it, -EPERM when
- * that is zero, -EDQUOT when the user or the namespace has too much pinned,
- * -EINTR when killed.
+ * -EFAULT, -EOPNOTSUPP for memory of a DAX file, -ENOMEM, also when
+ * RLIMIT_MEMLOCK does not allow it, -EPERM when that is zero, -EDQUOT when the
+ * user or the namespace has too much pinned, -EINTR when killed.
  */
 struct xrds_pin *xrds_pin_user(struct xrds_rdma_sock *rs,
 			       const struct rds_iovec *vec, unsigned int nr,
