@@ -492,6 +492,10 @@ static void armed_again(void)
 	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
 	read_event(2);
 	check_quiet(fd);
+	/* and nothing is armed any more: each op asked about is an event */
+	issue(fd, &t);
+	check_eq(poll_one(fd, EVENT, tap_ms(WAIT_MS)), EVENT);
+	read_event(3);
 	end();
 }
 
