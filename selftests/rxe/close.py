@@ -45,12 +45,14 @@ def idle(rig, milliseconds: int, nodes=None) -> None:
 
 
 def wait_gone(node, timeout: float = 30) -> None:
-    """Until the node has no connection and no endpoint."""
+    """Until the node has no connection and no endpoint, and nobody is charged."""
     node.wait_for("[ $(helper_counter obj_conns) = 0 ] && "
+                  "[ $(helper_counter used_connections) = 0 ] && "
                   "[ $(helper_counter ib_ep_created) = "
                   "$(helper_counter ib_ep_freed) ] || "
                   # a connection that was lost stays as long as its sockets
-                  "{ helper_counter | grep ^conn_; false; }", timeout)
+                  "{ helper_counter | grep -E '^(conn|used)_'; false; }",
+                  timeout)
 
 
 def patient(rig, node) -> None:
