@@ -59,7 +59,7 @@ help:
 	@echo '                    (PROG=, ARGS=, NODES=2, KERNEL=)'
 	@echo '  make debug-kernel the kernel with KASAN, lockdep and kmemleak'
 	@echo '  make style sparse doc unit     the checks, one by one'
-	@echo '  make ci           all checks and tests that CI runs: an hour'
+	@echo '  make ci           all checks and tests that CI runs: 75 minutes'
 	@echo '  make clean'
 
 modules: mirror
