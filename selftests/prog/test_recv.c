@@ -12,10 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "lazy.h"
 #include "pattern.h"
+#include "rdma.h"
 #include "sock.h"
 #include "tap.h"
 #include "turns.h"
@@ -543,6 +546,41 @@ static void fault_back(void)
 	}
 }
 
+static struct {
+	int fd;
+	struct lazy memory;
+} late;
+
+static void *read_late(void *arg)
+{
+	(void)arg;
+	check_err(rds_recv(late.fd, late.memory.page, PAGE_BYTES, 0, NULL),
+		  EFAULT);
+	return NULL;
+}
+
+/* A thread that looks while another one has the message sees none, and sleeps. The
+ * other one cannot take it: the memory goes away.
+ */
+static void fault_wakes(void)
+{
+	struct reader reader;
+	pthread_t first;
+	union addr self;
+
+	late.fd = with_hello(&self);
+	lazy_open(&late.memory);
+	check_eq(pthread_create(&first, NULL, read_late, NULL), 0);
+	lazy_await(&late.memory);
+	reader_start(&reader, late.fd, 0);
+	must(munmap(late.memory.page, PAGE_BYTES));
+	lazy_close(&late.memory);
+	pthread_join(first, NULL);
+	must_wait(returned, &reader, WAIT_MS);
+	check_ret(reader.ret, 1);
+	close(late.fd);
+}
+
 static const struct tap_case cases[] = {
 	{ "empty_queue", "nothing to read: EAGAIN when it must not wait",
 	  empty_queue, 0, 0 },
@@ -576,6 +614,8 @@ static const struct tap_case cases[] = {
 	  outq, TAP_EACH_FAMILY, 0 },
 	{ "fault_back", "a message that cannot be copied out stays, and counts",
 	  fault_back, TAP_EACH_FAMILY, 0 },
+	{ "fault_wakes", "and wakes a reader that has looked meanwhile",
+	  fault_wakes, 0, 0 },
 	{ "delayed", "the loopback's delay knob delays", delayed, 0, 0 },
 	{ "queued_before_bind", "a port's earlier messages are not its own",
 	  queued_before_bind, TAP_EACH_FAMILY, 0 },
