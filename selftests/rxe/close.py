@@ -103,6 +103,14 @@ def test_idle(rig):
         rig.check(holder.code is None, "a holder ended")
 
 
+def _check_idle(rig, node) -> None:
+    """The peer has ended the node's only connection, and is not down by that."""
+    remote.until(node, lambda: not remote.shown(node, "nodes")[0]["up-conns"],
+                 f"{node} knows that the connection has ended")
+    row, = remote.shown(node, "nodes")
+    rig.check((row["state"], row["reason"]) == ("idle", "peer"), f"{row}")
+
+
 def test_one_side(rig):
     """Only one side collects, and the other one goes on after that."""
     traffic.patient(rig)
@@ -115,6 +123,7 @@ def test_one_side(rig):
         traffic.run(rig, 300, seed=number, port=6000 + 1000 * number)
         idle(rig, 200, [node])
         wait_gone(node)
+        _check_idle(rig, rig.nodes[1 - number])
         idle(rig, 0, [node])
     traffic.run(rig, 300, seed=5, port=8000)
     for node, old in zip(rig.nodes, before):
