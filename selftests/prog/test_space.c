@@ -48,6 +48,9 @@ enum {
 	REPLIES		= 5,
 	LOOKS		= 30000,
 	BURST		= 32,
+	PART		= 64 * 1024,
+	PARTS		= 64,
+	WINDOW		= 1024 * 1024,	/* of a stream */
 };
 
 static char chunk[CHUNK];
@@ -387,6 +390,28 @@ static void status_counts(void)
 	check_eq(st.rdma_completed, 0);
 	check_eq(st.flags, 0);
 	check_eq(st.state, XRDS_DEST_UP);
+	close(fd);
+	close(rx);
+}
+
+/* However much space the sender has, it may have little under way. */
+static void status_window(void)
+{
+	static char large[PART];
+	struct xrds_dest_status st;
+	int fd = rds_bound(NULL), rx;
+	union addr to;
+
+	rx = rds_bound(&to);
+	rds_set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, 2 * PARTS * PART);
+	check_ret(rds_send(fd, "x", 1, 0, &to), 1);
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+	stall_loop();
+	for (int i = 0; i < PARTS; i++)
+		check_ret(rds_send(fd, large, PART, MSG_DONTWAIT, &to), PART);
+	must(dest_status(fd, &to, &st));
+	check_eq(st.queued_bytes, PARTS * PART);
+	check_eq(st.inflight_bytes, WINDOW);
 	close(fd);
 	close(rx);
 }
@@ -1038,6 +1063,8 @@ static const struct tap_case cases[] = {
 	  0, 0 },
 	{ "status_counts", "XRDS_DEST_STATUS counts what is queued",
 	  status_counts, TAP_EACH_FAMILY, 0 },
+	{ "status_window", "XRDS_DEST_STATUS: a stream has 1 MiB in flight at most",
+	  status_window, 0, 0 },
 	{ "status_part", "XRDS_DEST_STATUS: no more is in flight than is queued",
 	  status_part, 0, 0 },
 	{ "status_acked", "XRDS_DEST_STATUS counts what was acknowledged",
