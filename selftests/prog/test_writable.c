@@ -6,7 +6,6 @@
  *
  * timeout: 120
  */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -14,6 +13,8 @@
 #include <unistd.h>
 
 #include "congest.h"
+#include "rdma.h"
+#include "sigio.h"
 #include "sock.h"
 #include "tap.h"
 
@@ -166,29 +167,6 @@ static void large_waits(void)
 
 /* ------------------------------------------------------------------ SIGIO */
 
-/* From now on events of the socket are a signal that is queued. */
-static void async(int fd, sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGRTMIN);
-	must(sigprocmask(SIG_BLOCK, set, NULL));
-	must(fcntl(fd, F_SETSIG, SIGRTMIN));
-	must(fcntl(fd, F_SETOWN, getpid()));
-	must(fcntl(fd, F_SETFL, must(fcntl(fd, F_GETFL)) | O_ASYNC));
-}
-
-/* The reason of the next signal, or 0 */
-static int reason(const sigset_t *set, int fd, int ms)
-{
-	struct timespec ts = { ms / 1000, ms % 1000 * 1000000L };
-	siginfo_t info;
-
-	if (sigtimedwait(set, &info, &ts) < 0)
-		return 0;
-	check_eq(info.si_fd, fd);
-	return info.si_code;
-}
-
 static void sigio_space(void)
 {
 	int tx = rds_bound(NULL), rx;
@@ -197,18 +175,18 @@ static void sigio_space(void)
 
 	rx = rds_bound(&to);
 	rds_set_int(tx, SOL_SOCKET, SO_SNDBUF, SPACE);
-	async(tx, &set);
+	sigio_start(tx, &set);
 	stall_loop();
 	while (rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to) > 0)
 		;
 	check_eq(errno, EAGAIN);
-	check_eq(reason(&set, tx, 0), 0);
+	check_eq(sigio_reason(&set, tx, 0), 0);
 	knob("net/xrds/loop/delay_ms", 0);
-	check_eq(reason(&set, tx, tap_ms(WAIT_MS)), POLL_OUT);
+	check_eq(sigio_reason(&set, tx, tap_ms(WAIT_MS)), POLL_OUT);
 	check_ret(rds_send(tx, chunk, CHUNK, MSG_DONTWAIT, &to), CHUNK);
 	/* one for the refusal, and none for the other acknowledgments */
 	must_wait(rds_all_acked, &tx, WAIT_MS);
-	check_eq(reason(&set, tx, 0), 0);
+	check_eq(sigio_reason(&set, tx, 0), 0);
 	close(tx);
 	close(rx);
 }
@@ -222,17 +200,49 @@ static void sigio_congested(void)
 	rx = small_receiver(&to);
 	congest(tx, &to);
 	must_wait(rds_all_acked, &tx, WAIT_MS);
-	async(tx, &set);
-	check_eq(reason(&set, tx, 0), 0);
+	sigio_start(tx, &set);
+	check_eq(sigio_reason(&set, tx, 0), 0);
 	drain(rx);
 	/* space, and the news that congestion has ended */
 	for (int i = 0; i < 2; i++)
-		got[i] = reason(&set, tx, tap_ms(WAIT_MS));
+		got[i] = sigio_reason(&set, tx, tap_ms(WAIT_MS));
 	check_eq(got[0], POLL_OUT);
 	check_eq(got[1], POLL_IN);
-	check_eq(reason(&set, tx, 0), 0);
+	check_eq(sigio_reason(&set, tx, 0), 0);
 	close(tx);
 	close(rx);
+}
+
+/* An op that asks for a notice, or for its identifier: then its end is an event. */
+static void sigio_op(int flags, u64 *id)
+{
+	int fd = rds_bound(NULL);
+	struct target target;
+	struct op op;
+	sigset_t set;
+
+	target_open(&target, PAGE_BYTES, RDS_RDMA_READWRITE);
+	sigio_start(fd, &set);
+	op = op_write(&target, 0, chunk, 1);
+	op_set(&op, flags, 0);
+	op.id = id;
+	check_ret(op_send(fd, &target.addr, &op), 0);
+	check_eq(sigio_reason(&set, fd, tap_ms(WAIT_MS)), POLL_IN);
+	check_eq(poll_one(fd, POLLIN, 0), POLLIN);
+	close(fd);
+	target_close(&target);
+}
+
+static void sigio_notice(void)
+{
+	sigio_op(RDS_RDMA_NOTIFY_ME, NULL);
+}
+
+static void sigio_event(void)
+{
+	u64 id;
+
+	sigio_op(0, &id);
 }
 
 /* ------------------------------------------------------------------- news */
@@ -434,6 +444,8 @@ static const struct tap_case cases[] = {
 	  sigio_space, TAP_EACH_FAMILY, 0 },
 	{ "sigio_congested", "and that congestion has ended", sigio_congested,
 	  0, 0 },
+	{ "sigio_notice", "that an op has a notice", sigio_notice, 0, 0 },
+	{ "sigio_event", "and that a barrier was reached", sigio_event, 0, 0 },
 	{ "add_level", "EPOLL_CTL_ADD leaves the news to epoll_wait()",
 	  add_level, TAP_EACH_FAMILY, 0 },
 	{ "add_edge", "with EPOLLET, too", add_edge, 0, 0 },
