@@ -25,6 +25,8 @@ STREAM_PORT = 5100
 USER = 65534                # of the messages that nobody reads
 OTHER = 1002
 ROUND_TRIPS = 50
+TRIPS = 20
+FILL = 8                    # messages, more than a socket may hold
 STREAM = 4000               # messages each way
 LIMIT = 20                  # seconds without progress of bystanders
 BYTES = 4097                # more than a page
@@ -301,6 +303,39 @@ def test_ops(rig):
     resets = close.delta(rig.a, before)["conn_reset"]
     rig.check(resets >= OPS_BREAKS, f"{resets} resets")
     pair.end()
+
+
+def _holds(rig, count: int):
+    """A socket on node A that has sent so many messages."""
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} {count} {PORT}")
+    holder.expect("^holding")
+    return holder
+
+
+def test_mark(rig):
+    """The end of a stream is refused, once: it does not come again before the
+    receiver reads.
+    """
+    traffic.patient(rig)
+    rig.b.write(SOCK_MAX, str(LEAST_KB))
+    sink = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} {LEAST_RCVBUF}")
+    sink.expect("ready")
+    ping = f"xrds-ping -c {TRIPS} -i 0.01 {rig.b.ip}"
+    rig.a.run(ping, timeout=100)
+    # so that they hear late that the port is congested; the first one has room
+    rig.b.pause()
+    ends, _ = (_holds(rig, count) for count in (1, FILL))
+    rig.b.resume()
+    remote.wait_above(rig.a, "send_refused", 0)
+    rig.a.run(ping, timeout=100)
+    before = remote.counter(rig.a, "send_refused")
+    ends.kill()
+    remote.wait_above(rig.a, "send_refused", before)
+    rig.a.run(ping, timeout=100)
+    times = remote.counter(rig.a, "send_refused") - before
+    rig.check(times == 1, f"the end was refused {times} times")
+    sink.kill(signal.SIGUSR1)
+    rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
 
 
 def refused_ops(rig, meanwhile=None) -> None:
