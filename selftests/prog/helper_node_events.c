@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Watches nodes with poll() alone, and prints each event on a line.
+ * Watches nodes with poll() alone, and prints each event on a line. One socket must be
+ * told of each by a signal as well.
  *
  * helper_node_events LOCAL REMOTE PORT SOCKETS MESSAGES
  *
@@ -22,6 +23,7 @@
 #include <sys/socket.h>
 #include <linux/xrds.h>
 
+#include "sigio.h"
 #include "tap.h"
 #include "turns.h"
 
@@ -36,10 +38,14 @@ static struct sockaddr_in addr_of(const char *text, int port)
 	return sin;
 }
 
-enum { OWN_PORTS = 5300 };	/* above the remote port */
+enum {
+	OWN_PORTS	= 5300,		/* above the remote port */
+	SIGNAL_MS	= 10000,
+};
 
 static struct sockaddr_in to;
-static int msgs;
+static sigset_t signals;
+static int msgs, nr;
 
 static void send_all(int fd)
 {
@@ -68,7 +74,7 @@ static void receive(int fd)
 }
 
 /* The last socket does not ask. */
-static void begin(const struct pollfd *fds, int nr)
+static void begin(const struct pollfd *fds)
 {
 	int i;
 
@@ -94,24 +100,37 @@ static void show_silence(const struct xrds_node_event *event)
 	       turns_since(heard_ms));
 }
 
-static void show(int nr, const struct xrds_node_event *event)
+static void show(int i, const struct xrds_node_event *event)
 {
 	static const char * const names[] = { "none", "up", "down", "reborn" };
 	const struct sockaddr_in *sin = (const void *)&event->node;
 	char text[INET_ADDRSTRLEN];
 
-	printf("socket %d: %s port %d %s reason %u dropped %llu", nr,
+	printf("socket %d: %s port %d %s reason %u dropped %llu", i,
 	       inet_ntop(AF_INET, &sin->sin_addr, text, sizeof(text)),
 	       ntohs(sin->sin_port),
 	       event->state < 4 ? names[event->state] : "?", event->reason,
 	       (unsigned long long)event->dropped_msgs);
 	if (event->state == XRDS_NODE_DOWN)
 		show_silence(event);
+	else
+		printf(" after %lld ms", (long long)event->down_ns / 1000000);
 	putchar('\n');
 	fflush(stdout);
 }
 
-static void take(int nr, int fd)
+static void take_signal(int fd)
+{
+	int why;
+
+	do {
+		why = sigio_reason(&signals, fd, tap_ms(SIGNAL_MS));
+		if (!why)
+			errx(1, "no signal");
+	} while (why != POLL_PRI);
+}
+
+static void take(int i, int fd)
 {
 	char control[1024], data[16];
 	struct iovec iov = { data, sizeof(data) };
@@ -131,7 +150,9 @@ static void take(int nr, int fd)
 		if (c->cmsg_level != SOL_RDS || c->cmsg_type != XRDS_CMSG_NODE)
 			continue;
 		memcpy(&event, CMSG_DATA(c), sizeof(event));
-		show(nr, &event);
+		if (nr == 1)
+			take_signal(fd);
+		show(i, &event);
 		if (event.state == XRDS_NODE_DOWN)
 			send_all(fd);
 	}
@@ -161,7 +182,7 @@ int main(int argc, char **argv)
 	struct rlimit files = { 4096, 4096 };
 	struct sockaddr_in local;
 	struct pollfd *fds;
-	int nr, i;
+	int i;
 
 	if (argc != 6)
 		errx(1, "LOCAL REMOTE PORT SOCKETS MESSAGES");
@@ -182,7 +203,9 @@ int main(int argc, char **argv)
 	signal(SIGUSR1, ask_again);
 	printf("bound\n");
 	fflush(stdout);
-	begin(fds, nr);
+	if (nr == 1)
+		sigio_start(fds[0].fd, &signals);
+	begin(fds);
 	for (;;) {
 		if (poll(fds, nr + 1, -1) < 0) {
 			if (errno != EINTR)

@@ -5,6 +5,7 @@ NODE_ROUNDS in the environment is how often.
 """
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -30,6 +31,7 @@ HEARTBEAT = "/proc/sys/net/xrds/heartbeat_ms"
 DEAD = "/proc/sys/net/xrds/peer_dead_ms"
 MOST_KB = "/proc/sys/net/xrds/max_memory_kb"
 SECOND = "10.0.0.22"            # address of node B
+NODE = '"event": "node"'          # news of it
 OLD = 20                        # messages for the node that is down
 
 
@@ -82,15 +84,50 @@ def _last(rig, watch, told: list[str], turns: list[int]) -> None:
     rig.check(min(turns) <= DEAD_MS + LATE_MS, f"down after {turns} ms in turns")
 
 
+def _shown(rig, **fields) -> dict:
+    """The node's row of xrds-info, in which these fields are so, or missing."""
+    row, = remote.shown(rig.a, "nodes")
+    for name, value in fields.items():
+        name = name.replace("_", "-")
+        rig.check(row.get(name) == value, f"{name} is not {value}: {row}")
+    return row
+
+
+def _long_enough(rig, milliseconds: int) -> None:
+    rig.check(milliseconds >= DEAD_MS - EARLY_MS, f"{milliseconds} ms of silence")
+
+
 def test_cable(rig):
-    """A cable that is cut and joined: down, then up; nobody sends."""
+    """A cable that is cut and joined: down, then up; nobody sends. Netlink tells the
+    same.
+    """
     watch = _watch(rig)
+    _shown(rig, state="up", up_conns=1, watches=1, reason=None, silent_ms=None,
+           outage_ms=None)
+    news = rig.a.start("xrds-info --json events")
+    news.expect("listening", 20)
     turns = []
     for number in range(ROUNDS):
         rig.b.cut()
         turns.append(_down(rig, watch, 2 * number))
+        row = _shown(rig, state="down", up_conns=0, reason="lost", outage_ms=None)
+        _long_enough(rig, row["silent-ms"])
         rig.b.join()
         _told(watch, "up", 2 * number + 1)
+        outage = int(re.findall(r" up .* after (\d+) ms", watch.out)[-1])
+        _long_enough(rig, outage)
+        _shown(rig, state="up", up_conns=1, reason=None, silent_ms=None,
+               outage_ms=outage)
+        rig.check(re.findall(r" reason (\d+) ", watch.out)[-2:] == ["1", "0"],
+                  watch.out)
+
+    def told() -> list[str]:
+        return re.findall(rf".*{NODE}.*\n", news.out)
+
+    remote.until(rig.a, lambda: len(told()) >= 2 * ROUNDS, f"news: {NODE}")
+    events = map(json.loads, told())
+    rig.check([(e["state"], e.get("reason")) for e in events] ==
+              [("down", "lost"), ("up", None)] * ROUNDS, news.out)
     rig.b.cut()
     _last(rig, watch, ["down", "up"] * ROUNDS, turns)
 
@@ -261,9 +298,9 @@ def test_no_memory(rig):
     rig.a.write(HEARTBEAT, "0")
     rig.b.run(f"ip addr add {SECOND}/24 dev eth0")
     remote.wait_bound(rig.b, SECOND)
-    watch = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {PORT} 1 0")
+    watch = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {PORT} 2 0")
     watch.expect("bound")
-    for number in range(2):
+    for number in range(3):
         rig.b.start(f"helper_hold_socket {rig.b.ip} {rig.a.ip} 1 {LOCAL + number}")
     watch.expect("watching")
     bound = rig.a.read(MOST_KB)
@@ -278,8 +315,10 @@ def test_no_memory(rig):
     sender.kill()
     remote.wait_above(rig.a, "recv_eos", ends)
     rig.b.cut()
-    _told(watch, "down", 0, 2)
-    rig.check(SECOND in watch.out, watch.out)
+    _told(watch, "down", 0, 3)
+    told = sorted(re.findall(r"(socket \d: \S+) .* down ", watch.out))
+    rig.check(told == [f"socket 0: {rig.b.ip}", f"socket 0: {SECOND}",
+                       f"socket 1: {rig.b.ip}"], watch.out)
     rig.b.join()
     rig.b.run(f"ip addr del {SECOND}/24 dev eth0")
 
