@@ -550,7 +550,7 @@ def unit(report: Report) -> None:
     place = TOP / "selftests/unit"
     if not (place / "Makefile").exists():
         return
-    for target in ("check", "rig", "checks", "programs",
+    for target in ("check", "coverage", "rig", "checks", "programs",
                    "fuzz-smoke"):
         elapsed = stopwatch()
         out, code = try_make("-s", "-C", place, target)
