@@ -6,7 +6,8 @@
  * of the header made right, which a fuzzer cannot guess. After that it is read
  * as a stream of fragments: two bytes of payload length and a header each, and
  * as a SEND with several messages. A message that a decoder accepts must keep
- * the invariants; the sanitizers watch that nothing beyond the input is read.
+ * the invariants, and so must a short header that is made of it; the sanitizers
+ * watch that nothing beyond the input is read.
  */
 #include "unit.h"
 
@@ -24,11 +25,21 @@ static void must(int cond)
 		__builtin_trap();
 }
 
+/* Each form of a sum of 32 bits is the same, and no other is. */
+static void fuzz_csum(__u32 csum)
+{
+	__u32 sum = (csum & 0xffff) + (csum >> 16);
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	must(xrds_wire_csum_same(csum, sum));
+	must(!xrds_wire_csum_same(csum, sum ^ 1));
+}
+
 static void fuzz_header(const __u8 *data, __u32 size)
 {
+	int err, v, hello = xrds_wire_hdr_is_hello(data, size);
 	struct xrds_wire_msg msg, again;
 	struct xrds_hdr hdr;
-	int err, v;
 
 	for (v = 0; v < 4; v++) {
 		int ver = versions[v];
@@ -36,8 +47,11 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		err = xrds_wire_hdr_decode(&msg, data, size, ver);
 		must(err >= 0 && err < XRDS_WIRE_NR_ERRORS);
 		must(*xrds_wire_strerror(err));
+		must(ver != XRDS_VER_XRDS || !hello ||
+		     (!err && msg.kind == XRDS_KIND_CTL));
 		if (err)
 			continue;
+		fuzz_csum(msg.csum);
 		must(size >= XRDS_WIRE_HDR_BYTES);
 		must(msg.len <= XRDS_WIRE_MAX_MSG_BYTES);
 		must(msg.credit <= XRDS_WIRE_MAX_CREDIT);
@@ -95,6 +109,42 @@ static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
 	}
 }
 
+/* What fits a short header comes out of it as it was, and the contexts of both
+ * ends stay the same.
+ */
+static void fuzz_short_made(const struct xrds_wire_context *ctx,
+			    struct xrds_wire_msg msg, int last, __u32 bytes)
+{
+	struct xrds_wire_context tx = *ctx, rx = *ctx;
+	struct xrds_wire_msg got;
+	__u32 imm;
+
+	msg.credit %= XRDS_WIRE_SHORT_CREDIT + 1;
+	if (!xrds_wire_short_fits(ctx, &msg, last))
+		return;
+	imm = xrds_wire_short_encode(&tx, &msg, last, bytes);
+	must(!xrds_wire_short_decode(&got, &rx, imm, bytes));
+	must(!memcmp(&tx, &rx, sizeof(tx)));
+	must(got.seq == (last ? msg.seq : 0));
+	must(got.ack == (msg.ack > ctx->ack ? msg.ack : ctx->ack));
+	must(got.credit == msg.credit && got.tag == msg.tag);
+	must(got.flags == msg.flags);
+	must(!msg.frag || got.frag == msg.frag % XRDS_WIRE_SLOTS);
+	must(msg.frag || (got.sport == msg.sport && got.dport == msg.dport));
+}
+
+/* The message of a full header, before it is noted, and the one behind it */
+static void fuzz_short_next(struct xrds_wire_context *ctx,
+			    struct xrds_wire_msg msg, __u32 bytes)
+{
+	fuzz_short_made(ctx, msg, 1, bytes);
+	xrds_wire_context_note(ctx, &msg);
+	msg.seq = ctx->seq + 1;
+	msg.ack = ctx->ack + bytes % 4096;
+	fuzz_short_made(ctx, msg, 1, bytes);
+	fuzz_short_made(ctx, msg, 0, bytes);
+}
+
 /* The input as a stream of SENDs with short and full headers: each has two bytes
  * of length, and a header or, if the length is odd, four bytes of immediate data.
  */
@@ -132,7 +182,7 @@ static void fuzz_short(const __u8 *data, __u32 size, __u32 max)
 						 sizeof(hdr) + payload,
 						 XRDS_VER_XRDS))
 				continue;
-			xrds_wire_context_note(&ctx, &msg);
+			fuzz_short_next(&ctx, msg, payload);
 			if (msg.kind == XRDS_KIND_ACK ||
 			    msg.kind == XRDS_KIND_CTL || msg.tag > 1)
 				continue;
@@ -282,7 +332,7 @@ static void fuzz_priv(const __u8 *data, __u32 size, int v6)
 	struct xrds_wire_priv priv, again;
 	__u8 buf[XRDS_WIRE_PRIV_V6_BYTES];
 	__u32 bytes;
-	int ver;
+	int ver, v;
 
 	if (xrds_wire_priv_decode(&priv, data, size, v6))
 		return;
@@ -297,6 +347,12 @@ static void fuzz_priv(const __u8 *data, __u32 size, int v6)
 	     ver == XRDS_VER_4_1 || ver == XRDS_VER_XRDS);
 	ver = xrds_wire_priv_version_chosen(&priv, XRDS_WIRE_MASK);
 	must(!ver || ver == XRDS_VER(priv.major, priv.minor));
+	for (v = 0; v < 4; v++) {
+		bytes = xrds_wire_priv_legacy_payload(&priv, versions[v]);
+		must(bytes == XRDS_WIRE_CLASSIC_PAYLOAD ||
+		     (bytes == XRDS_WIRE_CLASSIC_MAX_PAYLOAD &&
+		      versions[v] == XRDS_VER_4_1));
+	}
 }
 
 int LLVMFuzzerTestOneInput(const __u8 *data, size_t size)
@@ -304,6 +360,7 @@ int LLVMFuzzerTestOneInput(const __u8 *data, size_t size)
 	__u8 *copy;
 	int v;
 
+	must(*xrds_wire_strerror(XRDS_WIRE_NR_ERRORS));
 	fuzz_header(data, size);
 	if (size >= XRDS_WIRE_HDR_BYTES) {
 		copy = malloc(size);

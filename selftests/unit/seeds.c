@@ -76,21 +76,29 @@ static void headers(void)
 
 static void control(void)
 {
-	const struct xrds_wire_hello hello = {
-		.revision = 3, .flags = 1, .frag_bytes = 65536, .credits = 64,
-		.tags = 2, .node = 7, .peer_node = 8, .ack = 9,
+	struct xrds_wire_hello hello = {
+		.revision = XRDS_REVISION_FIRST, .flags = XRDS_HELLO_BUNDLES,
+		.frag_bytes = 65536, .credits = 64, .tags = 2, .node = 7,
+		.peer_node = 8, .ack = 9,
 	};
 	const struct xrds_wire_refused refused = {
 		.seq = 7, .sport = 1000, .dport = 2000,
 	};
 	struct xrds_wire_msg msg = { .flags = XRDS_F_CONTROL };
 	__u8 buf[XRDS_WIRE_CONG_MAP_BYTES] = { };
+	char name[16];
 
 	msg.dport = XRDS_CTL_HELLO;
 	msg.len = XRDS_WIRE_HELLO_BYTES;
 	xrds_wire_hello_encode(buf, &hello);
 	save_msg("ctl-hello", &msg, buf);
 	save("hello", buf, msg.len);
+	while (hello.revision < XRDS_REVISION) {
+		hello.revision++;
+		xrds_wire_hello_encode(buf, &hello);
+		snprintf(name, sizeof(name), "hello-%d", hello.revision);
+		save(name, buf, msg.len);
+	}
 
 	msg.dport = XRDS_CTL_CONG;
 	msg.len = xrds_wire_cong_bytes(2);
@@ -110,30 +118,90 @@ static void control(void)
 	msg.dport = XRDS_CTL_BYE;
 	msg.len = 0;
 	save_msg("ctl-bye", &msg, NULL);
+	/* its ports are more than a SEND has room for here */
+	msg.dport = XRDS_CTL_CONG_MAP;
+	save_msg("ctl-cong-map", &msg, NULL);
 }
 
-/* Three fragments in the form that the fuzz target reads. */
+/* A SEND in the form that the fuzz target reads */
+static __u8 *put_full(__u8 *p, struct xrds_wire_context *ctx,
+		      const struct xrds_wire_msg *msg, __u32 payload)
+{
+	struct xrds_hdr hdr;
+
+	p[0] = payload >> 8;
+	p[1] = payload;
+	xrds_wire_hdr_encode(&hdr, msg);
+	memcpy(p + 2, &hdr, sizeof(hdr));
+	xrds_wire_context_note(ctx, msg);
+	return p + 2 + sizeof(hdr);
+}
+
+/* @payload: odd */
+static __u8 *put_short(__u8 *p, struct xrds_wire_context *ctx,
+		       const struct xrds_wire_msg *msg, int last, __u32 payload)
+{
+	__u32 imm = xrds_wire_short_encode(ctx, msg, last, payload);
+	int i;
+
+	p[0] = payload >> 8;
+	p[1] = payload;
+	for (i = 0; i < 4; i++)
+		p[2 + i] = imm >> (24 - 8 * i);
+	return p + 6;
+}
+
+/* Three fragments */
 static void stream(const char *name, __u32 payload, __u16 step)
 {
 	__u8 buf[3 * (2 + sizeof(struct xrds_hdr))];
+	struct xrds_wire_context ctx = { };
 	struct xrds_wire_msg msg = {
 		.seq = 4, .len = 2 * payload + 100, .sport = 1, .dport = 2,
 	};
-	struct xrds_hdr hdr;
 	__u8 *p = buf;
 	int i;
 
 	for (i = 0; i < 3; i++) {
-		__u32 bytes = i < 2 ? payload : 100;
-
-		p[0] = bytes >> 8;
-		p[1] = bytes;
-		xrds_wire_hdr_encode(&hdr, &msg);
-		memcpy(p + 2, &hdr, sizeof(hdr));
-		p += 2 + sizeof(hdr);
+		p = put_full(p, &ctx, &msg, i < 2 ? payload : 100);
 		msg.frag += step;
 	}
 	save(name, buf, sizeof(buf));
+}
+
+/* SENDs with short headers in the form that the fuzz target reads: behind a message
+ * of one fragment comes one whose length a full header tells only later, and then
+ * one that ends too early.
+ */
+static void stream_short(void)
+{
+	enum { EVEN = 16256, ODD = 16257 };
+	__u8 buf[3 * (2 + sizeof(struct xrds_hdr)) + 3 * 6 +
+		 sizeof(struct xrds_hdr)] = { };
+	struct xrds_wire_context ctx = { };
+	struct xrds_wire_msg msg = {
+		.seq = 4, .len = EVEN, .sport = 1, .dport = 2,
+	};
+	__u8 *p = buf;
+
+	p = put_full(p, &ctx, &msg, EVEN);
+
+	msg.seq = 5;
+	msg.len = 2 * ODD + EVEN;
+	p = put_short(p, &ctx, &msg, 0, ODD);
+	msg.frag = 1;
+	p = put_full(p, &ctx, &msg, EVEN);
+	msg.frag = 2;
+	p = put_short(p, &ctx, &msg, 1, ODD);
+
+	msg.seq = 0;
+	msg.frag = 0;
+	msg.tag = 1;
+	p = put_full(p, &ctx, &msg, EVEN);
+	msg.frag = 1;
+	put_short(p, &ctx, &msg, 1, 1);
+	/* the fuzz target looks for a whole header each time */
+	save("stream-short", buf, sizeof(buf));
 }
 
 /* Three messages in one SEND */
@@ -208,6 +276,7 @@ int main(int argc, char **argv)
 	control();
 	stream("stream-classic", 4096, 0);
 	stream("stream-xrds", 16384 - 48, 1);
+	stream_short();
 	bundle();
 	bundles_too_large();
 	private_data();
