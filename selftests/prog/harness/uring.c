@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * io_uring by its system calls, as far as polling needs it, and keeping files.
+ * io_uring by its system calls, as far as tests need it.
  */
 #include <stdint.h>
 #include <sys/mman.h>
@@ -83,15 +83,37 @@ void uring_poll(struct uring *u, int fd, unsigned int events, bool multishot,
 	uring_submit(u, &sqe);
 }
 
-void uring_remove(struct uring *u, u64 id)
+static void end_request(struct uring *u, u8 opcode, u64 id)
 {
-	struct io_uring_sqe sqe = {
-		.opcode = IORING_OP_POLL_REMOVE,
-		.fd = -1,
-		.addr = id,
-	};
+	struct io_uring_sqe sqe = { .opcode = opcode, .fd = -1, .addr = id };
 
 	uring_submit(u, &sqe);
+}
+
+void uring_remove(struct uring *u, u64 id)
+{
+	end_request(u, IORING_OP_POLL_REMOVE, id);
+}
+
+void uring_cancel(struct uring *u, u64 id)
+{
+	end_request(u, IORING_OP_ASYNC_CANCEL, id);
+}
+
+void uring_provide(struct uring *u, void *mem, size_t bytes, int nr, u16 group)
+{
+	struct io_uring_sqe sqe = {
+		.opcode = IORING_OP_PROVIDE_BUFFERS,
+		.fd = nr,
+		.addr = (uintptr_t)mem,
+		.len = bytes,
+		.buf_group = group,
+	};
+	struct io_uring_cqe cqe;
+
+	uring_submit(u, &sqe);
+	if (!uring_take(u, &cqe) || cqe.res < 0)
+		tap_fail("io_uring took no buffers");
 }
 
 void uring_keep(struct uring *u, int fd)

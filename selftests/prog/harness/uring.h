@@ -32,6 +32,10 @@ void uring_poll(struct uring *u, int fd, unsigned int events, bool multishot,
 /* Anything else */
 void uring_submit(struct uring *u, const struct io_uring_sqe *sqe);
 void uring_remove(struct uring *u, u64 id);
+/* The same for a request of another kind */
+void uring_cancel(struct uring *u, u64 id);
+/* Buffers to receive into: @nr of @bytes each, numbered from 0 */
+void uring_provide(struct uring *u, void *mem, size_t bytes, int nr, u16 group);
 /* The ring has the file, too: a worker of the kernel lets it go at the end */
 void uring_keep(struct uring *u, int fd);
 /* The next completion; whether there is one */
