@@ -29,6 +29,7 @@ extern const struct unit_test unit_ctl_tests[];
 extern const struct unit_test unit_priv_tests[];
 extern const struct unit_test unit_fq_tests[];
 extern const struct unit_test unit_port_tests[];
+extern const struct unit_test unit_dest_tests[];
 extern const struct unit_test unit_window_tests[];
 
 /* which errors a decoder has returned since the start */

@@ -95,7 +95,7 @@ static const struct unit_test unit_last_tests[] = {
 static const struct unit_test * const tables[] = {
 	unit_hdr_tests, unit_classic_tests, unit_reasm_tests, unit_bundle_tests,
 	unit_short_tests, unit_ctl_tests, unit_priv_tests, unit_fq_tests,
-	unit_port_tests, unit_window_tests, unit_last_tests, NULL
+	unit_port_tests, unit_dest_tests, unit_window_tests, unit_last_tests, NULL
 };
 
 int main(int argc, char **argv)

@@ -93,7 +93,7 @@ void xrds_dest_unlink(struct xrds_dest *dest)
 	xs->nr_dests--;
 	xrds_space_release_replies(dest, xrds_space_nr_reserved(dest));
 	/* nobody waits for it */
-	xrds_space_set(dest, XRDS_SEND_OPEN);
+	xrds_space_set(dest, XRDS_SENT);
 }
 
 /**

@@ -24,6 +24,7 @@
 #include <linux/workqueue.h>
 
 #include "conn/conn.h"
+#include "sock/dest_send.h"
 #include "xrds.h"
 
 struct xrds_skb_cb;
@@ -62,15 +63,6 @@ enum xrds_eos_state {
 	XRDS_EOS_DUE,		/* the mark is to be queued */
 	XRDS_EOS_QUEUED,	/* its connection has it */
 	XRDS_EOS_DONE,		/* acknowledged, or given up */
-};
-
-/* How the last send to it ended, see space.c */
-enum xrds_dest_send {
-	XRDS_SEND_OPEN,		/* it was accepted, or there was none */
-	XRDS_SEND_FULL,		/* refused for want of space */
-	XRDS_SEND_CONGESTED,	/* refused for congestion, in sendmsg() only */
-	XRDS_SEND_TOLD,		/* the same, and the program knows */
-	XRDS_SEND_READY,	/* refused, and would be accepted now */
 };
 
 /**
@@ -167,9 +159,7 @@ static inline struct xrds_dest *xrds_dest_of(struct xrds_flow *flow)
 /* Would another send wait, as the last one did? Without the lock an estimate */
 static inline bool xrds_dest_blocked(const struct xrds_dest *dest)
 {
-	u8 send = READ_ONCE(dest->send);
-
-	return send != XRDS_SEND_OPEN && send != XRDS_SEND_READY;
+	return xrds_dest_send_blocked(READ_ONCE(dest->send));
 }
 
 static inline void xrds_dest_put(struct xrds_dest *dest)
@@ -221,7 +211,7 @@ int xrds_direct_send(struct xrds_dest *dest, struct msghdr *m, u32 len);
 
 int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 			   u32 len, bool patient);
-__poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_send to);
+__poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_event event);
 void xrds_space_interrupted(struct xrds_dest *dest);
 __poll_t xrds_space_resized(struct xrds_dest *dest);
 __poll_t xrds_space_freed(struct xrds_dest *dest);

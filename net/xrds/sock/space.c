@@ -11,7 +11,7 @@
  * an old number (dest->reserve_gen).
  *
  * A destination's sending state, enum xrds_dest_send, says how its last send
- * ended, and whether another one would end in the same way:
+ * ended, and whether another one would end in the same way (dest_send.h):
  *
  *	           accepted  no space  congested:         fits     clear
  *	                               waits      told
@@ -128,28 +128,26 @@ static bool xrds_space_fits_reply(const struct xrds_dest *dest)
 /**
  * xrds_space_set - a destination's sending state changes, or stays
  * @dest: destination
- * @to: new state; CONGESTED does not replace TOLD: the news is still due
+ * @event: what has happened
  *
  * Context: any, xs->lock held.
  * Return: events for pollers; pass them to xrds_space_wake().
  */
-__poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_send to)
+__poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_event event)
 {
+	enum xrds_dest_send from = dest->send, to;
 	struct xrds_sock *xs = dest->key.xs;
-	enum xrds_dest_send from = dest->send;
-	bool blocked = xrds_dest_blocked(dest);
 	__poll_t mask = 0;
 
 	lockdep_assert_held(&xs->lock);
 
-	if (from == XRDS_SEND_TOLD && to == XRDS_SEND_CONGESTED)
-		return 0;
+	to = xrds_dest_send_next(from, event);
 	WRITE_ONCE(dest->send, to);
 	xs->nr_refused += (to != XRDS_SEND_OPEN) - (from != XRDS_SEND_OPEN);
 	xs->nr_ready += (to == XRDS_SEND_READY) - (from == XRDS_SEND_READY);
-	if (blocked && !xrds_dest_blocked(dest))
+	if (xrds_dest_send_wakes(from, to))
 		mask = XRDS_POLL_SPACE;
-	if (from == XRDS_SEND_TOLD && to != XRDS_SEND_TOLD)
+	if (xrds_dest_send_is_news(from, to))
 		mask |= xrds_monitor_note(dest);
 	return mask;
 }
@@ -165,7 +163,7 @@ static __poll_t xrds_space_recheck_most(struct xrds_dest *dest, u64 most)
 	    dest->unread > xrds_sk_rcvbuf(xs) / 2 ||
 	    !xrds_space_fits(dest, dest->want) || dest->charged > most)
 		return 0;
-	return xrds_space_set(dest, XRDS_SEND_READY);
+	return xrds_space_set(dest, XRDS_SEND_FITS);
 }
 
 /* Beside the message, a quarter of the space must be free: a wake-up for each
@@ -341,23 +339,23 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 				 xrds_msg_mem(len));
 		xrds_space_charge(dest, len);
 		if (dest->send == XRDS_SEND_READY)
-			mask = xrds_space_set(dest, XRDS_SEND_OPEN);
+			mask = xrds_space_set(dest, XRDS_SENT);
 		/* mostly a reply is smaller than its reservation */
 		mask |= xrds_space_freed(dest);
 		ret = 1;
 	} else if (!blocked && xrds_space_fits(dest, charge) &&
 		   dest->unread <= xrds_sk_rcvbuf(xs)) {
 		/* a sender that was refused before, and sleeps, looks again */
-		mask = xrds_space_set(dest, XRDS_SEND_OPEN);
+		mask = xrds_space_set(dest, XRDS_SENT);
 		ret = xrds_limit_charge(xs->xn, xs->user, XRDS_LIMIT_MEM,
 					xrds_msg_mem(len));
 		if (!ret)
 			xrds_space_charge(dest, len);
 	} else {
 		WRITE_ONCE(dest->want, charge);
-		mask = xrds_space_set(dest, !blocked ? XRDS_SEND_FULL :
-					    patient ? XRDS_SEND_CONGESTED :
-						      XRDS_SEND_TOLD);
+		mask = xrds_space_set(dest, !blocked ? XRDS_SENT_NO_SPACE :
+					    patient ? XRDS_SENT_WAITS :
+						      XRDS_SENT_TOLD);
 		room = xrds_space_tail_avail(dest, charge);
 		ret = blocked ? -ENOBUFS : -EAGAIN;
 	}
@@ -399,7 +397,7 @@ __poll_t xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 		list_del_init(&flow->cong_node);
 	/* a sender in sendmsg() is woken now, or when there is space */
 	if (dest->send == XRDS_SEND_CONGESTED || dest->send == XRDS_SEND_TOLD) {
-		mask = xrds_space_set(dest, XRDS_SEND_FULL);
+		mask = xrds_space_set(dest, XRDS_SEND_CLEAR);
 		mask |= xrds_space_recheck(dest);
 	}
 	spin_unlock_bh(&xs->lock);
@@ -434,7 +432,7 @@ void xrds_space_interrupted(struct xrds_dest *dest)
 
 	spin_lock_bh(&xs->lock);
 	if (dest->send == XRDS_SEND_CONGESTED)
-		mask = xrds_space_set(dest, XRDS_SEND_TOLD);
+		mask = xrds_space_set(dest, XRDS_SENT_TOLD);
 	else if (dest->send == XRDS_SEND_FULL || dest->send == XRDS_SEND_READY)
 		mask = xrds_monitor_note(dest);
 	spin_unlock_bh(&xs->lock);
