@@ -86,6 +86,7 @@ bool xrds_notice_end(struct xrds_rdma_sock *rs, struct xrds_notice *n,
 	/* the failure of a message with a notice is always told */
 	if (!n->wanted && (!n->status || (rop && !READ_ONCE(rs->recverr))))
 		return false;
+	/* as xrds_rop_get() does, but op.c calls this file */
 	if (rop) {
 		refcount_inc(&rop->ref);
 		trace_xrds_ref_get("rop", rop, refcount_read(&rop->ref),
