@@ -326,7 +326,7 @@ static void no_buffers(void)
 	close(tx);
 }
 
-/* What has no payload ends a request: the ring takes it for the end of file. An
+/* A message without payload ends a request: the ring takes it for the end of file. An
  * end of a stream that the request has no space for is none.
  */
 static void without_payload(void)

@@ -237,7 +237,7 @@ def test_broken(rig):
         full.check_bounded()
     full.read_step()
     full.end(BREAKS)
-    # what was remembered of refusals, and of senders, is given back
+    # memory for refusals and for senders is given back
     rig.b.wait_for("[ $(helper_counter used_sources) = 0 ]")
     traffic.run(rig, 500, seed=BREAKS)
 

@@ -109,8 +109,8 @@ static void fuzz_stream(const __u8 *data, __u32 size, int ver, __u32 max)
 	}
 }
 
-/* What fits a short header comes out of it as it was, and the contexts of both
- * ends stay the same.
+/* A message that fits a short header comes out of it as it was, and the contexts of
+ * both ends stay the same.
  */
 static void fuzz_short_made(const struct xrds_wire_context *ctx,
 			    struct xrds_wire_msg msg, int last, __u32 bytes)

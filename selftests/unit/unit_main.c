@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unit tests of what needs no kernel: the runner, and helpers of the tests.
+ * Unit tests of the parts that need no kernel: the runner, and helpers of the tests.
  *
  * Usage: unit_wire [seed]. The seed of the random tests is printed, so that a
  * failure can be repeated.
