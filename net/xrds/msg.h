@@ -237,8 +237,8 @@ enum xrds_rx_point {
 static_assert((int)XRDS_RX_POINTS == (int)RDS_MSG_RX_DGRAM_TRACE_MAX);
 
 /**
- * struct xrds_skb_trace - the rest of what a queued message remembers; in front
- *	of its payload
+ * struct xrds_skb_trace - fields of a queued message that its control block has
+ *	no space for; in front of its payload
  * @next:	the next message of its source, see srcq.c
  * @seq:	sequence number
  * @at:		local_clock() at each point, 0: nobody has looked

@@ -185,7 +185,7 @@ int xrds_ib_send_ctl(struct xrds_conn *conn, u8 type, const void *data,
 	return ret;
 }
 
-/* Has the peer's device all that counts? What follows BYE_ACK does not. Returns as
+/* Has the peer's device all that counts? SENDs behind BYE_ACK do not. Returns as
  * xrds_ib_send_flushed().
  */
 static int xrds_ib_send_arrived(const struct xrds_ib_tx *tx)
@@ -252,7 +252,7 @@ int xrds_ib_send_hello(struct xrds_ib_ep *ep)
 	return ret;
 }
 
-/* Who has said BYE_ACK sends nothing more, except for credits: the peer may have
+/* A side that has said BYE_ACK sends nothing more but credits: the peer may have
  * spent its last one on others of ours, and need one to acknowledge, or for its own
  * BYE_ACK. Once that has come it needs none.
  */

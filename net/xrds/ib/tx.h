@@ -149,8 +149,7 @@ struct xrds_ib_cursor {
  * @bundle:	upper limit for a SEND with several messages, bytes; 0: there
  *		are none
  * @cursor:	messages of which some fragments are not posted, by tag
- * @cork:	SEND for whose completion small messages wait, to go together, or
- *		NULL
+ * @cork:	SEND, or NULL; small messages wait for its completion, to go together
  * @cork_seq:	number of the last message in the last cork, or before it
  * @nr_bulk:	fragments with tag 1 in use
  * @bulk_run:	of those posted since the last that was signalled as one

@@ -128,7 +128,7 @@ static bool xrds_space_fits_reply(const struct xrds_dest *dest)
 /**
  * xrds_space_set - a destination's sending state changes, or stays
  * @dest: destination
- * @event: what has happened
+ * @event: the cause
  *
  * Context: any, xs->lock held.
  * Return: events for pollers; pass them to xrds_space_wake().
