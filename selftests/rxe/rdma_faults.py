@@ -352,9 +352,7 @@ def test_canceled(rig):
     for node in rig.nodes:
         node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
         node.write("/proc/sys/net/xrds/ib/ack_timeout", "18")
-    traffic.run(rig, 400, seed=44)
-    remote.until(rig, lambda: remote.shown(rig.a, "connections")[0]["credits"] >
-                 CREDITS, "credits for some ops")
+    traffic.get_credits(rig, CREDITS)
     pair = remote.Pair(rig)
     proc = pair.start(f"{FAULTS} cancel")
     proc.expect("ready")

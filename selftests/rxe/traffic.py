@@ -4,6 +4,7 @@
 import re
 import signal
 
+import remote
 from xrdsvm.node import Failed, Node, Proc
 
 SUMMARY = re.compile(r"^stream: (.*)$", re.MULTILINE)
@@ -108,6 +109,17 @@ def acknowledge_all(rig) -> None:
 
 def run(rig, count: int, timeout: float = 100, **options):
     return Stream(rig, count, **options).end(timeout)
+
+
+def get_credits(rig, count: int) -> None:
+    """Until node A has more credits than this for node B. A busy peer gets them, but one
+    burst may leave few where the receiver is as fast as the sender.
+    """
+    def enough() -> bool:
+        run(rig, 400, seed=51)
+        return remote.shown(rig.a, "connections")[0]["credits"] > count
+
+    remote.until(rig, enough, f"more than {count} credits")
 
 
 def grown(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
