@@ -9,6 +9,7 @@
  */
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/rhashtable.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
 
@@ -24,6 +25,57 @@
 unsigned int xrds_net_id;
 EXPORT_SYMBOL_GPL(xrds_net_id);
 
+/**
+ * struct xrds_net_table - a hash table of each namespace
+ * @at:		its offset in struct xrds_net
+ * @params:	those that its users pass, too
+ */
+struct xrds_net_table {
+	size_t at;
+	const struct rhashtable_params *params;
+};
+
+static const struct xrds_net_table xrds_net_tables[] = {
+	{ offsetof(struct xrds_net, binds), &xrds_bind_params },
+	{ offsetof(struct xrds_net, conns), &xrds_conn_params },
+	{ offsetof(struct xrds_net, dests), &xrds_dest_params },
+	{ offsetof(struct xrds_net, nodes), &xrds_rdma_peer_params },
+	{ offsetof(struct xrds_net, mrs), &xrds_mr_params },
+	{ offsetof(struct xrds_net, sources), &xrds_srctab_params },
+	{ offsetof(struct xrds_net, past), &xrds_past_params },
+	{ offsetof(struct xrds_net, parts), &xrds_part_params },
+	{ offsetof(struct xrds_net, peers), &xrds_peer_params },
+	{ offsetof(struct xrds_net, watches), &xrds_node_params },
+};
+
+static struct rhashtable *xrds_net_table(struct xrds_net *xn, unsigned int i)
+{
+	return (void *)xn + xrds_net_tables[i].at;
+}
+
+/* Free the first @nr tables, which are empty. */
+static void xrds_net_tables_exit(struct xrds_net *xn, unsigned int nr)
+{
+	while (nr--)
+		rhashtable_destroy(xrds_net_table(xn, nr));
+}
+
+static int __net_init xrds_net_tables_init(struct xrds_net *xn)
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(xrds_net_tables); i++) {
+		ret = rhashtable_init(xrds_net_table(xn, i),
+				      xrds_net_tables[i].params);
+		if (ret) {
+			xrds_net_tables_exit(xn, i);
+			return ret;
+		}
+	}
+	return 0;
+}
+
 static int __net_init xrds_net_init(struct net *net)
 {
 	struct xrds_net *xn = xrds_net(net);
@@ -35,14 +87,18 @@ static int __net_init xrds_net_init(struct net *net)
 	} while (!xn->node);
 	spin_lock_init(&xn->lock);
 	spin_lock_init(&xn->cong_lock);
+	spin_lock_init(&xn->peer_lock);
 	INIT_LIST_HEAD(&xn->socks);
 	xa_init_flags(&xn->sock_ids, XA_FLAGS_ALLOC1);
+	INIT_LIST_HEAD(&xn->conn_list);
 	timerqueue_init_head(&xn->lingering);
 	INIT_LIST_HEAD(&xn->cong_ports);
 	INIT_LIST_HEAD(&xn->cong_late);
 	INIT_LIST_HEAD(&xn->cong_late_all);
 	INIT_WORK(&xn->cong_work, xrds_cong_tell_work);
 	INIT_WORK(&xn->lost_work, xrds_source_lost_work);
+	INIT_LIST_HEAD(&xn->mrs_used);
+	INIT_WORK(&xn->mrs_work, xrds_mr_work);
 	INIT_LIST_HEAD(&xn->unpins);
 	INIT_LIST_HEAD(&xn->recv_waiting);
 	INIT_DELAYED_WORK(&xn->linger_work, xrds_linger_work);
@@ -56,39 +112,12 @@ static int __net_init xrds_net_init(struct net *net)
 	ret = xrds_limit_net_init(xn);
 	if (ret)
 		goto err_counters;
-	ret = xrds_bind_init(xn);
+	ret = xrds_net_tables_init(xn);
 	if (ret)
 		goto err_limits;
-	ret = xrds_dest_init(xn);
-	if (ret)
-		goto err_bind;
-	ret = xrds_rdma_peer_init(xn);
-	if (ret)
-		goto err_dest;
-	ret = xrds_mr_init(xn);
-	if (ret)
-		goto err_node;
-	ret = xrds_srctab_init(xn);
-	if (ret)
-		goto err_mr;
-	ret = xrds_past_init(xn);
-	if (ret)
-		goto err_source;
-	ret = xrds_part_init(xn);
-	if (ret)
-		goto err_past;
-	ret = xrds_peer_init(xn);
-	if (ret)
-		goto err_part;
-	ret = xrds_node_init(xn);
-	if (ret)
-		goto err_peer;
-	ret = xrds_conn_net_init(xn);
-	if (ret)
-		goto err_watch;
 	ret = xrds_sysctl_net_init(xn);
 	if (ret)
-		goto err_conn;
+		goto err_tables;
 	ret = xrds_proc_net_init(xn);
 	if (ret)
 		goto err_sysctl;
@@ -96,26 +125,8 @@ static int __net_init xrds_net_init(struct net *net)
 
 err_sysctl:
 	xrds_sysctl_net_exit(xn);
-err_conn:
-	xrds_conn_net_exit(xn);
-err_watch:
-	xrds_node_exit(xn);
-err_peer:
-	xrds_peer_exit(xn);
-err_part:
-	xrds_part_exit(xn);
-err_past:
-	xrds_past_exit(xn);
-err_source:
-	xrds_srctab_exit(xn);
-err_mr:
-	xrds_mr_exit(xn);
-err_node:
-	xrds_rdma_peer_exit(xn);
-err_dest:
-	xrds_dest_exit(xn);
-err_bind:
-	xrds_bind_exit(xn);
+err_tables:
+	xrds_net_tables_exit(xn, ARRAY_SIZE(xrds_net_tables));
 err_limits:
 	xrds_limit_net_exit(xn);
 err_counters:
@@ -131,7 +142,6 @@ static void __net_exit xrds_net_pre_exit(struct net *net)
 /* Its connections have ended, and with them its sockets. */
 static void __net_exit xrds_net_exit(struct xrds_net *xn)
 {
-	xrds_conn_net_exit(xn);
 	xrds_dialq_exit(xn);
 	cancel_work_sync(&xn->cong_work);
 	cancel_work_sync(&xn->lost_work);
@@ -139,15 +149,8 @@ static void __net_exit xrds_net_exit(struct xrds_net *xn)
 	cancel_delayed_work_sync(&xn->recv_work);
 	xrds_mr_flush(xn);
 	xrds_pin_net_exit(xn);
-	xrds_node_exit(xn);
 	xrds_peer_exit(xn);
-	xrds_part_exit(xn);
-	xrds_past_exit(xn);
-	xrds_srctab_exit(xn);
-	xrds_mr_exit(xn);
-	xrds_rdma_peer_exit(xn);
-	xrds_dest_exit(xn);
-	xrds_bind_exit(xn);
+	xrds_net_tables_exit(xn, ARRAY_SIZE(xrds_net_tables));
 	xrds_limit_net_exit(xn);
 	free_percpu(xn->counters);
 }

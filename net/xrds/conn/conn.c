@@ -33,7 +33,7 @@ struct workqueue_struct *xrds_conn_wq;
 /* functions of the files above this one */
 static struct xrds_conn_works xrds_conn_works;
 
-static const struct rhashtable_params xrds_conn_params = {
+const struct rhashtable_params xrds_conn_params = {
 	.key_len	= sizeof(struct xrds_conn_key),
 	.key_offset	= offsetof(struct xrds_conn, key),
 	.head_offset	= offsetof(struct xrds_conn, node),
@@ -504,21 +504,6 @@ bool xrds_conn_netns_unused(const struct xrds_net *xn)
 	return !net_eq(xn->net, &init_net) && list_empty_careful(&xn->socks);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_netns_unused);
-
-/* ------------------------------------------------------------ namespace */
-
-/**
- * xrds_conn_net_init - make a namespace's connection table
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_conn_net_init(struct xrds_net *xn)
-{
-	INIT_LIST_HEAD(&xn->conn_list);
-	return rhashtable_init(&xn->conns, &xrds_conn_params);
-}
 
 /**
  * xrds_conn_init - module init

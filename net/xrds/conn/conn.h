@@ -92,7 +92,8 @@ struct xrds_peer {
 	struct delayed_work work;
 };
 
-int xrds_peer_init(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_peer_params;
+
 void xrds_peer_exit(struct xrds_net *xn);
 struct xrds_peer *xrds_peer_get(struct xrds_net *xn,
 				const struct xrds_peer_key *key, gfp_t gfp);
@@ -111,6 +112,7 @@ void xrds_peer_failed(struct xrds_conn *conn);
 
 /* -------------------------------------------------------------- conn.c */
 
+extern const struct rhashtable_params xrds_conn_params;
 extern struct workqueue_struct *xrds_conn_wq;
 
 /**
@@ -127,7 +129,6 @@ struct xrds_conn_works {
 
 int xrds_conn_init(const struct xrds_conn_works *works);
 void xrds_conn_exit(void);
-int xrds_conn_net_init(struct xrds_net *xn);
 void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
 void xrds_conn_push_later(struct xrds_conn *conn);
 void xrds_conn_unhash(struct xrds_conn *conn);
@@ -163,7 +164,6 @@ void xrds_conn_net_undrain(struct xrds_net *xn);
 unsigned int xrds_conn_net_nr_ends(struct xrds_net *xn);
 bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans);
 void xrds_conn_net_pre_exit(struct xrds_net *xn);
-void xrds_conn_net_exit(struct xrds_net *xn);
 
 /* ------------------------------------------------------------- dialq.c */
 

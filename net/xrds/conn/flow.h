@@ -50,8 +50,8 @@ struct xrds_part {
 	struct rcu_head rcu;
 };
 
-int xrds_part_init(struct xrds_net *xn);
-void xrds_part_exit(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_part_params;
+
 struct xrds_part *xrds_part_find(struct xrds_conn *conn,
 				 enum xrds_part_kind kind, u64 id);
 struct xrds_part *xrds_part_make(struct xrds_conn *conn,

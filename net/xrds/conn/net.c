@@ -382,14 +382,3 @@ void xrds_conn_net_pre_exit(struct xrds_net *xn)
 	xn->exiting = true;
 	spin_unlock_bh(&xn->lock);
 }
-
-/**
- * xrds_conn_net_exit - free a namespace's connection table
- * @xn: namespace without connections
- *
- * Context: process.
- */
-void xrds_conn_net_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->conns);
-}

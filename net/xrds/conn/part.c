@@ -12,35 +12,12 @@
 #include "conn/conn.h"
 #include "xrds.h"
 
-static const struct rhashtable_params xrds_part_params = {
+const struct rhashtable_params xrds_part_params = {
 	.key_len	= sizeof(struct xrds_part_key),
 	.key_offset	= offsetof(struct xrds_part, key),
 	.head_offset	= offsetof(struct xrds_part, node),
 	.automatic_shrinking = true,
 };
-
-/**
- * xrds_part_init - make a namespace's table of parts
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_part_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->parts, &xrds_part_params);
-}
-
-/**
- * xrds_part_exit - free a namespace's table of parts
- * @xn: namespace without connections
- *
- * Context: process.
- */
-void xrds_part_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->parts);
-}
 
 /**
  * xrds_part_find - find a part

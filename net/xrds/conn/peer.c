@@ -34,7 +34,7 @@
 #include "upcall.h"
 #include "xrds.h"
 
-static const struct rhashtable_params xrds_peer_params = {
+const struct rhashtable_params xrds_peer_params = {
 	.key_len	= sizeof(struct xrds_peer_key),
 	.key_offset	= offsetof(struct xrds_peer, key),
 	.head_offset	= offsetof(struct xrds_peer, node),
@@ -44,20 +44,7 @@ static const struct rhashtable_params xrds_peer_params = {
 /* ------------------------------------------------------------- lifetime */
 
 /**
- * xrds_peer_init - make a namespace's table of peers
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_peer_init(struct xrds_net *xn)
-{
-	spin_lock_init(&xn->peer_lock);
-	return rhashtable_init(&xn->peers, &xrds_peer_params);
-}
-
-/**
- * xrds_peer_exit - free a namespace's table of peers
+ * xrds_peer_exit - wait until a namespace has no peers
  * @xn: namespace without sockets and connections
  *
  * Context: process, may sleep.
@@ -69,7 +56,6 @@ void xrds_peer_exit(struct xrds_net *xn)
 	/* until it has woken us */
 	spin_lock_bh(&xn->peer_lock);
 	spin_unlock_bh(&xn->peer_lock);
-	rhashtable_destroy(&xn->peers);
 }
 
 static void xrds_peer_work(struct work_struct *work);

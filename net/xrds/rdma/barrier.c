@@ -21,35 +21,12 @@
 #include "rdma/rdma.h"
 #include "xrds.h"
 
-static const struct rhashtable_params xrds_rdma_peer_params = {
+const struct rhashtable_params xrds_rdma_peer_params = {
 	.key_len	= sizeof(struct xrds_rdma_peer_key),
 	.key_offset	= offsetof(struct xrds_rdma_peer, key),
 	.head_offset	= offsetof(struct xrds_rdma_peer, node),
 	.automatic_shrinking = true,
 };
-
-/**
- * xrds_rdma_peer_init - make a namespace's table of nodes
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_rdma_peer_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->nodes, &xrds_rdma_peer_params);
-}
-
-/**
- * xrds_rdma_peer_exit - free a namespace's table of nodes
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_rdma_peer_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->nodes);
-}
 
 static void xrds_rdma_peer_key_init(struct xrds_rdma_peer_key *key,
 				    struct xrds_rdma_sock *rs,

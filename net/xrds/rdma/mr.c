@@ -43,7 +43,7 @@ enum { XRDS_MR_TRIES = 256 };
 static struct workqueue_struct *xrds_mr_wq;
 static DEFINE_SPINLOCK(xrds_mr_used_lock);	/* mrs_used of namespaces */
 
-static const struct rhashtable_params xrds_mr_params = {
+const struct rhashtable_params xrds_mr_params = {
 	.key_len	= sizeof(struct xrds_mr_key),
 	.key_offset	= offsetof(struct xrds_mr, key),
 	.head_offset	= offsetof(struct xrds_mr, node),
@@ -181,7 +181,13 @@ static void xrds_mr_destroy(struct xrds_mr *mr)
 	xrds_mr_put(mr);
 }
 
-static void xrds_mr_work(struct work_struct *work)
+/**
+ * xrds_mr_work - end a namespace's regions that were used
+ * @work: xn->mrs_work
+ *
+ * Context: process, may sleep.
+ */
+void xrds_mr_work(struct work_struct *work)
 {
 	struct xrds_net *xn = container_of(work, struct xrds_net, mrs_work);
 	struct xrds_mr *mr;
@@ -232,31 +238,6 @@ int xrds_mr_load(void)
 void xrds_mr_unload(void)
 {
 	destroy_workqueue(xrds_mr_wq);
-}
-
-/**
- * xrds_mr_init - make a namespace's table of regions
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_mr_init(struct xrds_net *xn)
-{
-	INIT_LIST_HEAD(&xn->mrs_used);
-	INIT_WORK(&xn->mrs_work, xrds_mr_work);
-	return rhashtable_init(&xn->mrs, &xrds_mr_params);
-}
-
-/**
- * xrds_mr_exit - free a namespace's table of regions
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_mr_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->mrs);
 }
 
 /**

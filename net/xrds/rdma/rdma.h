@@ -48,11 +48,12 @@ void xrds_pin_free(struct xrds_pin *pin);
 
 enum { XRDS_MR_MAX_BYTES = 1 << 30 };
 
+extern const struct rhashtable_params xrds_mr_params;
+
 int xrds_mr_load(void);
 void xrds_mr_unload(void);
-int xrds_mr_init(struct xrds_net *xn);
+void xrds_mr_work(struct work_struct *work);
 void xrds_mr_get(struct xrds_mr *mr);
-void xrds_mr_exit(struct xrds_net *xn);
 bool xrds_mr_owned(struct xrds_rdma_sock *rs, u64 cookie);
 int xrds_mr_create(struct xrds_rdma_sock *rs,
 		   const struct xrds_transport *trans,
@@ -137,8 +138,8 @@ struct xrds_rdma_peer {
 	wait_queue_head_t wait;
 };
 
-int xrds_rdma_peer_init(struct xrds_net *xn);
-void xrds_rdma_peer_exit(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_rdma_peer_params;
+
 struct xrds_rdma_peer *xrds_rdma_peer_find(struct xrds_rdma_sock *rs,
 					   const struct xrds_addr *to);
 void xrds_rdma_peer_marks(struct xrds_rdma_sock *rs, const struct xrds_addr *to,

@@ -17,35 +17,12 @@ enum {
 	XRDS_PORT_FIRST		= 2,
 };
 
-static const struct rhashtable_params xrds_bind_params = {
+const struct rhashtable_params xrds_bind_params = {
 	.key_len	= sizeof(struct xrds_bind_key),
 	.key_offset	= offsetof(struct xrds_sock, bind),
 	.head_offset	= offsetof(struct xrds_sock, bind_node),
 	.automatic_shrinking = true,
 };
-
-/**
- * xrds_bind_init - make a namespace's bind table
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_bind_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->binds, &xrds_bind_params);
-}
-
-/**
- * xrds_bind_exit - free a namespace's bind table
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_bind_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->binds);
-}
 
 static int xrds_bind_insert(struct xrds_sock *xs, const struct xrds_addr *a,
 			    u16 port)

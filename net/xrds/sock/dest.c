@@ -21,35 +21,12 @@
 #include "transport.h"
 #include "xrds.h"
 
-static const struct rhashtable_params xrds_dest_params = {
+const struct rhashtable_params xrds_dest_params = {
 	.key_len	= sizeof(struct xrds_dest_key),
 	.key_offset	= offsetof(struct xrds_dest, key),
 	.head_offset	= offsetof(struct xrds_dest, node),
 	.automatic_shrinking = true,
 };
-
-/**
- * xrds_dest_init - make a namespace's table of destinations
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_dest_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->dests, &xrds_dest_params);
-}
-
-/**
- * xrds_dest_exit - free a namespace's table of destinations
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_dest_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->dests);
-}
 
 /**
  * xrds_dest_free - the last reference on a destination is dropped

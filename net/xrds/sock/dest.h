@@ -167,8 +167,8 @@ static inline void xrds_dest_put(struct xrds_dest *dest)
 	xrds_flow_put(&dest->flow);
 }
 
-int xrds_dest_init(struct xrds_net *xn);
-void xrds_dest_exit(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_dest_params;
+
 int xrds_dest_addr_fits(const struct xrds_sock *xs, const struct xrds_addr *to);
 struct xrds_dest *xrds_dest_find_or_create(struct xrds_sock *xs,
 					   const struct xrds_addr *to);
@@ -254,8 +254,8 @@ enum {
 	XRDS_WATCH_BATCH	= 8,
 };
 
-int xrds_node_init(struct xrds_net *xn);
-void xrds_node_exit(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_node_params;
+
 int xrds_node_watch(struct xrds_watch **watch, const struct xrds_dest_key *key);
 void xrds_node_unwatch(struct xrds_watch **watch);
 bool xrds_node_down(struct xrds_watch *watch);
@@ -272,8 +272,8 @@ int xrds_monitor_read(struct xrds_sock *xs, struct msghdr *m, int before);
 
 /* -------------------------------------------------------------- past.c */
 
-int xrds_past_init(struct xrds_net *xn);
-void xrds_past_exit(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_past_params;
+
 int xrds_past_add(const struct xrds_dest *dest);
 void xrds_past_restore(struct xrds_dest *dest);
 void xrds_past_status(struct xrds_sock *xs, const struct xrds_addr *to,
@@ -336,8 +336,8 @@ bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
 
 /* ------------------------------------------------------------ srctab.c */
 
-int xrds_srctab_init(struct xrds_net *xn);
-void xrds_srctab_exit(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_srctab_params;
+
 void xrds_srctab_key(struct xrds_dest_key *key, struct xrds_sock *xs,
 		     const struct xrds_skb_cb *cb);
 void xrds_srctab_set_lost(struct xrds_sock *xs, const struct xrds_dest_key *key,

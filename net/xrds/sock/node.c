@@ -63,35 +63,12 @@ struct xrds_watch {
 	u64 dropped;
 };
 
-static const struct rhashtable_params xrds_node_params = {
+const struct rhashtable_params xrds_node_params = {
 	.key_len	= sizeof(struct xrds_dest_key),
 	.key_offset	= offsetof(struct xrds_watch, key),
 	.head_offset	= offsetof(struct xrds_watch, node),
 	.automatic_shrinking = true,
 };
-
-/**
- * xrds_node_init - make a namespace's table of watches
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_node_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->watches, &xrds_node_params);
-}
-
-/**
- * xrds_node_exit - free a namespace's table of watches
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_node_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->watches);
-}
 
 /* -------------------------------------------------------------- watches */
 

@@ -41,35 +41,12 @@ struct xrds_past {
 	struct rcu_head rcu;
 };
 
-static const struct rhashtable_params xrds_past_params = {
+const struct rhashtable_params xrds_past_params = {
 	.key_len	= sizeof(struct xrds_dest_key),
 	.key_offset	= offsetof(struct xrds_past, key),
 	.head_offset	= offsetof(struct xrds_past, node),
 	.automatic_shrinking = true,
 };
-
-/**
- * xrds_past_init - make a namespace's table of evicted destinations
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_past_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->past, &xrds_past_params);
-}
-
-/**
- * xrds_past_exit - free a namespace's table of evicted destinations
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_past_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->past);
-}
 
 static void xrds_past_forget(struct xrds_past *past)
 {

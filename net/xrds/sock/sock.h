@@ -423,8 +423,8 @@ int xrds_opt_uek_reset6(struct xrds_sock *xs, sockptr_t optval,
 
 /* -------------------------------------------------------------- bind.c */
 
-int xrds_bind_init(struct xrds_net *xn);
-void xrds_bind_exit(struct xrds_net *xn);
+extern const struct rhashtable_params xrds_bind_params;
+
 int xrds_bind_add(struct xrds_sock *xs, const struct xrds_addr *a);
 void xrds_bind_del(struct xrds_sock *xs);
 struct xrds_sock *xrds_bind_lookup(struct xrds_net *xn,

@@ -18,35 +18,12 @@
 /* A socket's own: they cost as much as it does. */
 enum { XRDS_SRCTAB_LEAST = XRDS_SOCK_COST_BYTES / XRDS_SOURCE_COST_BYTES };
 
-static const struct rhashtable_params xrds_srctab_params = {
+const struct rhashtable_params xrds_srctab_params = {
 	.key_len	= sizeof(struct xrds_dest_key),
 	.key_offset	= offsetof(struct xrds_source, key),
 	.head_offset	= offsetof(struct xrds_source, node),
 	.automatic_shrinking = true,
 };
-
-/**
- * xrds_srctab_init - make a namespace's table of sources
- * @xn: namespace
- *
- * Context: process.
- * Return: 0 or a negative errno.
- */
-int xrds_srctab_init(struct xrds_net *xn)
-{
-	return rhashtable_init(&xn->sources, &xrds_srctab_params);
-}
-
-/**
- * xrds_srctab_exit - free a namespace's table of sources
- * @xn: namespace without sockets
- *
- * Context: process.
- */
-void xrds_srctab_exit(struct xrds_net *xn)
-{
-	rhashtable_destroy(&xn->sources);
-}
 
 /**
  * xrds_srctab_key - the key of the source of a message
