@@ -315,18 +315,11 @@ struct xrds_conn *xrds_dest_peek_conn(const struct xrds_sock *xs,
 	       xrds_conn_find(xs->xn, &key) : NULL;
 }
 
-/**
- * xrds_dest_probe - have the connection to a node made, and watched
- * @xs: socket that watches the node
- * @addr: its address
- * @scope: interface index of a link-local address, else 0
- *
- * Without a connection the node is down in a while.
- *
- * Context: process, may sleep.
+/* Have the connection to a node made, and watched: without one the node is down
+ * in a while.
  */
-void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
-		     u32 scope)
+static void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
+			    u32 scope)
 {
 	struct xrds_conn *conn;
 	bool dead;

@@ -181,8 +181,6 @@ struct xrds_conn *xrds_dest_peek_conn(const struct xrds_sock *xs,
 				      const struct xrds_addr *to);
 void xrds_dest_close_all(struct xrds_sock *xs);
 int xrds_dest_watch_all(struct xrds_sock *xs, bool on);
-void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
-		     u32 scope);
 
 /* --------------------------------------------------------- dest_walk.c */
 
@@ -219,7 +217,6 @@ void xrds_space_wake(struct xrds_dest *dest, __poll_t mask);
 
 u32 xrds_space_sndbuf(const struct xrds_dest *dest);
 u32 xrds_space_nr_reserved(const struct xrds_dest *dest);
-u64 xrds_space_reserved(const struct xrds_dest *dest);
 void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
 			   u64 charge, u64 mem, bool acked);
 void xrds_upcall_eos_done(struct xrds_dest *dest);
@@ -233,10 +230,6 @@ void xrds_space_changed(struct sock *sk);
 
 /* ----------------------------------------------------------- sockopt.c */
 
-int xrds_sockopt_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st);
-int xrds_sockopt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg);
-int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
-				 const struct xrds_dest_sndbuf *arg);
 int xrds_sockopt_release_reply(struct xrds_sock *xs,
 			       const struct xrds_addr *to);
 

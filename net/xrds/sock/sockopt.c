@@ -52,6 +52,48 @@ static int xrds_set_delivered_event(struct xrds_sock *xs, sockptr_t optval,
 	return 0;
 }
 
+/* The socket is locked. */
+static int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
+					const struct xrds_dest_sndbuf *arg)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+	__poll_t mask;
+	bool linked;
+	int ret;
+
+	if (arg->reserved)
+		return -EINVAL;
+	if (arg->dest.ss_family == AF_UNSPEC) {
+		WRITE_ONCE(xs->dest_sndbuf, arg->bytes);
+		xrds_space_changed(&xs->sk);
+		return 0;
+	}
+	ret = xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest));
+	if (ret || xrds_addr_check_dest(&to))
+		return -EINVAL;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+	ret = xrds_dest_addr_fits(xs, &to);
+	if (ret)
+		return ret;
+
+	do {
+		dest = xrds_dest_find_or_create(xs, &to);
+		if (IS_ERR(dest))
+			return PTR_ERR(dest);
+		spin_lock_bh(&xs->lock);
+		/* else another thread needed its place, meanwhile */
+		linked = dest->linked;
+		WRITE_ONCE(dest->sndbuf, arg->bytes);
+		mask = xrds_space_resized(dest);
+		spin_unlock_bh(&xs->lock);
+		xrds_space_wake(dest, mask);
+		xrds_dest_put(dest);
+	} while (!linked);
+	return 0;
+}
+
 static int xrds_set_dest_sndbuf(struct xrds_sock *xs, sockptr_t optval,
 				unsigned int optlen)
 {
@@ -353,6 +395,27 @@ static int xrds_opt_transport(struct xrds_sock *xs)
 	return type;
 }
 
+static int xrds_sockopt_get_dest_sndbuf(struct xrds_sock *xs,
+					struct xrds_dest_sndbuf *arg)
+{
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+
+	arg->bytes = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
+	arg->reserved = 0;
+	if (arg->dest.ss_family == AF_UNSPEC)
+		return 0;
+	if (xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest)) ||
+	    xrds_addr_check_dest(&to))
+		return -EINVAL;
+	dest = xrds_dest_find(xs, &to);
+	if (dest) {
+		arg->bytes = xrds_space_sndbuf(dest);
+		xrds_dest_put(dest);
+	}
+	return 0;
+}
+
 static int xrds_get_dest_sndbuf(struct xrds_sock *xs, char __user *optval,
 				int __user *optlen, int len)
 {
@@ -369,6 +432,99 @@ static int xrds_get_dest_sndbuf(struct xrds_sock *xs, char __user *optval,
 	if (copy_to_user(optval, &arg, sizeof(arg)) ||
 	    put_user((int)sizeof(arg), optlen))
 		return -EFAULT;
+	return 0;
+}
+
+static void xrds_opt_fill_status(struct xrds_dest *dest,
+				 struct xrds_dest_status *st)
+{
+	struct xrds_sock *xs = dest->key.xs;
+
+	st->sndbuf = xrds_space_sndbuf(dest);
+	spin_lock_bh(&xs->lock);
+	st->reserved_bytes = xrds_space_nr_reserved(dest) * xs->reply_reserve;
+	st->queued_bytes = dest->queued_bytes;
+	st->queued_msgs = dest->queued_msgs;
+	st->acked_msgs = dest->acked_msgs;
+	st->last_progress_ns = dest->last_progress_ns;
+	if (xrds_dest_blocked(dest))
+		st->flags |= XRDS_DEST_BLOCKED;
+	if (dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE)
+		st->flags |= XRDS_DEST_EOS_SENT;
+	spin_unlock_bh(&xs->lock);
+}
+
+static u64 xrds_opt_inflight(const struct xrds_dest *dest,
+			     struct xrds_conn *conn)
+{
+	u64 bytes = 0;
+
+	spin_lock_bh(&conn->lock);
+	if (dest && dest->flow.conn == conn)
+		bytes = dest->flow.inflight_bytes;
+	spin_unlock_bh(&conn->lock);
+	return bytes;
+}
+
+/* Something queued means that a connection is being made, or soon will be. */
+static u32 xrds_opt_conn_state(const struct xrds_conn *conn, bool queued)
+{
+	enum xrds_state state = READ_ONCE(conn->state);
+
+	if (state == XRDS_ST_UP)
+		return XRDS_DEST_UP;
+	if (READ_ONCE(conn->failed))
+		return XRDS_DEST_ERROR;
+	if (queued || state == XRDS_ST_RESOLVING ||
+	    state == XRDS_ST_CONNECTING || state == XRDS_ST_WAIT_CTS)
+		return XRDS_DEST_CONNECTING;
+	return XRDS_DEST_IDLE;
+}
+
+/* A destination that was never used is empty. Its connection may have other users:
+ * then the state of that is told.
+ */
+static int xrds_sockopt_dest_status(struct xrds_sock *xs,
+				    struct xrds_dest_status *st)
+{
+	struct xrds_conn *conn;
+	struct xrds_dest *dest;
+	struct xrds_addr to;
+
+	if (xrds_addr_parse(&to, &st->dest, sizeof(st->dest)) ||
+	    xrds_addr_check_dest(&to))
+		return -EINVAL;
+	if (!xrds_sk_bound(xs))
+		return -ENOTCONN;
+
+	memset_startat(st, 0, state);
+	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
+	xrds_rdma_peer_marks(&xs->rdma, &to, &st->rdma_issued,
+			     &st->rdma_completed);
+	if (xrds_source_ended(xs, &to))
+		st->flags |= XRDS_DEST_EOS_RCVD;
+
+	dest = xrds_dest_find(xs, &to);
+	if (dest)
+		xrds_opt_fill_status(dest, st);
+	else
+		xrds_past_status(xs, &to, &st->acked_msgs,
+				 &st->last_progress_ns);
+	conn = dest ? xrds_flow_conn(&dest->flow) : NULL;
+	/* others may use one */
+	if (!conn)
+		conn = xrds_dest_peek_conn(xs, &to);
+	if (conn) {
+		st->state = xrds_opt_conn_state(conn, st->queued_msgs);
+		/* some of it may have been queued since */
+		st->inflight_bytes = min(xrds_opt_inflight(dest, conn),
+					 st->queued_bytes);
+		if (xrds_gate_port_shut(conn, to.port))
+			st->flags |= XRDS_DEST_CONGESTED;
+		xrds_conn_put(conn);
+	}
+	if (dest)
+		xrds_dest_put(dest);
 	return 0;
 }
 
@@ -454,56 +610,6 @@ int xrds_getsockopt(struct socket *sock, int level, int optname,
 }
 
 /**
- * xrds_sockopt_set_dest_sndbuf - XRDS_DEST_SNDBUF
- * @xs: socket
- * @arg: the option's argument
- *
- * Context: process, socket locked.
- * Return: 0, -EINVAL, -ENOTCONN for a destination of an unbound socket, and
- * the errors of xrds_dest_addr_fits() and xrds_dest_find_or_create().
- */
-int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
-				 const struct xrds_dest_sndbuf *arg)
-{
-	struct xrds_dest *dest;
-	struct xrds_addr to;
-	__poll_t mask;
-	bool linked;
-	int ret;
-
-	if (arg->reserved)
-		return -EINVAL;
-	if (arg->dest.ss_family == AF_UNSPEC) {
-		WRITE_ONCE(xs->dest_sndbuf, arg->bytes);
-		xrds_space_changed(&xs->sk);
-		return 0;
-	}
-	ret = xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest));
-	if (ret || xrds_addr_check_dest(&to))
-		return -EINVAL;
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
-	ret = xrds_dest_addr_fits(xs, &to);
-	if (ret)
-		return ret;
-
-	do {
-		dest = xrds_dest_find_or_create(xs, &to);
-		if (IS_ERR(dest))
-			return PTR_ERR(dest);
-		spin_lock_bh(&xs->lock);
-		/* else another thread needed its place, meanwhile */
-		linked = dest->linked;
-		WRITE_ONCE(dest->sndbuf, arg->bytes);
-		mask = xrds_space_resized(dest);
-		spin_unlock_bh(&xs->lock);
-		xrds_space_wake(dest, mask);
-		xrds_dest_put(dest);
-	} while (!linked);
-	return 0;
-}
-
-/**
  * xrds_sockopt_release_reply - XRDS_REPLY_RELEASE
  * @xs: socket
  * @to: destination that is not going to be answered
@@ -530,132 +636,4 @@ int xrds_sockopt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 	xrds_space_wake(dest, mask);
 	xrds_dest_put(dest);
 	return ret;
-}
-
-/**
- * xrds_sockopt_get_dest_sndbuf - XRDS_DEST_SNDBUF
- * @xs: socket
- * @arg: in: dest; out: the rest
- *
- * Context: process.
- * Return: 0 or -EINVAL.
- */
-int xrds_sockopt_get_dest_sndbuf(struct xrds_sock *xs, struct xrds_dest_sndbuf *arg)
-{
-	struct xrds_dest *dest;
-	struct xrds_addr to;
-
-	arg->bytes = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	arg->reserved = 0;
-	if (arg->dest.ss_family == AF_UNSPEC)
-		return 0;
-	if (xrds_addr_parse(&to, &arg->dest, sizeof(arg->dest)) ||
-	    xrds_addr_check_dest(&to))
-		return -EINVAL;
-	dest = xrds_dest_find(xs, &to);
-	if (dest) {
-		arg->bytes = xrds_space_sndbuf(dest);
-		xrds_dest_put(dest);
-	}
-	return 0;
-}
-
-static void xrds_opt_fill_status(struct xrds_dest *dest,
-				 struct xrds_dest_status *st)
-{
-	struct xrds_sock *xs = dest->key.xs;
-
-	st->sndbuf = xrds_space_sndbuf(dest);
-	spin_lock_bh(&xs->lock);
-	st->reserved_bytes = xrds_space_nr_reserved(dest) * xs->reply_reserve;
-	st->queued_bytes = dest->queued_bytes;
-	st->queued_msgs = dest->queued_msgs;
-	st->acked_msgs = dest->acked_msgs;
-	st->last_progress_ns = dest->last_progress_ns;
-	if (xrds_dest_blocked(dest))
-		st->flags |= XRDS_DEST_BLOCKED;
-	if (dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE)
-		st->flags |= XRDS_DEST_EOS_SENT;
-	spin_unlock_bh(&xs->lock);
-}
-
-static u64 xrds_opt_inflight(const struct xrds_dest *dest,
-			     struct xrds_conn *conn)
-{
-	u64 bytes = 0;
-
-	spin_lock_bh(&conn->lock);
-	if (dest && dest->flow.conn == conn)
-		bytes = dest->flow.inflight_bytes;
-	spin_unlock_bh(&conn->lock);
-	return bytes;
-}
-
-/* Something queued means that a connection is being made, or soon will be. */
-static u32 xrds_opt_conn_state(const struct xrds_conn *conn, bool queued)
-{
-	enum xrds_state state = READ_ONCE(conn->state);
-
-	if (state == XRDS_ST_UP)
-		return XRDS_DEST_UP;
-	if (READ_ONCE(conn->failed))
-		return XRDS_DEST_ERROR;
-	if (queued || state == XRDS_ST_RESOLVING ||
-	    state == XRDS_ST_CONNECTING || state == XRDS_ST_WAIT_CTS)
-		return XRDS_DEST_CONNECTING;
-	return XRDS_DEST_IDLE;
-}
-
-/**
- * xrds_sockopt_dest_status - XRDS_DEST_STATUS
- * @xs: socket
- * @st: in: dest; out: everything else
- *
- * A destination that was never used is empty. Its connection may have other users:
- * then the state of that is told.
- *
- * Context: process.
- * Return: 0, -EINVAL, -ENOTCONN.
- */
-int xrds_sockopt_dest_status(struct xrds_sock *xs, struct xrds_dest_status *st)
-{
-	struct xrds_conn *conn;
-	struct xrds_dest *dest;
-	struct xrds_addr to;
-
-	if (xrds_addr_parse(&to, &st->dest, sizeof(st->dest)) ||
-	    xrds_addr_check_dest(&to))
-		return -EINVAL;
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
-
-	memset_startat(st, 0, state);
-	st->sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	xrds_rdma_peer_marks(&xs->rdma, &to, &st->rdma_issued,
-			     &st->rdma_completed);
-	if (xrds_source_ended(xs, &to))
-		st->flags |= XRDS_DEST_EOS_RCVD;
-
-	dest = xrds_dest_find(xs, &to);
-	if (dest)
-		xrds_opt_fill_status(dest, st);
-	else
-		xrds_past_status(xs, &to, &st->acked_msgs,
-				 &st->last_progress_ns);
-	conn = dest ? xrds_flow_conn(&dest->flow) : NULL;
-	/* others may use one */
-	if (!conn)
-		conn = xrds_dest_peek_conn(xs, &to);
-	if (conn) {
-		st->state = xrds_opt_conn_state(conn, st->queued_msgs);
-		/* some of it may have been queued since */
-		st->inflight_bytes = min(xrds_opt_inflight(dest, conn),
-					 st->queued_bytes);
-		if (xrds_gate_port_shut(conn, to.port))
-			st->flags |= XRDS_DEST_CONGESTED;
-		xrds_conn_put(conn);
-	}
-	if (dest)
-		xrds_dest_put(dest);
-	return 0;
 }

@@ -90,14 +90,8 @@ static void xrds_space_renew_gen(struct xrds_dest *dest)
 	WRITE_ONCE(dest->reserve_gen, gen);
 }
 
-/**
- * xrds_space_reserved - space that is reserved for replies
- * @dest: destination
- *
- * Context: any; xs->lock held, but for an estimate.
- * Return: bytes.
- */
-u64 xrds_space_reserved(const struct xrds_dest *dest)
+/* Bytes that are reserved for replies; without xs->lock an estimate */
+static u64 xrds_space_reserved(const struct xrds_dest *dest)
 {
 	return (u64)xrds_space_nr_reserved(dest) *
 	       xrds_msg_charge(READ_ONCE(dest->key.xs->reply_reserve));
