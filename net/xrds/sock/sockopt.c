@@ -187,16 +187,27 @@ static int xrds_reply_release(struct xrds_sock *xs, sockptr_t optval,
 	return xrds_sockopt_release_reply(xs, &to);
 }
 
+/* The arguments of RDS_GET_MR_FOR_DEST end with those of RDS_GET_MR. */
+static_assert(offsetof(struct rds_get_mr_for_dest_args, vec) +
+	      sizeof(struct rds_get_mr_args) ==
+	      sizeof(struct rds_get_mr_for_dest_args));
+static_assert(offsetof(struct rds_get_mr_for_dest_args, flags) ==
+	      offsetof(struct rds_get_mr_for_dest_args, vec) +
+	      offsetof(struct rds_get_mr_args, flags));
+
+/* @skip bytes before the arguments are not looked at: keys serve every peer, so a
+ * destination says nothing that is needed.
+ */
 static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
-		       unsigned int optlen)
+		       unsigned int optlen, size_t skip)
 {
 	long timeo = MAX_SCHEDULE_TIMEOUT;
 	struct rds_get_mr_args args;
 	u64 cookie;
 
-	if (optlen != sizeof(args))
+	if (optlen != skip + sizeof(args))
 		return -EINVAL;
-	if (copy_from_sockptr(&args, optval, sizeof(args)))
+	if (copy_from_sockptr_offset(&args, optval, skip, sizeof(args)))
 		return -EFAULT;
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
@@ -221,27 +232,6 @@ static int xrds_set_node_events(struct xrds_sock *xs, sockptr_t optval,
 		xrds_dest_watch_all(xs, false);
 	release_sock(&xs->sk);
 	return ret;
-}
-
-/* Keys serve every peer: the destination says nothing that is needed. */
-static int xrds_get_mr_for_dest(struct xrds_sock *xs, sockptr_t optval,
-				unsigned int optlen)
-{
-	struct rds_get_mr_for_dest_args args;
-	long timeo = MAX_SCHEDULE_TIMEOUT;
-	struct rds_get_mr_args plain;
-	u64 cookie;
-
-	if (optlen != sizeof(args))
-		return -EINVAL;
-	if (copy_from_sockptr(&args, optval, sizeof(args)))
-		return -EFAULT;
-	if (!xrds_sk_bound(xs))
-		return -ENOTCONN;
-	plain.vec = args.vec;
-	plain.cookie_addr = args.cookie_addr;
-	plain.flags = args.flags;
-	return xrds_mr_create(&xs->rdma, xs->trans, &plain, &cookie, &timeo);
 }
 
 static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
@@ -355,9 +345,10 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 	case XRDS_DEST_SNDBUF:
 		return xrds_set_dest_sndbuf(xs, optval, optlen);
 	case RDS_GET_MR:
-		return xrds_get_mr(xs, optval, optlen);
+		return xrds_get_mr(xs, optval, optlen, 0);
 	case RDS_GET_MR_FOR_DEST:
-		return xrds_get_mr_for_dest(xs, optval, optlen);
+		return xrds_get_mr(xs, optval, optlen,
+				   offsetof(struct rds_get_mr_for_dest_args, vec));
 	case RDS_FREE_MR:
 		return xrds_free_mr(xs, optval, optlen);
 	case XRDS_REPLY_RESERVE:
