@@ -50,7 +50,7 @@ struct xrds_notice {
  * @notices:	notices to read
  * @mrs:	memory regions
  * @lost:	those of @mrs that the owner has still to be told of
- * @recverr:	RDS_RECVERR; written under the socket's lock, read without
+ * @recverr:	RDS_RECVERR; no lock
  */
 struct xrds_rdma_sock {
 	struct sock *sk;

@@ -155,8 +155,8 @@ struct xrds_srcq {
  * @all_ended:	every stream has ended, as far as we know
  * @rx_trace:	SO_RDS_MSG_RXPATH_LATENCY; @lock
  * @cong_monitor: RDS_CONG_MONITOR; @lock
- * @cong_eagain: XRDS_CONG_EAGAIN; lock_sock
- * @inq:	XRDS_UEK_INQ; lock_sock
+ * @cong_eagain: XRDS_CONG_EAGAIN; no lock
+ * @inq:	XRDS_UEK_INQ; no lock
  * @cong_news:	a destination that refused us for congestion is clear again,
  *		RDS_CONG_MONITOR is off, and no poll has reported it yet; @lock
  * @cleared:	the same destinations while RDS_CONG_MONITOR is on; @lock

@@ -16,39 +16,53 @@
 #include "transport.h"
 #include "xrds.h"
 
-static int xrds_set_bool(struct xrds_sock *xs, bool *field, sockptr_t optval,
+/* Destinations and sources are walked in steps: all of it, or nothing. */
+static int xrds_set_node_events(struct xrds_sock *xs, bool on)
+{
+	bool was;
+	int ret;
+
+	lock_sock(&xs->sk);
+	was = READ_ONCE(xs->node_events);
+	ret = xrds_dest_watch_all(xs, on);
+	if (ret && !was)
+		xrds_dest_watch_all(xs, false);
+	release_sock(&xs->sk);
+	return ret;
+}
+
+/* Options that are on or off. Those of other implementations may be longer than an int. */
+static int xrds_set_flag(struct xrds_sock *xs, int optname, sockptr_t optval,
 			 unsigned int optlen)
 {
+	bool longer = optname == RDS_RECVERR || optname == RDS_CONG_MONITOR ||
+		      optname == XRDS_UEK_INQ;
 	int value;
 
-	if (optlen < sizeof(value))
+	if (longer ? optlen < sizeof(value) : optlen != sizeof(value))
 		return -EINVAL;
 	if (copy_from_sockptr(&value, optval, sizeof(value)))
 		return -EFAULT;
-	lock_sock(&xs->sk);
-	WRITE_ONCE(*field, !!value);
-	release_sock(&xs->sk);
-	return 0;
-}
 
-static int xrds_set_cong_eagain(struct xrds_sock *xs, sockptr_t optval,
-				unsigned int optlen)
-{
-	if (optlen != sizeof(int))
-		return -EINVAL;
-	return xrds_set_bool(xs, &xs->cong_eagain, optval, optlen);
-}
-
-static int xrds_set_delivered_event(struct xrds_sock *xs, sockptr_t optval,
-				    unsigned int optlen)
-{
-	int value;
-
-	if (optlen != sizeof(value))
-		return -EINVAL;
-	if (copy_from_sockptr(&value, optval, sizeof(value)))
-		return -EFAULT;
-	xrds_delivered_set(xs, value);
+	switch (optname) {
+	case RDS_RECVERR:
+		WRITE_ONCE(xs->rdma.recverr, !!value);
+		break;
+	case RDS_CONG_MONITOR:
+		xrds_monitor_set(xs, value);
+		break;
+	case XRDS_UEK_INQ:
+		WRITE_ONCE(xs->inq, !!value);
+		break;
+	case XRDS_CONG_EAGAIN:
+		WRITE_ONCE(xs->cong_eagain, !!value);
+		break;
+	case XRDS_DELIVERED_EVENT:
+		xrds_delivered_set(xs, value);
+		break;
+	case XRDS_NODE_EVENTS:
+		return xrds_set_node_events(xs, value);
+	}
 	return 0;
 }
 
@@ -142,19 +156,6 @@ static int xrds_cancel_sent_to(struct xrds_sock *xs, sockptr_t optval,
 	return 0;
 }
 
-static int xrds_set_monitor(struct xrds_sock *xs, sockptr_t optval,
-			    unsigned int optlen)
-{
-	int value;
-
-	if (optlen < sizeof(value))
-		return -EINVAL;
-	if (copy_from_sockptr(&value, optval, sizeof(value)))
-		return -EFAULT;
-	xrds_monitor_set(xs, value);
-	return 0;
-}
-
 static int xrds_set_reply_reserve(struct xrds_sock *xs, sockptr_t optval,
 				  unsigned int optlen)
 {
@@ -212,26 +213,6 @@ static int xrds_get_mr(struct xrds_sock *xs, sockptr_t optval,
 	if (!xrds_sk_bound(xs))
 		return -ENOTCONN;
 	return xrds_mr_create(&xs->rdma, xs->trans, &args, &cookie, &timeo);
-}
-
-/* Destinations and sources are walked in steps: all of it, or nothing. */
-static int xrds_set_node_events(struct xrds_sock *xs, sockptr_t optval,
-				unsigned int optlen)
-{
-	int value, ret;
-	bool was;
-
-	if (optlen != sizeof(value))
-		return -EINVAL;
-	if (copy_from_sockptr(&value, optval, sizeof(value)))
-		return -EFAULT;
-	lock_sock(&xs->sk);
-	was = READ_ONCE(xs->node_events);
-	ret = xrds_dest_watch_all(xs, value);
-	if (ret && !was)
-		xrds_dest_watch_all(xs, false);
-	release_sock(&xs->sk);
-	return ret;
 }
 
 static int xrds_free_mr(struct xrds_sock *xs, sockptr_t optval,
@@ -322,15 +303,12 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 	case RDS_CANCEL_SENT_TO:
 		return xrds_cancel_sent_to(xs, optval, optlen);
 	case RDS_RECVERR:
-		return xrds_set_bool(xs, &xs->rdma.recverr, optval, optlen);
 	case RDS_CONG_MONITOR:
-		return xrds_set_monitor(xs, optval, optlen);
+	case XRDS_UEK_INQ:
 	case XRDS_CONG_EAGAIN:
-		return xrds_set_cong_eagain(xs, optval, optlen);
-	case XRDS_NODE_EVENTS:
-		return xrds_set_node_events(xs, optval, optlen);
 	case XRDS_DELIVERED_EVENT:
-		return xrds_set_delivered_event(xs, optval, optlen);
+	case XRDS_NODE_EVENTS:
+		return xrds_set_flag(xs, optname, optval, optlen);
 	case SO_RDS_TRANSPORT:
 		/* the same number */
 		if (optlen == sizeof(struct xrds_uek_reset))
@@ -338,8 +316,6 @@ int xrds_setsockopt(struct socket *sock, int level, int optname,
 		fallthrough;
 	case XRDS_UEK_TRANSPORT:
 		return xrds_set_transport(xs, optval, optlen);
-	case XRDS_UEK_INQ:
-		return xrds_set_bool(xs, &xs->inq, optval, optlen);
 	case XRDS_UEK_CONN_RESET6:
 		return xrds_opt_uek_reset6(xs, optval, optlen);
 	case XRDS_DEST_SNDBUF:
