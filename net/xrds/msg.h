@@ -224,6 +224,16 @@ static inline struct xrds_skb_cb *xrds_skb(struct sk_buff *skb)
 	return (struct xrds_skb_cb *)skb->cb;
 }
 
+/* Whom is a queued message from? */
+static inline struct xrds_addr xrds_skb_from(const struct xrds_skb_cb *cb)
+{
+	return (struct xrds_addr){
+		.addr	= cb->saddr,
+		.scope	= cb->scope,
+		.port	= cb->sport,
+	};
+}
+
 /* Points of a message's way in. RDS_CMSG_RXPATH_LATENCY measures the times
  * between them.
  */

@@ -331,8 +331,6 @@ bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from);
 
 extern const struct rhashtable_params xrds_srctab_params;
 
-void xrds_srctab_key(struct xrds_dest_key *key, struct xrds_sock *xs,
-		     const struct xrds_skb_cb *cb);
 void xrds_srctab_set_lost(struct xrds_sock *xs, const struct xrds_dest_key *key,
 			  bool lost);
 struct xrds_source *xrds_srctab_add(struct xrds_sock *xs,

@@ -414,7 +414,6 @@ static void xrds_node_untake(struct xrds_sock *xs, struct xrds_watch *watch,
 int xrds_node_read(struct xrds_sock *xs, struct msghdr *m)
 {
 	struct xrds_node_event event;
-	struct sockaddr_storage ss;
 	struct xrds_watch *watch;
 	struct xrds_addr addr;
 	int ret;
@@ -431,8 +430,7 @@ int xrds_node_read(struct xrds_sock *xs, struct msghdr *m)
 	addr.addr = watch->key.addr;
 	addr.scope = watch->key.scope;
 	addr.port = 0;
-	xrds_addr_build(&addr, &ss);
-	memcpy(&event.node, &ss, sizeof(event.node));
+	xrds_addr_build_name(&addr, &event.node);
 	ret = put_cmsg(m, SOL_RDS, XRDS_CMSG_NODE, sizeof(event), &event);
 	if (ret)
 		xrds_node_untake(xs, watch, &event);

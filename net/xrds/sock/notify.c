@@ -72,7 +72,6 @@ static int xrds_notice_one(struct xrds_sock *xs, struct msghdr *m)
 static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 {
 	struct xrds_barrier_event event;
-	struct sockaddr_storage ss;
 	struct xrds_addr addr = {};
 	struct xrds_rdma_peer *node;
 	int ret;
@@ -92,8 +91,7 @@ static int xrds_event_one(struct xrds_sock *xs, struct msghdr *m)
 
 	addr.addr = node->key.addr;
 	addr.scope = node->key.scope;
-	xrds_addr_build(&addr, &ss);
-	memcpy(&event.dest, &ss, sizeof(event.dest));
+	xrds_addr_build_name(&addr, &event.dest);
 	ret = put_cmsg(m, SOL_RDS, XRDS_CMSG_BARRIER, sizeof(event), &event);
 	if (ret) {
 		spin_lock_bh(&xs->lock);

@@ -408,11 +408,7 @@ static void xrds_recv_pass_marks(struct xrds_sock *xs)
 static void xrds_recv_requeue(struct xrds_sock *xs, struct sk_buff *skb)
 {
 	struct sk_buff_head *queue = &xs->sk.sk_receive_queue;
-	struct xrds_addr from = {
-		.addr	= xrds_skb(skb)->saddr,
-		.scope	= xrds_skb(skb)->scope,
-		.port	= xrds_skb(skb)->sport,
-	};
+	struct xrds_addr from = xrds_skb_from(xrds_skb(skb));
 	bool shut;
 
 	if (READ_ONCE(xs->reply_reserve) &&
@@ -514,11 +510,7 @@ static int xrds_recv_copy(struct xrds_sock *xs, struct sk_buff *skb,
 			  struct msghdr *m, size_t size)
 {
 	struct xrds_skb_cb *cb = xrds_skb(skb);
-	struct xrds_addr from = {
-		.addr	= cb->saddr,
-		.scope	= cb->scope,
-		.port	= cb->sport,
-	};
+	struct xrds_addr from = xrds_skb_from(cb);
 	size_t n = min_t(size_t, size, cb->len);
 
 	if (cb->flags & XRDS_F_EOS) {

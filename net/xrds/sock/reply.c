@@ -69,15 +69,6 @@ struct xrds_reply_pick {
 	struct xrds_dest *dest;
 };
 
-static void xrds_reply_source(const struct sk_buff *skb, struct xrds_addr *a)
-{
-	const struct xrds_skb_cb *cb = xrds_skb((struct sk_buff *)skb);
-
-	a->addr = cb->saddr;
-	a->scope = cb->scope;
-	a->port = cb->sport;
-}
-
 /* Needs a message no reservation? The kernel's answer to a ping is not to be
  * answered, and the end of a stream is not either. A socket that sends nothing
  * more answers nothing. The option may be off since the reader looked at it.
@@ -164,7 +155,7 @@ static bool xrds_reply_may_read(struct xrds_sock *xs,
 
 	if (xrds_reply_none_due(xs, pick->skb))
 		return true;
-	xrds_reply_source(pick->skb, &from);
+	from = xrds_skb_from(xrds_skb(pick->skb));
 	pick->dest = xrds_dest_find(xs, &from);
 	if (!pick->dest || xrds_space_can_reserve_reply(pick->dest))
 		return true;
@@ -270,10 +261,10 @@ static enum xrds_reply_look xrds_reply_try(struct xrds_sock *xs, bool peek,
 			    xrds_skb(pick.skb)->flags & XRDS_F_EOS)) {
 		*skb = skb_get(pick.skb);
 	} else if (!pick.dest && !xrds_reply_none_due(xs, pick.skb)) {
-		xrds_reply_source(pick.skb, from);
+		*from = xrds_skb_from(xrds_skb(pick.skb));
 		look = XRDS_REPLY_NO_DEST;
 	} else if (xrds_reply_reserve(xs, pick.dest)) {
-		xrds_reply_source(pick.skb, from);
+		*from = xrds_skb_from(xrds_skb(pick.skb));
 		look = XRDS_REPLY_NO_CHARGE;
 	} else {
 		xrds_srcq_unlink(xs, pick.skb);
@@ -503,9 +494,8 @@ int xrds_reply_set(struct xrds_sock *xs, u32 bytes)
 static struct xrds_dest *xrds_reply_dest(struct xrds_sock *xs,
 					 const struct sk_buff *skb)
 {
-	struct xrds_addr from;
+	struct xrds_addr from = xrds_skb_from(xrds_skb((struct sk_buff *)skb));
 
-	xrds_reply_source(skb, &from);
 	return xrds_dest_find(xs, &from);
 }
 

@@ -237,9 +237,7 @@ out:
 static int xrds_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 {
 	struct xrds_sock *xs = xrds_sk(sock->sk);
-	struct sockaddr_storage ss;
 	struct xrds_addr a;
-	int len;
 
 	lock_sock(&xs->sk);
 	if (peer && xs->connected) {
@@ -263,9 +261,7 @@ static int xrds_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
 	}
 	release_sock(&xs->sk);
 
-	len = xrds_addr_build(&a, &ss);
-	memcpy(uaddr, &ss, len);
-	return len;
+	return xrds_addr_build_name(&a, uaddr);
 }
 
 /* ------------------------------------------------------- poll and ioctl */

@@ -112,11 +112,11 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
 					const struct xrds_conn *conn, u64 peer,
 					bool *contact)
 {
-	struct xrds_dest_key key;
+	struct xrds_addr from = xrds_skb_from(cb);
+	struct xrds_dest_key key = xrds_dest_key(xs, &from);
 	struct xrds_source *src;
 	bool lost, watched;
 
-	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
 	watched = src && src->watch;
 	/* an end is no reason to forget a stream that goes on */
@@ -155,10 +155,10 @@ static noinline bool xrds_source_change(struct xrds_sock *xs,
  */
 bool xrds_source_has_ended(struct xrds_sock *xs, const struct xrds_skb_cb *cb)
 {
-	struct xrds_dest_key key;
+	struct xrds_addr from = xrds_skb_from(cb);
+	struct xrds_dest_key key = xrds_dest_key(xs, &from);
 	struct xrds_source *src;
 
-	xrds_srctab_key(&key, xs, cb);
 	src = xrds_srctab_find(xs, &key);
 	return src && src->ended && src->conn;
 }

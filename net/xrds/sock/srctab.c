@@ -25,23 +25,6 @@ const struct rhashtable_params xrds_srctab_params = {
 	.automatic_shrinking = true,
 };
 
-/**
- * xrds_srctab_key - the key of the source of a message
- * @key: result
- * @xs: socket
- * @cb: the message's control block
- *
- * Context: any.
- */
-void xrds_srctab_key(struct xrds_dest_key *key, struct xrds_sock *xs,
-		     const struct xrds_skb_cb *cb)
-{
-	key->xs = xs;
-	key->addr = cb->saddr;
-	key->scope = cb->scope;
-	key->port = cb->sport;
-}
-
 /* A source leaves its place in the list: the walk goes on with the next one. */
 static void xrds_srctab_pass(struct xrds_sock *xs, struct xrds_source *src)
 {
@@ -243,9 +226,9 @@ struct xrds_source *xrds_srctab_find(struct xrds_sock *xs,
  */
 struct xrds_source *xrds_srctab_of(struct xrds_sock *xs, struct sk_buff *skb)
 {
-	struct xrds_dest_key key;
+	struct xrds_addr from = xrds_skb_from(xrds_skb(skb));
+	struct xrds_dest_key key = xrds_dest_key(xs, &from);
 
-	xrds_srctab_key(&key, xs, xrds_skb(skb));
 	return xrds_srctab_find(xs, &key) ?: xrds_srctab_add(xs, &key);
 }
 
