@@ -21,18 +21,14 @@ enum xrds_counter xrds_recv_deliver(struct xrds_conn *conn,
 void xrds_upcall_msgs_done(struct xrds_net *xn, struct list_head *list,
 			   enum xrds_counter fate, s32 status);
 void xrds_upcall_msg_free(struct xrds_msg *msg);
-/* what is at a local port? is the socket there congested? is there one at an
- * address?
- */
+/* what is at a local port? is there a socket at an address? */
 struct xrds_port *xrds_bind_port(struct xrds_net *xn,
 				 const struct in6_addr *addr, u32 scope,
 				 u16 port);
-bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
-			 u32 scope, u16 port);
 bool xrds_bind_used(struct xrds_net *xn, const struct in6_addr *addr);
 /* a peer's port is clear, or was never refused by it */
 __poll_t xrds_space_uncongested(struct xrds_flow *flow, bool waiting);
-void xrds_space_wake_flow(struct xrds_flow *flow, __poll_t mask);
+void xrds_space_wake(struct xrds_flow *flow, __poll_t mask);
 /* is a message of this length to ask for an acknowledgment? */
 bool xrds_space_ack_wanted(struct xrds_flow *flow, u32 len);
 /* the last reference on a flow is dropped */

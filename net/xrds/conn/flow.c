@@ -590,7 +590,7 @@ static void xrds_flow_detached(struct xrds_conn *conn, struct xrds_flow *flow,
 			       bool waited)
 {
 	if (waited) {
-		xrds_space_wake_flow(flow, xrds_space_uncongested(flow, false));
+		xrds_space_wake(flow, xrds_space_uncongested(flow, false));
 		xrds_flow_put(flow);
 	}
 	xrds_conn_put(conn);

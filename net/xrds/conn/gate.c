@@ -18,6 +18,22 @@
 #include "transport.h"
 #include "xrds.h"
 
+/* Is the socket at a port congested, over loopback? */
+static bool xrds_gate_local_congested(const struct xrds_conn *conn, u16 port)
+{
+	const struct xrds_port *local;
+	bool congested;
+
+	/* mostly no port is */
+	if (list_empty(&conn->xn->cong_ports))
+		return false;
+	rcu_read_lock();
+	local = xrds_bind_port(conn->xn, &conn->key.faddr, conn->key.scope, port);
+	congested = local && READ_ONCE(local->congested);
+	rcu_read_unlock();
+	return congested;
+}
+
 /**
  * xrds_gate_port_shut - does the peer refuse messages to a port?
  * @conn: connection
@@ -32,11 +48,8 @@ bool xrds_gate_port_shut(const struct xrds_conn *conn, u16 port)
 {
 	const unsigned long *map;
 
-	/* mostly no port is congested */
 	if (conn->key.loop)
-		return !list_empty(&conn->xn->cong_ports) &&
-		       xrds_bind_congested(conn->xn, &conn->key.faddr,
-					   conn->key.scope, port);
+		return xrds_gate_local_congested(conn, port);
 	/* pairs with the release in xrds_cong_note() */
 	map = smp_load_acquire(&conn->cong);
 	return map && test_bit(port, map);

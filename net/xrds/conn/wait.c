@@ -112,7 +112,7 @@ static bool xrds_wait_wake(struct xrds_conn *conn, struct list_head *waiters, u3
 		xrds_count(conn->xn, XRDS_C_CONG_WOKEN);
 		mask = xrds_space_uncongested(flow, true);
 		spin_unlock_bh(&conn->lock);
-		xrds_space_wake_flow(flow, mask);
+		xrds_space_wake(flow, mask);
 		xrds_flow_put(flow);
 		spin_lock_bh(&conn->lock);
 	}

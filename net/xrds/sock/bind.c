@@ -179,29 +179,6 @@ struct xrds_port *xrds_bind_port(struct xrds_net *xn,
 }
 
 /**
- * xrds_bind_congested - is the socket at an address and port congested?
- * @xn: namespace
- * @addr: address, IPv4 mapped
- * @scope: interface of a link-local address, else 0
- * @port: port, host byte order
- *
- * Context: any.
- * Return: whether there is a socket, and it is.
- */
-bool xrds_bind_congested(struct xrds_net *xn, const struct in6_addr *addr,
-			 u32 scope, u16 port)
-{
-	struct xrds_sock *xs;
-	bool congested;
-
-	rcu_read_lock();
-	xs = xrds_bind_lookup(xn, addr, scope, port);
-	congested = xs && READ_ONCE(xs->port.congested);
-	rcu_read_unlock();
-	return congested;
-}
-
-/**
  * xrds_bind_used - is a socket bound to an address?
  * @xn: namespace
  * @addr: address, IPv4 mapped

@@ -213,7 +213,6 @@ __poll_t xrds_space_set(struct xrds_dest *dest, enum xrds_dest_event event);
 void xrds_space_interrupted(struct xrds_dest *dest);
 __poll_t xrds_space_resized(struct xrds_dest *dest);
 __poll_t xrds_space_freed(struct xrds_dest *dest);
-void xrds_space_wake(struct xrds_dest *dest, __poll_t mask);
 
 u32 xrds_space_sndbuf(const struct xrds_dest *dest);
 u32 xrds_space_nr_reserved(const struct xrds_dest *dest);

@@ -102,7 +102,7 @@ static int xrds_sockopt_set_dest_sndbuf(struct xrds_sock *xs,
 		WRITE_ONCE(dest->sndbuf, arg->bytes);
 		mask = xrds_space_resized(dest);
 		spin_unlock_bh(&xs->lock);
-		xrds_space_wake(dest, mask);
+		xrds_space_wake(&dest->flow, mask);
 		xrds_dest_put(dest);
 	} while (!linked);
 	return 0;
@@ -600,7 +600,7 @@ int xrds_sockopt_release_reply(struct xrds_sock *xs, const struct xrds_addr *to)
 		ret = 0;
 	}
 	spin_unlock_bh(&xs->lock);
-	xrds_space_wake(dest, mask);
+	xrds_space_wake(&dest->flow, mask);
 	xrds_dest_put(dest);
 	return ret;
 }

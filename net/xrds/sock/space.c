@@ -212,13 +212,14 @@ __poll_t xrds_space_freed(struct xrds_dest *dest)
 
 /**
  * xrds_space_wake - wake those who wait for a destination, in sendmsg() or poll
- * @dest: destination
+ * @flow: flow of the destination
  * @mask: events for pollers; 0: none, and nobody is woken
  *
  * Context: any.
  */
-void xrds_space_wake(struct xrds_dest *dest, __poll_t mask)
+void xrds_space_wake(struct xrds_flow *flow, __poll_t mask)
 {
+	struct xrds_dest *dest = xrds_dest_of(flow);
 	struct sock *sk = &dest->key.xs->sk;
 	struct socket_wq *wq;
 
@@ -355,7 +356,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 	}
 	spin_unlock_bh(&xs->lock);
 
-	xrds_space_wake(dest, mask);
+	xrds_space_wake(&dest->flow, mask);
 	/* A message that is given to the transport from now on sees that, the
 	 * others are counted. Messages that do not ask take at most half of the
 	 * space.
@@ -366,7 +367,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 	 * knowing that we wait: then there is nothing to wait for.
 	 */
 	if (ret == -ENOBUFS && !xrds_wait_begin(conn, &dest->flow))
-		xrds_space_wake(dest, xrds_space_uncongested(&dest->flow, false));
+		xrds_space_wake(&dest->flow, xrds_space_uncongested(&dest->flow, false));
 	return ret;
 }
 
@@ -377,7 +378,7 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
  *	lock of that list
  *
  * Context: any; conn->lock may be held.
- * Return: events for pollers; pass them to xrds_space_wake_flow() without a lock, as
+ * Return: events for pollers; pass them to xrds_space_wake() without a lock, as
  * a program has as many sleepers as it likes.
  */
 __poll_t xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
@@ -396,18 +397,6 @@ __poll_t xrds_space_uncongested(struct xrds_flow *flow, bool waiting)
 	}
 	spin_unlock_bh(&xs->lock);
 	return mask;
-}
-
-/**
- * xrds_space_wake_flow - as xrds_space_wake()
- * @flow: flow of the destination
- * @mask: events for pollers; 0: none, and nobody is woken
- *
- * Context: any.
- */
-void xrds_space_wake_flow(struct xrds_flow *flow, __poll_t mask)
-{
-	xrds_space_wake(xrds_dest_of(flow), mask);
 }
 
 /**
@@ -430,7 +419,7 @@ void xrds_space_interrupted(struct xrds_dest *dest)
 	else if (dest->send == XRDS_SEND_FULL || dest->send == XRDS_SEND_READY)
 		mask = xrds_monitor_note(dest);
 	spin_unlock_bh(&xs->lock);
-	xrds_space_wake(dest, mask);
+	xrds_space_wake(&dest->flow, mask);
 }
 
 /* ------------------------------------------------- reserved for replies */
@@ -537,7 +526,7 @@ void xrds_space_reply_read(struct xrds_dest *dest, u32 charge)
 	dest->unread -= charge;
 	mask = xrds_space_recheck(dest);
 	spin_unlock_bh(&xs->lock);
-	xrds_space_wake(dest, mask);
+	xrds_space_wake(&dest->flow, mask);
 }
 
 /**
@@ -607,7 +596,7 @@ void xrds_space_changed(struct sock *sk)
 
 	xrds_dest_walk_begin(&walk, xrds_sk(sk));
 	while ((dest = xrds_space_next_resized(&walk, &mask))) {
-		xrds_space_wake(dest, mask);
+		xrds_space_wake(&dest->flow, mask);
 		xrds_dest_put(dest);
 	}
 	xrds_dest_walk_end(&walk);

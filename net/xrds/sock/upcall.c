@@ -204,7 +204,7 @@ void xrds_upcall_flow_done(struct xrds_dest *dest, u32 msgs, u64 bytes,
 	drained = xrds_upcall_none_left(xs);
 	spin_unlock_bh(&xs->lock);
 
-	xrds_space_wake(dest, mask);
+	xrds_space_wake(&dest->flow, mask);
 	if (owes)
 		xrds_dest_eos_kick(xs);
 	if (drained)
