@@ -192,7 +192,6 @@ static void xrds_dump_rdma_conn(struct xrds_conn *conn, void *row, bool v6)
 		.tos	  = conn->key.tos,
 	};
 	struct rds_info_rdma_connection *row4 = row;
-	struct rds6_info_rdma_connection *row6 = row;
 
 	/* tx_lock keeps the endpoint */
 	spin_lock_bh(&conn->tx_lock);
@@ -200,19 +199,9 @@ static void xrds_dump_rdma_conn(struct xrds_conn *conn, void *row, bool v6)
 		conn->trans->describe(conn, &all);
 	spin_unlock_bh(&conn->tx_lock);
 
-	/* field by field: the rows have padding, which is zero and stays it */
+	/* the rows end with padding, which is zero and stays it */
 	if (v6) {
-		row6->src_addr = all.src_addr;
-		row6->dst_addr = all.dst_addr;
-		memcpy(row6->src_gid, all.src_gid, sizeof(row6->src_gid));
-		memcpy(row6->dst_gid, all.dst_gid, sizeof(row6->dst_gid));
-		row6->max_send_wr = all.max_send_wr;
-		row6->max_recv_wr = all.max_recv_wr;
-		row6->max_send_sge = all.max_send_sge;
-		row6->rdma_mr_max = all.rdma_mr_max;
-		row6->rdma_mr_size = all.rdma_mr_size;
-		row6->tos = all.tos;
-		row6->sl = all.sl;
+		memcpy(row, &all, offsetofend(struct rds6_info_rdma_connection, sl));
 	} else {
 		row4->src_addr = all.src_addr.s6_addr32[3];
 		row4->dst_addr = all.dst_addr.s6_addr32[3];
