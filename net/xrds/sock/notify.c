@@ -136,6 +136,18 @@ static int xrds_lost_one(struct xrds_sock *xs, struct msghdr *m)
 }
 
 /**
+ * struct xrds_notify_kind - a kind of notices or events
+ * @list:	where they wait
+ * @bytes:	length of the control message of one
+ * @read:	gives one to a reader, as xrds_notice_one()
+ */
+struct xrds_notify_kind {
+	const struct list_head *list;
+	size_t bytes;
+	int (*read)(struct xrds_sock *xs, struct msghdr *m);
+};
+
+/**
  * xrds_notify_mask - which notices and events are there to read?
  * @xs: socket
  *
@@ -173,33 +185,22 @@ __poll_t xrds_notify_mask(struct xrds_sock *xs)
  */
 int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 {
-	int n = 0, ret = 1;
+	const struct xrds_notify_kind kinds[] = {
+		{ &xs->rdma.notices, xrds_notice_bytes(m), xrds_notice_one },
+		{ &xs->rdma.events, sizeof(struct xrds_barrier_event), xrds_event_one },
+		{ &xs->rdma.lost, sizeof(struct xrds_mr_event), xrds_lost_one },
+		{ &xs->zcopied, sizeof(struct rds_zcopy_cookies), xrds_zcopy_read },
+	};
+	int n = 0, ret = 0;
+	unsigned int i;
 
-	while (ret > 0 && n < XRDS_END_BATCH &&
-	       xrds_cmsg_room(m, xrds_notice_bytes(m))) {
-		ret = xrds_notice_one(xs, m);
-		n += ret > 0;
-	}
-	if (!ret)
+	for (i = 0; i < ARRAY_SIZE(kinds) && ret >= 0; i++) {
 		ret = 1;
-	while (ret > 0 && n < XRDS_END_BATCH &&
-	       xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) {
-		ret = xrds_event_one(xs, m);
-		n += ret > 0;
-	}
-	if (!ret)
-		ret = 1;
-	while (ret > 0 && n < XRDS_END_BATCH &&
-	       xrds_cmsg_room(m, sizeof(struct xrds_mr_event))) {
-		ret = xrds_lost_one(xs, m);
-		n += ret > 0;
-	}
-	if (!ret)
-		ret = 1;
-	while (ret > 0 && n < XRDS_END_BATCH &&
-	       xrds_cmsg_room(m, sizeof(struct rds_zcopy_cookies))) {
-		ret = xrds_zcopy_read(xs, m);
-		n += ret > 0;
+		while (ret > 0 && n < XRDS_END_BATCH &&
+		       xrds_cmsg_room(m, kinds[i].bytes)) {
+			ret = kinds[i].read(xs, m);
+			n += ret > 0;
+		}
 	}
 	if (ret >= 0) {
 		ret = xrds_monitor_read(xs, m, n);
@@ -219,15 +220,11 @@ int xrds_notify_read(struct xrds_sock *xs, struct msghdr *m)
 		return n ?: ret;
 	}
 	/* not for later arrivals that would have fitted */
-	if ((!list_empty_careful(&xs->rdma.notices) &&
-	     !xrds_cmsg_room(m, xrds_notice_bytes(m))) ||
-	    (!list_empty_careful(&xs->rdma.events) &&
-	     !xrds_cmsg_room(m, sizeof(struct xrds_barrier_event))) ||
-	    (!list_empty_careful(&xs->rdma.lost) &&
-	     !xrds_cmsg_room(m, sizeof(struct xrds_mr_event))) ||
-	    (!list_empty_careful(&xs->zcopied) &&
-	     !xrds_cmsg_room(m, sizeof(struct rds_zcopy_cookies))))
-		m->msg_flags |= MSG_CTRUNC;
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!list_empty_careful(kinds[i].list) &&
+		    !xrds_cmsg_room(m, kinds[i].bytes))
+			m->msg_flags |= MSG_CTRUNC;
+	}
 	return n;
 }
 
