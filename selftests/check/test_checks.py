@@ -82,7 +82,7 @@ class Layers(Planted):
 
     def test_circles_through_seams(self):
         self.add("net/xrds/diag/nl_news.c", "\nvoid xrds_nl_news_wrong(void)\n"
-                 "{\n\txrds_nl_dump_start_conns();\n"
+                 "{\n\txrds_nl_dump_start_table();\n"
                  "\txrds_conn_net_reset();\n}\n")
         self.assertIn("files are in circles of calls", self.found("layers"))
 

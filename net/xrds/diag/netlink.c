@@ -219,7 +219,7 @@ static const struct genl_ops xrds_nl_ops[] = {
 	},
 	{
 		.cmd	= XRDS_CMD_DEST_GET,
-		.start	= xrds_nl_dump_start_dests,
+		.start	= xrds_nl_dump_start_table,
 		.dumpit	= xrds_nl_dump_table,
 		.done	= xrds_nl_dump_done_table,
 	},
@@ -229,19 +229,19 @@ static const struct genl_ops xrds_nl_ops[] = {
 	},
 	{
 		.cmd	= XRDS_CMD_CONN_GET,
-		.start	= xrds_nl_dump_start_conns,
+		.start	= xrds_nl_dump_start_table,
 		.dumpit	= xrds_nl_dump_table,
 		.done	= xrds_nl_dump_done_table,
 	},
 	{
 		.cmd	= XRDS_CMD_PEER_GET,
-		.start	= xrds_nl_dump_start_peers,
+		.start	= xrds_nl_dump_start_table,
 		.dumpit	= xrds_nl_dump_table,
 		.done	= xrds_nl_dump_done_table,
 	},
 	{
 		.cmd	= XRDS_CMD_REGION_GET,
-		.start	= xrds_nl_dump_start_mrs,
+		.start	= xrds_nl_dump_start_table,
 		.dumpit	= xrds_nl_dump_table,
 		.done	= xrds_nl_dump_done_table,
 	},

@@ -50,10 +50,7 @@ struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb);
 void *xrds_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);
 int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_dump_nodes(struct sk_buff *skb, struct netlink_callback *cb);
-int xrds_nl_dump_start_dests(struct netlink_callback *cb);
-int xrds_nl_dump_start_conns(struct netlink_callback *cb);
-int xrds_nl_dump_start_peers(struct netlink_callback *cb);
-int xrds_nl_dump_start_mrs(struct netlink_callback *cb);
+int xrds_nl_dump_start_table(struct netlink_callback *cb);
 int xrds_nl_dump_table(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_dump_done_table(struct netlink_callback *cb);
 

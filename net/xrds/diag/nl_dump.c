@@ -373,89 +373,55 @@ static int xrds_nl_fill_mr(struct sk_buff *skb,
 /* ----------------------------------------------------------- hash tables */
 
 /**
- * struct xrds_nl_table - a dump of a table
- * @iter:	where it is
- * @cmd:	XRDS_CMD_*
+ * struct xrds_nl_kind - a table that is dumped
+ * @table:	its place in struct xrds_net
  * @fill:	puts the attributes of an object, in RCU context. Returns 0,
  *		-EMSGSIZE when there is no room, -ENOENT when it is not shown.
  */
-struct xrds_nl_table {
-	struct rhashtable_iter iter;
-	u8 cmd;
+struct xrds_nl_kind {
+	size_t table;
 	int (*fill)(struct sk_buff *skb, const struct xrds_nl_view *view,
 		    void *obj);
 };
 
-static int xrds_nl_start_table(struct netlink_callback *cb,
-			       struct rhashtable *table, u8 cmd,
-			       int (*fill)(struct sk_buff *skb,
-					   const struct xrds_nl_view *view,
-					   void *obj))
+static const struct xrds_nl_kind xrds_nl_kinds[] = {
+	[XRDS_CMD_DEST_GET] = { offsetof(struct xrds_net, dests), xrds_nl_fill_dest },
+	[XRDS_CMD_CONN_GET] = { offsetof(struct xrds_net, conns), xrds_nl_fill_table_conn },
+	[XRDS_CMD_PEER_GET] = { offsetof(struct xrds_net, peers), xrds_nl_fill_table_peer },
+	[XRDS_CMD_REGION_GET] = { offsetof(struct xrds_net, mrs), xrds_nl_fill_mr },
+};
+
+/**
+ * struct xrds_nl_table - a dump of a table
+ * @iter:	where it is
+ * @cmd:	XRDS_CMD_*
+ */
+struct xrds_nl_table {
+	struct rhashtable_iter iter;
+	u8 cmd;
+};
+
+/**
+ * xrds_nl_dump_start_table - begin the dump of a table
+ * @cb: the dump; its command has an entry in xrds_nl_kinds
+ *
+ * Context: process.
+ * Return: 0 or -ENOMEM.
+ */
+int xrds_nl_dump_start_table(struct netlink_callback *cb)
 {
 	struct xrds_nl_table *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	void *xn = xrds_net(sock_net(cb->skb->sk));
 
 	if (!t)
 		return -ENOMEM;
-	t->cmd = cmd;
-	t->fill = fill;
-	rhashtable_walk_enter(table, &t->iter);
+	t->cmd = genl_dumpit_info(cb)->op.cmd;
+	rhashtable_walk_enter(xn + xrds_nl_kinds[t->cmd].table, &t->iter);
 	cb->args[0] = (long)t;
 	/* the number of times that the table was resized, see below */
 	cb->seq = 1;
 	cb->prev_seq = 1;
 	return 0;
-}
-
-/**
- * xrds_nl_dump_start_dests - begin XRDS_CMD_DEST_GET
- * @cb: the dump
- *
- * Context: process.
- * Return: 0 or -ENOMEM.
- */
-int xrds_nl_dump_start_dests(struct netlink_callback *cb)
-{
-	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->dests,
-				   XRDS_CMD_DEST_GET, xrds_nl_fill_dest);
-}
-
-/**
- * xrds_nl_dump_start_conns - begin XRDS_CMD_CONN_GET
- * @cb: the dump
- *
- * Context: process.
- * Return: 0 or -ENOMEM.
- */
-int xrds_nl_dump_start_conns(struct netlink_callback *cb)
-{
-	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->conns,
-				   XRDS_CMD_CONN_GET, xrds_nl_fill_table_conn);
-}
-
-/**
- * xrds_nl_dump_start_peers - begin XRDS_CMD_PEER_GET
- * @cb: the dump
- *
- * Context: process.
- * Return: 0 or -ENOMEM.
- */
-int xrds_nl_dump_start_peers(struct netlink_callback *cb)
-{
-	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->peers,
-				   XRDS_CMD_PEER_GET, xrds_nl_fill_table_peer);
-}
-
-/**
- * xrds_nl_dump_start_mrs - begin XRDS_CMD_REGION_GET
- * @cb: the dump
- *
- * Context: process.
- * Return: 0 or -ENOMEM.
- */
-int xrds_nl_dump_start_mrs(struct netlink_callback *cb)
-{
-	return xrds_nl_start_table(cb, &xrds_nl_view(cb).xn->mrs,
-				   XRDS_CMD_REGION_GET, xrds_nl_fill_mr);
 }
 
 /* Returns 0, or -EMSGSIZE when there is no room for the row. */
@@ -468,7 +434,7 @@ static int xrds_nl_table_row(struct sk_buff *skb, struct netlink_callback *cb,
 
 	if (!hdr)
 		return -EMSGSIZE;
-	ret = t->fill(skb, view, obj);
+	ret = xrds_nl_kinds[t->cmd].fill(skb, view, obj);
 	if (ret) {
 		genlmsg_cancel(skb, hdr);
 		return ret == -EMSGSIZE ? ret : 0;
