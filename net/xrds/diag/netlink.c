@@ -47,23 +47,21 @@ static int xrds_nl_counter(void *arg, const struct xrds_counter_row *row)
 	struct xrds_nl_counters *c = arg;
 	struct sk_buff *skb = c->skb;
 	void *hdr;
+	bool full;
+	int ret;
 
 	if (c->nr++ < c->cb->args[0])
 		return 0;
 	hdr = xrds_nl_dump_put(skb, c->cb, XRDS_CMD_COUNTER_GET);
-	if (!hdr)
-		return -EMSGSIZE;
-	if (nla_put_string(skb, XRDS_A_COUNTER_NAME, row->name) ||
-	    nla_put_u64_64bit(skb, XRDS_A_COUNTER_VALUE, row->value,
-			      XRDS_A_COUNTER_PAD) ||
-	    nla_put_string(skb, XRDS_A_COUNTER_HELP, row->help) ||
-	    (row->level && nla_put_flag(skb, XRDS_A_COUNTER_LEVEL))) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(skb, hdr);
-	c->cb->args[0]++;
-	return 0;
+	full = !hdr || nla_put_string(skb, XRDS_A_COUNTER_NAME, row->name) ||
+	       nla_put_u64_64bit(skb, XRDS_A_COUNTER_VALUE, row->value,
+				 XRDS_A_COUNTER_PAD) ||
+	       nla_put_string(skb, XRDS_A_COUNTER_HELP, row->help) ||
+	       (row->level && nla_put_flag(skb, XRDS_A_COUNTER_LEVEL));
+	ret = xrds_nl_dump_end(skb, hdr, full);
+	if (!ret)
+		c->cb->args[0]++;
+	return ret;
 }
 
 static int xrds_nl_dump_counters(struct sk_buff *skb,

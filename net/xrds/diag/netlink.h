@@ -45,6 +45,17 @@ static inline bool xrds_nl_sees(const struct xrds_nl_view *view,
 	return view->admin || uid_eq(view->uid, xs->uid);
 }
 
+/* End a row: with @full there was no room for it, and it is taken back. */
+static inline int xrds_nl_dump_end(struct sk_buff *skb, void *hdr, bool full)
+{
+	if (full) {
+		genlmsg_cancel(skb, hdr);
+		return -EMSGSIZE;
+	}
+	genlmsg_end(skb, hdr);
+	return 0;
+}
+
 /* nl_dump.c */
 struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb);
 void *xrds_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);

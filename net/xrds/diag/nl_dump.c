@@ -83,21 +83,17 @@ static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
 	spin_lock_bh(&xs->lock);
 	full = xrds_nl_put_locked(skb, xs);
 	spin_unlock_bh(&xs->lock);
-	if (full || xrds_nl_put_bind(skb, xs) ||
-	    nla_put_u32(skb, XRDS_A_SOCKET_ID, xs->id) ||
-	    nla_put_u64_64bit(skb, XRDS_A_SOCKET_INODE, sock_i_ino(&xs->sk),
-			      XRDS_A_SOCKET_PAD) ||
-	    nla_put_u32(skb, XRDS_A_SOCKET_UID, uid) ||
-	    nla_put_u32(skb, XRDS_A_SOCKET_PID, xrds_sk_pid(xs)) ||
-	    nla_put_u32(skb, XRDS_A_SOCKET_SNDBUF, sndbuf) ||
-	    nla_put_u32(skb, XRDS_A_SOCKET_RCVBUF, xrds_sk_rcvbuf(xs)) ||
-	    nla_put_u64_64bit(skb, XRDS_A_SOCKET_RECV_BYTES,
-			      READ_ONCE(xs->rcv_bytes), XRDS_A_SOCKET_PAD)) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(skb, hdr);
-	return 0;
+	full = full || xrds_nl_put_bind(skb, xs) ||
+	       nla_put_u32(skb, XRDS_A_SOCKET_ID, xs->id) ||
+	       nla_put_u64_64bit(skb, XRDS_A_SOCKET_INODE, sock_i_ino(&xs->sk),
+				 XRDS_A_SOCKET_PAD) ||
+	       nla_put_u32(skb, XRDS_A_SOCKET_UID, uid) ||
+	       nla_put_u32(skb, XRDS_A_SOCKET_PID, xrds_sk_pid(xs)) ||
+	       nla_put_u32(skb, XRDS_A_SOCKET_SNDBUF, sndbuf) ||
+	       nla_put_u32(skb, XRDS_A_SOCKET_RCVBUF, xrds_sk_rcvbuf(xs)) ||
+	       nla_put_u64_64bit(skb, XRDS_A_SOCKET_RECV_BYTES,
+				 READ_ONCE(xs->rcv_bytes), XRDS_A_SOCKET_PAD);
+	return xrds_nl_dump_end(skb, hdr, full);
 }
 
 /**
@@ -179,6 +175,7 @@ static int xrds_nl_put_node(struct sk_buff *skb, struct netlink_callback *cb,
 {
 	void *hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_NODE_GET);
 	u64 issued, completed, armed;
+	bool full;
 
 	if (!hdr)
 		return -EMSGSIZE;
@@ -187,23 +184,19 @@ static int xrds_nl_put_node(struct sk_buff *skb, struct netlink_callback *cb,
 	completed = node->completed;
 	armed = node->armed;
 	spin_unlock_bh(&xs->lock);
-	if (nla_put_u32(skb, XRDS_A_NODE_SOCKET, xs->id) ||
-	    nla_put_in6_addr(skb, XRDS_A_NODE_LADDR, &xs->bind.addr) ||
-	    nla_put_u16(skb, XRDS_A_NODE_LPORT, xs->bind.port) ||
-	    nla_put_in6_addr(skb, XRDS_A_NODE_FADDR, &node->key.addr) ||
-	    (node->key.scope &&
-	     nla_put_u32(skb, XRDS_A_NODE_SCOPE, node->key.scope)) ||
-	    nla_put_u64_64bit(skb, XRDS_A_NODE_ISSUED, issued,
-			      XRDS_A_NODE_PAD) ||
-	    nla_put_u64_64bit(skb, XRDS_A_NODE_COMPLETED, completed,
-			      XRDS_A_NODE_PAD) ||
-	    nla_put_u64_64bit(skb, XRDS_A_NODE_ARMED, armed,
-			      XRDS_A_NODE_PAD)) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(skb, hdr);
-	return 0;
+	full = nla_put_u32(skb, XRDS_A_NODE_SOCKET, xs->id) ||
+	       nla_put_in6_addr(skb, XRDS_A_NODE_LADDR, &xs->bind.addr) ||
+	       nla_put_u16(skb, XRDS_A_NODE_LPORT, xs->bind.port) ||
+	       nla_put_in6_addr(skb, XRDS_A_NODE_FADDR, &node->key.addr) ||
+	       (node->key.scope &&
+		nla_put_u32(skb, XRDS_A_NODE_SCOPE, node->key.scope)) ||
+	       nla_put_u64_64bit(skb, XRDS_A_NODE_ISSUED, issued,
+				 XRDS_A_NODE_PAD) ||
+	       nla_put_u64_64bit(skb, XRDS_A_NODE_COMPLETED, completed,
+				 XRDS_A_NODE_PAD) ||
+	       nla_put_u64_64bit(skb, XRDS_A_NODE_ARMED, armed,
+				 XRDS_A_NODE_PAD);
+	return xrds_nl_dump_end(skb, hdr, full);
 }
 
 static int xrds_nl_sock_nodes(struct xrds_nl_walk *w, struct xrds_sock *xs)

@@ -70,17 +70,12 @@ static int xrds_nl_put_feature(struct sk_buff *skb, struct netlink_callback *cb,
 			       const struct xrds_nl_feature *f)
 {
 	void *hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_FEATURE_GET);
+	bool full = !hdr ||
+		    nla_put_string(skb, XRDS_A_FEATURE_NAME, f->name) ||
+		    nla_put_u32(skb, XRDS_A_FEATURE_REVISION, f->revision) ||
+		    nla_put_string(skb, XRDS_A_FEATURE_HELP, f->help);
 
-	if (!hdr)
-		return -EMSGSIZE;
-	if (nla_put_string(skb, XRDS_A_FEATURE_NAME, f->name) ||
-	    nla_put_u32(skb, XRDS_A_FEATURE_REVISION, f->revision) ||
-	    nla_put_string(skb, XRDS_A_FEATURE_HELP, f->help)) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(skb, hdr);
-	return 0;
+	return xrds_nl_dump_end(skb, hdr, full);
 }
 
 /**
@@ -111,18 +106,14 @@ int xrds_nl_status_dump(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct xrds_net *xn = xrds_net(sock_net(cb->skb->sk));
 	void *hdr;
+	bool full;
 
 	if (cb->args[0]++)
 		return skb->len;
 	hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_STATUS_GET);
-	if (!hdr)
-		return -EMSGSIZE;
-	if ((READ_ONCE(xn->drain_by) &&
-	     nla_put_flag(skb, XRDS_A_STATUS_DRAINED)) ||
-	    nla_put_u32(skb, XRDS_A_STATUS_CONNS, xrds_conn_net_nr_ends(xn))) {
-		genlmsg_cancel(skb, hdr);
-		return -EMSGSIZE;
-	}
-	genlmsg_end(skb, hdr);
-	return skb->len;
+	full = !hdr ||
+	       (READ_ONCE(xn->drain_by) &&
+		nla_put_flag(skb, XRDS_A_STATUS_DRAINED)) ||
+	       nla_put_u32(skb, XRDS_A_STATUS_CONNS, xrds_conn_net_nr_ends(xn));
+	return xrds_nl_dump_end(skb, hdr, full) ?: skb->len;
 }
