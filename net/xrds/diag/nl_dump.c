@@ -69,13 +69,25 @@ static bool xrds_nl_put_locked(struct sk_buff *skb, struct xrds_sock *xs)
 	       nla_put_u32(skb, XRDS_A_SOCKET_NODES, xs->rdma.nr_nodes);
 }
 
-static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
-			    const struct xrds_nl_view *view,
-			    struct xrds_sock *xs)
+/**
+ * struct xrds_nl_walk - a step of a dump that goes by sockets
+ * @skb:	part of the answer
+ * @cb:		the dump; args[0] is the number of the socket to go on with,
+ *		args[1] the position among its objects
+ * @view:	who looks
+ */
+struct xrds_nl_walk {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	struct xrds_nl_view view;
+};
+
+static int xrds_nl_put_sock(struct xrds_nl_walk *w, struct xrds_sock *xs)
 {
-	u32 uid = from_kuid_munged(view->user_ns, xs->uid);
+	u32 uid = from_kuid_munged(w->view.user_ns, xs->uid);
 	u32 sndbuf = READ_ONCE(xs->dest_sndbuf) ?: xrds_sk_sndbuf(xs);
-	void *hdr = xrds_nl_dump_put(skb, cb, XRDS_CMD_SOCKET_GET);
+	struct sk_buff *skb = w->skb;
+	void *hdr = xrds_nl_dump_put(skb, w->cb, XRDS_CMD_SOCKET_GET);
 	bool full;
 
 	if (!hdr)
@@ -95,19 +107,6 @@ static int xrds_nl_put_sock(struct sk_buff *skb, struct netlink_callback *cb,
 				 READ_ONCE(xs->rcv_bytes), XRDS_A_SOCKET_PAD);
 	return xrds_nl_dump_end(skb, hdr, full);
 }
-
-/**
- * struct xrds_nl_walk - a step of a dump that goes by sockets
- * @skb:	part of the answer
- * @cb:		the dump; args[0] is the number of the socket to go on with,
- *		args[1] the position among its objects
- * @view:	who looks
- */
-struct xrds_nl_walk {
-	struct sk_buff *skb;
-	struct netlink_callback *cb;
-	struct xrds_nl_view view;
-};
 
 /* Calls @row with each socket that may be seen, until it does not return 0. */
 static int xrds_nl_each_sock(struct xrds_nl_walk *w,
@@ -146,11 +145,6 @@ static int xrds_nl_each_sock(struct xrds_nl_walk *w,
 	return w->skb->len;
 }
 
-static int xrds_nl_sock_row(struct xrds_nl_walk *w, struct xrds_sock *xs)
-{
-	return xrds_nl_put_sock(w->skb, w->cb, &w->view, xs);
-}
-
 /**
  * xrds_nl_dump_socks - XRDS_CMD_SOCKET_GET
  * @skb: part of the answer
@@ -165,7 +159,7 @@ int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb)
 		.skb = skb, .cb = cb, .view = xrds_nl_view(cb),
 	};
 
-	return xrds_nl_each_sock(&w, xrds_nl_sock_row);
+	return xrds_nl_each_sock(&w, xrds_nl_put_sock);
 }
 
 /* ------------------------------------------------------------------ nodes */
