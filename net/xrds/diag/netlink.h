@@ -57,7 +57,6 @@ static inline int xrds_nl_dump_end(struct sk_buff *skb, void *hdr, bool full)
 }
 
 /* nl_dump.c */
-struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb);
 void *xrds_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd);
 int xrds_nl_dump_socks(struct sk_buff *skb, struct netlink_callback *cb);
 int xrds_nl_dump_nodes(struct sk_buff *skb, struct netlink_callback *cb);

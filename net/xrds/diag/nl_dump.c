@@ -28,6 +28,20 @@
 /* rows that are looked at, shown or not, before others get the processor */
 enum { XRDS_NL_BATCH = 64 };
 
+/* The objects that the requester of a dump may see */
+static struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb)
+{
+	const struct net *net = sock_net(cb->skb->sk);
+
+	return (struct xrds_nl_view){
+		.xn = xrds_net(net),
+		.admin = netlink_ns_capable(cb->skb, net->user_ns,
+					    CAP_NET_ADMIN),
+		.uid = NETLINK_CB(cb->skb).creds.uid,
+		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
+	};
+}
+
 /* ---------------------------------------------------------------- sockets */
 
 static u32 xrds_nl_sock_flags(const struct xrds_sock *xs)
@@ -517,24 +531,4 @@ void *xrds_nl_dump_put(struct sk_buff *skb, struct netlink_callback *cb, u8 cmd)
 {
 	return genlmsg_put(skb, NETLINK_CB(cb->skb).portid, cb->nlh->nlmsg_seq,
 			   &xrds_netlink_family, NLM_F_MULTI, cmd);
-}
-
-/**
- * xrds_nl_view - the objects that the requester of a dump may see
- * @cb: the dump
- *
- * Context: process.
- * Return: the view.
- */
-struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb)
-{
-	const struct net *net = sock_net(cb->skb->sk);
-
-	return (struct xrds_nl_view){
-		.xn = xrds_net(net),
-		.admin = netlink_ns_capable(cb->skb, net->user_ns,
-					    CAP_NET_ADMIN),
-		.uid = NETLINK_CB(cb->skb).creds.uid,
-		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
-	};
 }
