@@ -10,16 +10,6 @@
 
 #include "xrds.h"
 
-/**
- * struct xrds_counter_text - name and description of a counter
- * @name:	name
- * @help:	the rest, a line
- */
-struct xrds_counter_text {
-	const char *name;
-	const char *help;
-};
-
 /* in the order of enum xrds_counter */
 static const struct xrds_counter_text xrds_counter_texts[] = {
 #define X(sym, name, ...) { #name, "" __VA_ARGS__ }
@@ -49,143 +39,116 @@ static LIST_HEAD(xrds_extra);
 
 /**
  * xrds_stats_register - add counters to the dump
- * @extra: the counters; stay the caller's
+ * @set: the counters; stay the caller's
  *
  * Context: process.
  */
-void xrds_stats_register(struct xrds_extra_counters *extra)
+void xrds_stats_register(struct xrds_counter_set *set)
 {
 	mutex_lock(&xrds_extra_lock);
-	list_add_tail(&extra->node, &xrds_extra);
+	list_add_tail(&set->node, &xrds_extra);
 	mutex_unlock(&xrds_extra_lock);
 }
 EXPORT_SYMBOL_GPL(xrds_stats_register);
 
 /**
  * xrds_stats_unregister - take counters out of the dump
- * @extra: the counters; not in use any more on return
+ * @set: the counters; not in use any more on return
  *
  * Context: process.
  */
-void xrds_stats_unregister(struct xrds_extra_counters *extra)
+void xrds_stats_unregister(struct xrds_counter_set *set)
 {
 	mutex_lock(&xrds_extra_lock);
-	list_del(&extra->node);
+	list_del(&set->node);
 	mutex_unlock(&xrds_extra_lock);
 }
 EXPORT_SYMBOL_GPL(xrds_stats_unregister);
 
-static void xrds_counters_sum(struct xrds_net *xn, u64 *values)
+static void xrds_counters_sum(struct net *net, u64 *values)
 {
+	struct xrds_net *xn = xrds_net(net);
 	int cpu, i;
 
-	memset(values, 0, XRDS_C_NR * sizeof(*values));
 	for_each_possible_cpu(cpu)
 		for (i = 0; i < XRDS_C_NR; i++)
 			values[i] += per_cpu_ptr(xn->counters, cpu)->v[i];
 }
 
-/* The bounded resources, see limit.c */
-static int xrds_counters_used(struct xrds_net *xn, xrds_counter_fn fn,
-			      void *arg)
+static const struct xrds_counter_set xrds_core_counters = {
+	.nr	= XRDS_C_NR,
+	.texts	= xrds_counter_texts,
+	.sum	= xrds_counters_sum,
+};
+
+/* How many objects are alive: a test wants to see all of them at zero. Then how much
+ * is used of the bounded resources, see limit.c.
+ */
+enum { XRDS_NR_OBJECTS = 6 };
+
+static const struct xrds_counter_text xrds_level_texts[] = {
+	{ "obj_socks", "sockets, closed ones that still deliver included" },
+	{ "obj_dests", "destinations" },
+	{ "obj_conns", "connections" },
+	{ "obj_msgs", "messages on their way out" },
+	{ "obj_rops", "RDMA ops" },
+	{ "obj_mrs", "memory regions" },
+	[XRDS_NR_OBJECTS + XRDS_LIMIT_MEM] = { "used_memory",
+		"bytes of sockets and of what they send" },
+	[XRDS_NR_OBJECTS + XRDS_LIMIT_PINNED] = { "used_pinned",
+		"bytes of programs' memory that are pinned" },
+	[XRDS_NR_OBJECTS + XRDS_LIMIT_KEYS] = { "used_keys",
+		"memory regions on the account of users" },
+	[XRDS_NR_OBJECTS + XRDS_LIMIT_CONNS] = { "used_connections",
+		"connections on the account of users" },
+	[XRDS_NR_OBJECTS + XRDS_LIMIT_RECV] = { "used_recv",
+		"bytes of memory of what waits to be read" },
+	[XRDS_NR_OBJECTS + XRDS_LIMIT_SOURCES] = { "used_sources",
+		"bytes of the senders that sockets remember" },
+};
+
+static_assert(ARRAY_SIZE(xrds_level_texts) == XRDS_NR_OBJECTS + XRDS_LIMITS);
+
+static void xrds_levels_sum(struct net *net, u64 *values)
 {
-	static const struct xrds_counter_text texts[XRDS_LIMITS] = {
-		[XRDS_LIMIT_MEM] = { "used_memory",
-			"bytes of sockets and of what they send" },
-		[XRDS_LIMIT_PINNED] = { "used_pinned",
-			"bytes of programs' memory that are pinned" },
-		[XRDS_LIMIT_KEYS] = { "used_keys",
-			"memory regions on the account of users" },
-		[XRDS_LIMIT_CONNS] = { "used_connections",
-			"connections on the account of users" },
-		[XRDS_LIMIT_RECV] = { "used_recv",
-			"bytes of memory of what waits to be read" },
-		[XRDS_LIMIT_SOURCES] = { "used_sources",
-			"bytes of the senders that sockets remember" },
+	struct xrds_net *xn = xrds_net(net);
+	const atomic_t *objects[XRDS_NR_OBJECTS] = {
+		&xn->nr_socks, &xn->nr_dests, &xn->nr_conns,
+		&xn->nr_msgs, &xn->nr_rops, &xn->nr_mrs,
 	};
 	unsigned int i;
-	int ret = 0;
 
-	for (i = 0; i < XRDS_LIMITS && !ret; i++)
-		ret = fn(arg, &(struct xrds_counter_row){
-			.name = texts[i].name,
-			.help = texts[i].help,
-			.value = percpu_counter_sum_positive(&xn->used[i]),
-			.level = true,
-		});
-	return ret;
+	for (i = 0; i < XRDS_NR_OBJECTS; i++)
+		*values++ = atomic_read(objects[i]);
+	for (i = 0; i < XRDS_LIMITS; i++)
+		*values++ = percpu_counter_sum_positive(&xn->used[i]);
 }
 
-/* How much is alive: a test wants to see all of it at zero. */
-static int xrds_counters_objects(struct xrds_net *xn, xrds_counter_fn fn,
-				 void *arg)
-{
-	const struct {
-		const char *name;
-		const char *help;
-		const atomic_t *value;
-	} objects[] = {
-		{ "obj_socks", "sockets, closed ones that still deliver included",
-		  &xn->nr_socks },
-		{ "obj_dests", "destinations", &xn->nr_dests },
-		{ "obj_conns", "connections", &xn->nr_conns },
-		{ "obj_msgs", "messages on their way out", &xn->nr_msgs },
-		{ "obj_rops", "RDMA ops", &xn->nr_rops },
-		{ "obj_mrs", "memory regions", &xn->nr_mrs },
-	};
-	unsigned int i;
-	int ret = 0;
+static const struct xrds_counter_set xrds_level_counters = {
+	.nr	= ARRAY_SIZE(xrds_level_texts),
+	.level	= true,
+	.texts	= xrds_level_texts,
+	.sum	= xrds_levels_sum,
+};
 
-	for (i = 0; i < ARRAY_SIZE(objects) && !ret; i++)
-		ret = fn(arg, &(struct xrds_counter_row){
-			.name = objects[i].name,
-			.help = objects[i].help,
-			.value = atomic_read(objects[i].value),
-			.level = true,
-		});
-	return ret;
-}
-
-static int xrds_counters_core(struct xrds_net *xn, xrds_counter_fn fn,
-			      void *arg)
+static int xrds_stats_each_of(struct xrds_net *xn,
+			      const struct xrds_counter_set *set,
+			      xrds_counter_fn fn, void *arg)
 {
 	unsigned int i;
 	u64 *values;
 	int ret = 0;
 
-	values = kcalloc(XRDS_C_NR, sizeof(*values), GFP_KERNEL);
+	values = kcalloc(set->nr, sizeof(*values), GFP_KERNEL);
 	if (!values)
 		return -ENOMEM;
-	xrds_counters_sum(xn, values);
-	for (i = 0; i < XRDS_C_NR && !ret; i++)
+	set->sum(xn->net, values);
+	for (i = 0; i < set->nr && !ret; i++)
 		ret = fn(arg, &(struct xrds_counter_row){
-			.name = xrds_counter_texts[i].name,
-			.help = xrds_counter_texts[i].help,
+			.name = set->texts[i].name,
+			.help = set->texts[i].help,
 			.value = values[i],
-		});
-	kfree(values);
-	return ret;
-}
-
-static int xrds_counters_extra(struct xrds_net *xn,
-			       const struct xrds_extra_counters *extra,
-			       xrds_counter_fn fn, void *arg)
-{
-	unsigned int i;
-	u64 *values;
-	int ret = 0;
-
-	lockdep_assert_held(&xrds_extra_lock);
-
-	values = kcalloc(extra->nr, sizeof(*values), GFP_KERNEL);
-	if (!values)
-		return -ENOMEM;
-	extra->sum(xn->net, values);
-	for (i = 0; i < extra->nr && !ret; i++)
-		ret = fn(arg, &(struct xrds_counter_row){
-			.name = extra->names[i],
-			.help = extra->helps[i],
-			.value = values[i],
+			.level = set->level,
 		});
 	kfree(values);
 	return ret;
@@ -202,20 +165,18 @@ static int xrds_counters_extra(struct xrds_net *xn,
  */
 int xrds_stats_each(struct xrds_net *xn, xrds_counter_fn fn, void *arg)
 {
-	const struct xrds_extra_counters *extra;
+	const struct xrds_counter_set *set;
 	int ret;
 
-	ret = xrds_counters_core(xn, fn, arg);
+	ret = xrds_stats_each_of(xn, &xrds_core_counters, fn, arg);
 	if (!ret)
-		ret = xrds_counters_objects(xn, fn, arg);
-	if (!ret)
-		ret = xrds_counters_used(xn, fn, arg);
+		ret = xrds_stats_each_of(xn, &xrds_level_counters, fn, arg);
 	if (ret)
 		return ret;
 
 	mutex_lock(&xrds_extra_lock);
-	list_for_each_entry(extra, &xrds_extra, node) {
-		ret = xrds_counters_extra(xn, extra, fn, arg);
+	list_for_each_entry(set, &xrds_extra, node) {
+		ret = xrds_stats_each_of(xn, set, fn, arg);
 		if (ret)
 			break;
 	}

@@ -96,18 +96,28 @@ struct xrds_counters {
 };
 
 /**
- * struct xrds_extra_counters - counters that a transport adds to the dump
+ * struct xrds_counter_text - name and description of a counter
+ * @name:	name
+ * @help:	the rest, a line
+ */
+struct xrds_counter_text {
+	const char *name;
+	const char *help;
+};
+
+/**
+ * struct xrds_counter_set - counters that are dumped together
  * @node:	xrds_stats_register()
  * @nr:		how many there are
- * @names:	their names
- * @helps:	descriptions, a line each
+ * @level:	each is how much there is now
+ * @texts:	their names and descriptions
  * @sum:	fills in @nr values for the namespace
  */
-struct xrds_extra_counters {
+struct xrds_counter_set {
 	struct list_head node;
 	unsigned int nr;
-	const char * const *names;
-	const char * const *helps;
+	bool level;
+	const struct xrds_counter_text *texts;
 	void (*sum)(struct net *net, u64 *values);
 };
 
@@ -500,8 +510,8 @@ static inline void xrds_count_add(struct xrds_net *xn, enum xrds_counter c,
 }
 
 /* stats.c */
-void xrds_stats_register(struct xrds_extra_counters *extra);
-void xrds_stats_unregister(struct xrds_extra_counters *extra);
+void xrds_stats_register(struct xrds_counter_set *set);
+void xrds_stats_unregister(struct xrds_counter_set *set);
 
 /**
  * struct xrds_counter_row - a counter as dumps have it

@@ -39,14 +39,8 @@ DEFINE_PER_CPU(struct xrds_ib_counters, xrds_ib_dev_counters);
 
 /* ------------------------------------------------------------- counters */
 
-static const char * const xrds_ib_counter_names[] = {
-#define X(sym, name, ...) #name
-#include "ib/list_counters.h"
-#undef X
-};
-
-static const char * const xrds_ib_counter_helps[] = {
-#define X(sym, name, ...) "" __VA_ARGS__
+static const struct xrds_counter_text xrds_ib_counter_texts[] = {
+#define X(sym, name, ...) { #name, "" __VA_ARGS__ }
 #include "ib/list_counters.h"
 #undef X
 };
@@ -56,7 +50,6 @@ static void xrds_ib_counters_sum(struct net *net, u64 *values)
 	struct xrds_ib_net *xin = xrds_ib_net(net);
 	int cpu, i;
 
-	memset(values, 0, sizeof(struct xrds_ib_counters));
 	for_each_possible_cpu(cpu) {
 		for (i = 0; i < XRDS_IB_C_NR; i++)
 			values[i] += per_cpu_ptr(xin->counters, cpu)->v[i];
@@ -69,10 +62,9 @@ static void xrds_ib_counters_sum(struct net *net, u64 *values)
 	}
 }
 
-static struct xrds_extra_counters xrds_ib_counters = {
+static struct xrds_counter_set xrds_ib_counters = {
 	.nr	= XRDS_IB_C_NR,
-	.names	= xrds_ib_counter_names,
-	.helps	= xrds_ib_counter_helps,
+	.texts	= xrds_ib_counter_texts,
 	.sum	= xrds_ib_counters_sum,
 };
 
@@ -274,8 +266,7 @@ static int __init xrds_ib_init(void)
 {
 	int ret;
 
-	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_names) != XRDS_IB_C_NR);
-	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_helps) != XRDS_IB_C_NR);
+	BUILD_BUG_ON(ARRAY_SIZE(xrds_ib_counter_texts) != XRDS_IB_C_NR);
 
 	xrds_ib_wq = alloc_workqueue("xrds_ib", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!xrds_ib_wq)
