@@ -135,30 +135,3 @@ found:
 	up_read(&xrds_transport_lock);
 	return 0;
 }
-
-/**
- * xrds_transport_listen_get - a socket will be bound to a transport's address
- * @trans: transport
- * @net: namespace
- *
- * Context: process, may sleep.
- * Return: 0, or a negative errno of the transport.
- */
-int xrds_transport_listen_get(const struct xrds_transport *trans, struct net *net)
-{
-	return trans->listen_get ? trans->listen_get(net) : 0;
-}
-
-/**
- * xrds_transport_listen_put - undo xrds_transport_listen_get()
- * @trans: transport
- * @net: namespace
- *
- * Context: process, may sleep.
- */
-void xrds_transport_listen_put(const struct xrds_transport *trans,
-			       struct net *net)
-{
-	if (trans->listen_put)
-		trans->listen_put(net);
-}

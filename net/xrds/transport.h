@@ -719,10 +719,6 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
 						u32 scope);
 int xrds_transport_device(const struct net *net, unsigned int *nr,
 			  struct xrds_device_detail *d, const char **transport);
-int xrds_transport_listen_get(const struct xrds_transport *trans,
-			      struct net *net);
-void xrds_transport_listen_put(const struct xrds_transport *trans,
-			       struct net *net);
 
 /* loop/loop.c */
 extern struct xrds_transport xrds_loop_transport;

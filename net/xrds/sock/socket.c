@@ -78,7 +78,8 @@ static int xrds_release(struct socket *sock)
 		xrds_dest_close_all(xs);
 		xrds_linger_wait(xs);
 		xrds_linger_start(xs);
-		xrds_transport_listen_put(xs->trans, sock_net(sk));
+		if (xs->trans->listen_put)
+			xs->trans->listen_put(sock_net(sk));
 	}
 	if (xs->trans)
 		module_put(xs->trans->owner);
@@ -144,7 +145,7 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (ret)
 		goto out;
 
-	ret = xrds_transport_listen_get(trans, sock_net(&xs->sk));
+	ret = trans->listen_get ? trans->listen_get(sock_net(&xs->sk)) : 0;
 	if (ret)
 		goto put;
 	/* lookups may find us from the insertion on: no rollback after it */
@@ -155,7 +156,8 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 		smp_store_release(&xs->bound, true);
 		goto out;
 	}
-	xrds_transport_listen_put(trans, sock_net(&xs->sk));
+	if (trans->listen_put)
+		trans->listen_put(sock_net(&xs->sk));
 put:
 	xs->trans = asked;
 	if (!asked)
