@@ -255,23 +255,6 @@ int xrds_limit_charge(struct xrds_net *xn, struct xrds_user *user,
 }
 
 /**
- * xrds_limit_force - charge without regard to the bounds
- * @xn: namespace
- * @user: user to charge, or NULL
- * @l: what
- * @n: how much, bytes or pieces
- *
- * For a reply whose space was reserved, and for messages of others.
- *
- * Context: any.
- */
-void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
-		      enum xrds_limit l, u64 n)
-{
-	xrds_limit_change(xn, user, l, n);
-}
-
-/**
  * xrds_limit_uncharge - somebody has something no more
  * @xn: namespace; NULL: it has gone
  * @user: user that was charged, or NULL

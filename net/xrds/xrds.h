@@ -262,8 +262,6 @@ struct xrds_user *xrds_user_get(struct xrds_user *user);
 void xrds_user_put(struct xrds_user *user);
 int xrds_limit_charge(struct xrds_net *xn, struct xrds_user *user,
 		      enum xrds_limit l, u64 n);
-void xrds_limit_force(struct xrds_net *xn, struct xrds_user *user,
-		      enum xrds_limit l, u64 n);
 void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 			 enum xrds_limit l, u64 n);
 bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
@@ -469,8 +467,8 @@ static inline s32 xrds_limit_batch(enum xrds_limit l)
 	return 64 << xrds_limit_shift(l);
 }
 
-/* Charge without regard to the bounds. For messages that are received; others use
- * xrds_limit_force() and xrds_limit_uncharge(). Both pointers may be NULL.
+/* Charge without regard to the bounds: for messages that are received, a reply
+ * whose space was reserved, and what must not fail. Both pointers may be NULL.
  */
 static inline void xrds_limit_change(struct xrds_net *xn,
 				     struct xrds_user *user, enum xrds_limit l,

@@ -119,8 +119,8 @@ static struct xrds_refusal *xrds_refuse_alloc(struct xrds_conn *conn,
 	if (conn->nr_refused_streams >= XRDS_REFUSE_MAX)
 		return NULL;
 	if (conn->nr_refused_streams < XRDS_REFUSE_LEAST)
-		xrds_limit_force(conn->xn, NULL, XRDS_LIMIT_SOURCES,
-				 XRDS_REFUSAL_COST_BYTES);
+		xrds_limit_change(conn->xn, NULL, XRDS_LIMIT_SOURCES,
+				  XRDS_REFUSAL_COST_BYTES);
 	else if (xrds_limit_charge(conn->xn, NULL, XRDS_LIMIT_SOURCES,
 				   XRDS_REFUSAL_COST_BYTES))
 		return NULL;

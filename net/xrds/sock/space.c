@@ -330,8 +330,8 @@ int xrds_space_try_reserve(struct xrds_dest *dest, struct xrds_conn *conn,
 		ret = -ESTALE;
 	} else if (xrds_space_nr_reserved(dest) && len <= xs->reply_reserve) {
 		xrds_space_release_replies(dest, 1);
-		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
-				 xrds_msg_mem(len));
+		xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_MEM,
+				  xrds_msg_mem(len));
 		xrds_space_charge(dest, len);
 		if (dest->send == XRDS_SEND_READY)
 			mask = xrds_space_set(dest, XRDS_SENT);
@@ -484,8 +484,8 @@ void xrds_space_renew_reply(struct xrds_dest *dest)
 
 	spin_lock_bh(&xs->lock);
 	if (dest->linked && xs->reply_reserve && !xs->ending) {
-		xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_MEM,
-				 xrds_msg_mem(xs->reply_reserve));
+		xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_MEM,
+				  xrds_msg_mem(xs->reply_reserve));
 		xrds_space_add_reply(dest);
 	}
 	spin_unlock_bh(&xs->lock);

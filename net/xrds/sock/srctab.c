@@ -184,8 +184,8 @@ struct xrds_source *xrds_srctab_add(struct xrds_sock *xs,
 	list_add(&src->list, &xs->sources);
 	src->linked = true;
 	xs->nr_sources++;
-	xrds_limit_force(xs->xn, xs->user, XRDS_LIMIT_SOURCES,
-			 XRDS_SOURCE_COST_BYTES);
+	xrds_limit_change(xs->xn, xs->user, XRDS_LIMIT_SOURCES,
+			  XRDS_SOURCE_COST_BYTES);
 	xs->last_source = src;
 	return src;
 }
