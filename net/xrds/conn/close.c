@@ -448,7 +448,9 @@ bool xrds_close_collect(struct xrds_conn *conn)
 {
 	u64 tx_seq = READ_ONCE(conn->tx_seq);
 	u64 rx_next = READ_ONCE(conn->rx_next);
-	bool ownerless = xrds_idle_no_socks(conn);
+	/* not even a lingering one: what is queued then is the kernel's */
+	bool ownerless = xrds_conn_netns_unused(conn->xn) &&
+			 !atomic_read(&conn->xn->nr_socks);
 	bool unused;
 
 	if (xrds_close_drains(conn)) {

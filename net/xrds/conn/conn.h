@@ -214,7 +214,6 @@ void xrds_attempt_turn(struct xrds_conn *conn, int error);
 
 bool xrds_idle_unused(struct xrds_conn *conn);
 bool xrds_idle_dials(const struct xrds_conn *conn);
-bool xrds_idle_no_socks(const struct xrds_conn *conn);
 bool xrds_idle_timed_out(const struct xrds_conn *conn);
 unsigned long xrds_idle_check_at(const struct xrds_conn *conn);
 

@@ -45,22 +45,6 @@ bool xrds_idle_dials(const struct xrds_conn *conn)
 	return xrds_conn_wanted(conn) || xrds_peer_watched(conn);
 }
 
-/**
- * xrds_idle_no_socks - has its namespace no socket, not even a lingering one?
- * @conn: connection
- *
- * The messages that are queued then are the kernel's, and must not keep the
- * namespace.
- *
- * Context: any.
- * Return: whether it is so.
- */
-bool xrds_idle_no_socks(const struct xrds_conn *conn)
-{
-	return xrds_conn_netns_unused(conn->xn) &&
-	       !atomic_read(&conn->xn->nr_socks);
-}
-
 /* Was it never up, and it was tried, or no flow uses it? Its first user may be gone,
  * and such a connection must leave nothing behind.
  */
