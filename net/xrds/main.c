@@ -134,15 +134,20 @@ err_counters:
 	return ret;
 }
 
+/* It makes no connections any more. */
 static void __net_exit xrds_net_pre_exit(struct net *net)
 {
-	xrds_conn_net_pre_exit(xrds_net(net));
+	struct xrds_net *xn = xrds_net(net);
+
+	spin_lock_bh(&xn->lock);
+	xn->exiting = true;
+	spin_unlock_bh(&xn->lock);
 }
 
 /* Its connections have ended, and with them its sockets. */
 static void __net_exit xrds_net_exit(struct xrds_net *xn)
 {
-	xrds_dialq_exit(xn);
+	cancel_delayed_work_sync(&xn->dialq.work);
 	cancel_work_sync(&xn->cong_work);
 	cancel_work_sync(&xn->lost_work);
 	cancel_delayed_work_sync(&xn->linger_work);

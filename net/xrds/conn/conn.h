@@ -163,7 +163,6 @@ void xrds_conn_net_drain(struct xrds_net *xn);
 void xrds_conn_net_undrain(struct xrds_net *xn);
 unsigned int xrds_conn_net_nr_ends(struct xrds_net *xn);
 bool xrds_conn_net_gone(struct xrds_net *xn, const struct xrds_transport *trans);
-void xrds_conn_net_pre_exit(struct xrds_net *xn);
 
 /* ------------------------------------------------------------- dialq.c */
 
@@ -172,7 +171,6 @@ void xrds_dialq_join(struct xrds_share *share);
 void xrds_dialq_quit(struct xrds_share *share);
 void xrds_dialq_leave(struct xrds_conn *conn);
 void xrds_dialq_init(struct xrds_net *xn);
-void xrds_dialq_exit(struct xrds_net *xn);
 
 /* --------------------------------------------------------------- fsm.c */
 

@@ -251,14 +251,3 @@ void xrds_dialq_init(struct xrds_net *xn)
 		INIT_LIST_HEAD(&q->rows[i]);
 	INIT_DELAYED_WORK(&q->work, xrds_dialq_work);
 }
-
-/**
- * xrds_dialq_exit - end a namespace's rows
- * @xn: namespace without connections
- *
- * Context: process.
- */
-void xrds_dialq_exit(struct xrds_net *xn)
-{
-	cancel_delayed_work_sync(&xn->dialq.work);
-}

@@ -369,16 +369,3 @@ void xrds_conn_net_end_transport(const struct xrds_transport *trans)
 	}
 }
 EXPORT_SYMBOL_GPL(xrds_conn_net_end_transport);
-
-/**
- * xrds_conn_net_pre_exit - make no connections any more
- * @xn: namespace that goes, without open sockets
- *
- * Context: process.
- */
-void xrds_conn_net_pre_exit(struct xrds_net *xn)
-{
-	spin_lock_bh(&xn->lock);
-	xn->exiting = true;
-	spin_unlock_bh(&xn->lock);
-}
