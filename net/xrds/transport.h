@@ -682,7 +682,6 @@ void xrds_legacy_confirm(struct xrds_conn *conn, u64 ack);
 void xrds_legacy_start(struct xrds_conn *conn, u32 gen, u64 ack);
 u64 xrds_legacy_ack(const struct xrds_conn *conn);
 void xrds_tx_pump(struct xrds_conn *conn);
-bool xrds_conn_wanted(const struct xrds_conn *conn);
 bool xrds_tx_waits(struct xrds_conn *conn);
 bool xrds_tx_has_small(struct xrds_conn *conn, u32 room);
 struct xrds_msg *xrds_tx_dequeue_small(struct xrds_conn *conn, u32 room);

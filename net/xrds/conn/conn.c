@@ -534,20 +534,6 @@ void xrds_conn_exit(void)
 }
 
 /**
- * xrds_conn_wanted - does a connection have messages to deliver?
- * @conn: connection
- *
- * Context: any, conn->lock held.
- * Return: whether it has.
- */
-bool xrds_conn_wanted(const struct xrds_conn *conn)
-{
-	lockdep_assert_held(&conn->lock);
-
-	return conn->nr_msgs;
-}
-
-/**
  * xrds_conn_deadline - a deadline for xrds_fsm_set()
  * @ms: in so many milliseconds
  *

@@ -141,6 +141,14 @@ static inline bool xrds_conn_drained(const struct xrds_conn *conn)
 	return READ_ONCE(conn->xn->drain_by) && !conn->key.loop;
 }
 
+/* Does it have messages to deliver? */
+static inline bool xrds_conn_wanted(const struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->lock);
+
+	return conn->nr_msgs;
+}
+
 /* --------------------------------------------------------------- net.c */
 
 /**
