@@ -693,8 +693,23 @@ bool xrds_txq_bulk_went(struct xrds_conn *conn, u32 bytes);
 u64 xrds_txq_bulk_number(struct xrds_conn *conn, struct xrds_msg *msg);
 void xrds_rx_msg(struct xrds_conn *conn, const struct xrds_wire_msg *wm,
 		 struct sk_buff *skb);
-void xrds_rx_batch_begin(struct xrds_conn *conn);
-void xrds_rx_batch_end(struct xrds_conn *conn);
+
+/* Several messages are about to come at once; context as xrds_rx_msg(). */
+static inline void xrds_rx_batch_begin(struct xrds_conn *conn)
+{
+	conn->rx_batch = true;
+}
+
+/* They have come; context as xrds_rx_msg(). */
+static inline void xrds_rx_batch_end(struct xrds_conn *conn)
+{
+	conn->rx_batch = false;
+	if (!conn->rx_batch_ack)
+		return;
+	conn->rx_batch_ack = false;
+	xrds_tx_need_ack(conn);
+}
+
 void xrds_cong_recv(struct xrds_conn *conn, enum xrds_ctl_type type,
 		    struct sk_buff *skb);
 void xrds_refuse_recv(struct xrds_conn *conn, struct sk_buff *skb);

@@ -56,34 +56,6 @@ static void xrds_rx_need_ack(struct xrds_conn *conn)
 		xrds_tx_need_ack(conn);
 }
 
-/**
- * xrds_rx_batch_begin - several messages are about to come at once
- * @conn: connection
- *
- * Context: as xrds_rx_msg().
- */
-void xrds_rx_batch_begin(struct xrds_conn *conn)
-{
-	conn->rx_batch = true;
-}
-EXPORT_SYMBOL_GPL(xrds_rx_batch_begin);
-
-/**
- * xrds_rx_batch_end - they have come
- * @conn: connection
- *
- * Context: as xrds_rx_msg().
- */
-void xrds_rx_batch_end(struct xrds_conn *conn)
-{
-	conn->rx_batch = false;
-	if (!conn->rx_batch_ack)
-		return;
-	conn->rx_batch_ack = false;
-	xrds_tx_need_ack(conn);
-}
-EXPORT_SYMBOL_GPL(xrds_rx_batch_end);
-
 /* Does this message call for an acknowledgment, now or later? */
 static void xrds_rx_ack(struct xrds_conn *conn,
 			const struct xrds_wire_msg *wm)
