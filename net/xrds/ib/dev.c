@@ -353,17 +353,6 @@ void xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev)
 }
 
 /**
- * xrds_ib_dev_get - take a reference on a device
- * @ibdev: device that the caller has a reference on
- *
- * Context: any.
- */
-void xrds_ib_dev_get(struct xrds_ib_dev *ibdev)
-{
-	refcount_inc(&ibdev->ref);
-}
-
-/**
  * xrds_ib_dev_put - drop a reference on a device
  * @ibdev: device
  *

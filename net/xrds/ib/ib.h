@@ -485,6 +485,12 @@ struct xrds_ib_dev {
 	struct xrds_ib_mr_pool mr_pool;
 };
 
+/* The caller has a reference. */
+static inline void xrds_ib_dev_get(struct xrds_ib_dev *ibdev)
+{
+	refcount_inc(&ibdev->ref);
+}
+
 void xrds_ib_dev_publish(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev);
 struct xrds_ib_dev *xrds_ib_dev_find(const struct ib_device *dev);
@@ -498,7 +504,6 @@ bool xrds_ib_dev_conn_moved(struct xrds_ib_dev *ibdev,
 			    const struct xrds_conn *conn);
 void xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope);
-void xrds_ib_dev_get(struct xrds_ib_dev *ibdev);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
 void xrds_ib_dev_del_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);
