@@ -405,35 +405,6 @@ struct xrds_request *xrds_conn_take_pending(struct xrds_conn *conn)
 EXPORT_SYMBOL_GPL(xrds_conn_take_pending);
 
 /**
- * xrds_conn_delay_ack - send an acknowledgment later
- * @conn: connection with an endpoint
- * @ms: how much later, milliseconds
- *
- * Context: the receive path; the worker cancels it after that has ended.
- */
-void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms)
-{
-	queue_delayed_work(xrds_conn_wq, &conn->ack_work,
-			   msecs_to_jiffies(ms));
-}
-
-/**
- * xrds_conn_push_later - have the queued messages posted in a moment
- * @conn: connection
- *
- * The work may be running, too late to see the message. It is queued again
- * then.
- *
- * Context: any, without L2, L3, L4.
- */
-void xrds_conn_push_later(struct xrds_conn *conn)
-{
-	xrds_conn_get(conn);
-	if (!queue_delayed_work(xrds_conn_wq, &conn->push_work, 1))
-		xrds_conn_put(conn);
-}
-
-/**
  * xrds_conn_fill_hello - describe this connection for the peer
  * @conn: connection
  * @hello: result; the transport adds what is its own
@@ -464,27 +435,6 @@ void xrds_conn_fill_hello(struct xrds_conn *conn,
 	spin_unlock_bh(&conn->lock);
 }
 EXPORT_SYMBOL_GPL(xrds_conn_fill_hello);
-
-/**
- * xrds_conn_arm - queue the work for the state's deadline
- * @conn: connection
- *
- * Context: the connection's work, at its end.
- */
-void xrds_conn_arm(struct xrds_conn *conn)
-{
-	unsigned long now = jiffies;
-
-	spin_lock_bh(&conn->lock);
-	/* If the work was queued again meanwhile it stays queued for at once:
-	 * mod_delayed_work() would put it off.
-	 */
-	if (conn->deadline)
-		queue_delayed_work(xrds_conn_wq, &conn->work,
-				   time_after(conn->deadline, now) ?
-				   conn->deadline - now : 0);
-	spin_unlock_bh(&conn->lock);
-}
 
 /* ----------------------------------------------------------------- idle */
 

@@ -129,10 +129,7 @@ struct xrds_conn_works {
 
 int xrds_conn_init(const struct xrds_conn_works *works);
 void xrds_conn_exit(void);
-void xrds_conn_delay_ack(struct xrds_conn *conn, unsigned int ms);
-void xrds_conn_push_later(struct xrds_conn *conn);
 void xrds_conn_unhash(struct xrds_conn *conn);
-void xrds_conn_arm(struct xrds_conn *conn);
 unsigned long xrds_conn_deadline(unsigned int ms);
 
 /* Is it to another node, and does its namespace have none of those? */

@@ -56,6 +56,13 @@ static void xrds_rx_need_ack(struct xrds_conn *conn)
 		xrds_tx_need_ack(conn);
 }
 
+/* The worker cancels it after the receive path has ended. */
+static void xrds_rx_delay_ack(struct xrds_conn *conn)
+{
+	queue_delayed_work(xrds_conn_wq, &conn->ack_work,
+			   msecs_to_jiffies(XRDS_ACK_DELAY_MS));
+}
+
 /* Does this message call for an acknowledgment, now or later? */
 static void xrds_rx_ack(struct xrds_conn *conn,
 			const struct xrds_wire_msg *wm)
@@ -79,7 +86,7 @@ static void xrds_rx_ack(struct xrds_conn *conn,
 		 */
 		smp_mb();
 		if (!delayed_work_pending(&conn->ack_work))
-			xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
+			xrds_rx_delay_ack(conn);
 		return;
 	}
 	xrds_rx_need_ack(conn);
@@ -93,7 +100,7 @@ static void xrds_rx_ack_again(struct xrds_conn *conn)
 {
 	if (!delayed_work_pending(&conn->ack_work)) {
 		xrds_tx_forget_ack(conn);
-		xrds_conn_delay_ack(conn, XRDS_ACK_DELAY_MS);
+		xrds_rx_delay_ack(conn);
 	}
 	xrds_rx_need_ack(conn);
 }

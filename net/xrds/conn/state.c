@@ -199,6 +199,22 @@ static xrds_state_fn xrds_state_next(struct xrds_conn *conn, int *error)
 	return action;
 }
 
+/* Queue the work for the state's deadline. */
+static void xrds_state_arm(struct xrds_conn *conn)
+{
+	unsigned long now = jiffies;
+
+	spin_lock_bh(&conn->lock);
+	/* If the work was queued again meanwhile it stays queued for at once:
+	 * mod_delayed_work() would put it off.
+	 */
+	if (conn->deadline)
+		queue_delayed_work(xrds_conn_wq, &conn->work,
+				   time_after(conn->deadline, now) ?
+				   conn->deadline - now : 0);
+	spin_unlock_bh(&conn->lock);
+}
+
 /**
  * xrds_state_work - act on the events of a connection
  * @work: its work
@@ -225,5 +241,5 @@ void xrds_state_work(struct work_struct *work)
 	}
 	if (xrds_cong_work(conn))
 		xrds_tx_pump(conn);
-	xrds_conn_arm(conn);
+	xrds_state_arm(conn);
 }

@@ -515,6 +515,16 @@ static bool xrds_tx_waits_for_more(const struct xrds_conn *conn, bool small)
 	       READ_ONCE(conn->nr_new) < XRDS_CORK_MSGS;
 }
 
+/* Have the queued messages posted in a moment. The work may be running, too late to
+ * see the message: it is queued again then.
+ */
+static void xrds_tx_push_later(struct xrds_conn *conn)
+{
+	xrds_conn_get(conn);
+	if (!queue_delayed_work(xrds_conn_wq, &conn->push_work, 1))
+		xrds_conn_put(conn);
+}
+
 /**
  * xrds_tx_queue - give a message to its connection
  * @conn: connection
@@ -542,7 +552,7 @@ int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	} else if (pump && READ_ONCE(conn->tx_open)) {
 		/* it comes before UP; the worker, which sets UP, pumps then */
 		if (xrds_tx_waits_for_more(conn, small))
-			xrds_conn_push_later(conn);
+			xrds_tx_push_later(conn);
 		else
 			xrds_tx_pump(conn);
 	}
@@ -575,7 +585,7 @@ int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg)
 	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING)
 		xrds_conn_event(conn, XRDS_EV_WANT);
 	else
-		xrds_conn_push_later(conn);
+		xrds_tx_push_later(conn);
 	return 1;
 }
 
