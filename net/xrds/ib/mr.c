@@ -198,6 +198,21 @@ static void xrds_ib_mr_put(struct xrds_ib_mr *m)
 	kfree(m);
 }
 
+/* The first region of a device, with a reference; its turn comes last now. */
+static struct xrds_ib_mr *xrds_ib_mr_next(struct xrds_ib_dev *ibdev)
+{
+	struct xrds_ib_mr *m;
+
+	spin_lock_bh(&ibdev->lock);
+	m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr, entry);
+	if (m) {
+		list_move_tail(&m->entry, &ibdev->mrs);
+		xrds_ib_mr_get(m);
+	}
+	spin_unlock_bh(&ibdev->lock);
+	return m;
+}
+
 /**
  * xrds_ib_mr_remove_all - end the regions of a device, and tell their owners
  * @ibdev: device, with a reference
@@ -209,15 +224,7 @@ void xrds_ib_mr_remove_all(struct xrds_ib_dev *ibdev, u32 lost)
 {
 	struct xrds_ib_mr *m;
 
-	for (;;) {
-		spin_lock_bh(&ibdev->lock);
-		m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr,
-					     entry);
-		if (m)
-			xrds_ib_mr_get(m);
-		spin_unlock_bh(&ibdev->lock);
-		if (!m)
-			break;
+	while ((m = xrds_ib_mr_next(ibdev))) {
 		mutex_lock(&m->lock);
 		xrds_ib_mr_destroy(m, lost);
 		mutex_unlock(&m->lock);
@@ -247,17 +254,7 @@ void xrds_ib_mr_remove_moved(struct xrds_ib_dev *ibdev)
 	u32 left = READ_ONCE(ibdev->nr_mrs);
 	struct xrds_ib_mr *m;
 
-	while (left--) {
-		spin_lock_bh(&ibdev->lock);
-		m = list_first_entry_or_null(&ibdev->mrs, struct xrds_ib_mr,
-					     entry);
-		if (m) {
-			list_move_tail(&m->entry, &ibdev->mrs);
-			xrds_ib_mr_get(m);
-		}
-		spin_unlock_bh(&ibdev->lock);
-		if (!m)
-			break;
+	while (left-- && (m = xrds_ib_mr_next(ibdev))) {
 		mutex_lock(&m->lock);
 		if (xrds_ib_mr_has_moved(m))
 			xrds_ib_mr_destroy(m, XRDS_MR_ADDRESS_MOVED);
