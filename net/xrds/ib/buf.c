@@ -84,44 +84,6 @@ static void xrds_ib_buf_free_pages(struct xrds_ib_buf *buf)
 		put_page(buf->page[i]);
 }
 
-static __always_inline void
-xrds_ib_buf_sync(struct xrds_ib_buf *buf, u32 bytes,
-		 void (*sync)(struct ib_device *dev, u64 addr, size_t size,
-			      enum dma_data_direction dir))
-{
-	u32 i, part;
-
-	for (i = 0; bytes; i++, bytes -= part) {
-		part = min(bytes, buf->sge[i].length);
-		sync(buf->rq->ibdev->dev, buf->sge[i].addr, part,
-		     DMA_FROM_DEVICE);
-	}
-}
-
-/**
- * xrds_ib_buf_sync_for_cpu - let the processor see the data of the device
- * @buf: buffer that has completed
- * @bytes: length of that data; not more than the size of the buffer
- *
- * Context: completions.
- */
-void xrds_ib_buf_sync_for_cpu(struct xrds_ib_buf *buf, u32 bytes)
-{
-	xrds_ib_buf_sync(buf, bytes, ib_dma_sync_single_for_cpu);
-}
-
-/**
- * xrds_ib_buf_sync_for_device - let the device write again
- * @buf: buffer that is about to return, with its pages
- * @bytes: the same as for xrds_ib_buf_sync_for_cpu()
- *
- * Context: completions.
- */
-void xrds_ib_buf_sync_for_device(struct xrds_ib_buf *buf, u32 bytes)
-{
-	xrds_ib_buf_sync(buf, bytes, ib_dma_sync_single_for_device);
-}
-
 /**
  * xrds_ib_buf_give - give the pages of a buffer to a message
  * @buf: buffer that has completed; it has no pages afterwards

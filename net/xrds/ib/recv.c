@@ -506,6 +506,23 @@ static bool xrds_ib_recv_odd(const struct ib_wc *wc)
 	       wc->wc_flags & IB_WC_WITH_INVALIDATE;
 }
 
+/* Give @bytes of a buffer to the processor, or back to the device. They are not more
+ * than its size.
+ */
+static __always_inline void
+xrds_ib_recv_sync(struct xrds_ib_buf *buf, u32 bytes,
+		  void (*sync)(struct ib_device *dev, u64 addr, size_t size,
+			       enum dma_data_direction dir))
+{
+	u32 i, part;
+
+	for (i = 0; bytes; i++, bytes -= part) {
+		part = min(bytes, buf->sge[i].length);
+		sync(buf->rq->ibdev->dev, buf->sge[i].addr, part,
+		     DMA_FROM_DEVICE);
+	}
+}
+
 /* A buffer of the receive queue has completed. */
 static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -533,7 +550,7 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		xrds_ib_recv_violation(ep, XRDS_WIRE_OPCODE);
 		return;
 	}
-	xrds_ib_buf_sync_for_cpu(buf, wc->byte_len);
+	xrds_ib_recv_sync(buf, wc->byte_len, ib_dma_sync_single_for_cpu);
 	hello = !ep->rx.hello;
 	/* legacy versions do not look at immediate data */
 	if (wc->wc_flags & IB_WC_WITH_IMM && xrds_ib_ep_xrds(ep))
@@ -542,7 +559,8 @@ static void xrds_ib_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	else
 		err = xrds_ib_recv_one(ep, buf, wc->byte_len);
 	if (buf->wr.num_sge)
-		xrds_ib_buf_sync_for_device(buf, wc->byte_len);
+		xrds_ib_recv_sync(buf, wc->byte_len,
+				  ib_dma_sync_single_for_device);
 	xrds_ib_buf_return(buf->rq, buf);
 	if (err) {
 		xrds_ib_recv_violation(ep, err);

@@ -103,8 +103,6 @@ enum {
 
 u32 xrds_ib_buf_bytes(void);
 void xrds_ib_buf_fill(struct xrds_ib_rq *rq);
-void xrds_ib_buf_sync_for_cpu(struct xrds_ib_buf *buf, u32 bytes);
-void xrds_ib_buf_sync_for_device(struct xrds_ib_buf *buf, u32 bytes);
 void xrds_ib_buf_give(struct xrds_ib_buf *buf, struct sk_buff *skb, u32 at,
 		      u32 len);
 void xrds_ib_buf_return(struct xrds_ib_rq *rq, struct xrds_ib_buf *buf);
