@@ -166,19 +166,10 @@ unsigned int xrds_conn_net_reset(struct xrds_net *xn,
  */
 static bool xrds_conn_promising(const struct xrds_conn *conn)
 {
-	switch (READ_ONCE(conn->state)) {
-	case XRDS_ST_UP:
-		return true;
-	case XRDS_ST_DOWN:
-	case XRDS_ST_RESOLVING:
-	case XRDS_ST_CONNECTING:
-	case XRDS_ST_WAIT_CTS:
-	case XRDS_ST_CLOSING:
-	case XRDS_ST_PARTING:
-		return !READ_ONCE(conn->failed);
-	default:
-		return false;
-	}
+	enum xrds_state state = READ_ONCE(conn->state);
+
+	return state == XRDS_ST_UP ||
+	       (state != XRDS_ST_DEAD && !READ_ONCE(conn->failed));
 }
 
 /* Has no connection of this transport messages that it may deliver? */
