@@ -458,6 +458,7 @@ int xrds_ib_cm_start(struct xrds_conn *conn)
 		return ret;
 	if (xrds_ib_ep_xrds(ep))
 		return xrds_ib_send_hello(ep);
-	xrds_ib_legacy_start(ep);
+	xrds_ib_event_not_half_open(ep);
+	xrds_legacy_start(conn, ep->gen, ep->ack);
 	return 0;
 }

@@ -390,7 +390,6 @@ u16 xrds_ib_legacy_mask(void);
 bool xrds_ib_legacy_set_version(struct xrds_ib_ep *ep, int version);
 int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 				 u32 bytes);
-void xrds_ib_legacy_start(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_received(struct xrds_ib_ep *ep);
 void xrds_ib_legacy_hdr(struct xrds_wire_msg *wm);
 enum xrds_wire_err xrds_ib_legacy_check_csum(const struct xrds_wire_msg *wm,

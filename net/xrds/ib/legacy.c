@@ -85,18 +85,6 @@ int xrds_ib_legacy_guess_version(struct xrds_ib_ep *ep, const void *data,
 }
 
 /**
- * xrds_ib_legacy_start - the connection to a legacy peer is established
- * @ep: endpoint
- *
- * Context: the connection's work.
- */
-void xrds_ib_legacy_start(struct xrds_ib_ep *ep)
-{
-	xrds_ib_event_not_half_open(ep);
-	xrds_legacy_start(ep->conn, ep->gen, ep->ack);
-}
-
-/**
  * xrds_ib_legacy_received - a message of a legacy peer has come
  * @ep: endpoint
  *
