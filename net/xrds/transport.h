@@ -564,7 +564,8 @@ struct xrds_device_detail {
  * @advance:	a step of resolving is done. Returns -EINPROGRESS while steps
  *		remain, 0 when the request was sent, else a negative errno.
  * @accept:	take the pending request (xrds_conn_take_pending()), make an
- *		endpoint for it and reply. Returns 0 or a negative errno.
+ *		endpoint for it and reply. Returns 0 or a negative errno. This
+ *		and the next only where xrds_conn_request() is called.
  * @refuse:	reject and free a pending request.
  * @start:	the endpoint is established: post receive buffers, send the
  *		clear-to-send. Returns 0 or a negative errno.

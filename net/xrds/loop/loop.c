@@ -277,16 +277,6 @@ static int xrds_loop_advance(struct xrds_conn *conn)
 	return 0;
 }
 
-/* There is no peer that could ask. */
-static int xrds_loop_accept(struct xrds_conn *conn)
-{
-	return -EOPNOTSUPP;
-}
-
-static void xrds_loop_refuse(struct xrds_conn *conn, struct xrds_request *req)
-{
-}
-
 static int xrds_loop_start(struct xrds_conn *conn)
 {
 	unsigned int bounce_ms = READ_ONCE(conn->xn->loop_bounce_ms);
@@ -508,8 +498,6 @@ struct xrds_transport xrds_loop_transport = {
 	.local		= xrds_loop_local,
 	.dial		= xrds_loop_dial,
 	.advance	= xrds_loop_advance,
-	.accept		= xrds_loop_accept,
-	.refuse		= xrds_loop_refuse,
 	.start		= xrds_loop_start,
 	.stop		= xrds_loop_stop,
 	.payload	= xrds_loop_payload,
