@@ -545,7 +545,7 @@ int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump)
 	state = xrds_txq_append(conn, msg);
 	if (state == XRDS_ST_DEAD)
 		return -ESTALE;
-	/* see xrds_conn_down(): it sees the message, or we saw DOWN */
+	/* see xrds_fsm_pause(): it sees the message, or we saw DOWN */
 	if (state == XRDS_ST_DOWN || state == XRDS_ST_CLOSING ||
 	    (state == XRDS_ST_UP && !pump)) {
 		xrds_conn_event(conn, XRDS_EV_WANT);
