@@ -257,7 +257,6 @@ int xrds_tx_queue(struct xrds_conn *conn, struct xrds_msg *msg, bool pump);
 int xrds_tx_queue_more(struct xrds_conn *conn, struct xrds_msg *msg);
 void xrds_tx_ask(struct xrds_conn *conn, struct xrds_flow *flow, u64 room);
 bool xrds_tx_beat(struct xrds_conn *conn);
-void xrds_tx_forget_ack(struct xrds_conn *conn);
 
 /* ------------------------------------------------------------------ txq.c */
 

@@ -99,7 +99,9 @@ static void xrds_rx_ack(struct xrds_conn *conn,
 static void xrds_rx_ack_again(struct xrds_conn *conn)
 {
 	if (!delayed_work_pending(&conn->ack_work)) {
-		xrds_tx_forget_ack(conn);
+		spin_lock_bh(&conn->tx_lock);
+		conn->tx_ack_sent = 0;
+		spin_unlock_bh(&conn->tx_lock);
 		xrds_rx_delay_ack(conn);
 	}
 	xrds_rx_need_ack(conn);

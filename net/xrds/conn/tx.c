@@ -687,19 +687,6 @@ u64 xrds_tx_ack_value(struct xrds_conn *conn)
 EXPORT_SYMBOL_GPL(xrds_tx_ack_value);
 
 /**
- * xrds_tx_forget_ack - the last acknowledgment was lost: it is sent again
- * @conn: connection
- *
- * Context: any, without L1, L2, L3, L4.
- */
-void xrds_tx_forget_ack(struct xrds_conn *conn)
-{
-	spin_lock_bh(&conn->tx_lock);
-	conn->tx_ack_sent = 0;
-	spin_unlock_bh(&conn->tx_lock);
-}
-
-/**
  * xrds_tx_push_work - post messages that have waited for others
  * @work: push_work of a connection
  *
