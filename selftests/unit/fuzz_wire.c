@@ -64,7 +64,7 @@ static void fuzz_header(const __u8 *data, __u32 size)
 		     !(msg.sport || msg.dport));
 		must(msg.kind != XRDS_KIND_CTL ||
 		     msg.len == size - XRDS_WIRE_HDR_BYTES);
-		must(xrds_wire_hdr_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);
+		must(unit_ext_bytes(msg.has) <= XRDS_WIRE_EXT_BYTES);
 		must(ver != XRDS_VER_XRDS || !(msg.flags & XRDS_F_RESUME) ||
 		     msg.kind == XRDS_KIND_DATA || msg.kind == XRDS_KIND_EOS);
 

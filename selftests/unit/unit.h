@@ -56,6 +56,8 @@ int unit_try(const struct xrds_wire_msg *msg, __u32 payload, int ver);
 		unit_try(&changed, payload, ver); \
 	})
 int unit_same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b);
+/* Space that the extension headers in @has, XRDS_HAS_*, take */
+__u32 unit_ext_bytes(__u16 has);
 int unit_note(enum xrds_wire_err err);
 
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))

@@ -28,6 +28,20 @@ void unit_seal(__u8 *hdr)
 	hdr[31] = csum & 0xff;
 }
 
+__u32 unit_ext_bytes(__u16 has)
+{
+	/* type and body, in the order of XRDS_HAS_* */
+	static const __u8 lengths[] = { 5, 9, 9, 3, 5, 2, 5, 1, 5, 9 };
+	__u32 bytes = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		if (has & 1 << i)
+			bytes += lengths[i];
+	}
+	return bytes;
+}
+
 int unit_same(const struct xrds_wire_msg *a, const struct xrds_wire_msg *b)
 {
 	return a->seq == b->seq && a->ack == b->ack && a->len == b->len &&

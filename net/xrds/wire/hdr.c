@@ -326,33 +326,11 @@ static enum xrds_wire_err ext_decode(struct xrds_wire_msg *msg,
 }
 
 /**
- * xrds_wire_hdr_ext_bytes() - space that a set of extension headers takes
- * @has:	XRDS_HAS_*
- *
- * Context: any.
- * Return: bytes; the set fits into a header if this is at most
- * XRDS_WIRE_EXT_BYTES.
- */
-__u32 xrds_wire_hdr_ext_bytes(__u16 has)
-{
-	const __u8 *type;
-	__u32 bytes = 0;
-
-	for (type = ext_order; *type != XRDS_EXT_NONE; type++) {
-		if (has & ext_types[*type].has)
-			bytes += ext_types[*type].bytes;
-	}
-	return bytes;
-}
-EXPORT_SYMBOL_GPL(xrds_wire_hdr_ext_bytes);
-
-/**
  * xrds_wire_hdr_encode() - write a header, checksum included
  * @hdr:	where to
  * @msg:	its content; @kind is ignored
  *
- * Extension headers that do not fit are left out; xrds_wire_hdr_ext_bytes() tells
- * beforehand.
+ * Extension headers that do not fit are left out.
  *
  * Context: any.
  */

@@ -250,7 +250,6 @@ struct xrds_wire_msg {
 };
 
 int xrds_wire_csum_same(__u32 csum, __u16 sum);
-__u32 xrds_wire_hdr_ext_bytes(__u16 has);
 void xrds_wire_hdr_encode(struct xrds_hdr *hdr, const struct xrds_wire_msg *msg);
 enum xrds_wire_err xrds_wire_hdr_decode(struct xrds_wire_msg *msg,
 					const void *buf, __u32 bytes, int ver);
