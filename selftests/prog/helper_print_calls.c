@@ -535,6 +535,28 @@ static void drain(int fd)
 	must_wait(drained, &fd, WAIT_MS);
 }
 
+/* Of the faults of a call that has several, which is told? */
+static void send_too_long(void)
+{
+	int fd = rds_socket();
+	union addr a;
+
+	call("send_unbound_1m_and_1");
+	tell(to_lo(fd, big, sizeof(big), 0));
+	close(fd);
+	fd = bound(PORT + 5);
+	call("send_nowhere_1m_and_1");
+	tell(send(fd, big, sizeof(big), 0));
+	a = addr_of("0.0.0.0", PORT);
+	call("send_to_any4_1m_and_1");
+	tell(sendto(fd, big, sizeof(big), 0, &a.sa, addr_len(&a)));
+	close(fd);
+	fd = rds_bound_to("::1", PORT, NULL);
+	call("send6_to_lo4_1m_and_1");
+	tell(to_lo(fd, big, sizeof(big), 0));
+	close(fd);
+}
+
 static void send_where(void)
 {
 	union addr a;
@@ -594,6 +616,7 @@ static void sends(void)
 
 	send_flags(fd);
 	send_where();
+	send_too_long();
 	drain(fd);
 	call("send_empty");
 	tell(to_lo(fd, NULL, 0, 0));

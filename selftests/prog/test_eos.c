@@ -188,8 +188,11 @@ static bool sigpipe_pending(void)
 	return sigismember(&set, SIGPIPE);
 }
 
+/* Also by a message that is too long */
 static void sigpipe(void)
 {
+	static const struct timespec now;
+	static char big[MSG_MAX_BYTES + 1];
 	sigset_t set;
 	int fd = rds_bound(NULL);
 	union addr to;
@@ -199,10 +202,14 @@ static void sigpipe(void)
 	sigaddset(&set, SIGPIPE);
 	must(sigprocmask(SIG_BLOCK, &set, NULL));
 	must(shutdown(fd, SHUT_WR));
-	check_err(rds_send(fd, "x", 1, MSG_NOSIGNAL, &to), EPIPE);
-	check(!sigpipe_pending());
-	check_err(rds_send(fd, "x", 1, 0, &to), EPIPE);
-	check(sigpipe_pending());
+	for (size_t len = 1; len <= sizeof(big); len += MSG_MAX_BYTES) {
+		tap_context("%zu bytes", len);
+		check_err(rds_send(fd, big, len, MSG_NOSIGNAL, &to), EPIPE);
+		check(!sigpipe_pending());
+		check_err(rds_send(fd, big, len, 0, &to), EPIPE);
+		check_eq(sigtimedwait(&set, NULL, &now), SIGPIPE);
+	}
+	tap_context("%s", "");
 	/* nothing was ever sent there */
 	expect_nothing(rx);
 	close(fd);

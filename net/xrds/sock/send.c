@@ -646,14 +646,14 @@ static int xrds_send_call(struct xrds_sock *xs, struct msghdr *m, size_t len)
 
 	if (m->msg_flags & ~XRDS_SEND_FLAGS)
 		return -EOPNOTSUPP;
-	if (len > XRDS_WIRE_MAX_MSG_BYTES)
-		return -EMSGSIZE;
 	/* an op would pin memory, and a destination be made, in vain */
 	if (READ_ONCE(xs->ending))
 		return xrds_send_broken(m);
 	ret = xrds_send_addr(xs, m, &to);
 	if (ret)
 		return ret;
+	if (len > XRDS_WIRE_MAX_MSG_BYTES)
+		return -EMSGSIZE;
 
 	ret = m->msg_controllen || m->msg_flags & MSG_ZEROCOPY ?
 	      xrds_send_with_cmsgs(xs, &to, m, len, bound) :
