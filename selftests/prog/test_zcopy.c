@@ -74,6 +74,50 @@ static void refused(void)
 	close(rx);
 }
 
+/* An op has a notice of its own: whichever comes first, nothing is sent. */
+static void with_op(void)
+{
+	static u64 word;
+	struct rds_iovec vec = { (uintptr_t)&word, sizeof(word) };
+	int fd = zcopy_bound();
+	struct target t;
+
+	target_open(&t, PAGE_BYTES, RDS_RDMA_READWRITE);
+	for (int i = 0; i < 6; i++) {
+		u32 cookie = COOKIE;
+		struct ctl ctl = { 0 };
+		struct op op;
+
+		tap_context("%s, %s", i & 1 ? "atomic" : "write",
+			    i < 2 ? "cookie behind it" :
+			    i < 4 ? "cookie before it" : "no cookie");
+		if (i & 1)
+			op = op_fadd(&t, 0, 1, &word);
+		else
+			op = op_write(&t, 0, &word, sizeof(word));
+		if (i >= 2 && i < 4)
+			ctl_add(&ctl, RDS_CMSG_ZCOPY_COOKIE, &cookie,
+				sizeof(cookie));
+		if (i & 1) {
+			ctl_add(&ctl, op.type, &op.atomic, sizeof(op.atomic));
+		} else {
+			op_vector(&op, &vec, 1);
+			ctl_add(&ctl, op.type, &op.rdma, sizeof(op.rdma));
+		}
+		if (i < 2)
+			ctl_add(&ctl, RDS_CMSG_ZCOPY_COOKIE, &cookie,
+				sizeof(cookie));
+		check_err(ctl_send(fd, &t.addr, &ctl, "x", 1, MSG_ZEROCOPY),
+			  EINVAL);
+	}
+	tap_context("%s", "");
+	check_quiet(fd);
+	check_quiet(t.fd);
+	check(filled(t.mem, t.bytes, 0));
+	target_close(&t);
+	close(fd);
+}
+
 static void no_option(void)
 {
 	int fd = rds_bound(NULL);
@@ -234,6 +278,7 @@ int main(int argc, char **argv)
 {
 	static const struct tap_case cases[] = {
 		{ "refused", "flag and cookie come together", refused, 0, 0 },
+		{ "with_op", "no op goes with it", with_op, 0, 0 },
 		{ "no_option", "SO_ZEROCOPY comes first", no_option, 0, 0 },
 		{ "completes", "each size has one completion", completes,
 		  TAP_EACH_FAMILY, 0 },

@@ -64,10 +64,10 @@ static int xrds_send_cmsg_op(struct xrds_sock *xs, struct cmsghdr *cmsg,
 	bool atomic = cmsg->cmsg_type != RDS_CMSG_RDMA_ARGS;
 	struct xrds_rop *rop;
 
-	/* a cookie goes with plain messages only, as in mainline; an op has a
-	 * notice of its own
+	/* both kinds of cookie go with plain messages only, as in mainline; an
+	 * op has a notice of its own
 	 */
-	if (args->rop || args->has_cookie || args->notice ||
+	if (args->rop || args->has_cookie || args->notice || args->zcopy ||
 	    len != (atomic ? sizeof(struct rds_atomic_args) :
 			     sizeof(struct rds_rdma_args)))
 		return -EINVAL;
@@ -130,7 +130,7 @@ static int xrds_send_cmsg_zcopy(struct xrds_sock *xs, struct cmsghdr *cmsg,
 {
 	u32 cookie;
 
-	if (args->zcopy || len != sizeof(cookie))
+	if (args->rop || args->zcopy || len != sizeof(cookie))
 		return -EINVAL;
 	memcpy(&cookie, CMSG_DATA(cmsg), sizeof(cookie));
 	args->zcopy = xrds_zcopy_alloc(xs, cookie);
