@@ -7,7 +7,7 @@
  *   helper_linklocal refuse DEVICE LOCAL REMOTE ERROR
  *	sends, and expects this error's name; an address is link-local if it is
  *	of fe80::/10, and the remote one of the loopback device if ERROR is
- *	EINVAL
+ *	EINVAL: connect() and bind() refuse it then, too
  *
  * The server sends its answer to the source address as recvmsg() gives it.
  * It says "ready" once it is bound.
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sock.h"
 #include "tap.h"
@@ -77,16 +78,50 @@ static void ask(const char *local, const char *remote, u16 port)
 	check(addr_same(&from, &to));
 }
 
+static void expect_peer(int fd, const union addr *want)
+{
+	union addr peer = { 0 };
+	socklen_t len = sizeof(peer);
+
+	check_ret(getpeername(fd, &peer.sa, &len), 0);
+	check(addr_same(&peer, want));
+	check_eq(peer.in6.sin6_scope_id, want->in6.sin6_scope_id);
+}
+
+/* A default destination that is of another interface than the socket */
+static void refuse_connected(const char *local, const union addr *to)
+{
+	union addr at = scoped(local, 0), before = *to;
+	int fd = bound(local, 0);
+
+	before.in6.sin6_scope_id = scope;
+	tap_context("connect() of a bound socket");
+	must(connect(fd, &before.sa, addr_len(&before)));
+	check_err(connect(fd, &to->sa, addr_len(to)), EINVAL);
+	expect_peer(fd, &before);
+	close(fd);
+
+	tap_context("bind() of a connected socket");
+	fd = rds_socket();
+	must(connect(fd, &to->sa, addr_len(to)));
+	check_err(bind(fd, &at.sa, addr_len(&at)), EINVAL);
+	expect_peer(fd, to);
+	must(connect(fd, &before.sa, addr_len(&before)));
+	check_ret(bind(fd, &at.sa, addr_len(&at)), 0);
+	close(fd);
+}
+
 /* In the call, and by connect(); nothing is queued, no connection made */
 static void refuse(const char *local, const char *remote, const char *error)
 {
 	union addr to = scoped(remote, 4000);
 	struct xrds_dest_status st;
+	bool two = !strcmp(error, "EINVAL");
 	int fd = bound(local, 0);
 
-	if (!strcmp(error, "EINVAL"))
+	if (two)
 		to.in6.sin6_scope_id = if_nametoindex("lo");
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 2 - two; i++) {
 		tap_context("connected: %d", i);
 		if (i)
 			must(connect(fd, &to.sa, addr_len(&to)));
@@ -94,6 +129,8 @@ static void refuse(const char *local, const char *remote, const char *error)
 			  -1);
 		check(!strcmp(tap_errno_name(errno), error));
 	}
+	if (two)
+		refuse_connected(local, &to);
 	check_eq(rds_outq(fd), 0);
 	check_ret(dest_status(fd, &to, &st), 0);
 	check_eq(st.state, XRDS_DEST_IDLE);

@@ -123,6 +123,12 @@ xrds_bind_transport(const struct xrds_sock *xs, const struct xrds_addr *a)
 	return trans ?: ERR_PTR(-EADDRNOTAVAIL);
 }
 
+/* Are they link-local, and of two interfaces? No message goes between them. */
+static bool xrds_scopes_differ(u32 local, u32 peer)
+{
+	return local && peer && local != peer;
+}
+
 static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 		     int len)
 {
@@ -136,7 +142,8 @@ static int xrds_bind(struct socket *sock, struct sockaddr_unsized *uaddr,
 
 	lock_sock(&xs->sk);
 	ret = -EINVAL;
-	if (xs->bound)
+	if (xs->bound ||
+	    (xs->connected && xrds_scopes_differ(a.scope, xs->peer.scope)))
 		goto out;
 
 	asked = xs->trans;
@@ -168,15 +175,24 @@ out:
 }
 
 /* Both locks: calls look under the first, dumps under the second. */
-static void xrds_set_peer(struct xrds_sock *xs, const struct xrds_addr *peer)
+static int xrds_set_peer(struct xrds_sock *xs, const struct xrds_addr *peer)
 {
+	int ret = 0;
+
 	lock_sock(&xs->sk);
+	if (peer && xs->bound &&
+	    xrds_scopes_differ(xs->bind.scope, peer->scope)) {
+		ret = -EINVAL;
+		goto out;
+	}
 	spin_lock_bh(&xs->lock);
 	xs->connected = peer;
 	if (peer)
 		xs->peer = *peer;
 	spin_unlock_bh(&xs->lock);
+out:
 	release_sock(&xs->sk);
+	return ret;
 }
 
 static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
@@ -189,10 +205,8 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 	if (len < (int)sizeof(uaddr->sa_family))
 		return -EINVAL;
 
-	if (uaddr->sa_family == AF_UNSPEC) {
-		xrds_set_peer(xs, NULL);
-		return 0;
-	}
+	if (uaddr->sa_family == AF_UNSPEC)
+		return xrds_set_peer(xs, NULL);
 
 	ret = xrds_addr_parse(&a, uaddr, len);
 	if (ret)
@@ -204,8 +218,7 @@ static int xrds_connect(struct socket *sock, struct sockaddr_unsized *uaddr,
 		return -EPROTOTYPE;
 	if (ret)
 		return ret;
-	xrds_set_peer(xs, &a);
-	return 0;
+	return xrds_set_peer(xs, &a);
 }
 
 /* Messages that were sent before go out, and behind them the end of the stream.
