@@ -464,6 +464,64 @@ static void destinations(void)
 		check_eq(p.queued, DESTS);
 }
 
+/* The flags of the destination of one socket, and of its stream's end */
+struct flags {
+	u16 lport;
+	u32 flags;
+	int rows;
+};
+
+static void see_flags(const struct row *row, void *arg)
+{
+	struct flags *f = arg;
+
+	if (u16_of(row, XRDS_A_DEST_LPORT) != f->lport)
+		return;
+	f->rows++;
+	f->flags = u32_of(row, XRDS_A_DEST_FLAGS);
+}
+
+static u32 flags_of(const union addr *a)
+{
+	struct flags f = { .lport = addr_port(a) };
+	struct nl nl;
+
+	nl_open(&nl);
+	check_eq(dump(&nl, XRDS_CMD_DEST_GET, see_flags, &f), 0);
+	check_eq(f.rows, 1);
+	close(nl.fd);
+	return f.flags;
+}
+
+/* As XRDS_DEST_STATUS has them */
+static void dest_flags(void)
+{
+	struct xrds_dest_status st;
+	union addr from, to;
+	int tx = rds_bound(&from), rx = rds_bound(&to);
+	char byte;
+
+	must(rds_send(tx, "x", 1, 0, &to));
+	check_ret(rds_recv_within(rx, &byte, 1, WAIT_MS, NULL), 1);
+	must(rds_send(rx, "x", 1, 0, &from));
+	check_ret(rds_recv_within(tx, &byte, 1, WAIT_MS, NULL), 1);
+	check_eq(flags_of(&from), 0);
+	check_eq(flags_of(&to), 0);
+	must(shutdown(tx, SHUT_WR));
+	/* the end of the stream is read with the next message */
+	check_eq(poll_one(rx, POLLIN, tap_ms(WAIT_MS)), POLLIN);
+	while (recv(rx, &byte, 1, MSG_DONTWAIT) >= 0)
+		;
+	check_ret(dest_status(tx, &to, &st), 0);
+	check_eq(flags_of(&from), st.flags);
+	check_eq(flags_of(&from), XRDS_DEST_EOS_SENT);
+	check_ret(dest_status(rx, &from, &st), 0);
+	check_eq(flags_of(&to), st.flags);
+	check_eq(flags_of(&to), XRDS_DEST_EOS_RCVD);
+	close(tx);
+	close(rx);
+}
+
 /* The table grows while it is dumped: the dump says so, and has all sockets
  * that were there from its begin to its end. The kernel chooses when to grow
  * it, but does so with each doubling of its rows.
@@ -994,6 +1052,8 @@ static const struct tap_case cases[] = {
 	  TAP_EACH_FAMILY, 0 },
 	{ "destinations", "each destination and its queued messages",
 	  destinations, 0, 0 },
+	{ "dest_flags", "its flags are those of XRDS_DEST_STATUS", dest_flags,
+	  0, 0 },
 	{ "resized", "a table that grows in the midst of it", resized, 0, 0 },
 	{ "abandoned", "a dump that is given up leaves nothing", abandoned, 0, 0 },
 	{ "regions", "memory regions, as long as they are there", regions, 0, 0 },

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The user API header compiles alone, in strict C99, and has one layout on
+ * The user API headers compile alone, in strict C99, and have one layout on
  * every machine. Nothing here runs; a wrong layout does not compile.
  */
 #include <linux/xrds.h>
+#include <linux/xrds_netlink.h>
 #include <stddef.h>
 
 #define SIZE(type, size) \
@@ -72,6 +73,11 @@ VALUE(XRDS_DEST_CONGESTED, 1);
 VALUE(XRDS_DEST_BLOCKED, 2);
 VALUE(XRDS_DEST_EOS_SENT, 4);
 VALUE(XRDS_DEST_EOS_RCVD, 8);
+VALUE(XRDS_DEST_FLAG_CONGESTED, 1);
+VALUE(XRDS_DEST_FLAG_BLOCKED, 2);
+VALUE(XRDS_DEST_FLAG_EOS_SENT, 4);
+VALUE(XRDS_DEST_FLAG_EOS_RCVD, 8);
+VALUE(XRDS_DEST_FLAG_CLOSED, 16);
 VALUE(XRDS_EOS_FINISHED, 0);
 VALUE(XRDS_EOS_LOST, 1);
 VALUE(XRDS_EOS_ABORTED, 2);

@@ -38,7 +38,7 @@ static const char * const socket_marks[] = {
 };
 
 static const char * const dest_flags[] = {
-	"blocked", "congested", "eos-sent", "closed", NULL
+	"congested", "blocked", "eos-sent", "eos-rcvd", "closed", NULL
 };
 
 static const char * const region_flags[] = { "write", "use-once", NULL };

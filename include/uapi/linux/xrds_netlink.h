@@ -86,16 +86,18 @@ enum xrds_socket_flag {
 
 /**
  * enum xrds_dest_flag
- * @XRDS_DEST_FLAG_BLOCKED: It refused the last send, and would do so now.
  * @XRDS_DEST_FLAG_CONGESTED: The destination is congested.
+ * @XRDS_DEST_FLAG_BLOCKED: It refused the last send, and would do so now.
  * @XRDS_DEST_FLAG_EOS_SENT: The stream to it has ended.
+ * @XRDS_DEST_FLAG_EOS_RCVD: The stream from it has ended.
  * @XRDS_DEST_FLAG_CLOSED: The socket is closed and still delivers messages.
  */
 enum xrds_dest_flag {
-	XRDS_DEST_FLAG_BLOCKED = 1,
-	XRDS_DEST_FLAG_CONGESTED = 2,
+	XRDS_DEST_FLAG_CONGESTED = 1,
+	XRDS_DEST_FLAG_BLOCKED = 2,
 	XRDS_DEST_FLAG_EOS_SENT = 4,
-	XRDS_DEST_FLAG_CLOSED = 8,
+	XRDS_DEST_FLAG_EOS_RCVD = 8,
+	XRDS_DEST_FLAG_CLOSED = 16,
 };
 
 /**

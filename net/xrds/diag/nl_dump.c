@@ -243,6 +243,12 @@ int xrds_nl_dump_nodes(struct sk_buff *skb, struct netlink_callback *cb)
 
 /* ----------------------------------------------------------- destinations */
 
+/* programs compare the flags with those of XRDS_DEST_STATUS in <linux/xrds.h> */
+static_assert(XRDS_DEST_FLAG_CONGESTED == XRDS_DEST_CONGESTED);
+static_assert(XRDS_DEST_FLAG_BLOCKED == XRDS_DEST_BLOCKED);
+static_assert(XRDS_DEST_FLAG_EOS_SENT == XRDS_DEST_EOS_SENT);
+static_assert(XRDS_DEST_FLAG_EOS_RCVD == XRDS_DEST_EOS_RCVD);
+
 static u32 xrds_nl_dest_flags(const struct xrds_dest *dest)
 {
 	bool sent = dest->eos == XRDS_EOS_QUEUED || dest->eos == XRDS_EOS_DONE;
@@ -286,6 +292,11 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 {
 	struct xrds_dest *dest = obj;
 	struct xrds_sock *xs = dest->key.xs;
+	struct xrds_addr to = {
+		.addr = dest->key.addr,
+		.scope = dest->key.scope,
+		.port = dest->key.port,
+	};
 	struct xrds_conn *conn;
 	u32 flags;
 	bool full;
@@ -306,6 +317,8 @@ static int xrds_nl_fill_dest(struct sk_buff *skb,
 			flags |= XRDS_DEST_FLAG_CONGESTED;
 		xrds_conn_put(conn);
 	}
+	if (xrds_source_ended(xs, &to))
+		flags |= XRDS_DEST_FLAG_EOS_RCVD;
 	if (full || xrds_nl_put_dest_key(skb, dest) ||
 	    nla_put_u32(skb, XRDS_A_DEST_FLAGS, flags) ||
 	    nla_put_u32(skb, XRDS_A_DEST_SNDBUF, xrds_space_sndbuf(dest)))

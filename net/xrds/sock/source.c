@@ -191,7 +191,7 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
  * @xs: socket
  * @from: address
  *
- * Context: process.
+ * Context: any, without L5.
  * Return: whether it has; false if there was none.
  */
 bool xrds_source_ended(struct xrds_sock *xs, const struct xrds_addr *from)
