@@ -13,6 +13,21 @@
 
 static DECLARE_RWSEM(xrds_transport_lock);
 static LIST_HEAD(xrds_transports);
+/* How often devices have gone; the numbers of others may have changed then. It
+ * begins with 1, as 0 is no state of a dump.
+ */
+static atomic_t xrds_transport_nr_gone = ATOMIC_INIT(1);
+
+/**
+ * xrds_transport_device_gone - a device has left the list of its transport
+ *
+ * Context: any, under the lock of that list.
+ */
+void xrds_transport_device_gone(void)
+{
+	atomic_inc(&xrds_transport_nr_gone);
+}
+EXPORT_SYMBOL_GPL(xrds_transport_device_gone);
 
 /**
  * xrds_transport_register - offer a transport
@@ -38,6 +53,7 @@ void xrds_transport_unregister(struct xrds_transport *trans)
 {
 	down_write(&xrds_transport_lock);
 	list_del(&trans->node);
+	xrds_transport_device_gone();
 	/* peers that have more for us dial again as soon as we have closed */
 	WRITE_ONCE(trans->leaving, true);
 	up_write(&xrds_transport_lock);
@@ -102,18 +118,23 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
  * @nr: number, from 0 on; out: that of the device found
  * @d: result
  * @transport: result: name of its transport
+ * @gone: result: changes when a device goes, which changes the numbers of others;
+ *	never 0
  *
  * Context: process, may sleep.
  * Return: 0; -ENOENT when no device has this number or a higher one.
  */
 int xrds_transport_device(const struct net *net, unsigned int *nr,
-			  struct xrds_device_detail *d, const char **transport)
+			  struct xrds_device_detail *d, const char **transport,
+			  unsigned int *gone)
 {
 	struct xrds_transport *trans;
 	unsigned int first = 0, i;
 	int ret = -ENOENT;
 
 	down_read(&xrds_transport_lock);
+	/* first: the next call tells of a device that goes meanwhile */
+	*gone = atomic_read(&xrds_transport_nr_gone);
 	list_for_each_entry(trans, &xrds_transports, node) {
 		if (!trans->device)
 			continue;

@@ -733,7 +733,9 @@ const struct xrds_transport *xrds_transport_for(struct net *net,
 						const struct in6_addr *addr,
 						u32 scope);
 int xrds_transport_device(const struct net *net, unsigned int *nr,
-			  struct xrds_device_detail *d, const char **transport);
+			  struct xrds_device_detail *d, const char **transport,
+			  unsigned int *gone);
+void xrds_transport_device_gone(void);
 
 /* loop/loop.c */
 extern struct xrds_transport xrds_loop_transport;

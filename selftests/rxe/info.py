@@ -10,6 +10,7 @@ import traffic
 TIMEOUT = 120
 WINDOW = "/proc/sys/net/xrds/ib/recv_window"
 MARK = "test: info.lost begins"
+DEVICES = 30
 DOWN = ("lost", "replaced", "idle", "peer", "device", "gone", "drained")
 
 
@@ -70,6 +71,32 @@ def test_device(rig):
     rig.check(device["recv-posted"] > 0, f"{device}")
     for limit in ("max-qp", "max-qp-wr", "max-mr", "max-mr-pages"):
         rig.check(device[limit] > 0, f"{limit}: {device}")
+
+
+def _dumped(rig, command) -> str:
+    return str(rig.a.run(f"helper_device_dump '{command}'"))
+
+
+def test_devices_going(rig):
+    """A device that goes in the midst of a dump of devices marks the dump."""
+    # more than the first part of an answer is room for
+    each = f"for i in $(seq {DEVICES}); do "
+    rig.a.run(f"{each} ip link add ds$i type dummy && ip link set ds$i up && "
+              "rdma link add rxe$i type rxe netdev ds$i || exit 1; done",
+              timeout=100)
+    try:
+        said = _dumped(rig, "true")
+        rig.check(said == f"{DEVICES + 1} rows, whole", said)
+        said = _dumped(rig, "rdma link delete rxe1")
+        rig.check(said.endswith("interrupted"), said)
+        said = _dumped(rig, "true")
+        rig.check(said == f"{DEVICES} rows, whole", said)
+    finally:
+        rig.a.run(f"{each} rdma link delete rxe$i; ip link delete ds$i; done",
+                  timeout=100, check=False)
+
+
+test_devices_going.nodes = 1
 
 
 def test_larger_window(rig):

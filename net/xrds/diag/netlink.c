@@ -130,10 +130,14 @@ static int xrds_nl_put_device(struct sk_buff *skb, struct netlink_callback *cb,
 		genlmsg_cancel(skb, hdr);
 		return -EMSGSIZE;
 	}
+	genl_dump_check_consistent(cb, hdr);
 	genlmsg_end(skb, hdr);
 	return 0;
 }
 
+/* It goes by numbers. When a device goes, those behind it get other ones, and one
+ * may be passed over: then the dump is marked as interrupted.
+ */
 static int xrds_nl_dump_devices(struct sk_buff *skb,
 				struct netlink_callback *cb)
 {
@@ -143,7 +147,8 @@ static int xrds_nl_dump_devices(struct sk_buff *skb,
 	unsigned int nr;
 
 	for (nr = cb->args[0]; ; nr++) {
-		if (xrds_transport_device(net, &nr, &d, &transport) ||
+		if (xrds_transport_device(net, &nr, &d, &transport,
+					  &cb->seq) ||
 		    xrds_nl_put_device(skb, cb, &d, transport))
 			break;
 	}

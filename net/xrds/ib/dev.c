@@ -48,6 +48,7 @@ void xrds_ib_dev_make_dead(struct xrds_ib_dev *ibdev)
 
 	mutex_lock(&xrds_ib_devs_lock);
 	list_del(&ibdev->entry);
+	xrds_transport_device_gone();
 	mutex_unlock(&xrds_ib_devs_lock);
 
 	spin_lock_bh(&ibdev->lock);
