@@ -11,6 +11,9 @@ WAITS = True
 KILL_SECONDS = 1
 NOBODY = "10.0.0.99"
 STATUS_SECONDS = 60
+DIALS = 1500                # more than wait for an interface at most
+USER = 1001
+FIRST = "10.64.0.1"
 MANY = 100
 TURNS = 3                   # at most, of others
 BREAK = "/sys/kernel/debug/xrds/break"
@@ -161,6 +164,30 @@ def test_link_down(rig):
     time.sleep(10)
     rig.a.link(True)
     stream.stop(150)
+
+
+def test_interface_down(rig):
+    """An interface is down, and a thousand attempts fail meanwhile. When it is up
+    again the peer is reached as before: what waits for the interface stays there.
+    """
+    traffic.run(rig, 200)
+    # ends of streams need not wait for nodes that do not exist
+    rig.a.write("/proc/sys/net/xrds/linger_ms", "1000")
+    rig.a.run("ip link set eth0 down")
+    try:
+        remote.wait_lost(rig.a, rig.b)
+        ended = remote.counter(rig.a, "ib_ep_freed")
+        crowd = rig.a.start(f"helper_many_dials {rig.a.ip} {FIRST} {DIALS} {USER}")
+        crowd.expect("waiting", timeout=60)
+        remote.wait_above(rig.a, "ib_ep_freed", ended + DIALS, 100)
+        crowd.kill()
+        crowd.wait(check=False)
+    finally:
+        rig.a.run(f"ip link set eth0 up && neighbours 1 {len(rig.nodes)} && "
+                  f"ip addr replace {rig.a.ip6}/64 dev eth0 nodad")
+    rig.a.run(f"xrds-ping -c 1 -w 60 {rig.b.ip}", timeout=70)
+    traffic.run(rig, 200, seed=2)
+    rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]", 60)
 
 
 def test_device_gone(rig):

@@ -23,7 +23,10 @@
  *
  * The same goes for an interface that has lost the address. That may be
  * permanent: such identifiers stay until the device is removed, but no more of
- * them than XRDS_IB_MAX_DEFERRED.
+ * them than XRDS_IB_MAX_DEFERRED, which is the usual bound of connections.
+ *
+ * The identifier of an attempt that has sent nothing is not kept: its end is not
+ * told either. Attempts go on while the interface is down, and would fill the list.
  *
  * Each of the others is destroyed at once, by a work item of its own:
  * destroying waits until the device has sent the message to the peer, and
@@ -39,7 +42,7 @@
 #include "ib/ib.h"
 
 enum {
-	XRDS_IB_MAX_DEFERRED	= 1024,
+	XRDS_IB_MAX_DEFERRED	= 1 << 16,
 	/* interval of checks whether the interface is up */
 	XRDS_IB_DEFERRED_MS	= 200,
 };
@@ -147,23 +150,6 @@ static struct xrds_ib_deferred *xrds_ib_deferred_take(void)
 	return deferred;
 }
 
-/* Take the oldest identifier that is due off the list. */
-static struct xrds_ib_deferred *xrds_ib_deferred_take_due(void)
-{
-	struct xrds_ib_deferred *deferred, *found = NULL;
-
-	spin_lock(&xrds_ib_deferred_lock);
-	list_for_each_entry(deferred, &xrds_ib_deferred_ids, entry) {
-		if (!xrds_ib_deferred_is_due(deferred))
-			continue;
-		found = deferred;
-		xrds_ib_deferred_unlist(deferred);
-		break;
-	}
-	spin_unlock(&xrds_ib_deferred_lock);
-	return found;
-}
-
 /* Destroying waits for the handler, after which nothing refers to @deferred. */
 static void xrds_ib_deferred_destroy(struct work_struct *work)
 {
@@ -179,18 +165,37 @@ static void xrds_ib_deferred_start(struct xrds_ib_deferred *deferred)
 	queue_work(xrds_ib_cm_id_wq, &deferred->work);
 }
 
-static void xrds_ib_deferred_retry(struct work_struct *work)
+/* Look at some of @left identifiers, and destroy those that are due. Those that have to
+ * wait go to the end of the list. Returns how many are left.
+ */
+static u32 xrds_ib_deferred_some(u32 left)
 {
+	u32 n, most = min_t(u32, left, XRDS_END_BATCH);
 	struct xrds_ib_deferred *deferred;
-	bool more;
-
-	while ((deferred = xrds_ib_deferred_take_due()))
-		xrds_ib_deferred_start(deferred);
 
 	spin_lock(&xrds_ib_deferred_lock);
-	more = !list_empty(&xrds_ib_deferred_ids);
+	for (n = 0; n < most && !list_empty(&xrds_ib_deferred_ids); n++) {
+		deferred = list_first_entry(&xrds_ib_deferred_ids,
+					    struct xrds_ib_deferred, entry);
+		if (xrds_ib_deferred_is_due(deferred)) {
+			xrds_ib_deferred_unlist(deferred);
+			xrds_ib_deferred_start(deferred);
+		} else {
+			list_move_tail(&deferred->entry, &xrds_ib_deferred_ids);
+		}
+	}
 	spin_unlock(&xrds_ib_deferred_lock);
-	if (more)
+	xrds_hold_count(XRDS_HOLD_END, n);
+	return n ? left - n : 0;
+}
+
+static void xrds_ib_deferred_retry(struct work_struct *work)
+{
+	u32 left = READ_ONCE(xrds_ib_nr_deferred);
+
+	while ((left = xrds_ib_deferred_some(left)))
+		cond_resched();
+	if (READ_ONCE(xrds_ib_nr_deferred))
 		queue_delayed_work(xrds_ib_wq, &xrds_ib_deferred_work,
 				   msecs_to_jiffies(XRDS_IB_DEFERRED_MS));
 }
@@ -254,13 +259,14 @@ static void xrds_ib_deferred_add(struct xrds_ib_deferred *deferred)
 /**
  * xrds_ib_cm_id_destroy - destroy an identifier once its interface is up
  * @id: identifier without queue pair
+ * @tells: its end may be told to the peer, by a message
  *
  * When it returns the identifier's handler does not run any more, and its
  * context is not used.
  *
  * Context: process, not a handler.
  */
-void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
+void xrds_ib_cm_id_destroy(struct rdma_cm_id *id, bool tells)
 {
 	struct xrds_ib_deferred *deferred;
 	bool wait;
@@ -278,7 +284,7 @@ void xrds_ib_cm_id_destroy(struct rdma_cm_id *id)
 	id->context = deferred;
 	id->event_handler = xrds_ib_deferred_event;
 	/* before the handler can get the removal of the device */
-	wait = xrds_ib_cm_id_must_wait(id);
+	wait = tells && xrds_ib_cm_id_must_wait(id);
 	if (wait)
 		xrds_ib_deferred_add(deferred);
 	rdma_unlock_handler(id);

@@ -354,6 +354,6 @@ void xrds_ib_cm_req_refuse(struct xrds_conn *conn, struct xrds_request *base)
 				      XRDS_REJECT_VERSION :
 				      XRDS_REJECT_CROSSED);
 	/* this waits for a handler that uses the request */
-	xrds_ib_cm_id_destroy(req->id);
+	xrds_ib_cm_id_destroy(req->id, true);
 	xrds_ib_cm_req_free(req);
 }

@@ -417,6 +417,12 @@ static bool xrds_ib_ep_reached(const struct xrds_ib_ep *ep)
 	return ep->passive ? ep->step == XRDS_IB_STEP_CONNECT : ep->peer_qpn;
 }
 
+/* May the peer's manager know of it? */
+static bool xrds_ib_ep_asked(const struct xrds_ib_ep *ep)
+{
+	return ep->passive || ep->step == XRDS_IB_STEP_CONNECT;
+}
+
 /* A message that the peer had begun to send may have taken a buffer, the first
  * message as well.
  */
@@ -456,7 +462,7 @@ void xrds_ib_ep_destroy(struct xrds_ib_ep *ep)
 		xrds_ib_rq_lost(rq);
 	/* no handler runs behind this, and none will */
 	if (ep->id)
-		xrds_ib_cm_id_destroy(ep->id);
+		xrds_ib_cm_id_destroy(ep->id, xrds_ib_ep_asked(ep));
 	xrds_ib_event_not_half_open(ep);
 	if (ep->ibdev)
 		xrds_ib_dev_put(ep->ibdev);

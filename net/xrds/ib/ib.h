@@ -512,7 +512,7 @@ int xrds_ib_dev_detail(const struct net *net, unsigned int nr,
 /* -------------------------------------------------------------- cm_id.c */
 
 bool xrds_ib_cm_id_up(const struct rdma_cm_id *id);
-void xrds_ib_cm_id_destroy(struct rdma_cm_id *id);
+void xrds_ib_cm_id_destroy(struct rdma_cm_id *id, bool tells);
 int xrds_ib_cm_id_init(void);
 void xrds_ib_cm_id_exit(void);
 
