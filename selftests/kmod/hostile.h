@@ -136,6 +136,7 @@ struct hostile_buf {
  * @credits:	granted by the peer and not used
  * @first:	number of the peer's first message, 0: none has come
  * @got:	number of its last one
+ * @node:	number of that node, from its hello
  * @acked:	acknowledged by that peer
  * @beats:	heartbeats that it has answered
  * @pings:	heartbeats of its own
@@ -161,6 +162,7 @@ struct hostile_link {
 	atomic_t credits;
 	u64 first;
 	u64 got;
+	u64 node;
 	u64 acked;
 	atomic_t beats;
 	atomic_t pings;
@@ -238,6 +240,7 @@ int hostile_send_last(struct hostile_link *link, u64 seq);
 /* hostile_keep.c */
 int hostile_partial(const struct hostile_order *order);
 int hostile_withhold(const struct hostile_order *order);
+int hostile_ahead(const struct hostile_order *order);
 
 /* hostile_uek.c */
 int hostile_uek(const struct hostile_order *order, bool mute);

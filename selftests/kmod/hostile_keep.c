@@ -80,8 +80,10 @@ int hostile_partial(const struct hostile_order *order)
 	return hostile_over() ? -EINTR : 0;
 }
 
-/* A node that takes messages, one in each SEND */
-static bool send_plain_hello(struct hostile_link *link)
+/* A node that takes messages, one in each SEND, and has had them up to @ack. It knows
+ * the other end by that one's hello.
+ */
+static bool send_plain_hello(struct hostile_link *link, u64 ack)
 {
 	struct hostile_buf *buf = hostile_link_buf(link, false);
 	struct xrds_wire_msg wm = {
@@ -95,6 +97,9 @@ static bool send_plain_hello(struct hostile_link *link)
 		.credits	= CREDITS,
 		.tags		= 1,
 		.node		= 1,
+		.flags		= ack ? XRDS_HELLO_KNOWN : 0,
+		.peer_node	= READ_ONCE(link->node),
+		.ack		= ack,
 	};
 
 	if (!buf)
@@ -122,7 +127,7 @@ int hostile_withhold(const struct hostile_order *order)
 	if (!link)
 		return -ECONNREFUSED;
 	hostile_count(HOSTILE_C_LINKS);
-	if (!send_plain_hello(link))
+	if (!send_plain_hello(link, 0))
 		goto out;
 	wait_event_interruptible(link->wait, got_all(link, order->count));
 	buf = left(link) ? NULL : hostile_link_buf(link, true);
@@ -136,6 +141,32 @@ int hostile_withhold(const struct hostile_order *order)
 	/* until the test has seen what becomes of it */
 	wait_event_interruptible(link->wait, left(link));
 out:
+	hostile_link_free(link);
+	return hostile_over() ? -EINTR : ret;
+}
+
+/* A node that has received numbers up to 2^SEED, whether they were sent or not. Does the
+ * other end answer its ping, with a higher number? The ping's number is COUNT + 1.
+ */
+int hostile_ahead(const struct hostile_order *order)
+{
+	struct hostile_link *link = hostile_link_dial(order, XRDS_VER_XRDS);
+	u64 ack = 1ULL << order->seed % 64;
+	struct hostile_buf *buf = NULL;
+	int ret;
+
+	if (!link)
+		return -ECONNREFUSED;
+	hostile_count(HOSTILE_C_LINKS);
+	wait_event_interruptible(link->wait,
+				 READ_ONCE(link->node) || left(link));
+	link->gen.seq = order->count;
+	if (send_plain_hello(link, ack))
+		buf = hostile_link_buf(link, true);
+	if (buf && !hostile_link_send(link, buf,
+				      hostile_gen_ping(&link->gen, buf->data)))
+		wait_event_interruptible(link->wait, got_all(link, 1));
+	ret = READ_ONCE(link->got) > ack ? 0 : -ENOTCONN;
 	hostile_link_free(link);
 	return hostile_over() ? -EINTR : ret;
 }

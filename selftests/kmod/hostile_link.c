@@ -155,8 +155,10 @@ static void recv_xrds(struct hostile_link *link, void *data, u32 bytes)
 		WRITE_ONCE(link->got, wm.seq);
 	if (wm.kind == XRDS_KIND_CTL && wm.dport == XRDS_CTL_HELLO &&
 	    !xrds_wire_hello_decode(&hello, data + XRDS_WIRE_HDR_BYTES,
-				    wm.len))
+				    wm.len)) {
 		atomic_add(hello.credits, &link->credits);
+		WRITE_ONCE(link->node, hello.node);
+	}
 	wake_up_all(&link->wait);
 }
 

@@ -21,6 +21,8 @@
  *		signal comes
  *   withhold	COUNT messages of PEER are taken, and acknowledged all at once; the
  *		connection stays until a signal comes; not wrong at all
+ *   ahead	a hello that acknowledges number 2^SEED, then a ping with number COUNT
+ *		+ 1; an error if no answer comes
  *   invalidate	a message that has PEER's device invalidate the key SEED
  *   beat		COUNT heartbeats as Oracle's kernels send them; not wrong at all
  *   deaf		the same, and no answer is acknowledged before the last one
@@ -126,6 +128,8 @@ static int obey(const char *kind, const struct hostile_order *order)
 		return hostile_partial(order);
 	if (!strcmp(kind, "withhold"))
 		return hostile_withhold(order);
+	if (!strcmp(kind, "ahead"))
+		return hostile_ahead(order);
 	if (!strcmp(kind, "invalidate"))
 		return hostile_invalidate(order);
 	if (!strcmp(kind, "beat"))

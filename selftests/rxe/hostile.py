@@ -407,6 +407,19 @@ def test_acknowledged_at_once(rig):
     reform(rig)
 
 
+def test_ahead(rig):
+    """B has messages that A never sent, as if A were restored from a snapshot. The
+    first connection fails, and A goes on behind them. But no peer can have A use up
+    its numbers.
+    """
+    order(rig, "refuse", 1).wait(20)
+    for power, met in ((40, True), (60, False)):
+        order(rig, "ahead", 1, seed=power).wait(30, check=False)
+        code = order(rig, "ahead", 2, seed=power).wait(30, check=False).code
+        rig.check((not code) == met, f"2^{power}: {code}")
+    reform(rig)
+
+
 def test_old_queues(rig):
     """Connections that keep the queues from which such buffers were taken get
     another one when those are many.

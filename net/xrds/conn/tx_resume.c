@@ -23,10 +23,12 @@
 #include "msg.h"
 #include "xrds.h"
 
-enum {
-	/* numbers that a peer may have counted too many, to be met */
-	XRDS_RESUME_LEAP	= 1 << 16,
-};
+/* Numbers that a peer may have counted too many, to be met; or the highest number that
+ * its word leads to. Connections that are made later begin above it, so a peer could use
+ * up the numbers of the namespace. Those of legacy.c, from the clock, are higher.
+ */
+#define XRDS_RESUME_LEAP	BIT_ULL(16)
+#define XRDS_RESUME_MOST	BIT_ULL(48)
 
 /* Is this message for a node that is not there any more? A ping is for any. */
 static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
@@ -130,12 +132,13 @@ void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 }
 
 /* The peer has counted messages that were never sent: its device has delivered one
- * twice. The numbers go on behind them, otherwise no attempt would be better.
+ * twice, or this node has gone back to a snapshot of its memory. The numbers go on
+ * behind them, otherwise no attempt would be better.
  */
 static void xrds_tx_resume_leap(struct xrds_conn *conn, u64 ack)
 {
 	spin_lock_bh(&conn->tx_lock);
-	if (ack - conn->tx_seq <= XRDS_RESUME_LEAP)
+	if (ack - conn->tx_seq <= XRDS_RESUME_LEAP || ack <= XRDS_RESUME_MOST)
 		WRITE_ONCE(conn->tx_seq, ack);
 	spin_unlock_bh(&conn->tx_lock);
 }
@@ -156,8 +159,8 @@ static void xrds_tx_resume_leap(struct xrds_conn *conn, u64 ack)
  * acknowledged nothing either, since it has forgotten us last.
  *
  * Context: the connection's work.
- * Return: 0, -EPROTO when it acknowledges what was never sent; by a few messages, and
- * the next attempt is good.
+ * Return: 0, -EPROTO when it acknowledges what was never sent; mostly the next attempt
+ * is good.
  */
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h)
 {
