@@ -14,6 +14,9 @@ import traffic
 TIMEOUT = 240
 PULSES = 50                 # connections that end under messages
 IDLE = "/proc/sys/net/xrds/idle_ms"
+CONNECTIONS = "/proc/sys/net/xrds/max_connections"
+BOUND = 8
+BREAK = "/sys/kernel/debug/xrds/break"
 TIMEOUT_MS = "/proc/sys/net/xrds/connect_timeout_ms"
 # what both say at once crosses on the wire, and nothing of one node's packets is
 # lost but the device's acknowledgments
@@ -175,6 +178,39 @@ def test_both_unacknowledged(rig):
 
 
 test_both_unacknowledged.waits = True
+
+
+def test_lost_at_bound(rig):
+    """Connections to nodes that are lost give their place to new ones once they have
+    been idle, though a socket may yet hear of them.
+    """
+    traffic.patient(rig)
+    there = [f"10.0.0.{n}" for n in range(101, 101 + BOUND + 1)]
+    rig.b.run("".join(f"ip addr add {a}/24 dev eth0; " for a in there))
+    remote.wait_bound(rig.b, there[-1])
+    bound = rig.a.read(CONNECTIONS)
+    usual = rig.a.read(IDLE)
+    holder = rig.a.start(f"helper_hold_socket {rig.a.ip}")
+    holder.expect("holding")
+    rig.a.write(CONNECTIONS, str(BOUND))
+    try:
+        for address in there[:-1]:
+            rig.a.run(f"xrds-ping -c 1 -w 30 {address}", check=False, timeout=40)
+        rig.a.write(BREAK, "1")
+        remote.until(rig, lambda: {c["state"] for c in remote.shown(
+            rig.a, "connections")} == {"down"}, "all are down")
+        refused = remote.counter(rig.a, "limit_conns")
+        rig.a.run(f"xrds-ping -c 1 -w 1 {there[-1]}", check=False)
+        rig.check(remote.counter(rig.a, "limit_conns") > refused,
+                  "the bound was not reached")
+        idle(rig, 1000, [rig.a])
+        rig.a.wait_for(f"xrds-ping -c 1 -w 5 {there[-1]}", 60)
+    finally:
+        rig.a.write(CONNECTIONS, bound)
+        rig.a.write(IDLE, usual)
+        rig.b.run("".join(f"ip addr del {a}/24 dev eth0; " for a in there))
+    holder.kill()
+    holder.wait(check=False)
 
 
 def test_heartbeat(rig):

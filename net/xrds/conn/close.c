@@ -31,10 +31,11 @@
  * its record of the peer are of no further use, because nothing is in flight, and
  * its successor goes on with higher numbers (xrds_conn_unhash()). One that
  * is down for other reasons stays as long as a socket is bound here, since the
- * peer may ask what has arrived; then it goes, too. One that was never up goes
- * soon after an attempt has failed, or its last flow has left, unless somebody wants
- * another. In a namespace other than the first all are idle as soon as its last
- * socket is closed. They end, without regard to their peers, as soon as none lingers.
+ * peer may ask what has arrived; then it goes, too. It goes before that if there are
+ * many. One that was never up goes soon after an attempt has failed, or its last flow
+ * has left, unless somebody wants another. In a namespace other than the first all
+ * are idle as soon as its last socket is closed. They end, without regard to their
+ * peers, as soon as none lingers.
  */
 #include <linux/xrds_netlink.h>
 
@@ -51,6 +52,8 @@ enum {
 	 * disconnected
 	 */
 	XRDS_CLOSE_HEARD_MS	= 1000,
+	/* of max_connections: above it those that were lost do not stay */
+	XRDS_CLOSE_QUARTERS	= 3,
 };
 
 /* ----------------------------------------------------------- orderly end */
@@ -484,18 +487,23 @@ bool xrds_close_collect(struct xrds_conn *conn)
 	return true;
 }
 
-/* Are there so many that peers have made that others were refused? Then those that
- * have been lost for long go, although their peers may come again.
+/* Are there so many that peers have made that others were refused, or does its user
+ * have nearly as many as there may be? Then those that have been lost for long go,
+ * although their peers may come again.
  */
 static bool xrds_close_crowded(const struct xrds_conn *conn)
 {
 	u32 refused_at = READ_ONCE(conn->xn->asked_refused_at);
 
+	if (conn->user)
+		return xrds_idle_timed_out(conn) &&
+		       xrds_limit_over(conn->xn, conn->user, XRDS_LIMIT_CONNS,
+				       XRDS_CLOSE_QUARTERS);
 	if (atomic_read(&conn->xn->nr_asked) <= refused_at / 2) {
 		WRITE_ONCE(conn->xn->asked_refused_at, 0);
 		return false;
 	}
-	return refused_at && !conn->user && xrds_idle_timed_out(conn);
+	return refused_at && xrds_idle_timed_out(conn);
 }
 
 /**
