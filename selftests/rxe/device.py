@@ -20,6 +20,7 @@ LIMIT = 120                 # seconds, for the end of a program
 RESUME = 60                 # seconds, for traffic to flow again
 NOBODY = "10.0.0.99"
 PASSING = "10.0.0.77"
+STAYING = "10.0.0.78"
 SECOND = "10.9.0.1"         # address of another device
 FRESH_MSGS = 30             # messages that prove it does
 STREAM_MSGS = 8000
@@ -206,6 +207,40 @@ def test_address(rig):
     finally:
         for node in rig.nodes:
             node.run(f"ip addr replace {node.ip}/24 dev eth0")
+
+
+def _conns(rig, local: str) -> list[tuple[str, int]]:
+    """State of node A's connections from an address, and how often they were lost."""
+    return [(c["state"], c.get("lost", 0))
+            for c in remote.shown(rig.a, "connections") if c["laddr"] == local]
+
+
+def test_address_leaves(rig):
+    """An address leaves the node, as another node takes it over, and its connection
+    ends though nothing is sent. One that comes back at once keeps its connection.
+    """
+    traffic.patient(rig)
+    both = (PASSING, STAYING)
+    for node in rig.nodes:
+        node.write("/proc/sys/net/xrds/heartbeat_ms", "0")
+    rig.a.run("".join(f"ip addr add {a}/24 dev eth0; " for a in both))
+    try:
+        for address in both:
+            remote.wait_bound(rig.a, address)
+            rig.b.run(f"xrds-ping -c 1 -w 30 {address}", timeout=40)
+            rig.check(_conns(rig, address) == [("up", 0)], f"{address} is not up")
+        # a packet meanwhile would break the queue pair on soft-RoCE
+        for node in rig.nodes:
+            node.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+        rig.a.run(f"ip addr del {STAYING}/24 dev eth0 && "
+                  f"ip addr add {STAYING}/24 dev eth0 && "
+                  f"ip addr del {PASSING}/24 dev eth0")
+        remote.until(rig, lambda: _conns(rig, PASSING) != [("up", 0)],
+                     "the connection has ended", 20)
+        there = _conns(rig, STAYING)
+        rig.check(there == [("up", 0)], f"{there}")
+    finally:
+        rig.a.run("".join(f"ip addr del {a}/24 dev eth0; " for a in both))
 
 
 def test_dials(rig):

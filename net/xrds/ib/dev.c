@@ -10,6 +10,7 @@
  * xrds_ib_devs_lock guards the list, ibdev->lock the endpoints and regions of a
  * device.
  */
+#include <linux/inetdevice.h>
 #include <net/addrconf.h>
 #include <rdma/ib_cache.h>
 
@@ -318,16 +319,64 @@ bool xrds_ib_dev_conn_moved(struct xrds_ib_dev *ibdev,
 }
 
 /**
- * xrds_ib_dev_fail_moved - end the endpoints whose local address has moved
+ * xrds_ib_dev_conn_gone - has no interface of the namespace a connection's address?
+ * @conn: connection
+ *
+ * One that IPv6 is still probing for duplicates is there.
+ *
+ * Context: any.
+ * Return: whether none has it.
+ */
+bool xrds_ib_dev_conn_gone(const struct xrds_conn *conn)
+{
+	const struct in6_addr *addr = &conn->key.laddr;
+	struct net *net = conn->xn->net;
+	bool there;
+
+	if (conn->key.scope)
+		return false;
+	if (!ipv6_addr_v4mapped(addr))
+		return ipv6_mod_enabled() &&
+		       !ipv6_chk_addr_and_flags(net, addr, NULL, true, 0, 0);
+	rcu_read_lock();
+	there = __ip_dev_find(net, addr->s6_addr32[3], false);
+	rcu_read_unlock();
+	return !there;
+}
+
+/* Is a connection's address away, and has it been for long? Sets @again when it has
+ * not. An attempt ends anyway, it is looked at when it has led to something. Context:
+ * the worker of lost.c, the lock of the endpoint's device held.
+ */
+static bool xrds_ib_dev_ep_gone(struct xrds_ib_ep *ep, bool *again)
+{
+	if (!xrds_ib_dev_conn_gone(ep->conn)) {
+		ep->gone_since = 0;
+		return false;
+	}
+	if (!ep->gone_since)
+		ep->gone_since = jiffies ?: 1;
+	if (READ_ONCE(ep->conn->state) == XRDS_ST_UP &&
+	    time_after_eq(jiffies, ep->gone_since +
+				   msecs_to_jiffies(XRDS_IB_GONE_MS)))
+		return true;
+	*again = true;
+	return false;
+}
+
+/**
+ * xrds_ib_dev_fail_moved - end the endpoints whose local address has moved, or gone
  * @ibdev: device, with a reference
  *
  * The endpoints that it has when this begins are looked at once each.
  *
- * Context: process, may sleep.
+ * Context: the worker of lost.c.
+ * Return: whether some have an address that has gone, but not for long: look again.
  */
-void xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev)
+bool xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev)
 {
 	u32 left = READ_ONCE(ibdev->nr_eps), gen;
+	bool again = false, gone;
 	struct xrds_conn *conn;
 	struct xrds_ib_ep *ep;
 
@@ -340,17 +389,19 @@ void xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev)
 			conn = ep->conn;
 			xrds_conn_get(conn);
 			gen = ep->gen;
+			gone = xrds_ib_dev_ep_gone(ep, &again);
 		}
 		spin_unlock_bh(&ibdev->lock);
 		if (!ep)
 			break;
 		/* the endpoint may end from here on, not the connection */
-		if (xrds_ib_dev_conn_moved(ibdev, conn))
+		if (gone || xrds_ib_dev_conn_moved(ibdev, conn))
 			xrds_conn_ep_event(conn, gen, XRDS_EV_ERROR,
 					   -EADDRNOTAVAIL);
 		xrds_conn_put(conn);
 		cond_resched();
 	}
+	return again;
 }
 
 /**

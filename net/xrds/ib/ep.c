@@ -181,8 +181,8 @@ static int xrds_ib_ep_setup_qp(struct xrds_ib_ep *ep)
 	return xrds_ib_recv_post_hello(ep);
 }
 
-/* From here on the removal of the device, and a move of the address, end the
- * endpoint. A move since the identifier was bound is seen here.
+/* From here on the removal of the device, and a move or the end of the address, end the
+ * endpoint. One since the identifier was bound is seen here.
  */
 static int xrds_ib_ep_setup_dev(struct xrds_ib_ep *ep)
 {
@@ -193,7 +193,8 @@ static int xrds_ib_ep_setup_dev(struct xrds_ib_ep *ep)
 		return ret;
 	/* pairs with the one in xrds_ib_lost_addr() */
 	smp_mb();
-	return xrds_ib_dev_conn_moved(ep->ibdev, ep->conn) ? -EADDRNOTAVAIL : 0;
+	return xrds_ib_dev_conn_gone(ep->conn) ||
+	       xrds_ib_dev_conn_moved(ep->ibdev, ep->conn) ? -EADDRNOTAVAIL : 0;
 }
 
 /**

@@ -277,6 +277,8 @@ enum {
 	XRDS_IB_DRAIN_MS	= 3000,
 	XRDS_IB_DRAIN_BRIEF_MS	= 20,
 	XRDS_IB_DRAIN_REST_MS	= 10000,
+	/* a local address is away for so long: its connections end */
+	XRDS_IB_GONE_MS		= 1000,
 };
 
 /* The event that an active endpoint waits for; written by the worker */
@@ -321,6 +323,8 @@ struct xrds_ib_marker {
  * @dead:	being destroyed: completions only return their buffers
  * @ibdev:	device, with a reference; NULL until it is known
  * @dev_entry:	in ibdev->eps; ibdev->lock
+ * @gone_since:	jiffies: the local address was found to be nobody's; 0: it is there;
+ *		worker of lost.c
  * @cq:		completion queue of sends and receives
  * @qp:		queue pair, same as id->qp
  * @rq:		receive queue, with a reference
@@ -350,6 +354,7 @@ struct xrds_ib_ep {
 	bool dead;
 	struct xrds_ib_dev *ibdev;
 	struct list_head dev_entry;
+	unsigned long gone_since;
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	struct xrds_ib_rq *rq;
@@ -501,7 +506,8 @@ bool xrds_ib_dev_has_lost(struct xrds_ib_dev *ibdev, struct net *net,
 			  const struct in6_addr *addr, u32 scope);
 bool xrds_ib_dev_conn_moved(struct xrds_ib_dev *ibdev,
 			    const struct xrds_conn *conn);
-void xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev);
+bool xrds_ib_dev_conn_gone(const struct xrds_conn *conn);
+bool xrds_ib_dev_fail_moved(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_local(struct net *net, const struct in6_addr *addr, u32 scope);
 void xrds_ib_dev_put(struct xrds_ib_dev *ibdev);
 int xrds_ib_dev_add_ep(struct xrds_ib_dev *ibdev, struct xrds_ib_ep *ep);

@@ -9,7 +9,8 @@
  * The region is void from then on, and mr.c tells its owner. An endpoint on RoCE
  * fails: over it peers' ops would still arrive at the old device, where a region that
  * is registered from now on is not. An address that goes and comes back to its device
- * moves nothing.
+ * moves nothing. But one that stays away from the namespace may be another node's: after
+ * a second the connections that have it end.
  *
  * Nobody says that an address has moved. So each change of the addresses of an
  * interface or of a RoCE device, and each failure of a device has a work item look at
@@ -26,6 +27,7 @@
 static void xrds_ib_lost_scan(struct work_struct *work)
 {
 	struct xrds_ib_dev *ibdev;
+	bool again = false;
 	static u32 scan;
 
 	scan++;
@@ -34,17 +36,21 @@ static void xrds_ib_lost_scan(struct work_struct *work)
 			xrds_ib_mr_remove_all(ibdev, XRDS_MR_DEVICE_FAILED);
 		else
 			xrds_ib_mr_remove_moved(ibdev);
-		xrds_ib_dev_fail_moved(ibdev);
+		again |= xrds_ib_dev_fail_moved(ibdev);
 		xrds_ib_dev_put(ibdev);
 	}
+	/* unless it is queued already, for at once */
+	if (again)
+		queue_delayed_work(xrds_ib_wq, to_delayed_work(work),
+				   msecs_to_jiffies(XRDS_IB_GONE_MS));
 }
 
-static DECLARE_WORK(xrds_ib_lost_work, xrds_ib_lost_scan);
+static DECLARE_DELAYED_WORK(xrds_ib_lost_work, xrds_ib_lost_scan);
 
 static void xrds_ib_lost_look(void)
 {
 	xrds_ib_mr_may_move();
-	queue_work(xrds_ib_wq, &xrds_ib_lost_work);
+	mod_delayed_work(xrds_ib_wq, &xrds_ib_lost_work, 0);
 }
 
 static void xrds_ib_lost_addr(const struct net_device *dev)
@@ -153,5 +159,5 @@ void xrds_ib_lost_exit(void)
 	unregister_netdevice_notifier(&xrds_ib_lost_devs);
 	unregister_inet6addr_notifier(&xrds_ib_lost_inet6);
 	unregister_inetaddr_notifier(&xrds_ib_lost_inet);
-	cancel_work_sync(&xrds_ib_lost_work);
+	cancel_delayed_work_sync(&xrds_ib_lost_work);
 }
