@@ -197,6 +197,31 @@ test_lost.reboots = True
 test_lost.timeout = 500
 
 
+def test_lost_legacy(rig):
+    """The same when the node comes back with a legacy version, or without it, also if
+    the idle connection to it was forgotten.
+    """
+    for count, (load, forgotten) in enumerate((("xrds_ib classic=1", False),
+                                               ("xrds_ib", False),
+                                               ("xrds_ib classic=1", True))):
+        receiver = Receiver(rig, PORT + count, 3, 10, LOST)
+        before = close.counters(rig.b)
+        rig.a.start(receiver.send("hold")).expect("sent")
+        remote.wait_above(rig.b, "recv_queued", before["recv_queued"] + 29)
+        if forgotten:
+            rig.b.write(close.IDLE, "1000")
+            remote.wait_above(rig.b, "conn_collected", before["conn_collected"])
+        rig.a.reboot()
+        rig.a.run(f"modprobe {load}")
+        rig.b.run(f"xrds-ping -c 1 -w 60 {rig.a.ip}", timeout=70)
+        remote.wait_above(rig.b, "recv_eos_lost", before["recv_eos_lost"] + 2, 20)
+        receiver.ended()
+
+
+test_lost_legacy.reboots = True
+test_lost_legacy.timeout = 500
+
+
 def test_lost_full(rig):
     """A socket that has too much to read gets no end of a lost stream."""
     rig.b.write(SOCK_MAX, "0")

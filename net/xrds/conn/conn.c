@@ -281,7 +281,7 @@ void xrds_conn_unhash(struct xrds_conn *conn)
 
 	spin_lock_bh(&xn->lock);
 	xn->last_seq = max(xn->last_seq, READ_ONCE(conn->tx_seq));
-	if (conn->peer_node && !conn->key.loop)
+	if ((conn->peer_node || conn->legacy.heard) && !conn->key.loop)
 		WRITE_ONCE(xn->forgot, true);
 	rhashtable_remove_fast(&xn->conns, &conn->node, xrds_conn_params);
 	list_del_rcu(&conn->list);

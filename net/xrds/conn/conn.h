@@ -41,6 +41,9 @@ struct xrds_peer_key {
 	u32 scope;
 };
 
+/* Stands for the identity of a node that has none */
+#define XRDS_NODE_LEGACY	U64_MAX
+
 /**
  * struct xrds_peer - the node at the other end of connections
  * @node:	in xn->peers
@@ -58,7 +61,7 @@ struct xrds_peer_key {
  * @changes:	times that sockets were to be told something
  * @births:	times that it was found to be another node than before
  * @births_told: the same when sockets were told last
- * @heard_node:	its number, as the last hello said, 0: a legacy node
+ * @heard_node:	its number, as the last hello said, or XRDS_NODE_LEGACY
  * @identity:	the same when its last connection was opened
  * @known:	@identity is valid
  * @heard_ns:	CLOCK_MONOTONIC of the last sign of life, since @nr_up is 0
@@ -104,7 +107,7 @@ bool xrds_peer_watched(const struct xrds_conn *conn);
 void xrds_peer_watch(struct xrds_peer *peer, struct list_head *entry);
 void xrds_peer_unwatch(struct xrds_peer *peer, struct list_head *entry);
 void xrds_peer_identify(struct xrds_conn *conn);
-void xrds_peer_note_node(struct xrds_conn *conn, u64 node);
+bool xrds_peer_note_node(struct xrds_conn *conn, u64 node);
 u64 xrds_peer_node(struct xrds_net *xn, const struct xrds_peer_key *key);
 void xrds_peer_up(struct xrds_conn *conn);
 void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error);

@@ -63,13 +63,19 @@ enum {
  */
 void xrds_legacy_heard(struct xrds_conn *conn)
 {
+	/* a connection to an XRDS node may have been forgotten */
+	bool other = conn->peer_node || READ_ONCE(conn->xn->forgot);
+
 	/* numbers of an XRDS node are not this one's */
 	if (conn->peer_node) {
 		WRITE_ONCE(conn->rx_next, 1);
 		WRITE_ONCE(conn->xn->forgot, true);
 	}
 	conn->peer_node = 0;
-	xrds_peer_note_node(conn, 0);
+	other |= xrds_peer_note_node(conn, XRDS_NODE_LEGACY);
+	/* nor are its streams */
+	if (other)
+		queue_work(xrds_conn_wq, &conn->xn->lost_work);
 	xrds_refuse_forget(conn);
 	conn->rx_stopped = false;
 	conn->legacy.heard = true;

@@ -327,21 +327,25 @@ void xrds_peer_identify(struct xrds_conn *conn)
 /**
  * xrds_peer_note_node - a node has said who it is
  * @conn: connection
- * @node: its identity; 0: it has none
+ * @node: its identity, or XRDS_NODE_LEGACY
  *
  * No message of the node has come before.
  *
  * Context: the receive path, without L6.
+ * Return: whether it is another one than the last that was heard.
  */
-void xrds_peer_note_node(struct xrds_conn *conn, u64 node)
+bool xrds_peer_note_node(struct xrds_conn *conn, u64 node)
 {
 	struct xrds_peer *peer = conn->peer;
+	bool other;
 
 	if (!peer)
-		return;
+		return false;
 	spin_lock_bh(&conn->xn->peer_lock);
+	other = peer->heard_node && peer->heard_node != node;
 	peer->heard_node = node;
 	spin_unlock_bh(&conn->xn->peer_lock);
+	return other;
 }
 
 /**
@@ -350,7 +354,7 @@ void xrds_peer_note_node(struct xrds_conn *conn, u64 node)
  * @key: the addresses
  *
  * Context: any, without L6.
- * Return: its identity; 0: it has none, or nobody is known there.
+ * Return: its identity, or XRDS_NODE_LEGACY; 0: nobody is known there.
  */
 u64 xrds_peer_node(struct xrds_net *xn, const struct xrds_peer_key *key)
 {

@@ -351,7 +351,8 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 	WRITE_ONCE(conn->tx_node, hello->node);
 	other = conn->peer_node != hello->node;
 	if (other) {
-		conn->reborn |= conn->peer_node || READ_ONCE(conn->xn->forgot);
+		conn->reborn |= conn->peer_node || conn->legacy.heard ||
+				READ_ONCE(conn->xn->forgot);
 		WRITE_ONCE(conn->peer_node, hello->node);
 		WRITE_ONCE(conn->rx_next, 1);
 	}

@@ -284,7 +284,7 @@ bool xrds_past_take(struct xrds_sock *xs, struct xrds_addr *to);
  * @nr_data:	those of them that are no ends of streams
  * @data_node:	while there are such: in xs->srcq.ready, .held or .barred
  * @mark_node:	in xs->srcq.marks while the first is the end of a stream
- * @peer:	node that its last message came from, 0: a legacy one
+ * @peer:	node that its last message came from, or XRDS_NODE_LEGACY
  * @conn:	conn->id of the connection that brought it; 0: the source was made
  *		for its messages, and nothing is known of its stream
  * @watch:	of its node, or NULL

@@ -81,7 +81,7 @@ static void xrds_source_lost(struct xrds_sock *xs, struct xrds_source *src)
 }
 
 /* Is another node there than the one that this was heard from? Legacy nodes
- * have no number.
+ * have one number, all of them.
  */
 static bool xrds_source_stale(const struct xrds_source *src, u64 peer)
 {
@@ -180,6 +180,8 @@ bool xrds_source_note(struct xrds_sock *xs, const struct xrds_skb_cb *cb,
 {
 	u64 peer = READ_ONCE(conn->peer_node);
 
+	if (!peer && conn->legacy.heard)
+		peer = XRDS_NODE_LEGACY;
 	/* answers to pings are nobody's stream */
 	if (!cb->sport || likely(xrds_source_again(xs, cb, conn, peer)))
 		return false;
