@@ -35,7 +35,7 @@ NODE = '"event": "node"'          # news of it
 OLD = 20                        # messages for the node that is down
 
 
-def _watch(rig, sockets: int = 1, messages: int = 1):
+def watching(rig, sockets: int = 1, messages: int = 1):
     """A program that has a destination on node B, and is connected. Probes are all
     that can tell it that the node has gone.
     """
@@ -59,7 +59,7 @@ def _told(watch, state: str, seen: int = 1, sockets: int = 1) -> None:
                  rf"(.* port 0 {state} .*\n){{{sockets}}}", 60)
 
 
-def _down(rig, watch, seen: int = 0, sockets: int = 1) -> int:
+def told_down(rig, watch, seen: int = 0, sockets: int = 1) -> int:
     """By the clock of node A, and not much later by its turns, which are returned.
     A node that stands still sends its probe late, and then waits half as long again
     for the answer.
@@ -79,7 +79,7 @@ def _last(rig, watch, told: list[str], turns: list[int]) -> None:
     So many turns passed before the others; in one case at least the node did not
     stand still.
     """
-    turns.append(_down(rig, watch, len(told)))
+    turns.append(told_down(rig, watch, len(told)))
     rig.check(_events(watch) == [*told, "down"], watch.out)
     rig.check(min(turns) <= DEAD_MS + LATE_MS, f"down after {turns} ms in turns")
 
@@ -101,7 +101,7 @@ def test_cable(rig):
     """A cable that is cut and joined: down, then up; nobody sends. Netlink tells the
     same.
     """
-    watch = _watch(rig)
+    watch = watching(rig)
     _shown(rig, state="up", up_conns=1, watches=1, reason=None, silent_ms=None,
            outage_ms=None)
     news = rig.a.start("xrds-info --json events")
@@ -109,7 +109,7 @@ def test_cable(rig):
     turns = []
     for number in range(ROUNDS):
         rig.b.cut()
-        turns.append(_down(rig, watch, 2 * number))
+        turns.append(told_down(rig, watch, 2 * number))
         row = _shown(rig, state="down", up_conns=0, reason="lost", outage_ms=None)
         _long_enough(rig, row["silent-ms"])
         rig.b.join()
@@ -134,9 +134,9 @@ def test_cable(rig):
 
 def test_already_down(rig):
     """A program that asks when the node is down already is told at once."""
-    watch = _watch(rig)
+    watch = watching(rig)
     rig.b.cut()
-    _down(rig, watch)
+    told_down(rig, watch)
     late = rig.a.start(f"helper_node_events {rig.a.ip} {rig.b.ip} {LATE_PORT} 1 1")
     late.expect("watching")
     _told(late, "down", 0)
@@ -148,11 +148,11 @@ def test_already_down(rig):
 
 def test_unloaded(rig):
     """A module that is unloaded and loaded: down, then reborn."""
-    watch = _watch(rig)
+    watch = watching(rig)
     turns = []
     for number in range(ROUNDS):
         rig.b.run("modprobe -r xrds_ib xrds", timeout=30)
-        turns.append(_down(rig, watch, 2 * number))
+        turns.append(told_down(rig, watch, 2 * number))
         rig.b.run("modprobe xrds_ib")
         _told(watch, "reborn", 2 * number + 1)
     rig.b.cut()
@@ -187,7 +187,7 @@ def _reborn(rig, watch, ends) -> None:
     turns = []
     for number in range(ROUNDS):
         ends()
-        turns.append(_down(rig, watch, 2 * number))
+        turns.append(told_down(rig, watch, 2 * number))
         rig.b.boot()
         rig.b.wait_booted()
         rig.b.run("modprobe xrds_ib")
@@ -200,7 +200,7 @@ def test_power(rig):
     """A node without power, booted anew: down, then reborn. The messages that
     were sent to it meanwhile are dropped, and counted.
     """
-    watch = _watch(rig, messages=OLD)
+    watch = watching(rig, messages=OLD)
     _reborn(rig, watch, rig.b.kill)
     dropped = re.findall(r"reborn reason 0 dropped (\d+)", watch.out)
     rig.check(dropped == [str(OLD)] * ROUNDS, f"dropped {dropped}")
@@ -218,7 +218,7 @@ def _restart(node) -> None:
 
 def test_reboot(rig):
     """A node that is rebooted in order: down, then reborn."""
-    watch = _watch(rig)
+    watch = watching(rig)
     _reborn(rig, watch, lambda: _restart(rig.b))
 
 
@@ -254,10 +254,10 @@ def test_namespace(rig):
     """
     rig.b.run("rdma link delete rxe0")
     with _namespace(rig.b):
-        watch = _watch(rig)
+        watch = watching(rig)
     turns = []
     for number in range(ROUNDS):
-        turns.append(_down(rig, watch, 2 * number))
+        turns.append(told_down(rig, watch, 2 * number))
         _home(rig.b)
         with _namespace(rig.b):
             _told(watch, "reborn", 2 * number + 1)
@@ -282,7 +282,7 @@ def test_source(rig):
                     f"{LOCAL + number}").expect("holding 1")
     watch.expect("watching")
     rig.b.cut()
-    _down(rig, watch, 0, 2)
+    told_down(rig, watch, 0, 2)
     rig.b.join()
     _told(watch, "up", 2, 2)
     for state in ("up", "down"):
@@ -327,13 +327,13 @@ def test_legacy(rig):
     """A node with in-tree RDS that is cut off, or unloads it: down, and up. It
     has no identity.
     """
-    watch = _watch(rig)
+    watch = watching(rig)
     rig.b.cut()
-    _down(rig, watch)
+    told_down(rig, watch)
     rig.b.join()
     _told(watch, "up")
     rig.b.run("unload rds_rdma rds")
-    _down(rig, watch, 2)
+    told_down(rig, watch, 2)
     rig.b.run("modprobe rds_rdma")
     _told(watch, "up", 3)
     rig.check(_events(watch) == ["down", "up"] * 2, watch.out)
@@ -349,7 +349,7 @@ def test_idle(rig):
     """
     # a node that stands still for DEAD_MS is down
     rig.a.write(DEAD, str(PATIENT_MS))
-    watch = _watch(rig)
+    watch = watching(rig)
     closed = remote.counter(rig.a, "conn_closed")
     start = time.monotonic()
     close.idle(rig, IDLE_MS)
@@ -366,7 +366,7 @@ def test_many(rig):
     """A thousand sockets are told once each, and one that did not ask is not. An
     event that came twice stands before those of another cut.
     """
-    watch = _watch(rig, MANY)
+    watch = watching(rig, MANY)
 
     def told(state: str, times: int) -> list[int]:
         """The sockets, when there are so many events for each"""
