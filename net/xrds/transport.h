@@ -258,7 +258,7 @@ struct xrds_legacy {
  * @peer_node:	node that @rx_next belongs to, 0: none yet, or a legacy one;
  *		written by the receive path
  * @reborn:	sources may be there of another node than @peer_node; set by the
- *		receive path before XRDS_EV_CTS, cleared by the worker after it
+ *		receive path before XRDS_EV_CTS, or by the worker, which clears it
  * @rx_next:	next sequence number expected; receive path, or with a message
  *		that passes all queues @lock
  * @rx_bytes:	payload of the messages received; as @rx_next

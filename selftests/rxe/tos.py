@@ -2,9 +2,16 @@
 """Sockets of different types of service use different connections."""
 
 import close
+import nodes
+import remote
 import traffic
 
-TIMEOUT = 90
+TIMEOUT = 240
+WAITS = True
+TOS = 0x20
+OTHER = f"-Q {TOS}"             # for xrds-ping
+SINK_PORT = 4810
+BYTES = 1 << 20                 # of a receive queue
 
 
 def test_tos(rig):
@@ -22,3 +29,42 @@ def test_tos(rig):
         rig.check(grown["conn_up"] == 2, f"{node}: up {grown['conn_up']} times")
         rig.check(close.counters(node)["obj_conns"] == 2,
                   f"{node}: {close.counters(node)['obj_conns']} connections")
+
+
+def _ping(node, peer, words: str = "") -> None:
+    node.run(f"xrds-ping -c 1 -w 60 {words} {peer.ip}", timeout=70)
+
+
+def _reload(node) -> None:
+    """Another node than before, for others and for itself"""
+    node.run("modprobe -r xrds_ib xrds", timeout=60)
+    node.run("modprobe xrds_ib")
+
+
+def _still(rig) -> None:
+    """No heartbeat and no look for idle connections shows that a node is away."""
+    for node in rig.nodes:
+        node.write(nodes.HEARTBEAT, "0")
+    close.idle(rig, 0)
+
+
+def test_streams(rig):
+    """A node dies, comes back and uses another type of service: the streams that it
+    had end.
+    """
+    # a node that has forgotten a connection looks at all streams each time
+    _reload(rig.a)
+    _still(rig)
+    sink = rig.a.start(f"helper_late_reader {rig.a.ip} {SINK_PORT} {BYTES}")
+    sink.expect("ready")
+    holder = rig.b.start(f"helper_hold_socket {rig.b.ip} {rig.a.ip} 1 {SINK_PORT}")
+    holder.expect("holding 1")
+    remote.wait_above(rig.a, "recv_queued", 0)
+    rig.b.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    rig.b.cut()
+    holder.kill()
+    holder.wait(check=False)
+    _reload(rig.b)
+    rig.b.join()
+    _ping(rig.b, rig.a, OTHER)
+    remote.wait_above(rig.a, "recv_eos_lost", 0)

@@ -317,8 +317,11 @@ void xrds_peer_identify(struct xrds_conn *conn)
 	if (!peer)
 		return;
 	spin_lock_bh(&conn->xn->peer_lock);
-	if (peer->known && peer->identity != identity)
+	if (peer->known && peer->identity != identity) {
 		peer->births++;
+		/* streams came over any of its connections */
+		conn->reborn = true;
+	}
 	peer->identity = identity;
 	peer->known = true;
 	spin_unlock_bh(&conn->xn->peer_lock);
