@@ -96,8 +96,8 @@ static void show_silence(const struct xrds_node_event *event)
 {
 	long long heard_ms = event->down_ns / 1000000;
 
-	printf(" silent for %lld ms, %lld in turns", tap_now_ms() - heard_ms,
-	       turns_since(heard_ms));
+	printf(" silent for %lld ms, %lld in turns, heard at %lld ms",
+	       tap_now_ms() - heard_ms, turns_since(heard_ms), heard_ms);
 }
 
 static void show(int i, const struct xrds_node_event *event)

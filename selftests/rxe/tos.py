@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Sockets of different types of service use different connections."""
 
+import re
+
 import close
 import nodes
 import remote
@@ -12,6 +14,8 @@ TOS = 0x20
 OTHER = f"-Q {TOS}"             # for xrds-ping
 SINK_PORT = 4810
 BYTES = 1 << 20                 # of a receive queue
+SLOW_DEAD_MS = 10000
+GAP_MS = 2000                   # less than a quarter of that: no probe comes in between
 
 
 def test_tos(rig):
@@ -68,3 +72,29 @@ def test_streams(rig):
     rig.b.join()
     _ping(rig.b, rig.a, OTHER)
     remote.wait_above(rig.a, "recv_eos_lost", 0)
+
+
+
+def _now(node) -> float:
+    """Milliseconds of the clock that events tell"""
+    return float(node.read("/proc/uptime").split()[0]) * 1e3
+
+
+def test_heard(rig):
+    """A node goes, and the connection that has heard of it last is lost first: the
+    silence begins then.
+    """
+    _still(rig)
+    rig.a.write(nodes.DEAD, str(SLOW_DEAD_MS))
+    watch = nodes.watching(rig)
+    _ping(rig.a, rig.b, OTHER)
+    begin = _now(rig.a)
+    remote.until(rig.a, lambda: _now(rig.a) > begin + GAP_MS, "some time has passed")
+    heard = _now(rig.a)
+    _ping(rig.a, rig.b)
+    rig.b.cut()
+    rig.a.start(f"xrds-ping -c 1 -w 60 {rig.b.ip}")
+    watch.expect(" down ", 60)
+    told = int(re.search(r" heard at (\d+) ms", watch.out)[1])
+    rig.check(told >= heard - nodes.EARLY_MS,
+              f"heard at {heard} ms, not at {told} ms")

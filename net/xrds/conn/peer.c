@@ -11,11 +11,11 @@
  *     \-----------/
  *
  * A peer is up with its first connection. When the last one is lost, or an
- * attempt fails, a work waits until nothing was heard for peer_dead_ms, and then
- * the peer is down; unless a connection comes up meanwhile. An orderly end counts
- * the same for a watched peer: whether it was idle or is gone shows when the
- * connection is made again. Without a watch a peer that has ended in order is
- * IDLE.
+ * attempt fails, a work waits until nothing was heard for peer_dead_ms, on any of
+ * them, and then the peer is down; unless a connection comes up meanwhile. An
+ * orderly end counts the same for a watched peer: whether it was idle or is gone
+ * shows when the connection is made again. Without a watch a peer that has ended in
+ * order is IDLE.
  *
  * An identity of the peer comes with its hello. Another identity than before is
  * another node: the peer is reborn. xrds_peer_identify() says so before the
@@ -225,9 +225,9 @@ static void xrds_peer_arm(struct xrds_peer *peer, u64 heard_ns)
 	if (peer->nr_up || peer->state == XRDS_PEER_STATE_DOWN ||
 	    delayed_work_pending(&peer->work))
 		return;
-	peer->heard_ns = heard_ns;
+	peer->heard_ns = max(peer->heard_ns, heard_ns);
 	dead = msecs_to_jiffies(READ_ONCE(peer->xn->peer_dead_ms));
-	silent = nsecs_to_jiffies(ktime_get_ns() - heard_ns);
+	silent = nsecs_to_jiffies(ktime_get_ns() - peer->heard_ns);
 	dead = dead > silent ? dead - silent : 0;
 	peer->due = jiffies + dead;
 	if (queue_delayed_work(xrds_conn_wq, &peer->work, dead))
@@ -416,7 +416,7 @@ void xrds_peer_up(struct xrds_conn *conn)
  */
 void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 {
-	unsigned long silent = jiffies - READ_ONCE(conn->heard_at);
+	u64 silent = jiffies64_to_nsecs(jiffies - READ_ONCE(conn->heard_at));
 	bool orderly = reason == XRDS_DOWN_REASON_IDLE ||
 		       reason == XRDS_DOWN_REASON_DRAINED ||
 		       reason == XRDS_DOWN_REASON_PEER;
@@ -430,10 +430,12 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 	spin_lock_bh(&conn->xn->peer_lock);
 	peer->nr_up--;
 	peer->reason = reason;
+	/* the last one that is lost need not be the last that has heard something */
+	peer->heard_ns = max(peer->heard_ns, ktime_get_ns() - silent);
 	if (!peer->nr_up && orderly && !peer->nr_watches)
 		xrds_peer_set(peer, XRDS_PEER_STATE_IDLE);
 	else
-		xrds_peer_arm(peer, ktime_get_ns() - jiffies64_to_nsecs(silent));
+		xrds_peer_arm(peer, peer->heard_ns);
 	spin_unlock_bh(&conn->xn->peer_lock);
 }
 
