@@ -97,6 +97,7 @@ enum {
  * @answered:	the peer's BYE_ACK has come
  * @peer:	the peer's BYE has come
  * @gone:	the peer has disconnected
+ * @error:	how, negative errno
  */
 struct xrds_closing {
 	bool kill;
@@ -106,6 +107,7 @@ struct xrds_closing {
 	bool answered;
 	bool peer;
 	bool gone;
+	int error;
 };
 
 /**

@@ -33,6 +33,8 @@ MOST_KB = "/proc/sys/net/xrds/max_memory_kb"
 SECOND = "10.0.0.22"            # address of node B
 NODE = '"event": "node"'          # news of it
 OLD = 20                        # messages for the node that is down
+SHORT_DEAD_MS = 500
+ENDED = "its connection has ended for long"
 
 
 def watching(rig, sockets: int = 1, messages: int = 1):
@@ -225,6 +227,12 @@ def test_reboot(rig):
 test_reboot.reboots = True
 
 
+def _calm(node) -> bool:
+    """Has no connection been up for longer than a node is silent that is down?"""
+    row, = remote.shown(node, "nodes")
+    return not row["up-conns"] and row["since-ms"] > 2 * SHORT_DEAD_MS
+
+
 @contextlib.contextmanager
 def _namespace(node):
     """It has eth0, with a device, and a program that holds a socket."""
@@ -360,6 +368,27 @@ def test_idle(rig):
     rig.b.cut()
     _told(watch, "down", 0)
     rig.check(_events(watch) == ["down"], watch.out)
+
+
+def test_reset(rig):
+    """A connection that nobody uses is reset: its node is not down, and a socket that
+    asks then is told nothing.
+    """
+    for node in rig.nodes:
+        node.write(DEAD, str(SHORT_DEAD_MS))
+        node.start(f"helper_hold_socket {node.ip}").expect("holding")
+    rig.a.run(f"xrds-ping -c 1 -w 60 {rig.b.ip}", timeout=70)
+    rig.a.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    rig.b.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    rig.a.run(f"xrds-info reset {rig.b.ip}")
+    for node in rig.nodes:
+        remote.until(node, lambda at=node: _calm(at), f"{node}: {ENDED}")
+        row, = remote.shown(node, "nodes")
+        rig.check(row["state"] == "idle", f"{node}: {row}")
+        node.write(DEAD, str(DEAD_MS))
+    watch = watching(rig)
+    rig.a.run(f"xrds-ping -c 1 -w 60 {rig.b.ip}", timeout=70)
+    rig.check(not _events(watch), watch.out)
 
 
 def test_many(rig):

@@ -164,8 +164,10 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	xrds_tx_resume_drop_ops(conn);
 	if (!up && xrds_attempt_gone(conn))
 		xrds_tx_resume_drop_answers(conn);
-	if (!up)
+	if (!up) {
 		WRITE_ONCE(conn->retries, conn->retries + 1);
+		xrds_peer_failed(conn);
+	}
 	if (stable)
 		conn->backoff_ms = 0;
 	xrds_fsm_failed(conn);

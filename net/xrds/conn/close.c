@@ -67,7 +67,8 @@ static void xrds_close_tell(struct xrds_conn *conn, bool orderly)
 	else if (why->removed)
 		xrds_peer_down(conn, XRDS_DOWN_REASON_DEVICE, 0);
 	else if (!orderly)
-		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, -ECONNRESET);
+		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST,
+			       why->error ?: -ETIMEDOUT);
 	else if (why->drained)
 		xrds_peer_down(conn, XRDS_DOWN_REASON_DRAINED, 0);
 	else
@@ -377,6 +378,7 @@ void xrds_close_gone(struct xrds_conn *conn, int error)
 	bool more = error == -ECONNRESET && conn->closing.peer;
 
 	conn->closing.gone = true;
+	conn->closing.error = error;
 	xrds_close_check(conn, 0);
 	if (conn->state != XRDS_ST_CLOSING && conn->state != XRDS_ST_PARTING)
 		return;

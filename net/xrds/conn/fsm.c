@@ -183,7 +183,6 @@ void xrds_fsm_failed(struct xrds_conn *conn)
 	unsigned int ms = xrds_fsm_backoff(conn);
 
 	WRITE_ONCE(conn->failed, true);
-	xrds_peer_failed(conn);
 	/* its attempts fail at once, so nothing else bounds them */
 	if (xrds_conn_drained(conn))
 		ms = max(ms, XRDS_DRAINED_MS);

@@ -15,7 +15,8 @@
  * them, and then the peer is down; unless a connection comes up meanwhile. An
  * orderly end counts the same for a watched peer: whether it was idle or is gone
  * shows when the connection is made again. Without a watch a peer that has ended in
- * order is IDLE.
+ * order is IDLE, and so is one whose last connection has nothing to send and ends by
+ * anything but silence: nobody makes it again.
  *
  * An identity of the peer comes with its hello. Another identity than before is
  * another node: the peer is reborn. xrds_peer_identify() says so before the
@@ -417,6 +418,7 @@ void xrds_peer_up(struct xrds_conn *conn)
 void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 {
 	u64 silent = jiffies64_to_nsecs(jiffies - READ_ONCE(conn->heard_at));
+	bool idle = error != -ETIMEDOUT && !READ_ONCE(conn->nr_msgs);
 	bool orderly = reason == XRDS_DOWN_REASON_IDLE ||
 		       reason == XRDS_DOWN_REASON_DRAINED ||
 		       reason == XRDS_DOWN_REASON_PEER;
@@ -432,7 +434,7 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 	peer->reason = reason;
 	/* the last one that is lost need not be the last that has heard something */
 	peer->heard_ns = max(peer->heard_ns, ktime_get_ns() - silent);
-	if (!peer->nr_up && orderly && !peer->nr_watches)
+	if (!peer->nr_up && (orderly || idle) && !peer->nr_watches)
 		xrds_peer_set(peer, XRDS_PEER_STATE_IDLE);
 	else
 		xrds_peer_arm(peer, peer->heard_ns);
@@ -440,7 +442,7 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 }
 
 /**
- * xrds_peer_failed - a connection was lost, or an attempt has failed
+ * xrds_peer_failed - an attempt has failed
  * @conn: connection
  *
  * Context: the connection's work.
