@@ -180,6 +180,7 @@ struct xrds_legacy {
  * @nr_shares:	length of @shares; @lock
  * @beat_at:	jiffies when the next heartbeat is due, 0: never; worker
  * @peer:	see conn/peer.c, with a reference; NULL over loopback; constant
+ * @peer_entry: in @peer->conns; xn->lock
  * @peer_up:	it counts in @peer->nr_up; worker
  * @heard_at:	jiffies when anything was heard of the peer or its device; receive
  *		path and completions
@@ -331,6 +332,7 @@ struct xrds_conn {
 	u32 nr_shares;
 	unsigned long beat_at;
 	struct xrds_peer *peer;
+	struct list_head peer_entry;
 	bool peer_up;
 	unsigned long probe_at;
 	struct xrds_closing closing;

@@ -74,6 +74,16 @@ def test_streams(rig):
     remote.wait_above(rig.a, "recv_eos_lost", 0)
 
 
+def test_down(rig):
+    """A node goes whose other connection is idle: a socket that asks is told in
+    time.
+    """
+    _still(rig)
+    _ping(rig.a, rig.b, OTHER)
+    watch = nodes.watching(rig)
+    rig.b.cut()
+    nodes.told_down(rig, watch)
+
 
 def _now(node) -> float:
     """Milliseconds of the clock that events tell"""

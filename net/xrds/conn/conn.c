@@ -146,6 +146,7 @@ static struct xrds_conn *xrds_conn_alloc(struct xrds_net *xn,
 	/* the table's reference and the caller's */
 	refcount_set(&conn->ref, 2);
 	INIT_LIST_HEAD(&conn->list);
+	INIT_LIST_HEAD(&conn->peer_entry);
 	INIT_DELAYED_WORK(&conn->work, xrds_conn_works.state);
 	INIT_DELAYED_WORK(&conn->ack_work, xrds_conn_works.ack);
 	INIT_DELAYED_WORK(&conn->push_work, xrds_conn_works.push);
@@ -201,6 +202,15 @@ struct xrds_conn *xrds_conn_find(struct xrds_net *xn,
 }
 EXPORT_SYMBOL_GPL(xrds_conn_find);
 
+static void xrds_conn_enlist(struct xrds_conn *conn)
+{
+	lockdep_assert_held(&conn->xn->lock);
+
+	list_add_tail_rcu(&conn->list, &conn->xn->conn_list);
+	if (conn->peer)
+		list_add_tail_rcu(&conn->peer_entry, &conn->peer->conns);
+}
+
 /**
  * xrds_conn_find_or_create - find or make a connection
  * @xn: namespace
@@ -245,7 +255,7 @@ struct xrds_conn *xrds_conn_find_or_create(struct xrds_net *xn,
 	old = rhashtable_lookup_get_insert_fast(&xn->conns, &conn->node,
 						xrds_conn_params);
 	if (!old)
-		list_add_tail_rcu(&conn->list, &xn->conn_list);
+		xrds_conn_enlist(conn);
 	else if (IS_ERR(old) || !refcount_inc_not_zero(&old->ref))
 		old = ERR_PTR(-ENOMEM);
 	rcu_read_unlock();
@@ -285,6 +295,7 @@ void xrds_conn_unhash(struct xrds_conn *conn)
 		WRITE_ONCE(xn->forgot, true);
 	rhashtable_remove_fast(&xn->conns, &conn->node, xrds_conn_params);
 	list_del_rcu(&conn->list);
+	list_del_rcu(&conn->peer_entry);
 	spin_unlock_bh(&xn->lock);
 }
 

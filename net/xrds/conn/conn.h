@@ -52,10 +52,12 @@ struct xrds_peer_key {
  * @rcu:	for dumps
  * @users:	references: connections, watches, queued work; xn->peer_lock, as all
  *		below
+ * @conns:	connections to it that are in the table; written under xn->lock, RCU
  * @nr_conns:	connections to it
  * @nr_up:	those of them that are up
  * @watches:	sockets that watch it, those that were told last at the tail
  * @nr_watches:	length of @watches; also read without the lock
+ * @looked:	its connections know that it is watched
  * @state:	enum xrds_peer_state
  * @reason:	why its last connection ended, enum xrds_down_reason
  * @changes:	times that sockets were to be told something
@@ -76,10 +78,12 @@ struct xrds_peer {
 	struct xrds_net *xn;
 	struct rcu_head rcu;
 	u32 users;
+	struct list_head conns;
 	u32 nr_conns;
 	u32 nr_up;
 	struct list_head watches;
 	u32 nr_watches;
+	bool looked;
 	u32 state;
 	u32 reason;
 	u32 changes;
@@ -106,12 +110,17 @@ void xrds_peer_leave(struct xrds_conn *conn);
 bool xrds_peer_watched(const struct xrds_conn *conn);
 void xrds_peer_watch(struct xrds_peer *peer, struct list_head *entry);
 void xrds_peer_unwatch(struct xrds_peer *peer, struct list_head *entry);
+bool xrds_peer_look(struct xrds_peer *peer);
 void xrds_peer_identify(struct xrds_conn *conn);
 bool xrds_peer_note_node(struct xrds_conn *conn, u64 node);
 u64 xrds_peer_node(struct xrds_net *xn, const struct xrds_peer_key *key);
 void xrds_peer_up(struct xrds_conn *conn);
 void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error);
 void xrds_peer_failed(struct xrds_conn *conn);
+
+/* ----------------------------------------------------------- sibling.c */
+
+void xrds_sibling_look(struct xrds_conn *conn);
 
 /* -------------------------------------------------------------- conn.c */
 

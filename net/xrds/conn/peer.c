@@ -72,6 +72,7 @@ static struct xrds_peer *xrds_peer_alloc(struct xrds_net *xn,
 	peer->xn = xn;
 	peer->key = *key;
 	peer->since_ns = ktime_get_ns();
+	INIT_LIST_HEAD(&peer->conns);
 	INIT_LIST_HEAD(&peer->watches);
 	INIT_DELAYED_WORK(&peer->work, xrds_peer_work);
 	return peer;
@@ -247,6 +248,7 @@ void xrds_peer_watch(struct xrds_peer *peer, struct list_head *entry)
 	lockdep_assert_held(&peer->xn->peer_lock);
 
 	list_add_tail(entry, &peer->watches);
+	peer->looked &= !!peer->nr_watches;
 	WRITE_ONCE(peer->nr_watches, peer->nr_watches + 1);
 	xrds_peer_arm(peer, ktime_get_ns());
 }
@@ -264,6 +266,25 @@ void xrds_peer_unwatch(struct xrds_peer *peer, struct list_head *entry)
 
 	list_del(entry);
 	WRITE_ONCE(peer->nr_watches, peer->nr_watches - 1);
+}
+
+/**
+ * xrds_peer_look - are a peer's connections to look what is due?
+ * @peer: peer
+ *
+ * Context: any, without L6.
+ * Return: whether they are: it was watched by nobody before, and this is the first call
+ * since.
+ */
+bool xrds_peer_look(struct xrds_peer *peer)
+{
+	bool look;
+
+	spin_lock_bh(&peer->xn->peer_lock);
+	look = !peer->looked;
+	peer->looked = true;
+	spin_unlock_bh(&peer->xn->peer_lock);
+	return look;
 }
 
 /* --------------------------------------------------------------- states */

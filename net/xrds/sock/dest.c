@@ -315,8 +315,8 @@ struct xrds_conn *xrds_dest_peek_conn(const struct xrds_sock *xs,
 	       xrds_conn_find(xs->xn, &key) : NULL;
 }
 
-/* Have the connection to a node made, and watched: without one the node is down
- * in a while.
+/* Have the connection to a node made, and all of them watched: without one the node is
+ * down in a while.
  */
 static void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 			    u32 scope)
@@ -331,7 +331,7 @@ static void xrds_dest_probe(struct xrds_sock *xs, const struct in6_addr *addr,
 		/* under conn->lock, as the end of an idle connection: either
 		 * that sees the watch, or we see DEAD
 		 */
-		xrds_conn_event(conn, XRDS_EV_IDLE);
+		xrds_sibling_look(conn);
 		dead = READ_ONCE(conn->state) == XRDS_ST_DEAD;
 		xrds_conn_put(conn);
 	} while (dead);

@@ -53,6 +53,7 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		kfree_skb(skb);
 		return XRDS_C_RECV_DROP_EOS;
 	}
+	news->xs = xs;
 	news->ended = xrds_source_note(xs, xrds_skb(skb), conn,
 				       &news->contact);
 	if (READ_ONCE(xs->sk.sk_shutdown) & RCV_SHUTDOWN) {
@@ -60,7 +61,6 @@ static enum xrds_counter xrds_recv_enqueue(struct xrds_sock *xs,
 		xrds_recv_free(xs, skb);
 		return XRDS_C_RECV_DROP_SHUTDOWN;
 	}
-	news->xs = xs;
 	if ((mark || xrds_skb(skb)->reply) &&
 	    (conn->key.loop || xrds_rcvbuf_taken(xs, skb)) &&
 	    xrds_rcvbuf_overflows(xs, skb, false)) {
@@ -185,9 +185,9 @@ void xrds_recv_tell(struct xrds_conn *conn, const struct xrds_recv_news *news)
 
 	if (!xs)
 		return;
-	/* the connection is watched from now on */
+	/* the node is watched from now on */
 	if (unlikely(contact) && READ_ONCE(xs->node_events))
-		xrds_conn_event(conn, XRDS_EV_IDLE);
+		xrds_sibling_look(conn);
 	if (unlikely(contact))
 		contact = xrds_link_heard(conn, &xs->port);
 	if (unlikely(news->congested))

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Several connections to one node, one for each type of service: what one of them
+ * learns, the others must know.
+ *
+ * They are on a list of their peer (peer.c) while they are in the table. It is read
+ * under RCU, without a spin lock, and has at most as many entries as there are types
+ * of service.
+ */
+#include "conn/conn.h"
+#include "transport.h"
+#include "xrds.h"
+
+/**
+ * xrds_sibling_look - a node is watched: have its connections look what is due
+ * @conn: one of them
+ *
+ * Each is to be probed. The node is not down as long as one is up that has not
+ * noticed its end.
+ *
+ * Context: any, without L3, L6.
+ */
+void xrds_sibling_look(struct xrds_conn *conn)
+{
+	struct xrds_conn *other;
+
+	/* it may have left the list already */
+	xrds_conn_event(conn, XRDS_EV_IDLE);
+	/* once is enough: a peer can have this called for each of its messages */
+	if (!conn->peer || !xrds_peer_look(conn->peer))
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(other, &conn->peer->conns, peer_entry) {
+		if (other != conn)
+			xrds_conn_event(other, XRDS_EV_IDLE);
+	}
+	rcu_read_unlock();
+}
