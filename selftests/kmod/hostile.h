@@ -20,6 +20,7 @@ enum {
 	HOSTILE_NR_RECVS	= 32,
 	HOSTILE_WAIT_SECONDS	= 10,
 	HOSTILE_TAGS		= 2,	/* that XRDS takes */
+	HOSTILE_NODE		= 1,	/* number of a node with many connections at once */
 };
 
 /* Events that are counted; hostile_main.c has their names */
@@ -78,6 +79,7 @@ struct hostile_order {
  * @open:	the peer has answered a message: it takes acknowledgments
  * @port:	where data goes, 0: to random ports
  * @seq:	last sequence number used
+ * @node:	number of the node; a connection to an earlier one ends
  * @granted:	credits granted
  * @max_payload: size of a fragment in the private data; 0: it names none
  * @reasm:	where the peer is with its messages, by tag
@@ -97,6 +99,7 @@ struct hostile_gen {
 	bool open;
 	u16 port;
 	u64 seq;
+	u64 node;
 	u32 granted;
 	u32 max_payload;
 	struct xrds_wire_reasm reasm[HOSTILE_TAGS];
@@ -192,6 +195,7 @@ u32 hostile_random(struct hostile_gen *gen, u32 below);
 void hostile_fill(struct hostile_gen *gen, void *buf, u32 bytes);
 void hostile_gen_seal(struct xrds_hdr *hdr);
 void hostile_gen_note(struct hostile_gen *gen, const void *buf, u32 bytes);
+u64 hostile_gen_node(void);
 u32 hostile_gen_hello(struct hostile_gen *gen, void *buf);
 u32 hostile_gen_data(struct hostile_gen *gen, void *buf, u32 len);
 u32 hostile_gen_map(struct hostile_gen *gen, void *buf);

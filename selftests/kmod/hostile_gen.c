@@ -10,6 +10,8 @@
  */
 #include <linux/in.h>
 #include <linux/in6.h>
+#include <linux/jiffies.h>
+#include <linux/math64.h>
 #include <linux/string.h>
 
 #include "hostile.h"
@@ -24,6 +26,8 @@ enum {
 	/* credits that the other end may have used meanwhile */
 	CREDIT_SLACK	= 100,
 	FRAG_BYTES	= 16 << 10,
+	NODE_SECONDS	= 10,
+	NODE_FIRST	= 1 << 30,
 	NOT_SURE	= XRDS_WIRE_NR_ERRORS,
 };
 
@@ -87,6 +91,12 @@ static u32 make(void *buf, const struct xrds_wire_msg *wm, u32 payload)
 	return XRDS_WIRE_HDR_BYTES + payload;
 }
 
+/* The number of the node, which is another one now and then */
+u64 hostile_gen_node(void)
+{
+	return div_u64(get_jiffies_64(), NODE_SECONDS * HZ) + NODE_FIRST;
+}
+
 u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 {
 	struct xrds_wire_msg wm = {
@@ -103,7 +113,7 @@ u32 hostile_gen_hello(struct hostile_gen *gen, void *buf)
 		.tags		= 1 + hostile_random(gen, 9),
 		.lane		= hostile_random(gen, 256),
 		.epoch		= hostile_random(gen, 256),
-		.node		= random64(gen) | 1,
+		.node		= gen->node,
 	};
 
 	if (hello.revision < XRDS_REVISION_SHORT)

@@ -62,6 +62,7 @@ int hostile_partial(const struct hostile_order *order)
 		links[i] = hostile_link_dial(&next, XRDS_VER_XRDS);
 		if (!links[i])
 			continue;
+		links[i]->gen.node = HOSTILE_NODE;
 		if (!hostile_link_hello(links[i]))
 			continue;
 		for (tag = 0; tag < HOSTILE_TAGS; tag++)

@@ -35,6 +35,7 @@ enum {
 	MAX_REFUSED	= 20,
 	AGAIN_MS	= 200,
 	OVERRUN		= 400,
+	LINK_NUMBERS	= 1 << 20,	/* more than one link uses */
 	PATIENCE_SECONDS = 3,	/* for a credit, or a buffer */
 	GRANT_HZ	= 4,	/* after this part of a second: another error */
 	ACK_TIMEOUT	= 20,	/* 4.3 s: the other node may stand still */
@@ -213,6 +214,8 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 
 /* ---------------------------------------------------------------- setup */
 
+static atomic64_t last_number;
+
 struct hostile_link *hostile_link_alloc(u32 seed)
 {
 	struct hostile_link *link = kvzalloc(sizeof(*link), GFP_KERNEL);
@@ -223,6 +226,9 @@ struct hostile_link *hostile_link_alloc(u32 seed)
 	link->event = RDMA_CM_EVENT_ADDR_CHANGE;
 	link->end = RDMA_CM_EVENT_ESTABLISHED;
 	prandom_seed_state(&link->gen.rnd, seed);
+	/* the peer may remember the numbers of those before */
+	link->gen.seq = atomic64_add_return(LINK_NUMBERS, &last_number);
+	link->gen.node = hostile_gen_node();
 	return link;
 }
 
@@ -656,11 +662,13 @@ static void send_behind(struct hostile_link *link)
 		;
 }
 
-/* The peer must not hang up before the fatal packet, unless a BYE was sent. */
+/* The peer must not hang up before the fatal packet, unless a BYE was sent, or the node
+ * is another one.
+ */
 static void check_whole(const struct hostile_link *link)
 {
 	if (!READ_ONCE(link->down) || link->unsure || link->gen.bye ||
-	    hostile_over())
+	    link->gen.node != hostile_gen_node() || hostile_over())
 		return;
 	hostile_count(HOSTILE_C_BROKEN);
 	pr_info("%pISc: ended early: version %u, %s, %s\n",
@@ -890,8 +898,10 @@ int hostile_gang(const struct hostile_order *order)
 	for (i = 0; i < n && !hostile_over(); i++) {
 		next.tos = i;
 		links[i] = hostile_link_dial(&next, XRDS_VER_XRDS);
-		if (links[i])
-			hostile_count(HOSTILE_C_LINKS);
+		if (!links[i])
+			continue;
+		links[i]->gen.node = HOSTILE_NODE;
+		hostile_count(HOSTILE_C_LINKS);
 	}
 	for (i = 0; i < n; i++)
 		if (links[i] && send_torn(links[i]))
