@@ -22,6 +22,7 @@
 #include "sock.h"
 #include "tap.h"
 #include "turns.h"
+#include "waker.h"
 
 enum {
 	TIMEOUT_MS	= 300,
@@ -94,6 +95,26 @@ static void interrupted(void)
 
 	tap_interrupt(TIMEOUT_MS, 0);
 	check_err(rds_recv(fd, &byte, 1, 0, NULL), EINTR);
+	close(fd);
+}
+
+static bool slept_again(void *arg)
+{
+	return waker_sleeps(arg) > 1;
+}
+
+static void restarted(void)
+{
+	union addr self;
+	int fd = rds_bound(&self);
+	struct waker w;
+
+	tap_interrupt(0, SA_RESTART);
+	waker_start_reader(&w, fd);
+	check_eq(pthread_kill(w.thread, SIGALRM), 0);
+	must_wait(slept_again, &w, WAIT_MS);
+	check_ret(rds_send(fd, "x", 1, 0, &self), 1);
+	check_eq(pthread_join(w.thread, NULL), 0);
 	close(fd);
 }
 
@@ -586,6 +607,7 @@ static const struct tap_case cases[] = {
 	  empty_queue, 0, 0 },
 	{ "timeout", "SO_RCVTIMEO bounds the wait: ETIMEDOUT", timeout, 0, 0 },
 	{ "interrupted", "a signal ends the wait: EINTR", interrupted, 0, 0 },
+	{ "restarted", "with SA_RESTART it goes on", restarted, 0, 0 },
 	{ "blocking", "a reader that waits is woken", blocking,
 	  TAP_EACH_FAMILY, 0 },
 	{ "peek_wakes", "although another reader, which peeks, is woken too",

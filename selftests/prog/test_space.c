@@ -867,6 +867,25 @@ static void signal_full(void)
 	end();
 }
 
+static void signal_restarts(void)
+{
+	struct sender s;
+	pthread_t thread;
+	int error;
+
+	begin_stalled();
+	fill(src, &dest, CHUNK, &error);
+	tap_interrupt(0, SA_RESTART);
+	s = (struct sender){ .fd = src, .to = dest };
+	pthread_create(&thread, NULL, send_thread, &s);
+	must_wait(refused, &s, WAIT_MS);
+	check_eq(pthread_kill(thread, SIGALRM), 0);
+	knob("net/xrds/loop/delay_ms", 0);
+	pthread_join(thread, NULL);
+	check_eq(s.ret, CHUNK);
+	end();
+}
+
 static void signal_congested(void)
 {
 	begin_congested();
@@ -1114,6 +1133,7 @@ static const struct tap_case cases[] = {
 	  unread_pongs, 0, 60 },
 	{ "few_asks", "a sender short of space asks for few acknowledgments",
 	  few_asks, 0, 60 },
+	{ "signal_restarts", "with SA_RESTART it goes on", signal_restarts, 0, 0 },
 	{ "signal_full", "a signal ends the wait for space: EINTR", signal_full,
 	  0, 0 },
 	{ "signal_congested", "a signal ends the wait for congestion: EINTR",
