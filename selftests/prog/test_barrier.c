@@ -467,6 +467,19 @@ static void armed_wakes(void)
 	end();
 }
 
+/* A thread in recvmsg() is woken, too. It has no room for the event, which stays. */
+static void armed_wakes_reader(void)
+{
+	struct waker w;
+
+	begin_armed();
+	waker_start_reader(&w, fd);
+	release_ops();
+	check_eq(pthread_join(w.thread, NULL), 0);
+	read_event(1);
+	end();
+}
+
 /* A barrier call takes the event, too */
 static void cleared_by_call(void)
 {
@@ -803,6 +816,7 @@ static const struct tap_case cases[] = {
 	{ "armed", "EAGAIN arms: poll reports, recvmsg tells", armed,
 	  TAP_EACH_FAMILY, 0 },
 	{ "armed_wakes", "a sleeping poll is woken", armed_wakes, 0, 0 },
+	{ "armed_wakes_reader", "and a sleeping reader", armed_wakes_reader, 0, 0 },
 	{ "cleared_by_call", "a barrier call takes the event",
 	  cleared_by_call, 0, 0 },
 	{ "armed_again", "arming again replaces", armed_again, 0, 0 },
