@@ -613,19 +613,15 @@ static void never_reads(void)
 	close(tx);
 }
 
-/* Replies that were asked for and are not read are bounded, and the client that
- * asked is told.
- */
-static void overflows(void)
+/* The client that asked is told, each time, and can ask again when it has read. */
+static void overflow(int tx)
 {
-	int tx = rds_bound(NULL), fd, sent = 0, got = 0, lost;
 	struct linger wait = { 1, WAIT_MS / 1000 };
 	u32 space = ANSWERS * MSG_MAX_BYTES;
 	struct xrds_dest_sndbuf room = { .bytes = space };
+	int fd, sent = 0, got = 0, lost;
 	union addr self, from;
 
-	knob("net/xrds/sock_max_recv_kb", RECV_KB);
-	rds_set_int(tx, SOL_SOCKET, SO_RCVBUF, SPACE);
 	fd = rds_bound(&self);
 	must(setsockopt(fd, SOL_RDS, XRDS_DEST_SNDBUF, &room, sizeof(room)));
 	check_ret(rds_reserve(fd, MSG_MAX_BYTES), 0);
@@ -651,6 +647,21 @@ static void overflows(void)
 		got++;
 	check_eq(got + lost, ANSWERS);
 	check_range(got, RECV_KB / 1024, 2 * RECV_KB / 1024);
+	/* replies that were dropped are not unread */
+	check_ret(rds_send(tx, "x", 1, MSG_DONTWAIT, &self), 1);
+}
+
+/* Replies that were asked for and are not read are bounded */
+static void overflows(void)
+{
+	int tx = rds_bound(NULL);
+
+	knob("net/xrds/sock_max_recv_kb", RECV_KB);
+	rds_set_int(tx, SOL_SOCKET, SO_RCVBUF, SPACE);
+	for (int time = 1; time <= 2; time++) {
+		tap_context("time %d", time);
+		overflow(tx);
+	}
 	close(tx);
 }
 
