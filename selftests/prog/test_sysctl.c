@@ -253,6 +253,9 @@ static const struct {
 
 static void other_names(void)
 {
+	struct value beats = { .name = "xrds/heartbeat_ms" };
+	struct value beats_s = { .name = "rds/conn_heartbeat_interval_secs" };
+
 	for (size_t i = 0; i < ARRAY_SIZE(aliases); i++) {
 		struct value ours = { .name = aliases[i].name };
 		struct value theirs = { .name = aliases[i].alias };
@@ -264,6 +267,10 @@ static void other_names(void)
 		must(value_write(&theirs, aliases[i].seen + 1));
 		check_eq(value_read(&ours), (aliases[i].seen + 1) * unit);
 	}
+	/* 0 would say that there are none */
+	tap_context("half a second");
+	must(value_write(&beats, 500));
+	check_eq(value_read(&beats_s), 1);
 }
 
 static const struct tap_case cases[] = {
