@@ -46,6 +46,12 @@ def test_connection(rig):
     rig.check(here["rtt-ns"] > 0, f"{here}")
     rig.check("dialled" in here["flags"], f"{here}")
     rig.check("dialled" not in there["flags"], f"{there}")
+    # others than administrators do not see those numbers
+    plain, = json.loads(rig.a.run("su nobody -s /bin/bash -c "
+                                  "'xrds-info --json connections'").out
+                        )["connections"]
+    rig.check(plain["state"] == "up" and "qpn" not in plain and
+              "peer-qpn" not in plain, f"{plain}")
     # the kernel's own list of queue pairs has this one, too
     rig.check(f"lqpn {here['qpn']} " in rig.a.run("rdma res show qp").out,
               f"{here}")
