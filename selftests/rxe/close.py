@@ -200,7 +200,8 @@ def test_lost_at_bound(rig):
         remote.until(rig, lambda: {c["state"] for c in remote.shown(
             rig.a, "connections")} == {"down"}, "all are down")
         refused = remote.counter(rig.a, "limit_conns")
-        rig.a.run(f"xrds-ping -c 1 -w 1 {there[-1]}", check=False)
+        ping = rig.a.run(f"xrds-ping -c 1 -w 1 {there[-1]}", check=False)
+        rig.check(ping.code, "one more was made")
         rig.check(remote.counter(rig.a, "limit_conns") > refused,
                   "the bound was not reached")
         idle(rig, 1000, [rig.a])
