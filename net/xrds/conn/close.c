@@ -453,7 +453,7 @@ bool xrds_close_collect(struct xrds_conn *conn)
 {
 	u64 tx_seq = READ_ONCE(conn->tx_seq);
 	u64 rx_next = READ_ONCE(conn->rx_next);
-	/* not even a lingering one: what is queued then is the kernel's */
+	/* not even a lingering one: the messages that are queued then are the kernel's */
 	bool ownerless = xrds_conn_netns_unused(conn->xn) &&
 			 !atomic_read(&conn->xn->nr_socks);
 	bool unused;

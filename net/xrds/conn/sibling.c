@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Several connections to one node, one for each type of service: what one of them
- * learns, the others must know.
+ * Several connections to one node, one for each type of service. News of the node
+ * that comes to one of them goes from here to the others. sock/ calls this file when
+ * a socket begins to watch a node.
  *
- * They are on a list of their peer (peer.c) while they are in the table. It is read
- * under RCU, without a spin lock, and has at most as many entries as there are types
- * of service.
+ * They are on a list of their peer (peer.c) while they are in the table. conn.c puts
+ * them there and takes them off. The list is read under RCU, without a spin lock. It
+ * has at most as many entries as there are types of service.
  */
 #include "conn/conn.h"
 #include "transport.h"
