@@ -244,6 +244,7 @@ struct xrds_legacy {
  *		made: last number of the connections before us; worker
  * @ops:	ops of messages that have not ended, oldest first; @lock
  * @nr_msgs:	messages in all queues; @lock
+ * @nr_ops:	those of them with an op; @lock
  * @nr_new:	those of them without a number; @lock
  * @stamp:	messages queued, ever; @lock
  * @stamp_stopped: the same when the last endpoint began to end; @lock
@@ -390,6 +391,7 @@ struct xrds_conn {
 	u32 tx_life;
 	u32 tx_life_open;
 	u32 nr_msgs;
+	u32 nr_ops;
 	u32 nr_new;
 	u32 kmsgs;
 	bool acking;

@@ -784,6 +784,33 @@ static void one_way_wait(struct one_way *w, int fd)
 	check_eq(tally.done, tally.sent);
 }
 
+/* Says "ready", and at SIGUSR1 sends an op with a wrong key, and nothing after it.
+ * Says "ended", and stays.
+ */
+static void wrong_key(void)
+{
+	int fd = rds_bound(NULL);
+	struct target t;
+	struct remote r;
+	struct got got;
+	struct op op;
+
+	remote_open(&r);
+	t = remote_get(&r, 0, SMALL, WRITABLE);
+	t.cookie ^= 1 << 30;
+	remote_say("ready");
+	while (!remote_stop())
+		usleep(1000);
+	op = op_write(&t, 0, "w", 1);
+	op_set(&op, RDS_RDMA_NOTIFY_ME, 0);
+	must(op_send(fd, &t.addr, &op));
+	must(got_within(fd, &got, WAIT_MS));
+	check_eq(got.nr_status, 1);
+	check_eq(got.status[0].status, RDS_RDMA_REMOTE_ERROR);
+	remote_say("ended");
+	pause();
+}
+
 /* KIND: says "ready", and at SIGUSR1 sends ops that the script has fail. When they
  * have ended it compares their effect with their status. The memory there begins as
  * zeros for writes and atomics.
@@ -1006,6 +1033,7 @@ static const struct mode modes[] = {
 	{ "adders", adders },
 	{ "keys", keys },
 	{ "old_key", old_key },
+	{ "wrong_key", wrong_key },
 	{ "one_way", one_way },
 	{ "cancel", cancel },
 	{ "unread", unread },

@@ -233,6 +233,12 @@ def _calm(node) -> bool:
     return not row["up-conns"] and row["since-ms"] > 2 * SHORT_DEAD_MS
 
 
+def _idle(rig, node) -> None:
+    remote.until(node, lambda: _calm(node), f"{node}: {ENDED}")
+    row, = remote.shown(node, "nodes")
+    rig.check(row["state"] == "idle", f"{node}: {row}")
+
+
 @contextlib.contextmanager
 def _namespace(node):
     """It has eth0, with a device, and a program that holds a socket."""
@@ -382,13 +388,28 @@ def test_reset(rig):
     rig.b.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
     rig.a.run(f"xrds-info reset {rig.b.ip}")
     for node in rig.nodes:
-        remote.until(node, lambda at=node: _calm(at), f"{node}: {ENDED}")
-        row, = remote.shown(node, "nodes")
-        rig.check(row["state"] == "idle", f"{node}: {row}")
+        _idle(rig, node)
         node.write(DEAD, str(DEAD_MS))
     watch = watching(rig)
     rig.a.run(f"xrds-ping -c 1 -w 60 {rig.b.ip}", timeout=70)
     rig.check(not _events(watch), watch.out)
+
+
+def test_wrong_key(rig):
+    """An op with a wrong key is the last that a connection has: it ends, and neither
+    node is down.
+    """
+    for node in rig.nodes:
+        node.write(DEAD, str(SHORT_DEAD_MS))
+    op = remote.Pair(rig).start("helper_rdma_faults wrong_key")
+    op.expect("ready")
+    for node in rig.nodes:
+        # it would make the connection again
+        node.wait_for("[ $(helper_counter obj_msgs) = 0 ]")
+    op.kill(signal.SIGUSR1)
+    op.expect("ended")
+    for node in rig.nodes:
+        _idle(rig, node)
 
 
 def test_many(rig):

@@ -441,7 +441,9 @@ void xrds_peer_down(struct xrds_conn *conn, unsigned int reason, int error)
 	/* in this order: completions write it meanwhile */
 	unsigned long heard = READ_ONCE(conn->heard_at), now = jiffies;
 	u64 silent = time_after(now, heard) ? jiffies64_to_nsecs(now - heard) : 0;
-	bool idle = error != -ETIMEDOUT && !READ_ONCE(conn->nr_msgs);
+	/* ops are not sent again */
+	bool idle = error != -ETIMEDOUT &&
+		    READ_ONCE(conn->nr_msgs) == READ_ONCE(conn->nr_ops);
 	bool orderly = reason == XRDS_DOWN_REASON_IDLE ||
 		       reason == XRDS_DOWN_REASON_DRAINED ||
 		       reason == XRDS_DOWN_REASON_PEER;

@@ -105,6 +105,7 @@ enum xrds_state xrds_txq_append(struct xrds_conn *conn,
 		xrds_txq_count(flow, msg, 1);
 		if (msg->rop) {
 			msg->rop->msg = msg;
+			conn->nr_ops++;
 			list_add_tail(&msg->rop->conn_node, &conn->ops);
 			xrds_rop_issue(msg->rop);
 		}
@@ -533,8 +534,10 @@ bool xrds_txq_end(struct xrds_conn *conn, struct xrds_msg *msg,
 			xrds_txq_count(flow, msg, -1);
 	}
 	conn->nr_msgs--;
-	if (msg->rop)
+	if (msg->rop) {
+		conn->nr_ops--;
 		list_del_init(&msg->rop->conn_node);
+	}
 	xrds_txq_inflight_end(flow, msg);
 	list_del_init(&msg->flow_node);
 	msg->ended = true;
