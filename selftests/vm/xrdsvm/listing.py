@@ -2,8 +2,10 @@
 """make list: the tests, with the time that each took when it ran last."""
 
 import difflib
+import os
 import shutil
 import sys
+from collections.abc import Iterator
 
 from . import times
 from .host import RigError
@@ -39,18 +41,26 @@ def _unknown(pattern: str, found: list[Test]) -> str:
 
 def show(found: list[Test], short: set[str], kernel: str) -> None:
     """One line for each; those of "make test" have a star."""
+    try:
+        print("\n".join(_lines(found, short, kernel)), flush=True)
+    except BrokenPipeError:
+        # "head" has seen enough; what is left in the buffer goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _lines(found: list[Test], short: set[str], kernel: str) -> Iterator[str]:
     known, suffix = times.known(), "" if kernel == "6.1" else f"@{kernel}"
     took = {t.name: known.get(t.name + suffix) for t in found}
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    print(ROW.format("test", "nodes", "seconds", "what it proves"))
+    yield ROW.format("test", "nodes", "seconds", "what it proves")
     for test in found:
         seconds = took[test.name]
         star = " *" if test.name in short else ""
-        print(ROW.format(test.name + star, test.nodes,
+        yield ROW.format(test.name + star, test.nodes,
                          "-" if seconds is None else f"{seconds:.1f}",
-                         test.about)[:width].rstrip())
-    print(f"* make test runs it: {_sum(short, took)}; "
-          f"all of these: {_sum(took, took)}")
+                         test.about)[:width].rstrip()
+    yield (f"* make test runs it: {_sum(short, took)}; "
+           f"all of these: {_sum(took, took)}")
 
 
 def _sum(names, took: dict[str, float | None]) -> str:
