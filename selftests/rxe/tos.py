@@ -74,6 +74,22 @@ def test_streams(rig):
     remote.wait_above(rig.a, "recv_eos_lost", 0)
 
 
+def test_kept(rig):
+    """A node has gone, and another one has come, which one connection has met: a
+    message that is sent to it then over the other arrives.
+    """
+    _still(rig)
+    _ping(rig.a, rig.b)
+    rig.b.cut()
+    _reload(rig.b)
+    rig.b.join()
+    sink = rig.b.start(f"helper_late_reader {rig.b.ip} {SINK_PORT} {BYTES}")
+    sink.expect("ready")
+    _ping(rig.a, rig.b, OTHER)
+    rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 1 {SINK_PORT}")
+    remote.wait_above(rig.b, "recv_queued", 0)
+
+
 def test_down(rig):
     """A node goes whose other connection is idle: a socket that asks is told in
     time.

@@ -121,6 +121,7 @@ void xrds_peer_failed(struct xrds_conn *conn);
 /* ----------------------------------------------------------- sibling.c */
 
 void xrds_sibling_look(struct xrds_conn *conn);
+void xrds_sibling_meet(struct xrds_conn *conn, u64 node);
 
 /* -------------------------------------------------------------- conn.c */
 
@@ -293,6 +294,7 @@ void xrds_tx_acked_rest(struct xrds_conn *conn);
 
 int xrds_tx_resume_open(struct xrds_conn *conn, const struct xrds_wire_hello *h);
 void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot);
+bool xrds_tx_resume_meet(struct xrds_conn *conn, u64 node);
 void xrds_tx_resume_close(struct xrds_conn *conn);
 void xrds_tx_resume_drop_posted(struct xrds_conn *conn);
 void xrds_tx_resume_drop_ops(struct xrds_conn *conn);

@@ -177,12 +177,9 @@ void xrds_legacy_open(struct xrds_conn *conn)
 	u64 ack = conn->legacy.ack;
 
 	spin_lock_bh(&conn->lock);
-	changed = conn->tx_node;
-	if (changed)
-		conn->tx_life++;
-	WRITE_ONCE(conn->tx_node, 0);
-	conn->legacy.was = true;
+	changed = xrds_tx_resume_meet(conn, XRDS_NODE_LEGACY);
 	spin_unlock_bh(&conn->lock);
+	xrds_sibling_meet(conn, XRDS_NODE_LEGACY);
 	/* of an earlier life of ours */
 	if (ack > conn->tx_seq || changed)
 		ack = 0;

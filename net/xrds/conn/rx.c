@@ -332,9 +332,8 @@ EXPORT_SYMBOL_GPL(xrds_rx_msg);
  * @hello: its content, valid
  *
  * For receiving it takes effect at once, as data may follow before the worker
- * looks: another node starts from one again. Messages queued until now were for
- * the node that the connection knew. Those queued from now on are for this one:
- * one may be the answer to a message that comes right behind.
+ * looks: another node starts from one again. For sending as well: a message that is
+ * queued next may be the answer to one that comes right behind.
  *
  * Context: the receive path.
  */
@@ -344,11 +343,7 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 	bool other;
 
 	spin_lock_bh(&conn->lock);
-	if (conn->legacy.was ||
-	    (conn->tx_node && conn->tx_node != hello->node))
-		conn->tx_life++;
-	conn->legacy.was = false;
-	WRITE_ONCE(conn->tx_node, hello->node);
+	xrds_tx_resume_meet(conn, hello->node);
 	other = conn->peer_node != hello->node;
 	if (other) {
 		conn->reborn |= conn->peer_node || conn->legacy.heard ||
@@ -360,6 +355,7 @@ void xrds_rx_hello(struct xrds_conn *conn, u32 gen,
 	if (other)
 		xrds_refuse_forget(conn);
 	xrds_peer_note_node(conn, hello->node);
+	xrds_sibling_meet(conn, hello->node);
 	conn->legacy.heard = false;
 	conn->rx_stopped = false;
 	WRITE_ONCE(conn->rx_ack, conn->rx_next - 1);

@@ -37,3 +37,32 @@ void xrds_sibling_look(struct xrds_conn *conn)
 	}
 	rcu_read_unlock();
 }
+
+/**
+ * xrds_sibling_meet - it is known which node is at the other end of all of them
+ * @conn: the connection that has met it
+ * @node: its number, or XRDS_NODE_LEGACY
+ *
+ * A program that is told of the node may send to it over the others, which may not
+ * have lost their endpoints to the old one yet.
+ *
+ * Context: any, without L3.
+ */
+void xrds_sibling_meet(struct xrds_conn *conn, u64 node)
+{
+	struct xrds_conn *other;
+
+	if (!conn->peer)
+		return;
+	rcu_read_lock();
+	list_for_each_entry_rcu(other, &conn->peer->conns, peer_entry) {
+		if (other == conn)
+			continue;
+		spin_lock_bh(&other->lock);
+		/* what it has is for any node, if it knows none */
+		if (other->tx_node || other->legacy.was)
+			xrds_tx_resume_meet(other, node);
+		spin_unlock_bh(&other->lock);
+	}
+	rcu_read_unlock();
+}

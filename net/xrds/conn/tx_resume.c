@@ -11,7 +11,7 @@
  *
  * Messages that the same node has not acknowledged go out again, under their old
  * numbers. Another node does not get the messages that were queued for the one
- * before: those sockets are gone (xrds_rx_hello() counts the lives of the peer).
+ * before: those sockets are gone (xrds_tx_resume_meet() counts the lives of the peer).
  * A node that has forgotten an acknowledgment does not get the posted messages:
  * it may have received them before.
  *
@@ -30,16 +30,42 @@
 #define XRDS_RESUME_LEAP	BIT_ULL(16)
 #define XRDS_RESUME_MOST	BIT_ULL(48)
 
-/* Is this message for a node that is not there any more? A ping is for any. */
-static bool xrds_tx_resume_stale(const struct xrds_conn *conn,
-				 const struct xrds_msg *msg)
+/**
+ * xrds_tx_resume_meet - it is known which node is at the other end
+ * @conn: connection
+ * @node: its number, or XRDS_NODE_LEGACY
+ *
+ * Messages queued until now were for the node that the connection knew. Those queued
+ * from now on are for this one. If it knew none, all of them are.
+ *
+ * Context: BH, @conn->lock held.
+ * Return: whether it is another one.
+ */
+bool xrds_tx_resume_meet(struct xrds_conn *conn, u64 node)
 {
-	return msg->dport && msg->life != conn->tx_life;
+	u64 old = conn->legacy.was ? XRDS_NODE_LEGACY : conn->tx_node;
+	bool other = old && old != node;
+
+	lockdep_assert_held(&conn->lock);
+
+	if (other)
+		conn->tx_life++;
+	conn->legacy.was = node == XRDS_NODE_LEGACY;
+	WRITE_ONCE(conn->tx_node, conn->legacy.was ? 0 : node);
+	return other;
+}
+
+/* Is this message for a node that is not there any more? A ping is for any. The next
+ * node may be known already (sibling.c): messages for that one stay.
+ */
+static bool xrds_tx_resume_stale(const struct xrds_msg *msg, u32 life)
+{
+	return msg->dport && (s32)(msg->life - life) < 0;
 }
 
 /* Look at the messages in flight. The others are on conn->again after it. */
 static void xrds_tx_resume_sort_inflight(struct xrds_conn *conn, u64 ack,
-					 bool forgot)
+					 u32 life, bool forgot)
 {
 	struct xrds_msg *msg, *tmp;
 	LIST_HEAD(acked);
@@ -60,7 +86,7 @@ static void xrds_tx_resume_sort_inflight(struct xrds_conn *conn, u64 ack,
 			n++;
 			if (msg->seq <= ack)
 				xrds_txq_end(conn, msg, &acked);
-			else if (xrds_tx_resume_stale(conn, msg) ||
+			else if (xrds_tx_resume_stale(msg, life) ||
 				 (forgot && msg->posted && msg->dport))
 				xrds_txq_end(conn, msg, &stale);
 			else
@@ -81,7 +107,7 @@ static void xrds_tx_resume_sort_inflight(struct xrds_conn *conn, u64 ack,
  * that were posted were refused. In a flow the stale messages are the oldest.
  */
 static void xrds_tx_resume_drop_flow(struct xrds_conn *conn,
-				     struct xrds_flow *flow)
+				     struct xrds_flow *flow, u32 life)
 {
 	struct xrds_msg *msg;
 	LIST_HEAD(stale);
@@ -92,7 +118,7 @@ static void xrds_tx_resume_drop_flow(struct xrds_conn *conn,
 		for (n = 0; n < XRDS_END_BATCH; n++) {
 			msg = list_first_entry_or_null(&flow->queue,
 						       struct xrds_msg, node);
-			if (!msg || !xrds_tx_resume_stale(conn, msg))
+			if (!msg || !xrds_tx_resume_stale(msg, life))
 				break;
 			xrds_txq_end(conn, msg, &stale);
 		}
@@ -105,12 +131,12 @@ static void xrds_tx_resume_drop_flow(struct xrds_conn *conn,
 	} while (n == XRDS_END_BATCH);
 }
 
-static void xrds_tx_resume_drop_queued(struct xrds_conn *conn)
+static void xrds_tx_resume_drop_queued(struct xrds_conn *conn, u32 life)
 {
 	struct xrds_flow *flow = NULL;
 
 	while ((flow = xrds_flow_walk(conn, flow)))
-		xrds_tx_resume_drop_flow(conn, flow);
+		xrds_tx_resume_drop_flow(conn, flow, life);
 }
 
 /**
@@ -119,16 +145,21 @@ static void xrds_tx_resume_drop_queued(struct xrds_conn *conn)
  * @ack: the peer has messages up to this one
  * @forgot: the peer may have received the rest, and forgotten that
  *
- * Nothing is posted or acknowledged yet.
+ * Nothing is posted or acknowledged yet. Messages for a new node that were posted on
+ * the endpoint to the old one have not been received by either.
  *
  * Context: the connection's work, without L2, L3, L4.
  */
 void xrds_tx_resume_sort(struct xrds_conn *conn, u64 ack, bool forgot)
 {
-	xrds_tx_resume_sort_inflight(conn, ack, forgot);
-	if (conn->tx_life != conn->tx_life_open)
-		xrds_tx_resume_drop_queued(conn);
-	conn->tx_life_open = conn->tx_life;
+	/* another connection may meet the next node meanwhile */
+	u32 life = READ_ONCE(conn->tx_life);
+	bool other = life != conn->tx_life_open;
+
+	xrds_tx_resume_sort_inflight(conn, ack, life, forgot && !other);
+	if (other)
+		xrds_tx_resume_drop_queued(conn, life);
+	conn->tx_life_open = life;
 }
 
 /* The peer has counted messages that were never sent: its device has delivered one
