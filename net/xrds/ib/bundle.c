@@ -8,11 +8,11 @@
  * credits are short, because another CPU was posting, because the program has
  * announced more (sendmmsg(), see conn/tx.c), or behind a cork (sq.c).
  *
- * Payloads are copied into a page that belongs to the send context until it
+ * Payloads are copied into memory that belongs to the send context until it
  * completes: a scatter entry for each would cost more than so few bytes. The
  * device reads no message, and the send context holds none: each waits in the
- * core's list for its acknowledgment, and is sent again from there. Without a
- * page the message goes alone.
+ * core's list for its acknowledgment, and is sent again from there. Without
+ * memory the message goes alone.
  *
  * A message with an op has a SEND of its own, as its completion ends the op,
  * and so has a control message. A peer that does not know bundles, as its hello
@@ -22,22 +22,23 @@
  */
 #include "ib/ib.h"
 
-static struct page *xrds_ib_bundle_page(struct xrds_ib_ep *ep, u64 *dma)
+static void *xrds_ib_bundle_alloc(struct xrds_ib_ep *ep, u64 *dma)
 {
 	struct ib_device *dev = ep->ibdev->dev;
-	struct page *page;
+	void *data;
 
 	/* a message can go without, so not from the reserves */
-	page = alloc_page(GFP_NOWAIT | __GFP_NOWARN);
-	if (!page)
+	data = kmalloc(XRDS_WIRE_MAX_BUNDLE_BYTES, GFP_NOWAIT | __GFP_NOWARN);
+	if (!data)
 		goto err_count;
-	*dma = ib_dma_map_page(dev, page, 0, PAGE_SIZE, DMA_TO_DEVICE);
+	*dma = ib_dma_map_single(dev, data, XRDS_WIRE_MAX_BUNDLE_BYTES,
+				 DMA_TO_DEVICE);
 	if (ib_dma_mapping_error(dev, *dma))
-		goto err_page;
-	return page;
+		goto err_data;
+	return data;
 
-err_page:
-	__free_page(page);
+err_data:
+	kfree(data);
 err_count:
 	xrds_ib_count(ep->xin, XRDS_IB_C_TX_BUNDLE_NO_MEM);
 	return NULL;
@@ -82,7 +83,7 @@ static void xrds_ib_bundle_head(struct xrds_ib_ep *ep,
 	xrds_ib_sq_sync(ep, sctx, offset, sizeof(*hdr));
 }
 
-/* Fill the page with the payload of the first message and with the others.
+/* Fill the memory with the payload of the first message and with the others.
  * Returns the number of bytes.
  */
 static u32 xrds_ib_bundle_fill(struct xrds_ib_ep *ep, void *data,
@@ -128,24 +129,22 @@ bool xrds_ib_bundle_post(struct xrds_ib_ep *ep, const struct xrds_msg *msg)
 {
 	struct xrds_ib_sctx *sctx;
 	struct ib_sge *sge;
-	struct page *page;
+	void *data;
 	u64 dma;
 	int ret;
 
 	lockdep_assert_held(&ep->conn->tx_lock);
-	BUILD_BUG_ON(XRDS_WIRE_MAX_BUNDLE_BYTES - XRDS_WIRE_HDR_BYTES >
-		     PAGE_SIZE);
 
-	page = xrds_ib_bundle_page(ep, &dma);
-	if (!page)
+	data = xrds_ib_bundle_alloc(ep, &dma);
+	if (!data)
 		return false;
 	sctx = xrds_ib_sq_take(&ep->tx);
-	sctx->bundle = page;
+	sctx->bundle = data;
 	xrds_ib_bundle_head(ep, sctx, msg);
 	sge = &sctx->sge[1];
 	sge->addr = dma;
 	sge->lkey = ep->ibdev->pd->local_dma_lkey;
-	sge->length = xrds_ib_bundle_fill(ep, page_address(page), msg);
+	sge->length = xrds_ib_bundle_fill(ep, data, msg);
 	if (sge->length) {
 		sctx->wr.num_sge++;
 		ib_dma_sync_single_for_device(ep->ibdev->dev, dma, sge->length,

@@ -259,9 +259,9 @@ static void xrds_ib_sq_unmap_frag(struct xrds_ib_ep *ep,
 static void xrds_ib_sq_free_bundle(struct xrds_ib_ep *ep,
 				   struct xrds_ib_sctx *sctx)
 {
-	ib_dma_unmap_page(ep->ibdev->dev, sctx->sge[1].addr, PAGE_SIZE,
-			  DMA_TO_DEVICE);
-	__free_page(sctx->bundle);
+	ib_dma_unmap_single(ep->ibdev->dev, sctx->sge[1].addr,
+			    XRDS_WIRE_MAX_BUNDLE_BYTES, DMA_TO_DEVICE);
+	kfree(sctx->bundle);
 	sctx->bundle = NULL;
 }
 

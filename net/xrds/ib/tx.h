@@ -82,7 +82,7 @@ struct xrds_ib_sctx {
 	};
 	struct xrds_rop *rop;
 	struct xrds_msg *msg;
-	struct page *bundle;
+	void *bundle;
 	s8 ctl;
 	u8 tag;
 	bool bulk;
