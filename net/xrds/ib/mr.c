@@ -29,6 +29,8 @@
  *
  * Each region has a reference on its device until it has ended.
  */
+#include <linux/dma-map-ops.h>
+
 #include "ib/ib.h"
 
 /**
@@ -277,13 +279,15 @@ void xrds_ib_mr_may_move(void)
 
 /* --------------------------------------------------------- registration */
 
-/* Does the device get a copy of the mapped memory? Data that a peer writes
- * would reach the memory only when the region ends.
+/* Do the device and the program see the same memory while it is mapped? With bounce
+ * buffers the device has a copy, and without coherence each has its own. Data that a
+ * peer writes would reach the program only when the region ends.
  */
-static bool xrds_ib_mr_bounces(struct ib_device *dev)
+static bool xrds_ib_mr_shares(struct ib_device *dev)
 {
-	return !ib_uses_virt_dma(dev) &&
-	       dma_max_mapping_size(dev->dma_device) != SIZE_MAX;
+	return ib_uses_virt_dma(dev) ||
+	       (dma_max_mapping_size(dev->dma_device) == SIZE_MAX &&
+		dev_is_dma_coherent(dev->dma_device));
 }
 
 static int xrds_ib_mr_map(struct xrds_ib_mr *m, const struct xrds_pin *pin)
@@ -291,7 +295,7 @@ static int xrds_ib_mr_map(struct xrds_ib_mr *m, const struct xrds_pin *pin)
 	struct ib_device *dev = m->ibdev->dev;
 	int ret;
 
-	if (xrds_ib_mr_bounces(dev))
+	if (!xrds_ib_mr_shares(dev))
 		return -EOPNOTSUPP;
 	ret = sg_alloc_table_from_pages_segment(&m->sgt, pin->pages,
 						pin->nr_pages,
