@@ -30,6 +30,13 @@
 
 #include "xrds.h"
 
+enum {
+	/* over loopback, in a second: few enough to guess a key of a device for
+	 * weeks, and more than programs make by mistake
+	 */
+	XRDS_LIMIT_WRONG_KEYS	= 64,
+};
+
 /* By uid. A container of root's has as many users as ids; the tree is balanced, so
  * a look at it takes 66 steps at most. All of them have references.
  */
@@ -142,6 +149,7 @@ struct xrds_user *xrds_user_get_current(void)
 	new->trusted = trusted;
 	refcount_set(&new->ref, 1);
 	spin_lock_init(&new->dials.lock);
+	spin_lock_init(&new->wrong_keys.lock);
 	INIT_LIST_HEAD(&new->unpins);
 	init_waitqueue_head(&new->unpinned);
 
@@ -346,6 +354,35 @@ bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user)
 	if (bound)
 		xrds_rate_give(&user->dials);
 	return false;
+}
+
+/**
+ * xrds_limit_guesses - has a user had too many wrong keys in this second?
+ * @user: user
+ *
+ * Context: any.
+ * Return: whether it has: then the next one is not looked at.
+ */
+bool xrds_limit_guesses(struct xrds_user *user)
+{
+	struct xrds_rate *rate = &user->wrong_keys;
+	bool over;
+
+	spin_lock_bh(&rate->lock);
+	over = rate->nr >= XRDS_LIMIT_WRONG_KEYS && jiffies - rate->since < HZ;
+	spin_unlock_bh(&rate->lock);
+	return over && !user->trusted;
+}
+
+/**
+ * xrds_limit_wrong_key - a user has had one more
+ * @user: user
+ *
+ * Context: any.
+ */
+void xrds_limit_wrong_key(struct xrds_user *user)
+{
+	xrds_rate_take(&user->wrong_keys, XRDS_LIMIT_WRONG_KEYS);
 }
 
 /**

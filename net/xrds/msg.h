@@ -56,11 +56,11 @@ enum {
 	 */
 	XRDS_SKB_HEAD_BYTES	= SKB_DATA_ALIGN(sizeof(struct skb_shared_info)) +
 				  SKB_DATA_ALIGN(XRDS_SKB_TRACE_BYTES),
-	/* A payload up to this is in one slab object of 2 KiB with the message,
-	 * or with the rest of an skb's head. A larger one has pages of its own.
-	 * So none shares its memory with another message.
+	/* A payload up to this is in one slab object of half a page with the
+	 * message, or with the rest of an skb's head. A larger one has pages of its
+	 * own. So none shares its memory with another message.
 	 */
-	XRDS_MSG_SMALL_BYTES	= 2048 - XRDS_SKB_HEAD_BYTES,
+	XRDS_MSG_SMALL_BYTES	= PAGE_SIZE / 2 - XRDS_SKB_HEAD_BYTES,
 	/* see xrds_msg_mem() */
 	XRDS_MSG_OBJS_BYTES	= 512,
 };

@@ -238,6 +238,7 @@ struct xrds_dialq {
  * @ref:	one for each socket, and for objects that outlive it
  * @used:	what it has
  * @dials:	attempts to connect
+ * @wrong_keys:	ops over loopback with keys that are not good
  * @unpins:	pinned memory that is to be given back, oldest first; this and
  *		the next two are guarded by a lock in pin.c
  * @nr_unpins:	how much ever was, in pieces; also read without
@@ -251,6 +252,7 @@ struct xrds_user {
 	refcount_t ref;
 	struct percpu_counter used[XRDS_LIMITS];
 	struct xrds_rate dials;
+	struct xrds_rate wrong_keys;
 	struct list_head unpins;
 	u32 nr_unpins;
 	u32 nr_unpinned;
@@ -267,6 +269,8 @@ void xrds_limit_uncharge(struct xrds_net *xn, struct xrds_user *user,
 bool xrds_limit_over(struct xrds_net *xn, struct xrds_user *user,
 		     enum xrds_limit l, u32 quarters);
 bool xrds_limit_dial(struct xrds_net *xn, struct xrds_user *user);
+bool xrds_limit_guesses(struct xrds_user *user);
+void xrds_limit_wrong_key(struct xrds_user *user);
 int xrds_limit_net_init(struct xrds_net *xn);
 void xrds_limit_net_exit(struct xrds_net *xn);
 int xrds_limit_sysctl(XRDS_CTL_CONST struct ctl_table *table, int write,

@@ -25,6 +25,8 @@ enum {
 	IN_FLIGHT	= 64,		/* ops that memory is pinned for */
 	PIN_BYTES	= 256 * 1024,
 	LIMIT_PAGES	= 16,
+	GUESSES		= 64,		/* wrong keys in a second */
+	SECONDS		= 20,
 	NOBODY		= 65534,
 };
 
@@ -268,6 +270,43 @@ static void masked(void)
 	check(tally_all(fd, &(struct tally){ .sent = 1 }, WAIT_MS));
 	check_eq(remote_peek(&r, 8), 0x0000000100000000);
 	remote_say("masked: done");
+}
+
+/* At the address of a device on this node an ordinary user may try few keys in a
+ * second; then the right one is as good as a wrong one, for the rest of it.
+ */
+static void guesses(void)
+{
+	int fd, status = RDS_RDMA_SUCCESS;
+	struct target right, wrong;
+	struct remote r;
+	struct op op;
+
+	must(setresuid(NOBODY, NOBODY, NOBODY));
+	fd = rds_bound(NULL);
+	remote_open(&r);
+	right = remote_get(&r, 0, PAGE_BYTES, WRITABLE);
+	wrong = right;
+	wrong.cookie ^= 1 << 30;
+	/* a slow machine may need more than a second for so many */
+	for (int i = 0; i < SECONDS && status == RDS_RDMA_SUCCESS; i++) {
+		for (int n = 0; n < GUESSES; n++) {
+			op = op_write(&wrong, 0, "g", 1);
+			check_eq(op_run(fd, &wrong.addr, &op),
+				 RDS_RDMA_REMOTE_ERROR);
+		}
+		op = op_write(&right, 0, "w", 1);
+		status = op_run(fd, &right.addr, &op);
+	}
+	check_eq(status, RDS_RDMA_REMOTE_ERROR);
+	check_eq(remote_peek(&r, 0), 0);
+	for (int i = 0; i < SECONDS && status != RDS_RDMA_SUCCESS; i++) {
+		usleep(1000000);
+		op = op_write(&right, 0, "w", 1);
+		status = op_run(fd, &right.addr, &op);
+	}
+	check_eq(status, RDS_RDMA_SUCCESS);
+	check_eq(remote_peek(&r, 0), 'w');
 }
 
 /* -------------------------------------------------------------- messages */
@@ -688,6 +727,7 @@ static const struct mode modes[] = {
 	{ "pieces", pieces },
 	{ "atomics", atomics },
 	{ "masked", masked },
+	{ "guesses", guesses },
 	{ "immediate", immediate },
 	{ "mapped", mapped },
 	{ "stale", stale },

@@ -146,3 +146,12 @@ def test_calls(rig):
 
 
 test_calls.timeout = 600
+
+
+def test_guesses(rig):
+    """An ordinary user may try few keys in a second, over loopback at the address of a
+    device.
+    """
+    server = rig.a.start(f"helper_serve_memory {rig.a.ip} 0")
+    server.expect("ready")
+    rig.a.run(f"helper_rdma guesses {rig.a.ip} {rig.a.ip}", timeout=60)

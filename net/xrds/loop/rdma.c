@@ -168,7 +168,7 @@ static bool xrds_loop_allowed(const struct xrds_rop *rop,
 
 	lockdep_assert_held(&mr->lock);
 
-	return !mr->dead && rop->offset == mr->offset && at <= mr->pin->bytes &&
+	return !mr->dead && at <= mr->pin->bytes &&
 	       rop->pin->bytes <= mr->pin->bytes - at && (!write || mr->write);
 }
 
@@ -195,6 +195,29 @@ static void xrds_loop_move_init(struct xrds_loop_move *move,
 	xrds_loop_seek(remote, mr->pin, rop->raddr - mr->offset);
 }
 
+/* The region that both halves of an op's cookie belong to, with a reference, or NULL.
+ * At the address of a device the regions have keys of the device. These have so few
+ * random bits that a user may not guess often: on the wire a wrong key costs a
+ * connection.
+ */
+static struct xrds_mr *xrds_loop_mr(const struct xrds_conn *conn,
+				    const struct xrds_rop *rop)
+{
+	bool device = !xrds_addr_is_loopback(&conn->key.faddr);
+	struct xrds_mr *mr;
+
+	if (device && xrds_limit_guesses(rop->rs->user))
+		return NULL;
+	mr = xrds_mr_find(conn->xn, &conn->key.faddr, rop->rkey);
+	if (mr && mr->offset == rop->offset)
+		return mr;
+	if (mr)
+		xrds_mr_put(mr);
+	if (device)
+		xrds_limit_wrong_key(rop->rs->user);
+	return NULL;
+}
+
 /**
  * xrds_loop_rdma - carry out a short op
  * @conn: loopback connection
@@ -209,7 +232,7 @@ s32 xrds_loop_rdma(struct xrds_conn *conn, const struct xrds_rop *rop)
 	struct xrds_loop_move move;
 	struct xrds_mr *mr;
 
-	mr = xrds_mr_find(conn->xn, &conn->key.faddr, rop->rkey);
+	mr = xrds_loop_mr(conn, rop);
 	if (!mr)
 		return status;
 	spin_lock(&mr->lock);
@@ -244,7 +267,7 @@ s32 xrds_loop_rdma_long(struct xrds_conn *conn, const struct xrds_rop *rop,
 	struct xrds_mr *mr;
 	bool good = true;
 
-	mr = xrds_mr_find(conn->xn, &conn->key.faddr, rop->rkey);
+	mr = xrds_loop_mr(conn, rop);
 	if (!mr)
 		return RDS_RDMA_REMOTE_ERROR;
 	xrds_loop_move_init(&move, rop, mr);
