@@ -32,13 +32,14 @@ enum { XRDS_NL_BATCH = 64 };
 static struct xrds_nl_view xrds_nl_view(struct netlink_callback *cb)
 {
 	const struct net *net = sock_net(cb->skb->sk);
+	const struct sock *sk = NETLINK_CB(cb->skb).sk;
 
 	return (struct xrds_nl_view){
 		.xn = xrds_net(net),
 		.admin = netlink_ns_capable(cb->skb, net->user_ns,
 					    CAP_NET_ADMIN),
-		.uid = NETLINK_CB(cb->skb).creds.uid,
-		.user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk),
+		.uid = sk->sk_socket->file->f_cred->euid,
+		.user_ns = sk_user_ns(sk),
 	};
 }
 

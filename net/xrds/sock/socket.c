@@ -513,7 +513,7 @@ static int xrds_create(struct net *net, struct socket *sock, int protocol,
 	sock_set_flag(sk, SOCK_RCU_FREE);
 
 	xs = xrds_sk(sk);
-	xs->uid = current_uid();
+	xs->uid = current_euid();
 	xs->pid = get_pid(task_tgid(current));
 	mutex_init(&xs->walk_lock);
 	spin_lock_init(&xs->lock);
