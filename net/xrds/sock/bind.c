@@ -48,7 +48,7 @@ static int xrds_bind_insert_any(struct xrds_sock *xs, const struct xrds_addr *a)
 	if (low > high)
 		return ret;
 	nr = high - low + 1;
-	start = get_random_u32();
+	start = reciprocal_scale(get_random_u32(), nr);
 	for (i = 0; i < nr && ret == -EEXIST; i++) {
 		u16 port = low + (start + i) % nr;
 
