@@ -19,14 +19,12 @@
  * @marks:	ends of streams, too
  * @at:		the next message, with a reference; NULL: begin at the last one
  * @drop:	those that were taken out of the queues
- * @ready:	the pump has something to do
  */
 struct xrds_cancel {
 	u64 last;
 	bool marks;
 	struct xrds_msg *at;
 	struct list_head drop;
-	bool ready;
 };
 
 /* The youngest first: the messages that still go out meanwhile have no gaps. If
@@ -56,7 +54,7 @@ static bool xrds_cancel_some(struct xrds_cancel *c, struct xrds_conn *conn,
 		if (msg->stamp > c->last ||
 		    (msg->flags & XRDS_F_EOS && !c->marks))
 			continue;
-		c->ready |= xrds_txq_end(conn, msg, &c->drop);
+		xrds_txq_end(conn, msg, &c->drop);
 		/* their ops end in order */
 		list_move(&msg->node, &c->drop);
 	}
@@ -81,13 +79,16 @@ static void xrds_cancel_dest(struct xrds_dest *dest, bool marks)
 	spin_unlock_bh(&conn->lock);
 	do {
 		more = xrds_cancel_some(&c, conn, &dest->flow);
+		/* Ops of other destinations waited for those of this one. And over
+		 * loopback one of the messages may be on its way to its receiver: it
+		 * is there before the destination has room, and so before a message
+		 * that does not wait for the pump (direct.c).
+		 */
+		xrds_tx_pump(conn);
 		xrds_upcall_msgs_done(conn->xn, &c.drop, XRDS_C_SEND_DROP_CLOSED,
 				      RDS_RDMA_CANCELED);
 		cond_resched();
 	} while (more);
-	/* ops of other destinations waited for those of this one */
-	if (c.ready)
-		xrds_tx_pump(conn);
 	xrds_conn_put(conn);
 }
 
