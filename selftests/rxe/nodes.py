@@ -34,6 +34,7 @@ SECOND = "10.0.0.22"            # address of node B
 NODE = '"event": "node"'          # news of it
 OLD = 20                        # messages for the node that is down
 SHORT_DEAD_MS = 500
+LONG_DEAD_MS = 600000
 ENDED = "its connection has ended for long"
 
 
@@ -410,6 +411,19 @@ def test_wrong_key(rig):
     op.expect("ended")
     for node in rig.nodes:
         _idle(rig, node)
+
+
+def test_sooner(rig):
+    """The time after which a node is down becomes shorter, while that of a lost one
+    runs.
+    """
+    rig.a.write(DEAD, str(LONG_DEAD_MS))
+    watch = watching(rig)
+    rig.b.cut()
+    rig.a.run(f"xrds-info reset {rig.b.ip}")
+    remote.wait_lost(rig.a, rig.b)
+    rig.a.write(DEAD, str(SHORT_DEAD_MS))
+    _told(watch, "down", 0)
 
 
 def test_many(rig):

@@ -224,15 +224,16 @@ static void xrds_peer_arm(struct xrds_peer *peer, u64 heard_ns)
 
 	lockdep_assert_held(&peer->xn->peer_lock);
 
-	if (peer->nr_up || peer->state == XRDS_PEER_STATE_DOWN ||
-	    delayed_work_pending(&peer->work))
+	if (peer->nr_up || peer->state == XRDS_PEER_STATE_DOWN)
 		return;
-	peer->heard_ns = max(peer->heard_ns, heard_ns);
+	if (!delayed_work_pending(&peer->work))
+		peer->heard_ns = max(peer->heard_ns, heard_ns);
+	/* again each time: it may have been changed */
 	dead = msecs_to_jiffies(READ_ONCE(peer->xn->peer_dead_ms));
 	silent = nsecs_to_jiffies(ktime_get_ns() - peer->heard_ns);
 	dead = dead > silent ? dead - silent : 0;
 	peer->due = jiffies + dead;
-	if (queue_delayed_work(xrds_conn_wq, &peer->work, dead))
+	if (!mod_delayed_work(xrds_conn_wq, &peer->work, dead))
 		peer->users++;
 }
 
