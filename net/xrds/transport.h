@@ -143,6 +143,9 @@ struct xrds_quiet {
  * @confirmed:	acknowledgment that the peer's device has taken; completions
  * @ack:	acknowledgment in the peer's request or reply; worker
  * @was:	messages that are queued may be for such a peer; @lock
+ * @told:	it was told of a congested port, since an orderly end: it may wait,
+ *		and not find out that the connection is lost; worker, also read
+ *		without
  */
 struct xrds_legacy {
 	bool on;
@@ -156,6 +159,7 @@ struct xrds_legacy {
 	u64 confirmed;
 	u64 ack;
 	bool was;
+	bool told;
 };
 
 /**

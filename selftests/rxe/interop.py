@@ -26,6 +26,8 @@ ROUNDS = 12                 # of RDMA
 BREAKS = 5
 QUEUED = 3                  # messages for a peer that is away
 PORT = 4950
+RCVBUF = 65536
+FREED = 500                 # messages, more than SO_SNDBUF is for
 MARKS = 1200                # more than are dropped at a time
 LINGER = 40                 # seconds
 BUFFERS = "-b 2097152"      # in-tree RDS takes no message that is larger
@@ -49,11 +51,13 @@ def _stream(rig, count: int = COUNT, **options):
     return traffic.Stream(rig, count, extra=BUFFERS, **options)
 
 
-def _dial(rig, ipv6: bool = False) -> None:
-    """The first node has a reason to connect, the second has none."""
+def _dial(rig, ipv6: bool = False, before=None) -> None:
+    """The first node has a reason to connect, the second has none. It does so now, or
+    has since these counters were read.
+    """
     traffic.acknowledge_all(rig)
     here, there = ((n.ip6 if ipv6 else n.ip) for n in (rig.a, rig.b))
-    before = [close.counters(n) if _ours(n) else {} for n in rig.nodes]
+    before = before or [close.counters(n) if _ours(n) else {} for n in rig.nodes]
     rig.a.run(f"helper_legacy ping {here} {there} 3", timeout=50)
     for node, old, name in zip(rig.nodes, before,
                                ("conn_dial", "conn_accept")):
@@ -209,6 +213,31 @@ def test_break(rig):
 test_break.modules = (XRDS, IN_TREE)
 
 
+def test_lost_clear(rig):
+    """A port that was congested is free when the connection comes back. In-tree RDS,
+    which remembers its state, is told.
+    """
+    sink = rig.b.start(f"helper_late_reader {rig.b.ip} {PORT} {RCVBUF}")
+    sink.expect("ready")
+    rig.a.start(f"helper_hold_socket {rig.a.ip} {rig.b.ip} 0 {PORT}")
+    remote.wait_above(rig.a, "cong_send_blocked", 0)
+    rig.b.cut()
+    rig.b.write("/proc/sys/net/xrds/connect_timeout_ms", "1000")
+    dials = remote.counter(rig.b, "conn_dial")
+    rig.b.run(f"xrds-info reset {rig.a.ip}")
+    # one attempt has failed
+    remote.wait_above(rig.b, "conn_dial", dials + 1)
+    sink.kill(signal.SIGUSR1)
+    rig.b.wait_for("[ $(helper_counter used_recv) = 0 ]")
+    taken = remote.counter(rig.b, "recv_queued")
+    rig.b.join()
+    # more than what it had queued before
+    remote.wait_above(rig.b, "recv_queued", taken + FREED)
+
+
+test_lost_clear.modules = (IN_TREE, XRDS)
+
+
 def test_last(rig):
     """The last message is acknowledged, although ends of streams, of which in-tree
     RDS knows nothing, are behind it.
@@ -273,8 +302,10 @@ def test_own_queues(rig):
     _stream(rig, seed=48).end(60)
     rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib srq=0", timeout=30)
     _stream(rig, seed=49, port=5100).end(60)
+    # in-tree RDS was told of congestion: XRDS may connect again for that
+    before = [close.counters(rig.a), {}]
     rig.b.run("modprobe -r rds_rdma && modprobe rds_rdma", timeout=30)
-    _dial(rig)
+    _dial(rig, before=before)
     _stream(rig, seed=50, port=5200).end(60)
 
 

@@ -162,8 +162,10 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	}
 	/* ops are not for later */
 	xrds_tx_resume_drop_ops(conn);
-	if (!up && xrds_attempt_gone(conn))
+	if (!up && xrds_attempt_gone(conn)) {
 		xrds_tx_resume_drop_answers(conn);
+		WRITE_ONCE(conn->legacy.told, false);
+	}
 	if (!up) {
 		WRITE_ONCE(conn->retries, conn->retries + 1);
 		xrds_peer_failed(conn);

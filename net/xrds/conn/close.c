@@ -115,6 +115,8 @@ static void xrds_close_finish(struct xrds_conn *conn, bool orderly, bool sure)
 	conn->settled = sure && !conn->legacy.on;
 	if (orderly && !conn->legacy.on)
 		xrds_tx_resume_clear_posted(conn);
+	if (orderly)
+		WRITE_ONCE(conn->legacy.told, false);
 	if (why.kill) {
 		xrds_fsm_kill(conn, 0);
 		return;

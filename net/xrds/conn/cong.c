@@ -373,9 +373,11 @@ static void xrds_cong_full_fill(struct xrds_conn *conn, struct xrds_msg *msg)
 		msg->len = xrds_wire_cong_bytes(nr);
 	} else {
 		memset(buf, 0, XRDS_WIRE_CONG_MAP_BYTES);
-		xrds_cong_full_walk(conn, msg, XRDS_CTL_CONG_MAP);
+		nr = xrds_cong_full_walk(conn, msg, XRDS_CTL_CONG_MAP);
 		msg->len = XRDS_WIRE_CONG_MAP_BYTES;
 	}
+	if (nr && conn->legacy.on)
+		WRITE_ONCE(conn->legacy.told, true);
 	msg->bv[0].bv_len = msg->len;
 	msg->flags = conn->legacy.on ? XRDS_F_CONG_BITMAP : XRDS_F_CONTROL;
 	if (conn->legacy.on)

@@ -159,6 +159,16 @@ static inline bool xrds_conn_wanted(const struct xrds_conn *conn)
 	return conn->nr_msgs;
 }
 
+/* Does a legacy peer perhaps wait for a port of ours? It remembers the state of ports
+ * when the connection is lost, and sends nothing that would tell it of that. So the
+ * connection is made again, as in-tree RDS does, and begins with the state of all.
+ */
+static inline bool xrds_conn_awaited(const struct xrds_conn *conn)
+{
+	return READ_ONCE(conn->legacy.told) && conn->legacy.heard &&
+	       !xrds_conn_netns_unused(conn->xn);
+}
+
 /* --------------------------------------------------------------- net.c */
 
 /**

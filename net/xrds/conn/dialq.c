@@ -57,7 +57,8 @@ static void xrds_dialq_remove(struct xrds_dialq *q, struct xrds_conn *conn)
 /* Is there a reason to dial? The connection's work looks again, under its lock. */
 static bool xrds_dialq_wants(const struct xrds_conn *conn)
 {
-	return READ_ONCE(conn->nr_msgs) || xrds_peer_watched(conn);
+	return READ_ONCE(conn->nr_msgs) || xrds_peer_watched(conn) ||
+	       xrds_conn_awaited(conn);
 }
 
 /* The next one that may dial now, or has no reason to, with a reference; or NULL.

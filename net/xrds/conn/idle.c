@@ -36,13 +36,15 @@ bool xrds_idle_unused(struct xrds_conn *conn)
  * @conn: connection
  *
  * Context: any, conn->lock held.
- * Return: whether something is queued, or a socket watches the node.
+ * Return: whether something is queued, a socket watches the node, or the peer may
+ * wait for a port.
  */
 bool xrds_idle_dials(const struct xrds_conn *conn)
 {
 	lockdep_assert_held(&conn->lock);
 
-	return xrds_conn_wanted(conn) || xrds_peer_watched(conn);
+	return xrds_conn_wanted(conn) || xrds_peer_watched(conn) ||
+	       xrds_conn_awaited(conn);
 }
 
 /* Was it never up, and it was tried, or no flow uses it? Its first user may be gone,
