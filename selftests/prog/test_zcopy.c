@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "rdma.h"
@@ -223,6 +224,32 @@ static void no_room(void)
 	close(rx);
 }
 
+/* With room that cannot be written they stay, in their order */
+static void unwritable(void)
+{
+	struct msghdr msg = {
+		.msg_control = before_wall(PROT_READ) - PAGE_BYTES,
+		.msg_controllen = CMSG_SPACE(sizeof(struct rds_zcopy_cookies)),
+	};
+	int fd = zcopy_bound();
+	struct got got;
+	union addr to;
+	int rx = rds_bound(&to);
+
+	for (int i = 0; i < 2; i++)
+		must(send_cookie(fd, &to, i, "x", 1));
+	must_wait(rds_all_acked, &fd, WAIT_MS);
+	for (int i = 0; i < 2; i++)
+		check_err(recvmsg(fd, &msg, MSG_DONTWAIT), EFAULT);
+	check_eq(poll_one(fd, POLLIN, 0), POLLIN);
+	check_ret(got_now(fd, &got, 1024), 0);
+	if (check_eq(got.nr_zcopied, 2))
+		check(!got.zcopied[0] && got.zcopied[1] == 1);
+	check_quiet(fd);
+	close(fd);
+	close(rx);
+}
+
 /* A send that has failed has no completion; unread ones go with the socket. */
 static void failed(void)
 {
@@ -284,6 +311,7 @@ int main(int argc, char **argv)
 		  TAP_EACH_FAMILY, 0 },
 		{ "many", "one call reads many", many, 0, 0 },
 		{ "no_room", "the rest stays", no_room, 0, 0 },
+		{ "unwritable", "none is lost", unwritable, 0, 0 },
 		{ "unread", "unread completions have a bound", unread, 0, 0 },
 		{ "failed", "a failed send has none", failed, 0, 0 },
 	};

@@ -33,6 +33,7 @@ BYTES = 4097                # more than a page
 SMALL_KB = 256              # of sock_max_recv_kb: less than is under way
 LEAST_KB = 4                # what is under way exceeds that,
 LEAST_RCVBUF = 4608         # and much of this
+LEGACY_COUNT = 50           # messages, more than that
 LARGE = 128 << 10           # bytes of a message that is long on its way
 LARGE_KB = 128              # of sock_max_recv_kb, and SO_RCVBUF:
 LARGE_RCVBUF = 8192         # one fills it, and another one is on its way
@@ -204,6 +205,20 @@ def test_sink(rig):
 
 
 test_sink.late = True
+
+
+def test_legacy(rig):
+    """A legacy peer cannot be told what to send again: its connection is reset, and
+    all arrives, once and in order.
+    """
+    rig.a.run("modprobe -r xrds_ib && modprobe xrds_ib classic=1", timeout=30)
+    rig.b.write(SOCK_MAX, str(LEAST_KB))
+    full = Full(rig, 1, LEGACY_COUNT, rcvbuf=LEAST_RCVBUF)
+    remote.wait_above(rig.b, "recv_drop_overflow", 0)
+    full.read_step()
+    full.sink.wait(120)
+    full.sender.expect("delivered", timeout=60)
+    full.sender.wait()
 
 
 def test_default(rig):
