@@ -456,6 +456,8 @@ int xrds_ib_cm_start(struct xrds_conn *conn)
 	ret = xrds_ib_rq_grow(ep->rq, ep);
 	if (ret)
 		return ret;
+	/* its own request was the answer to the one that it has refused */
+	WRITE_ONCE(conn->legacy.old_offer, false);
 	if (xrds_ib_ep_xrds(ep))
 		return xrds_ib_send_hello(ep);
 	xrds_ib_event_not_half_open(ep);
