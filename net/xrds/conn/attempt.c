@@ -143,6 +143,8 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	if (error == -EALREADY && conn->nr_refused++ >= XRDS_CROSSED_MAX)
 		error = -ECONNREFUSED;
 	xrds_attempt_note_fail(conn, error);
+	/* who hears of it finds the line */
+	xrds_attempt_log_fail(conn, error);
 	if (up) {
 		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, error);
 		WRITE_ONCE(conn->lost_at, jiffies);
@@ -150,7 +152,6 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 		WRITE_ONCE(conn->nr_lost, conn->nr_lost + 1);
 		stable = time_after(jiffies, conn->up_at + XRDS_CONN_STABLE);
 	}
-	xrds_attempt_log_fail(conn, error);
 	xrds_fsm_stop(conn);
 	/* counted when nothing travels over this endpoint any more */
 	if (up)
