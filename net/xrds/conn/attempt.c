@@ -143,7 +143,7 @@ void xrds_attempt_fail(struct xrds_conn *conn, int error)
 	if (error == -EALREADY && conn->nr_refused++ >= XRDS_CROSSED_MAX)
 		error = -ECONNREFUSED;
 	xrds_attempt_note_fail(conn, error);
-	/* who hears of it finds the line */
+	/* a program that is told next finds the line */
 	xrds_attempt_log_fail(conn, error);
 	if (up) {
 		xrds_peer_down(conn, XRDS_DOWN_REASON_LOST, error);

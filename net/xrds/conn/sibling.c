@@ -59,7 +59,7 @@ void xrds_sibling_meet(struct xrds_conn *conn, u64 node)
 		if (other == conn)
 			continue;
 		spin_lock_bh(&other->lock);
-		/* what it has is for any node, if it knows none */
+		/* messages of one that knows no node are for any */
 		if (other->tx_node || other->legacy.was)
 			xrds_tx_resume_meet(other, node);
 		spin_unlock_bh(&other->lock);
